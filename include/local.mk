@@ -1,0 +1,3 @@
+smaltiincludedir = $(includedir)/smalti
+smaltiinclude_HEADERS = \
+	include/smalti/error.h

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_ERROR_H
+#define SMALTI_ERROR_H
+
+/** @file
+ * The one error contract: a function that can fail takes a `struct smalti_error *` last, returns -1
+ * (or NULL) and leaves there a code and one line for a person: which file, which key, what was
+ * expected, what was found, what to do. On success the error is left untouched. The library never
+ * exits, aborts or prints.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum smalti_code {
+	SMALTI_OK = 0,
+	SMALTI_EINVAL,       /**< an argument or option is out of range */
+	SMALTI_EFORMAT,      /**< a file is not what its format demands */
+	SMALTI_EIO,          /**< the operating system refused to read or write */
+	SMALTI_ENOMEM,       /**< memory could not be had, or the limit does not allow it */
+	SMALTI_ENODEV,       /**< no worker can run a task */
+	SMALTI_ECORRUPT,     /**< a checksum or a count does not match */
+	SMALTI_EUNSUPPORTED, /**< understood, but not something this program does */
+	SMALTI_ECANCELLED    /**< stopped on request */
+};
+
+#define SMALTI_ERROR_LENGTH 1024
+
+/** Owned by the caller; initialise with `SMALTI_NO_ERROR`. */
+struct smalti_error {
+	enum smalti_code code;
+	char message[SMALTI_ERROR_LENGTH]; /**< one line, no newline, always terminated */
+};
+
+#define SMALTI_NO_ERROR                                                                                      \
+	{                                                                                                    \
+		SMALTI_OK, ""                                                                                \
+	}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# AX_SMALTI_PKG(VARIABLE, MODULE, HOW TO GET IT): a package that has to be there.
+AC_DEFUN([AX_SMALTI_PKG], [
+  PKG_CHECK_MODULES([$1], [$2], [], [AC_MSG_ERROR([$2 was not found: $3 (scripts/quickstart installs everything)])])
+])
+
+# AX_SMALTI_ONEDNN: oneDNN 2.x has no pkg-config file, and its C API differs from that of 3.x.
+AC_DEFUN([AX_SMALTI_ONEDNN], [
+  AC_CHECK_HEADER([dnnl.h], [], [AC_MSG_ERROR([dnnl.h was not found: install oneDNN 2.x (Debian: libdnnl-dev)])])
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <dnnl.h>
+#if DNNL_VERSION_MAJOR != 2
+#error not oneDNN 2.x
+#endif]])], [], [AC_MSG_ERROR([oneDNN 2.x is needed (2.6 or later of that series)])])
+  AC_CHECK_LIB([dnnl], [dnnl_matmul_desc_init], [ONEDNN_LIBS=-ldnnl],
+    [AC_MSG_ERROR([libdnnl does not link: install oneDNN 2.x (Debian: libdnnl-dev)])])
+  AC_SUBST([ONEDNN_LIBS])
+])

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ALIGNMENT = 64 };
+
+bool smalti_multiply(int64_t *product, int64_t factor)
+{
+	return *product >= 0 && factor >= 0 && !__builtin_mul_overflow(*product, factor, product);
+}
+
+static int64_t checked_bytes(int64_t count, int64_t size, struct smalti_error *error)
+{
+	int64_t bytes = count;
+	if (!smalti_multiply(&bytes, size) || bytes > INT64_MAX - ALIGNMENT)
+		return smalti_fail(error, SMALTI_ENOMEM, "%lld items of %lld bytes do not fit in memory",
+				   (long long)count, (long long)size);
+	return bytes;
+}
+
+static int out_of_memory(int64_t bytes, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_ENOMEM, "out of memory (%lld bytes were wanted)", (long long)bytes);
+}
+
+void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error)
+{
+	int64_t bytes = checked_bytes(count, size, error);
+	if (bytes < 0)
+		return NULL;
+	void *memory = calloc(1, bytes ? (size_t)bytes : 1);
+	if (!memory)
+		out_of_memory(bytes, error);
+	return memory;
+}
+
+void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error)
+{
+	int64_t bytes = checked_bytes(count, size, error);
+	if (bytes < 0)
+		return NULL;
+	size_t rounded = ((size_t)bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+	void *memory = aligned_alloc(ALIGNMENT, rounded);
+	if (!memory)
+		out_of_memory(bytes, error);
+	return memory;
+}
+
+char *smalti_format(struct smalti_error *error, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	char *text = NULL;
+	int length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length < 0) {
+		out_of_memory(0, error);
+		return NULL;
+	}
+	return text;
+}

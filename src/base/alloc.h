@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_ALLOC_H
+#define SMALTI_BASE_ALLOC_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* product *= factor, false on overflow (or a negative extent). */
+bool smalti_multiply(int64_t *product, int64_t factor);
+
+/* Zeroed memory for count × size bytes, both checked; NULL with an error when it cannot be had.
+ * Free with free(). */
+void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
+
+/* Uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
+void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
+
+/* printf into fresh memory; NULL with an error. Free with free(). */
+char *smalti_format(struct smalti_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
+
+const char *smalti_dtype_name(enum smalti_dtype dtype)
+{
+	static const char *const names[] = {"f32", "f16", "bf16"};
+	return names[dtype];
+}
+
+float smalti_f16_to_f32(uint16_t value)
+{
+	uint32_t sign = (uint32_t)(value & 0x8000u) << 16;
+	uint32_t exponent = (value >> 10) & 0x1f;
+	uint32_t mantissa = value & 0x3ff;
+	uint32_t bits;
+	if (exponent == 0x1f) {
+		bits = sign | 0x7f800000u | (mantissa << 13);
+	} else if (exponent) {
+		bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
+	} else {
+		float tiny = (float)mantissa * 0x1p-24f; /* subnormal: exact in f32 */
+		memcpy(&bits, &tiny, sizeof(bits));
+		bits |= sign;
+	}
+	float result;
+	memcpy(&result, &bits, sizeof(result));
+	return result;
+}
+
+uint16_t smalti_f32_to_f16(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	uint16_t sign = (uint16_t)((bits >> 16) & 0x8000u);
+	bits &= 0x7fffffffu;
+	if (bits > 0x7f800000u)
+		return sign | 0x7e00;
+	if (bits >= 0x47800000u) /* 65536 and more; what rounds up to it is caught by the carry below */
+		return sign | 0x7c00;
+	if (bits < 0x38800000u) { /* below 2^-14: let the FPU round to a multiple of 2^-24 */
+		float magic, magnitude;
+		const uint32_t half = 0x3f000000u; /* 0.5: its last bit weighs 2^-24 */
+		memcpy(&magnitude, &bits, sizeof(bits));
+		memcpy(&magic, &half, sizeof(half));
+		magnitude += magic;
+		memcpy(&bits, &magnitude, sizeof(bits));
+		return (uint16_t)(sign | (bits - half));
+	}
+	bits += 0xfffu + ((bits >> 13) & 1);
+	return (uint16_t)(sign | ((bits - 0x38000000u) >> 13));
+}
+
+void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to)
+{
+	if (dtype == SMALTI_F32) {
+		memcpy(to, from, (size_t)count * sizeof(float));
+		return;
+	}
+	const unsigned char *bytes = from;
+	for (int64_t i = 0; i < count; i++) {
+		uint16_t half;
+		memcpy(&half, bytes + 2 * i, sizeof(half));
+		to[i] = dtype == SMALTI_F16 ? smalti_f16_to_f32(half) : smalti_bf16_to_f32(half);
+	}
+}
+
+void smalti_narrow(enum smalti_dtype dtype, const float *from, int64_t count, void *to)
+{
+	if (dtype == SMALTI_F32) {
+		memcpy(to, from, (size_t)count * sizeof(float));
+		return;
+	}
+	unsigned char *bytes = to;
+	for (int64_t i = 0; i < count; i++) {
+		uint16_t half =
+		    dtype == SMALTI_F16 ? smalti_f32_to_f16(from[i]) : smalti_f32_to_bf16(from[i]);
+		memcpy(bytes + 2 * i, &half, sizeof(half));
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_DTYPE_H
+#define SMALTI_BASE_DTYPE_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* The element types that weights, activations and features are kept in. */
+enum smalti_dtype { SMALTI_F32, SMALTI_F16, SMALTI_BF16 };
+
+static inline int64_t smalti_dtype_bytes(enum smalti_dtype dtype)
+{
+	return dtype == SMALTI_F32 ? 4 : 2;
+}
+
+const char *smalti_dtype_name(enum smalti_dtype dtype); /* "f32", "f16", "bf16" */
+
+static inline float smalti_bf16_to_f32(uint16_t value)
+{
+	uint32_t bits = (uint32_t)value << 16;
+	float result;
+	memcpy(&result, &bits, sizeof(result));
+	return result;
+}
+
+/* Nearest even; NaN stays NaN. */
+static inline uint16_t smalti_f32_to_bf16(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)((bits >> 16) | 0x40);
+	return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float smalti_f16_to_f32(uint16_t value);
+uint16_t smalti_f32_to_f16(float value); /* nearest even, overflow to infinity */
+
+/* count elements of `dtype` at `from` (any alignment) to f32, exactly. */
+void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to);
+/* f32 to `dtype`, nearest even. */
+void smalti_narrow(enum smalti_dtype dtype, const float *from, int64_t count, void *to);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void make_one_line(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+static void fill(struct smalti_error *error, enum smalti_code code, const char *format, va_list args)
+{
+	error->code = code;
+	vsnprintf(error->message, sizeof(error->message), format, args);
+	make_one_line(error->message);
+}
+
+int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
+{
+	if (!error || error->code != SMALTI_OK)
+		return -1;
+	va_list args;
+	va_start(args, format);
+	fill(error, code, format, args);
+	va_end(args);
+	return -1;
+}
+
+int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
+{
+	int cause = errno;
+	if (!error || error->code != SMALTI_OK)
+		return -1;
+	va_list args;
+	va_start(args, format);
+	fill(error, cause == ENOMEM ? SMALTI_ENOMEM : SMALTI_EIO, format, args);
+	va_end(args);
+	size_t length = strlen(error->message);
+	snprintf(error->message + length, sizeof(error->message) - length, ": %s", strerror(cause));
+	return -1;
+}
+
+void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
+{
+	if (!error || error->code == SMALTI_OK)
+		return;
+	char rest[SMALTI_ERROR_LENGTH];
+	memcpy(rest, error->message, sizeof(rest));
+	enum smalti_code code = error->code;
+	va_list args;
+	va_start(args, format);
+	fill(error, code, format, args);
+	va_end(args);
+	size_t length = strlen(error->message);
+	snprintf(error->message + length, sizeof(error->message) - length, ": %s", rest);
+}

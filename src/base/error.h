@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_ERROR_H
+#define SMALTI_BASE_ERROR_H
+
+#include "smalti/error.h"
+
+/* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
+ * the one worth reading. Control characters in the text become '?', so that hostile names cannot
+ * break the line. Always returns -1, so that `return smalti_fail(...)` reads well. */
+int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a failed system call: appends strerror(errno); the code is SMALTI_EIO, or
+ * SMALTI_ENOMEM for ENOMEM. */
+int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Puts `prefix: ` before the message that is there already (to add the file to a parser's words). */
+void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,4 @@
+libcore_la_SOURCES += \
+	src/base/alloc.c src/base/alloc.h \
+	src/base/dtype.c src/base/dtype.h \
+	src/base/error.c src/base/error.h

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_MATMUL_H
+#define SMALTI_KERNELS_MATMUL_H
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+/* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
+ * checkpoints have it. Products of `compute` values (f32, or bf16 with f32 sums). */
+
+enum smalti_epilogue {
+	SMALTI_EPILOGUE_NONE,     /* y = z, where z = x·Wᵀ + bias */
+	SMALTI_EPILOGUE_GELU,     /* y = gelu_tanh(z)              specification 3.6, 2.2 */
+	SMALTI_EPILOGUE_SILU,     /* y = z / (1 + exp(-z)) */
+	SMALTI_EPILOGUE_ADD,      /* y = y + z                     residual; y is f32 */
+	SMALTI_EPILOGUE_GATE_ADD, /* y = y + operand[out] ⊙ z      adaLN gate, f32 [out]; y is f32 */
+	SMALTI_EPILOGUE_MULTIPLY, /* y = z ⊙ operand[rows, out]    gated GELU; operand has y's dtype */
+	SMALTI_EPILOGUES
+};
+
+struct smalti_matmul {
+	int64_t rows, in, out;
+	enum smalti_dtype compute; /* SMALTI_F32 or SMALTI_BF16: dtype of x, and of the products */
+	enum smalti_dtype result;  /* SMALTI_F32 or SMALTI_BF16: dtype of y */
+	enum smalti_epilogue epilogue;
+};
+
+/* One checkpoint tensor [rows, in] of any dtype (any alignment), to be stacked with others along `out`. */
+struct smalti_weight_part {
+	const void *data;
+	enum smalti_dtype dtype;
+	int64_t rows;
+};
+
+/* Bytes of the packed form of W [out, in]; -1 with an error. The packed form is the library's blocked
+ * layout for this CPU; it does not depend on `rows`. */
+int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
+				   struct smalti_error *error);
+
+/* Stacks the parts along `out`, converts (nearest even) and packs them. */
+int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
+		       const struct smalti_weight_part *parts, int part_count, void *packed,
+		       struct smalti_error *error);
+
+/* `bias` f32 [out] or NULL; `operand` as the epilogue says, else NULL. Any thread; one thread's work. */
+int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,
+		  const void *operand, void *y, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_SCRATCH_H
+#define SMALTI_KERNELS_SCRATCH_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* Working memory of the calling thread, one block per use so that kernels may call each other. */
+enum smalti_scratch_use {
+	SMALTI_SCRATCH_ASSEMBLE,  /* a convolution's input with its halo rows */
+	SMALTI_SCRATCH_CONVERT,   /* an operand in another dtype */
+	SMALTI_SCRATCH_ATTENTION, /* packed keys and values, scores */
+	SMALTI_SCRATCH_LIBRARY,   /* what oneDNN asks for */
+	SMALTI_SCRATCH_ROWS,      /* a few rows: a modulation, a picture's lines */
+	SMALTI_SCRATCH_USES
+};
+
+/* At least `bytes`, aligned to 64, contents undefined, valid until the same thread's next call with
+ * the same use; freed when the thread ends. NULL with an error when memory cannot be had. */
+void *smalti_scratch(enum smalti_scratch_use use, int64_t bytes, struct smalti_error *error);
+
+/* What all threads hold at this moment, in bytes. */
+int64_t smalti_scratch_held(void);
+
+#endif

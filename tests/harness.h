@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_HARNESS_H
+#define SMALTI_TESTS_HARNESS_H
+
+#include "base/error.h"
+
+#include <CUnit/CUnit.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Runs the table under CUnit; prints its summary; returns the exit status for main. */
+int test_main(const char *subject, const struct test *tests, int count);
+#define TEST_MAIN(subject, tests)                                                                            \
+	int main(void)                                                                                       \
+	{                                                                                                    \
+		return test_main(subject, tests, (int)(sizeof(tests) / sizeof((tests)[0])));                 \
+	}
+
+/* A path under tests/data (or models) in a static buffer that is good until the fourth next call. */
+const char *test_data(const char *name);
+const char *test_model(const char *name);
+/* A fresh empty folder, removed with all it holds at exit. */
+const char *test_scratch(void);
+
+/* Asserts with a message that says where: `what` names the case of a table. */
+void test_check(bool ok, const char *what, const char *file, int line);
+#define CHECK(ok, what) test_check((ok), (what), __FILE__, __LINE__)
+/* status 0 and no error, else fails with the error's message. */
+void test_succeeds(int status, const struct smalti_error *error, const char *what, const char *file,
+		   int line);
+#define SUCCEEDS(status, error, what) test_succeeds((status), (error), (what), __FILE__, __LINE__)
+/* status -1, that code, and a message that holds each of up to 3 words (NULL: none). */
+void test_fails(int status, const struct smalti_error *error, enum smalti_code code, const char *words[3],
+		const char *what, const char *file, int line);
+#define FAILS(status, error, code, what, ...)                                                                \
+	test_fails((status), (error), (code), (const char *[3]){__VA_ARGS__}, (what), __FILE__, __LINE__)
+
+/* Largest |a - b| over count floats; NaN anywhere gives infinity. */
+double test_max_error(const float *a, const float *b, int64_t count);
+double test_max_abs(const float *a, int64_t count);
+
+/* sin(a·i + b), the input fill of the specification's section 9. */
+void test_fill(float *to, int64_t count, double a, double b);
+/* A repeatable stream of values in [-1, 1). */
+float test_random(uint64_t *state);
+
+#endif

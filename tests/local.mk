@@ -1,0 +1,12 @@
+# A test program is tests/test_SUBJECT.c with its own table of CUnit tests: one line here adds it.
+LDADD = libharness.la libcore.la $(CUNIT_LIBS)
+check_LTLIBRARIES = libharness.la
+libharness_la_SOURCES = tests/harness.c tests/harness.h
+
+check_PROGRAMS += tests/test_error
+
+TESTS += $(check_PROGRAMS)
+
+AM_TESTS_ENVIRONMENT = \
+	SMALTI_TESTDATA='$(abs_top_srcdir)/tests/data'; export SMALTI_TESTDATA; \
+	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS;
