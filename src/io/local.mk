@@ -1,1 +1,3 @@
 # Sources of src/io
+libcore_la_SOURCES += \
+	src/io/config.h

@@ -1,1 +1,3 @@
 # Sources of src/samplers
+libcore_la_SOURCES += \
+	src/samplers/config.h
