@@ -4,6 +4,7 @@ check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = tests/harness.c tests/harness.h
 
 check_PROGRAMS += tests/test_error
+check_PROGRAMS += tests/test_parse
 
 TESTS += $(check_PROGRAMS)
 

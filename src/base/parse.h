@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_PARSE_H
+#define SMALTI_BASE_PARSE_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* Numbers written by people. The whole text has to be the number: no blanks, nothing after it, no
+ * hexadecimal; the locale does not matter. Errors are SMALTI_EINVAL: "expected ..., found '...'". */
+
+struct smalti_size {
+	int64_t width, height;
+};
+
+int smalti_parse_int64(const char *text, int64_t minimum, int64_t maximum, int64_t *value,
+		       struct smalti_error *error);
+
+/* A random seed: -2^63 to 2^64-1; a negative one stands for itself plus 2^64, as in PyTorch. */
+int smalti_parse_seed(const char *text, uint64_t *value, struct smalti_error *error);
+
+/* A finite decimal number. */
+int smalti_parse_double(const char *text, double minimum, double maximum, double *value,
+			struct smalti_error *error);
+
+/* An amount of memory: a whole number, then B or nothing, K, M, G or T (binary multiples). */
+int smalti_parse_bytes(const char *text, int64_t minimum, int64_t maximum, int64_t *value,
+		       struct smalti_error *error);
+
+/* WxH in pixels, both in the range. */
+int smalti_parse_size(const char *text, int64_t minimum, int64_t maximum, struct smalti_size *value,
+		      struct smalti_error *error);
+
+#endif
