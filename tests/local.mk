@@ -5,6 +5,7 @@ libharness_la_SOURCES = tests/harness.c tests/harness.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
+check_PROGRAMS += tests/test_noise
 
 TESTS += $(check_PROGRAMS)
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "samplers/noise.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TWO_PI 6.283185307179586
+
+enum { BLOCK = 16, HALF = BLOCK / 2 };
+
+void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed)
+{
+	memset(generator, 0, sizeof(*generator));
+	smalti_mt19937_seed(&generator->mt, (uint32_t)seed);
+}
+
+/* The Cephes polynomials with fused multiply-adds, operation by operation as torch's vector code
+ * has them: libm's own functions are closer to the truth, and so differ in the last bits. The
+ * argument is in (0, 1]. */
+static float cephes_log(float x)
+{
+	static const float p[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+				  -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+				  2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+	int exponent;
+	float m = frexpf(x, &exponent);
+	float f = m - 1.f;
+	if (m < 0.70710678f) {
+		exponent--;
+		f += m;
+	}
+	float e = (float)exponent;
+	float z = f * f;
+	float y = p[0];
+	for (int i = 1; i < 9; i++)
+		y = fmaf(y, f, p[i]);
+	y *= f;
+	y = fmaf(y, z, e * -2.12194440e-4f);
+	y -= 0.5f * z;
+	return fmaf(e, 0.693359375f, f + y);
+}
+
+/* For angles >= 0. */
+static void cephes_sincos(float angle, float *sine, float *cosine)
+{
+	int octant = ((int)(angle * 1.27323954473516f) + 1) & ~1;
+	float y = (float)octant;
+	float x = fmaf(y, -0.78515625f, angle);
+	x = fmaf(y, -2.4187564849853515625e-4f, x);
+	x = fmaf(y, -3.77489497744594108e-8f, x);
+	float z = x * x;
+	float p = fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f);
+	p = fmaf(p, z, 4.166664568298827e-2f) * z;
+	float c = fmaf(p, z, -0.5f * z) + 1.f;
+	float q = fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f);
+	q = fmaf(q, z, -1.6666654611e-1f) * z;
+	float s = fmaf(q, x, x);
+	float sine_size = octant & 2 ? c : s;
+	float cosine_size = octant & 2 ? s : c;
+	*sine = octant & 4 ? -sine_size : sine_size;
+	*cosine = (octant - 2) & 4 ? cosine_size : -cosine_size;
+}
+
+/* Box-Muller on a block of 16 uniform values; the partners of a pair are 8 apart. Adding the mean
+ * of 0 turns a -0 into +0. */
+static void transform_f32(float *block)
+{
+	for (int j = 0; j < HALF; j++) {
+		float radius = sqrtf(-2.f * cephes_log(1.f - block[j]));
+		float sine, cosine;
+		cephes_sincos((float)TWO_PI * block[j + HALF], &sine, &cosine);
+		block[j] = radius * cosine + 0.f;
+		block[j + HALF] = radius * sine + 0.f;
+	}
+}
+
+static float rounded(enum smalti_dtype dtype, double value)
+{
+	float f = (float)value;
+	return dtype == SMALTI_F16 ? smalti_f16_to_f32(smalti_f32_to_f16(f))
+				   : smalti_bf16_to_f32(smalti_f32_to_bf16(f));
+}
+
+/* The same with every intermediate rounded to the half type. */
+static void transform_half(enum smalti_dtype dtype, float *block)
+{
+	for (int j = 0; j < HALF; j++) {
+		float logarithm = rounded(dtype, log(1.0 - block[j]));
+		float radius = rounded(dtype, sqrtf(-2.f * logarithm));
+		float angle = rounded(dtype, TWO_PI * block[j + HALF]);
+		block[j] = rounded(dtype, radius * rounded(dtype, cos(angle))) + 0.f;
+		block[j + HALF] = rounded(dtype, radius * rounded(dtype, sin(angle))) + 0.f;
+	}
+}
+
+static void transform(enum smalti_dtype dtype, float *block)
+{
+	if (dtype == SMALTI_F32)
+		transform_f32(block);
+	else
+		transform_half(dtype, block);
+}
+
+/* [0, 1) from the low bits of one draw each, as many as the significand of `dtype` has. */
+static void draw_uniform(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count,
+			 float *out)
+{
+	static const int bits[] = {[SMALTI_F32] = 24, [SMALTI_F16] = 11, [SMALTI_BF16] = 8};
+	uint32_t range = UINT32_C(1) << bits[dtype];
+	for (int64_t k = 0; k < count; k++)
+		out[k] = (float)(smalti_mt19937_next(&generator->mt) & (range - 1)) / (float)range;
+}
+
+static double draw_uniform_double(struct smalti_generator *generator)
+{
+	uint64_t high = smalti_mt19937_next(&generator->mt);
+	uint64_t low = smalti_mt19937_next(&generator->mt);
+	return (double)(((high << 32) | low) & ((UINT64_C(1) << 53) - 1)) * 0x1p-53;
+}
+
+static double draw_normal(struct smalti_generator *generator)
+{
+	if (generator->has_second) {
+		generator->has_second = false;
+		return generator->second;
+	}
+	double angle = TWO_PI * draw_uniform_double(generator);
+	double radius = sqrt(-2.0 * log1p(-draw_uniform_double(generator)));
+	generator->second = radius * sin(angle);
+	generator->has_second = true;
+	return radius * cos(angle);
+}
+
+static void draw_one_by_one(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count,
+			    float *out)
+{
+	for (int64_t k = 0; k < count; k++) {
+		double value = draw_normal(generator);
+		out[k] = dtype == SMALTI_F32 ? (float)value : rounded(dtype, value);
+	}
+}
+
+void smalti_randn(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count, float *out)
+{
+	if (count < BLOCK) {
+		draw_one_by_one(generator, dtype, count, out);
+		return;
+	}
+	draw_uniform(generator, dtype, count, out);
+	for (int64_t i = 0; i + BLOCK <= count; i += BLOCK)
+		transform(dtype, out + i);
+	if (count % BLOCK != 0) {
+		/* The last 16 are drawn anew, over values that are done already. */
+		float *tail = out + (count - BLOCK);
+		draw_uniform(generator, dtype, BLOCK, tail);
+		transform(dtype, tail);
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SAMPLERS_NOISE_H
+#define SMALTI_SAMPLERS_NOISE_H
+
+#include "base/dtype.h"
+#include "base/mt19937.h"
+
+#include <stdbool.h>
+
+/* Normal noise with the very bits of torch.randn on a CPU generator (reference semantics 8.1), so
+ * that a seed gives the picture it gives there. Plain data without pointers: it can live in a
+ * task's buffer and be copied to fork a stream. */
+struct smalti_generator {
+	struct smalti_mt19937 mt;
+	bool has_second; /* draws of fewer than 16 values make pairs: the one not yet given out */
+	double second;
+};
+
+/* As torch.Generator("cpu").manual_seed(seed): only the low 32 bits matter. */
+void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed);
+
+/* One torch.randn of `count` >= 0 contiguous elements of `dtype`, widened to f32 (exactly). One call
+ * stands for one torch call: the stream depends on how it is divided into calls when `count` is not
+ * a multiple of 16. The noise of f16 and of bf16 is unrelated to the f32 noise of the same seed.
+ * The same bits on every machine. */
+void smalti_randn(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count, float *out);
+
+#endif
