@@ -2,8 +2,5 @@ libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
 	src/base/dtype.c src/base/dtype.h \
 	src/base/error.c src/base/error.h \
-<<<<<<< HEAD
+	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h
-=======
-	src/base/mt19937.c src/base/mt19937.h
->>>>>>> ec90a7f (Add torch's normal noise)
