@@ -1,1 +1,2 @@
 # Sources of codelets
+EXTRA_DIST += codelets/codelets.def

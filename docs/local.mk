@@ -1,1 +1,2 @@
-# Sources of docs
+dist_doc_DATA = README.md LICENSE
+EXTRA_DIST += CONTRIBUTING.md

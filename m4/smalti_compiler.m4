@@ -39,5 +39,6 @@ AC_DEFUN([AX_SMALTI_FUZZERS], [
     CFLAGS=$save_CFLAGS
     SMALTI_SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
   ])
+  AC_SUBST([LIB_FUZZING_ENGINE], [-fsanitize=fuzzer])
   AM_CONDITIONAL([FUZZERS], [test "x$enable_fuzzers" = xyes])
 ])

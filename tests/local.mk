@@ -1,5 +1,7 @@
 # A test program is tests/test_SUBJECT.c with its own table of CUnit tests: one line here adds it.
+if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
+endif
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = tests/harness.c tests/harness.h
 
@@ -12,3 +14,11 @@ TESTS += $(check_PROGRAMS)
 AM_TESTS_ENVIRONMENT = \
 	SMALTI_TESTDATA='$(abs_top_srcdir)/tests/data'; export SMALTI_TESTDATA; \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS;
+
+# A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: one line here adds it.
+if FUZZERS
+LDADD = libcore.la $(LIB_FUZZING_ENGINE)
+noinst_PROGRAMS += tests/fuzz/fuzz_parse
+endif
+
+EXTRA_DIST += tests/data tests/fuzz/corpus

@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2034
+# What the scripts share: strict mode, messages on stderr, and where things lie. Sourced, not run.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cache=${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/smalti
+me=scripts/$(basename "$0")
+cores=$(nproc)
+
+say() {
+    printf '%s: %s\n' "$me" "$*" >&2
+}
+
+die() {
+    say "$*"
+    exit 1
+}
+
+# Shows the comment at the head of the script, which is its manual.
+usage() {
+    sed -n '3,/^$/s/^#\( \|$\)//p' "$0"
+}
+
+# The usage error exit of every script, as of the command.
+bad_usage() {
+    say "$* (see $me --help)"
+    exit 2
+}
+
+# have COMMAND: whether it can be run.
+have() {
+    command -v "$1" >/dev/null
+}

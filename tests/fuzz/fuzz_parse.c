@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever the text, each parser either refuses it or stays within the range asked for. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = strndup((const char *)data, size);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t number;
+	if (!smalti_parse_int64(text, -5, 1 << 20, &number, &error) && (number < -5 || number > 1 << 20))
+		abort();
+	if (!smalti_parse_bytes(text, 1, INT64_MAX, &number, &error) && number < 1)
+		abort();
+	struct smalti_size extent;
+	if (!smalti_parse_size(text, 8, 1 << 16, &extent, &error) && (extent.width < 8 || extent.height < 8))
+		abort();
+	double real;
+	if (!smalti_parse_double(text, 0, 1e3, &real, &error) && !(real >= 0 && real <= 1e3))
+		abort();
+	uint64_t seed;
+	smalti_parse_seed(text, &seed, &error);
+	free(text);
+	return 0;
+}
