@@ -15,5 +15,8 @@ AC_DEFUN([AX_SMALTI_ONEDNN], [
 #endif]])], [], [AC_MSG_ERROR([oneDNN 2.x is needed (2.6 or later of that series)])])
   AC_CHECK_LIB([dnnl], [dnnl_matmul_desc_init], [ONEDNN_LIBS=-ldnnl],
     [AC_MSG_ERROR([libdnnl does not link: install oneDNN 2.x (Debian: libdnnl-dev)])])
+  # Debian's libdnnl runs on OpenMP, which has to be told that one thread does each call's work.
+  AC_CHECK_LIB([gomp], [omp_set_num_threads], [ONEDNN_LIBS="$ONEDNN_LIBS -lgomp"],
+    [AC_MSG_ERROR([libgomp does not link: install the OpenMP runtime of GCC])])
   AC_SUBST([ONEDNN_LIBS])
 ])

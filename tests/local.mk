@@ -8,6 +8,8 @@ libharness_la_SOURCES = tests/harness.c tests/harness.h
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
+check_PROGRAMS += tests/test_conv
+check_PROGRAMS += tests/test_matmul
 
 TESTS += $(check_PROGRAMS)
 

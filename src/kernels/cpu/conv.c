@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/conv.h"
+
+#include "base/alloc.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/scratch.h"
+
+enum { LONGEST = INT32_MAX / 4 };
+
+static int check(const struct smalti_conv *conv, struct smalti_error *error)
+{
+	int64_t least = conv->rows < conv->width ? conv->rows : conv->width;
+	int64_t most = conv->rows > conv->width ? conv->rows : conv->width;
+	if (least < 0 || conv->in < 1 || conv->out < 1 || most > LONGEST || conv->in > LONGEST ||
+	    conv->out > LONGEST)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "convolution of %lld rows, %lld wide, %lld in, %lld out: expected 1 to %d",
+				   (long long)conv->rows, (long long)conv->width, (long long)conv->in,
+				   (long long)conv->out, LONGEST);
+	if ((conv->stride != 1 && conv->stride != 2) || conv->width % conv->stride)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "convolution of width %lld by stride %d: expected stride 1, or 2 with an even width",
+		    (long long)conv->width, conv->stride);
+	if (conv->compute != SMALTI_F32 && conv->compute != SMALTI_BF16)
+		return smalti_fail(error, SMALTI_EINVAL, "a convolution computes in f32 or bf16, not %s",
+				   smalti_dtype_name(conv->compute));
+	return 0;
+}
+
+static int64_t input_rows(const struct smalti_conv *conv)
+{
+	return conv->stride == 1 ? conv->rows + 2 : 2 * conv->rows + 1;
+}
+
+/* The convolution with weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
+static dnnl_status_t describe_conv(const struct smalti_conv *conv, const dnnl_memory_desc_t *weights,
+				   dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
+				   dnnl_primitive_desc_t *description)
+{
+	dnnl_dims_t x_dims = {1, conv->in, input_rows(conv), conv->width};
+	dnnl_dims_t y_dims = {1, conv->out, conv->rows, conv->width / conv->stride};
+	dnnl_dims_t w_dims = {conv->out, conv->in, 3, 3}, bias_dims = {conv->out};
+	dnnl_dims_t strides = {conv->stride, conv->stride};
+	dnnl_dims_t before = {0, conv->stride == 1 ? 1 : 0}, after = {0, 1};
+	dnnl_data_type_t operands = smalti_onednn_type(conv->compute);
+	dnnl_memory_desc_t x, w, y, bias;
+	dnnl_convolution_desc_t convolution;
+	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 4, x_dims, operands, dnnl_nhwc);
+	if (!status)
+		status = dnnl_memory_desc_init_by_tag(&w, 4, w_dims, operands, dnnl_format_tag_any);
+	if (!status)
+		status = dnnl_memory_desc_init_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
+	if (!status)
+		status = dnnl_memory_desc_init_by_tag(&y, 4, y_dims, dnnl_f32, dnnl_nhwc);
+	if (!status)
+		status = dnnl_convolution_forward_desc_init(
+		    &convolution, dnnl_forward_inference, dnnl_convolution_direct, &x, weights ? weights : &w,
+		    &bias, &y, strides, before, after);
+	if (!status)
+		status = dnnl_primitive_desc_create(description, &convolution, attributes, engine, NULL);
+	return status;
+}
+
+static int packed_layout(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
+			 dnnl_memory_desc_t *layout, struct smalti_error *error)
+{
+	/* The layout is the one oneDNN prefers for this band; it is imposed on all. */
+	struct smalti_conv typical = {16, 128, in, out, stride, compute, false};
+	if (check(&typical, error))
+		return -1;
+	typical.compute = smalti_onednn_product(compute);
+	dnnl_engine_t engine = smalti_onednn_engine(error);
+	if (!engine)
+		return -1;
+	dnnl_primitive_desc_t description;
+	if (smalti_onednn_check(describe_conv(&typical, NULL, engine, NULL, &description),
+				"no layout for a convolution's weights", error))
+		return -1;
+	*layout = *dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+	dnnl_primitive_desc_destroy(description);
+	return 0;
+}
+
+static dnnl_status_t set_residual(dnnl_primitive_attr_t attributes)
+{
+	dnnl_post_ops_t ops;
+	dnnl_status_t status = dnnl_post_ops_create(&ops);
+	if (status)
+		return status;
+	status = dnnl_post_ops_append_sum(ops, 1.f);
+	if (!status)
+		status = dnnl_primitive_attr_set_post_ops(attributes, ops);
+	dnnl_post_ops_destroy(ops);
+	return status;
+}
+
+static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
+		    dnnl_primitive_desc_t *description, struct smalti_error *error)
+{
+	const struct smalti_conv *conv = context;
+	dnnl_memory_desc_t weights;
+	if (packed_layout(conv->in, conv->out, conv->stride, conv->compute, &weights, error))
+		return -1;
+	dnnl_status_t status = conv->residual ? set_residual(attributes) : dnnl_success;
+	if (!status)
+		status = describe_conv(conv, &weights, engine, attributes, description);
+	return smalti_onednn_check(status, "no such convolution", error);
+}
+
+int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
+				 struct smalti_error *error)
+{
+	dnnl_memory_desc_t layout;
+	if (packed_layout(in, out, stride, compute, &layout, error))
+		return -1;
+	return (int64_t)dnnl_memory_desc_get_size(&layout);
+}
+
+int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
+		     enum smalti_dtype dtype, void *packed, struct smalti_error *error)
+{
+	dnnl_memory_desc_t layout;
+	if (packed_layout(in, out, stride, compute, &layout, error))
+		return -1;
+	const dnnl_dims_t plain = {in * 9, 9, 3, 1};
+	struct smalti_weight_part part = {weight, dtype, out};
+	return smalti_onednn_pack(&layout, 0, plain, compute, &part, 1, packed, error);
+}
+
+static const float *widened(const struct smalti_conv *conv, const void *x, struct smalti_error *error)
+{
+	int64_t count = input_rows(conv), bytes;
+	if (!smalti_multiply(&count, conv->width) || !smalti_multiply(&count, conv->in) ||
+	    (bytes = count, !smalti_multiply(&bytes, 4))) {
+		smalti_fail(error, SMALTI_ENOMEM, "a convolution's input does not fit in memory");
+		return NULL;
+	}
+	float *wide = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
+	if (wide)
+		smalti_widen(SMALTI_BF16, x, count, wide);
+	return wide;
+}
+
+int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,
+		float *y, struct smalti_error *error)
+{
+	if (check(conv, error))
+		return -1;
+	if (!conv->rows || !conv->width)
+		return 0;
+	struct smalti_conv product = *conv;
+	product.compute = smalti_onednn_product(conv->compute);
+	if (product.compute != conv->compute && !(x = widened(conv, x, error)))
+		return -1;
+	struct smalti_onednn_key key = {{'c', conv->rows, conv->width, conv->in, conv->out, conv->stride,
+					 (int64_t)product.compute, conv->residual}};
+	struct smalti_onednn_argument arguments[] = {
+	    {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, y}};
+	return smalti_onednn_run(&key, describe, &product, arguments, 4, error);
+}

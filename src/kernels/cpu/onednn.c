@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/onednn.h"
+
+#include "base/alloc.h"
+#include "kernels/scratch.h"
+
+#include <dnnl_debug.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the OpenMP runtime that libdnnl is linked with; its header belongs to one compiler or another. */
+extern void omp_set_num_threads(int count);
+
+enum { PRIMITIVES = 128 };
+
+struct primitive {
+	struct smalti_onednn_key key;
+	uint64_t used; /* the thread's clock at the last use; 0: an empty slot */
+	dnnl_primitive_t primitive;
+	dnnl_exec_arg_t arguments[SMALTI_ONEDNN_ARGUMENTS + 1]; /* the last is the scratchpad */
+	int count;
+	int64_t scratchpad; /* bytes */
+};
+
+struct thread {
+	dnnl_stream_t stream;
+	uint64_t clock;
+	struct primitive primitives[PRIMITIVES];
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static dnnl_engine_t engine;
+static dnnl_status_t engine_status;
+static pthread_key_t thread_key;
+static int key_status;
+
+static void clear(struct primitive *slot)
+{
+	for (int i = 0; i < slot->count; i++)
+		dnnl_memory_destroy(slot->arguments[i].memory);
+	dnnl_primitive_destroy(slot->primitive);
+	memset(slot, 0, sizeof(*slot));
+}
+
+static void release_thread(void *value)
+{
+	struct thread *thread = value;
+	for (int i = 0; i < PRIMITIVES; i++)
+		clear(&thread->primitives[i]);
+	dnnl_stream_destroy(thread->stream);
+	free(thread);
+}
+
+static void set_up(void)
+{
+	engine_status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+	key_status = pthread_key_create(&thread_key, release_thread);
+}
+
+int smalti_onednn_check(dnnl_status_t status, const char *what, struct smalti_error *error)
+{
+	if (status == dnnl_success)
+		return 0;
+	enum smalti_code code = status == dnnl_out_of_memory   ? SMALTI_ENOMEM
+				: status == dnnl_unimplemented ? SMALTI_EUNSUPPORTED
+							       : SMALTI_EINVAL;
+	return smalti_fail(error, code, "oneDNN %d.%d: %s: %s", dnnl_version()->major, dnnl_version()->minor,
+			   what, dnnl_status2str(status));
+}
+
+dnnl_engine_t smalti_onednn_engine(struct smalti_error *error)
+{
+	pthread_once(&once, set_up);
+	return smalti_onednn_check(engine_status, "cannot open the CPU", error) ? NULL : engine;
+}
+
+enum smalti_dtype smalti_onednn_product(enum smalti_dtype compute)
+{
+	bool bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+	return compute == SMALTI_BF16 && !bf16 ? SMALTI_F32 : compute;
+}
+
+static struct thread *this_thread(struct smalti_error *error)
+{
+	if (!smalti_onednn_engine(error))
+		return NULL;
+	struct thread *thread = key_status ? NULL : pthread_getspecific(thread_key);
+	if (thread)
+		return thread;
+	thread = smalti_calloc(1, sizeof(*thread), error);
+	if (!thread)
+		return NULL;
+	omp_set_num_threads(1);
+	if (smalti_onednn_check(dnnl_stream_create(&thread->stream, engine, dnnl_stream_default_flags),
+				"cannot make a stream", error)) {
+		free(thread);
+		return NULL;
+	}
+	if (key_status || pthread_setspecific(thread_key, thread)) {
+		smalti_fail(error, SMALTI_ENOMEM, "no thread-specific memory is left for oneDNN");
+		release_thread(thread);
+		return NULL;
+	}
+	return thread;
+}
+
+dnnl_stream_t smalti_onednn_stream(struct smalti_error *error)
+{
+	struct thread *thread = this_thread(error);
+	return thread ? thread->stream : NULL;
+}
+
+/* The slot of that key, else an empty one: the least recently used gives way. */
+static struct primitive *find(struct thread *thread, const struct smalti_onednn_key *key)
+{
+	struct primitive *oldest = &thread->primitives[0];
+	for (int i = 0; i < PRIMITIVES; i++) {
+		struct primitive *slot = &thread->primitives[i];
+		if (slot->used && !memcmp(&slot->key, key, sizeof(*key)))
+			return slot;
+		if (slot->used < oldest->used)
+			oldest = slot;
+	}
+	clear(oldest);
+	return oldest;
+}
+
+static int add_argument(struct primitive *slot, const_dnnl_primitive_desc_t description, int index,
+			struct smalti_error *error)
+{
+	const dnnl_memory_desc_t *layout =
+	    dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, index);
+	dnnl_exec_arg_t *argument = &slot->arguments[slot->count];
+	argument->arg = index;
+	if (smalti_onednn_check(dnnl_memory_create(&argument->memory, layout, engine, DNNL_MEMORY_NONE),
+				"cannot describe an argument", error))
+		return -1;
+	slot->count++;
+	return 0;
+}
+
+static int fill(struct primitive *slot, const_dnnl_primitive_desc_t description,
+		const struct smalti_onednn_argument *arguments, int count, struct smalti_error *error)
+{
+	if (smalti_onednn_check(dnnl_primitive_create(&slot->primitive, description),
+				"cannot make a primitive", error))
+		return -1;
+	for (int i = 0; i < count; i++)
+		if (add_argument(slot, description, arguments[i].index, error))
+			return -1;
+	slot->scratchpad = (int64_t)dnnl_memory_desc_get_size(
+	    dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0));
+	return slot->scratchpad ? add_argument(slot, description, DNNL_ARG_SCRATCHPAD, error) : 0;
+}
+
+static int create(struct primitive *slot, smalti_onednn_describe *describe, const void *context,
+		  const struct smalti_onednn_argument *arguments, int count, struct smalti_error *error)
+{
+	dnnl_primitive_attr_t attributes = NULL;
+	dnnl_primitive_desc_t description = NULL;
+	int status = smalti_onednn_check(dnnl_primitive_attr_create(&attributes), "no attributes", error);
+	if (!status)
+		status = smalti_onednn_check(
+		    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user),
+		    "no scratchpad of the user's", error);
+	if (!status)
+		status = describe(context, engine, attributes, &description, error);
+	if (!status)
+		status = fill(slot, description, arguments, count, error);
+	dnnl_primitive_desc_destroy(description);
+	dnnl_primitive_attr_destroy(attributes);
+	if (status)
+		clear(slot);
+	return status;
+}
+
+int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describe *describe,
+		      const void *context, const struct smalti_onednn_argument *arguments, int count,
+		      struct smalti_error *error)
+{
+	struct thread *thread = this_thread(error);
+	if (!thread)
+		return -1;
+	struct primitive *slot = find(thread, key);
+	if (!slot->used && create(slot, describe, context, arguments, count, error))
+		return -1;
+	slot->key = *key;
+	slot->used = ++thread->clock;
+	for (int i = 0; i < count; i++)
+		dnnl_memory_set_data_handle(slot->arguments[i].memory, (void *)(uintptr_t)arguments[i].data);
+	if (slot->scratchpad) {
+		void *scratchpad = smalti_scratch(SMALTI_SCRATCH_LIBRARY, slot->scratchpad, error);
+		if (!scratchpad)
+			return -1;
+		dnnl_memory_set_data_handle(slot->arguments[count].memory, scratchpad);
+	}
+	return smalti_onednn_check(
+	    dnnl_primitive_execute(slot->primitive, thread->stream, slot->count, slot->arguments),
+	    "a primitive failed", error);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_ONEDNN_H
+#define SMALTI_KERNELS_CPU_ONEDNN_H
+
+#include "kernels/matmul.h"
+
+#include <dnnl.h>
+#include <stdbool.h>
+
+/* What matmul.c and conv.c share: the engine, each thread's primitives, and the packing of weights.
+ * oneDNN's own threads are never used: whoever calls does the work. */
+
+/* NULL with an error when oneDNN cannot be set up. The instruction set is limited before the first use. */
+dnnl_engine_t smalti_onednn_engine(struct smalti_error *error);
+
+/* The calling thread's stream, after telling OpenMP that this thread works alone; NULL with an error. */
+dnnl_stream_t smalti_onednn_stream(struct smalti_error *error);
+
+/* -1 with an error that says what oneDNN refused and why; 0 when status is success. */
+int smalti_onednn_check(dnnl_status_t status, const char *what, struct smalti_error *error);
+
+static inline dnnl_data_type_t smalti_onednn_type(enum smalti_dtype dtype)
+{
+	return dtype == SMALTI_F32 ? dnnl_f32 : dtype == SMALTI_BF16 ? dnnl_bf16 : dnnl_f16;
+}
+
+/* The dtype that products of `compute` are made in here: f32 where oneDNN has no bf16. */
+enum smalti_dtype smalti_onednn_product(enum smalti_dtype compute);
+
+/* What a primitive is made from; equal keys give equal primitives. Unused words are 0. */
+struct smalti_onednn_key {
+	int64_t word[10];
+};
+
+/* Makes the descriptor of a primitive from `context`, with `attributes` (whose scratchpad is the caller's).
+ */
+typedef int smalti_onednn_describe(const void *context, dnnl_engine_t engine,
+				   dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *description,
+				   struct smalti_error *error);
+
+struct smalti_onednn_argument {
+	int index; /* DNNL_ARG_… */
+	const void *data;
+};
+
+enum { SMALTI_ONEDNN_ARGUMENTS = 6 };
+
+/* Runs the calling thread's primitive of that key, made by `describe` where there is none yet. Every call
+ * with the same key has the same argument indices in the same order. */
+int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describe *describe,
+		      const void *context, const struct smalti_onednn_argument *arguments, int count,
+		      struct smalti_error *error);
+
+/* Stacks the parts along dimension `axis` (its extent is the sum of their rows) of a dense tensor with
+ * element strides `plain`, rounds to `compute` and writes it in the layout `packed`. */
+int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
+		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int part_count,
+		       void *to, struct smalti_error *error);
+
+#endif

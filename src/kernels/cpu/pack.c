@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/onednn.h"
+
+#include "base/alloc.h"
+#include "kernels/scratch.h"
+
+#include <string.h>
+
+/* A multiple of every block that oneDNN's layouts have along a weight's outputs. */
+enum { BLOCK = 64, STAGED_BYTES = 1 << 20 };
+
+/* Where in the stacked parts the reading is. */
+struct reader {
+	const struct smalti_weight_part *part;
+	int64_t row, row_length;
+};
+
+static void read_rows(struct reader *reader, int64_t rows, float *to)
+{
+	while (rows) {
+		const struct smalti_weight_part *part = reader->part;
+		int64_t take = part->rows - reader->row < rows ? part->rows - reader->row : rows;
+		const char *from = (const char *)part->data +
+				   reader->row * reader->row_length * smalti_dtype_bytes(part->dtype);
+		smalti_widen(part->dtype, from, take * reader->row_length, to);
+		to += take * reader->row_length;
+		rows -= take;
+		reader->row += take;
+		if (reader->row == part->rows) {
+			reader->part++;
+			reader->row = 0;
+		}
+	}
+}
+
+/* oneDNN's own rounding would do, but the layout may keep f32. */
+static void round_bf16(float *values, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
+}
+
+/* The f32 values at `from`, dense with strides `plain`, to rows [origin, …) along `axis` of `packed`. */
+static int reorder(const dnnl_memory_desc_t *packed, int axis, int64_t origin, int64_t rows,
+		   const dnnl_dims_t plain, float *from, void *to, struct smalti_error *error)
+{
+	dnnl_engine_t engine = smalti_onednn_engine(error);
+	dnnl_stream_t stream = smalti_onednn_stream(error);
+	if (!engine || !stream)
+		return -1;
+	dnnl_dims_t dims, offsets = {0};
+	memcpy(dims, packed->dims, sizeof(dims));
+	dims[axis] = rows;
+	offsets[axis] = origin;
+	dnnl_memory_desc_t source, target;
+	dnnl_primitive_desc_t description = NULL;
+	dnnl_primitive_t primitive = NULL;
+	dnnl_memory_t memory[2] = {NULL, NULL};
+	dnnl_status_t status =
+	    dnnl_memory_desc_init_by_strides(&source, packed->ndims, dims, dnnl_f32, plain);
+	if (!status)
+		status = dnnl_memory_desc_init_submemory(&target, packed, dims, offsets);
+	if (!status)
+		status =
+		    dnnl_reorder_primitive_desc_create(&description, &source, engine, &target, engine, NULL);
+	if (!status)
+		status = dnnl_primitive_create(&primitive, description);
+	if (!status)
+		status = dnnl_memory_create(&memory[0], &source, engine, from);
+	if (!status)
+		status = dnnl_memory_create(&memory[1], &target, engine, to);
+	if (!status) {
+		dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, memory[0]}, {DNNL_ARG_TO, memory[1]}};
+		status = dnnl_primitive_execute(primitive, stream, 2, arguments);
+	}
+	dnnl_memory_destroy(memory[0]);
+	dnnl_memory_destroy(memory[1]);
+	dnnl_primitive_destroy(primitive);
+	dnnl_primitive_desc_destroy(description);
+	return smalti_onednn_check(status, "cannot pack weights", error);
+}
+
+int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
+		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int part_count,
+		       void *to, struct smalti_error *error)
+{
+	int64_t total = packed->dims[axis], stacked = 0;
+	for (int i = 0; i < part_count; i++)
+		if (parts[i].rows < 0 || __builtin_add_overflow(stacked, parts[i].rows, &stacked))
+			stacked = -1;
+	if (stacked != total)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "the parts of a weight have %lld rows, expected %lld", (long long)stacked,
+				   (long long)total);
+	struct reader reader = {parts, 0, plain[axis]};
+	int64_t chunk = STAGED_BYTES / BLOCK / 4 / reader.row_length * BLOCK;
+	if (chunk < BLOCK)
+		chunk = BLOCK;
+	int64_t staged = chunk < total ? chunk : total;
+	if (!smalti_multiply(&staged, reader.row_length) || !smalti_multiply(&staged, 4))
+		return smalti_fail(error, SMALTI_EINVAL, "a weight's rows are too long");
+	float *stage = smalti_scratch(SMALTI_SCRATCH_CONVERT, staged, error);
+	if (!stage)
+		return -1;
+	for (int64_t row = 0; row < total; row += chunk) {
+		int64_t rows = total - row < chunk ? total - row : chunk;
+		read_rows(&reader, rows, stage);
+		if (compute == SMALTI_BF16)
+			round_bf16(stage, rows * reader.row_length);
+		if (reorder(packed, axis, row, rows, plain, stage, to, error))
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "harness.h"
+#include "kernels/conv.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+static const struct {
+	int64_t rows, width, in, out;
+	int stride;
+} shapes[] = {
+    {1, 1, 1, 1, 1},   {1, 2, 1, 1, 2},    {4, 8, 3, 32, 1},   {3, 7, 4, 16, 1},  {5, 13, 5, 5, 1},
+    {2, 16, 16, 3, 1}, {7, 33, 13, 17, 1}, {2, 64, 32, 64, 1}, {1, 9, 128, 3, 1}, {3, 18, 8, 24, 2},
+    {5, 6, 3, 17, 2},  {2, 32, 64, 32, 2}, {3, 5, 96, 128, 1}, {16, 1, 4, 4, 1},  {1, 130, 16, 16, 1},
+    {4, 2, 5, 7, 2},   {2, 11, 256, 8, 1},
+};
+
+struct operands {
+	struct smalti_conv conv;
+	float *x, *w, *bias, *y;
+	void *x_given, *packed;
+	double *expected;
+};
+
+static void *fresh(int64_t count, int64_t size)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	void *memory = smalti_aligned_alloc(count, size, &error);
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static float *random_values(int64_t count, enum smalti_dtype dtype, uint64_t *state)
+{
+	float *values = fresh(count, 4);
+	for (int64_t i = 0; i < count; i++) {
+		values[i] = test_random(state);
+		if (dtype == SMALTI_BF16)
+			values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
+	}
+	return values;
+}
+
+static int64_t input_rows(const struct smalti_conv *c)
+{
+	return c->stride == 1 ? c->rows + 2 : 2 * c->rows + 1;
+}
+
+static int64_t output_count(const struct smalti_conv *c)
+{
+	return c->rows * (c->width / c->stride) * c->out;
+}
+
+/* The sum over the taps of one output; columns outside of the picture are zero. */
+static double taps(const struct operands *o, int64_t row, int64_t column, int64_t channel)
+{
+	const struct smalti_conv *c = &o->conv;
+	double sum = 0;
+	for (int64_t ky = 0; ky < 3; ky++)
+		for (int64_t kx = 0; kx < 3; kx++) {
+			int64_t at = column * c->stride + kx - (c->stride == 1);
+			if (at < 0 || at >= c->width)
+				continue;
+			const float *x = o->x + ((row * c->stride + ky) * c->width + at) * c->in;
+			const float *w = o->w + channel * c->in * 9 + ky * 3 + kx;
+			for (int64_t i = 0; i < c->in; i++)
+				sum += (double)x[i] * (double)w[i * 9];
+		}
+	return sum;
+}
+
+static void compute_expected(struct operands *o)
+{
+	const struct smalti_conv *c = &o->conv;
+	int64_t width = c->width / c->stride;
+	for (int64_t i = 0; i < output_count(c); i++) {
+		int64_t channel = i % c->out, column = i / c->out % width, row = i / c->out / width;
+		o->expected[i] = (double)o->bias[channel] + taps(o, row, column, channel) +
+				 (c->residual ? (double)o->y[i] : 0);
+	}
+}
+
+static struct operands make(struct smalti_conv conv)
+{
+	uint64_t state = 3;
+	struct operands o = {.conv = conv};
+	int64_t x_count = input_rows(&conv) * conv.width * conv.in;
+	o.x = random_values(x_count, conv.compute, &state);
+	o.w = random_values(conv.out * conv.in * 9, conv.compute, &state);
+	o.bias = random_values(conv.out, SMALTI_F32, &state);
+	o.y = random_values(output_count(&conv), SMALTI_F32, &state);
+	o.x_given = fresh(x_count, 4);
+	smalti_narrow(conv.compute, o.x, x_count, o.x_given);
+	o.expected = fresh(output_count(&conv), sizeof(double));
+	compute_expected(&o);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t bytes = smalti_conv_packed_bytes(conv.in, conv.out, conv.stride, conv.compute, &error);
+	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
+	o.packed = fresh(bytes, 1);
+	SUCCEEDS(
+	    smalti_conv_pack(conv.in, conv.out, conv.stride, conv.compute, o.w, SMALTI_F32, o.packed, &error),
+	    &error, "pack");
+	return o;
+}
+
+static void drop(struct operands *o)
+{
+	free(o->x);
+	free(o->w);
+	free(o->bias);
+	free(o->y);
+	free(o->x_given);
+	free(o->expected);
+	free(o->packed);
+}
+
+static float *run(const struct operands *o, const char *what)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	float *y = fresh(output_count(&o->conv), 4);
+	memcpy(y, o->y, (size_t)output_count(&o->conv) * 4);
+	SUCCEEDS(smalti_conv(&o->conv, o->x_given, o->packed, o->bias, y, &error), &error, what);
+	return y;
+}
+
+/* Sums of 9·in products in f32 err by about the root of their number of roundings. */
+static void check_case(struct smalti_conv conv)
+{
+	char what[160];
+	snprintf(what, sizeof(what), "%lldx%lld %lld->%lld stride %d %s%s", (long long)conv.rows,
+		 (long long)conv.width, (long long)conv.in, (long long)conv.out, conv.stride,
+		 smalti_dtype_name(conv.compute), conv.residual ? " residual" : "");
+	struct operands o = make(conv);
+	float *y = run(&o, what), *again = run(&o, what);
+	CHECK(!memcmp(y, again, (size_t)output_count(&conv) * 4), what);
+	double largest = 1, worst = 0;
+	for (int64_t i = 0; i < output_count(&conv); i++) {
+		double off = fabs((double)y[i] - o.expected[i]);
+		worst = off <= worst ? worst : off; /* NaN wins */
+		largest = fmax(largest, fabs(o.expected[i]));
+	}
+	double tolerance = 1e-6 + 1e-7 * sqrt(9. * (double)conv.in);
+	if (!(worst <= tolerance * largest))
+		fprintf(stderr, "%s: off by %g of %g\n", what, worst, largest);
+	CHECK(worst <= tolerance * largest, what);
+	free(y);
+	free(again);
+	drop(&o);
+}
+
+static void agrees_with_plain_sums(void)
+{
+	for (int s = 0; s < COUNT(shapes); s++)
+		for (int i = 0; i < 4; i++)
+			check_case((struct smalti_conv){shapes[s].rows, shapes[s].width, shapes[s].in,
+							shapes[s].out, shapes[s].stride,
+							i & 1 ? SMALTI_BF16 : SMALTI_F32, i & 2});
+}
+
+/* Bands of a picture, with their halo rows, give the picture's rows to the bit. */
+static void bands_join(void)
+{
+	enum { ROWS = 12, WIDTH = 20, IN = 16, OUT = 24 };
+	static const int64_t bands[] = {5, 1, 6};
+	for (int stride = 1; stride <= 2; stride++) {
+		struct smalti_conv conv = {ROWS, WIDTH, IN, OUT, stride, SMALTI_F32, false};
+		struct operands o = make(conv);
+		float *whole = run(&o, "whole");
+		float *y = fresh(output_count(&conv), 4);
+		int64_t row = 0;
+		for (int b = 0; b < COUNT(bands); row += bands[b++]) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			conv.rows = bands[b];
+			SUCCEEDS(smalti_conv(&conv, o.x + row * stride * WIDTH * IN, o.packed, o.bias,
+					     y + row * (WIDTH / stride) * OUT, &error),
+				 &error, "band");
+		}
+		CU_ASSERT_EQUAL(row, ROWS);
+		CHECK(test_max_error(whole, y, output_count(&o.conv)) == 0, "bands are not the whole");
+		free(whole);
+		free(y);
+		drop(&o);
+	}
+}
+
+/* A checkpoint's tensor in another dtype at an odd address packs to what its values pack to. */
+static void packs_any_dtype(void)
+{
+	enum { IN = 5, OUT = 19, WEIGHTS = IN * OUT * 9 };
+	static const enum smalti_dtype dtypes[] = {SMALTI_F16, SMALTI_BF16, SMALTI_F32};
+	for (int d = 0; d < COUNT(dtypes); d++) {
+		uint64_t state = 5;
+		float *w = random_values(WEIGHTS, SMALTI_F32, &state);
+		char *odd = fresh(WEIGHTS * 4 + 1, 1);
+		void *narrow = fresh(WEIGHTS, 4);
+		smalti_narrow(dtypes[d], w, WEIGHTS, narrow);
+		smalti_widen(dtypes[d], narrow, WEIGHTS, w);
+		memcpy(odd + 1, narrow, (size_t)(WEIGHTS * smalti_dtype_bytes(dtypes[d])));
+		struct smalti_error error = SMALTI_NO_ERROR;
+		int64_t bytes = smalti_conv_packed_bytes(IN, OUT, 1, SMALTI_F32, &error);
+		void *packed[2] = {fresh(bytes, 1), fresh(bytes, 1)};
+		SUCCEEDS(smalti_conv_pack(IN, OUT, 1, SMALTI_F32, odd + 1, dtypes[d], packed[0], &error),
+			 &error, "narrow");
+		SUCCEEDS(smalti_conv_pack(IN, OUT, 1, SMALTI_F32, w, SMALTI_F32, packed[1], &error), &error,
+			 "wide");
+		CU_ASSERT_EQUAL(memcmp(packed[0], packed[1], (size_t)bytes), 0);
+		free(packed[0]);
+		free(packed[1]);
+		free(narrow);
+		free(odd);
+		free(w);
+	}
+}
+
+struct worker {
+	const struct operands *operands;
+	float *y;
+	pthread_barrier_t *barrier;
+};
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct operands *o = worker->operands;
+	pthread_barrier_wait(worker->barrier);
+	for (int i = 0; i < 50; i++)
+		if (smalti_conv(&o->conv, o->x_given, o->packed, o->bias, worker->y, &error))
+			return NULL;
+	return worker;
+}
+
+static void threads_agree(void)
+{
+	for (int c = 0; c < 2; c++) {
+		struct operands o =
+		    make((struct smalti_conv){7, 33, 13, 17, 1, c ? SMALTI_BF16 : SMALTI_F32, false});
+		float *alone = run(&o, "alone");
+		pthread_barrier_t barrier;
+		pthread_barrier_init(&barrier, NULL, 2);
+		pthread_t threads[2];
+		struct worker workers[2];
+		for (int i = 0; i < 2; i++) {
+			workers[i] = (struct worker){&o, fresh(output_count(&o.conv), 4), &barrier};
+			CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+		}
+		for (int i = 0; i < 2; i++) {
+			void *worker;
+			pthread_join(threads[i], &worker);
+			CU_ASSERT_PTR_NOT_NULL(worker);
+			CU_ASSERT_EQUAL(memcmp(workers[i].y, alone, (size_t)output_count(&o.conv) * 4), 0);
+			free(workers[i].y);
+		}
+		pthread_barrier_destroy(&barrier);
+		free(alone);
+		drop(&o);
+	}
+}
+
+static void refuses_what_it_cannot_do(void)
+{
+	static const struct {
+		struct smalti_conv conv;
+		const char *word;
+	} cases[] = {
+	    {{-1, 4, 4, 4, 1, SMALTI_F32, false}, "-1 rows"},
+	    {{1, -4, 4, 4, 1, SMALTI_F32, false}, "-4 wide"},
+	    {{1, 4, 0, 4, 1, SMALTI_F32, false}, "0 in"},
+	    {{1, 4, 4, INT64_MAX, 1, SMALTI_F32, false}, "out"},
+	    {{1, 4, 4, 4, 3, SMALTI_F32, false}, "stride 3"},
+	    {{1, 5, 4, 4, 2, SMALTI_F32, false}, "width 5"},
+	    {{1, 4, 4, 4, 1, SMALTI_F16, false}, "f16"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		FAILS(smalti_conv(&cases[i].conv, NULL, NULL, NULL, NULL, &error), &error, SMALTI_EINVAL,
+		      cases[i].word, cases[i].word);
+	}
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_conv none = {0, 4, 4, 4, 1, SMALTI_F32, false};
+	SUCCEEDS(smalti_conv(&none, NULL, NULL, NULL, NULL, &error), &error, "no rows");
+}
+
+static const struct test tests[] = {
+    {"agrees with plain sums", agrees_with_plain_sums},
+    {"bands join", bands_join},
+    {"packs any dtype", packs_any_dtype},
+    {"threads agree", threads_agree},
+    {"refuses what it cannot do", refuses_what_it_cannot_do},
+};
+
+TEST_MAIN("conv", tests)
