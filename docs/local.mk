@@ -1,2 +1,13 @@
 dist_doc_DATA = README.md LICENSE
 EXTRA_DIST += CONTRIBUTING.md
+
+# The man pages are the command's own words: one line here for each subcommand.
+command_pages =
+nodist_man_MANS = docs/smalti.1 $(command_pages)
+CLEANFILES += $(nodist_man_MANS)
+
+docs/smalti.1: smalti$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) docs && ./smalti$(EXEEXT) --man >$@.part && mv $@.part $@
+$(command_pages): smalti$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) docs && page=$(@F) && page=$${page#smalti-} && \
+	./smalti$(EXEEXT) $${page%.1} --man >$@.part && mv $@.part $@

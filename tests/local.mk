@@ -10,6 +10,8 @@ check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
+check_PROGRAMS += tests/test_options
+tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 
 TESTS += $(check_PROGRAMS)
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_COMMAND_H
+#define SMALTI_CLI_COMMAND_H
+
+#include "cli/options.h"
+
+/* Exit statuses of the command. */
+enum smalti_exit {
+	SMALTI_EXIT_OK = 0,
+	SMALTI_EXIT_FAILED = 1,
+	SMALTI_EXIT_USAGE = 2,
+	SMALTI_EXIT_SOME_FAILED = 3, /* finished, but some items failed: they are listed */
+};
+
+struct smalti_example {
+	const char *purpose; /* "Make one picture" */
+	const char *line;    /* "smalti generate -o star.png 'a red star'" */
+};
+
+/* One subcommand: src/cli/NAME.c defines it, src/cli/main.c lists it. */
+struct smalti_command {
+	const char *name;
+	const char *summary;     /* for the list of commands: lower case, no full stop */
+	const char *operands;    /* usage of what follows the options: "[PROMPT]...", "" */
+	const char *description; /* paragraphs separated by "\n\n" */
+	struct smalti_option_table options;
+	const struct smalti_example *examples; /* the last one's purpose is NULL */
+	const void *defaults;                  /* the option struct before parsing */
+	size_t size;                           /* of that struct */
+	enum smalti_exit (*run)(void *options, int count, char **operands);
+};
+
+/* Parses argv (argv[0] is the subcommand's name) and runs the command or shows what was asked for. */
+enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
+
+/* "smalti NAME: ...; try 'smalti NAME --help'" on stderr. */
+enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Text that was refused by the terminal or a full disk makes the command fail. */
+enum smalti_exit smalti_finish_stdout(void);
+
+#endif

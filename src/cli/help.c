@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
+#include <string.h>
+
+enum { WIDTH = 79, HELP_COLUMN = 29 };
+
+const char smalti_about[] =
+    "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
+
+const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
+    {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},
+    {.kind = SMALTI_OPTION_FLAG, .name = "version", .help = "show the version and exit"},
+};
+
+void smalti_print_version(FILE *to)
+{
+	fprintf(to, "smalti %s\n", PACKAGE_VERSION);
+}
+
+/* Prints words from `column` on, the next lines indented; a newline in the text stays one. */
+static void print_wrapped(FILE *to, const char *text, int column, int indent)
+{
+	bool fresh = true;
+	while (*text) {
+		int length = (int)strcspn(text, " \n");
+		if (!fresh && column + 1 + length > WIDTH) {
+			fprintf(to, "\n%*s", indent, "");
+			column = indent;
+			fresh = true;
+		}
+		fprintf(to, "%s%.*s", fresh ? "" : " ", length, text);
+		column += length + !fresh;
+		fresh = false;
+		text += length;
+		for (; *text == '\n'; text++) {
+			fprintf(to, "\n%*s", text[1] == '\n' ? 0 : indent, "");
+			column = indent;
+			fresh = true;
+		}
+		text += *text == ' ';
+	}
+	fputc('\n', to);
+}
+
+static void print_row(const struct smalti_option *row, const void *defaults, FILE *to)
+{
+	if (row->kind == SMALTI_OPTION_GROUP) {
+		fprintf(to, "\n%s:\n", row->name);
+		return;
+	}
+	int column = row->letter ? fprintf(to, "  -%c, --%s", row->letter, row->name)
+				 : fprintf(to, "      --%s", row->name);
+	if (row->argument)
+		column += fprintf(to, "=%s", row->argument);
+	if (column + 2 > HELP_COLUMN) {
+		fputc('\n', to);
+		column = 0;
+	}
+	fprintf(to, "%*s", HELP_COLUMN - column, "");
+	struct smalti_notes notes = smalti_option_notes(row, defaults);
+	char text[2048];
+	snprintf(text, sizeof(text), notes.text[0] ? "%s (%s)" : "%s%s", row->help, notes.text);
+	print_wrapped(to, text, HELP_COLUMN, HELP_COLUMN);
+}
+
+void smalti_print_help(const struct smalti_command *command, FILE *to)
+{
+	fprintf(to, "Usage: smalti %s [OPTION]... %s\n\n", command->name, command->operands);
+	print_wrapped(to, command->description, 0, 0);
+	if (command->options.count && command->options.rows[0].kind != SMALTI_OPTION_GROUP)
+		fputs("\nOptions:\n", to);
+	for (int i = 0; i < command->options.count; i++)
+		print_row(&command->options.rows[i], command->defaults, to);
+	fputc('\n', to);
+	for (int i = 0; i < SMALTI_COMMON_OPTIONS; i++)
+		print_row(&smalti_common_options[i], NULL, to);
+	fputs("\nExamples:\n", to);
+	for (const struct smalti_example *example = command->examples; example->purpose; example++)
+		fprintf(to, "  %s:\n    %s\n", example->purpose, example->line);
+}
+
+void smalti_print_overview(const struct smalti_command *const *commands, FILE *to)
+{
+	fputs("Usage: smalti COMMAND [OPTION]...\n\n", to);
+	print_wrapped(to, smalti_about, 0, 0);
+	fputs("\nCommands:\n", to);
+	for (int i = 0; commands[i]; i++) {
+		fprintf(to, "  %-12s ", commands[i]->name);
+		print_wrapped(to, commands[i]->summary, 15, 15);
+	}
+	fputs("\n'smalti help COMMAND' or 'smalti COMMAND --help' shows the options of a command.\n", to);
+}

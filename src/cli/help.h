@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_HELP_H
+#define SMALTI_CLI_HELP_H
+
+#include "cli/command.h"
+
+#include <stdio.h>
+
+extern const char smalti_about[];
+
+/* What every command knows: --help, --version. */
+enum { SMALTI_COMMON_OPTIONS = 2 };
+extern const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS];
+
+/* What a row knows itself: "from 1 to 1000; default 20", "one of a, b", "may be repeated". */
+struct smalti_notes {
+	char text[512];
+};
+struct smalti_notes smalti_option_notes(const struct smalti_option *row, const void *defaults);
+
+void smalti_print_version(FILE *to);
+
+/* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables. */
+void smalti_print_help(const struct smalti_command *command, FILE *to);
+void smalti_print_man(const struct smalti_command *command, FILE *to);
+
+/* The same for `smalti` itself: what commands there are. `commands` ends with NULL. */
+void smalti_print_overview(const struct smalti_command *const *commands, FILE *to);
+void smalti_print_overview_man(const struct smalti_command *const *commands, FILE *to);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
+/* One character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
+ * quote is no request, an empty line is a new paragraph. */
+static void put_roff(char c, char before, FILE *to)
+{
+	if (c == '\n' && before == '\n')
+		fputs(".PP", to);
+	if (before == '\n' && (c == '.' || c == '\''))
+		fputs("\\&", to);
+	if (c == '-')
+		fputc('\\', to);
+	fputc(c, to);
+	if (c == '\\')
+		fputc('e', to);
+}
+
+static void put_text(const char *text, FILE *to)
+{
+	for (char before = '\n'; *text; before = *text++)
+		put_roff(*text, before, to);
+}
+
+static void put_line(const char *request, const char *text, FILE *to)
+{
+	fputs(request, to);
+	put_text(text, to);
+	fputc('\n', to);
+}
+
+static void put_header(const char *page, const char *summary, FILE *to)
+{
+	fputs(".TH ", to);
+	put_text(page, to);
+	fprintf(to, " 1 \"\" \"smalti %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
+	put_text(page, to);
+	put_line(" \\- ", summary, to);
+}
+
+static void put_option(const struct smalti_option *row, const void *defaults, FILE *to)
+{
+	if (row->kind == SMALTI_OPTION_GROUP) {
+		put_line(".SS ", row->name, to);
+		return;
+	}
+	fputs(".TP\n", to);
+	if (row->letter)
+		fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
+	fputs("\\fB\\-\\-", to);
+	put_text(row->name, to);
+	fputs("\\fR", to);
+	if (row->argument)
+		fprintf(to, "=\\fI%s\\fR", row->argument);
+	put_line("\n", row->help, to);
+	struct smalti_notes notes = smalti_option_notes(row, defaults);
+	if (notes.text[0]) {
+		fputc('(', to);
+		put_text(notes.text, to);
+		fputs(")\n", to);
+	}
+}
+
+void smalti_print_man(const struct smalti_command *command, FILE *to)
+{
+	char page[64];
+	snprintf(page, sizeof(page), "smalti-%s", command->name);
+	put_header(page, command->summary, to);
+	fprintf(to, ".SH SYNOPSIS\n.B smalti %s\n[\\fIOPTION\\fR]...\n", command->name);
+	put_line("", command->operands, to);
+	put_line(".SH DESCRIPTION\n", command->description, to);
+	fputs(".SH OPTIONS\n", to);
+	for (int i = 0; i < command->options.count; i++)
+		put_option(&command->options.rows[i], command->defaults, to);
+	for (int i = 0; i < SMALTI_COMMON_OPTIONS; i++)
+		put_option(&smalti_common_options[i], NULL, to);
+	fputs(".SH EXAMPLES\n", to);
+	for (const struct smalti_example *example = command->examples; example->purpose; example++) {
+		put_line(".PP\n", example->purpose, to);
+		put_line(".PP\n.RS 4\n.nf\n", example->line, to);
+		fputs(".fi\n.RE\n", to);
+	}
+	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 3 finished but some items failed.\n"
+	      ".SH SEE ALSO\n.BR smalti (1)\n",
+	      to);
+}
+
+void smalti_print_overview_man(const struct smalti_command *const *commands, FILE *to)
+{
+	put_header("smalti", "text-to-image models as task graphs", to);
+	fputs(".SH SYNOPSIS\n.B smalti\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n", to);
+	put_line(".SH DESCRIPTION\n", smalti_about, to);
+	fputs(".SH COMMANDS\n", to);
+	for (int i = 0; commands[i]; i++) {
+		fprintf(to, ".TP\n.BR smalti\\-%s (1)\n", commands[i]->name);
+		put_line("", commands[i]->summary, to);
+	}
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include "base/alloc.h"
+#include "cli/suggest.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* getopt's value of row i is FIRST_ROW + i, so that letters and rows never meet. */
+enum { FIRST_ROW = 256, GET_HELP = 1 << 20, GET_VERSION, GET_MAN };
+
+static const struct option common[] = {
+    {"help", no_argument, NULL, GET_HELP},
+    {"version", no_argument, NULL, GET_VERSION},
+    {"man", no_argument, NULL, GET_MAN},
+    {NULL, 0, NULL, 0},
+};
+enum { COMMON = sizeof(common) / sizeof(common[0]) };
+
+struct tables {
+	struct option *long_options;
+	char *letters;
+};
+
+static void free_tables(struct tables *tables)
+{
+	free(tables->long_options);
+	free(tables->letters);
+}
+
+static int make_tables(const struct smalti_option_table *table, struct tables *tables,
+		       struct smalti_error *error)
+{
+	tables->long_options = smalti_calloc(table->count + COMMON, sizeof(struct option), error);
+	tables->letters = smalti_calloc(table->count * 2 + 3, 1, error);
+	if (!tables->long_options || !tables->letters)
+		return -1;
+	struct option *next = tables->long_options;
+	char *letter = tables->letters;
+	*letter++ = ':'; /* a missing argument is told from an unknown option */
+	*letter++ = 'h';
+	for (int i = 0; i < table->count; i++) {
+		const struct smalti_option *row = &table->rows[i];
+		if (row->kind == SMALTI_OPTION_GROUP)
+			continue;
+		*next++ = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
+					  FIRST_ROW + i};
+		if (row->letter)
+			*letter++ = row->letter;
+		if (row->letter && row->argument)
+			*letter++ = ':';
+	}
+	memcpy(next, common, sizeof(common));
+	return 0;
+}
+
+static const struct smalti_option *find_row(const struct smalti_option_table *table, int value)
+{
+	if (value >= FIRST_ROW)
+		return value - FIRST_ROW < table->count ? &table->rows[value - FIRST_ROW] : NULL;
+	for (int i = 0; value && i < table->count; i++)
+		if (table->rows[i].letter == value)
+			return &table->rows[i];
+	return NULL;
+}
+
+static int append(struct smalti_string_list *list, const char *text, struct smalti_error *error)
+{
+	const char **items = smalti_calloc(list->count + 1, sizeof(*items), error);
+	if (!items)
+		return -1;
+	if (list->count)
+		memcpy(items, list->items, (size_t)list->count * sizeof(*items));
+	free(list->items);
+	items[list->count++] = text;
+	list->items = items;
+	return 0;
+}
+
+static int choose(const char *const *choices, const char *text, int *value, struct smalti_error *error)
+{
+	char names[256] = "";
+	for (int i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], text) == 0) {
+			*value = i;
+			return 0;
+		}
+		size_t length = strlen(names);
+		snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", choices[i]);
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "expected one of %s, found '%.99s'", names, text);
+}
+
+static int store(const struct smalti_option *row, const char *text, void *values, struct smalti_error *error)
+{
+	void *to = (char *)values + row->offset;
+	if (row->has_given)
+		*(bool *)((char *)values + row->given) = true;
+	switch (row->kind) {
+	case SMALTI_OPTION_GROUP:
+		break;
+	case SMALTI_OPTION_FLAG:
+		*(bool *)to = true;
+		break;
+	case SMALTI_OPTION_INT64:
+		return smalti_parse_int64(text, row->minimum, row->maximum, to, error);
+	case SMALTI_OPTION_SEED:
+		return smalti_parse_seed(text, to, error);
+	case SMALTI_OPTION_DOUBLE:
+		return smalti_parse_double(text, row->least, row->most, to, error);
+	case SMALTI_OPTION_BYTES:
+		return smalti_parse_bytes(text, row->minimum, row->maximum, to, error);
+	case SMALTI_OPTION_SIZE:
+		return smalti_parse_size(text, row->minimum, row->maximum, to, error);
+	case SMALTI_OPTION_STRING:
+		*(const char **)to = text;
+		break;
+	case SMALTI_OPTION_LIST:
+		return append(to, text, error);
+	case SMALTI_OPTION_CHOICE:
+		return choose(row->choices, text, to, error);
+	}
+	return 0;
+}
+
+/* The option that `text` (--name or --name=value) was probably meant to be. */
+static int fail_unknown(const struct smalti_option_table *table, const char *text, struct smalti_error *error)
+{
+	if (strncmp(text, "--", 2) != 0)
+		return smalti_fail(error, SMALTI_EINVAL, "unknown option '%.99s'", text);
+	int length = (int)strcspn(text, "=");
+	struct smalti_suggestion best = smalti_suggest_start(text + 2, length - 2);
+	int prefixed = 0;
+	for (int i = 0; i < table->count; i++) {
+		if (table->rows[i].kind == SMALTI_OPTION_GROUP)
+			continue;
+		smalti_suggest(&best, table->rows[i].name);
+		prefixed += strncmp(table->rows[i].name, text + 2, (size_t)length - 2) == 0;
+	}
+	for (int i = 0; common[i].name; i++)
+		smalti_suggest(&best, common[i].name);
+	const char *what = prefixed > 1 ? "ambiguous" : "unknown";
+	if (best.name)
+		return smalti_fail(error, SMALTI_EINVAL, "%s option '%.*s', did you mean '--%s'?", what,
+				   length, text, best.name);
+	return smalti_fail(error, SMALTI_EINVAL, "%s option '%.*s'", what, length > 99 ? 99 : length, text);
+}
+
+/* getopt stopped with '?' or ':' at `text`. */
+static int fail_option(const struct smalti_option_table *table, int value, const char *text,
+		       struct smalti_error *error)
+{
+	const struct smalti_option *row = find_row(table, optopt);
+	if (value == ':' && row)
+		return smalti_fail(error, SMALTI_EINVAL, "--%s: expected %s after it, found nothing",
+				   row->name, row->argument);
+	if (row || optopt >= GET_HELP)
+		return smalti_fail(error, SMALTI_EINVAL, "%.*s: takes no value", (int)strcspn(text, "="),
+				   text);
+	if (optopt)
+		return smalti_fail(error, SMALTI_EINVAL, "unknown option '-%c'",
+				   optopt < ' ' || optopt > '~' ? '?' : optopt);
+	return fail_unknown(table, text, error);
+}
+
+static int parse(const struct smalti_option_table *table, const struct tables *tables, int argc, char **argv,
+		 void *values, enum smalti_request *request, struct smalti_error *error)
+{
+	*request = SMALTI_RUN;
+	opterr = 0;
+	optind = 0; /* GNU: start afresh */
+	for (;;) {
+		int value = getopt_long(argc, argv, tables->letters, tables->long_options, NULL);
+		if (value == -1)
+			return 0;
+		if (value == '?' || value == ':')
+			return fail_option(table, value, argv[optind - 1], error);
+		if (value == 'h' || value >= GET_HELP) {
+			*request = value == GET_VERSION ? SMALTI_VERSION
+				   : value == GET_MAN   ? SMALTI_MAN
+							: SMALTI_HELP;
+			return 0;
+		}
+		const struct smalti_option *row = find_row(table, value);
+		if (store(row, optarg, values, error)) {
+			smalti_error_prefix(error, "--%s", row->name);
+			return -1;
+		}
+	}
+}
+
+int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
+			 enum smalti_request *request, int *first, struct smalti_error *error)
+{
+	struct tables tables = {NULL, NULL};
+	int status = make_tables(table, &tables, error);
+	if (status == 0)
+		status = parse(table, &tables, argc, argv, values, request, error);
+	*first = optind;
+	free_tables(&tables);
+	return status;
+}
+
+void smalti_options_free(const struct smalti_option_table *table, void *values)
+{
+	for (int i = 0; i < table->count; i++) {
+		if (table->rows[i].kind != SMALTI_OPTION_LIST)
+			continue;
+		struct smalti_string_list *list = (void *)((char *)values + table->rows[i].offset);
+		free(list->items);
+		*list = (struct smalti_string_list){NULL, 0};
+	}
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_OPTIONS_H
+#define SMALTI_CLI_OPTIONS_H
+
+#include "base/parse.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A subcommand's options are a table of rows: parsing, --help and the man page all come from it.
+ *
+ *	struct paint_options { bool quiet; bool has_seed; uint64_t seed; int64_t steps; };
+ *	static const struct smalti_option rows[] = {
+ *	    {SMALTI_GROUP("Sampling")},
+ *	    {SMALTI_INT64(struct paint_options, steps), "steps", 's', "N", "denoising steps",
+ *	     .minimum = 1, .maximum = 1000},
+ *	    {SMALTI_SEED(struct paint_options, seed), "seed", 0, "N", "seed of the noise",
+ *	     SMALTI_GIVEN(struct paint_options, has_seed)},
+ *	    {SMALTI_FLAG(struct paint_options, quiet), "quiet", 'q', NULL, "show no progress"},
+ *	};
+ *
+ * A macro whose field is not of the C type named beside it does not compile. */
+enum smalti_option_kind {
+	SMALTI_OPTION_GROUP,
+	SMALTI_OPTION_FLAG,
+	SMALTI_OPTION_INT64,
+	SMALTI_OPTION_SEED,
+	SMALTI_OPTION_DOUBLE,
+	SMALTI_OPTION_BYTES,
+	SMALTI_OPTION_SIZE,
+	SMALTI_OPTION_STRING,
+	SMALTI_OPTION_LIST,
+	SMALTI_OPTION_CHOICE,
+};
+
+/* Texts of a repeatable option in their order; they belong to argv, the array to the option. */
+struct smalti_string_list {
+	const char **items;
+	int count;
+};
+
+struct smalti_option {
+	enum smalti_option_kind kind;
+	size_t offset;              /* of the value in the command's option struct */
+	const char *name;           /* long name without dashes; a group's heading */
+	char letter;                /* 0: none */
+	const char *argument;       /* its name in the help, NULL for a flag */
+	const char *help;           /* lower case, no full stop; range, choices and default are added */
+	int64_t minimum, maximum;   /* INT64, BYTES, SIZE (of each side): both included */
+	double least, most;         /* DOUBLE: both included */
+	const char *const *choices; /* CHOICE: NULL-terminated; the value is the index */
+	bool has_given;             /* SMALTI_GIVEN was used */
+	size_t given;               /* offset of a bool set when the option is given */
+};
+
+#define SMALTI_FIELD(ctype, type, field) _Generic(((type *)0)->field, ctype : offsetof(type, field))
+
+#define SMALTI_GROUP(heading)      .kind = SMALTI_OPTION_GROUP, .name = (heading)
+#define SMALTI_FLAG(type, field)   .kind = SMALTI_OPTION_FLAG, .offset = SMALTI_FIELD(bool, type, field)
+#define SMALTI_INT64(type, field)  .kind = SMALTI_OPTION_INT64, .offset = SMALTI_FIELD(int64_t, type, field)
+#define SMALTI_SEED(type, field)   .kind = SMALTI_OPTION_SEED, .offset = SMALTI_FIELD(uint64_t, type, field)
+#define SMALTI_DOUBLE(type, field) .kind = SMALTI_OPTION_DOUBLE, .offset = SMALTI_FIELD(double, type, field)
+#define SMALTI_BYTES(type, field)  .kind = SMALTI_OPTION_BYTES, .offset = SMALTI_FIELD(int64_t, type, field)
+#define SMALTI_SIZE(type, field)                                                                             \
+	.kind = SMALTI_OPTION_SIZE, .offset = SMALTI_FIELD(struct smalti_size, type, field)
+#define SMALTI_STRING(type, field)                                                                           \
+	.kind = SMALTI_OPTION_STRING, .offset = SMALTI_FIELD(const char *, type, field)
+#define SMALTI_LIST(type, field)                                                                             \
+	.kind = SMALTI_OPTION_LIST, .offset = SMALTI_FIELD(struct smalti_string_list, type, field)
+#define SMALTI_CHOICE(type, field) .kind = SMALTI_OPTION_CHOICE, .offset = SMALTI_FIELD(int, type, field)
+
+#define SMALTI_GIVEN(type, field) .has_given = true, .given = SMALTI_FIELD(bool, type, field)
+
+struct smalti_option_table {
+	const struct smalti_option *rows;
+	int count;
+};
+#define SMALTI_OPTION_TABLE(array)                                                                           \
+	{                                                                                                    \
+		(array), (int)(sizeof(array) / sizeof((array)[0]))                                           \
+	}
+
+/* What the command line asks for: --help, --version and --man are known to every command. */
+enum smalti_request { SMALTI_RUN, SMALTI_HELP, SMALTI_VERSION, SMALTI_MAN };
+
+/* Parses argv (argv[0] is skipped) into `values`, which holds the defaults. Operands are moved
+ * behind the options; *first is the index of the first. Uses getopt: one call at a time. */
+int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
+			 enum smalti_request *request, int *first, struct smalti_error *error);
+
+/* Frees the arrays of the lists in `values`. */
+void smalti_options_free(const struct smalti_option_table *table, void *values);
+
+#endif
