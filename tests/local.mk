@@ -12,6 +12,10 @@ check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_attention
+check_PROGRAMS += tests/test_elementwise
+check_PROGRAMS += tests/test_isa
+check_PROGRAMS += tests/test_norms
 
 TESTS += $(check_PROGRAMS)
 

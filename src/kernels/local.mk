@@ -1,8 +1,37 @@
+# Sources of src/kernels
+# The kernels of cpu/ are compiled once per instruction set (see cpu/kernels.h).
+cpu_kernels = \
+	src/kernels/cpu/attention.c \
+	src/kernels/cpu/elementwise.c \
+	src/kernels/cpu/norms.c \
+	src/kernels/cpu/table.c \
+	src/kernels/cpu/suffix.h \
+	src/kernels/cpu/vector.h \
+	src/kernels/cpu/vector_math.h
+
+noinst_LTLIBRARIES += libcpu_generic.la
+libcpu_generic_la_SOURCES = $(cpu_kernels)
+libcpu_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=generic
+libcore_la_LIBADD += libcpu_generic.la
+
+if X86_64
+noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la
+libcpu_avx2_la_SOURCES = $(cpu_kernels)
+libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx2
+libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mfma -mf16c
+libcpu_avx512_la_SOURCES = $(cpu_kernels)
+libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
+libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
+libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
+endif
+
 libcore_la_SOURCES += \
 	src/kernels/attention.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
 	src/kernels/matmul.h src/kernels/norms.h src/kernels/scratch.h \
+	src/kernels/isa.c \
 	src/kernels/scratch.c \
 	src/kernels/cpu/conv.c \
+	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
 	src/kernels/cpu/pack.c

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/suffix.h"
+#include "kernels/cpu/vector_math.h"
+
+void FOR_ISA(smalti_silu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y)
+{
+	for (int64_t i = 0; i < count; i += LANES)
+		vec_write(dtype, y, i, count - i, vec_silu(vec_read(SMALTI_F32, x, i, count - i)));
+}
+
+void FOR_ISA(smalti_convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to,
+			     void *y)
+{
+	for (int64_t i = 0; i < count; i += LANES)
+		vec_write(to, y, i, count - i, vec_read(from, x, i, count - i));
+}
+
+void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		vec sum = vec_read(SMALTI_F32, x, i, count - i) + vec_read(SMALTI_F32, z, i, count - i);
+		vec_write(SMALTI_F32, y, i, count - i, sum);
+	}
+}
+
+/* The operations of the specification one by one, none fused: these bits are the same everywhere. */
+void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		vec value = vec_read(SMALTI_F32, x, i, count - i) * 0.5f + 0.5f;
+		value = vec_min(vec_max(value, vec_all(0.f)), vec_all(1.f)); /* NaN becomes 0 */
+		uvec rounded = (uvec)(value * 255.f + ROUNDER) & 0xff;
+		bvec bytes = __builtin_convertvector(rounded, bvec);
+		memcpy(y + i, &bytes, (size_t)(count - i < LANES ? count - i : LANES));
+	}
+}

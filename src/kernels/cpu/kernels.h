@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_KERNELS_H
+#define SMALTI_KERNELS_CPU_KERNELS_H
+
+#include "kernels/attention.h"
+#include "kernels/isa.h"
+#include "kernels/norms.h"
+
+/* The kernels that are compiled once per instruction set. attention.c, norms.c and elementwise.c of
+ * this folder are written in vectors of no fixed width (vector.h); the build compiles them with the
+ * flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the public
+ * functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this
+ * machine. Arguments are those of the public function of the same name. */
+struct smalti_cpu_kernels {
+	/* Floats of working memory that attention() needs; -1 when that is beyond 64 bits. */
+	int64_t (*attention_scratch)(const struct smalti_attention *attention);
+	void (*attention)(const struct smalti_attention *attention, const void *q, const void *k,
+			  const void *v, float *state, void *y, float *scratch);
+	void (*layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
+				   const float *shift, const float *scale, enum smalti_dtype dtype, void *y);
+	void (*rmsnorm)(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,
+			enum smalti_dtype dtype, void *y);
+	void (*groupnorm_moments)(int64_t pixels, int64_t channels, int64_t groups, const float *x,
+				  struct smalti_moments *moments);
+	void (*groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
+				const float *b, bool silu, enum smalti_dtype dtype, void *y);
+	void (*silu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
+	void (*convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y);
+	void (*add)(int64_t count, const float *x, const float *z, float *y);
+	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
+};
+
+/* Of one instruction set, whether or not this machine has it; NULL where it was not compiled. */
+const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa);
+
+/* The queries of a state are padded to a multiple of this, the widest vector; values to one of 8. */
+enum { SMALTI_ATTENTION_QUERIES = 16, SMALTI_ATTENTION_VALUES = 8 };
+
+#endif

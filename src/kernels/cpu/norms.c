@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/suffix.h"
+#include "kernels/cpu/vector_math.h"
+
+#include <math.h>
+
+/* A row's sums go into several vectors in turn: shorter chains of additions, and a smaller error. */
+enum { SUMS = 4 };
+
+INLINE float sum_all(const vec sums[SUMS])
+{
+	return vec_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+static float mean_of(int64_t dim, const float *x)
+{
+	vec sums[SUMS] = {0};
+	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS)
+		sums[turn] += vec_read(SMALTI_F32, x, i, dim - i);
+	return sum_all(sums) / (float)dim;
+}
+
+/* Lanes past the end, as 0. */
+INLINE vec vec_trim(vec value, int64_t count)
+{
+	if (count >= LANES)
+		return value;
+	float lanes[LANES];
+	vec_store(lanes, value);
+	return vec_load_some(lanes, count);
+}
+
+/* A first mean, rounded to f32, is only a shift here: deviations from it correct it, so that a mean
+ * much larger than the deviations costs no accuracy. */
+static void layernorm_row(int64_t dim, const float *x, float epsilon, const float *shift, const float *scale,
+			  enum smalti_dtype dtype, void *y, int64_t at)
+{
+	float origin = mean_of(dim, x);
+	vec sums[SUMS] = {0}, squares[SUMS] = {0};
+	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS) {
+		vec deviation = vec_trim(vec_read(SMALTI_F32, x, i, dim - i) - origin, dim - i);
+		sums[turn] += deviation;
+		squares[turn] = vec_fma(deviation, deviation, squares[turn]);
+	}
+	float offset = sum_all(sums) / (float)dim;
+	float variance = sum_all(squares) / (float)dim - offset * offset;
+	float factor = 1.f / sqrtf((variance < 0 ? 0 : variance) + epsilon);
+	for (int64_t i = 0; i < dim; i += LANES) {
+		vec normal = ((vec_read(SMALTI_F32, x, i, dim - i) - origin) - offset) * factor;
+		vec gain = vec_read(SMALTI_F32, scale, i, dim - i) + 1.f;
+		vec result = vec_fma(normal, gain, vec_read(SMALTI_F32, shift, i, dim - i));
+		vec_write(dtype, y, at + i, dim - i, result);
+	}
+}
+
+void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
+					const float *shift, const float *scale, enum smalti_dtype dtype,
+					void *y)
+{
+	for (int64_t row = 0; row < rows; row++)
+		layernorm_row(dim, x + row * dim, epsilon, shift, scale, dtype, y, row * dim);
+}
+
+static void rmsnorm_row(int64_t dim, const float *x, float epsilon, const float *weight,
+			enum smalti_dtype dtype, void *y, int64_t at)
+{
+	vec squares[SUMS] = {0};
+	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS) {
+		vec value = vec_read(SMALTI_F32, x, i, dim - i);
+		squares[turn] = vec_fma(value, value, squares[turn]);
+	}
+	float factor = 1.f / sqrtf(sum_all(squares) / (float)dim + epsilon);
+	for (int64_t i = 0; i < dim; i += LANES) {
+		vec normal = vec_read(SMALTI_F32, x, i, dim - i) * factor;
+		vec_write(dtype, y, at + i, dim - i, normal * vec_read(SMALTI_F32, weight, i, dim - i));
+	}
+}
+
+void FOR_ISA(smalti_rmsnorm)(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,
+			     enum smalti_dtype dtype, void *y)
+{
+	for (int64_t row = 0; row < rows; row++)
+		rmsnorm_row(dim, x + row * dim, epsilon, weight, dtype, y, row * dim);
+}
+
+/* Double-precision halves of a vec. */
+typedef double dvec __attribute__((vector_size(VEC_BYTES)));
+typedef float halfvec __attribute__((vector_size(VEC_BYTES / 2)));
+enum { HALF = LANES / 2 };
+
+INLINE dvec widen_half(const float *from)
+{
+	halfvec value;
+	memcpy(&value, from, sizeof(value));
+	return __builtin_convertvector(value, dvec);
+}
+
+/* Channels whose sums are kept at a time, and pixels that stay in the first cache meanwhile. */
+enum { SLAB = 256, PIXELS = 16 };
+
+struct sums {
+	double shift[SLAB], sum[SLAB], squares[SLAB];
+};
+
+/* LANES channels of a block of pixels into the sums. */
+INLINE void add_vector(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
+{
+	dvec shift[2], sum[2], squares[2];
+	memcpy(shift, sums->shift + at, sizeof(shift));
+	memcpy(sum, sums->sum + at, sizeof(sum));
+	memcpy(squares, sums->squares + at, sizeof(squares));
+	for (int64_t pixel = 0; pixel < pixels; pixel++) {
+		for (int half = 0; half < 2; half++) {
+			dvec value = widen_half(x + pixel * channels + at + half * HALF) - shift[half];
+			sum[half] += value;
+			squares[half] += value * value;
+		}
+	}
+	memcpy(sums->sum + at, sum, sizeof(sum));
+	memcpy(sums->squares + at, squares, sizeof(squares));
+}
+
+static void add_channel(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
+{
+	for (int64_t pixel = 0; pixel < pixels; pixel++) {
+		double value = x[pixel * channels + at] - sums->shift[at];
+		sums->sum[at] += value;
+		sums->squares[at] += value * value;
+	}
+}
+
+/* Sums of deviations from the first pixel: their squares do not cancel when the mean is large. */
+static void sum_slab(int64_t pixels, int64_t channels, const float *x, int width, struct sums *sums)
+{
+	for (int at = 0; at < width; at++) {
+		sums->shift[at] = x[at];
+		sums->sum[at] = sums->squares[at] = 0;
+	}
+	for (int64_t from = 0; from < pixels; from += PIXELS) {
+		int64_t block = pixels - from < PIXELS ? pixels - from : PIXELS;
+		const float *first = x + from * channels;
+		int at = 0;
+		for (; at + LANES <= width; at += LANES)
+			add_vector(block, channels, first, at, sums);
+		for (; at < width; at++)
+			add_channel(block, channels, first, at, sums);
+	}
+}
+
+void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t groups, const float *x,
+				       struct smalti_moments *moments)
+{
+	for (int64_t group = 0; group < groups; group++)
+		moments[group] = (struct smalti_moments){0};
+	if (!pixels)
+		return;
+	struct sums sums;
+	double count = (double)pixels;
+	for (int64_t from = 0; from < channels; from += SLAB) {
+		int width = (int)(channels - from < SLAB ? channels - from : SLAB);
+		sum_slab(pixels, channels, x + from, width, &sums);
+		for (int at = 0; at < width; at++) {
+			double offset = sums.sum[at] / count;
+			struct smalti_moments channel = {count, sums.shift[at] + offset,
+							 sums.squares[at] - sums.sum[at] * offset};
+			smalti_moments_merge(1, &channel, &moments[(from + at) / (channels / groups)]);
+		}
+	}
+}
+
+void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
+				     const float *b, bool silu, enum smalti_dtype dtype, void *y)
+{
+	for (int64_t pixel = 0; pixel < pixels; pixel++) {
+		int64_t at = pixel * channels;
+		for (int64_t i = 0; i < channels; i += LANES) {
+			int64_t count = channels - i;
+			vec value =
+			    vec_fma(vec_read(SMALTI_F32, x, at + i, count), vec_read(SMALTI_F32, a, i, count),
+				    vec_read(SMALTI_F32, b, i, count));
+			vec_write(dtype, y, at + i, count, silu ? vec_silu(value) : value);
+		}
+	}
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_SUFFIX_H
+#define SMALTI_KERNELS_CPU_SUFFIX_H
+
+#include "kernels/cpu/kernels.h"
+
+/* FOR_ISA(name) is name_generic, name_avx2 or name_avx512: SMALTI_CPU_ISA comes from the build. */
+#define FOR_ISA_JOIN(name, isa)   name##_##isa
+#define FOR_ISA_EXPAND(name, isa) FOR_ISA_JOIN(name, isa)
+#define FOR_ISA(name)             FOR_ISA_EXPAND(name, SMALTI_CPU_ISA)
+
+int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention);
+void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q, const void *k,
+			       const void *v, float *state, void *y, float *scratch);
+void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
+					const float *shift, const float *scale, enum smalti_dtype dtype,
+					void *y);
+void FOR_ISA(smalti_rmsnorm)(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,
+			     enum smalti_dtype dtype, void *y);
+void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t groups, const float *x,
+				       struct smalti_moments *moments);
+void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
+				     const float *b, bool silu, enum smalti_dtype dtype, void *y);
+void FOR_ISA(smalti_silu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
+void FOR_ISA(smalti_convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to,
+			     void *y);
+void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y);
+void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
+
+#endif

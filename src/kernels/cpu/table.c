@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/suffix.h"
+
+extern const struct smalti_cpu_kernels FOR_ISA(smalti_cpu_kernels);
+
+const struct smalti_cpu_kernels FOR_ISA(smalti_cpu_kernels) = {
+    .attention_scratch = FOR_ISA(smalti_attention_scratch),
+    .attention = FOR_ISA(smalti_attention),
+    .layernorm_modulate = FOR_ISA(smalti_layernorm_modulate),
+    .rmsnorm = FOR_ISA(smalti_rmsnorm),
+    .groupnorm_moments = FOR_ISA(smalti_groupnorm_moments),
+    .groupnorm_apply = FOR_ISA(smalti_groupnorm_apply),
+    .silu = FOR_ISA(smalti_silu),
+    .convert = FOR_ISA(smalti_convert),
+    .add = FOR_ISA(smalti_add),
+    .to_u8 = FOR_ISA(smalti_to_u8),
+};

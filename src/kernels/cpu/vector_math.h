@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_VECTOR_MATH_H
+#define SMALTI_KERNELS_CPU_VECTOR_MATH_H
+
+#include "kernels/cpu/vector.h"
+
+/* What, added and subtracted, rounds to an integer; its last bits then hold that integer. */
+#define ROUNDER 0x1.8p23f
+
+/* 2^f for |f| <= 1/2, the relative error of the polynomial is 3e-9 (minimax with value 1 at 0). */
+INLINE vec vec_exp2_fraction(vec f)
+{
+	vec p = vec_all(0x1.470b4ap-13f);
+	p = vec_fma(p, f, vec_all(0x1.5f7276p-10f));
+	p = vec_fma(p, f, vec_all(0x1.3b270ep-7f));
+	p = vec_fma(p, f, vec_all(0x1.c6ae72p-5f));
+	p = vec_fma(p, f, vec_all(0x1.ebfbe2p-3f));
+	p = vec_fma(p, f, vec_all(0x1.62e432p-1f));
+	return vec_fma(p, f, vec_all(1.f));
+}
+
+/* 2^x for x <= 126. Below -126, where results would be subnormal, 0 (with AVX-512: below -150).
+ * NaN stays NaN. Error below 2 units in the last place. */
+INLINE vec vec_exp2(vec x)
+{
+	vec bounded = vec_max(vec_all(-160.f), x);
+	vec shifted = bounded + ROUNDER;
+	vec whole = shifted - ROUNDER;
+	vec power = vec_exp2_fraction(bounded - whole);
+#if defined(__AVX512F__)
+	return (vec)_mm512_scalef_ps((__m512)power, (__m512)whole);
+#else
+	ivec kept = ~(x < -126.f);
+	return (vec)(kept & (ivec)((uvec)power + ((uvec)shifted << 23)));
+#endif
+}
+
+/* e^x over all of f32: overflows to infinity, underflows through the subnormals to 0. NaN stays NaN.
+ * Error below 2 units in the last place of a normal result. */
+INLINE vec vec_exp(vec x)
+{
+	vec bounded = vec_min(vec_all(89.f), vec_max(vec_all(-105.f), x));
+	vec shifted = vec_fma(bounded, vec_all(0x1.715476p0f), vec_all(ROUNDER));
+	vec whole = shifted - ROUNDER;
+	/* ln 2 in two parts; whole × the first is exact. */
+	vec rest = vec_fma(whole, vec_all(-0x1.7f7d1cp-20f), vec_fma(whole, vec_all(-0x1.62e4p-1f), bounded));
+	vec power = vec_exp2_fraction(rest * 0x1.715476p0f);
+	/* 2^whole in two factors that are both normal numbers. */
+	ivec exponent = (ivec)((uvec)shifted - (uvec)vec_all(ROUNDER));
+	ivec half = exponent >> 1;
+	vec first = (vec)((uvec)(half + 127) << 23);
+	vec second = (vec)((uvec)(exponent - half + 127) << 23);
+	return power * first * second;
+}
+
+/* x / (1 + e^-x). */
+INLINE vec vec_silu(vec x)
+{
+	return x / (vec_exp(-x) + 1.f);
+}
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+#include "kernels/attention.h"
+#include "kernels/cpu/kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shape {
+	int64_t queries, keys, heads, head_dim;
+	bool bias;
+	int64_t cut; /* keys of each call; 0: all in one call */
+};
+
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, false, 0},      {1, 7, 2, 3, false, 0},        {3, 1, 1, 8, true, 0},
+    {7, 13, 3, 5, true, 4},      {17, 31, 2, 24, false, 10},    {16, 96, 2, 32, true, 96},
+    {64, 64, 6, 24, false, 0},   {20, 20, 4, 64, true, 7},      {33, 97, 2, 72, false, 96},
+    {48, 200, 2, 72, false, 50}, {49, 193, 1, 73, true, 101},   {97, 300, 1, 512, false, 128},
+    {31, 5, 1, 1024, false, 2},  {130, 113, 3, 40, false, 112}, {2, 1000, 1, 16, true, 333},
+};
+
+/* Everything that a call needs, and the answer in double. */
+struct problem {
+	struct shape shape;
+	struct smalti_attention attention;
+	int64_t stride, bias_length;
+	float *q, *k, *v, *bias, *y;
+	double *expected;
+};
+
+static float *random_floats(int64_t count, float scale, uint64_t *seed)
+{
+	float *values = malloc((size_t)(count + 1) * sizeof(float));
+	for (int64_t i = 0; i < count; i++)
+		values[i] = scale * test_random(seed);
+	return values;
+}
+
+/* Columns past heads·head_dim hold NaN: a stride is honoured or the answer is ruined. */
+static float *random_tokens(int64_t tokens, int64_t width, int64_t stride, float scale, uint64_t *seed)
+{
+	float *values = random_floats(tokens * stride, scale, seed);
+	for (int64_t token = 0; token < tokens; token++)
+		for (int64_t i = width; i < stride; i++)
+			values[token * stride + i] = NAN;
+	return values;
+}
+
+static void expect_row(struct problem *p, int64_t head, int64_t query, double *scores)
+{
+	const struct shape *s = &p->shape;
+	const int64_t column = head * s->head_dim;
+	double largest = -INFINITY, sum = 0;
+	for (int64_t key = 0; key < s->keys; key++) {
+		scores[key] = 0;
+		for (int64_t d = 0; d < s->head_dim; d++)
+			scores[key] += (double)p->q[query * p->stride + column + d] *
+				       (double)p->k[key * p->stride + column + d];
+		scores[key] *= (double)p->attention.scale;
+		if (s->bias)
+			scores[key] +=
+			    (double)p->bias[head * p->bias_length + p->attention.bias_origin + key - query];
+		largest = fmax(largest, scores[key]);
+	}
+	for (int64_t key = 0; key < s->keys; key++)
+		sum += scores[key] = exp(scores[key] - largest);
+	for (int64_t d = 0; d < s->head_dim; d++) {
+		double value = 0;
+		for (int64_t key = 0; key < s->keys; key++)
+			value += scores[key] / sum * (double)p->v[key * p->stride + column + d];
+		p->expected[query * s->heads * s->head_dim + column + d] = value;
+	}
+}
+
+static struct problem make_problem(const struct shape *shape, float spread)
+{
+	struct problem p = {.shape = *shape};
+	uint64_t seed = 42;
+	int64_t width = shape->heads * shape->head_dim;
+	p.stride = width + 3;
+	p.bias_length = shape->queries + shape->keys + 5;
+	p.q = random_tokens(shape->queries, width, p.stride, spread, &seed);
+	p.k = random_tokens(shape->keys, width, p.stride, spread, &seed);
+	p.v = random_tokens(shape->keys, width, p.stride, 1, &seed);
+	p.bias = random_floats(shape->heads * p.bias_length, 4, &seed);
+	p.y = calloc((size_t)(shape->queries * width), sizeof(float));
+	p.expected = calloc((size_t)(shape->queries * width), sizeof(double));
+	p.attention = (struct smalti_attention){
+	    .queries = shape->queries,
+	    .keys = shape->keys,
+	    .heads = shape->heads,
+	    .head_dim = shape->head_dim,
+	    .q_stride = p.stride,
+	    .k_stride = p.stride,
+	    .v_stride = p.stride,
+	    .scale = 1 / sqrtf((float)shape->head_dim),
+	    .first = true,
+	    .last = true,
+	    .bias = shape->bias ? p.bias : NULL,
+	    .bias_length = p.bias_length,
+	    .bias_origin = shape->queries + 2,
+	};
+	return p;
+}
+
+static void expect(struct problem *p)
+{
+	double *scores = malloc((size_t)p->shape.keys * sizeof(double));
+	for (int64_t head = 0; head < p->shape.heads; head++)
+		for (int64_t query = 0; query < p->shape.queries; query++)
+			expect_row(p, head, query, scores);
+	free(scores);
+}
+
+static void free_problem(struct problem *p)
+{
+	free(p->q);
+	free(p->k);
+	free(p->v);
+	free(p->bias);
+	free(p->y);
+	free(p->expected);
+}
+
+static double largest_error(const struct problem *p)
+{
+	double largest = 0;
+	for (int64_t i = 0; i < p->shape.queries * p->shape.heads * p->shape.head_dim; i++) {
+		double error = fabs((double)p->y[i] - p->expected[i]);
+		largest = isnan(error) ? INFINITY : fmax(largest, error);
+	}
+	return largest;
+}
+
+static void call(enum smalti_isa isa, const struct smalti_attention *a, const void *q, const void *k,
+		 const void *v, float *state, void *y)
+{
+	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(isa);
+	int64_t floats = kernels->attention_scratch(a);
+	float *scratch = aligned_alloc(64, (size_t)((floats + 15) / 16 * 64));
+	memset(scratch, 0xff, (size_t)floats * sizeof(float)); /* NaN: nothing may be read unwritten */
+	kernels->attention(a, q, k, v, state, y, scratch);
+	free(scratch);
+}
+
+/* In blocks of `cut` keys, as a graph of bands does. */
+static void call_in_blocks(enum smalti_isa isa, const struct problem *p, int64_t cut)
+{
+	struct smalti_attention a = p->attention;
+	int64_t floats = smalti_attention_state(a.queries, a.heads, a.head_dim);
+	float *state = malloc((size_t)floats * sizeof(float));
+	memset(state, 0xff, (size_t)floats * sizeof(float));
+	for (int64_t key = 0; key < p->attention.keys; key += cut) {
+		a.keys = p->attention.keys - key < cut ? p->attention.keys - key : cut;
+		a.first = key == 0;
+		a.last = key + a.keys == p->attention.keys;
+		a.bias_origin = p->attention.bias_origin + key;
+		call(isa, &a, p->q, p->k + key * p->stride, p->v + key * p->stride,
+		     a.first && a.last ? NULL : state, a.last ? p->y : NULL);
+	}
+	free(state);
+}
+
+static const char *name_of(enum smalti_isa isa, const struct shape *s)
+{
+	static char name[128];
+	snprintf(name, sizeof(name), "%s, %lld queries, %lld keys, %lld heads of %lld", smalti_isa_name(isa),
+		 (long long)s->queries, (long long)s->keys, (long long)s->heads, (long long)s->head_dim);
+	return name;
+}
+
+/* Values are below 1 in size: 2e-6 is a few roundings of f32. */
+static void agrees_with_double(void)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct problem p = make_problem(&shapes[i], 1);
+		expect(&p);
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+			call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+			CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shapes[i]));
+			if (!shapes[i].cut)
+				continue;
+			memset(p.y, 0xff, (size_t)(p.shape.queries * p.shape.heads * p.shape.head_dim) * 4);
+			call_in_blocks((enum smalti_isa)isa, &p, shapes[i].cut);
+			CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shapes[i]));
+		}
+		free_problem(&p);
+	}
+}
+
+/* Scores of several hundreds: all weight on few keys, the others underflow. */
+static void survives_large_scores(void)
+{
+	const struct shape shape = {19, 150, 2, 24, false, 40};
+	struct problem p = make_problem(&shape, 40);
+	expect(&p);
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+		CHECK(largest_error(&p) < 5e-4, name_of((enum smalti_isa)isa, &shape));
+		call_in_blocks((enum smalti_isa)isa, &p, shape.cut);
+		CHECK(largest_error(&p) < 5e-4, name_of((enum smalti_isa)isa, &shape));
+	}
+	free_problem(&p);
+}
+
+/* bf16 operands are widened exactly: the answer is that of the rounded operands, rounded once. */
+static void takes_bf16(void)
+{
+	const struct shape shape = {21, 101, 3, 40, false, 0};
+	const int64_t width = shape.heads * shape.head_dim;
+	struct problem p = make_problem(&shape, 1);
+	uint16_t *halves[3], *y = malloc((size_t)(shape.queries * width) * 2);
+	float *wide[3] = {p.q, p.k, p.v};
+	for (int i = 0; i < 3; i++) {
+		int64_t count = (i ? shape.keys : shape.queries) * p.stride;
+		halves[i] = malloc((size_t)count * 2);
+		smalti_narrow(SMALTI_BF16, wide[i], count, halves[i]);
+		smalti_widen(SMALTI_BF16, halves[i], count, wide[i]);
+	}
+	expect(&p);
+	p.attention.dtype = SMALTI_BF16;
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		call((enum smalti_isa)isa, &p.attention, halves[0], halves[1], halves[2], NULL, y);
+		smalti_widen(SMALTI_BF16, y, shape.queries * width, p.y);
+		for (int64_t i = 0; i < shape.queries * width; i++)
+			p.y[i] = (float)(fabs((double)p.y[i] - p.expected[i]) / (fabs(p.expected[i]) + 1e-4));
+		CHECK(test_max_abs(p.y, shape.queries * width) < 0x1p-8 + 1e-4,
+		      name_of((enum smalti_isa)isa, &shape));
+	}
+	for (int i = 0; i < 3; i++)
+		free(halves[i]);
+	free(y);
+	free_problem(&p);
+}
+
+/* Keys masked to nothing: a block of -inf before any other, and rows where all are. */
+static void masked_keys_weigh_nothing(void)
+{
+	const struct shape shape = {5, 12, 1, 8, true, 4};
+	struct problem p = make_problem(&shape, 1);
+	const int64_t origin = p.attention.bias_origin;
+	for (int64_t i = 0; i < p.bias_length; i++)
+		p.bias[i] = i < origin + 8 - 4 ? -INFINITY : 0; /* query i sees keys from 4 + i on */
+	expect(&p);
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+		CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shape));
+		call_in_blocks((enum smalti_isa)isa, &p, shape.cut);
+		CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shape));
+	}
+	for (int64_t i = 0; i < p.bias_length; i++)
+		p.bias[i] = -INFINITY;
+	memset(p.expected, 0, (size_t)(shape.queries * shape.head_dim) * sizeof(double));
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+		CHECK(largest_error(&p) == 0, name_of((enum smalti_isa)isa, &shape));
+	}
+	free_problem(&p);
+}
+
+static void no_keys_give_zero(void)
+{
+	const struct shape shape = {5, 12, 2, 24, false, 0};
+	struct problem p = make_problem(&shape, 1);
+	struct smalti_attention a = p.attention;
+	float *state = malloc((size_t)smalti_attention_state(5, 2, 24) * sizeof(float));
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		a.keys = 0;
+		a.first = a.last = true;
+		memset(p.y, 0xff, 5 * 48 * sizeof(float));
+		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, NULL, p.y);
+		CHECK(test_max_abs(p.y, 5 * 48) == 0 && p.y[0] == 0, "no keys at all");
+		/* An empty block before and after changes nothing. */
+		expect(&p);
+		a.last = false;
+		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, NULL);
+		a.first = false;
+		a.keys = shape.keys;
+		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, NULL);
+		a.keys = 0;
+		a.last = true;
+		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, p.y);
+		CHECK(largest_error(&p) < 2e-6, "empty blocks around the keys");
+	}
+	free(state);
+	free_problem(&p);
+}
+
+static void not_a_number_stays_in_its_row(void)
+{
+	const struct shape shape = {20, 30, 1, 16, false, 0};
+	struct problem p = make_problem(&shape, 1);
+	p.q[3 * p.stride] = NAN;
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+		bool ok = true;
+		for (int64_t i = 0; i < 20 * 16; i++)
+			ok = ok && !isnan(p.y[i]) == (i / 16 != 3);
+		CHECK(ok, name_of((enum smalti_isa)isa, &shape));
+	}
+	free_problem(&p);
+}
+
+static void repeats_to_the_bit(void)
+{
+	const struct shape shape = {50, 170, 2, 72, true, 64};
+	const size_t bytes = (size_t)(shape.queries * shape.heads * shape.head_dim) * sizeof(float);
+	struct problem p = make_problem(&shape, 1);
+	float *before = malloc(bytes);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int again = 0; again < 3; again++) {
+		SUCCEEDS(smalti_attention(&p.attention, p.q, p.k, p.v, NULL, p.y, &error), &error,
+			 "public call");
+		CHECK(!again || !memcmp(before, p.y, bytes), "the same bits");
+		memcpy(before, p.y, bytes);
+	}
+	call(smalti_isa(), &p.attention, p.q, p.k, p.v, NULL, p.y);
+	CHECK(!memcmp(before, p.y, bytes), "the public function is this machine's kernel");
+	free(before);
+	free_problem(&p);
+}
+
+static void refuses_nonsense(void)
+{
+	const struct smalti_attention good = {4, 5, 2, 8, 16, 16, 16, SMALTI_F32, 1, true, true, NULL, 0, 0};
+	const float bias[2 * 8] = {0};
+	struct smalti_attention cases[8];
+	for (int i = 0; i < 8; i++)
+		cases[i] = good;
+	cases[0].queries = -1;
+	cases[1].keys = INT64_MAX;
+	cases[2].heads = 0;
+	cases[3].head_dim = 1025;
+	cases[4].q_stride = 15;
+	cases[5].dtype = SMALTI_F16;
+	cases[6].bias = cases[7].bias = bias;
+	cases[6].bias_length = cases[7].bias_length = 8;
+	cases[6].bias_origin = 2;
+	cases[7].bias_origin = 4;
+	for (int i = 0; i < 8; i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		FAILS(smalti_attention(&cases[i], bias, bias, bias, NULL, NULL, &error), &error,
+		      SMALTI_EINVAL, "nonsense", "attention");
+	}
+	CU_ASSERT_EQUAL(smalti_attention_state(INT64_MAX - 20, 16, 72), -1);
+	CU_ASSERT_TRUE(smalti_attention_state(5, 2, 24) >= 2 * 5 * (24 + 2));
+}
+
+static const struct test tests[] = {
+    {"agrees with double arithmetic, whole and in blocks", agrees_with_double},
+    {"survives large scores", survives_large_scores},
+    {"takes bf16", takes_bf16},
+    {"masked keys weigh nothing", masked_keys_weigh_nothing},
+    {"no keys give zero", no_keys_give_zero},
+    {"NaN stays in its row", not_a_number_stays_in_its_row},
+    {"repeats to the bit", repeats_to_the_bit},
+    {"refuses nonsense", refuses_nonsense},
+};
+
+TEST_MAIN("attention", tests)

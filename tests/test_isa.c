@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/isa.h"
+
+#include <dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What is chosen is chosen once per process, so each value is tried in its own. */
+static int in_child(const char *limit, int (*body)(void))
+{
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		if (limit)
+			setenv("SMALTI_MAX_ISA", limit, 1);
+		else
+			unsetenv("SMALTI_MAX_ISA");
+		_exit(body());
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int chosen(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return smalti_isa_check(&error) < 0 ? 100 : (int)smalti_isa();
+}
+
+static int library(void)
+{
+	smalti_isa();
+	return dnnl_get_effective_cpu_isa() <= dnnl_cpu_isa_avx2;
+}
+
+static int bf16(void)
+{
+	return smalti_isa_bf16();
+}
+
+static int complains(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return smalti_isa_check(&error) == -1 && error.code == SMALTI_EINVAL &&
+	       strstr(error.message, "SMALTI_MAX_ISA") && strstr(error.message, "AVX2") &&
+	       smalti_isa() < SMALTI_ISAS;
+}
+
+static void limit_is_obeyed(void)
+{
+	int best = in_child(NULL, chosen);
+	CU_ASSERT_TRUE(best >= 0 && best < SMALTI_ISAS);
+	CU_ASSERT_EQUAL(in_child("", chosen), best);
+	for (int isa = 0; isa < SMALTI_ISAS; isa++) {
+		const char *name = smalti_isa_name((enum smalti_isa)isa);
+		CHECK(in_child(name, chosen) == (isa < best ? isa : best), name);
+		if (isa < SMALTI_ISA_AVX512) {
+			CHECK(in_child(name, library) == 1, name);
+			CHECK(in_child(name, bf16) == 0, name);
+		}
+	}
+}
+
+static void unknown_limit_is_reported(void)
+{
+	CU_ASSERT_EQUAL(in_child("AVX2", complains), 1);
+}
+
+static void names_and_features(void)
+{
+	CU_ASSERT_STRING_EQUAL(smalti_isa_name(SMALTI_ISA_GENERIC), "generic");
+	CU_ASSERT_STRING_EQUAL(smalti_isa_name(SMALTI_ISA_AVX2), "avx2");
+	CU_ASSERT_STRING_EQUAL(smalti_isa_name(SMALTI_ISA_AVX512), "avx512");
+	if (smalti_isa() >= SMALTI_ISA_AVX2)
+		CU_ASSERT_PTR_NOT_NULL(strstr(smalti_isa_features(), "avx2"));
+	if (smalti_isa() >= SMALTI_ISA_AVX512)
+		CU_ASSERT_PTR_NOT_NULL(strstr(smalti_isa_features(), "avx512vl"));
+}
+
+static void every_table_is_full(void)
+{
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels((enum smalti_isa)isa);
+		void *entry[sizeof(*kernels) / sizeof(void *)];
+		memcpy(entry, kernels, sizeof(*kernels));
+		for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
+			CHECK(entry[i] != NULL, smalti_isa_name((enum smalti_isa)isa));
+	}
+}
+
+static const struct test tests[] = {
+    {"the limit is obeyed", limit_is_obeyed},
+    {"an unknown limit is reported", unknown_limit_is_reported},
+    {"names and features", names_and_features},
+    {"every table is full", every_table_is_full},
+};
+
+TEST_MAIN("isa", tests)
