@@ -16,6 +16,8 @@ check_PROGRAMS += tests/test_attention
 check_PROGRAMS += tests/test_elementwise
 check_PROGRAMS += tests/test_isa
 check_PROGRAMS += tests/test_norms
+check_PROGRAMS += tests/test_file
+check_PROGRAMS += tests/test_json
 
 TESTS += $(check_PROGRAMS)
 

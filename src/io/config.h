@@ -3,6 +3,7 @@
 #define SMALTI_IO_CONFIG_H
 
 #include "base/error.h"
+#include "base/json.h"
 #include "samplers/config.h"
 
 #include <stdbool.h>
@@ -81,7 +82,6 @@ int smalti_transformer_config_read(const char *path, struct smalti_transformer_c
 				   struct smalti_error *error);
 int smalti_vae_config_read(const char *path, struct smalti_vae_config *config, struct smalti_error *error);
 int smalti_t5_config_read(const char *path, struct smalti_t5_config *config, struct smalti_error *error);
-
 /* The scheduler that the file names. */
 int smalti_scheduler_config_read(const char *path, struct smalti_scheduler_config *config,
 				 struct smalti_error *error);
@@ -89,5 +89,29 @@ int smalti_scheduler_config_read(const char *path, struct smalti_scheduler_confi
  * others take that scheduler's defaults. */
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error);
+
+/* The same on a parsed object. */
+int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index, struct smalti_error *error);
+int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer_config *config,
+				    struct smalti_error *error);
+int smalti_vae_config_parse(const cJSON *file, struct smalti_vae_config *config, struct smalti_error *error);
+int smalti_t5_config_parse(const cJSON *file, struct smalti_t5_config *config, struct smalti_error *error);
+int smalti_scheduler_config_parse(const cJSON *file, struct smalti_scheduler_config *config,
+				  struct smalti_error *error);
+int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler scheduler,
+				     struct smalti_scheduler_config *config, struct smalti_error *error);
+
+/* Whether the parts belong together: channels between them, and micro-conditions that the pipeline
+ * gives (1.3, second trap). */
+int smalti_model_check(const struct smalti_model_index *index,
+		       const struct smalti_transformer_config *transformer,
+		       const struct smalti_vae_config *vae, const struct smalti_t5_config *t5,
+		       struct smalti_error *error);
+
+/* Whether the weights are of the model that the file describes: resolution embedders exactly when
+ * additional_conditions (1.3, trap), no tensors of unsupported variants. */
+struct smalti_checkpoint;
+int smalti_transformer_config_check(const struct smalti_transformer_config *config,
+				    const struct smalti_checkpoint *weights, struct smalti_error *error);
 
 #endif

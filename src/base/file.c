@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A descriptor of a regular file and its size; O_NONBLOCK, so that a pipe cannot keep us waiting. */
+static int open_regular(const char *path, int64_t *size, struct smalti_error *error)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", path);
+	struct stat info;
+	if (fstat(fd, &info)) {
+		smalti_fail_errno(error, "%s: cannot be examined", path);
+	} else if (!S_ISREG(info.st_mode)) {
+		smalti_fail(error, SMALTI_EIO, "%s: a file was expected, this is %s", path,
+			    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+	} else {
+		*size = info.st_size;
+		return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_error *error)
+{
+	*map = (struct smalti_map){0};
+	int64_t size;
+	int fd = open_regular(path, &size, error);
+	if (fd < 0)
+		return -1;
+	int status = 0;
+	if (size > 0) {
+		void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED)
+			status = smalti_fail_errno(error, "%s: cannot be mapped into memory", path);
+		else
+			*map = (struct smalti_map){data, size};
+	}
+	close(fd);
+	return status;
+}
+
+void smalti_map_close(struct smalti_map *map)
+{
+	if (map->data)
+		munmap((void *)map->data, (size_t)map->size);
+	*map = (struct smalti_map){0};
+}
+
+/* Bytes read until the end or `size`; -1 with errno. */
+static ssize_t read_fully(int fd, char *to, size_t size)
+{
+	size_t done = 0;
+	while (done < size) {
+		ssize_t got = read(fd, to + done, size - done);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error)
+{
+	int64_t size;
+	int fd = open_regular(path, &size, error);
+	if (fd < 0)
+		return NULL;
+	char *text = NULL;
+	if ((uint64_t)size > limit)
+		smalti_fail(error, SMALTI_EFORMAT, "%s: %lld bytes, at most %zu were expected", path,
+			    (long long)size, limit);
+	else
+		text = smalti_calloc(size + 1, 1, error);
+	ssize_t got = text ? read_fully(fd, text, (size_t)size) : 0;
+	if (got < 0) {
+		smalti_fail_errno(error, "%s: cannot be read", path);
+		free(text);
+		text = NULL;
+	}
+	close(fd);
+	*length = text ? (size_t)got : 0;
+	return text;
+}
+
+int smalti_make_folder(const char *path, struct smalti_error *error)
+{
+	if (!mkdir(path, 0777))
+		return 0;
+	int cause = errno;
+	struct stat info;
+	if (cause == EEXIST && !stat(path, &info) && S_ISDIR(info.st_mode))
+		return 0;
+	errno = cause;
+	return smalti_fail_errno(error, "%s: the folder cannot be made", path);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_FILE_H
+#define SMALTI_BASE_FILE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. The file must
+ * not be cut short by someone else meanwhile: the kernel answers that with SIGBUS. */
+struct smalti_map {
+	const void *data;
+	int64_t size;
+};
+
+int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_error *error);
+void smalti_map_close(struct smalti_map *map);
+
+/* A whole regular file of at most `limit` bytes, a NUL behind it. Free with free(). */
+char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);
+
+/* Makes the folder unless it is there; its parent must exist. */
+int smalti_make_folder(const char *path, struct smalti_error *error);
+
+/* A file that appears under its name complete, on the disk, or not at all. It is written as
+ * `.NAME.PID-COUNTER.part` in the same folder. An existing regular file is replaced; a folder, device
+ * or pipe of that name is refused at once. */
+struct smalti_writer;
+
+struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);
+/* Where to write. Its error flag is looked at by the commit, so writes need not be checked one by one. */
+FILE *smalti_writer_stream(struct smalti_writer *writer);
+/* Flush, fsync, close, rename, fsync of the folder. On failure no file is left. Frees the writer. */
+int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
+/* Leaves nothing behind and frees the writer; NULL is fine. */
+void smalti_writer_abort(struct smalti_writer *writer);
+
+#endif

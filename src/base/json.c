@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of the text that cJSON can take: its limits checked, Python's numbers rewritten. */
+struct cleaner {
+	const unsigned char *in;
+	size_t length;
+	size_t at;
+	char *out;
+	size_t written;
+};
+
+static int broken(const struct cleaner *c, const char *what, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EFORMAT, "not valid JSON: %s at byte %zu", what, c->at);
+}
+
+/* Length of the UTF-8 character that starts here, 0 when there is none. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	for (size_t extra = 0; extra < 4; extra++) {
+		if ((s[0] & forms[extra].mask) != forms[extra].lead)
+			continue;
+		if (extra >= left)
+			return 0;
+		uint32_t code = s[0] & (unsigned char)~forms[extra].mask;
+		for (size_t i = 1; i <= extra; i++) {
+			if ((s[i] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (s[i] & 0x3f);
+		}
+		bool surrogate = code >= 0xd800 && code < 0xe000;
+		return code < forms[extra].least || code > 0x10ffff || surrogate ? 0 : extra + 1;
+	}
+	return 0;
+}
+
+static void copy(struct cleaner *c, size_t count)
+{
+	memcpy(c->out + c->written, c->in + c->at, count);
+	c->written += count;
+	c->at += count;
+}
+
+static int clean_string(struct cleaner *c, struct smalti_error *error)
+{
+	copy(c, 1);
+	while (c->at < c->length) {
+		unsigned char byte = c->in[c->at];
+		size_t left = c->length - c->at;
+		if (byte == '"') {
+			copy(c, 1);
+			return 0;
+		}
+		if (byte < 0x20)
+			return broken(c, "a control character in a string", error);
+		if (byte == '\\') {
+			if (left >= 6 && !memcmp(c->in + c->at, "\\u0000", 6))
+				return broken(c, "a NUL in a string", error);
+			copy(c, left < 2 ? 1 : 2);
+			continue;
+		}
+		size_t character = utf8_length(c->in + c->at, left);
+		if (!character)
+			return broken(c, "bytes that are not UTF-8", error);
+		copy(c, character);
+	}
+	return broken(c, "the end inside a string", error);
+}
+
+static bool clean_python_number(struct cleaner *c)
+{
+	static const struct {
+		const char *python, *json;
+	} words[] = {{"NaN", "null"}, {"Infinity", "1e999"}, {"-Infinity", "-1e999"}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t length = strlen(words[i].python);
+		if (c->length - c->at < length || memcmp(c->in + c->at, words[i].python, length))
+			continue;
+		memcpy(c->out + c->written, words[i].json, strlen(words[i].json));
+		c->written += strlen(words[i].json);
+		c->at += length;
+		return true;
+	}
+	return false;
+}
+
+static int clean(struct cleaner *c, struct smalti_error *error)
+{
+	int depth = 0;
+	while (c->at < c->length) {
+		unsigned char byte = c->in[c->at];
+		if (byte == '"') {
+			if (clean_string(c, error))
+				return -1;
+			continue;
+		}
+		if (clean_python_number(c))
+			continue;
+		if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte >= 0x7f)
+			return broken(c, "a character that has no place", error);
+		depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
+		if (depth > SMALTI_JSON_DEPTH)
+			return broken(c, "nesting that is too deep", error);
+		copy(c, 1);
+	}
+	c->out[c->written] = '\0';
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int refuse_duplicates(const cJSON *object, struct smalti_error *error)
+{
+	int count = cJSON_GetArraySize(object);
+	const char **names = smalti_calloc(count, sizeof(*names), error);
+	if (!names)
+		return -1;
+	int used = 0, status = 0;
+	const cJSON *item;
+	cJSON_ArrayForEach (item, object)
+		names[used++] = item->string;
+	qsort(names, (size_t)used, sizeof(*names), by_name);
+	for (int i = 1; i < used && !status; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			status =
+			    smalti_fail(error, SMALTI_EFORMAT, "the key \"%.100s\" is there twice", names[i]);
+	free(names);
+	return status;
+}
+
+static int refuse_all_duplicates(const cJSON *value, struct smalti_error *error)
+{
+	if (cJSON_IsObject(value) && refuse_duplicates(value, error))
+		return -1;
+	const cJSON *item;
+	cJSON_ArrayForEach (item, value)
+		if (refuse_all_duplicates(item, error))
+			return -1;
+	return 0;
+}
+
+static cJSON *parse_clean(const struct cleaner *c, struct smalti_error *error)
+{
+	const char *end = c->out;
+	cJSON *value = cJSON_ParseWithLengthOpts(c->out, c->written + 1, &end, true);
+	if (!value)
+		smalti_fail(error, SMALTI_EFORMAT, "not valid JSON: syntax error near byte %td",
+			    end - c->out);
+	return value;
+}
+
+cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error)
+{
+	struct cleaner c = {.in = (const unsigned char *)text, .length = length};
+	/* NaN grows by one byte to null */
+	c.out = smalti_calloc((int64_t)(length + length / 3 + 1), 1, error);
+	if (!c.out)
+		return NULL;
+	cJSON *value = clean(&c, error) ? NULL : parse_clean(&c, error);
+	free(c.out);
+	if (value && refuse_all_duplicates(value, error)) {
+		cJSON_Delete(value);
+		return NULL;
+	}
+	return value;
+}
+
+cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error)
+{
+	size_t length;
+	char *text = smalti_file_read(path, limit, &length, error);
+	if (!text)
+		return NULL;
+	cJSON *value = smalti_json_parse(text, length, error);
+	free(text);
+	if (!value)
+		smalti_error_prefix(error, "%s", path);
+	return value;
+}

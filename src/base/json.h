@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_JSON_H
+#define SMALTI_BASE_JSON_H
+
+#include "base/error.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SMALTI_JSON_DEPTH = 64 };
+
+/* Parses exactly one JSON value of `length` bytes (no terminator needed). Stricter than cJSON: UTF-8,
+ * nesting of at most SMALTI_JSON_DEPTH, no key twice in an object, no NUL inside a string, nothing
+ * after the value. Laxer in one thing, for Python wrote the files: Infinity and -Infinity are numbers,
+ * NaN is null. Free with cJSON_Delete(). NULL with SMALTI_EFORMAT. */
+cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error);
+
+/* The same for a file of at most `limit` bytes; messages begin with its path. */
+cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error);
+
+/* Whether a key has to be there. What is allowed to be absent (or null) leaves the caller's variable
+ * as it is: store the default there first. */
+enum smalti_json_need {
+	SMALTI_JSON_REQUIRED, /* present, not null */
+	SMALTI_JSON_OPTIONAL, /* may be absent, but not null */
+	SMALTI_JSON_NULLABLE, /* may be absent or null */
+};
+
+/* Typed reads of object[key]: 0, or -1 with a message that names the key, what was expected and what
+ * was found (SMALTI_EFORMAT). Strings belong to the document. Integers reach ±(2^53 - 1). */
+int smalti_json_int(const cJSON *object, const char *key, enum smalti_json_need need, int64_t min,
+		    int64_t max, int64_t *value, struct smalti_error *error);
+int smalti_json_double(const cJSON *object, const char *key, enum smalti_json_need need, double min,
+		       double max, double *value, struct smalti_error *error);
+int smalti_json_bool(const cJSON *object, const char *key, enum smalti_json_need need, bool *value,
+		     struct smalti_error *error);
+int smalti_json_string(const cJSON *object, const char *key, enum smalti_json_need need, const char **value,
+		       struct smalti_error *error);
+/* Arrays of 1 to `capacity` items. */
+int smalti_json_ints(const cJSON *object, const char *key, enum smalti_json_need need, int64_t min,
+		     int64_t max, int capacity, int64_t *values, int *count, struct smalti_error *error);
+int smalti_json_strings(const cJSON *object, const char *key, enum smalti_json_need need, int capacity,
+			const char **values, int *count, struct smalti_error *error);
+/* An index into the NULL-terminated `names`; a string that is none of them is SMALTI_EUNSUPPORTED. */
+int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_need need,
+		       const char *const *names, int *value, struct smalti_error *error);
+
+/* What a file holds, in words for a message: `3`, `"relu"`, `an array`. */
+const char *smalti_json_describe(const cJSON *item, char text[64]);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct smalti_writer {
+	char *path;
+	char *folder;
+	char *part;
+	FILE *stream;
+};
+
+/* NAME_MAX is 255: the rest is for the dots, the process and the counter. */
+enum { NAME_KEPT = 200, ATTEMPTS = 1000 };
+
+static int check_target(const char *path, struct smalti_error *error)
+{
+	const char *slash = strrchr(path, '/');
+	if (!(slash ? slash[1] : path[0]))
+		return smalti_fail(error, SMALTI_EINVAL, "\"%s\": a file name was expected", path);
+	struct stat info;
+	if (!stat(path, &info) && !S_ISREG(info.st_mode))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: exists and is %s; name a file (or - for the standard output)", path,
+				   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+	return 0;
+}
+
+/* Opens the first temporary name that is free: a leftover of a dead process does not disturb. */
+static int open_part(struct smalti_writer *writer, struct smalti_error *error)
+{
+	static atomic_uint counter;
+	const char *slash = strrchr(writer->path, '/');
+	const char *name = slash ? slash + 1 : writer->path;
+	int fd = -1;
+	for (int attempt = 0; fd < 0 && attempt < ATTEMPTS; attempt++) {
+		free(writer->part);
+		writer->part = smalti_format(error, "%s/.%.*s.%ld-%u.part", writer->folder, NAME_KEPT, name,
+					     (long)getpid(), atomic_fetch_add(&counter, 1));
+		if (!writer->part)
+			return -1;
+		fd = open(writer->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0) {
+		smalti_fail_errno(error, "%s: cannot be created", writer->path);
+		free(writer->part);
+		writer->part = NULL;
+	}
+	return fd;
+}
+
+/* "a/b.png" -> "a", "/b.png" -> "/.", "b.png" -> "." */
+static char *folder_of(const char *path, struct smalti_error *error)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return smalti_format(error, ".");
+	if (slash == path)
+		return smalti_format(error, "/.");
+	return smalti_format(error, "%.*s", (int)(slash - path), path);
+}
+
+struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error)
+{
+	if (check_target(path, error))
+		return NULL;
+	struct smalti_writer *writer = smalti_calloc(1, sizeof(*writer), error);
+	if (!writer)
+		return NULL;
+	writer->path = smalti_format(error, "%s", path);
+	writer->folder = folder_of(path, error);
+	int fd = writer->path && writer->folder ? open_part(writer, error) : -1;
+	if (fd >= 0) {
+		writer->stream = fdopen(fd, "wb");
+		if (writer->stream)
+			return writer;
+		smalti_fail_errno(error, "%s: cannot be opened", path);
+		close(fd);
+	}
+	smalti_writer_abort(writer);
+	return NULL;
+}
+
+FILE *smalti_writer_stream(struct smalti_writer *writer)
+{
+	return writer->stream;
+}
+
+static int sync_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	int status = fsync(fd);
+	int cause = errno;
+	close(fd);
+	errno = cause;
+	return status && cause != EINVAL ? -1 : 0; /* EINVAL: this file system has no fsync of folders */
+}
+
+/* A failed write sets the stream's flag but its errno is long gone: flushing again tells it when the
+ * disk is still full. */
+static int finish_stream(struct smalti_writer *writer)
+{
+	FILE *stream = writer->stream;
+	bool failed = ferror(stream);
+	errno = 0;
+	failed = fflush(stream) || failed || fsync(fileno(stream));
+	int cause = errno ? errno : EIO;
+	writer->stream = NULL;
+	if (fclose(stream) && !failed) {
+		cause = errno;
+		failed = true;
+	}
+	errno = cause;
+	return failed ? -1 : 0;
+}
+
+int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error)
+{
+	int status = 0;
+	if (finish_stream(writer)) {
+		status = smalti_fail_errno(error, "%s: cannot be written", writer->path);
+	} else if (rename(writer->part, writer->path)) {
+		status = smalti_fail_errno(error, "%s: cannot be put in place", writer->path);
+	} else {
+		free(writer->part);
+		writer->part = NULL;
+		if (sync_folder(writer->folder)) {
+			status =
+			    smalti_fail_errno(error, "%s: its folder cannot be synchronised", writer->path);
+			unlink(writer->path);
+		}
+	}
+	smalti_writer_abort(writer);
+	return status;
+}
+
+void smalti_writer_abort(struct smalti_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->stream)
+		fclose(writer->stream);
+	if (writer->part)
+		unlink(writer->part);
+	free(writer->part);
+	free(writer->folder);
+	free(writer->path);
+	free(writer);
+}
