@@ -18,6 +18,7 @@ check_PROGRAMS += tests/test_isa
 check_PROGRAMS += tests/test_norms
 check_PROGRAMS += tests/test_file
 check_PROGRAMS += tests/test_json
+check_PROGRAMS += tests/test_samplers
 
 TESTS += $(check_PROGRAMS)
 

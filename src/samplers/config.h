@@ -17,6 +17,7 @@ enum smalti_scheduler {
 	SMALTI_SCHEDULER_DDIM,       /* DDIMScheduler */
 	SMALTI_SCHEDULER_LCM,        /* LCMScheduler */
 	SMALTI_SCHEDULER_SA_SOLVER,  /* SASolverScheduler */
+	SMALTI_SCHEDULER_DDPM,       /* DDPMScheduler, for one-step (DMD) models only */
 	SMALTI_SCHEDULERS
 };
 
@@ -31,7 +32,8 @@ enum smalti_solver_type { SMALTI_SOLVER_MIDPOINT, SMALTI_SOLVER_HEUN };
 
 enum smalti_spacing { SMALTI_SPACING_LINSPACE, SMALTI_SPACING_LEADING, SMALTI_SPACING_TRAILING };
 
-enum smalti_prediction { SMALTI_PREDICTS_EPSILON };
+/* What the model's output is: the noise, the velocity or the clean latents. */
+enum smalti_prediction { SMALTI_PREDICTS_EPSILON, SMALTI_PREDICTS_V, SMALTI_PREDICTS_SAMPLE };
 
 enum smalti_final_sigma { SMALTI_FINAL_SIGMA_ZERO, SMALTI_FINAL_SIGMA_MIN };
 
@@ -61,9 +63,11 @@ struct smalti_scheduler_config {
 	/* SA-Solver */
 	int64_t predictor_order, corrector_order; /* 1 or 2 */
 
-	/* DDIM, LCM */
+	/* DDIM, LCM, DDPM */
 	bool clip_sample; /* clamp x0 to ±clip_sample_range; absent → false (4.4) */
 	double clip_sample_range;
+
+	/* DDIM */
 	bool set_alpha_to_one;
 
 	/* LCM */

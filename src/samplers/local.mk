@@ -1,4 +1,15 @@
 # Sources of src/samplers
 libcore_la_SOURCES += \
+	src/samplers/apply.c \
 	src/samplers/config.h \
-	src/samplers/noise.c src/samplers/noise.h
+	src/samplers/ddim.c \
+	src/samplers/dpm_solver.c \
+	src/samplers/euler.c \
+	src/samplers/lcm.c \
+	src/samplers/levels.c src/samplers/levels.h \
+	src/samplers/names.c \
+	src/samplers/noise.c src/samplers/noise.h \
+	src/samplers/sa_solver.c \
+	src/samplers/sampler.c src/samplers/sampler.h \
+	src/samplers/schedule.h \
+	src/samplers/timesteps.c

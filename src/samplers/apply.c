@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "samplers/sampler.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* Rows of the history. */
+enum { LAST_M, LAST_X, LAST_NOISE };
+
+/* 0 without a look at the array, which may be absent or hold anything. */
+static inline double term(double coefficient, const float *array, int64_t k)
+{
+	return coefficient == 0 ? 0 : coefficient * array[k];
+}
+
+void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
+			  const float *noise, float *x, float *history)
+{
+	const struct smalti_sampler_terms *correct = &step->correct, *next = &step->next;
+	float *last_m = step->history > LAST_M ? history : NULL;
+	float *last_x = step->history > LAST_X ? history + LAST_X * count : NULL;
+	float *last_noise = step->history > LAST_NOISE ? history + LAST_NOISE * count : NULL;
+
+	for (int64_t k = 0; k < count; k++) {
+		double now = x[k];
+		double m = term(step->x0.x, x, k) + term(step->x0.output, output, k);
+		if (step->clip != 0 && fabs(m) > step->clip)
+			m = copysign(step->clip, m);
+		if (step->corrects)
+			now = term(correct->x, last_x, k) + correct->m * m +
+			      term(correct->previous_m, last_m, k) + term(correct->noise, last_noise, k);
+		double from = next->x == 0 ? 0 : next->x * now;
+		double after = from + next->m * m + term(next->previous_m, last_m, k) +
+			       term(next->output, output, k) + term(next->noise, noise, k);
+		if (last_m)
+			last_m[k] = (float)m;
+		if (last_x)
+			last_x[k] = (float)now;
+		if (last_noise)
+			last_noise[k] = noise[k];
+		x[k] = (float)after;
+	}
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "samplers/levels.h"
+
+#include "base/alloc.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* torch.linspace in f32: filled from both ends with fused multiply-adds. */
+static float torch_linspace(float from, float to, int64_t count, int64_t index)
+{
+	float step = (to - from) / (float)(count - 1);
+	return index < count / 2 ? fmaf(step, (float)index, from)
+				 : fmaf(-step, (float)(count - 1 - index), to);
+}
+
+static float beta_at(const struct smalti_scheduler_config *config, int64_t index)
+{
+	int64_t count = config->train_timesteps;
+	if (config->beta_schedule == SMALTI_BETAS_LINEAR)
+		return torch_linspace((float)config->beta_start, (float)config->beta_end, count, index);
+	float root =
+	    torch_linspace((float)sqrt(config->beta_start), (float)sqrt(config->beta_end), count, index);
+	return root * root;
+}
+
+/* The running product is kept in double and rounded per entry, as in torch.cumprod. False if the
+ * noise does not rise from more than nothing to a finite level. */
+static bool fill(struct smalti_levels *levels, const struct smalti_scheduler_config *config)
+{
+	double product = 1;
+	bool rises = true;
+	for (int64_t i = 0; i < levels->count; i++) {
+		product *= 1.f - beta_at(config, i);
+		float alpha_bar = (float)product;
+		levels->alpha_bar[i] = alpha_bar;
+		levels->sigma[i] = sqrtf((1.f - alpha_bar) / alpha_bar);
+		rises = rises && levels->sigma[i] >= (i > 0 ? levels->sigma[i - 1] : FLT_MIN);
+	}
+	return rises && isfinite(levels->sigma[levels->count - 1]);
+}
+
+int smalti_levels_init(struct smalti_levels *levels, const struct smalti_scheduler_config *config,
+		       struct smalti_error *error)
+{
+	levels->count = config->train_timesteps;
+	levels->alpha_bar = smalti_calloc(levels->count, sizeof(double), error);
+	levels->sigma = smalti_calloc(levels->count, sizeof(double), error);
+	if (!levels->alpha_bar || !levels->sigma) {
+		smalti_levels_clear(levels);
+		return -1;
+	}
+	if (fill(levels, config))
+		return 0;
+	smalti_levels_clear(levels);
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "beta_start %g and beta_end %g over num_train_timesteps %lld leave no usable noise "
+	    "levels; usual values are 0.0001, 0.02 and 1000",
+	    config->beta_start, config->beta_end, (long long)config->train_timesteps);
+}
+
+void smalti_levels_clear(struct smalti_levels *levels)
+{
+	free(levels->alpha_bar);
+	free(levels->sigma);
+	memset(levels, 0, sizeof(*levels));
+}
+
+double smalti_levels_sigma_at(const struct smalti_levels *levels, double timestep)
+{
+	int64_t low = (int64_t)timestep;
+	double below = levels->sigma[low];
+	if (low == levels->count - 1)
+		return below;
+	return (levels->sigma[low + 1] - below) * (timestep - (double)low) + below;
+}
+
+double smalti_levels_timestep_of(const struct smalti_levels *levels, double sigma)
+{
+	double target = log(sigma);
+	int64_t low = 0, high = levels->count - 1;
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
+		if (logf((float)levels->sigma[middle]) <= target)
+			low = middle;
+		else
+			high = middle;
+	}
+	double below = logf((float)levels->sigma[low]), above = logf((float)levels->sigma[high]);
+	double weight = fmin(fmax((below - target) / (below - above), 0), 1);
+	return (1 - weight) * (double)low + weight * (double)high;
+}
+
+struct smalti_point smalti_point_of_alpha_bar(double alpha_bar)
+{
+	double alpha = sqrt(alpha_bar), sigma = sqrt(1 - alpha_bar);
+	return (struct smalti_point){alpha, sigma, log(alpha / sigma)};
+}
+
+struct smalti_point smalti_point_of_ratio(double ratio)
+{
+	double alpha = 1 / sqrt(ratio * ratio + 1);
+	return (struct smalti_point){alpha, ratio * alpha, -log(ratio)};
+}

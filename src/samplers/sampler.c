@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "samplers/sampler.h"
+
+#include "base/alloc.h"
+#include "samplers/schedule.h"
+
+#include <stdlib.h>
+
+static const struct scheduler {
+	smalti_place *place;
+	smalti_fill *fill;
+	int history;
+	bool clips; /* has the key clip_sample */
+} schedulers[SMALTI_SCHEDULERS] = {
+    [SMALTI_SCHEDULER_DPM_SOLVER] = {smalti_place_dpm_solver, smalti_fill_dpm_solver, 1, false},
+    [SMALTI_SCHEDULER_EULER] = {smalti_place_euler, smalti_fill_euler, 0, false},
+    [SMALTI_SCHEDULER_DDIM] = {smalti_place_ddim, smalti_fill_ddim, 0, true},
+    [SMALTI_SCHEDULER_LCM] = {smalti_place_lcm, smalti_fill_lcm, 0, true},
+    [SMALTI_SCHEDULER_SA_SOLVER] = {smalti_place_sa_solver, smalti_fill_sa_solver, 3, false},
+    [SMALTI_SCHEDULER_DDPM] = {smalti_place_dmd, smalti_fill_dmd, 0, true},
+};
+
+void smalti_predict_x0(struct smalti_sampler_step *step, enum smalti_prediction prediction,
+		       struct smalti_point point)
+{
+	switch (prediction) {
+	case SMALTI_PREDICTS_EPSILON:
+		step->x0.x = 1 / point.alpha;
+		step->x0.output = -point.sigma / point.alpha;
+		break;
+	case SMALTI_PREDICTS_V:
+		step->x0.x = point.alpha;
+		step->x0.output = -point.sigma;
+		break;
+	case SMALTI_PREDICTS_SAMPLE:
+		step->x0.output = 1;
+		break;
+	}
+}
+
+static struct smalti_sampler *fill(const struct smalti_schedule *schedule, struct smalti_error *error)
+{
+	const struct smalti_scheduler_config *config = schedule->config;
+	const struct scheduler *scheduler = &schedulers[config->scheduler];
+	int64_t size = (int64_t)sizeof(struct smalti_sampler_step);
+	struct smalti_sampler *sampler =
+	    smalti_calloc(1, (int64_t)sizeof(*sampler) + schedule->steps * size, error);
+	if (!sampler)
+		return NULL;
+	sampler->steps = schedule->steps;
+	sampler->initial_sigma = 1;
+	sampler->history = scheduler->history;
+	for (int64_t i = 0; i < schedule->steps; i++) {
+		sampler->step[i].timestep = schedule->timestep[i];
+		sampler->step[i].input_scale = 1;
+		sampler->step[i].clip =
+		    scheduler->clips && config->clip_sample ? config->clip_sample_range : 0;
+		sampler->step[i].history = scheduler->history;
+	}
+	scheduler->fill(schedule, sampler);
+	return sampler;
+}
+
+struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
+					  struct smalti_error *error)
+{
+	struct smalti_levels levels;
+	if (steps < 1 || steps > config->train_timesteps) {
+		smalti_fail(error, SMALTI_EINVAL, "%lld steps; 1 to num_train_timesteps (%lld) is possible",
+			    (long long)steps, (long long)config->train_timesteps);
+		return NULL;
+	}
+	if (smalti_levels_init(&levels, config, error) != 0)
+		return NULL;
+	struct smalti_sampler *sampler = NULL;
+	struct smalti_schedule schedule = {.config = config, .levels = &levels, .steps = steps};
+	schedule.timestep = smalti_calloc(steps, sizeof(double), error);
+	schedule.sigma = smalti_calloc(steps + 1, sizeof(double), error);
+	if (schedule.timestep && schedule.sigma && schedulers[config->scheduler].place(&schedule, error) == 0)
+		sampler = fill(&schedule, error);
+	free(schedule.sigma);
+	free(schedule.timestep);
+	smalti_levels_clear(&levels);
+	return sampler;
+}

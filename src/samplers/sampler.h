@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SAMPLERS_SAMPLER_H
+#define SMALTI_SAMPLERS_SAMPLER_H
+
+#include "base/error.h"
+#include "samplers/config.h"
+
+/* A diffusion scheduler (reference semantics 4) as a table: whatever its name, a step is a linear
+ * combination of a few arrays of the latents' size, so one element-wise kernel runs them all and
+ * the schedulers differ only in how they fill the table, once, in double. */
+
+/* One step. With x the latents, o the model's output for x · input_scale at `timestep`, and what
+ * the previous step left (its clean prediction m', and where a corrector needs it the latents x'
+ * and the noise z' that it started from):
+ *
+ *     m = x0.x · x + x0.output · o, clamped to ±clip unless clip is 0
+ *     x = correct.x · x' + correct.m · m + correct.previous_m · m' + correct.noise · z'   if corrects
+ *     x = next.x · x + next.m · m + next.previous_m · m' + next.output · o + next.noise · z
+ *
+ * An array whose coefficient is 0 is not read. Plain data: it can be a task's argument. */
+struct smalti_sampler_step {
+	double timestep;    /* what the model is told; fractional for Euler */
+	double input_scale; /* the model sees x times this */
+	struct {
+		double x, output;
+	} x0;
+	double clip;
+	bool corrects;
+	struct smalti_sampler_terms {
+		double x, m, previous_m, output, noise;
+	} correct, next;
+	bool draws_noise; /* one smalti_randn of the latents' shape belongs to this step, used or not */
+	int history;      /* as in struct smalti_sampler */
+};
+
+struct smalti_sampler {
+	double initial_sigma; /* the first latents are normal noise times this */
+	int history;          /* arrays of the latents' size kept between steps, besides x: 0, 1 or 3 */
+	int64_t steps;
+	struct smalti_sampler_step step[];
+};
+
+/* The table for `steps` steps of the scheduler in `config`, which must be as io/config.h reads it; NULL with
+ * an error if it cannot do that many or if the betas are not usable. Deviations from diffusers: x0 is
+ * clamped only if the file says so (its default for DDIM, true, is wrong for latents); a single step
+ * where there is no noise is refused; a duplicate timestep, NaN there, is a step of no length.
+ * Free with free(). */
+struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
+					  struct smalti_error *error);
+
+/* One step on `count` elements, any contiguous part of the latents, in place. `output` is the
+ * model's, `noise` (NULL unless draws_noise) the same part of this step's draw, `history` (NULL if
+ * there is none) [history][count], initially anything, only ever touched by this function. Arithmetic
+ * in double, rounded to f32 once per element and array: the result does not depend on the cut. */
+void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
+			  const float *noise, float *x, float *history);
+
+/* What a user may call a scheduler, for example "dpm++ karras": reading the model's file with
+ * smalti_scheduler_config_read_as(scheduler) and setting karras_sigmas if `karras` gives its
+ * configuration. */
+struct smalti_sampler_name {
+	const char *name;
+	enum smalti_scheduler scheduler;
+	bool karras;
+};
+
+/* The names for help texts, in order; NULL past the last. */
+const struct smalti_sampler_name *smalti_sampler_name_at(int index);
+/* NULL with an error that lists the names. */
+const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
+
+#endif
