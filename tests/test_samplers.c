@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "io/config.h"
 #include "samplers/noise.h"
 #include "samplers/sampler.h"
 
@@ -432,6 +433,40 @@ static void names_are_found(void)
 	      "\"dpm++ karras\"", "\"dmd\"");
 }
 
+/* From a name and a model's file, as a request has them; keys that both classes know carry over. */
+static void a_name_works_on_any_model(void)
+{
+	static const struct {
+		const char *name;
+		int64_t steps;
+		double sigma, first[3];
+	} cases[] = {
+	    {"dpm++", 20, 1, {999, 949, 899}},
+	    {"dpm++ karras", 12, 1, {999, 949, 892}},
+	    {"euler", 30, 157.40727, {999, 964.55172, 930.10345}},
+	    {"ddim", 25, 1, {999, 957, 916}},
+	    {"lcm", 4, 1, {999, 759, 499}},
+	    {"sa-solver", 25, 1, {999, 959, 919}},
+	    {"dmd", 1, 1, {400}},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const struct smalti_sampler_name *name = smalti_sampler_name_find(cases[i].name, &error);
+		struct smalti_scheduler_config config;
+		const char *path = test_model("tesserae/scheduler/scheduler_config.json");
+		int status = smalti_scheduler_config_read_as(path, name->scheduler, &config, &error);
+		SUCCEEDS(status, &error, cases[i].name);
+		config.karras_sigmas = config.karras_sigmas || name->karras;
+		struct smalti_sampler *sampler = smalti_sampler_new(&config, cases[i].steps, &error);
+		SUCCEEDS(sampler ? 0 : -1, &error, cases[i].name);
+		for (int k = 0; sampler && k < 3 && k < cases[i].steps; k++)
+			CHECK(fabs(sampler->step[k].timestep - cases[i].first[k]) < 1e-4, cases[i].name);
+		CHECK(sampler && fabs(sampler->initial_sigma - cases[i].sigma) < 1e-4, cases[i].name);
+		CHECK(sampler && sampler->step[0].clip == 0, cases[i].name);
+		free(sampler);
+	}
+}
+
 static const struct test tests[] = {
     {"timesteps are those of the reference", timesteps_are_those_of_the_reference},
     {"coefficients are those of the specification", coefficients_are_those_of_the_specification},
@@ -443,6 +478,7 @@ static const struct test tests[] = {
     {"what cannot be done is refused", what_cannot_be_done_is_refused},
     {"betas may be scaled", betas_may_be_scaled},
     {"names are found", names_are_found},
+    {"a name works on any model", a_name_works_on_any_model},
 };
 
 TEST_MAIN("samplers", tests)

@@ -11,11 +11,12 @@ static const char *const classes[SMALTI_SCHEDULERS + 1] = {
     [SMALTI_SCHEDULER_DDIM] = "DDIMScheduler",
     [SMALTI_SCHEDULER_LCM] = "LCMScheduler",
     [SMALTI_SCHEDULER_SA_SOLVER] = "SASolverScheduler",
+    [SMALTI_SCHEDULER_DDPM] = "DDPMScheduler",
 };
 
 static const char *const beta_schedules[] = {"linear", "scaled_linear", NULL};
 static const char *const spacings[] = {"linspace", "leading", "trailing", NULL};
-static const char *const predictions[] = {"epsilon", NULL};
+static const char *const predictions[] = {"epsilon", "v_prediction", "sample", NULL};
 static const char *const final_sigmas[] = {"zero", "sigma_min", NULL};
 static const char *const solver_types[] = {"midpoint", "heun", NULL};
 static const char *const dpm_algorithms[] = {"dpmsolver++", NULL};
@@ -70,6 +71,12 @@ static const struct smalti_field ddim_fields[] = {
     FIELD_FALSE("thresholding"),
 };
 
+static const struct smalti_field ddpm_fields[] = {
+    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
+    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
+    FIELD_FALSE("thresholding"),
+};
+
 static const struct smalti_field lcm_fields[] = {
     FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
     FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
@@ -109,6 +116,7 @@ static const struct {
     [SMALTI_SCHEDULER_DDIM] = {FIELDS(ddim_fields), NULL, 0},
     [SMALTI_SCHEDULER_LCM] = {FIELDS(lcm_fields), NULL, 0},
     [SMALTI_SCHEDULER_SA_SOLVER] = {FIELDS(sa_fields), FIELDS(sa_own)},
+    [SMALTI_SCHEDULER_DDPM] = {FIELDS(ddpm_fields), NULL, 0},
 };
 
 static struct smalti_scheduler_config defaults_of(enum smalti_scheduler scheduler)

@@ -55,9 +55,8 @@ struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *
 void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
 			  const float *noise, float *x, float *history);
 
-/* What a user may call a scheduler, for example "dpm++ karras": reading the model's file with
- * smalti_scheduler_config_read_as(scheduler) and setting karras_sigmas if `karras` gives its
- * configuration. */
+/* What a user may call a scheduler, for example "dpm++ karras". Its configuration for a model: read
+ * the model's file with smalti_scheduler_config_read_as(scheduler), then set karras_sigmas if `karras`. */
 struct smalti_sampler_name {
 	const char *name;
 	enum smalti_scheduler scheduler;
