@@ -32,4 +32,7 @@ LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 endif
 
-EXTRA_DIST += tests/data tests/fuzz/corpus
+EXTRA_DIST += tests/data tests/fuzz/corpus tests/installed.sh
+
+installcheck-local:
+	PKG_CONFIG_PATH="$(pkgconfigdir):$$PKG_CONFIG_PATH" CC='$(CC)' CXX='$(CXX)' $(top_srcdir)/tests/installed.sh

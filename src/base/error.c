@@ -20,7 +20,7 @@ static void fill(struct smalti_error *error, enum smalti_code code, const char *
 	make_one_line(error->message);
 }
 
-int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
+int(smalti_fail)(struct smalti_error *error, enum smalti_code code, const char *format, ...)
 {
 	if (!error || error->code != SMALTI_OK)
 		return -1;
@@ -31,7 +31,7 @@ int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *f
 	return -1;
 }
 
-int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
+int(smalti_fail_errno)(struct smalti_error *error, const char *format, ...)
 {
 	int cause = errno;
 	if (!error || error->code != SMALTI_OK)

@@ -15,6 +15,11 @@ int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *f
 int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+#ifdef __clang_analyzer__ /* says to the static analyser, which sees one file at a time, what they return */
+#define smalti_fail(...)       (smalti_fail(__VA_ARGS__), -1)
+#define smalti_fail_errno(...) (smalti_fail_errno(__VA_ARGS__), -1)
+#endif
+
 /* Puts `prefix: ` before the message that is there already (to add the file to a parser's words). */
 void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -39,9 +39,9 @@ static void infer(const cJSON *file, struct smalti_transformer_config *config)
 	const cJSON *conditions = cJSON_GetObjectItemCaseSensitive(file, "use_additional_conditions");
 	if (!cJSON_IsBool(conditions))
 		config->additional_conditions = config->sample_size == 128;
+	int64_t whole_scale = config->sample_size / 64;
 	if (!config->interpolation_scale)
-		config->interpolation_scale =
-		    config->sample_size < 128 ? 1 : (double)(config->sample_size / 64);
+		config->interpolation_scale = whole_scale > 1 ? (double)whole_scale : 1;
 	if (!config->out_channels)
 		config->out_channels = config->in_channels;
 	config->width = config->heads * config->head_dim;

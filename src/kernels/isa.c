@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,15 +54,16 @@ static void list_features(void)
 	    {"avx512_bf16", 7, 1, 0, 5}, {"avx512_fp16", 7, 0, 3, 23}, {"amx_tile", 7, 0, 3, 24},
 	    {"amx_bf16", 7, 0, 3, 22},   {"amx_fp16", 7, 1, 0, 21},
 	};
+	char *end = features;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		unsigned words[4] = {0};
 		if (!__get_cpuid_count(known[i].leaf, known[i].subleaf, &words[0], &words[1], &words[2],
 				       &words[3]) ||
 		    !(words[known[i].word] >> known[i].bit & 1))
 			continue;
-		if (features[0])
-			strcat(features, " ");
-		strcat(features, known[i].name);
+		const char *blank = end > features ? " " : "";
+		end +=
+		    snprintf(end, sizeof(features) - (size_t)(end - features), "%s%s", blank, known[i].name);
 	}
 #endif
 }

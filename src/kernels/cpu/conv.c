@@ -73,7 +73,7 @@ static int packed_layout(int64_t in, int64_t out, int stride, enum smalti_dtype 
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
 		return -1;
-	dnnl_primitive_desc_t description;
+	dnnl_primitive_desc_t description = NULL;
 	if (smalti_onednn_check(describe_conv(&typical, NULL, engine, NULL, &description),
 				"no layout for a convolution's weights", error))
 		return -1;

@@ -108,7 +108,7 @@ static int packed_layout(int64_t in, int64_t out, enum smalti_dtype compute, dnn
 		return -1;
 	struct product typical = {TYPICAL_ROWS,         in,  out, smalti_onednn_product(compute), SMALTI_F32,
 				  SMALTI_EPILOGUE_NONE, true};
-	dnnl_primitive_desc_t description;
+	dnnl_primitive_desc_t description = NULL;
 	if (smalti_onednn_check(describe_product(&typical, NULL, engine, NULL, &description),
 				"no layout for a matmul's weights", error))
 		return -1;

@@ -152,7 +152,8 @@ void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t
 {
 	for (int64_t group = 0; group < groups; group++)
 		moments[group] = (struct smalti_moments){0};
-	if (!pixels)
+	int64_t width_of_group = channels / groups;
+	if (!pixels || !width_of_group)
 		return;
 	struct sums sums;
 	double count = (double)pixels;
@@ -163,7 +164,7 @@ void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t
 			double offset = sums.sum[at] / count;
 			struct smalti_moments channel = {count, sums.shift[at] + offset,
 							 sums.squares[at] - sums.sum[at] * offset};
-			smalti_moments_merge(1, &channel, &moments[(from + at) / (channels / groups)]);
+			smalti_moments_merge(1, &channel, &moments[(from + at) / width_of_group]);
 		}
 	}
 }
