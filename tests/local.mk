@@ -20,9 +20,14 @@ check_PROGRAMS += tests/test_file
 check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
 
-TESTS += $(check_PROGRAMS)
+# A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.
+TEST_EXTENSIONS = .sh
+dist_check_SCRIPTS =
+
+TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 
 AM_TESTS_ENVIRONMENT = \
+	SMALTI='$(abs_top_builddir)/smalti'; export SMALTI; \
 	SMALTI_TESTDATA='$(abs_top_srcdir)/tests/data'; export SMALTI_TESTDATA; \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS;
 
