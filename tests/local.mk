@@ -12,6 +12,7 @@ check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_prompts
 check_PROGRAMS += tests/test_attention
 check_PROGRAMS += tests/test_elementwise
 check_PROGRAMS += tests/test_isa
@@ -35,6 +36,7 @@ AM_TESTS_ENVIRONMENT = \
 if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
+noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 endif
 
 EXTRA_DIST += tests/data tests/fuzz/corpus tests/installed.sh

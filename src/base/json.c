@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,30 +19,6 @@ struct cleaner {
 static int broken(const struct cleaner *c, const char *what, struct smalti_error *error)
 {
 	return smalti_fail(error, SMALTI_EFORMAT, "not valid JSON: %s at byte %zu", what, c->at);
-}
-
-/* Length of the UTF-8 character that starts here, 0 when there is none. */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-	static const struct {
-		unsigned char mask, lead;
-		uint32_t least;
-	} forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-	for (size_t extra = 0; extra < 4; extra++) {
-		if ((s[0] & forms[extra].mask) != forms[extra].lead)
-			continue;
-		if (extra >= left)
-			return 0;
-		uint32_t code = s[0] & (unsigned char)~forms[extra].mask;
-		for (size_t i = 1; i <= extra; i++) {
-			if ((s[i] & 0xc0) != 0x80)
-				return 0;
-			code = code << 6 | (s[i] & 0x3f);
-		}
-		bool surrogate = code >= 0xd800 && code < 0xe000;
-		return code < forms[extra].least || code > 0x10ffff || surrogate ? 0 : extra + 1;
-	}
-	return 0;
 }
 
 static void copy(struct cleaner *c, size_t count)
@@ -69,7 +46,7 @@ static int clean_string(struct cleaner *c, struct smalti_error *error)
 			copy(c, left < 2 ? 1 : 2);
 			continue;
 		}
-		size_t character = utf8_length(c->in + c->at, left);
+		size_t character = smalti_utf8_length((const char *)c->in + c->at, left);
 		if (!character)
 			return broken(c, "bytes that are not UTF-8", error);
 		copy(c, character);

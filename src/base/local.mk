@@ -5,4 +5,5 @@ libcore_la_SOURCES += \
 	src/base/file.c src/base/writer.c src/base/file.h \
 	src/base/json.c src/base/json_get.c src/base/json.h \
 	src/base/mt19937.c src/base/mt19937.h \
-	src/base/parse.c src/base/parse.h
+	src/base/parse.c src/base/parse.h \
+	src/base/utf8.c src/base/utf8.h

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BASE_UTF8_H
+#define SMALTI_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the UTF-8 character at `text`, of which `left` bytes are there; 0 when there is none: cut
+ * short, overlong, a surrogate, past U+10FFFF, or no UTF-8 at all. */
+size_t smalti_utf8_length(const char *text, size_t left);
+
+/* Whether all of it is UTF-8 (NUL is a character like others). */
+bool smalti_utf8_valid(const char *text, size_t length);
+
+#endif
