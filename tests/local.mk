@@ -20,6 +20,9 @@ check_PROGRAMS += tests/test_norms
 check_PROGRAMS += tests/test_file
 check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
+check_PROGRAMS += tests/test_checkpoint
+check_PROGRAMS += tests/test_config
+check_PROGRAMS += tests/test_safetensors
 
 # A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.
 TEST_EXTENSIONS = .sh
@@ -37,6 +40,8 @@ if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts
+noinst_PROGRAMS += tests/fuzz/fuzz_config
+noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
 endif
 
 EXTRA_DIST += tests/data tests/fuzz/corpus tests/installed.sh

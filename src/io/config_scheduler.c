@@ -154,7 +154,8 @@ static int check_together(const cJSON *file, const struct smalti_scheduler_confi
 	if (config->beta_end < config->beta_start)
 		return smalti_fail(error, SMALTI_EFORMAT, "\"beta_end\" %g is below \"beta_start\" %g",
 				   config->beta_end, config->beta_start);
-	if (config->original_inference_steps > config->train_timesteps)
+	if (config->scheduler == SMALTI_SCHEDULER_LCM &&
+	    config->original_inference_steps > config->train_timesteps)
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "\"original_inference_steps\" %lld is above \"num_train_timesteps\" %lld",
 				   (long long)config->original_inference_steps,
