@@ -302,13 +302,13 @@ static void schedulers_are_checked(void)
 {
 	static const struct bad cases[] = {
 	    {"{}", SMALTI_EFORMAT, {"_class_name", "missing"}},
-	    {"{\"_class_name\": \"DDPMScheduler\"}",
+	    {"{\"_class_name\": \"HeunDiscreteScheduler\"}",
 	     SMALTI_EUNSUPPORTED,
-	     {"DDPMScheduler", "SASolverScheduler"}},
+	     {"HeunDiscrete", "SASolverScheduler"}},
 	    {DPM("\"algorithm_type\": \"sde-dpmsolver++\""), SMALTI_EUNSUPPORTED, {"algorithm_type", "sde"}},
 	    {DPM("\"solver_order\": 3"), SMALTI_EFORMAT, {"solver_order", "from 1 to 2"}},
 	    {DPM("\"solver_type\": \"bh1\""), SMALTI_EUNSUPPORTED, {"bh1", "heun"}},
-	    {DPM("\"prediction_type\": \"v_prediction\""),
+	    {DPM("\"prediction_type\": \"flow_prediction\""),
 	     SMALTI_EUNSUPPORTED,
 	     {"prediction_type", "epsilon"}},
 	    {DPM("\"beta_schedule\": \"squaredcos_cap_v2\""),
@@ -383,6 +383,8 @@ static void schedulers_have_their_own_defaults(void)
 	     false},
 	    {"{\"_class_name\": \"DDIMScheduler\", \"clip_sample\": true}", SMALTI_SCHEDULER_DDIM,
 	     SMALTI_SPACING_LEADING, 0.02, true},
+	    {"{\"_class_name\": \"DDPMScheduler\"}", SMALTI_SCHEDULER_DDPM, SMALTI_SPACING_LEADING, 0.02,
+	     true},
 	    {"{\"_class_name\": \"LCMScheduler\"}", SMALTI_SCHEDULER_LCM, SMALTI_SPACING_LEADING, 0.012,
 	     false},
 	};

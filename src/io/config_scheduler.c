@@ -137,7 +137,8 @@ static struct smalti_scheduler_config defaults_of(enum smalti_scheduler schedule
 	    .original_inference_steps = 50,
 	    .timestep_scaling = 10,
 	};
-	if (scheduler == SMALTI_SCHEDULER_DDIM || scheduler == SMALTI_SCHEDULER_LCM)
+	if (scheduler == SMALTI_SCHEDULER_DDIM || scheduler == SMALTI_SCHEDULER_LCM ||
+	    scheduler == SMALTI_SCHEDULER_DDPM)
 		config.spacing = SMALTI_SPACING_LEADING;
 	if (scheduler == SMALTI_SCHEDULER_LCM) {
 		config.beta_start = 0.00085;
@@ -174,6 +175,7 @@ static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own
 		    struct smalti_scheduler_config *config, struct smalti_error *error)
 {
 	*config = defaults_of(scheduler);
+	config->clip_sample = own && scheduler == SMALTI_SCHEDULER_DDPM;
 	if (smalti_fields_read(file, FIELDS(common_fields), config, error) ||
 	    smalti_fields_read(file, tables[scheduler].fields, tables[scheduler].count, config, error) ||
 	    (own &&

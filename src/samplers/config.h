@@ -64,7 +64,7 @@ struct smalti_scheduler_config {
 	int64_t predictor_order, corrector_order; /* 1 or 2 */
 
 	/* DDIM, LCM, DDPM */
-	bool clip_sample; /* clamp x0 to ±clip_sample_range; absent → false (4.4) */
+	bool clip_sample; /* clamp x0 to ±clip_sample_range; absent: true in a DDPM file, else false (4.4) */
 	double clip_sample_range;
 
 	/* DDIM */
