@@ -2,8 +2,6 @@
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
 
-#include "base/alloc.h"
-
 #include <math.h>
 
 /* Everything is kept transposed, a lane per query: Qᵀ [head_dim, queries], scores Sᵀ [keys, queries],
@@ -98,7 +96,7 @@ int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attenti
 	return lay_out(attention, NULL, &work);
 }
 
-/* c[r, q] = first[q]·c[r, q] + Σ_k A(r, k)·b[k, q] for `rows` (a multiple of ROWS) rows; A(r, k) is
+/* c[r, q] = factor[q]·c[r, q] + Σ_k A(r, k)·b[k, q] for `rows` (a multiple of ROWS) rows; A(r, k) is
  * a[r·a_row + k·a_step]; b and c have `vecs` vectors a row. Without `factor` c is only written. */
 INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a, int64_t a_row,
 		    int64_t a_step, const float *b, const float *factor, float *c)
@@ -106,12 +104,13 @@ INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a,
 	for (int64_t row = 0; row < rows; row += ROWS, a += ROWS * a_row, c += ROWS * vecs * LANES) {
 		vec sums[ROWS][VECS];
 		UNROLL
-		for (int r = 0; r < ROWS; r++)
+		for (int r = 0; r < ROWS; r++) {
 			UNROLL
-		for (int v = 0; v < vecs; v++)
-			sums[r][v] = factor
-					 ? vec_load(c + (r * vecs + v) * LANES) * vec_load(factor + v * LANES)
-					 : (vec){0};
+			for (int v = 0; v < vecs; v++) {
+				const float *at = c + (r * vecs + v) * LANES;
+				sums[r][v] = factor ? vec_load(at) * vec_load(factor + v * LANES) : (vec){0};
+			}
+		}
 		const float *left = a, *right = b;
 		for (int64_t k = 0; k < depth; k++, left += a_step, right += vecs * LANES) {
 			vec lanes[VECS];
@@ -127,10 +126,11 @@ INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a,
 			}
 		}
 		UNROLL
-		for (int r = 0; r < ROWS; r++)
+		for (int r = 0; r < ROWS; r++) {
 			UNROLL
-		for (int v = 0; v < vecs; v++)
-			vec_store(c + (r * vecs + v) * LANES, sums[r][v]);
+			for (int v = 0; v < vecs; v++)
+				vec_store(c + (r * vecs + v) * LANES, sums[r][v]);
+		}
 	}
 }
 
@@ -200,30 +200,32 @@ static void all_tiles(const struct smalti_attention *a, const struct work *work,
 	}
 }
 
-/* Qᵀ of one head, scaled, in tiles. */
+/* One vector of queries, scaled and transposed: to[d·row + lane]. */
+static void pack_vector(const struct smalti_attention *a, const void *q, int64_t column, int64_t query,
+			int64_t row, float *to)
+{
+	float scale = a->scale * LOG2E;
+	for (int64_t d = 0; d < a->head_dim; d += LANES) {
+		vec rows[LANES] = {0};
+		for (int i = 0; i < LANES && query + i < a->queries; i++) {
+			int64_t at = (query + i) * a->q_stride + column + d;
+			rows[i] = vec_read(a->dtype, q, at, a->head_dim - d) * scale;
+		}
+		vec_transpose(rows);
+		for (int i = 0; i < LANES && d + i < a->head_dim; i++)
+			vec_store(to + (d + i) * row, rows[i]);
+	}
+}
+
+/* Qᵀ of one head, in tiles. */
 static void pack_queries(const struct smalti_attention *a, const void *q, int64_t column, float *packed)
 {
 	int64_t vectors = padded_queries(a) / LANES;
-	float scale = a->scale * LOG2E;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
-		for (int64_t v = 0; v < vecs; v++) {
-			int64_t query = (vector + v) * LANES;
-			float *to = packed + vector * LANES * a->head_dim + v * LANES;
-			for (int64_t d = 0; d < a->head_dim; d += LANES) {
-				vec rows[LANES];
-				for (int i = 0; i < LANES; i++)
-					rows[i] = query + i < a->queries
-						      ? vec_read(a->dtype, q,
-								 (query + i) * a->q_stride + column + d,
-								 a->head_dim - d) *
-							    scale
-						      : (vec){0};
-				vec_transpose(rows);
-				for (int i = 0; i < LANES && d + i < a->head_dim; i++)
-					vec_store(to + (d + i) * vecs * LANES, rows[i]);
-			}
-		}
+		float *to = packed + vector * LANES * a->head_dim;
+		for (int64_t v = 0; v < vecs; v++)
+			pack_vector(a, q, column, (vector + v) * LANES, vecs * LANES, to + v * LANES);
 	}
 }
 
@@ -259,32 +261,34 @@ static void start(const struct smalti_attention *a, const struct head_state *sta
 	memset(state->values, 0, (size_t)(queries * padded_values(a)) * sizeof(float));
 }
 
-/* y = Oᵀ / sum, transposed back; 0 where no key had any weight. */
+/* One vector of queries, from[d·row + lane] / sum, transposed back; 0 where no key had any weight. */
+static void finish_vector(const struct smalti_attention *a, const float *from, int64_t row, vec sum,
+			  int64_t query, int64_t column, void *y)
+{
+	ivec some = sum != 0.f;
+	vec inverse = 1.f / sum;
+	for (int64_t d = 0; d < a->head_dim; d += LANES) {
+		vec rows[LANES] = {0};
+		for (int i = 0; i < LANES && d + i < a->head_dim; i++)
+			rows[i] = vec_select(some, vec_load(from + (d + i) * row) * inverse, (vec){0});
+		vec_transpose(rows);
+		for (int i = 0; i < LANES && query + i < a->queries; i++) {
+			int64_t at = (query + i) * a->heads * a->head_dim + column + d;
+			vec_write(a->dtype, y, at, a->head_dim - d, rows[i]);
+		}
+	}
+}
+
 static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t column, void *y)
 {
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
+		const float *from = state->values + vector * LANES * padded_values(a);
 		for (int64_t v = 0; v < vecs; v++) {
 			int64_t query = (vector + v) * LANES;
-			const float *from = state->values + vector * LANES * padded_values(a) + v * LANES;
-			vec sum = vec_load(state->sum + query);
-			ivec empty = sum == 0.f;
-			vec inverse = 1.f / sum;
-			for (int64_t d = 0; d < a->head_dim; d += LANES) {
-				vec rows[LANES];
-				for (int i = 0; i < LANES; i++)
-					rows[i] = d + i < a->head_dim
-						      ? vec_select(empty, (vec){0},
-								   vec_load(from + (d + i) * vecs * LANES) *
-								       inverse)
-						      : (vec){0};
-				vec_transpose(rows);
-				for (int i = 0; i < LANES && query + i < a->queries; i++)
-					vec_write(a->dtype, y,
-						  (query + i) * a->heads * a->head_dim + column + d,
-						  a->head_dim - d, rows[i]);
-			}
+			finish_vector(a, from + v * LANES, vecs * LANES, vec_load(state->sum + query), query,
+				      column, y);
 		}
 	}
 }

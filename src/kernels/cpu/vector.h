@@ -204,6 +204,35 @@ INLINE hvec vec_to_f16(vec value)
 #endif
 }
 
+/* The first `count` lanes (all when there are that many), the others 0. */
+INLINE hvec half_load(const char *from, int64_t count)
+{
+	hvec half = {0};
+	if (count >= LANES) {
+		memcpy(&half, from, sizeof(half));
+		return half;
+	}
+#if defined(__AVX512F__)
+	half = (hvec)_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), from);
+#else
+	memcpy(&half, from, (size_t)count * 2);
+#endif
+	return half;
+}
+
+INLINE void half_store(char *to, hvec half, int64_t count)
+{
+	if (count >= LANES) {
+		memcpy(to, &half, sizeof(half));
+		return;
+	}
+#if defined(__AVX512F__)
+	_mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)half);
+#else
+	memcpy(to, &half, (size_t)count * 2);
+#endif
+}
+
 /* Elements [index, index + count) of `from`, any dtype and alignment, the other lanes 0. */
 INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, int64_t count)
 {
@@ -211,12 +240,7 @@ INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, in
 		const float *floats = (const float *)from + index;
 		return count >= LANES ? vec_load(floats) : vec_load_some(floats, count);
 	}
-	hvec half = {0};
-	const char *bytes = (const char *)from + 2 * index;
-	if (count >= LANES)
-		memcpy(&half, bytes, sizeof(half));
-	else
-		memcpy(&half, bytes, (size_t)count * 2);
+	hvec half = half_load((const char *)from + 2 * index, count);
 	return dtype == SMALTI_BF16 ? vec_from_bf16(half) : vec_from_f16(half);
 }
 
@@ -231,11 +255,7 @@ INLINE void vec_write(enum smalti_dtype dtype, void *to, int64_t index, int64_t 
 		return;
 	}
 	hvec half = dtype == SMALTI_BF16 ? vec_to_bf16(value) : vec_to_f16(value);
-	char *bytes = (char *)to + 2 * index;
-	if (count >= LANES)
-		memcpy(bytes, &half, sizeof(half));
-	else
-		memcpy(bytes, &half, (size_t)count * 2);
+	half_store((char *)to + 2 * index, half, count);
 }
 
 #endif

@@ -30,8 +30,8 @@ INLINE vec vec_exp2(vec x)
 #if defined(__AVX512F__)
 	return (vec)_mm512_scalef_ps((__m512)power, (__m512)whole);
 #else
-	ivec kept = ~(x < -126.f);
-	return (vec)(kept & (ivec)((uvec)power + ((uvec)shifted << 23)));
+	vec scaled = (vec)((uvec)power + ((uvec)shifted << 23));
+	return vec_select(x >= -126.f, scaled, vec_select(x != x, x, (vec){0}));
 #endif
 }
 
