@@ -1,2 +1,12 @@
-# Sources of codelets
-EXTRA_DIST += codelets/codelets.def
+libcore_la_SOURCES += \
+	codelets/arguments.h \
+	codelets/attention.c \
+	codelets/codelets.def codelets/codelets.h codelets/table.c \
+	codelets/dit.c \
+	codelets/layout.c \
+	codelets/linear.c \
+	codelets/norm.c \
+	codelets/sampler.c \
+	codelets/text.c \
+	codelets/vae.c \
+	codelets/weights.c

@@ -1,1 +1,12 @@
-# Sources of graphs
+libcore_la_SOURCES += \
+	graphs/attention.c graphs/attention.h \
+	graphs/diffusion.c graphs/diffusion.h \
+	graphs/dit.c graphs/dit.h \
+	graphs/dit_conditions.c graphs/dit_conditions.h \
+	graphs/dit_weights.c graphs/dit_weights.h \
+	graphs/features.c graphs/features.h \
+	graphs/linear.c graphs/linear.h \
+	graphs/t5.c graphs/t5.h \
+	graphs/vae.c graphs/vae.h \
+	graphs/vae_weights.c graphs/vae_weights.h \
+	graphs/weights.c graphs/weights.h

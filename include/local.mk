@@ -1,3 +1,6 @@
 smaltiincludedir = $(includedir)/smalti
 smaltiinclude_HEADERS = \
-	include/smalti/error.h
+	include/smalti/error.h \
+	include/smalti/generate.h \
+	include/smalti/model.h \
+	include/smalti/session.h

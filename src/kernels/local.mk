@@ -30,6 +30,9 @@ libcore_la_SOURCES += \
 	src/kernels/matmul.h src/kernels/norms.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \
+	src/kernels/conditioning.h src/kernels/layout.h \
+	src/kernels/cpu/conditioning.c \
+	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
 	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
 	src/kernels/cpu/matmul.c \

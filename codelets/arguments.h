@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CODELETS_ARGUMENTS_H
+#define SMALTI_CODELETS_ARGUMENTS_H
+
+#include "base/dtype.h"
+#include "kernels/matmul.h"
+#include "samplers/sampler.h"
+
+#include <stdbool.h>
+
+/* Plain values only: a task's arguments travel to the process that runs it. */
+
+/* The parts end to end, as f32. */
+struct widen_arguments {
+	enum smalti_dtype dtype[3]; /* of each part present */
+	int64_t count[3];
+};
+
+struct pack_matmul_arguments {
+	int64_t in, out;
+	enum smalti_dtype compute;
+	enum smalti_dtype dtype[3]; /* of each part present */
+	int64_t rows[3];
+};
+
+struct pack_conv_arguments {
+	int64_t in, out;
+	int stride;
+	enum smalti_dtype compute, dtype;
+};
+
+/* x has dtype `x_dtype` (converted to `compute` first when they differ). Operands: specification of the
+ * epilogues in kernels/matmul.h; the gate is row `gate_row` of an f32 [*, out] tile. */
+struct matmul_arguments {
+	int64_t rows, in, out;
+	enum smalti_dtype x_dtype, compute, result;
+	enum smalti_epilogue epilogue;
+	int64_t gate_row;
+};
+#define matmul_add_arguments matmul_arguments
+
+/* q [queries, heads·head_dim]; kv [keys, 2·heads·head_dim]: a token's keys, then its values.
+ * bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index = r;
+ * first_query, first_key: where the blocks lie in their sequences. */
+struct attention_arguments {
+	int64_t queries, keys, heads, head_dim;
+	enum smalti_dtype dtype;
+	float scale;
+	int64_t bias_reach, first_query, first_key;
+};
+#define attention_begin_arguments    attention_arguments
+#define attention_continue_arguments attention_arguments
+#define attention_end_arguments      attention_arguments
+
+#define SMALTI_ATTENTION_FLOPS(a)                                                                            \
+	(4.0 * (double)(a)->queries * (double)(a)->keys * (double)(a)->heads * (double)(a)->head_dim)
+
+struct rmsnorm_arguments {
+	int64_t rows, dim;
+	float epsilon;
+	enum smalti_dtype dtype;
+};
+
+/* shift and scale are rows of the f32 modulation tile [*, dim]. */
+struct ln_modulate_arguments {
+	int64_t rows, dim, shift_row, scale_row;
+	float epsilon;
+	enum smalti_dtype dtype;
+};
+
+struct embed_tokens_arguments {
+	int64_t tokens, dim, vocabulary;
+	enum smalti_dtype dtype; /* of the table [vocabulary, dim]; ids are int32; y is f32 */
+};
+
+struct relative_bias_arguments {
+	int64_t heads, buckets, max_distance, reach; /* bias [heads, 2·reach − 1] */
+};
+
+/* y [rows, 256] = cosines, sines of values[rows] (specification 3.3). */
+struct sinusoid_arguments {
+	int64_t rows;
+};
+
+struct silu_arguments {
+	int64_t count;
+};
+
+struct add_row_arguments {
+	int64_t rows, dim; /* every row of y gets the one row added */
+};
+
+/* y[r] = table[r] + embedding[step·period + r mod period], rows of `dim`. */
+struct modulation_arguments {
+	int64_t rows, dim, period, step;
+};
+
+/* The separable halves of the 2-D positional embedding: f32 [columns + rows, dim / 2]. */
+struct positions_arguments {
+	int64_t columns, rows, dim, base;
+	double interpolation_scale;
+};
+
+/* y = patches(x·input_scale)·Wᵀ + bias + position, tokens first … first + rows − 1 of a picture that
+ * is `columns` patches wide and whose position table holds `columns` + … rows. */
+struct patch_embed_arguments {
+	int64_t rows, in, out, first, columns;
+	float input_scale;
+};
+
+struct copy_arguments {
+	int64_t bytes;
+};
+
+/* The two end to end. */
+struct join_arguments {
+	int64_t first_bytes, second_bytes;
+};
+
+struct clear_arguments {
+	int64_t bytes;
+};
+
+/* Between planes [channels, height, width] and tokens [rows, channels·patch²], whose columns run over
+ * (channel, row, column) as the patch embedding's weight does. */
+struct patchify_arguments {
+	int64_t channels, height, width, patch, first, rows;
+	float scale;
+};
+#define unpatchify_arguments patchify_arguments
+
+struct noise_arguments {
+	int64_t count;
+	enum smalti_dtype dtype;
+};
+
+/* One step on tokens first … first + rows − 1. The DiT's output rows hold (row, column, channel) of
+ * `out_channels`, of which the first `channels` are used; noise is planes [channels, height, width]. */
+struct sampler_step_arguments {
+	struct smalti_sampler_step step;
+	int64_t rows, channels, out_channels, patch, first, height, width;
+	float guidance;
+};
+
+/* Rows first_row … of planes [channels, height, width], times scale, channels last. */
+struct latent_rows_arguments {
+	int64_t channels, height, width, first_row, rows;
+	float scale;
+};
+
+/* y = conv3×3(f(x)) + bias over a band; f is GroupNorm and SiLU when moments are given, and nearest ×2
+ * when `upsample`. rows, width, in: of x. Absent above/below: the picture's border. */
+struct conv_arguments {
+	int64_t rows, width, in, out;
+	int64_t groups, y_groups;
+	float epsilon;
+	bool upsample;
+	enum smalti_dtype compute;
+};
+#define conv_add_arguments conv_arguments
+
+#define SMALTI_CONV_FLOPS(a)                                                                                 \
+	(18.0 * ((a)->upsample ? 4.0 : 1.0) * (double)(a)->rows * (double)(a)->width * (double)(a)->in *     \
+	 (double)(a)->out)
+
+/* The first and last row of a band, and its statistics, for its neighbours and readers. */
+struct edges_arguments {
+	int64_t rows, width, channels, groups;
+};
+
+struct merge_moments_arguments {
+	int64_t groups;
+};
+
+struct groupnorm_arguments {
+	int64_t pixels, channels, groups;
+	float epsilon;
+	enum smalti_dtype dtype;
+};
+
+/* Takes finished rows of a picture in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with
+ * an error. The sinks are this process's: pointers that stay here. */
+typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+			       struct smalti_error *error);
+
+struct emit_rows_arguments {
+	int64_t rows, width, first;
+	smalti_row_sink sink;
+	void *user;
+};
+
+/* Hands `count` floats to this process; 0 or -1 with an error. */
+typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values, struct smalti_error *error);
+
+struct deliver_arguments {
+	int64_t count;
+	smalti_float_sink sink;
+	void *user;
+};
+
+#endif

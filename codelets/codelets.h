@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CODELETS_H
+#define SMALTI_CODELETS_H
+
+#include "codelets/arguments.h"
+#include "rt/scope.h"
+#include "rt/tile.h"
+
+enum { SMALTI_MANY = 16 };
+
+/* struct NAME_buffers: the tiles that a graph hands to smalti_insert_NAME(). */
+#define R(b)    struct smalti_tile *b;
+#define OR(b)   struct smalti_tile *b;
+#define W(b)    struct smalti_tile *b;
+#define OW(b)   struct smalti_tile *b;
+#define U(b)    struct smalti_tile *b;
+#define OU(b)   struct smalti_tile *b;
+#define MANY(b) struct smalti_tile *b[SMALTI_MANY];
+#define CODELET(name, list, flops)                                                                           \
+	struct name##_buffers {                                                                              \
+		list                                                                                         \
+	};
+#include "codelets/codelets.def"
+#undef CODELET
+#undef R
+#undef OR
+#undef W
+#undef OW
+#undef U
+#undef OU
+#undef MANY
+
+/* struct NAME_data: the same, as the pointers that smalti_cpu_NAME() computes with. */
+#define R(b)    const void *b;
+#define OR(b)   const void *b;
+#define W(b)    void *b;
+#define OW(b)   void *b;
+#define U(b)    void *b;
+#define OU(b)   void *b;
+#define MANY(b) const void *b[SMALTI_MANY];
+#define CODELET(name, list, flops)                                                                           \
+	struct name##_data {                                                                                 \
+		list                                                                                         \
+	};                                                                                                   \
+	int smalti_cpu_##name(const struct name##_data *data, const struct name##_arguments *arguments,      \
+			      struct smalti_error *error);                                                   \
+	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
+				  const struct name##_arguments *arguments);
+#include "codelets/codelets.def"
+#undef CODELET
+#undef R
+#undef OR
+#undef W
+#undef OW
+#undef U
+#undef OU
+#undef MANY
+
+/* In one expression: smalti_insert(matmul, scope, (.x = a, .weight = w, .y = b), .rows = n, …). */
+#define SMALTI_LIST_(...) __VA_ARGS__
+#define smalti_insert(op, scope, buffers, ...)                                                               \
+	smalti_insert_##op((scope), &(const struct op##_buffers){SMALTI_LIST_ buffers},                      \
+			   &(const struct op##_arguments){__VA_ARGS__})
+
+/* The table, for reports, tests and benches. */
+enum smalti_op_number {
+#define CODELET(name, list, flops) SMALTI_OP_##name,
+#include "codelets/codelets.def"
+#undef CODELET
+	SMALTI_OPS
+};
+struct smalti_op;
+const struct smalti_op *smalti_op(enum smalti_op_number number);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/layout.h"
+#include "codelets/codelets.h"
+
+#include <string.h>
+
+int smalti_cpu_copy(const struct copy_data *data, const struct copy_arguments *a, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(data->y, data->x, (size_t)a->bytes);
+	return 0;
+}
+
+int smalti_cpu_join(const struct join_data *data, const struct join_arguments *a, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(data->y, data->first, (size_t)a->first_bytes);
+	memcpy((char *)data->y + a->first_bytes, data->second, (size_t)a->second_bytes);
+	return 0;
+}
+
+int smalti_cpu_clear(const struct clear_data *data, const struct clear_arguments *a,
+		     struct smalti_error *error)
+{
+	(void)error;
+	memset(data->y, 0, (size_t)a->bytes);
+	return 0;
+}
+
+static struct smalti_patches patches_of(const struct patchify_arguments *a)
+{
+	return (struct smalti_patches){a->channels, a->height, a->width, a->patch, a->first, a->rows};
+}
+
+int smalti_cpu_patchify(const struct patchify_data *data, const struct patchify_arguments *a,
+			struct smalti_error *error)
+{
+	(void)error;
+	const struct smalti_patches patches = patches_of(a);
+	smalti_patchify(&patches, a->scale, data->planes, data->tokens);
+	return 0;
+}
+
+int smalti_cpu_unpatchify(const struct unpatchify_data *data, const struct unpatchify_arguments *a,
+			  struct smalti_error *error)
+{
+	(void)error;
+	const struct smalti_patches patches = patches_of(a);
+	smalti_unpatchify(&patches, a->scale, data->tokens, data->planes);
+	return 0;
+}
+
+int smalti_cpu_deliver(const struct deliver_data *data, const struct deliver_arguments *a,
+		       struct smalti_error *error)
+{
+	return a->sink(a->user, a->count, data->x, error);
+}

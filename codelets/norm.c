@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/codelets.h"
+#include "kernels/norms.h"
+#include "kernels/scratch.h"
+
+int smalti_cpu_rmsnorm(const struct rmsnorm_data *data, const struct rmsnorm_arguments *a,
+		       struct smalti_error *error)
+{
+	(void)error;
+	smalti_rmsnorm(a->rows, a->dim, data->x, a->epsilon, data->weight, a->dtype, data->y);
+	return 0;
+}
+
+int smalti_cpu_ln_modulate(const struct ln_modulate_data *data, const struct ln_modulate_arguments *a,
+			   struct smalti_error *error)
+{
+	(void)error;
+	const float *rows = data->modulation;
+	smalti_layernorm_modulate(a->rows, a->dim, data->x, a->epsilon, rows + a->shift_row * a->dim,
+				  rows + a->scale_row * a->dim, a->dtype, data->y);
+	return 0;
+}
+
+int smalti_cpu_merge_moments(const struct merge_moments_data *data, const struct merge_moments_arguments *a,
+			     struct smalti_error *error)
+{
+	(void)error;
+	struct smalti_moments *merged = data->merged;
+	for (int64_t group = 0; group < a->groups; group++)
+		merged[group] = (struct smalti_moments){0, 0, 0};
+	for (int part = 0; part < SMALTI_MANY && data->parts[part]; part++)
+		smalti_moments_merge(a->groups, data->parts[part], merged);
+	return 0;
+}
+
+int smalti_cpu_groupnorm(const struct groupnorm_data *data, const struct groupnorm_arguments *a,
+			 struct smalti_error *error)
+{
+	float *coefficients =
+	    smalti_scratch(SMALTI_SCRATCH_ROWS, 2 * a->channels * (int64_t)sizeof(float), error);
+	if (!coefficients)
+		return -1;
+	smalti_groupnorm_coefficients(a->channels, a->groups, data->moments, a->epsilon, data->gamma,
+				      data->beta, coefficients, coefficients + a->channels);
+	smalti_groupnorm_apply(a->pixels, a->channels, data->x, coefficients, coefficients + a->channels,
+			       false, a->dtype, data->y);
+	return 0;
+}

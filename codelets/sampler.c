@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/codelets.h"
+#include "kernels/layout.h"
+#include "kernels/scratch.h"
+#include "samplers/noise.h"
+
+int smalti_cpu_noise(const struct noise_data *data, const struct noise_arguments *a,
+		     struct smalti_error *error)
+{
+	(void)error;
+	smalti_randn(data->generator, a->dtype, a->count, data->planes);
+	return 0;
+}
+
+/* u + guidance·(c − u) in the order of the latents' tokens (specification 3.8); c alone without u. */
+static void guide(const struct sampler_step_arguments *a, const struct smalti_patches *patches, int64_t count,
+		  const float *conditional, const float *unconditional, float *room, float *output)
+{
+	smalti_reorder_output(patches, a->out_channels, conditional, output);
+	if (!unconditional)
+		return;
+	smalti_reorder_output(patches, a->out_channels, unconditional, room);
+	for (int64_t i = 0; i < count; i++)
+		output[i] = room[i] + a->guidance * (output[i] - room[i]);
+}
+
+int smalti_cpu_sampler_step(const struct sampler_step_data *data, const struct sampler_step_arguments *a,
+			    struct smalti_error *error)
+{
+	const struct smalti_patches patches = {a->channels, a->height, a->width, a->patch, a->first, a->rows};
+	const int64_t count = a->rows * a->channels * a->patch * a->patch;
+	float *output = smalti_scratch(SMALTI_SCRATCH_ROWS, 2 * count * (int64_t)sizeof(float), error);
+	if (!output)
+		return -1;
+	float *room = output + count;
+	guide(a, &patches, count, data->conditional, data->unconditional, room, output);
+	if (data->noise)
+		smalti_patchify(&patches, 1.0f, data->noise, room);
+	smalti_sampler_apply(&a->step, count, output, data->noise ? room : NULL, data->x, data->history);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/codelets.h"
+#include "kernels/conv.h"
+#include "kernels/elementwise.h"
+
+int smalti_cpu_widen(const struct widen_data *data, const struct widen_arguments *a,
+		     struct smalti_error *error)
+{
+	(void)error;
+	const void *const parts[3] = {data->part0, data->part1, data->part2};
+	float *y = data->vector;
+	for (int part = 0; part < 3 && parts[part]; y += a->count[part++])
+		smalti_convert(a->count[part], a->dtype[part], parts[part], SMALTI_F32, y);
+	return 0;
+}
+
+int smalti_cpu_pack_matmul(const struct pack_matmul_data *data, const struct pack_matmul_arguments *a,
+			   struct smalti_error *error)
+{
+	const void *const given[3] = {data->part0, data->part1, data->part2};
+	struct smalti_weight_part parts[3];
+	int count = 0;
+	for (; count < 3 && given[count]; count++)
+		parts[count] = (struct smalti_weight_part){given[count], a->dtype[count], a->rows[count]};
+	return smalti_matmul_pack(a->in, a->out, a->compute, parts, count, data->packed, error);
+}
+
+int smalti_cpu_pack_conv(const struct pack_conv_data *data, const struct pack_conv_arguments *a,
+			 struct smalti_error *error)
+{
+	return smalti_conv_pack(a->in, a->out, a->stride, a->compute, data->raw, a->dtype, data->packed,
+				error);
+}

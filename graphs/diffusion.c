@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/diffusion.h"
+
+#include "base/alloc.h"
+#include "codelets/codelets.h"
+#include "graphs/dit_conditions.h"
+#include "samplers/noise.h"
+
+#include <stdlib.h>
+
+/* A denoising under way. */
+struct run {
+	struct smalti_dit *dit;
+	struct smalti_scope *scope;
+	const struct smalti_diffusion *d;
+	int64_t channels, patch, token_bytes;
+	struct smalti_tile *generator;
+	struct smalti_cut cut;
+	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
+};
+
+static int64_t plane_elements(const struct run *r)
+{
+	return r->channels * r->d->height * r->d->width;
+}
+
+static struct patchify_arguments band_of(const struct run *r, int64_t band, double scale)
+{
+	return (struct patchify_arguments){.channels = r->channels,
+					   .height = r->d->height,
+					   .width = r->d->width,
+					   .patch = r->patch,
+					   .first = r->cut.first[band],
+					   .rows = smalti_cut_rows(&r->cut, band),
+					   .scale = (float)scale};
+}
+
+static struct smalti_tile *draw_one(const struct run *r)
+{
+	struct smalti_tile *planes = smalti_tile_new(r->scope, plane_elements(r), sizeof(float));
+	smalti_insert(noise, r->scope, (.generator = r->generator, .planes = planes),
+		      .count = plane_elements(r), .dtype = r->d->noise_dtype);
+	return planes;
+}
+
+static void skip_draws(const struct run *r, int64_t count)
+{
+	for (int64_t i = 0; i < count && !smalti_scope_failed(r->scope); i++)
+		smalti_tile_release(draw_one(r));
+}
+
+/* This picture's part of a draw for all pictures of the seed. */
+static struct smalti_tile *draw_noise(const struct run *r)
+{
+	skip_draws(r, r->d->image);
+	struct smalti_tile *planes = draw_one(r);
+	skip_draws(r, r->d->images - 1 - r->d->image);
+	return planes;
+}
+
+static void seed_generator(struct run *r)
+{
+	struct smalti_generator generator;
+	smalti_generator_seed(&generator, r->d->seed);
+	r->generator = smalti_tile_upload(r->scope, 1, sizeof(generator), &generator);
+}
+
+/* The first latents as tokens, in bands. */
+static void begin(struct run *r)
+{
+	const bool given = r->d->latents != NULL;
+	struct smalti_tile *planes =
+	    given ? smalti_tile_upload(r->scope, plane_elements(r), sizeof(float), r->d->latents)
+		  : draw_noise(r);
+	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
+	r->x = smalti_grid_new(r->scope, &r->cut, 1, r->token_bytes);
+	for (int64_t b = 0; b < r->cut.bands; b++) {
+		const struct patchify_buffers buffers = {.planes = planes,
+							 .tokens = smalti_grid_tile(&r->x, b)};
+		const struct patchify_arguments arguments = band_of(r, b, scale);
+		smalti_insert_patchify(r->scope, &buffers, &arguments);
+	}
+	smalti_tile_release(planes);
+}
+
+static void begin_history(struct run *r)
+{
+	const int64_t arrays = r->d->sampler->history;
+	if (!arrays)
+		return;
+	r->history = smalti_grid_new(r->scope, &r->cut, 1, arrays * r->token_bytes);
+	for (int64_t b = 0; b < r->cut.bands; b++)
+		smalti_insert(clear, r->scope, (.y = smalti_grid_tile(&r->history, b)),
+			      .bytes = smalti_cut_rows(&r->cut, b) * arrays * r->token_bytes);
+}
+
+/* x of every band one step further; v holds the outputs of the branches. */
+static void advance(const struct run *r, const struct smalti_sampler_step *step, const struct smalti_grid *v)
+{
+	const bool guided = r->d->caption_count == 2;
+	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
+	for (int64_t b = 0; b < r->cut.bands; b++)
+		smalti_insert(sampler_step, r->scope,
+			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
+			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
+			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
+			      .step = *step, .rows = smalti_cut_rows(&r->cut, b), .channels = r->channels,
+			      .out_channels = smalti_dit_config(r->dit)->out_channels, .patch = r->patch,
+			      .first = r->cut.first[b], .height = r->d->height, .width = r->d->width,
+			      .guidance = r->d->guidance);
+	smalti_tile_release(noise);
+}
+
+static struct smalti_conditions *conditions_of(const struct run *r)
+{
+	const struct smalti_sampler *sampler = r->d->sampler;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	float *timesteps = smalti_calloc(sampler->steps, sizeof(*timesteps), &error);
+	if (!timesteps) {
+		smalti_scope_fail(r->scope, &error);
+		return NULL;
+	}
+	for (int64_t i = 0; i < sampler->steps; i++)
+		timesteps[i] = (float)sampler->step[i].timestep;
+	struct smalti_conditions *conditions = smalti_dit_conditions(
+	    r->dit, r->scope, timesteps, sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
+	free(timesteps);
+	return conditions;
+}
+
+static void denoise(struct run *r)
+{
+	const struct smalti_sampler *sampler = r->d->sampler;
+	struct smalti_conditions *conditions = conditions_of(r);
+	for (int64_t i = 0; i < sampler->steps && !smalti_scope_failed(r->scope); i++) {
+		struct smalti_grid v[SMALTI_DIT_MAX_BRANCHES];
+		smalti_dit_forward(r->dit, r->scope, conditions, i, (float)sampler->step[i].input_scale,
+				   &r->x, r->d->captions, r->d->caption_count, v);
+		advance(r, &sampler->step[i], v);
+		for (int k = 0; k < r->d->caption_count; k++)
+			smalti_grid_release(&v[k]);
+	}
+	smalti_conditions_release(conditions);
+}
+
+/* The bands as planes again. */
+static struct smalti_tile *finish(struct run *r)
+{
+	struct smalti_tile *planes = smalti_tile_new(r->scope, plane_elements(r), sizeof(float));
+	smalti_insert(clear, r->scope, (.y = planes), .bytes = plane_elements(r) * (int64_t)sizeof(float));
+	for (int64_t b = 0; b < r->cut.bands; b++) {
+		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(&r->x, b),
+							   .planes = planes};
+		const struct patchify_arguments arguments = band_of(r, b, 1.0);
+		smalti_insert_unpatchify(r->scope, &buffers, &arguments);
+	}
+	return planes;
+}
+
+struct smalti_tile *smalti_diffuse(struct smalti_dit *dit, struct smalti_scope *scope,
+				   const struct smalti_diffusion *diffusion)
+{
+	const struct smalti_transformer_config *c = smalti_dit_config(dit);
+	struct run r = {
+	    .dit = dit, .scope = scope, .d = diffusion, .channels = c->in_channels, .patch = c->patch_size};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_tile *planes = NULL;
+	r.token_bytes = c->in_channels * c->patch_size * c->patch_size * (int64_t)sizeof(float);
+	const int64_t tokens = diffusion->height / c->patch_size * (diffusion->width / c->patch_size);
+	if (smalti_cut_even(&r.cut, tokens, diffusion->band_tokens, &error) < 0) {
+		smalti_scope_fail(scope, &error);
+	} else {
+		seed_generator(&r);
+		begin(&r);
+		begin_history(&r);
+		denoise(&r);
+		planes = finish(&r);
+		smalti_grid_release(&r.x);
+		smalti_grid_release(&r.history);
+		smalti_tile_release(r.generator);
+		smalti_cut_free(&r.cut);
+	}
+	return planes;
+}

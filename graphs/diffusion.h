@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_DIFFUSION_H
+#define SMALTI_GRAPHS_DIFFUSION_H
+
+#include "graphs/dit.h"
+#include "samplers/sampler.h"
+
+/* The denoising of one picture: from noise (or given latents) through all steps of a sampler. */
+struct smalti_diffusion {
+	const struct smalti_sampler *sampler;
+	int64_t height, width; /* of the latent, multiples of the patch size */
+	int64_t vae_factor;
+	int64_t band_tokens; /* tokens in a band */
+	uint64_t seed;
+	int64_t image, images; /* every draw from the seed's stream is one of `images`, of which this one's is
+				  number `image` (specification 8.1) */
+	enum smalti_dtype noise_dtype;
+	const float
+	    *latents; /* NULL: noise; else planes [in_channels, height, width], in the model's scale */
+	float guidance;
+	/* one or two: without guidance the prompt's alone; else {negative, prompt} */
+	struct smalti_caption *captions[2];
+	int caption_count;
+};
+
+/* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */
+struct smalti_tile *smalti_diffuse(struct smalti_dit *dit, struct smalti_scope *scope,
+				   const struct smalti_diffusion *diffusion);
+
+#endif

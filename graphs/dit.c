@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/dit.h"
+
+#include "base/alloc.h"
+#include "graphs/attention.h"
+#include "graphs/dit_conditions.h"
+#include "graphs/dit_weights.h"
+#include "graphs/linear.h"
+
+#include <stdlib.h>
+
+/* Rows of a block's modulation (3.5). */
+enum { SHIFT_ATTENTION, SCALE_ATTENTION, GATE_ATTENTION, SHIFT_MLP, SCALE_MLP, GATE_MLP, BLOCK_ROWS };
+
+struct smalti_dit *smalti_dit_new(struct smalti_scope *scope, const struct smalti_transformer_config *config,
+				  const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
+				  struct smalti_error *error)
+{
+	struct smalti_dit *dit = smalti_calloc(1, sizeof(*dit), error);
+	if (!dit)
+		return NULL;
+	dit->config = *config;
+	dit->compute = compute;
+	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
+	dit->store = smalti_store_new(scope, checkpoint, compute, error);
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (dit->blocks && dit->store)
+		smalti_dit_load(dit, checkpoint, &cause);
+	if (dit->blocks && dit->store && cause.code == SMALTI_OK)
+		return dit;
+	smalti_fail(error, cause.code, "%s", cause.message);
+	smalti_dit_free(dit);
+	return NULL;
+}
+
+void smalti_dit_free(struct smalti_dit *dit)
+{
+	if (!dit)
+		return;
+	smalti_store_free(dit->store);
+	free(dit->blocks);
+	free(dit);
+}
+
+const struct smalti_transformer_config *smalti_dit_config(const struct smalti_dit *dit)
+{
+	return &dit->config;
+}
+
+int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit)
+{
+	return smalti_store_bytes(dit->store);
+}
+
+int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
+				 int branches)
+{
+	const int64_t row = dit->config.width * (int64_t)sizeof(float);
+	/* each branch: x, q and kv of all bands; each band in work: h, attention's state and result, the MLP
+	 */
+	const int64_t band = tokens < band_tokens ? tokens : band_tokens;
+	return branches * tokens * 4 * row + 2 * branches * band * 8 * row;
+}
+
+int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t text_tokens)
+{
+	return dit->config.layers * text_tokens * 2 * dit->config.width * smalti_dtype_bytes(dit->compute);
+}
+
+/* Captions */
+
+struct smalti_caption {
+	int64_t tokens, layers;
+	struct smalti_cut cut;    /* one band */
+	struct smalti_tile *kv[]; /* one per block */
+};
+
+struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_scope *scope,
+					  struct smalti_tile *text, int64_t tokens)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_transformer_config *c = &dit->config;
+	struct smalti_caption *caption = smalti_calloc(
+	    1, (int64_t)sizeof(*caption) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
+	if (!caption || smalti_cut_even(&caption->cut, tokens, tokens, &error) < 0) {
+		free(caption);
+		smalti_scope_fail(scope, &error);
+		return NULL;
+	}
+	caption->tokens = tokens;
+	caption->layers = c->layers;
+	struct smalti_tile *projected = text;
+	if (c->caption_channels) {
+		struct smalti_tile *hidden = smalti_linear(scope, &dit->caption.linear_1, tokens, SMALTI_F32,
+							   text, SMALTI_EPILOGUE_GELU, dit->compute);
+		projected = smalti_linear(scope, &dit->caption.linear_2, tokens, dit->compute, hidden,
+					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
+		smalti_tile_release(hidden);
+	}
+	for (int64_t i = 0; i < c->layers; i++)
+		caption->kv[i] = smalti_linear(scope, &dit->blocks[i].cross.kv, tokens, SMALTI_F32, projected,
+					       SMALTI_EPILOGUE_NONE, dit->compute);
+	if (projected != text)
+		smalti_tile_release(projected);
+	return caption;
+}
+
+void smalti_caption_release(struct smalti_caption *caption)
+{
+	if (!caption)
+		return;
+	for (int64_t i = 0; i < caption->layers; i++)
+		smalti_tile_release(caption->kv[i]);
+	smalti_cut_free(&caption->cut);
+	free(caption);
+}
+
+/* A forward under way. */
+struct forward {
+	struct smalti_dit *dit;
+	struct smalti_scope *scope;
+	const struct smalti_cut *cut;
+	struct smalti_tile *modulation; /* [layers·6, width] */
+};
+
+static int64_t rows_of(const struct forward *f, int64_t band)
+{
+	return smalti_cut_rows(f->cut, band);
+}
+
+static struct smalti_grid new_tokens(const struct forward *f, enum smalti_dtype dtype)
+{
+	return smalti_grid_new(f->scope, f->cut, 1, f->dit->config.width * smalti_dtype_bytes(dtype));
+}
+
+/* LN(x)·(1 + scale) + shift of one band. */
+static struct smalti_tile *modulate(const struct forward *f, int64_t band, struct smalti_tile *x,
+				    struct smalti_tile *modulation, int64_t shift_row, int64_t scale_row,
+				    double epsilon)
+{
+	const int64_t width = f->dit->config.width;
+	struct smalti_tile *h =
+	    smalti_tile_new(f->scope, rows_of(f, band), width * smalti_dtype_bytes(f->dit->compute));
+	smalti_insert(ln_modulate, f->scope, (.x = x, .modulation = modulation, .y = h),
+		      .rows = rows_of(f, band), .dim = width, .shift_row = shift_row, .scale_row = scale_row,
+		      .epsilon = (float)epsilon, .dtype = f->dit->compute);
+	return h;
+}
+
+static struct smalti_heads heads_of(const struct smalti_dit *dit)
+{
+	return (struct smalti_heads){dit->config.heads, dit->config.head_dim, dit->compute};
+}
+
+/* x += gate ⊙ O(attention(LN-modulated x)), every band's queries against the keys of all bands. */
+static void self_attention(const struct forward *f, int64_t block, const struct smalti_grid *x)
+{
+	const struct smalti_dit_attention *w = &f->dit->blocks[block].self;
+	const struct smalti_heads heads = heads_of(f->dit);
+	const enum smalti_dtype dtype = f->dit->compute;
+	const int64_t first_row = block * BLOCK_ROWS;
+	struct smalti_grid q = {f->cut, NULL}, kv = {f->cut, NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	q.tile = smalti_calloc(f->cut->bands, sizeof(*q.tile), &error);
+	kv.tile = smalti_calloc(f->cut->bands, sizeof(*kv.tile), &error);
+	if (!q.tile || !kv.tile)
+		smalti_scope_fail(f->scope, &error);
+	for (int64_t b = 0; b < f->cut->bands && !smalti_scope_failed(f->scope); b++) {
+		struct smalti_tile *h =
+		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
+			     first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
+		q.tile[b] =
+		    smalti_linear(f->scope, &w->q, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		kv.tile[b] =
+		    smalti_linear(f->scope, &w->kv, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		smalti_tile_release(h);
+	}
+	for (int64_t b = 0; b < f->cut->bands && !smalti_scope_failed(f->scope); b++) {
+		struct smalti_tile *o =
+		    smalti_attend(f->scope, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
+		smalti_linear_gate_add(f->scope, &w->out, rows_of(f, b), dtype, o, f->modulation,
+				       first_row + GATE_ATTENTION, smalti_grid_tile(x, b));
+		smalti_tile_release(o);
+	}
+	smalti_grid_release(&q);
+	smalti_grid_release(&kv);
+}
+
+/* x += O(attention(x, caption)): neither norm, nor modulation, nor gate. */
+static void cross_attention(const struct forward *f, int64_t block, struct smalti_caption *caption,
+			    const struct smalti_grid *x)
+{
+	const struct smalti_dit_attention *w = &f->dit->blocks[block].cross;
+	const struct smalti_heads heads = heads_of(f->dit);
+	const enum smalti_dtype dtype = f->dit->compute;
+	for (int64_t b = 0; b < f->cut->bands; b++) {
+		struct smalti_tile *band = smalti_grid_tile(x, b);
+		struct smalti_tile *q = smalti_linear(f->scope, &w->q, rows_of(f, b), SMALTI_F32, band,
+						      SMALTI_EPILOGUE_NONE, dtype);
+		struct smalti_tile *o =
+		    smalti_attend(f->scope, &heads, rows_of(f, b), q, &caption->cut, 1, &caption->kv[block]);
+		smalti_linear_add(f->scope, &w->out, rows_of(f, b), dtype, o, band);
+		smalti_tile_release(q);
+		smalti_tile_release(o);
+	}
+}
+
+/* x += gate ⊙ MLP(LN-modulated x). */
+static void mlp(const struct forward *f, int64_t block, const struct smalti_grid *x)
+{
+	const struct smalti_dit_block *w = &f->dit->blocks[block];
+	const enum smalti_dtype dtype = f->dit->compute;
+	const int64_t first_row = block * BLOCK_ROWS;
+	for (int64_t b = 0; b < f->cut->bands; b++) {
+		struct smalti_tile *band = smalti_grid_tile(x, b);
+		struct smalti_tile *h = modulate(f, b, band, f->modulation, first_row + SHIFT_MLP,
+						 first_row + SCALE_MLP, f->dit->config.norm_eps);
+		struct smalti_tile *hidden =
+		    smalti_linear(f->scope, &w->ff_in, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_GELU, dtype);
+		smalti_linear_gate_add(f->scope, &w->ff_out, rows_of(f, b), dtype, hidden, f->modulation,
+				       first_row + GATE_MLP, band);
+		smalti_tile_release(h);
+		smalti_tile_release(hidden);
+	}
+}
+
+static struct smalti_grid embed_patches(const struct forward *f, const struct smalti_conditions *conditions,
+					float input_scale, const struct smalti_grid *x)
+{
+	const struct smalti_linear *patch = &f->dit->patch;
+	struct smalti_grid z = new_tokens(f, SMALTI_F32);
+	for (int64_t b = 0; b < f->cut->bands; b++)
+		smalti_insert(patch_embed, f->scope,
+			      (.x = smalti_grid_tile(x, b), .weight = smalti_weight_tile(patch->weight),
+			       .bias = smalti_weight_tile(patch->bias), .positions = conditions->positions,
+			       .y = smalti_grid_tile(&z, b)),
+			      .rows = rows_of(f, b), .in = patch->in, .out = patch->out,
+			      .first = f->cut->first[b], .columns = conditions->columns,
+			      .input_scale = input_scale);
+	return z;
+}
+
+static struct smalti_grid copy_of(const struct forward *f, const struct smalti_grid *x)
+{
+	struct smalti_grid y = new_tokens(f, SMALTI_F32);
+	for (int64_t b = 0; b < f->cut->bands; b++)
+		smalti_insert(copy, f->scope, (.x = smalti_grid_tile(x, b), .y = smalti_grid_tile(&y, b)),
+			      .bytes = rows_of(f, b) * f->dit->config.width * (int64_t)sizeof(float));
+	return y;
+}
+
+static struct smalti_tile *modulation_at(const struct forward *f, struct smalti_weight *table, int64_t rows,
+					 struct smalti_tile *embedding, int64_t period, int64_t step)
+{
+	const int64_t width = f->dit->config.width;
+	struct smalti_tile *y = smalti_tile_new(f->scope, rows, width * (int64_t)sizeof(float));
+	smalti_insert(modulation, f->scope,
+		      (.table = smalti_weight_tile(table), .embedding = embedding, .y = y), .rows = rows,
+		      .dim = width, .period = period, .step = step);
+	return y;
+}
+
+/* LN-modulated x through the output projection (3.7). */
+static struct smalti_grid project_out(const struct forward *f, struct smalti_tile *final,
+				      const struct smalti_grid *x)
+{
+	const struct smalti_linear *out = &f->dit->out;
+	const double epsilon = 1e-6; /* fixed, whatever norm_eps says */
+	struct smalti_grid v = {f->cut, NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	v.tile = smalti_calloc(f->cut->bands, sizeof(*v.tile), &error);
+	if (!v.tile)
+		smalti_scope_fail(f->scope, &error);
+	for (int64_t b = 0; v.tile && b < f->cut->bands; b++) {
+		struct smalti_tile *h = modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
+		v.tile[b] = smalti_linear(f->scope, out, rows_of(f, b), f->dit->compute, h,
+					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
+		smalti_tile_release(h);
+	}
+	return v;
+}
+
+/* The captions' branches differ only from the first cross-attention on: before it they are one. */
+static void run_blocks(const struct forward *f, struct smalti_grid *z, struct smalti_caption *const *captions,
+		       int count)
+{
+	self_attention(f, 0, &z[0]);
+	for (int k = 1; k < count; k++)
+		z[k] = copy_of(f, &z[0]);
+	for (int64_t block = 0; block < f->dit->config.layers; block++) {
+		for (int k = 0; k < count && !smalti_scope_failed(f->scope); k++) {
+			if (block > 0)
+				self_attention(f, block, &z[k]);
+			cross_attention(f, block, captions[k], &z[k]);
+			mlp(f, block, &z[k]);
+		}
+	}
+}
+
+void smalti_dit_forward(struct smalti_dit *dit, struct smalti_scope *scope,
+			const struct smalti_conditions *conditions, int64_t step, float input_scale,
+			const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
+			struct smalti_grid *v)
+{
+	struct forward f = {.dit = dit, .scope = scope, .cut = x->cut};
+	struct smalti_grid z[SMALTI_DIT_MAX_BRANCHES] = {{NULL, NULL}};
+	for (int k = 0; k < count; k++)
+		v[k] = (struct smalti_grid){x->cut, NULL};
+	if (smalti_scope_failed(scope))
+		return;
+	f.modulation = modulation_at(&f, dit->block_tables, dit->config.layers * BLOCK_ROWS,
+				     conditions->adaln, BLOCK_ROWS, step);
+	struct smalti_tile *final = modulation_at(&f, dit->final_table, 2, conditions->timestep, 1, step);
+	z[0] = embed_patches(&f, conditions, input_scale, x);
+	run_blocks(&f, z, captions, count);
+	for (int k = 0; k < count; k++) {
+		v[k] = project_out(&f, final, &z[k]);
+		smalti_grid_release(&z[k]);
+	}
+	smalti_tile_release(f.modulation);
+	smalti_tile_release(final);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/dit_weights.h"
+
+#include "kernels/conditioning.h"
+
+#include <stdio.h>
+
+static const char *const only[3] = {""};
+
+static struct smalti_linear load_linear(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
+{
+	return smalti_store_linear(dit->store, in, out, true, prefix, only);
+}
+
+/* The conditioning is small and decides about every token: always f32. */
+static struct smalti_linear load_exact(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
+{
+	return smalti_store_exact_linear(dit->store, (const int64_t[]){out, in}, 2, prefix);
+}
+
+static struct smalti_dit_embedder load_embedder(struct smalti_dit *dit, int64_t width, const char *name)
+{
+	char prefix[96];
+	struct smalti_dit_embedder embedder;
+	snprintf(prefix, sizeof(prefix), "adaln_single.emb.%s.linear_1", name);
+	embedder.linear_1 = load_exact(dit, SMALTI_SINUSOID_SIZE, width, prefix);
+	snprintf(prefix, sizeof(prefix), "adaln_single.emb.%s.linear_2", name);
+	embedder.linear_2 = load_exact(dit, width, width, prefix);
+	return embedder;
+}
+
+static struct smalti_dit_attention load_attention(struct smalti_dit *dit, int64_t block, const char *name)
+{
+	const int64_t width = dit->config.width;
+	const bool bias = dit->config.attention_bias;
+	char prefix[96];
+	const char *const q[3] = {"to_q"}, *const kv[3] = {"to_k", "to_v"};
+	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.%s.", (long long)block, name);
+	struct smalti_dit_attention attention;
+	attention.q = smalti_store_linear(dit->store, width, width, bias, prefix, q);
+	attention.kv = smalti_store_linear(dit->store, width, 2 * width, bias, prefix, kv);
+	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.%s.to_out.0", (long long)block, name);
+	attention.out = load_linear(dit, width, width, prefix);
+	return attention;
+}
+
+static void load_block(struct smalti_dit *dit, int64_t i)
+{
+	enum { MLP_RATIO = 4 };
+	struct smalti_dit_block *block = &dit->blocks[i];
+	const int64_t width = dit->config.width;
+	char prefix[96];
+	block->self = load_attention(dit, i, "attn1");
+	block->cross = load_attention(dit, i, "attn2");
+	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.0.proj", (long long)i);
+	block->ff_in = load_linear(dit, width, MLP_RATIO * width, prefix);
+	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.2", (long long)i);
+	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
+}
+
+/* Micro-conditions are in the file if and only if the configuration says so (1.3, Trap); what a research
+ * checkpoint may have besides is not implemented. */
+static int check_extras(const struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
+			struct smalti_error *error)
+{
+	static const char embedder[] = "adaln_single.emb.resolution_embedder.linear_1.weight";
+	static const char *const refused[] = {"transformer_blocks.0.attn1.q_norm.weight",
+					      "transformer_blocks.0.attn1.sr.weight"};
+	if (smalti_checkpoint_has(checkpoint, embedder) != dit->config.additional_conditions)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "transformer: use_additional_conditions is %s but tensor '%s' is %s; set "
+				   "use_additional_conditions in config.json to what the weights are",
+				   dit->config.additional_conditions ? "true" : "false", embedder,
+				   dit->config.additional_conditions ? "missing" : "there");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (smalti_checkpoint_has(checkpoint, refused[i]))
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "transformer: tensor '%s': qk-norm and KV compression are not supported",
+			    refused[i]);
+	return 0;
+}
+
+void smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
+		     struct smalti_error *error)
+{
+	const struct smalti_transformer_config *c = &dit->config;
+	if (check_extras(dit, checkpoint, error) < 0)
+		return;
+	dit->patch = smalti_store_exact_linear(
+	    dit->store, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
+	    "pos_embed.proj");
+	dit->timestep = load_embedder(dit, c->width, "timestep_embedder");
+	if (c->additional_conditions) {
+		dit->resolution = load_embedder(dit, c->width / 3, "resolution_embedder");
+		dit->aspect_ratio = load_embedder(dit, c->width / 3, "aspect_ratio_embedder");
+	}
+	dit->adaln = load_exact(dit, c->width, 6 * c->width, "adaln_single.linear");
+	if (c->caption_channels) {
+		dit->caption.linear_1 =
+		    load_linear(dit, c->caption_channels, c->width, "caption_projection.linear_1");
+		dit->caption.linear_2 = load_linear(dit, c->width, c->width, "caption_projection.linear_2");
+	}
+	dit->block_tables =
+	    smalti_store_stack(dit->store, c->layers, 6, c->width, "transformer_blocks.%d.scale_shift_table");
+	for (int64_t i = 0; i < c->layers; i++)
+		load_block(dit, i);
+	dit->final_table = smalti_store_rows(dit->store, 2, c->width, "scale_shift_table");
+	dit->out = load_linear(dit, c->width, c->patch_size * c->patch_size * c->out_channels, "proj_out");
+	smalti_store_status(dit->store, error);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/linear.h"
+
+static struct matmul_arguments arguments_of(const struct smalti_linear *linear, int64_t rows,
+					    enum smalti_dtype x_dtype, enum smalti_epilogue epilogue,
+					    enum smalti_dtype result)
+{
+	return (struct matmul_arguments){.rows = rows,
+					 .in = linear->in,
+					 .out = linear->out,
+					 .x_dtype = x_dtype,
+					 .compute = linear->compute,
+					 .result = result,
+					 .epilogue = epilogue};
+}
+
+static struct smalti_tile *multiply(struct smalti_scope *scope, const struct smalti_linear *linear,
+				    const struct matmul_arguments *arguments, struct smalti_tile *x,
+				    struct smalti_tile *factor)
+{
+	struct smalti_tile *y =
+	    smalti_tile_new(scope, arguments->rows, linear->out * smalti_dtype_bytes(arguments->result));
+	const struct matmul_buffers buffers = {.x = x,
+					       .weight = smalti_weight_tile(linear->weight),
+					       .bias = smalti_weight_tile(linear->bias),
+					       .factor = factor,
+					       .y = y};
+	smalti_insert_matmul(scope, &buffers, arguments);
+	return y;
+}
+
+struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
+				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+				  enum smalti_epilogue epilogue, enum smalti_dtype result)
+{
+	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
+	return multiply(scope, linear, &arguments, x, NULL);
+}
+
+struct smalti_tile *smalti_linear_times(struct smalti_scope *scope, const struct smalti_linear *linear,
+					int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+					struct smalti_tile *factor, enum smalti_dtype result)
+{
+	const struct matmul_arguments arguments =
+	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_MULTIPLY, result);
+	return multiply(scope, linear, &arguments, x, factor);
+}
+
+static void accumulate(struct smalti_scope *scope, const struct smalti_linear *linear,
+		       const struct matmul_arguments *arguments, struct smalti_tile *x,
+		       struct smalti_tile *gates, struct smalti_tile *y)
+{
+	const struct matmul_add_buffers buffers = {.x = x,
+						   .weight = smalti_weight_tile(linear->weight),
+						   .bias = smalti_weight_tile(linear->bias),
+						   .gate = gates,
+						   .y = y};
+	smalti_insert_matmul_add(scope, &buffers, arguments);
+}
+
+void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y)
+{
+	const struct matmul_arguments arguments =
+	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_ADD, SMALTI_F32);
+	accumulate(scope, linear, &arguments, x, NULL, y);
+}
+
+void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+			    enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *gates,
+			    int64_t gate_row, struct smalti_tile *y)
+{
+	struct matmul_arguments arguments =
+	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_GATE_ADD, SMALTI_F32);
+	arguments.gate_row = gate_row;
+	accumulate(scope, linear, &arguments, x, gates, y);
+}

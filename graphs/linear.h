@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_LINEAR_H
+#define SMALTI_GRAPHS_LINEAR_H
+
+#include "codelets/codelets.h"
+#include "graphs/weights.h"
+
+/* Linear layers on a tile of `rows` tokens. x is in dtype `x_dtype`; see kernels/matmul.h for the epilogues.
+ */
+
+/* A new tile [rows, out] of dtype `result` = epilogue(x·Wᵀ + b). */
+struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
+				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+				  enum smalti_epilogue epilogue, enum smalti_dtype result);
+/* The same times `factor` [rows, out], elementwise. */
+struct smalti_tile *smalti_linear_times(struct smalti_scope *scope, const struct smalti_linear *linear,
+					int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+					struct smalti_tile *factor, enum smalti_dtype result);
+/* y [rows, out], f32, += x·Wᵀ + b. */
+void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y);
+/* y += gate ⊙ (x·Wᵀ + b); the gate is row `gate_row` of the f32 tile `gates` [*, out]. */
+void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+			    enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *gates,
+			    int64_t gate_row, struct smalti_tile *y);
+
+#endif

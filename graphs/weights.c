@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/weights.h"
+
+#include "base/alloc.h"
+#include "codelets/codelets.h"
+#include "kernels/conv.h"
+#include "kernels/matmul.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PARTS = 3, NAME_LENGTH = 160 };
+
+enum form { FORM_RAW, FORM_VECTOR, FORM_MATMUL, FORM_CONV };
+
+struct smalti_weight {
+	struct smalti_store *store;
+	enum form form;
+	enum smalti_dtype compute;
+	int64_t in, out; /* of a matrix or convolution */
+	int64_t bytes;   /* of the made form */
+	int parts;
+	struct smalti_tensor_view part[MAX_PARTS];
+	void *host; /* owned memory that part[0] lies in, when it is not the file's */
+	struct smalti_tile *tile;
+	struct smalti_weight *next;
+};
+
+struct smalti_store {
+	struct smalti_scope *scope;
+	const struct smalti_checkpoint *checkpoint;
+	enum smalti_dtype compute;
+	struct smalti_error error;
+	struct smalti_weight *weights;
+	int64_t bytes;
+};
+
+struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct smalti_checkpoint *checkpoint,
+				      enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_store *store = smalti_calloc(1, sizeof(*store), error);
+	if (!store)
+		return NULL;
+	store->scope = scope;
+	store->checkpoint = checkpoint;
+	store->compute = compute;
+	return store;
+}
+
+int smalti_store_status(const struct smalti_store *store, struct smalti_error *error)
+{
+	if (store->error.code == SMALTI_OK)
+		return 0;
+	return smalti_fail(error, store->error.code, "%s", store->error.message);
+}
+
+int64_t smalti_store_bytes(const struct smalti_store *store)
+{
+	return store->bytes;
+}
+
+void smalti_store_free(struct smalti_store *store)
+{
+	if (!store)
+		return;
+	for (struct smalti_weight *weight = store->weights, *next; weight; weight = next) {
+		next = weight->next;
+		smalti_tile_release(weight->tile);
+		free(weight->host);
+		free(weight);
+	}
+	free(store);
+}
+
+static struct smalti_weight *add(struct smalti_store *store, enum form form)
+{
+	if (store->error.code != SMALTI_OK)
+		return NULL;
+	struct smalti_weight *weight = smalti_calloc(1, sizeof(*weight), &store->error);
+	if (!weight)
+		return NULL;
+	weight->store = store;
+	weight->form = form;
+	weight->compute = store->compute;
+	weight->next = store->weights;
+	store->weights = weight;
+	return weight;
+}
+
+static void add_part(struct smalti_weight *weight, int rank, const int64_t *shape, const char *name)
+{
+	struct smalti_store *store = weight->store;
+	if (smalti_checkpoint_find(store->checkpoint, name, rank, shape, &weight->part[weight->parts],
+				   &store->error) == 0)
+		weight->parts++;
+}
+
+/* The made form's size is known: the weight is whole, unless something failed. */
+static struct smalti_weight *whole(struct smalti_weight *weight, int64_t bytes)
+{
+	if (weight->store->error.code != SMALTI_OK)
+		return NULL;
+	weight->bytes = bytes;
+	weight->store->bytes += bytes;
+	return weight;
+}
+
+static struct smalti_weight *vector(struct smalti_store *store, int rank, const int64_t *shape,
+				    const char *name)
+{
+	struct smalti_weight *weight = add(store, FORM_VECTOR);
+	if (!weight)
+		return NULL;
+	add_part(weight, rank, shape, name);
+	int64_t count = 1;
+	for (int i = 0; i < rank; i++)
+		count *= shape[i];
+	return whole(weight, count * (int64_t)sizeof(float));
+}
+
+struct smalti_weight *smalti_store_vector(struct smalti_store *store, int64_t count, const char *name, ...)
+{
+	char full[NAME_LENGTH];
+	va_list args;
+	va_start(args, name);
+	vsnprintf(full, sizeof(full), name, args);
+	va_end(args);
+	return vector(store, 1, (const int64_t[]){count}, full);
+}
+
+struct smalti_weight *smalti_store_rows(struct smalti_store *store, int64_t rows, int64_t columns,
+					const char *name)
+{
+	return vector(store, 2, (const int64_t[]){rows, columns}, name);
+}
+
+struct smalti_weight *smalti_store_table(struct smalti_store *store, int64_t rows, int64_t columns,
+					 enum smalti_dtype *dtype, const char *name)
+{
+	struct smalti_weight *weight = add(store, FORM_RAW);
+	if (!weight)
+		return NULL;
+	add_part(weight, 2, (const int64_t[]){rows, columns}, name);
+	*dtype = weight->part[0].dtype;
+	return whole(weight, 0);
+}
+
+/* Too many parts for one task, and small: put together here. */
+struct smalti_weight *smalti_store_stack(struct smalti_store *store, int64_t count, int64_t rows,
+					 int64_t columns, const char *name)
+{
+	struct smalti_weight *weight = add(store, FORM_VECTOR);
+	if (!weight)
+		return NULL;
+	const int64_t elements = rows * columns;
+	float *all = smalti_calloc(count * elements, sizeof(*all), &store->error);
+	weight->host = all;
+	for (int64_t i = 0; all && i < count; i++) {
+		char full[NAME_LENGTH];
+		const char *at = strstr(name, "%d");
+		snprintf(full, sizeof(full), "%.*s%lld%s", (int)(at - name), name, (long long)i, at + 2);
+		struct smalti_tensor_view view;
+		if (smalti_checkpoint_find(store->checkpoint, full, 2, (const int64_t[]){rows, columns},
+					   &view, &store->error) < 0)
+			return NULL;
+		smalti_widen(view.dtype, view.data, elements, all + i * elements);
+	}
+	weight->parts = 1;
+	weight->part[0] = (struct smalti_tensor_view){
+	    .dtype = SMALTI_F32, .data = all, .bytes = count * elements * (int64_t)sizeof(float)};
+	return whole(weight, count * elements * (int64_t)sizeof(float));
+}
+
+static struct smalti_weight *packed(struct smalti_weight *weight, enum smalti_dtype compute, int64_t in,
+				    int64_t out)
+{
+	weight->compute = compute;
+	weight->in = in;
+	weight->out = out;
+	struct smalti_error *error = &weight->store->error;
+	if (error->code != SMALTI_OK)
+		return NULL;
+	int64_t bytes = weight->form == FORM_CONV ? smalti_conv_packed_bytes(in, out, 1, compute, error)
+						  : smalti_matmul_packed_bytes(in, out, compute, error);
+	return whole(weight, bytes);
+}
+
+struct smalti_linear smalti_store_linear(struct smalti_store *store, int64_t in, int64_t out, bool bias,
+					 const char *prefix, const char *const parts[3])
+{
+	struct smalti_weight *weight = add(store, FORM_MATMUL);
+	struct smalti_weight *vector_of_biases = bias ? add(store, FORM_VECTOR) : NULL;
+	if (!weight || (bias && !vector_of_biases))
+		return (struct smalti_linear){0};
+	int count = 0;
+	while (count < MAX_PARTS && parts[count])
+		count++;
+	for (int i = 0; i < count; i++) {
+		char name[NAME_LENGTH];
+		snprintf(name, sizeof(name), "%s%s.weight", prefix, parts[i]);
+		add_part(weight, 2, (const int64_t[]){out / count, in}, name);
+		snprintf(name, sizeof(name), "%s%s.bias", prefix, parts[i]);
+		if (bias)
+			add_part(vector_of_biases, 1, (const int64_t[]){out / count}, name);
+	}
+	struct smalti_linear linear = {.in = in, .out = out, .compute = store->compute};
+	linear.weight = packed(weight, store->compute, in, out);
+	linear.bias = bias ? whole(vector_of_biases, out * (int64_t)sizeof(float)) : NULL;
+	return linear;
+}
+
+/* One tensor of any shape as a matrix. */
+static struct smalti_linear reshaped(struct smalti_store *store, const int64_t *shape, int rank,
+				     enum smalti_dtype compute, const char *prefix)
+{
+	struct smalti_weight *weight = add(store, FORM_MATMUL);
+	if (!weight)
+		return (struct smalti_linear){0};
+	struct smalti_linear linear = {.in = 1, .out = shape[0], .compute = compute};
+	for (int i = 1; i < rank; i++)
+		linear.in *= shape[i];
+	char name[NAME_LENGTH];
+	snprintf(name, sizeof(name), "%s.weight", prefix);
+	add_part(weight, rank, shape, name);
+	linear.weight = packed(weight, compute, linear.in, linear.out);
+	linear.bias = smalti_store_vector(store, linear.out, "%s.bias", prefix);
+	return linear;
+}
+
+struct smalti_linear smalti_store_linear_1x1(struct smalti_store *store, int64_t in, int64_t out,
+					     const char *prefix)
+{
+	return reshaped(store, (const int64_t[]){out, in, 1, 1}, 4, store->compute, prefix);
+}
+
+struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const int64_t *shape, int rank,
+					       const char *prefix)
+{
+	return reshaped(store, shape, rank, SMALTI_F32, prefix);
+}
+
+struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out,
+				       const char *prefix)
+{
+	struct smalti_weight *weight = add(store, FORM_CONV);
+	if (!weight)
+		return (struct smalti_kernel){0};
+	char name[NAME_LENGTH];
+	snprintf(name, sizeof(name), "%s.weight", prefix);
+	add_part(weight, 4, (const int64_t[]){out, in, 3, 3}, name);
+	struct smalti_kernel kernel = {.in = in, .out = out};
+	kernel.weight = packed(weight, store->compute, in, out);
+	kernel.bias = smalti_store_vector(store, out, "%s.bias", prefix);
+	return kernel;
+}
+
+struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t channels, const char *prefix)
+{
+	return (struct smalti_affine){.gamma = smalti_store_vector(store, channels, "%s.weight", prefix),
+				      .beta = smalti_store_vector(store, channels, "%s.bias", prefix),
+				      .channels = channels};
+}
+
+static struct smalti_tile *part_tile(const struct smalti_weight *weight, int index)
+{
+	if (index >= weight->parts)
+		return NULL;
+	return smalti_tile_over(weight->store->scope, 1, weight->part[index].bytes, weight->part[index].data);
+}
+
+static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS])
+{
+	struct smalti_scope *scope = weight->store->scope;
+	const struct smalti_tensor_view *part = weight->part;
+	if (weight->form == FORM_VECTOR)
+		smalti_insert(widen, scope, (parts[0], parts[1], parts[2], weight->tile),
+			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
+			      .count = {part[0].bytes / smalti_dtype_bytes(part[0].dtype),
+					part[1].bytes / smalti_dtype_bytes(part[1].dtype),
+					part[2].bytes / smalti_dtype_bytes(part[2].dtype)});
+	else if (weight->form == FORM_MATMUL)
+		smalti_insert(pack_matmul, scope, (parts[0], parts[1], parts[2], weight->tile),
+			      .in = weight->in, .out = weight->out, .compute = weight->compute,
+			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
+			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
+	else
+		smalti_insert(pack_conv, scope, (.raw = parts[0], .packed = weight->tile), .in = weight->in,
+			      .out = weight->out, .stride = 1, .compute = weight->compute,
+			      .dtype = part[0].dtype);
+}
+
+struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight)
+{
+	if (!weight || weight->tile)
+		return weight ? weight->tile : NULL;
+	struct smalti_tile *parts[MAX_PARTS] = {part_tile(weight, 0), part_tile(weight, 1),
+						part_tile(weight, 2)};
+	if (weight->form == FORM_RAW)
+		return weight->tile = parts[0];
+	weight->tile = smalti_tile_new(weight->store->scope, 1, weight->bytes);
+	make(weight, parts);
+	for (int i = 0; i < MAX_PARTS; i++)
+		smalti_tile_release(parts[i]);
+	return weight->tile;
+}

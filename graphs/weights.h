@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_WEIGHTS_H
+#define SMALTI_GRAPHS_WEIGHTS_H
+
+#include "base/dtype.h"
+#include "io/checkpoint.h"
+#include "rt/tile.h"
+
+#include <stdbool.h>
+
+/* The weights of one component. They lie in the mapped checkpoint, in its dtype; the form that kernels
+ * want (f32 vectors, matrices packed for this CPU) is made by a task in front of the first reader, once.
+ *
+ * Errors are sticky: after the first one every call gives NULL (or empty) and the store keeps the
+ * cause, so that a loader reads like the list of tensors. */
+struct smalti_store;
+struct smalti_weight;
+
+/* A matrix [out, in] with its bias [out] (NULL: none). */
+struct smalti_linear {
+	struct smalti_weight *weight, *bias;
+	int64_t in, out;
+	enum smalti_dtype compute;
+};
+
+/* A 3×3 convolution [out, in, 3, 3] with its bias. */
+struct smalti_kernel {
+	struct smalti_weight *weight, *bias;
+	int64_t in, out;
+};
+
+/* The affine part of a GroupNorm over `channels`. */
+struct smalti_affine {
+	struct smalti_weight *gamma, *beta;
+	int64_t channels;
+};
+
+/* Tasks that make packed forms belong to `scope`, the model's; `compute` is the dtype of matrix products
+ * unless a call says otherwise. The checkpoint outlives the store. */
+struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct smalti_checkpoint *checkpoint,
+				      enum smalti_dtype compute, struct smalti_error *error);
+int smalti_store_status(const struct smalti_store *store, struct smalti_error *error);
+/* Bytes of all packed forms together, made or not. */
+int64_t smalti_store_bytes(const struct smalti_store *store);
+/* Releases the tiles; after the last task that reads them was inserted. NULL is allowed. */
+void smalti_store_free(struct smalti_store *store);
+
+/* `prefix`.weight as f32 [count]. */
+struct smalti_weight *smalti_store_vector(struct smalti_store *store, int64_t count, const char *name, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A table [rows, columns] left in the file's dtype, which *dtype receives. */
+struct smalti_weight *smalti_store_table(struct smalti_store *store, int64_t rows, int64_t columns,
+					 enum smalti_dtype *dtype, const char *name);
+/* A table as f32. */
+struct smalti_weight *smalti_store_rows(struct smalti_store *store, int64_t rows, int64_t columns,
+					const char *name);
+/* Several tables of [rows, columns] on top of each other, as f32: `name` holds one %d. */
+struct smalti_weight *smalti_store_stack(struct smalti_store *store, int64_t count, int64_t rows,
+					 int64_t columns, const char *name);
+
+/* Up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). */
+struct smalti_linear smalti_store_linear(struct smalti_store *store, int64_t in, int64_t out, bool bias,
+					 const char *prefix, const char *const parts[3]);
+/* A 1×1 convolution [out, in, 1, 1], which is a matrix. */
+struct smalti_linear smalti_store_linear_1x1(struct smalti_store *store, int64_t in, int64_t out,
+					     const char *prefix);
+/* A tensor of any shape as the matrix [shape[0], product of the others], always in f32: for what is small and
+ * decides much. */
+struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const int64_t *shape, int rank,
+					       const char *prefix);
+struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out,
+				       const char *prefix);
+struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t channels, const char *prefix);
+
+/* The tile, made now if it is not there yet. NULL for NULL, and when the model's scope has failed. */
+struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
+
+#endif

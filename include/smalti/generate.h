@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GENERATE_H
+#define SMALTI_GENERATE_H
+
+#include <smalti/model.h>
+
+/** @file
+ * Pictures from prompts. A batch keeps many requests in flight: their stages overlap, each picture is handed
+ * over row by row as it is decoded. A request's result depends on the request and the tiling alone, to the
+ * last bit: not on the scheduling policy, the number of workers, or what else is in the batch.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How a prompt is prepared (specification 2.3). */
+enum smalti_cleaning {
+	SMALTI_CLEANING_RAW,   /**< as it stands */
+	SMALTI_CLEANING_BASIC, /**< lower case, stripped: what diffusers does without ftfy and bs4 */
+	SMALTI_CLEANING_FULL   /**< diffusers' clean_caption=True */
+};
+
+/** What noise is drawn as (specification 8.1): the same seed gives unrelated pictures for each. */
+enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
+
+/** One prompt. Strings and latents are copied. */
+struct smalti_request {
+	const char *prompt;
+	const char *negative_prompt; /**< NULL: empty */
+	int64_t width, height;       /**< pixels, 16 and more; 0: the model's */
+	uint64_t seed;
+	int64_t images;  /**< pictures of this prompt, from one stream of noise, as diffusers draws them */
+	int64_t steps;   /**< 1 to 1000 */
+	double guidance; /**< 1 and less: the negative prompt is not evaluated */
+	const char *scheduler; /**< see smalti_scheduler_name(); NULL: the model's own */
+	enum smalti_cleaning cleaning;
+	enum smalti_noise noise;
+	/** Instead of noise: f32 [images, channels, height, width] of the padded latents, multiplied by the
+	 * scheduler's initial sigma already; NULL: none. */
+	const float *latents;
+	int64_t latents_count; /**< floats there */
+	/** The tiling; 0: chosen from the size. @{ */
+	int64_t tile_tokens; /**< tokens in a band of the transformer */
+	int64_t tile_rows;   /**< latent rows in a band of the VAE */
+			     /** @} */
+};
+
+/** Defaults: 20 steps, guidance 4.5, seed 0, one image, raw prompt, f32 noise, the model's size. */
+void smalti_request_defaults(struct smalti_request *request);
+
+/** Receives one picture. All functions but `done` may be called on any thread, one at a time per picture; any
+ * may be NULL but `done`. A non-zero return fails the picture with the error that was left. */
+struct smalti_picture {
+	void *user;
+	/** Rows first … first + count − 1 of the picture, in order, RGB, `width` pixels each. */
+	int (*rows)(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		    struct smalti_error *error);
+	/** The final latents f32 [channels, height, width], in the model's scale, padded size. */
+	int (*latents)(void *user, const int64_t shape[3], const float *values, struct smalti_error *error);
+	/** The last call for this picture, on a thread that is in smalti_batch_submit() or
+	 * smalti_batch_wait(): status 0, or -1 with the cause. */
+	void (*done)(void *user, int status, const struct smalti_error *error);
+};
+
+struct smalti_batch;
+
+struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error);
+
+/** Inserts the tasks of picture `image` (0 … images − 1) of a request. Blocks, serving `done` calls, while as
+ * many pictures are in flight as memory and workers want. -1 for a request that cannot be made; then `done`
+ * is not called. */
+int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+			const struct smalti_picture *picture, struct smalti_error *error);
+
+/** Serves `done` calls until nothing is in flight. */
+void smalti_batch_wait(struct smalti_batch *batch);
+
+/** Waits, then frees. NULL is allowed. */
+void smalti_batch_close(struct smalti_batch *batch);
+
+/** Names that a request's `scheduler` may have, NULL past the last. */
+const char *smalti_scheduler_name(int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

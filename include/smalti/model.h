@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_MODEL_H
+#define SMALTI_MODEL_H
+
+#include <smalti/session.h>
+
+/** @file
+ * A model is a PixArt-α/Σ pipeline in diffusers' folder layout: tokenizer, text_encoder, transformer, vae,
+ * scheduler. Weights stay in the mapped files; what kernels want of them is made by tasks, when first used.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct smalti_model;
+
+/** What matrix products and convolutions multiply: sums and the residual stream are f32 in any case. */
+enum smalti_precision {
+	SMALTI_PRECISION_F32,
+	SMALTI_PRECISION_BF16 /**< operands rounded to bf16 */
+};
+
+struct smalti_model_options {
+	const char *folder; /**< of the pipeline; NULL: the embedded model */
+	/** Folders of single components; NULL: below `folder`. @{ */
+	const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
+	/** @} */
+	const char *variant; /**< of the weight files ("fp16"); NULL: the plain ones */
+	enum smalti_precision precision;
+};
+
+/** All fields at their defaults. */
+void smalti_model_defaults(struct smalti_model_options *options);
+
+/** The folder of the embedded model: $SMALTI_MODEL_DIR, else beside the build tree or where it was installed.
+ * NULL with SMALTI_EIO when it is in none of them. Static storage. */
+const char *smalti_embedded_model(struct smalti_error *error);
+
+/** Opens and checks all components. The session outlives the model. NULL with SMALTI_EIO, SMALTI_EFORMAT or
+ * SMALTI_EUNSUPPORTED and a message that names the file and the key or tensor. */
+struct smalti_model *smalti_model_open(struct smalti_session *session,
+				       const struct smalti_model_options *options,
+				       struct smalti_error *error);
+
+/** After the last batch on it was closed. NULL is allowed. */
+void smalti_model_close(struct smalti_model *model);
+
+/** Facts that a front end shows. */
+struct smalti_model_info {
+	int64_t native_width, native_height; /**< pixels */
+	int64_t size_multiple;               /**< sizes are computed at multiples of this and cropped */
+	int64_t max_tokens;                  /**< of a prompt, with its end-of-sentence */
+	int64_t weight_bytes;                /**< of all packed weights together */
+};
+void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/layout.h"
+
+/* Where the pixel (channel, row p, column q) of a token lies in the planes. */
+static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t channel, int64_t p, int64_t q)
+{
+	const int64_t columns = s->width / s->patch;
+	const int64_t y = token / columns * s->patch + p;
+	const int64_t x = token % columns * s->patch + q;
+	return (channel * s->height + y) * s->width + x;
+}
+
+void smalti_patchify(const struct smalti_patches *s, float scale, const float *planes, float *tokens)
+{
+	for (int64_t n = 0; n < s->rows; n++)
+		for (int64_t channel = 0; channel < s->channels; channel++)
+			for (int64_t p = 0; p < s->patch; p++)
+				for (int64_t q = 0; q < s->patch; q++)
+					*tokens++ = planes[pixel_of(s, s->first + n, channel, p, q)] * scale;
+}
+
+void smalti_unpatchify(const struct smalti_patches *s, float scale, const float *tokens, float *planes)
+{
+	for (int64_t n = 0; n < s->rows; n++)
+		for (int64_t channel = 0; channel < s->channels; channel++)
+			for (int64_t p = 0; p < s->patch; p++)
+				for (int64_t q = 0; q < s->patch; q++)
+					planes[pixel_of(s, s->first + n, channel, p, q)] = *tokens++ * scale;
+}
+
+void smalti_reorder_output(const struct smalti_patches *s, int64_t out_channels, const float *v, float *y)
+{
+	const int64_t area = s->patch * s->patch;
+	for (int64_t n = 0; n < s->rows; n++, v += area * out_channels)
+		for (int64_t channel = 0; channel < s->channels; channel++)
+			for (int64_t pixel = 0; pixel < area; pixel++)
+				*y++ = v[pixel * out_channels + channel];
+}
+
+void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, int64_t first_row, int64_t rows,
+			     float scale, const float *planes, float *y)
+{
+	for (int64_t row = first_row; row < first_row + rows; row++)
+		for (int64_t column = 0; column < width; column++)
+			for (int64_t channel = 0; channel < channels; channel++)
+				*y++ = planes[(channel * height + row) * width + column] * scale;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_LAYOUT_H
+#define SMALTI_KERNELS_LAYOUT_H
+
+#include <stdint.h>
+
+/* A picture's planes [channels, height, width] and its patches: token n covers the patch×patch pixels
+ * of patch row n / (width / patch), and its columns run over (channel, row, column) of the patch. */
+struct smalti_patches {
+	int64_t channels, height, width, patch;
+	int64_t first, rows; /* tokens first … first + rows − 1 */
+};
+
+/* tokens [rows, channels·patch²] = planes·scale. */
+void smalti_patchify(const struct smalti_patches *patches, float scale, const float *planes, float *tokens);
+/* The reverse; writes only the pixels of these tokens. */
+void smalti_unpatchify(const struct smalti_patches *patches, float scale, const float *tokens, float *planes);
+
+/* From the DiT's output order (row, column, channel of out_channels) to the token order above, keeping
+ * the first `channels` channels (specification 3.7): y [rows, channels·patch²]. */
+void smalti_reorder_output(const struct smalti_patches *patches, int64_t out_channels, const float *v,
+			   float *y);
+
+/* Rows first_row … of planes, times scale, to channels last: y [rows·width, channels]. */
+void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, int64_t first_row, int64_t rows,
+			     float scale, const float *planes, float *y);
+
+#endif

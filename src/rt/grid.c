@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/grid.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+int smalti_cut_even(struct smalti_cut *cut, int64_t rows, int64_t height, struct smalti_error *error)
+{
+	if (rows < 1 || height < 1)
+		return smalti_fail(error, SMALTI_EINVAL, "%lld rows cannot be cut into bands of %lld",
+				   (long long)rows, (long long)height);
+	cut->bands = (rows - 1) / height + 1;
+	cut->first = smalti_calloc(cut->bands + 1, sizeof(*cut->first), error);
+	if (!cut->first)
+		return -1;
+	for (int64_t band = 0; band < cut->bands; band++)
+		cut->first[band] = band * height;
+	cut->first[cut->bands] = rows;
+	return 0;
+}
+
+int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor,
+		     struct smalti_error *error)
+{
+	cut->bands = of->bands;
+	cut->first = smalti_calloc(of->bands + 1, sizeof(*cut->first), error);
+	if (!cut->first)
+		return -1;
+	for (int64_t band = 0; band <= of->bands; band++) {
+		cut->first[band] = of->first[band];
+		if (!smalti_multiply(&cut->first[band], factor)) {
+			smalti_cut_free(cut);
+			return smalti_fail(error, SMALTI_EINVAL, "too many rows");
+		}
+	}
+	return 0;
+}
+
+void smalti_cut_free(struct smalti_cut *cut)
+{
+	free(cut->first);
+	cut->first = NULL;
+	cut->bands = 0;
+}
+
+int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band)
+{
+	return cut->first[band + 1] - cut->first[band];
+}
+
+int64_t smalti_cut_total(const struct smalti_cut *cut)
+{
+	return cut->first[cut->bands];
+}
+
+struct smalti_grid smalti_grid_new(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t rows_per,
+				   int64_t row_bytes)
+{
+	struct smalti_grid grid = {cut, NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	grid.tile = smalti_calloc(cut->bands, sizeof(struct smalti_tile *), &error);
+	if (!grid.tile) {
+		smalti_scope_fail(scope, &error);
+		return (struct smalti_grid){NULL, NULL};
+	}
+	for (int64_t band = 0; band < cut->bands; band++)
+		grid.tile[band] = smalti_tile_new(scope, smalti_cut_rows(cut, band) * rows_per, row_bytes);
+	return grid;
+}
+
+struct smalti_tile *smalti_grid_tile(const struct smalti_grid *grid, int64_t band)
+{
+	return grid->tile ? grid->tile[band] : NULL;
+}
+
+void smalti_grid_release(struct smalti_grid *grid)
+{
+	for (int64_t band = 0; grid->tile && band < grid->cut->bands; band++)
+		smalti_tile_release(grid->tile[band]);
+	free(grid->tile);
+	*grid = (struct smalti_grid){NULL, NULL};
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/scope.h"
+
+#include "base/alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_SCOPES = 4096, NAME_LENGTH = 64 };
+
+struct smalti_scope {
+	struct smalti_session *session;
+	struct smalti_scope *needs[SMALTI_MAX_NEEDS];
+	int needs_count;
+	int number;
+	int64_t priority;
+	char name[NAME_LENGTH];
+	atomic_bool failed;
+	pthread_mutex_t mutex; /* guards what follows */
+	pthread_cond_t idle;
+	int64_t running; /* tasks inserted and not ended, and one more until sealed */
+	void (*done)(void *user);
+	void *done_user;
+	struct smalti_error error;
+};
+
+static _Atomic(struct smalti_scope *) scopes[MAX_SCOPES];
+
+static int take_number(struct smalti_scope *scope, struct smalti_error *error)
+{
+	for (int number = 0; number < MAX_SCOPES; number++) {
+		struct smalti_scope *empty = NULL;
+		if (atomic_compare_exchange_strong(&scopes[number], &empty, scope))
+			return number;
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "more than %d requests at a time", MAX_SCOPES);
+}
+
+struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
+				      struct smalti_error *error)
+{
+	struct smalti_scope *scope = smalti_calloc(1, sizeof(*scope), error);
+	if (!scope)
+		return NULL;
+	scope->session = session;
+	scope->priority = priority;
+	scope->running = 1;
+	snprintf(scope->name, sizeof(scope->name), "%s", name);
+	pthread_mutex_init(&scope->mutex, NULL);
+	pthread_cond_init(&scope->idle, NULL);
+	scope->number = take_number(scope, error);
+	if (scope->number < 0) {
+		free(scope);
+		return NULL;
+	}
+	return scope;
+}
+
+void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
+{
+	scope->needs[scope->needs_count++] = needed;
+}
+
+void smalti_scope_task_begins(struct smalti_scope *scope)
+{
+	pthread_mutex_lock(&scope->mutex);
+	scope->running++;
+	pthread_mutex_unlock(&scope->mutex);
+}
+
+void smalti_scope_task_ends(struct smalti_scope *scope)
+{
+	pthread_mutex_lock(&scope->mutex);
+	bool last = --scope->running == 0;
+	void (*done)(void *user) = last ? scope->done : NULL;
+	void *user = scope->done_user;
+	if (scope->running <= 1)
+		pthread_cond_broadcast(&scope->idle);
+	pthread_mutex_unlock(&scope->mutex);
+	if (done)
+		done(user); /* may free the scope */
+}
+
+void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user)
+{
+	pthread_mutex_lock(&scope->mutex);
+	scope->done = done;
+	scope->done_user = user;
+	pthread_mutex_unlock(&scope->mutex);
+	smalti_scope_task_ends(scope);
+}
+
+static void wait_until(struct smalti_scope *scope, int64_t running)
+{
+	pthread_mutex_lock(&scope->mutex);
+	while (scope->running > running)
+		pthread_cond_wait(&scope->idle, &scope->mutex);
+	pthread_mutex_unlock(&scope->mutex);
+}
+
+void smalti_scope_wait(struct smalti_scope *scope)
+{
+	wait_until(scope, 1);
+}
+
+void smalti_scope_free(struct smalti_scope *scope)
+{
+	if (!scope)
+		return;
+	smalti_scope_wait(scope);
+	atomic_store(&scopes[scope->number], NULL);
+	pthread_cond_destroy(&scope->idle);
+	pthread_mutex_destroy(&scope->mutex);
+	free(scope);
+}
+
+void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *cause)
+{
+	pthread_mutex_lock(&scope->mutex);
+	if (scope->error.code == SMALTI_OK)
+		scope->error = *cause;
+	pthread_mutex_unlock(&scope->mutex);
+	atomic_store(&scope->failed, true);
+}
+
+bool smalti_scope_failed(const struct smalti_scope *scope)
+{
+	if (atomic_load(&scope->failed))
+		return true;
+	for (int i = 0; i < scope->needs_count; i++)
+		if (smalti_scope_failed(scope->needs[i]))
+			return true;
+	return false;
+}
+
+int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error)
+{
+	int status = 0;
+	if (atomic_load(&scope->failed)) {
+		pthread_mutex_lock(&scope->mutex);
+		status = smalti_fail(error, scope->error.code, "%s", scope->error.message);
+		pthread_mutex_unlock(&scope->mutex);
+	}
+	for (int i = 0; i < scope->needs_count && status == 0; i++)
+		status = smalti_scope_status(scope->needs[i], error);
+	return status;
+}
+
+const char *smalti_scope_name(const struct smalti_scope *scope)
+{
+	return scope->name;
+}
+
+struct smalti_session *smalti_scope_session(const struct smalti_scope *scope)
+{
+	return scope->session;
+}
+
+int64_t smalti_scope_priority(const struct smalti_scope *scope)
+{
+	return scope->priority;
+}
+
+int smalti_scope_number(const struct smalti_scope *scope)
+{
+	return scope->number;
+}
+
+struct smalti_scope *smalti_scope_by_number(int number)
+{
+	return atomic_load(&scopes[number]);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_SCOPE_H
+#define SMALTI_RT_SCOPE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A scope is what belongs together and fails together: one request, or one model's weights. A task
+ * that fails marks its scope; what is left of that scope becomes no-ops, other scopes go on. Failure
+ * is sticky at submission, too, so that graphs insert tasks without a check after each. */
+
+struct smalti_session;
+struct smalti_scope;
+
+enum { SMALTI_MAX_NEEDS = 4 };
+
+/* Higher `priority` runs first. `name` labels the scope in traces. At most 4096 scopes at a time. */
+struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
+				      struct smalti_error *error);
+
+/* From here on `scope` fails when `needed` does: a request cannot succeed with weights that failed. At most
+ * SMALTI_MAX_NEEDS; `needed` outlives the scope's tasks. */
+void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed);
+
+/* No more tasks will be inserted; `done` (or NULL) is called once they have all ended, on a worker's
+ * thread or on this one; it must not block. */
+void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user);
+
+/* Blocks until all tasks inserted so far have ended. */
+void smalti_scope_wait(struct smalti_scope *scope);
+
+/* Waits, then frees. NULL is allowed. */
+void smalti_scope_free(struct smalti_scope *scope);
+
+/* Marks the scope failed with this cause unless it is already. */
+void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *cause);
+/* The scope, or one that it depends on, has failed. */
+bool smalti_scope_failed(const struct smalti_scope *scope);
+/* 0, or -1 with the first cause. */
+int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error);
+
+const char *smalti_scope_name(const struct smalti_scope *scope);
+struct smalti_session *smalti_scope_session(const struct smalti_scope *scope);
+int64_t smalti_scope_priority(const struct smalti_scope *scope);
+
+/* For src/rt: tasks hold a scope by number, not by pointer, so that they can travel. */
+int smalti_scope_number(const struct smalti_scope *scope);
+struct smalti_scope *smalti_scope_by_number(int number);
+void smalti_scope_task_begins(struct smalti_scope *scope);
+void smalti_scope_task_ends(struct smalti_scope *scope);
+
+#endif

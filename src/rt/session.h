@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_SESSION_H
+#define SMALTI_RT_SESSION_H
+
+#include "smalti/session.h"
+
+struct smalti_trace;
+
+int smalti_session_workers(const struct smalti_session *session);
+int64_t smalti_session_memory_limit(const struct smalti_session *session);
+struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */
+int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */
+
+#endif

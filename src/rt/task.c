@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/task.h"
+
+#include "base/alloc.h"
+#include "rt/session.h"
+#include "rt/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+/* The StarPU side of an op, made at its first use. */
+struct op_codelet {
+	const struct smalti_op *op;
+	struct starpu_codelet codelet;
+	struct starpu_perfmodel model;
+	struct op_codelet *next;
+};
+
+static struct op_codelet *codelets;
+
+/* What travels with a task: no pointers into this process but the op's table row, which StarPU's
+ * master-slave modes find at the same place. */
+struct message {
+	const struct smalti_op *op;
+	int scope;
+	uint32_t present; /* bit i: buffer i was given */
+	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
+};
+
+static int op_buffers(const struct smalti_op *op)
+{
+	int buffers = 0;
+	for (int kind = 0; kind < op->buffer_kinds; kind++)
+		buffers += op->buffers[kind].count;
+	return buffers;
+}
+
+/* Every codelet's CPU function: finds the op and its pointers, runs the kernel, keeps its error. */
+void smalti_task_run_cpu(void *interfaces[], void *argument);
+void smalti_task_run_cpu(void *interfaces[], void *argument)
+{
+	const struct message *message = argument;
+	struct smalti_scope *scope = smalti_scope_by_number(message->scope);
+	if (smalti_scope_failed(scope))
+		return;
+	void *data[SMALTI_MAX_BUFFERS] = {NULL};
+	int buffers = op_buffers(message->op);
+	for (int i = 0, given = 0; i < buffers; i++)
+		if (message->present >> i & 1)
+			data[i] = (void *)STARPU_VECTOR_GET_PTR(interfaces[given++]);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (message->op->cpu(data, message->arguments, &error) < 0)
+		smalti_scope_fail(scope, &error);
+}
+
+static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_error *error)
+{
+	for (struct op_codelet *known = codelets; known; known = known->next)
+		if (known->op == op)
+			return known;
+	struct op_codelet *made = smalti_calloc(1, sizeof(*made), error);
+	if (!made)
+		return NULL;
+	made->op = op;
+	made->model.type = STARPU_HISTORY_BASED;
+	made->model.symbol = op->name;
+	starpu_codelet_init(&made->codelet);
+	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
+	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
+	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
+	made->codelet.name = op->name;
+	made->codelet.model = &made->model;
+	made->next = codelets;
+	codelets = made;
+	return made;
+}
+
+void smalti_task_forget_codelets(void)
+{
+	while (codelets) {
+		struct op_codelet *next = codelets->next;
+		free(codelets);
+		codelets = next;
+	}
+}
+
+static void ended(void *argument)
+{
+	struct starpu_task *task = argument;
+	const struct message *message = task->cl_arg;
+	struct smalti_scope *scope = smalti_scope_by_number(message->scope);
+	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
+	if (trace)
+		smalti_trace_task(trace, task, smalti_scope_name(scope));
+	smalti_scope_task_ends(scope);
+}
+
+static enum starpu_data_access_mode mode_of(enum smalti_access access)
+{
+	static const enum starpu_data_access_mode modes[] = {STARPU_R, STARPU_W, STARPU_RW};
+	return modes[access];
+}
+
+static int attach(struct starpu_task *task, struct message *message, struct smalti_tile *const *tiles,
+		  struct smalti_error *error)
+{
+	int index = 0;
+	for (int kind = 0; kind < message->op->buffer_kinds; kind++) {
+		const struct smalti_buffer *buffer = &message->op->buffers[kind];
+		for (int i = 0; i < buffer->count; i++, index++) {
+			if (!tiles[index]) {
+				if (buffer->optional)
+					continue;
+				return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing",
+						   message->op->name, buffer->name);
+			}
+			task->handles[task->nbuffers] = smalti_tile_handle(tiles[index]);
+			task->modes[task->nbuffers++] = mode_of(buffer->access);
+			message->present |= 1u << index;
+		}
+	}
+	return 0;
+}
+
+static struct message *new_message(const struct smalti_op *op, struct smalti_scope *scope,
+				   const void *arguments, struct smalti_error *error)
+{
+	struct message *message = smalti_aligned_alloc(1, sizeof(*message), error);
+	if (!message)
+		return NULL;
+	message->op = op;
+	message->scope = smalti_scope_number(scope);
+	message->present = 0;
+	memcpy(message->arguments, arguments, op->arguments_size);
+	return message;
+}
+
+static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct smalti_tile *const *tiles,
+		  const void *arguments, struct smalti_error *error)
+{
+	struct op_codelet *made = codelet_of(op, error);
+	struct message *message = made ? new_message(op, scope, arguments, error) : NULL;
+	if (!message)
+		return -1;
+	struct starpu_task *task = starpu_task_create();
+	task->cl = &made->codelet;
+	task->name = op->name;
+	task->cl_arg = message;
+	task->cl_arg_size = sizeof(*message);
+	task->cl_arg_free = 1;
+	task->nbuffers = 0;
+	task->priority = smalti_session_priority(smalti_scope_session(scope), smalti_scope_priority(scope));
+	task->flops = op->flops(arguments);
+	task->callback_func = ended;
+	task->callback_arg = task;
+	int status = attach(task, message, tiles, error);
+	if (status == 0) {
+		smalti_scope_task_begins(scope);
+		status = starpu_task_submit(task);
+		if (status == 0)
+			return 0;
+		smalti_scope_task_ends(scope);
+		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
+	}
+	task->destroy = 0;
+	starpu_task_destroy(task);
+	return -1;
+}
+
+void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
+			struct smalti_tile *const *tiles, const void *arguments)
+{
+	if (smalti_scope_failed(scope))
+		return;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (insert(scope, op, tiles, arguments, &error) < 0)
+		smalti_scope_fail(scope, &error);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/tile.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+struct smalti_tile {
+	starpu_data_handle_t handle;
+	int64_t rows, row_bytes;
+};
+
+static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_t row_bytes, int home,
+				const void *data)
+{
+	if (smalti_scope_failed(scope))
+		return NULL;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t bytes = rows;
+	if (rows <= 0 || rows > UINT32_MAX || row_bytes <= 0 || !smalti_multiply(&bytes, row_bytes)) {
+		smalti_fail(&error, SMALTI_EINVAL, "a tile of %lld rows of %lld bytes cannot be made",
+			    (long long)rows, (long long)row_bytes);
+		smalti_scope_fail(scope, &error);
+		return NULL;
+	}
+	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), &error);
+	if (!tile) {
+		smalti_scope_fail(scope, &error);
+		return NULL;
+	}
+	tile->rows = rows;
+	tile->row_bytes = row_bytes;
+	starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows, (size_t)row_bytes);
+	return tile;
+}
+
+struct smalti_tile *smalti_tile_new(struct smalti_scope *scope, int64_t rows, int64_t row_bytes)
+{
+	return make(scope, rows, row_bytes, -1, NULL);
+}
+
+struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+				     const void *data)
+{
+	return make(scope, rows, row_bytes, STARPU_MAIN_RAM, data);
+}
+
+struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+				       const void *data)
+{
+	struct smalti_tile *tile = smalti_tile_new(scope, rows, row_bytes);
+	if (!tile)
+		return NULL;
+	/* Does not block: the handle is new, nothing is pending on it. */
+	if (starpu_data_acquire(tile->handle, STARPU_W)) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		smalti_fail(&error, SMALTI_ENOMEM, "no memory for %lld rows of %lld bytes", (long long)rows,
+			    (long long)row_bytes);
+		smalti_scope_fail(scope, &error);
+		smalti_tile_release(tile);
+		return NULL;
+	}
+	memcpy((void *)starpu_vector_get_local_ptr(tile->handle), data, (size_t)(rows * row_bytes));
+	starpu_data_release(tile->handle);
+	return tile;
+}
+
+void smalti_tile_release(struct smalti_tile *tile)
+{
+	if (!tile)
+		return;
+	starpu_data_unregister_submit(tile->handle);
+	free(tile);
+}
+
+int64_t smalti_tile_rows(const struct smalti_tile *tile)
+{
+	return tile->rows;
+}
+
+int64_t smalti_tile_bytes(const struct smalti_tile *tile)
+{
+	return tile->rows * tile->row_bytes;
+}
+
+void *smalti_tile_handle(const struct smalti_tile *tile)
+{
+	return tile->handle;
+}

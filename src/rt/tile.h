@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_TILE_H
+#define SMALTI_RT_TILE_H
+
+#include "rt/scope.h"
+
+#include <stdint.h>
+
+/* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
+ * allocates it where its first writer runs, and may move, evict or spill it. */
+struct smalti_tile;
+
+/* NULL, with the scope marked failed, when it cannot be had; also when the scope has failed already. */
+struct smalti_tile *smalti_tile_new(struct smalti_scope *scope, int64_t rows, int64_t row_bytes);
+
+/* A tile filled with a copy of `data`. */
+struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+				       const void *data);
+
+/* A read-only tile over memory that outlives it, such as a mapped file: nothing is copied. */
+struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+				     const void *data);
+
+/* After the last task that uses it was inserted: the memory goes as soon as that task has ended. The
+ * pointer is dead from here on. NULL is allowed. */
+void smalti_tile_release(struct smalti_tile *tile);
+
+int64_t smalti_tile_rows(const struct smalti_tile *tile);
+int64_t smalti_tile_bytes(const struct smalti_tile *tile);
+
+/* For src/rt: the starpu_data_handle_t. */
+void *smalti_tile_handle(const struct smalti_tile *tile);
+
+#endif

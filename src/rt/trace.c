@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/trace.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+enum { REQUEST_LENGTH = 32 };
+
+struct event {
+	const char *name;                          /* an op's, which is static */
+	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
+	double flops;
+	char request[REQUEST_LENGTH];
+};
+
+/* One per worker, written by that worker alone. */
+struct row {
+	struct event *events;
+	int64_t count, room;
+	int64_t lost; /* for want of memory */
+};
+
+struct smalti_trace {
+	FILE *file;
+	char *path;
+	int workers;
+	struct row *rows;
+};
+
+struct smalti_trace *smalti_trace_new(const char *path, struct smalti_error *error)
+{
+	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
+	if (!trace)
+		return NULL;
+	trace->path = smalti_format(error, "%s", path);
+	trace->file =
+	    trace->path ? fopen(path, "we") : NULL; /* now: a bad path should fail before the work */
+	if (!trace->file) {
+		if (trace->path)
+			smalti_fail_errno(error, "trace '%s' cannot be written", path);
+		smalti_trace_free(trace);
+		return NULL;
+	}
+	return trace;
+}
+
+int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
+{
+	trace->workers = (int)starpu_worker_get_count();
+	trace->rows = smalti_calloc(trace->workers, sizeof(*trace->rows), error);
+	if (!trace->rows)
+		return -1;
+	starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
+	return 0;
+}
+
+static struct event *next_event(struct row *row)
+{
+	if (row->count == row->room) {
+		int64_t room = row->room ? 2 * row->room : 1024;
+		struct event *events = realloc(row->events, (size_t)room * sizeof(*events));
+		if (!events) {
+			row->lost++;
+			return NULL;
+		}
+		row->events = events;
+		row->room = room;
+	}
+	return &row->events[row->count++];
+}
+
+void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request)
+{
+	const struct starpu_profiling_task_info *info = task->profiling_info;
+	if (!info || info->workerid < 0 || info->workerid >= trace->workers)
+		return;
+	struct event *event = next_event(&trace->rows[info->workerid]);
+	if (!event)
+		return;
+	event->name = task->name;
+	event->start = starpu_timing_timespec_to_us((struct timespec *)&info->start_time);
+	event->end = starpu_timing_timespec_to_us((struct timespec *)&info->end_time);
+	event->fetch_start = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_start_time);
+	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
+	event->flops = task->flops;
+	snprintf(event->request, sizeof(event->request), "%s", request);
+}
+
+static void write_text(FILE *file, const char *text)
+{
+	fputc('"', file);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c == '"' || *c == '\\')
+			fprintf(file, "\\%c", *c);
+		else if (*c < 0x20)
+			fprintf(file, "\\u%04x", *c);
+		else
+			fputc(*c, file);
+	fputc('"', file);
+}
+
+static void write_event(FILE *file, int worker, const struct event *event)
+{
+	enum { SHORTEST_FETCH = 20 }; /* microseconds; below it is StarPU's bookkeeping, not a transfer */
+	double duration = event->end - event->start;
+	fprintf(file,
+		",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"task\",\"name\":",
+		worker, event->start, duration);
+	write_text(file, event->name);
+	fputs(",\"args\":{\"request\":", file);
+	write_text(file, event->request);
+	fprintf(file, ",\"flops\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
+		duration > 0 ? event->flops / duration * 1e-3 : 0.0);
+	if (event->fetch_end - event->fetch_start >= SHORTEST_FETCH)
+		fprintf(file,
+			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"transfer\","
+			"\"name\":\"transfer\"}",
+			worker, event->fetch_start, event->fetch_end - event->fetch_start);
+}
+
+static void write_row(FILE *file, int worker, const struct row *row)
+{
+	char name[64];
+	starpu_worker_get_name(worker, name, sizeof(name));
+	fprintf(file,
+		",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":", worker);
+	write_text(file, name);
+	fprintf(file, ",\"lost_events\":%lld}}", (long long)row->lost);
+	for (int64_t i = 0; i < row->count; i++)
+		write_event(file, worker, &row->events[i]);
+}
+
+int smalti_trace_write(const struct smalti_trace *trace, struct smalti_error *error)
+{
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+	      "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"smalti\"}}",
+	      trace->file);
+	for (int worker = 0; worker < trace->workers; worker++)
+		write_row(trace->file, worker, &trace->rows[worker]);
+	fputs("\n]}\n", trace->file);
+	if (fflush(trace->file) || ferror(trace->file))
+		return smalti_fail_errno(error, "trace '%s' cannot be written", trace->path);
+	return 0;
+}
+
+void smalti_trace_free(struct smalti_trace *trace)
+{
+	if (!trace)
+		return;
+	for (int worker = 0; trace->rows && worker < trace->workers; worker++)
+		free(trace->rows[worker].events);
+	free(trace->rows);
+	if (trace->file)
+		fclose(trace->file);
+	free(trace->path);
+	free(trace);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+#include "codelets/codelets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct smalti_session *stage_session(const char *policy, int64_t cpus)
+{
+	struct smalti_session_options options;
+	smalti_session_defaults(&options);
+	options.policy = policy;
+	options.cpus = cpus;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	if (!session) {
+		fprintf(stderr, "%s\n", error.message);
+		exit(1);
+	}
+	return session;
+}
+
+static int copy_out(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(user, values, (size_t)count * sizeof(float));
+	return 0;
+}
+
+static void deliver(struct smalti_scope *scope, struct smalti_tile *x, int64_t count, float *y)
+{
+	smalti_insert(deliver, scope, (.x = x), .count = count, .sink = copy_out, .user = y);
+}
+
+static int finish(struct smalti_scope *scope, struct smalti_error *error)
+{
+	smalti_scope_wait(scope);
+	int status = smalti_scope_status(scope, error);
+	smalti_scope_free(scope);
+	return status;
+}
+
+int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
+	     float *y, struct smalti_error *error)
+{
+	struct smalti_scope *scope = smalti_scope_new(session, "t5", 0, error);
+	struct smalti_tile *hidden = smalti_t5_encode(t5, scope, ids, count);
+	deliver(scope, hidden, count * smalti_t5_width(t5), y);
+	smalti_tile_release(hidden);
+	return finish(scope, error);
+}
+
+/* Output tokens hold (row, column, channel). */
+static void to_planes(const struct smalti_transformer_config *c, int64_t height, int64_t width,
+		      const float *tokens, float *planes)
+{
+	const int64_t p = c->patch_size;
+	for (int64_t y = 0; y < height; y++)
+		for (int64_t x = 0; x < width; x++)
+			for (int64_t channel = 0; channel < c->out_channels; channel++) {
+				int64_t token = y / p * (width / p) + x / p;
+				int64_t column = (y % p * p + x % p) * c->out_channels + channel;
+				planes[(channel * height + y) * width + x] =
+				    tokens[token * p * p * c->out_channels + column];
+			}
+}
+
+static struct smalti_grid tokens_of(struct smalti_scope *scope, const struct smalti_transformer_config *c,
+				    const struct smalti_cut *cut, int64_t height, int64_t width,
+				    const float *x)
+{
+	const int64_t columns = c->in_channels * c->patch_size * c->patch_size;
+	struct smalti_tile *planes =
+	    smalti_tile_upload(scope, c->in_channels * height * width, sizeof(float), x);
+	struct smalti_grid grid = smalti_grid_new(scope, cut, 1, columns * (int64_t)sizeof(float));
+	for (int64_t b = 0; b < cut->bands; b++)
+		smalti_insert(patchify, scope, (.planes = planes, .tokens = smalti_grid_tile(&grid, b)),
+			      .channels = c->in_channels, .height = height, .width = width,
+			      .patch = c->patch_size, .first = cut->first[b], .rows = smalti_cut_rows(cut, b),
+			      .scale = 1.0f);
+	smalti_tile_release(planes);
+	return grid;
+}
+
+int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const float *x, int64_t height,
+	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,
+	      int64_t vae_factor, float *v, struct smalti_error *error)
+{
+	const struct smalti_transformer_config *c = smalti_dit_config(dit);
+	const int64_t patches = height / c->patch_size * (width / c->patch_size);
+	const int64_t columns = c->patch_size * c->patch_size * c->out_channels;
+	struct smalti_scope *scope = smalti_scope_new(session, "dit", 0, error);
+	struct smalti_cut cut = {0};
+	float *out = malloc((size_t)(patches * columns) * sizeof(*out));
+	if (!out || smalti_cut_even(&cut, patches, band_tokens, error) < 0)
+		abort();
+	struct smalti_tile *hidden = smalti_tile_upload(
+	    scope, tokens, (c->caption_channels ? c->caption_channels : c->width) * (int64_t)sizeof(float),
+	    text);
+	struct smalti_caption *caption = smalti_dit_caption(dit, scope, hidden, tokens);
+	struct smalti_conditions *conditions =
+	    smalti_dit_conditions(dit, scope, &timestep, 1, height, width, vae_factor);
+	struct smalti_grid grid = tokens_of(scope, c, &cut, height, width, x), result;
+	smalti_dit_forward(dit, scope, conditions, 0, 1.0f, &grid, &caption, 1, &result);
+	for (int64_t b = 0; b < cut.bands; b++)
+		deliver(scope, smalti_grid_tile(&result, b), smalti_cut_rows(&cut, b) * columns,
+			out + cut.first[b] * columns);
+	smalti_grid_release(&grid);
+	smalti_grid_release(&result);
+	smalti_conditions_release(conditions);
+	smalti_caption_release(caption);
+	smalti_tile_release(hidden);
+	int status = finish(scope, error);
+	to_planes(c, height, width, out, v);
+	smalti_cut_free(&cut);
+	free(out);
+	return status;
+}
+
+struct canvas {
+	int64_t height;
+	float *picture;
+};
+
+static int paint(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+		 struct smalti_error *error)
+{
+	(void)error;
+	const struct canvas *canvas = user;
+	for (int64_t row = 0; row < rows; row++)
+		for (int64_t x = 0; x < width; x++)
+			for (int64_t channel = 0; channel < 3; channel++)
+				canvas->picture[(channel * canvas->height + first + row) * width + x] =
+				    *pixels++;
+	return 0;
+}
+
+int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+		 int64_t height, int64_t width, int64_t band_rows, float *picture, struct smalti_error *error)
+{
+	const struct smalti_vae_config *c = smalti_vae_decoder_config(vae);
+	struct canvas canvas = {height * smalti_vae_factor(c), picture};
+	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
+	struct smalti_tile *planes =
+	    smalti_tile_upload(scope, c->latent_channels * height * width, sizeof(float), latents);
+	smalti_vae_decode(vae, scope, planes, height, width, band_rows, paint, &canvas);
+	smalti_tile_release(planes);
+	return finish(scope, error);
+}

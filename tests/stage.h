@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_STAGE_H
+#define SMALTI_TESTS_STAGE_H
+
+#include "graphs/dit.h"
+#include "graphs/t5.h"
+#include "graphs/vae.h"
+#include "rt/session.h"
+
+/* One stage of a model on plain arrays: inserts its graph, waits, copies the result out. */
+
+/* `policy` NULL and `cpus` 0 are the defaults; ends the program when there is none. */
+struct smalti_session *stage_session(const char *policy, int64_t cpus);
+
+/* y [count, width] */
+int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
+	     float *y, struct smalti_error *error);
+
+/* v [out_channels, height, width] from x [in_channels, height, width] and text [tokens, caption_channels] */
+int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const float *x, int64_t height,
+	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,
+	      int64_t vae_factor, float *v, struct smalti_error *error);
+
+/* picture [3, factor·height, factor·width] from latents [channels, height, width] */
+int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+		 int64_t height, int64_t width, int64_t band_rows, float *picture,
+		 struct smalti_error *error);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The embedded model's stages against outputs of the reference implementation. */
+#include "base/json.h"
+#include "harness.h"
+#include "io/safetensors.h"
+#include "stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tolerances as the golden files state them, relative to the largest absolute value. */
+static const double t5_tolerance = 2e-5, dit_tolerance = 5e-5, vae_tolerance = 5e-5;
+
+static struct smalti_session *session;
+
+static struct smalti_safetensors *golden(const char *name)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char path[64];
+	snprintf(path, sizeof(path), "golden/%s.safetensors", name);
+	struct smalti_safetensors *file = smalti_safetensors_open(test_data(path), &error);
+	SUCCEEDS(file ? 0 : -1, &error, path);
+	return file;
+}
+
+static const struct smalti_tensor_view *tensor(const struct smalti_safetensors *file, const char *kind,
+					       int number, const char *part)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%s.%d%s", kind, number, part);
+	return smalti_safetensors_find(file, name);
+}
+
+static void compare(const char *kind, int number, const float *found,
+		    const struct smalti_tensor_view *expected, double tolerance)
+{
+	const int64_t count = expected->bytes / (int64_t)sizeof(float);
+	float *values = malloc((size_t)expected->bytes);
+	memcpy(values, expected->data, (size_t)expected->bytes);
+	double relative = test_max_error(found, values, count) / test_max_abs(values, count);
+	char what[96];
+	snprintf(what, sizeof(what), "%s.%d: %.2e of the largest, %.0e allowed", kind, number, relative,
+		 tolerance);
+	CHECK(relative <= tolerance, what);
+	printf("\n    %s", what);
+	free(values);
+}
+
+static struct smalti_checkpoint *weights(const char *component, const char *stem)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char path[64];
+	snprintf(path, sizeof(path), "tesserae/%s", component);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(test_model(path), stem, NULL, &error);
+	SUCCEEDS(checkpoint ? 0 : -1, &error, component);
+	return checkpoint;
+}
+
+static void t5(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_t5_config config;
+	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &config, &error),
+		 &error, "t5");
+	struct smalti_checkpoint *checkpoint = weights("text_encoder", SMALTI_STEM_T5);
+	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
+	struct smalti_t5 *model = smalti_t5_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	SUCCEEDS(model ? 0 : -1, &error, "t5");
+	cJSON *texts = smalti_json_read(test_data("golden/tokenizer.json"), 1 << 20, &error);
+	struct smalti_safetensors *file = golden("t5");
+	int number = 0;
+	for (const cJSON *text = texts->child; text; text = text->next, number++) {
+		int32_t ids[300];
+		int64_t count = 0;
+		for (const cJSON *id = cJSON_GetObjectItem(text, "ids")->child; id; id = id->next)
+			ids[count++] = id->valueint;
+		float *y = malloc((size_t)(count * config.width) * sizeof(*y));
+		SUCCEEDS(stage_t5(session, model, ids, count, y, &error), &error, "encode");
+		const struct smalti_tensor_view *expected = tensor(file, "t5", number, "");
+		const int64_t stride =
+		    count / expected->shape[0]; /* of the longest only some rows are kept */
+		for (int64_t row = 1; row < expected->shape[0]; row++)
+			memmove(y + row * config.width, y + row * stride * config.width,
+				(size_t)config.width * sizeof(*y));
+		compare("t5", number, y, expected, t5_tolerance);
+		free(y);
+	}
+	CHECK(number == smalti_safetensors_count(file), "every case was seen");
+	cJSON_Delete(texts);
+	smalti_safetensors_close(file);
+	smalti_t5_free(model);
+	smalti_scope_free(scope);
+	smalti_checkpoint_close(checkpoint);
+}
+
+static void dit(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_transformer_config config;
+	SUCCEEDS(
+	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
+	    &error, "dit");
+	struct smalti_checkpoint *checkpoint = weights("transformer", SMALTI_STEM_DIFFUSERS);
+	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
+	struct smalti_dit *model = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	SUCCEEDS(model ? 0 : -1, &error, "dit");
+	struct smalti_safetensors *file = golden("dit");
+	static const int64_t bands[] = {256, 7, 1};
+	int number = 0;
+	for (const struct smalti_tensor_view *x; (x = tensor(file, "dit", number, ".x")); number++) {
+		const struct smalti_tensor_view *text = tensor(file, "dit", number, ".text");
+		const struct smalti_tensor_view *out = tensor(file, "dit", number, ".out");
+		int64_t timestep; /* I64, which checkpoints do not have */
+		memcpy(&timestep, tensor(file, "dit", number, ".t")->data, sizeof(timestep));
+		float *v = malloc((size_t)out->bytes);
+		SUCCEEDS(stage_dit(session, model, x->data, x->shape[2], x->shape[3], (float)timestep,
+				   text->data, text->shape[0], bands[number % 3], 8, v, &error),
+			 &error, "forward");
+		compare("dit", number, v, out, dit_tolerance);
+		free(v);
+	}
+	CHECK(4 * number == smalti_safetensors_count(file), "every case was seen");
+	smalti_safetensors_close(file);
+	smalti_dit_free(model);
+	smalti_scope_free(scope);
+	smalti_checkpoint_close(checkpoint);
+}
+
+static void vae_decode(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_config config;
+	SUCCEEDS(smalti_vae_config_read(test_model("tesserae/vae/config.json"), &config, &error), &error,
+		 "vae");
+	config.scaling_factor = 1; /* the golden latents are divided already */
+	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
+	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
+	struct smalti_vae_decoder *model =
+	    smalti_vae_decoder_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	SUCCEEDS(model ? 0 : -1, &error, "vae");
+	struct smalti_safetensors *file = golden("vae_decode");
+	static const int64_t bands[] = {8, 1, 3};
+	int number = 0;
+	for (const struct smalti_tensor_view *z; (z = tensor(file, "vae_decode", number, ".z")); number++) {
+		const struct smalti_tensor_view *out = tensor(file, "vae_decode", number, ".out");
+		float *picture = malloc((size_t)out->bytes);
+		SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], bands[number % 3],
+				      picture, &error),
+			 &error, "decode");
+		compare("vae_decode", number, picture, out, vae_tolerance);
+		free(picture);
+	}
+	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
+	smalti_safetensors_close(file);
+	smalti_vae_decoder_free(model);
+	smalti_scope_free(scope);
+	smalti_checkpoint_close(checkpoint);
+}
+
+static const struct test tests[] = {
+    {"T5", t5},
+    {"DiT", dit},
+    {"VAE decoder", vae_decode},
+};
+
+int main(void)
+{
+	session = stage_session(NULL, 0);
+	int status = test_main("golden outputs of the stages", tests, sizeof(tests) / sizeof(tests[0]));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return smalti_session_close(session, &error) < 0 ? 1 : status;
+}
