@@ -8,6 +8,7 @@ libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stag
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
+check_PROGRAMS += tests/test_tokenizer
 check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_options

@@ -1,7 +1,16 @@
 # Sources of src/io
 libcore_la_SOURCES += \
+	src/io/charsmap.c src/io/charsmap.h \
 	src/io/checkpoint.c src/io/checkpoint.h \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
-	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h
+	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
+	src/io/spiece.c src/io/spiece.h \
+	src/io/tokenizer.c src/io/tokenizer.h
+
+# The one C++ file is a library of its own: were it part of libcore, libtool would take libm and the
+# C++ run-time library for the compiler's business and drop them, and the C compiler links the programs.
+noinst_LTLIBRARIES += libshim.la
+libshim_la_SOURCES = src/io/sentencepiece_shim.cc src/io/sentencepiece_shim.h
+libcore_la_LIBADD += libshim.la -lstdc++
