@@ -354,7 +354,7 @@ static void another_scheduler_takes_over_what_it_knows(void)
 		SUCCEEDS(smalti_scheduler_config_parse_as(file, (enum smalti_scheduler)s, &config, &error),
 			 &error, "take over");
 		bool sigmas = s == SMALTI_SCHEDULER_EULER || s == SMALTI_SCHEDULER_SA_SOLVER;
-		CU_ASSERT_EQUAL(config.scheduler, s);
+		CU_ASSERT_EQUAL((int)config.scheduler, s);
 		CU_ASSERT_EQUAL(config.beta_schedule, SMALTI_BETAS_LINEAR);
 		CU_ASSERT_TRUE(config.beta_start == 0.0001 && config.beta_end == 0.02);
 		CU_ASSERT_EQUAL(config.spacing, SMALTI_SPACING_TRAILING);
