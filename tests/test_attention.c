@@ -328,8 +328,8 @@ static void refuses_nonsense(void)
 {
 	const struct smalti_attention good = {4, 5, 2, 8, 16, 16, 16, SMALTI_F32, 1, true, true, NULL, 0, 0};
 	const float bias[2 * 8] = {0};
-	struct smalti_attention cases[8];
-	for (int i = 0; i < 8; i++)
+	struct smalti_attention cases[10];
+	for (int i = 0; i < 10; i++)
 		cases[i] = good;
 	cases[0].queries = -1;
 	cases[1].keys = INT64_MAX;
@@ -341,7 +341,8 @@ static void refuses_nonsense(void)
 	cases[6].bias_length = cases[7].bias_length = 8;
 	cases[6].bias_origin = 2;
 	cases[7].bias_origin = 4;
-	for (int i = 0; i < 8; i++) {
+	cases[8].last = false;
+	for (int i = 0; i < 10; i++) { /* the last: no result */
 		struct smalti_error error = SMALTI_NO_ERROR;
 		FAILS(smalti_attention(&cases[i], bias, bias, bias, NULL, NULL, &error), &error,
 		      SMALTI_EINVAL, "nonsense", "attention");

@@ -26,11 +26,14 @@ struct smalti_attention {
 };
 
 /* Floats of the running state of a block of queries: for each query and head the largest score, the
- * sum of exponentials and the unnormalised sum of values. Unused when first and last are both true. */
+ * sum of exponentials and the unnormalised sum of values, in an order that is the kernels' own;
+ * the size is the same for every instruction set. Unused when first and last are both true. -1 beyond 64
+ * bits. */
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim);
 
 /* `state` is written when first, updated otherwise (NULL allowed when first && last);
- * y [queries, heads·head_dim], contiguous, is written when last (else NULL allowed). */
+ * y [queries, heads·head_dim], contiguous, is written when last (else NULL allowed); rows where no key
+ * has any weight (none at all, or every score -inf) are 0. head_dim is at most 1024. */
 int smalti_attention(const struct smalti_attention *attention, const void *q, const void *k, const void *v,
 		     float *state, void *y, struct smalti_error *error);
 

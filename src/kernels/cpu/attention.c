@@ -22,7 +22,8 @@ enum { ROWS = 4, VECS = 2 };
 #endif
 
 /* Keys of a sub-block: the scores of a tile stay in the first cache. */
-enum { KEYS = 96 };
+enum { KEYS = 128 };
+enum { AHEAD = 16 };
 #define LOG2E 0x1.715476p0f
 
 INLINE int64_t smaller(int64_t a, int64_t b)
@@ -229,17 +230,21 @@ static void pack_queries(const struct smalti_attention *a, const void *q, int64_
 	}
 }
 
-/* Some keys (or values) of one head, f32, zeros up to a multiple of ROWS both ways. */
+/* Some keys (or values) of one head, f32, zeros up to a multiple of ROWS both ways. Rows lie pages
+ * apart, where the hardware does not look ahead: so we do. */
 static void pack_keys(const struct smalti_attention *a, const void *from, int64_t key, int64_t keys,
 		      int64_t from_stride, int64_t column, int64_t stride, float *packed)
 {
-	for (int64_t i = 0; i < keys; i++)
-		for (int64_t d = 0; d < a->head_dim; d += LANES)
-			vec_store(
-			    packed + i * stride + d,
-			    vec_read(a->dtype, from, (key + i) * from_stride + column + d, a->head_dim - d));
-	for (int64_t i = keys; i < round_up(keys, ROWS); i++)
-		memset(packed + i * stride, 0, (size_t)stride * sizeof(float));
+	for (int64_t i = 0; i < keys; i++, packed += stride) {
+		int64_t at = (key + i) * from_stride + column;
+		int64_t ahead = (smaller(key + i + AHEAD, a->keys - 1) * from_stride + column) *
+				smalti_dtype_bytes(a->dtype);
+		for (int64_t d = 0; d < a->head_dim; d += LANES) {
+			__builtin_prefetch((const char *)from + ahead + d * smalti_dtype_bytes(a->dtype));
+			vec_store(packed + d, vec_read(a->dtype, from, at + d, a->head_dim - d));
+		}
+	}
+	memset(packed, 0, (size_t)((round_up(keys, ROWS) - keys) * stride) * sizeof(float));
 }
 
 /* The biases that this call needs of one head, in the order of queries. */

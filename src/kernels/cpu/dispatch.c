@@ -47,7 +47,7 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 	return state_floats(queries, heads, head_dim);
 }
 
-/* 2^40 tokens and heads are beyond any memory, and keep every product below within 64 bits. */
+/* 2^40 tokens are beyond any memory, and keep the sizes of the working memory within 64 bits. */
 static int check_attention(const struct smalti_attention *a, struct smalti_error *error)
 {
 	const int64_t most = (int64_t)1 << 40;
@@ -81,6 +81,9 @@ int smalti_attention(const struct smalti_attention *attention, const void *q, co
 {
 	if (check_attention(attention, error) < 0)
 		return -1;
+	if ((!state && !(attention->first && attention->last)) || (!y && attention->last))
+		return smalti_fail(error, SMALTI_EINVAL, "attention without %s",
+				   y || !attention->last ? "a state between blocks" : "a result");
 	int64_t floats = here()->attention_scratch(attention);
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_ATTENTION, floats * (int64_t)sizeof(float), error);
 	if (!scratch)

@@ -12,7 +12,7 @@
  * functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this
  * machine. Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
-	/* Floats of working memory that attention() needs; -1 when that is beyond 64 bits. */
+	/* Floats of working memory that attention() needs. */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
 	void (*attention)(const struct smalti_attention *attention, const void *q, const void *k,
 			  const void *v, float *state, void *y, float *scratch);

@@ -83,16 +83,27 @@ void FOR_ISA(smalti_rmsnorm)(int64_t rows, int64_t dim, const float *x, float ep
 		rmsnorm_row(dim, x + row * dim, epsilon, weight, dtype, y, row * dim);
 }
 
-/* Double-precision halves of a vec. */
+/* Half the lanes of a vec, as wide in double precision. */
 typedef double dvec __attribute__((vector_size(VEC_BYTES)));
 typedef float halfvec __attribute__((vector_size(VEC_BYTES / 2)));
 enum { HALF = LANES / 2 };
 
 INLINE dvec widen_half(const float *from)
 {
+#if defined(__AVX2__) && !defined(__AVX512F__) /* the compiler's own conversion is two half ones */
+	return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(from));
+#else
 	halfvec value;
 	memcpy(&value, from, sizeof(value));
 	return __builtin_convertvector(value, dvec);
+#endif
+}
+
+INLINE dvec load_doubles(const double *from)
+{
+	dvec value;
+	memcpy(&value, from, sizeof(value));
+	return value;
 }
 
 /* Channels whose sums are kept at a time, and pixels that stay in the first cache meanwhile. */
@@ -102,22 +113,29 @@ struct sums {
 	double shift[SLAB], sum[SLAB], squares[SLAB];
 };
 
-/* LANES channels of a block of pixels into the sums. */
+/* HALF channels of a block of pixels into the sums; even and odd pixels apart, for shorter chains. */
 INLINE void add_vector(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
 {
-	dvec shift[2], sum[2], squares[2];
-	memcpy(shift, sums->shift + at, sizeof(shift));
-	memcpy(sum, sums->sum + at, sizeof(sum));
-	memcpy(squares, sums->squares + at, sizeof(squares));
-	for (int64_t pixel = 0; pixel < pixels; pixel++) {
-		for (int half = 0; half < 2; half++) {
-			dvec value = widen_half(x + pixel * channels + at + half * HALF) - shift[half];
-			sum[half] += value;
-			squares[half] += value * value;
-		}
+	dvec shift = load_doubles(sums->shift + at);
+	dvec sum = load_doubles(sums->sum + at), squares = load_doubles(sums->squares + at);
+	dvec odd_sum = {0}, odd_squares = {0};
+	for (int64_t pixel = 0; pixel + 1 < pixels; pixel += 2) {
+		dvec even = widen_half(x + at + pixel * channels) - shift;
+		dvec odd = widen_half(x + at + (pixel + 1) * channels) - shift;
+		sum += even;
+		squares += even * even;
+		odd_sum += odd;
+		odd_squares += odd * odd;
 	}
-	memcpy(sums->sum + at, sum, sizeof(sum));
-	memcpy(sums->squares + at, squares, sizeof(squares));
+	if (pixels % 2) {
+		dvec last = widen_half(x + at + (pixels - 1) * channels) - shift;
+		sum += last;
+		squares += last * last;
+	}
+	sum += odd_sum;
+	squares += odd_squares;
+	memcpy(sums->sum + at, &sum, sizeof(sum));
+	memcpy(sums->squares + at, &squares, sizeof(squares));
 }
 
 static void add_channel(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
@@ -140,7 +158,7 @@ static void sum_slab(int64_t pixels, int64_t channels, const float *x, int width
 		int64_t block = pixels - from < PIXELS ? pixels - from : PIXELS;
 		const float *first = x + from * channels;
 		int at = 0;
-		for (; at + LANES <= width; at += LANES)
+		for (; at + HALF <= width; at += HALF)
 			add_vector(block, channels, first, at, sums);
 		for (; at < width; at++)
 			add_channel(block, channels, first, at, sums);

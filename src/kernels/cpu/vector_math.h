@@ -23,13 +23,13 @@ INLINE vec vec_exp2_fraction(vec f)
  * NaN stays NaN. Error below 2 units in the last place. */
 INLINE vec vec_exp2(vec x)
 {
+#if defined(__AVX512F__)
+	vec fraction = (vec)_mm512_reduce_ps((__m512)x, 0); /* from the nearest integer; 0 of infinity */
+	return (vec)_mm512_scalef_ps((__m512)vec_exp2_fraction(fraction), (__m512)(x - fraction));
+#else
 	vec bounded = vec_max(vec_all(-160.f), x);
 	vec shifted = bounded + ROUNDER;
-	vec whole = shifted - ROUNDER;
-	vec power = vec_exp2_fraction(bounded - whole);
-#if defined(__AVX512F__)
-	return (vec)_mm512_scalef_ps((__m512)power, (__m512)whole);
-#else
+	vec power = vec_exp2_fraction(bounded - (shifted - ROUNDER));
 	vec scaled = (vec)((uvec)power + ((uvec)shifted << 23));
 	return vec_select(x >= -126.f, scaled, vec_select(x != x, x, (vec){0}));
 #endif
