@@ -58,34 +58,11 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
 }
 
-/* Micro-conditions are in the file if and only if the configuration says so (1.3, Trap); what a research
- * checkpoint may have besides is not implemented. */
-static int check_extras(const struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
-			struct smalti_error *error)
-{
-	static const char embedder[] = "adaln_single.emb.resolution_embedder.linear_1.weight";
-	static const char *const refused[] = {"transformer_blocks.0.attn1.q_norm.weight",
-					      "transformer_blocks.0.attn1.sr.weight"};
-	if (smalti_checkpoint_has(checkpoint, embedder) != dit->config.additional_conditions)
-		return smalti_fail(error, SMALTI_EFORMAT,
-				   "transformer: use_additional_conditions is %s but tensor '%s' is %s; set "
-				   "use_additional_conditions in config.json to what the weights are",
-				   dit->config.additional_conditions ? "true" : "false", embedder,
-				   dit->config.additional_conditions ? "missing" : "there");
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-		if (smalti_checkpoint_has(checkpoint, refused[i]))
-			return smalti_fail(
-			    error, SMALTI_EUNSUPPORTED,
-			    "transformer: tensor '%s': qk-norm and KV compression are not supported",
-			    refused[i]);
-	return 0;
-}
-
 void smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
 		     struct smalti_error *error)
 {
 	const struct smalti_transformer_config *c = &dit->config;
-	if (check_extras(dit, checkpoint, error) < 0)
+	if (smalti_transformer_config_check(c, checkpoint, error) < 0)
 		return;
 	dit->patch = smalti_store_exact_linear(
 	    dit->store, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,

@@ -88,9 +88,9 @@ void smalti_t5_free(struct smalti_t5 *t5)
 	free(t5);
 }
 
-int64_t smalti_t5_width(const struct smalti_t5 *t5)
+const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5)
 {
-	return t5->config.width;
+	return &t5->config;
 }
 
 int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5)

@@ -13,7 +13,7 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 				const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				struct smalti_error *error);
 void smalti_t5_free(struct smalti_t5 *t5);
-int64_t smalti_t5_width(const struct smalti_t5 *t5);
+const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5);
 /* Bytes of the packed weights, and the most that one encoding of `tokens` tokens holds besides. */
 int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5);
 int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens);

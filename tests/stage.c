@@ -47,7 +47,7 @@ int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t
 {
 	struct smalti_scope *scope = smalti_scope_new(session, "t5", 0, error);
 	struct smalti_tile *hidden = smalti_t5_encode(t5, scope, ids, count);
-	deliver(scope, hidden, count * smalti_t5_width(t5), y);
+	deliver(scope, hidden, count * smalti_t5_config(t5)->width, y);
 	smalti_tile_release(hidden);
 	return finish(scope, error);
 }

@@ -1,1 +1,5 @@
-# Sources of src/jobs
+libcore_la_SOURCES += \
+	src/jobs/generate.c \
+	src/jobs/model.c src/jobs/model.h \
+	src/jobs/plan.c src/jobs/plan.h \
+	src/jobs/text.c src/jobs/text.h

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "smalti/generate.h"
+
+#include "base/alloc.h"
+#include "codelets/codelets.h"
+#include "graphs/diffusion.h"
+#include "jobs/model.h"
+#include "jobs/plan.h"
+#include "jobs/text.h"
+#include "kernels/elementwise.h"
+#include "kernels/scratch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A picture in flight. */
+struct flight {
+	struct smalti_batch *batch;
+	struct smalti_scope *scope;
+	struct smalti_plan plan;
+	const struct smalti_text *texts[2]; /* negative (or NULL), prompt */
+	struct smalti_picture picture;
+	int64_t latent_shape[3];
+	struct flight *next; /* finished before this one was looked at */
+};
+
+struct smalti_batch {
+	struct smalti_model *model;
+	struct smalti_texts *texts;
+	int64_t submitted; /* ever: earlier pictures go first */
+	int64_t in_flight, bytes_in_flight;
+	pthread_mutex_t mutex; /* guards `finished`, which workers add to */
+	pthread_cond_t landed;
+	struct flight *finished;
+};
+
+void smalti_request_defaults(struct smalti_request *request)
+{
+	*request = (struct smalti_request){.prompt = "", .images = 1, .steps = 20, .guidance = 4.5};
+}
+
+const char *smalti_scheduler_name(int index)
+{
+	const struct smalti_sampler_name *name = smalti_sampler_name_at(index);
+	return name ? name->name : NULL;
+}
+
+struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error)
+{
+	struct smalti_batch *batch = smalti_calloc(1, sizeof(*batch), error);
+	if (!batch)
+		return NULL;
+	batch->model = model;
+	batch->texts = smalti_texts_new(model, error);
+	if (!batch->texts) {
+		free(batch);
+		return NULL;
+	}
+	pthread_mutex_init(&batch->mutex, NULL);
+	pthread_cond_init(&batch->landed, NULL);
+	return batch;
+}
+
+/* Landing: on a worker, when the last task of a picture has ended. */
+static void landed(void *user)
+{
+	struct flight *flight = user;
+	struct smalti_batch *batch = flight->batch;
+	pthread_mutex_lock(&batch->mutex);
+	flight->next = batch->finished;
+	batch->finished = flight;
+	pthread_cond_signal(&batch->landed);
+	pthread_mutex_unlock(&batch->mutex);
+}
+
+static void free_flight(struct flight *flight)
+{
+	for (int i = 0; i < 2; i++)
+		if (flight->texts[i])
+			smalti_text_put(flight->batch->texts, flight->texts[i]);
+	smalti_scope_free(flight->scope);
+	smalti_plan_free(&flight->plan);
+	free(flight);
+}
+
+/* Waits for at least one landing and serves all that have landed. */
+static void serve(struct smalti_batch *batch)
+{
+	pthread_mutex_lock(&batch->mutex);
+	while (!batch->finished)
+		pthread_cond_wait(&batch->landed, &batch->mutex);
+	struct flight *finished = batch->finished;
+	batch->finished = NULL;
+	pthread_mutex_unlock(&batch->mutex);
+	for (struct flight *flight = finished, *next; flight; flight = next) {
+		next = flight->next;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		int status = smalti_scope_status(flight->scope, &error);
+		batch->in_flight--;
+		batch->bytes_in_flight -= flight->plan.bytes;
+		flight->picture.done(flight->picture.user, status, &error);
+		free_flight(flight);
+	}
+}
+
+void smalti_batch_wait(struct smalti_batch *batch)
+{
+	while (batch->in_flight)
+		serve(batch);
+}
+
+void smalti_batch_close(struct smalti_batch *batch)
+{
+	if (!batch)
+		return;
+	smalti_batch_wait(batch);
+	smalti_texts_free(batch->texts);
+	pthread_cond_destroy(&batch->landed);
+	pthread_mutex_destroy(&batch->mutex);
+	free(batch);
+}
+
+/* Enough pictures to keep every worker busy while others are between stages, in the memory there is. */
+static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, struct smalti_error *error)
+{
+	struct smalti_session *session = batch->model->session;
+	struct smalti_model_info info;
+	smalti_model_info(batch->model, &info);
+	const int64_t window = 2 * (int64_t)smalti_session_workers(session) + 2;
+	const int64_t program = 64 << 20; /* code, libraries, StarPU, captions */
+	const int64_t budget = smalti_memory_budget(session) - info.weight_bytes - program;
+	if (plan->bytes > budget)
+		return smalti_fail(
+		    error, SMALTI_ENOMEM,
+		    "a picture of %lldx%lld needs about %lld MB but %lld MB are allowed; raise "
+		    "--memory-limit, or make it smaller",
+		    (long long)plan->width, (long long)plan->height,
+		    (long long)((plan->bytes + info.weight_bytes + program) >> 20),
+		    (long long)(smalti_memory_budget(session) >> 20));
+	while (batch->in_flight >= window ||
+	       (batch->in_flight && batch->bytes_in_flight + plan->bytes > budget))
+		serve(batch);
+	return 0;
+}
+
+static int get_texts(struct flight *flight, const struct smalti_request *request, int64_t priority,
+		     struct smalti_error *error)
+{
+	struct smalti_texts *texts = flight->batch->texts;
+	const char *negative = request->negative_prompt ? request->negative_prompt : "";
+	if (flight->plan.guided &&
+	    !(flight->texts[0] = smalti_text_get(texts, negative, request->cleaning, priority, error)))
+		return -1;
+	flight->texts[1] = smalti_text_get(texts, request->prompt, request->cleaning, priority, error);
+	return flight->texts[1] ? 0 : -1;
+}
+
+static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	const struct flight *flight = user;
+	(void)count;
+	return flight->picture.latents(flight->picture.user, flight->latent_shape, values, error);
+}
+
+/* The rows that are kept of a band, as bytes. */
+static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+			struct smalti_error *error)
+{
+	const struct flight *flight = user;
+	const int64_t keep = flight->plan.height - first < rows ? flight->plan.height - first : rows;
+	const int64_t line = flight->plan.width * 3;
+	if (keep <= 0)
+		return 0;
+	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, keep * line, error);
+	if (!rgb)
+		return -1;
+	for (int64_t row = 0; row < keep; row++)
+		smalti_to_u8(line, pixels + row * width * 3, rgb + row * line);
+	return flight->picture.rows(flight->picture.user, first, keep, rgb, error);
+}
+
+static struct smalti_tile *insert_diffusion(struct flight *flight, const struct smalti_request *request,
+					    int64_t image)
+{
+	static const enum smalti_dtype dtypes[] = {SMALTI_F32, SMALTI_F16, SMALTI_BF16};
+	struct smalti_model *model = flight->batch->model;
+	const struct smalti_plan *plan = &flight->plan;
+	const int64_t channels = smalti_dit_config(model->dit)->in_channels;
+	const int64_t elements = channels * plan->latent_height * plan->latent_width;
+	struct smalti_diffusion diffusion = {
+	    .sampler = plan->sampler,
+	    .height = plan->latent_height,
+	    .width = plan->latent_width,
+	    .vae_factor = smalti_model_factor(model),
+	    .band_tokens = plan->tile_tokens,
+	    .seed = request->seed,
+	    .image = image,
+	    .images = request->images,
+	    .noise_dtype = dtypes[request->noise],
+	    .latents = request->latents ? request->latents + image * elements : NULL,
+	    .guidance = (float)request->guidance,
+	};
+	for (int i = 0; i < 2; i++)
+		if (flight->texts[i])
+			diffusion.captions[diffusion.caption_count++] = flight->texts[i]->caption;
+	return smalti_diffuse(model->dit, flight->scope, &diffusion);
+}
+
+static void insert_tasks(struct flight *flight, const struct smalti_request *request, int64_t image)
+{
+	struct smalti_model *model = flight->batch->model;
+	const struct smalti_plan *plan = &flight->plan;
+	struct smalti_tile *latents = insert_diffusion(flight, request, image);
+	if (flight->picture.latents)
+		smalti_insert(deliver, flight->scope, (.x = latents),
+			      .count =
+				  flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
+			      .sink = deliver_latents, .user = flight);
+	if (flight->picture.rows)
+		smalti_vae_decode(model->vae, flight->scope, latents, plan->latent_height, plan->latent_width,
+				  plan->tile_rows, deliver_rows, flight);
+	smalti_tile_release(latents);
+}
+
+static int prepare(struct flight *flight, const struct smalti_request *request, struct smalti_error *error)
+{
+	struct smalti_batch *batch = flight->batch;
+	struct smalti_model *model = batch->model;
+	const int64_t priority = -batch->submitted;
+	char name[32];
+	snprintf(name, sizeof(name), "picture %lld", (long long)batch->submitted);
+	if (admit(batch, &flight->plan, error) < 0 || get_texts(flight, request, priority, error) < 0)
+		return -1;
+	flight->scope = smalti_scope_new(model->session, name, priority, error);
+	if (!flight->scope)
+		return -1;
+	smalti_scope_needs(flight->scope, model->scope);
+	for (int i = 0; i < 2; i++)
+		if (flight->texts[i])
+			smalti_scope_needs(flight->scope, flight->texts[i]->scope);
+	flight->latent_shape[0] = smalti_dit_config(model->dit)->in_channels;
+	flight->latent_shape[1] = flight->plan.latent_height;
+	flight->latent_shape[2] = flight->plan.latent_width;
+	return 0;
+}
+
+int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+			const struct smalti_picture *picture, struct smalti_error *error)
+{
+	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
+	if (!flight)
+		return -1;
+	flight->batch = batch;
+	flight->picture = *picture;
+	if (smalti_plan_make(&flight->plan, batch->model, request, error) < 0 ||
+	    prepare(flight, request, error) < 0) {
+		free_flight(flight);
+		return -1;
+	}
+	batch->submitted++;
+	batch->in_flight++;
+	batch->bytes_in_flight += flight->plan.bytes;
+	insert_tasks(flight, request, image);
+	smalti_scope_seal(flight->scope, landed, flight);
+	return 0;
+}

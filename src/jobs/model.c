@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/model.h"
+
+#include "base/alloc.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void smalti_model_defaults(struct smalti_model_options *options)
+{
+	*options = (struct smalti_model_options){0};
+}
+
+/* `folder` below the folder of the running program, if it is there. */
+static bool beside_program(const char *folder, char path[PATH_MAX])
+{
+	char program[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	if (length < 0)
+		return false;
+	program[length] = '\0';
+	*strrchr(program, '/') = '\0';
+	int needed = snprintf(path, PATH_MAX, "%s/%s", program, folder);
+	return needed < PATH_MAX && access(path, R_OK) == 0;
+}
+
+const char *smalti_embedded_model(struct smalti_error *error)
+{
+	/* the build tree (libtool runs programs from .libs), then a relocated installation */
+	static const char *const near[] = {"../models/tesserae", "../../models/tesserae",
+					   "../share/smalti/models/tesserae"};
+	static char path[PATH_MAX];
+	const char *chosen = getenv("SMALTI_MODEL_DIR");
+	if (chosen && *chosen)
+		return chosen;
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		if (beside_program(near[i], path))
+			return path;
+	snprintf(path, sizeof(path), "%s/models/tesserae", SMALTI_DATADIR);
+	if (access(path, R_OK) == 0)
+		return path;
+	smalti_fail(error, SMALTI_EIO,
+		    "the embedded model is neither beside the program nor in %s; name a model folder, or set "
+		    "SMALTI_MODEL_DIR",
+		    path);
+	return NULL;
+}
+
+/* Where each component lies. */
+struct paths {
+	char *index, *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
+	char *text_config, *transformer_config, *vae_config;
+};
+
+static char *component(const char *given, const char *folder, const char *name, struct smalti_error *error)
+{
+	return given ? smalti_format(error, "%s", given) : smalti_format(error, "%s/%s", folder, name);
+}
+
+static int find_paths(struct paths *p, const struct smalti_model_options *o, struct smalti_error *error)
+{
+	const char *folder = o->folder ? o->folder : smalti_embedded_model(error);
+	if (!folder)
+		return -1;
+	p->index = smalti_format(error, "%s/model_index.json", folder);
+	p->tokenizer = component(o->tokenizer, folder, "tokenizer", error);
+	p->text_encoder = component(o->text_encoder, folder, "text_encoder", error);
+	p->transformer = component(o->transformer, folder, "transformer", error);
+	p->vae = component(o->vae, folder, "vae", error);
+	char *scheduler = component(o->scheduler, folder, "scheduler", error);
+	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler) {
+		free(scheduler);
+		return -1;
+	}
+	p->scheduler = smalti_format(error, "%s/scheduler_config.json", scheduler);
+	p->text_config = smalti_format(error, "%s/config.json", p->text_encoder);
+	p->transformer_config = smalti_format(error, "%s/config.json", p->transformer);
+	p->vae_config = smalti_format(error, "%s/config.json", p->vae);
+	free(scheduler);
+	return p->scheduler && p->text_config && p->transformer_config && p->vae_config ? 0 : -1;
+}
+
+static void free_paths(struct paths *p)
+{
+	free(p->index);
+	free(p->tokenizer);
+	free(p->text_encoder);
+	free(p->transformer);
+	free(p->vae);
+	free(p->scheduler);
+	free(p->text_config);
+	free(p->transformer_config);
+	free(p->vae_config);
+}
+
+static int open_text_encoder(struct smalti_model *model, const struct paths *p, const char *variant,
+			     enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_t5_config config;
+	if (smalti_t5_config_read(p->text_config, &config, error) < 0)
+		return -1;
+	model->tokenizer = smalti_tokenizer_open(p->tokenizer, error);
+	if (!model->tokenizer)
+		return -1;
+	model->text_checkpoint = smalti_checkpoint_open(p->text_encoder, SMALTI_STEM_T5, variant, error);
+	if (!model->text_checkpoint)
+		return -1;
+	model->t5 = smalti_t5_new(model->scope, &config, model->text_checkpoint, compute, error);
+	return model->t5 ? 0 : -1;
+}
+
+static int open_transformer(struct smalti_model *model, const struct paths *p, const char *variant,
+			    enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_transformer_config config;
+	if (smalti_transformer_config_read(p->transformer_config, &config, error) < 0)
+		return -1;
+	model->dit_checkpoint = smalti_checkpoint_open(p->transformer, SMALTI_STEM_DIFFUSERS, variant, error);
+	if (!model->dit_checkpoint)
+		return -1;
+	model->dit = smalti_dit_new(model->scope, &config, model->dit_checkpoint, compute, error);
+	return model->dit ? 0 : -1;
+}
+
+static int open_vae(struct smalti_model *model, const struct paths *p, const char *variant,
+		    enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_vae_config config;
+	if (smalti_vae_config_read(p->vae_config, &config, error) < 0)
+		return -1;
+	model->vae_checkpoint = smalti_checkpoint_open(p->vae, SMALTI_STEM_DIFFUSERS, variant, error);
+	if (!model->vae_checkpoint)
+		return -1;
+	model->vae = smalti_vae_decoder_new(model->scope, &config, model->vae_checkpoint, compute, error);
+	return model->vae ? 0 : -1;
+}
+
+static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
+		      struct smalti_error *error)
+{
+	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
+	struct smalti_model_index index;
+	if (smalti_model_index_read(p->index, &index, error) < 0)
+		return -1;
+	model->max_tokens = smalti_pipeline_tokens(index.pipeline);
+	model->scheduler_path = smalti_format(error, "%s", p->scheduler);
+	if (!model->scheduler_path ||
+	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
+		return -1;
+	if (open_text_encoder(model, p, o->variant, compute, error) < 0 ||
+	    open_transformer(model, p, o->variant, compute, error) < 0 ||
+	    open_vae(model, p, o->variant, compute, error) < 0)
+		return -1;
+	return smalti_model_check(&index, smalti_dit_config(model->dit),
+				  smalti_vae_decoder_config(model->vae), smalti_t5_config(model->t5), error);
+}
+
+struct smalti_model *smalti_model_open(struct smalti_session *session,
+				       const struct smalti_model_options *options, struct smalti_error *error)
+{
+	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
+	if (!model)
+		return NULL;
+	struct paths paths = {0};
+	model->session = session;
+	model->scope = smalti_scope_new(session, "weights", INT64_MAX, error);
+	int status = model->scope ? find_paths(&paths, options, error) : -1;
+	if (status == 0)
+		status = open_parts(model, &paths, options, error);
+	free_paths(&paths);
+	if (status == 0)
+		return model;
+	smalti_model_close(model);
+	return NULL;
+}
+
+void smalti_model_close(struct smalti_model *model)
+{
+	if (!model)
+		return;
+	if (model->scope)
+		smalti_scope_wait(model->scope); /* its tasks read the mapped files */
+	smalti_vae_decoder_free(model->vae);
+	smalti_dit_free(model->dit);
+	smalti_t5_free(model->t5);
+	smalti_scope_free(model->scope);
+	smalti_checkpoint_close(model->vae_checkpoint);
+	smalti_checkpoint_close(model->dit_checkpoint);
+	smalti_checkpoint_close(model->text_checkpoint);
+	smalti_tokenizer_close(model->tokenizer);
+	free(model->scheduler_path);
+	free(model);
+}
+
+int64_t smalti_model_factor(const struct smalti_model *model)
+{
+	return smalti_vae_factor(smalti_vae_decoder_config(model->vae));
+}
+
+void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info)
+{
+	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
+	const int64_t factor = smalti_model_factor(model);
+	info->native_width = info->native_height = dit->sample_size * factor;
+	info->size_multiple = dit->patch_size * factor;
+	info->max_tokens = model->max_tokens;
+	info->weight_bytes = smalti_t5_weight_bytes(model->t5) + smalti_dit_weight_bytes(model->dit) +
+			     smalti_vae_decoder_weight_bytes(model->vae);
+}

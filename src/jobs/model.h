@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_JOBS_MODEL_H
+#define SMALTI_JOBS_MODEL_H
+
+#include "graphs/dit.h"
+#include "graphs/t5.h"
+#include "graphs/vae.h"
+#include "io/config.h"
+#include "io/tokenizer.h"
+#include "rt/session.h"
+#include "smalti/model.h"
+
+struct smalti_model {
+	struct smalti_session *session;
+	struct smalti_scope *scope; /* of the tasks that make weights */
+	int64_t max_tokens;
+	struct smalti_tokenizer *tokenizer;
+	struct smalti_checkpoint *text_checkpoint, *dit_checkpoint, *vae_checkpoint;
+	struct smalti_t5 *t5;
+	struct smalti_dit *dit;
+	struct smalti_vae_decoder *vae;
+	char *scheduler_path;
+	struct smalti_scheduler_config scheduler;
+};
+
+/* Pixels to a latent. */
+int64_t smalti_model_factor(const struct smalti_model *model);
+
+#endif

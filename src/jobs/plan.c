@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+	SMALLEST_SIDE = 16,
+	LARGEST_SIDE = 1 << 17,
+	MOST_STEPS = 1000,
+	MOST_IMAGES = 1000000,
+	/* Tasks of a few milliseconds at the full model's width, and enough of them for many workers. */
+	DEFAULT_TILE_TOKENS = 256,
+	DEFAULT_TILE_ROWS = 8
+};
+
+static int check_range(const char *what, int64_t value, int64_t least, int64_t most,
+		       struct smalti_error *error)
+{
+	if (value >= least && value <= most)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "%s: expected %lld to %lld, found %lld", what,
+			   (long long)least, (long long)most, (long long)value);
+}
+
+static int check_request(const struct smalti_request *r, struct smalti_error *error)
+{
+	if (check_range("width", r->width, SMALLEST_SIDE, LARGEST_SIDE, error) < 0 ||
+	    check_range("height", r->height, SMALLEST_SIDE, LARGEST_SIDE, error) < 0 ||
+	    check_range("steps", r->steps, 1, MOST_STEPS, error) < 0 ||
+	    check_range("images", r->images, 1, MOST_IMAGES, error) < 0 ||
+	    check_range("tile-tokens", r->tile_tokens, 0, INT64_MAX, error) < 0 ||
+	    check_range("tile-rows", r->tile_rows, 0, INT64_MAX, error) < 0)
+		return -1;
+	if (!isfinite(r->guidance) || r->guidance < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "guidance: expected a number of 0 or more, found %g",
+				   r->guidance);
+	return 0;
+}
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+	return (value + multiple - 1) / multiple * multiple;
+}
+
+static struct smalti_sampler *sampler_for(const struct smalti_model *model,
+					  const struct smalti_request *request, struct smalti_error *error)
+{
+	struct smalti_scheduler_config config = model->scheduler;
+	if (request->scheduler) {
+		const struct smalti_sampler_name *name = smalti_sampler_name_find(request->scheduler, error);
+		if (!name || smalti_scheduler_config_read_as(model->scheduler_path, name->scheduler, &config,
+							     error) < 0)
+			return NULL;
+		config.karras_sigmas |= name->karras;
+	}
+	return smalti_sampler_new(&config, request->steps, error);
+}
+
+static int check_latents(const struct smalti_plan *plan, const struct smalti_model *model,
+			 const struct smalti_request *request, struct smalti_error *error)
+{
+	if (!request->latents)
+		return 0;
+	const int64_t channels = smalti_dit_config(model->dit)->in_channels;
+	const int64_t expected = request->images * channels * plan->latent_height * plan->latent_width;
+	if (request->latents_count != expected)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "latents: expected [%lld, %lld, %lld, %lld] for a picture of %lldx%lld, found %lld "
+		    "values",
+		    (long long)request->images, (long long)channels, (long long)plan->latent_height,
+		    (long long)plan->latent_width, (long long)plan->width, (long long)plan->height,
+		    (long long)request->latents_count);
+	for (int64_t i = 0; i < expected; i++)
+		if (!isfinite(request->latents[i]))
+			return smalti_fail(error, SMALTI_EINVAL, "latents: value %lld is not finite",
+					   (long long)i);
+	return 0;
+}
+
+static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *model)
+{
+	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
+	const int64_t tokens = plan->latent_height / dit->patch_size * (plan->latent_width / dit->patch_size);
+	const int64_t denoising =
+	    smalti_dit_working_bytes(model->dit, tokens, plan->tile_tokens, plan->guided ? 2 : 1);
+	const int64_t decoding =
+	    smalti_vae_decoder_working_bytes(model->vae, plan->latent_height, plan->latent_width,
+					     plan->tile_rows, smalti_session_workers(model->session));
+	plan->bytes = denoising > decoding ? denoising : decoding;
+}
+
+int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
+		     const struct smalti_request *request, struct smalti_error *error)
+{
+	struct smalti_model_info info;
+	struct smalti_request r = *request;
+	smalti_model_info(model, &info);
+	r.width = r.width ? r.width : info.native_width;
+	r.height = r.height ? r.height : info.native_height;
+	if (check_request(&r, error) < 0)
+		return -1;
+	const int64_t factor = smalti_model_factor(model);
+	*plan = (struct smalti_plan){.width = r.width,
+				     .height = r.height,
+				     .latent_width = round_up(r.width, info.size_multiple) / factor,
+				     .latent_height = round_up(r.height, info.size_multiple) / factor,
+				     .tile_tokens = r.tile_tokens ? r.tile_tokens : DEFAULT_TILE_TOKENS,
+				     .tile_rows = r.tile_rows ? r.tile_rows : DEFAULT_TILE_ROWS,
+				     .guided = r.guidance > 1};
+	if (check_latents(plan, model, request, error) < 0)
+		return -1;
+	plan->sampler = sampler_for(model, request, error);
+	if (!plan->sampler)
+		return -1;
+	predict_bytes(plan, model);
+	return 0;
+}
+
+void smalti_plan_free(struct smalti_plan *plan)
+{
+	free(plan->sampler);
+	plan->sampler = NULL;
+}
+
+int64_t smalti_memory_budget(const struct smalti_session *session)
+{
+	const int64_t limit = smalti_session_memory_limit(session);
+	return limit ? limit : sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}

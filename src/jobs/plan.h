@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_JOBS_PLAN_H
+#define SMALTI_JOBS_PLAN_H
+
+#include "jobs/model.h"
+#include "samplers/sampler.h"
+#include "smalti/generate.h"
+
+/* A request resolved against a model: everything that fixes the arithmetic of its pictures. */
+struct smalti_plan {
+	int64_t width, height;               /* of the picture, as it is kept */
+	int64_t latent_width, latent_height; /* as computed */
+	int64_t tile_tokens, tile_rows;
+	bool guided;
+	struct smalti_sampler *sampler; /* owned */
+	int64_t bytes;                  /* held at most by one picture, besides weights and captions */
+};
+
+/* Checks every field of the request. */
+int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
+		     const struct smalti_request *request, struct smalti_error *error);
+void smalti_plan_free(struct smalti_plan *plan);
+
+/* Bytes that the process may hold: the session's limit, else the machine's memory. */
+int64_t smalti_memory_budget(const struct smalti_session *session);
+
+#endif
