@@ -113,7 +113,17 @@ int smalti_isa_check(struct smalti_error *error)
 
 bool smalti_isa_bf16(void)
 {
-	return smalti_isa() == SMALTI_ISA_AVX512;
+	if (smalti_isa() < SMALTI_ISA_AVX512)
+		return false;
+	unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+	if ((has & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx)
+		return true;
+#if defined(__x86_64__)
+	return (has & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16 &&
+	       !__builtin_cpu_is("intel");
+#else
+	return false;
+#endif
 }
 
 const char *smalti_isa_features(void)

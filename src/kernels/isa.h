@@ -21,8 +21,9 @@ int smalti_isa_check(struct smalti_error *error);
 
 const char *smalti_isa_name(enum smalti_isa isa);
 
-/* Whether oneDNN multiplies bf16 here (AVX-512 and not limited); else bf16 products are made in f32
- * from rounded operands, which is the same arithmetic. */
+/* Whether oneDNN multiplies bf16 faster than f32 here: with AMX, or with AVX-512 on AMD (Intel's runs at
+ * half the rate of f32). Else bf16 products are made in f32 from rounded operands, which is the same
+ * arithmetic. */
 bool smalti_isa_bf16(void);
 
 /* The CPU's own features relevant here, whatever the limit: "avx2 fma avx512f avx512_bf16 amx_bf16 …";

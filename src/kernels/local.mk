@@ -37,4 +37,5 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
-	src/kernels/cpu/pack.c
+	src/kernels/cpu/pack.c \
+	src/kernels/cpu/product.c src/kernels/cpu/product.h

@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/elementwise.h"
+#include "kernels/isa.h"
 #include "kernels/scratch.h"
 
 enum { LONGEST = INT32_MAX / 4 };
@@ -28,6 +30,12 @@ static int check(const struct smalti_conv *conv, struct smalti_error *error)
 	return 0;
 }
 
+/* The dtype that products are made in. */
+static enum smalti_dtype operands(enum smalti_dtype compute)
+{
+	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
+}
+
 static int64_t input_rows(const struct smalti_conv *conv)
 {
 	return conv->stride == 1 ? conv->rows + 2 : 2 * conv->rows + 1;
@@ -43,12 +51,12 @@ static dnnl_status_t describe_conv(const struct smalti_conv *conv, const dnnl_me
 	dnnl_dims_t w_dims = {conv->out, conv->in, 3, 3}, bias_dims = {conv->out};
 	dnnl_dims_t strides = {conv->stride, conv->stride};
 	dnnl_dims_t before = {0, conv->stride == 1 ? 1 : 0}, after = {0, 1};
-	dnnl_data_type_t operands = smalti_onednn_type(conv->compute);
+	dnnl_data_type_t type = smalti_onednn_type(conv->compute);
 	dnnl_memory_desc_t x, w, y, bias;
 	dnnl_convolution_desc_t convolution;
-	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 4, x_dims, operands, dnnl_nhwc);
+	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 4, x_dims, type, dnnl_nhwc);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&w, 4, w_dims, operands, dnnl_format_tag_any);
+		status = dnnl_memory_desc_init_by_tag(&w, 4, w_dims, type, dnnl_format_tag_any);
 	if (!status)
 		status = dnnl_memory_desc_init_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
 	if (!status)
@@ -69,7 +77,7 @@ static int packed_layout(int64_t in, int64_t out, int stride, enum smalti_dtype 
 	struct smalti_conv typical = {16, 128, in, out, stride, compute, false};
 	if (check(&typical, error))
 		return -1;
-	typical.compute = smalti_onednn_product(compute);
+	typical.compute = operands(compute);
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
 		return -1;
@@ -125,7 +133,7 @@ int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype comp
 		return -1;
 	const dnnl_dims_t plain = {in * 9, 9, 3, 1};
 	struct smalti_weight_part part = {weight, dtype, out};
-	return smalti_onednn_pack(&layout, 0, plain, compute, &part, 1, packed, error);
+	return smalti_onednn_pack(&layout, 0, plain, compute, &part, 0, packed, error);
 }
 
 static const float *widened(const struct smalti_conv *conv, const void *x, struct smalti_error *error)
@@ -138,7 +146,7 @@ static const float *widened(const struct smalti_conv *conv, const void *x, struc
 	}
 	float *wide = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
 	if (wide)
-		smalti_widen(SMALTI_BF16, x, count, wide);
+		smalti_convert(count, SMALTI_BF16, x, SMALTI_F32, wide);
 	return wide;
 }
 
@@ -150,7 +158,7 @@ int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packe
 	if (!conv->rows || !conv->width)
 		return 0;
 	struct smalti_conv product = *conv;
-	product.compute = smalti_onednn_product(conv->compute);
+	product.compute = operands(conv->compute);
 	if (product.compute != conv->compute && !(x = widened(conv, x, error)))
 		return -1;
 	struct smalti_onednn_key key = {{'c', conv->rows, conv->width, conv->in, conv->out, conv->stride,

@@ -23,6 +23,24 @@ void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y
 	}
 }
 
+void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, float *y)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		int64_t left = count - i;
+		vec sum = vec_fma(vec_read(SMALTI_F32, gate, i, left), vec_read(SMALTI_F32, z, i, left),
+				  vec_read(SMALTI_F32, y, i, left));
+		vec_write(SMALTI_F32, y, i, left, sum);
+	}
+}
+
+void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
+			      void *y)
+{
+	for (int64_t i = 0; i < count; i += LANES)
+		vec_write(dtype, y, i, count - i,
+			  vec_read(SMALTI_F32, z, i, count - i) * vec_read(dtype, operand, i, count - i));
+}
+
 /* The operations of the specification one by one, none fused: these bits are the same everywhere. */
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y)
 {

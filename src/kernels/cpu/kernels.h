@@ -27,6 +27,10 @@ struct smalti_cpu_kernels {
 	void (*silu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
 	void (*convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y);
 	void (*add)(int64_t count, const float *x, const float *z, float *y);
+	/* For matmul.c: y += gate ⊙ z; y = z ⊙ operand, both of `dtype`. */
+	void (*gate_add)(int64_t count, const float *gate, const float *z, float *y);
+	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
+			 void *y);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
 };
 

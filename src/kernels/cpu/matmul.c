@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* matmul.h on oneDNN: in one go where it has the dtypes and the epilogue at speed, else in f32 with the
+ * rest done here.
+ *
+ * Packed f32 weights, and bf16 ones where oneDNN is good at bf16, are in its own layout. Elsewhere bf16
+ * weights stay bf16 in memory: they are panels of columns, each in oneDNN's f32 layout with its elements
+ * narrowed, widened into the cache when their turn comes. Every panel but the last has as many columns;
+ * all start at a multiple of what a layout's padding needs at most. */
 #include "kernels/matmul.h"
 
 #include "base/alloc.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/product.h"
+#include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
-/* The layout of packed weights is the one oneDNN prefers for this many rows; it is imposed on all. */
-enum { TYPICAL_ROWS = 256 };
+#include <stdlib.h>
+#include <string.h>
 
-/* oneDNN counts with int in places. */
-enum { LONGEST = INT32_MAX };
+enum {
+	LONGEST = INT32_MAX, /* oneDNN counts with int in places */
+	PANEL = 1 << 18,     /* elements wanted in a widened panel: 1 MiB, half of a level-2 cache */
+	COLUMNS = 64,        /* the largest block of oneDNN's layouts along the outputs */
+	DEPTH = 16,          /* … and along the inputs, in f32 */
+	LINE = 16            /* floats in a cache line */
+};
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+	return (value + multiple - 1) / multiple * multiple;
+}
 
 static int check_extents(int64_t rows, int64_t in, int64_t out, enum smalti_dtype compute,
 			 struct smalti_error *error)
@@ -19,190 +38,188 @@ static int check_extents(int64_t rows, int64_t in, int64_t out, enum smalti_dtyp
 				   "matmul of %lld rows, %lld in, %lld out: expected 1 to %d",
 				   (long long)rows, (long long)in, (long long)out, LONGEST);
 	if (compute != SMALTI_F32 && compute != SMALTI_BF16)
-		return smalti_fail(error, SMALTI_EINVAL, "matmul computes in f32 or bf16, not %s",
+		return smalti_fail(error, SMALTI_EINVAL, "a matmul computes in f32 or bf16, not %s",
 				   smalti_dtype_name(compute));
 	return 0;
 }
 
-/* What oneDNN is asked for. */
-struct product {
-	int64_t rows, in, out;
-	enum smalti_dtype operands, result;
-	enum smalti_epilogue epilogue;
-	bool bias;
-};
-
-/* y = f(z) as attributes; z and y are in registers then. */
-static dnnl_status_t add_epilogue(const struct product *product, dnnl_post_ops_t ops)
+static bool in_panels(enum smalti_dtype compute)
 {
-	dnnl_memory_desc_t operand;
-	dnnl_dims_t gate = {1, product->out}, full = {product->rows, product->out};
-	dnnl_status_t status = dnnl_success;
-	switch (product->epilogue) {
-	case SMALTI_EPILOGUE_GELU:
-		return dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_gelu_tanh, 0.f, 0.f);
-	case SMALTI_EPILOGUE_SILU:
-		return dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_swish, 1.f, 0.f);
-	case SMALTI_EPILOGUE_ADD:
-		return dnnl_post_ops_append_sum(ops, 1.f);
-	case SMALTI_EPILOGUE_GATE_ADD:
-		status = dnnl_memory_desc_init_by_tag(&operand, 2, gate, dnnl_f32, dnnl_ab);
-		if (!status)
-			status = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, &operand);
-		return status ? status : dnnl_post_ops_append_sum(ops, 1.f);
-	case SMALTI_EPILOGUE_MULTIPLY:
-		status = dnnl_memory_desc_init_by_tag(&operand, 2, full, smalti_onednn_type(product->result),
-						      dnnl_ab);
-		return status ? status : dnnl_post_ops_append_binary(ops, dnnl_binary_mul, &operand);
-	default:
-		return dnnl_success;
-	}
+	return compute == SMALTI_BF16 && !smalti_isa_bf16();
 }
 
-static dnnl_status_t set_epilogue(const struct product *product, dnnl_primitive_attr_t attributes)
+static int64_t panel_columns(int64_t in)
 {
-	dnnl_post_ops_t ops;
-	dnnl_status_t status = dnnl_post_ops_create(&ops);
-	if (status)
-		return status;
-	status = add_epilogue(product, ops);
-	if (!status)
-		status = dnnl_primitive_attr_set_post_ops(attributes, ops);
-	dnnl_post_ops_destroy(ops);
-	return status;
+	int64_t columns = PANEL / in / COLUMNS * COLUMNS;
+	return columns ? columns : COLUMNS;
 }
 
-/* The product with weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
-static dnnl_status_t describe_product(const struct product *product, const dnnl_memory_desc_t *weights,
-				      dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
-				      dnnl_primitive_desc_t *description)
+static int64_t panel_elements(int64_t in, int64_t columns)
 {
-	dnnl_dims_t x_dims = {product->rows, product->in}, w_dims = {product->in, product->out};
-	dnnl_dims_t y_dims = {product->rows, product->out}, bias_dims = {1, product->out};
-	dnnl_data_type_t operands = smalti_onednn_type(product->operands);
-	dnnl_memory_desc_t x, w, y, bias;
-	dnnl_matmul_desc_t matmul;
-	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 2, x_dims, operands, dnnl_ab);
-	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&w, 2, w_dims, operands, dnnl_format_tag_any);
-	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&bias, 2, bias_dims, dnnl_f32, dnnl_ab);
-	if (!status)
-		status =
-		    dnnl_memory_desc_init_by_tag(&y, 2, y_dims, smalti_onednn_type(product->result), dnnl_ab);
-	if (!status)
-		status = dnnl_matmul_desc_init(&matmul, &x, weights ? weights : &w,
-					       product->bias ? &bias : NULL, &y);
-	if (!status)
-		status = dnnl_primitive_desc_create(description, &matmul, attributes, engine, NULL);
-	return status;
-}
-
-static int packed_layout(int64_t in, int64_t out, enum smalti_dtype compute, dnnl_memory_desc_t *layout,
-			 struct smalti_error *error)
-{
-	if (check_extents(0, in, out, compute, error))
-		return -1;
-	dnnl_engine_t engine = smalti_onednn_engine(error);
-	if (!engine)
-		return -1;
-	struct product typical = {TYPICAL_ROWS,         in,  out, smalti_onednn_product(compute), SMALTI_F32,
-				  SMALTI_EPILOGUE_NONE, true};
-	dnnl_primitive_desc_t description = NULL;
-	if (smalti_onednn_check(describe_product(&typical, NULL, engine, NULL, &description),
-				"no layout for a matmul's weights", error))
-		return -1;
-	*layout = *dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
-	dnnl_primitive_desc_destroy(description);
-	return 0;
-}
-
-static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
-		    dnnl_primitive_desc_t *description, struct smalti_error *error)
-{
-	const struct product *product = context;
-	dnnl_memory_desc_t weights;
-	if (packed_layout(product->in, product->out, product->operands, &weights, error))
-		return -1;
-	dnnl_status_t status = set_epilogue(product, attributes);
-	if (!status)
-		status = describe_product(product, &weights, engine, attributes, description);
-	return smalti_onednn_check(status, "no such matmul", error);
-}
-
-static int multiply(const struct product *product, const void *x, const void *packed, const float *bias,
-		    const void *operand, void *y, struct smalti_error *error)
-{
-	struct smalti_onednn_key key = {{'m', product->rows, product->in, product->out,
-					 (int64_t)product->operands, (int64_t)product->result,
-					 (int64_t)product->epilogue, product->bias}};
-	struct smalti_onednn_argument arguments[SMALTI_ONEDNN_ARGUMENTS] = {
-	    {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, y}};
-	int count = 3;
-	if (product->bias)
-		arguments[count++] = (struct smalti_onednn_argument){DNNL_ARG_BIAS, bias};
-	if (product->epilogue == SMALTI_EPILOGUE_GATE_ADD || product->epilogue == SMALTI_EPILOGUE_MULTIPLY)
-		arguments[count++] = (struct smalti_onednn_argument){
-		    DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, operand};
-	return smalti_onednn_run(&key, describe, product, arguments, count, error);
-}
-
-/* y = bf16(z), or bf16(z ⊙ operand). */
-static void narrow(int64_t count, const float *z, const uint16_t *operand, uint16_t *y)
-{
-	if (!operand) {
-		smalti_narrow(SMALTI_BF16, z, count, y);
-		return;
-	}
-	for (int64_t i = 0; i < count; i++)
-		y[i] = smalti_f32_to_bf16(z[i] * smalti_bf16_to_f32(operand[i]));
-}
-
-/* Where oneDNN lacks the mix of dtypes: the operands widened, the result narrowed, in working memory. */
-static int multiply_wide(struct product product, const void *x, const void *packed, const float *bias,
-			 const void *operand, void *y, struct smalti_error *error)
-{
-	bool widen = product.operands == SMALTI_BF16, narrowed = product.result == SMALTI_BF16;
-	int64_t x_count = widen ? product.rows : 0, y_count = narrowed ? product.rows : 0, bytes = 4;
-	if (!smalti_multiply(&x_count, product.in) || !smalti_multiply(&y_count, product.out) ||
-	    x_count > INT64_MAX - 16 - y_count ||
-	    !smalti_multiply(&bytes, (x_count + 15) / 16 * 16 + y_count))
-		return smalti_fail(error, SMALTI_ENOMEM, "a matmul's operands do not fit in memory");
-	float *wide_x = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
-	if (!wide_x)
-		return -1;
-	float *wide_y = wide_x + (x_count + 15) / 16 * 16;
-	if (widen)
-		smalti_widen(SMALTI_BF16, x, x_count, wide_x);
-	bool multiplied = narrowed && product.epilogue == SMALTI_EPILOGUE_MULTIPLY;
-	if (multiplied)
-		product.epilogue = SMALTI_EPILOGUE_NONE;
-	product.operands = product.result = SMALTI_F32;
-	if (multiply(&product, widen ? wide_x : x, packed, bias, operand, narrowed ? wide_y : y, error))
-		return -1;
-	if (narrowed)
-		narrow(y_count, wide_y, multiplied ? operand : NULL, y);
-	return 0;
+	return round_up(in, DEPTH) * round_up(columns, COLUMNS);
 }
 
 int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
 				   struct smalti_error *error)
 {
+	if (check_extents(0, in, out, compute, error))
+		return -1;
+	if (in_panels(compute)) {
+		int64_t bytes = 2;
+		if (smalti_multiply(&bytes, round_up(in, DEPTH)) &&
+		    smalti_multiply(&bytes, round_up(out, COLUMNS)))
+			return bytes;
+		return smalti_fail(error, SMALTI_ENOMEM, "%lld x %lld weights do not fit in memory",
+				   (long long)out, (long long)in);
+	}
 	dnnl_memory_desc_t layout;
-	if (packed_layout(in, out, compute, &layout, error))
+	if (smalti_product_layout(in, out, compute, &layout, error))
 		return -1;
 	return (int64_t)dnnl_memory_desc_get_size(&layout);
+}
+
+static int pack_panel(int64_t in, int64_t first, int64_t columns, const struct smalti_weight_part *parts,
+		      uint16_t *packed, struct smalti_error *error)
+{
+	const dnnl_dims_t plain = {1, in};
+	int64_t elements = panel_elements(in, columns);
+	dnnl_memory_desc_t layout;
+	if (smalti_product_layout(in, columns, SMALTI_F32, &layout, error))
+		return -1;
+	if (dnnl_memory_desc_get_size(&layout) > (size_t)elements * sizeof(float))
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "oneDNN pads %lld x %lld weights more than expected", (long long)columns,
+				   (long long)in);
+	float *wide = smalti_aligned_alloc(elements, sizeof(float), error);
+	if (!wide)
+		return -1;
+	memset(wide, 0, (size_t)elements * sizeof(float));
+	int status = smalti_onednn_pack(&layout, 1, plain, SMALTI_F32, parts, first, wide, error);
+	if (!status)
+		smalti_convert(elements, SMALTI_F32, wide, SMALTI_BF16, packed);
+	free(wide);
+	return status;
 }
 
 int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		       const struct smalti_weight_part *parts, int part_count, void *packed,
 		       struct smalti_error *error)
 {
-	dnnl_memory_desc_t layout;
-	if (packed_layout(in, out, compute, &layout, error))
+	if (check_extents(0, in, out, compute, error))
 		return -1;
-	const dnnl_dims_t plain = {1, in};
-	return smalti_onednn_pack(&layout, 1, plain, compute, parts, part_count, packed, error);
+	int64_t rows = 0;
+	for (int i = 0; i < part_count; i++)
+		if (parts[i].rows < 0 || __builtin_add_overflow(rows, parts[i].rows, &rows))
+			return smalti_fail(error, SMALTI_EINVAL, "part %d of a weight has %lld rows", i,
+					   (long long)parts[i].rows);
+	if (rows != out)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "the parts of a weight have %lld rows, expected %lld", (long long)rows,
+				   (long long)out);
+	if (!in_panels(compute)) {
+		const dnnl_dims_t plain = {1, in};
+		dnnl_memory_desc_t layout;
+		return smalti_product_layout(in, out, compute, &layout, error)
+			   ? -1
+			   : smalti_onednn_pack(&layout, 1, plain, compute, parts, 0, packed, error);
+	}
+	int64_t columns = panel_columns(in);
+	for (int64_t first = 0; first < out; first += columns)
+		if (pack_panel(in, first, out - first < columns ? out - first : columns, parts,
+			       (uint16_t *)packed + panel_elements(in, first), error))
+			return -1;
+	return 0;
+}
+
+/* Working memory of a matmul that is not done in one go; parts that are not needed have no elements. */
+struct workspace {
+	float *x;       /* [rows, in]: x widened */
+	float *weights; /* a panel widened */
+	float *z;       /* [rows, columns]: results that the epilogue is still to be applied to */
+};
+
+static int reserve(struct workspace *workspace, int64_t rows, int64_t in, int64_t panel, int64_t columns,
+		   struct smalti_error *error)
+{
+	int64_t x = rows, z = rows, bytes = sizeof(float);
+	if (!smalti_multiply(&x, in) || !smalti_multiply(&z, columns) || x > INT64_MAX / 4 ||
+	    z > INT64_MAX / 4 || panel > INT64_MAX / 4 ||
+	    !smalti_multiply(&bytes, round_up(x, LINE) + round_up(panel, LINE) + z))
+		return smalti_fail(error, SMALTI_ENOMEM, "the operands of a matmul do not fit in memory");
+	workspace->x = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
+	if (!workspace->x)
+		return -1;
+	workspace->weights = workspace->x + round_up(x, LINE);
+	workspace->z = workspace->weights + round_up(panel, LINE);
+	return 0;
+}
+
+/* Columns [first, first + columns) of y from z. */
+static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t columns, const float *z,
+		   const void *operand, void *y)
+{
+	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(smalti_isa());
+	int64_t size = smalti_dtype_bytes(matmul->result);
+	for (int64_t row = 0; row < matmul->rows; row++, z += columns) {
+		int64_t at = (row * matmul->out + first) * size;
+		void *to = (char *)y + at;
+		if (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD)
+			kernels->gate_add(columns, (const float *)operand + first, z, to);
+		else if (matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY)
+			kernels->multiply(columns, z, matmul->result, (const char *)operand + at, to);
+		else
+			kernels->convert(columns, SMALTI_F32, z, matmul->result, to);
+	}
+}
+
+/* Whether the epilogue is left to finish(). oneDNN has no f32 products with bf16 results; below AVX-512
+ * its multiplication before a sum is plain code; and a panel's operand is not dense. */
+static bool is_staged(const struct smalti_matmul *matmul)
+{
+	bool panels = in_panels(matmul->compute);
+	if (matmul->result == SMALTI_BF16 && (panels || matmul->compute == SMALTI_F32))
+		return true;
+	if (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD)
+		return panels || smalti_isa() < SMALTI_ISA_AVX512;
+	return matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY && panels;
+}
+
+static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, const void *packed,
+			     const float *bias, const void *operand, void *y, struct smalti_error *error)
+{
+	const int64_t rows = matmul->rows, in = matmul->in, out = matmul->out;
+	bool panels = in_panels(matmul->compute), staged = is_staged(matmul);
+	int64_t step = panels && panel_columns(in) < out ? panel_columns(in) : out;
+	struct workspace work = {NULL, NULL, NULL};
+	if (reserve(&work, rows, panels ? in : 0, panels ? panel_elements(in, step) : 0, staged ? step : 0,
+		    error))
+		return -1;
+	if (panels)
+		smalti_convert(rows * in, SMALTI_BF16, x, SMALTI_F32, work.x);
+	bool last = staged && (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD ||
+			       matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY);
+	for (int64_t first = 0; first < out; first += step) {
+		int64_t columns = out - first < step ? out - first : step;
+		struct smalti_product product = {
+		    .rows = rows,
+		    .in = in,
+		    .out = columns,
+		    .y_stride = staged ? columns : out,
+		    .epilogue = last ? SMALTI_EPILOGUE_NONE : matmul->epilogue,
+		    .bias = bias != NULL,
+		};
+		if (panels)
+			smalti_convert(panel_elements(in, columns), SMALTI_BF16,
+				       (const uint16_t *)packed + panel_elements(in, first), SMALTI_F32,
+				       work.weights);
+		if (smalti_product_run(&product, panels ? work.x : x, panels ? work.weights : packed,
+				       bias ? bias + first : NULL, operand,
+				       staged ? work.z : (float *)y + first, error))
+			return -1;
+		if (staged)
+			finish(matmul, first, columns, work.z, operand, y);
+	}
+	return 0;
 }
 
 int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,
@@ -216,10 +233,17 @@ int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void 
 				   smalti_dtype_name(matmul->result), added ? " where it is added" : "");
 	if (!matmul->rows)
 		return 0;
-	struct product product = {matmul->rows,   matmul->in,       matmul->out, matmul->compute,
-				  matmul->result, matmul->epilogue, bias != NULL};
-	bool direct = smalti_onednn_product(matmul->compute) == matmul->compute &&
-		      (matmul->result == SMALTI_F32 || matmul->compute == SMALTI_BF16);
-	return direct ? multiply(&product, x, packed, bias, operand, y, error)
-		      : multiply_wide(product, x, packed, bias, operand, y, error);
+	if (in_panels(matmul->compute) || is_staged(matmul))
+		return multiply_in_steps(matmul, x, packed, bias, operand, y, error);
+	const struct smalti_product product = {
+	    .rows = matmul->rows,
+	    .in = matmul->in,
+	    .out = matmul->out,
+	    .y_stride = matmul->out,
+	    .operands = matmul->compute,
+	    .result = matmul->result,
+	    .epilogue = matmul->epilogue,
+	    .bias = bias != NULL,
+	};
+	return smalti_product_run(&product, x, packed, bias, operand, y, error);
 }

@@ -2,6 +2,7 @@
 #include "kernels/cpu/onednn.h"
 
 #include "base/alloc.h"
+#include "kernels/isa.h"
 #include "kernels/scratch.h"
 
 #include <dnnl_debug.h>
@@ -54,6 +55,7 @@ static void release_thread(void *value)
 
 static void set_up(void)
 {
+	smalti_isa(); /* limits oneDNN, which has to come before its first use */
 	engine_status = dnnl_engine_create(&engine, dnnl_cpu, 0);
 	key_status = pthread_key_create(&thread_key, release_thread);
 }
@@ -73,12 +75,6 @@ dnnl_engine_t smalti_onednn_engine(struct smalti_error *error)
 {
 	pthread_once(&once, set_up);
 	return smalti_onednn_check(engine_status, "cannot open the CPU", error) ? NULL : engine;
-}
-
-enum smalti_dtype smalti_onednn_product(enum smalti_dtype compute)
-{
-	bool bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-	return compute == SMALTI_BF16 && !bf16 ? SMALTI_F32 : compute;
 }
 
 static struct thread *this_thread(struct smalti_error *error)

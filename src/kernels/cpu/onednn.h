@@ -24,9 +24,6 @@ static inline dnnl_data_type_t smalti_onednn_type(enum smalti_dtype dtype)
 	return dtype == SMALTI_F32 ? dnnl_f32 : dtype == SMALTI_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
-/* The dtype that products of `compute` are made in here: f32 where oneDNN has no bf16. */
-enum smalti_dtype smalti_onednn_product(enum smalti_dtype compute);
-
 /* What a primitive is made from; equal keys give equal primitives. Unused words are 0. */
 struct smalti_onednn_key {
 	int64_t word[10];
@@ -51,10 +48,10 @@ int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describ
 		      const void *context, const struct smalti_onednn_argument *arguments, int count,
 		      struct smalti_error *error);
 
-/* Stacks the parts along dimension `axis` (its extent is the sum of their rows) of a dense tensor with
- * element strides `plain`, rounds to `compute` and writes it in the layout `packed`. */
+/* Rows [first, first + extent) of the stacked parts become dimension `axis`, of that extent, of a tensor in
+ * the layout `packed`; elements of a row are read with the strides `plain`, and rounded to `compute`. */
 int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
-		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int part_count,
+		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
 		       void *to, struct smalti_error *error);
 
 #endif

@@ -2,12 +2,15 @@
 #include "kernels/cpu/onednn.h"
 
 #include "base/alloc.h"
+#include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
 #include <string.h>
 
-/* A multiple of every block that oneDNN's layouts have along a weight's outputs. */
-enum { BLOCK = 64, STAGED_BYTES = 1 << 20 };
+enum {
+	BLOCK = 64,      /* a multiple of every block that oneDNN's layouts have along a weight's outputs */
+	STAGED = 1 << 18 /* elements wanted at a time */
+};
 
 /* Where in the stacked parts the reading is. */
 struct reader {
@@ -22,7 +25,7 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 		int64_t take = part->rows - reader->row < rows ? part->rows - reader->row : rows;
 		const char *from = (const char *)part->data +
 				   reader->row * reader->row_length * smalti_dtype_bytes(part->dtype);
-		smalti_widen(part->dtype, from, take * reader->row_length, to);
+		smalti_convert(take * reader->row_length, part->dtype, from, SMALTI_F32, to);
 		to += take * reader->row_length;
 		rows -= take;
 		reader->row += take;
@@ -81,24 +84,19 @@ static int reorder(const dnnl_memory_desc_t *packed, int axis, int64_t origin, i
 }
 
 int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
-		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int part_count,
+		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
 		       void *to, struct smalti_error *error)
 {
-	int64_t total = packed->dims[axis], stacked = 0;
-	for (int i = 0; i < part_count; i++)
-		if (parts[i].rows < 0 || __builtin_add_overflow(stacked, parts[i].rows, &stacked))
-			stacked = -1;
-	if (stacked != total)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "the parts of a weight have %lld rows, expected %lld", (long long)stacked,
-				   (long long)total);
-	struct reader reader = {parts, 0, plain[axis]};
-	int64_t chunk = STAGED_BYTES / BLOCK / 4 / reader.row_length * BLOCK;
+	int64_t total = packed->dims[axis];
+	struct reader reader = {parts, first, plain[axis]};
+	while (reader.row >= reader.part->rows)
+		reader.row -= reader.part++->rows;
+	int64_t chunk = STAGED / reader.row_length / BLOCK * BLOCK;
 	if (chunk < BLOCK)
 		chunk = BLOCK;
 	int64_t staged = chunk < total ? chunk : total;
-	if (!smalti_multiply(&staged, reader.row_length) || !smalti_multiply(&staged, 4))
-		return smalti_fail(error, SMALTI_EINVAL, "a weight's rows are too long");
+	if (!smalti_multiply(&staged, reader.row_length) || !smalti_multiply(&staged, sizeof(float)))
+		return smalti_fail(error, SMALTI_ENOMEM, "a weight's rows do not fit in memory");
 	float *stage = smalti_scratch(SMALTI_SCRATCH_CONVERT, staged, error);
 	if (!stage)
 		return -1;

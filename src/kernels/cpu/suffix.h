@@ -25,6 +25,9 @@ void FOR_ISA(smalti_silu)(int64_t count, const float *x, enum smalti_dtype dtype
 void FOR_ISA(smalti_convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to,
 			     void *y);
 void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y);
+void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, float *y);
+void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
+			      void *y);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
 
 #endif

@@ -13,5 +13,7 @@ const struct smalti_cpu_kernels FOR_ISA(smalti_cpu_kernels) = {
     .silu = FOR_ISA(smalti_silu),
     .convert = FOR_ISA(smalti_convert),
     .add = FOR_ISA(smalti_add),
+    .gate_add = FOR_ISA(smalti_gate_add),
+    .multiply = FOR_ISA(smalti_multiply),
     .to_u8 = FOR_ISA(smalti_to_u8),
 };

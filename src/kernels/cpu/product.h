@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_PRODUCT_H
+#define SMALTI_KERNELS_CPU_PRODUCT_H
+
+#include "kernels/cpu/onednn.h"
+
+#include <stdbool.h>
+
+/* A matmul as oneDNN does it in one go: x [rows, in] dense, y [rows, out] with `y_stride` elements from a
+ * row to the next; an operand of the epilogue is dense. */
+struct smalti_product {
+	int64_t rows, in, out, y_stride;
+	enum smalti_dtype operands, result;
+	enum smalti_epilogue epilogue;
+	bool bias;
+};
+
+/* The layout of weights [in, out]: what oneDNN prefers for a typical number of rows, imposed on all. */
+int smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands, dnnl_memory_desc_t *layout,
+			  struct smalti_error *error);
+
+int smalti_product_run(const struct smalti_product *product, const void *x, const void *weights,
+		       const float *bias, const void *operand, void *y, struct smalti_error *error);
+
+#endif
