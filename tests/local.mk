@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h
+libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -25,6 +25,7 @@ check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_synthetic
 
 # A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.
 TEST_EXTENSIONS = .sh
