@@ -165,7 +165,8 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	kv.tile = smalti_calloc(f->cut->bands, sizeof(*kv.tile), &error);
 	if (!q.tile || !kv.tile)
 		smalti_scope_fail(f->scope, &error);
-	for (int64_t b = 0; b < f->cut->bands && !smalti_scope_failed(f->scope); b++) {
+	const int64_t bands = q.tile && kv.tile ? f->cut->bands : 0;
+	for (int64_t b = 0; b < bands && !smalti_scope_failed(f->scope); b++) {
 		struct smalti_tile *h =
 		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
 			     first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
@@ -175,7 +176,7 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 		    smalti_linear(f->scope, &w->kv, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
 		smalti_tile_release(h);
 	}
-	for (int64_t b = 0; b < f->cut->bands && !smalti_scope_failed(f->scope); b++) {
+	for (int64_t b = 0; b < bands && !smalti_scope_failed(f->scope); b++) {
 		struct smalti_tile *o =
 		    smalti_attend(f->scope, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
 		smalti_linear_gate_add(f->scope, &w->out, rows_of(f, b), dtype, o, f->modulation,

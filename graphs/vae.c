@@ -125,9 +125,9 @@ static void mid_attention(struct decoding *d)
 	const enum smalti_dtype dtype = d->vae->compute;
 	const struct smalti_heads heads = {1, x->channels, dtype};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t bands = x->cut.bands;
-	struct smalti_tile **q = smalti_calloc(bands, sizeof(struct smalti_tile *), &error);
-	struct smalti_tile **kv = smalti_calloc(bands, sizeof(struct smalti_tile *), &error);
+	struct smalti_tile **q = smalti_calloc(x->cut.bands, sizeof(struct smalti_tile *), &error);
+	struct smalti_tile **kv = smalti_calloc(x->cut.bands, sizeof(struct smalti_tile *), &error);
+	const int64_t bands = q && kv ? x->cut.bands : 0;
 	if (!q || !kv)
 		smalti_scope_fail(d->scope, &error);
 	for (int64_t b = 0; b < bands && !smalti_scope_failed(d->scope); b++) {
@@ -150,7 +150,7 @@ static void mid_attention(struct decoding *d)
 		smalti_linear_add(d->scope, &w->out, pixels, dtype, o, x->body[b]);
 		smalti_tile_release(o);
 	}
-	for (int64_t b = 0; q && kv && b < bands; b++) {
+	for (int64_t b = 0; b < bands; b++) {
 		smalti_tile_release(q[b]);
 		smalti_tile_release(kv[b]);
 	}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# AX_SMALTI_PKG(VARIABLE, MODULE, HOW TO GET IT): a package that has to be there.
+# AX_SMALTI_PKG(VARIABLE, MODULE, HOW TO GET IT): a package that has to be there; its headers are none of
+# our warnings' business.
 AC_DEFUN([AX_SMALTI_PKG], [
   PKG_CHECK_MODULES([$1], [$2], [], [AC_MSG_ERROR([$2 was not found: $3 (scripts/quickstart installs everything)])])
+  [$1]_CFLAGS=`AS_ECHO(["$[$1]_CFLAGS"]) | sed 's/-I/-isystem /g'`
 ])
 
 # AX_SMALTI_ONEDNN: oneDNN 2.x has no pkg-config file, and its C API differs from that of 3.x.

@@ -45,13 +45,13 @@ static void golden_ids(void)
 	SUCCEEDS(cases ? 0 : -1, &error, "golden");
 	CU_ASSERT_EQUAL(cJSON_GetArraySize(cases), 9);
 	const cJSON *item;
-	cJSON_ArrayForEach(item, cases)
-	{
+	cJSON_ArrayForEach (item, cases) {
 		const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(item, "text"));
 		const cJSON *array = cJSON_GetObjectItem(item, "ids"), *id;
 		int32_t ids[LIMIT];
 		int64_t count = 0;
-		cJSON_ArrayForEach(id, array) ids[count++] = id->valueint;
+		cJSON_ArrayForEach (id, array)
+			ids[count++] = id->valueint;
 		expect(tokenizer, text, strlen(text), LIMIT, ids, count, text);
 	}
 	cJSON_Delete(cases);

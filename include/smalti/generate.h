@@ -40,10 +40,9 @@ struct smalti_request {
 	 * scheduler's initial sigma already; NULL: none. */
 	const float *latents;
 	int64_t latents_count; /**< floats there */
-	/** The tiling; 0: chosen from the size. @{ */
+	/* The tiling; 0: chosen from the size. */
 	int64_t tile_tokens; /**< tokens in a band of the transformer */
 	int64_t tile_rows;   /**< latent rows in a band of the VAE */
-			     /** @} */
 };
 
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, raw prompt, f32 noise, the model's size. */

@@ -10,6 +10,7 @@ enum { LAST_M, LAST_X, LAST_NOISE };
 /* 0 without a look at the array, which may be absent or hold anything. */
 static inline double term(double coefficient, const float *array, int64_t k)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	return coefficient == 0 ? 0 : coefficient * array[k];
 }
 

@@ -151,9 +151,10 @@ int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *erro
 				   "the LCM scheduler cannot do %lld steps; ask for at most "
 				   "original_inference_steps, %lld",
 				   (long long)schedule->steps, (long long)original);
+	const int64_t ratio = train / original;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		int64_t skipped = (int64_t)((double)i * ((double)original / (double)schedule->steps));
-		schedule->timestep[i] = (double)((original - skipped) * (train / original) - 1);
+		schedule->timestep[i] = (double)((original - skipped) * ratio - 1);
 	}
 	return 0;
 }

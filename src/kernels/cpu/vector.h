@@ -171,7 +171,7 @@ INLINE hvec vec_to_bf16(vec value)
 	uvec bits = (uvec)value;
 	uvec rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 	uvec quiet = (bits >> 16) | 0x40;
-	uvec is_nan = (uvec)(value != value); /* NOLINT(misc-redundant-expression) */
+	uvec is_nan = (uvec)(value != value);
 	return __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), hvec);
 }
 
