@@ -25,6 +25,7 @@ check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 
 # A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.

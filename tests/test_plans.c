@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan fixes the bits: whatever policy and number of workers runs a tiling, its result is the same to the
+ * last bit; another tiling changes rounding only. And what fails, fails alone. */
+#include "codelets/codelets.h"
+#include "graphs/diffusion.h"
+#include "harness.h"
+#include "jobs/model.h"
+#include "stage.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *policy;
+	int64_t workers;
+} schedules[] = {
+    {"eager", 1}, {"eager", 2}, {"lws", 1}, {"lws", 2},  {"dmda", 1}, {"dmda", 2},   {"dmdas", 1},
+    {"dmdas", 2}, {"ws", 1},    {"ws", 2},  {"prio", 1}, {"prio", 2}, {"random", 1}, {"random", 2},
+};
+
+enum { SCHEDULES = sizeof(schedules) / sizeof(schedules[0]), PLANS_EACH = 4 };
+
+static struct smalti_session *session;
+static struct smalti_model *model;
+
+static void open_model(const char *policy, int64_t workers)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_model_options options;
+	smalti_model_defaults(&options);
+	options.folder = test_model("tesserae");
+	session = stage_session(policy, workers);
+	model = smalti_model_open(session, &options, &error);
+	SUCCEEDS(model ? 0 : -1, &error, "the embedded model");
+	if (!model)
+		exit(1);
+}
+
+static void close_model(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_model_close(model);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+/* What was computed: the first result of every tiling of every stage and size. */
+
+enum { DIT, VAE, DIFFUSION /* and the number of the sampler */ };
+
+struct result {
+	int stage;
+	int64_t height, width, tile;
+	int64_t count;
+	float *values;
+};
+
+static struct result results[512];
+static int result_count;
+
+static void forget_results(void)
+{
+	for (int i = 0; i < result_count; i++)
+		free(results[i].values);
+	result_count = 0;
+}
+
+static bool same_size(const struct result *a, const struct result *b)
+{
+	return a->stage == b->stage && a->height == b->height && a->width == b->width;
+}
+
+/* Takes the values over. */
+static void judge(const struct result *found, const char *schedule)
+{
+	static const double tolerance = 1e-5;
+	const struct result *same_tiling = NULL, *first = NULL;
+	char what[160];
+	for (int i = 0; i < result_count; i++) {
+		if (!same_size(&results[i], found))
+			continue;
+		first = first ? first : &results[i];
+		same_tiling = results[i].tile == found->tile ? &results[i] : same_tiling;
+	}
+	snprintf(what, sizeof(what), "stage %d, %lld×%lld in tiles of %lld, %s", found->stage,
+		 (long long)found->height, (long long)found->width, (long long)found->tile, schedule);
+	const struct result *other = same_tiling ? same_tiling : first;
+	const size_t bytes = (size_t)found->count * sizeof(float);
+	if (same_tiling)
+		CHECK(memcmp(same_tiling->values, found->values, bytes) == 0, what);
+	else if (other)
+		CHECK(test_max_error(other->values, found->values, found->count) <=
+			  tolerance * test_max_abs(other->values, found->count),
+		      what);
+	if (same_tiling)
+		free(found->values);
+	else if (result_count < (int)(sizeof(results) / sizeof(results[0])))
+		results[result_count++] = *found;
+	else
+		abort();
+}
+
+static float *array(int64_t count)
+{
+	float *values = malloc((size_t)count * sizeof(*values));
+	if (!values)
+		abort();
+	return values;
+}
+
+static float *filled(int64_t count, double a, double b)
+{
+	float *values = array(count);
+	test_fill(values, count, a, b);
+	return values;
+}
+
+/* Random plans */
+
+static int64_t draw(uint64_t *state, const int64_t *choices, int count)
+{
+	return choices[(int)((test_random(state) + 1) / 2 * (float)count)];
+}
+
+/* A tile no taller than what it tiles: then equal numbers are equal tilings. */
+static int64_t draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
+			 int64_t most_tiles)
+{
+	int64_t tile;
+	do {
+		tile = draw(state, choices, count);
+		tile = tile < extent ? tile : extent;
+	} while ((extent - 1) / tile >= most_tiles);
+	return tile;
+}
+
+enum { WHOLE = 1 << 20, TEXT_TOKENS = 9, LATENT_CHANNELS = 4 };
+
+static void plan_dit(uint64_t *state, const char *schedule)
+{
+	static const int64_t sides[4][2] = {{2, 2}, {6, 10}, {14, 10}, {32, 40}};
+	static const int64_t tiles[] = {1, 9, 7, 64, 256, WHOLE}, most_tiles = 40;
+	const struct smalti_transformer_config *c = smalti_dit_config(model->dit);
+	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
+	const int64_t tokens = side[0] / c->patch_size * (side[1] / c->patch_size);
+	struct result result = {.stage = DIT, .height = side[0], .width = side[1]};
+	result.tile = draw_tile(state, tiles, 6, tokens, most_tiles);
+	result.count = c->out_channels * side[0] * side[1];
+	result.values = array(result.count);
+	float *x = filled(LATENT_CHANNELS * side[0] * side[1], 0.11, 0.2);
+	float *text = filled(TEXT_TOKENS * c->caption_channels, 0.07, 0.5);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(stage_dit(session, model->dit, x, side[0], side[1], 500, text, TEXT_TOKENS, result.tile,
+			   smalti_model_factor(model), result.values, &error),
+		 &error, schedule);
+	judge(&result, schedule);
+	free(x);
+	free(text);
+}
+
+static void plan_vae(uint64_t *state, const char *schedule)
+{
+	static const int64_t sides[4][2] = {{1, 1}, {6, 10}, {14, 10}, {23, 4}};
+	static const int64_t tiles[] = {1, 2, 3, 7, WHOLE};
+	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
+	const int64_t factor = smalti_model_factor(model);
+	struct result result = {.stage = VAE, .height = side[0], .width = side[1]};
+	result.tile = draw_tile(state, tiles, 5, side[0], side[0]);
+	result.count = 3 * factor * side[0] * factor * side[1];
+	result.values = array(result.count);
+	float *z = filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(stage_decode(session, model->vae, z, side[0], side[1], result.tile, result.values, &error),
+		 &error, schedule);
+	judge(&result, schedule);
+	free(z);
+}
+
+/* Whole requests */
+
+enum { HEIGHT = 6, WIDTH = 10, FACTOR = 8, PICTURE = 3 * FACTOR * HEIGHT * FACTOR * WIDTH };
+
+struct request {
+	struct smalti_scope *scope;
+	float latents[LATENT_CHANNELS * HEIGHT * WIDTH];
+	float picture[PICTURE]; /* as rows of pixels */
+	int64_t rows;           /* received */
+	int64_t most_rows;      /* then it takes no more */
+};
+
+static int keep_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	struct request *request = user;
+	memcpy(request->latents, values, (size_t)count * sizeof(*values));
+	return 0;
+}
+
+static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+		     struct smalti_error *error)
+{
+	struct request *request = user;
+	if (first != request->rows)
+		return smalti_fail(error, SMALTI_EINVAL, "row %lld came after %lld", (long long)first,
+				   (long long)request->rows);
+	if (first + rows > request->most_rows)
+		return smalti_fail(error, SMALTI_EIO, "disk full");
+	memcpy(request->picture + first * width * 3, pixels, (size_t)(rows * width * 3) * sizeof(*pixels));
+	request->rows += rows;
+	return 0;
+}
+
+static struct smalti_caption *caption_of(struct smalti_scope *scope, const int32_t *ids, int64_t count)
+{
+	struct smalti_tile *hidden = smalti_t5_encode(model->t5, scope, ids, count);
+	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, hidden, count);
+	smalti_tile_release(hidden);
+	return caption;
+}
+
+struct words {
+	const int32_t *ids;
+	int64_t count;
+};
+
+static const struct words none = {(const int32_t[]){1}, 1};
+static const struct words prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
+static const struct words unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
+
+/* Inserts all tasks from text to picture and does not wait. */
+static void begin(struct request *request, const struct smalti_sampler *sampler, const struct words *text,
+		  int64_t most_rows)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_scope *scope = smalti_scope_new(session, "request", 0, &error);
+	SUCCEEDS(scope ? 0 : -1, &error, "scope");
+	smalti_scope_needs(scope, model->scope);
+	*request = (struct request){.scope = scope, .most_rows = most_rows};
+	struct smalti_diffusion diffusion = {
+	    .sampler = sampler,
+	    .height = HEIGHT,
+	    .width = WIDTH,
+	    .vae_factor = FACTOR,
+	    .band_tokens = 4,
+	    .seed = 20260,
+	    .images = 1,
+	    .guidance = 4.5f,
+	    .captions = {caption_of(scope, none.ids, none.count), caption_of(scope, text->ids, text->count)},
+	    .caption_count = 2,
+	};
+	struct smalti_tile *latents = smalti_diffuse(model->dit, scope, &diffusion);
+	smalti_insert(deliver, scope, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
+		      .sink = keep_latents, .user = request);
+	smalti_vae_decode(model->vae, scope, latents, HEIGHT, WIDTH, 2, keep_rows, request);
+	smalti_tile_release(latents);
+	smalti_caption_release(diffusion.captions[0]);
+	smalti_caption_release(diffusion.captions[1]);
+}
+
+static int end(struct request *request, struct smalti_error *error)
+{
+	smalti_scope_wait(request->scope);
+	int status = smalti_scope_status(request->scope, error);
+	smalti_scope_free(request->scope);
+	return status;
+}
+
+static struct smalti_sampler *sampler_named(const struct smalti_sampler_name *name)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_scheduler_config config;
+	SUCCEEDS(smalti_scheduler_config_read_as(model->scheduler_path, name->scheduler, &config, &error),
+		 &error, name->name);
+	config.karras_sigmas |= name->karras;
+	const int64_t steps = name->scheduler == SMALTI_SCHEDULER_DDPM ? 1 : 3;
+	struct smalti_sampler *sampler = smalti_sampler_new(&config, steps, &error);
+	SUCCEEDS(sampler ? 0 : -1, &error, name->name);
+	return sampler;
+}
+
+static void keep(int stage, const float *values, int64_t count, const char *schedule)
+{
+	struct result result = {
+	    .stage = stage, .height = HEIGHT, .width = WIDTH, .count = count, .values = array(count)};
+	memcpy(result.values, values, (size_t)count * sizeof(*values));
+	judge(&result, schedule);
+}
+
+/* All samplers at once, from text to picture. */
+static void diffuse_all(const char *schedule)
+{
+	enum { MOST = 8 };
+	static struct request requests[MOST];
+	struct smalti_sampler *samplers[MOST];
+	const struct smalti_sampler_name *name;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int count = 0;
+	for (; (name = smalti_sampler_name_at(count)) && count < MOST; count++) {
+		samplers[count] = sampler_named(name);
+		begin(&requests[count], samplers[count], &prompt, FACTOR * HEIGHT);
+	}
+	for (int i = 0; i < count; i++) {
+		SUCCEEDS(end(&requests[i], &error), &error, smalti_sampler_name_at(i)->name);
+		CHECK(requests[i].rows == FACTOR * HEIGHT, smalti_sampler_name_at(i)->name);
+		keep(DIFFUSION + 2 * i, requests[i].latents, LATENT_CHANNELS * HEIGHT * WIDTH, schedule);
+		keep(DIFFUSION + 2 * i + 1, requests[i].picture, PICTURE, schedule);
+		free(samplers[i]);
+	}
+}
+
+static void plans(void)
+{
+	uint64_t state = 1;
+	for (int i = 0; i < SCHEDULES; i++) {
+		char schedule[64];
+		snprintf(schedule, sizeof(schedule), "%s on %lld workers", schedules[i].policy,
+			 (long long)schedules[i].workers);
+		open_model(schedules[i].policy, schedules[i].workers);
+		for (int plan = 0; plan < PLANS_EACH; plan++) {
+			plan_dit(&state, schedule);
+			plan_vae(&state, schedule);
+		}
+		diffuse_all(schedule);
+		close_model();
+	}
+	forget_results();
+}
+
+/* Failures */
+
+/* An unknown token fails in the first task, mostly before the others are inserted; a full disk in one of the
+ * last. */
+static const struct {
+	const char *what;
+	const struct words *text;
+	int64_t most_rows;
+	enum smalti_code code;
+	const char *words;
+} ways[] = {
+    {"unknown token", &unknown, FACTOR *HEIGHT, SMALTI_EFORMAT, "token id 100000"},
+    {"full disk", &prompt, FACTOR *HEIGHT / 2, SMALTI_EIO, "disk full"},
+    {"full disk at once", &prompt, 0, SMALTI_EIO, "disk full"},
+};
+
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static void begin_failing(struct request *request, const struct smalti_sampler *sampler, int way)
+{
+	begin(request, sampler, ways[way].text, ways[way].most_rows);
+}
+
+static void end_failing(struct request *request, int way)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	FAILS(end(request, &error), &error, ways[way].code, ways[way].what, ways[way].words);
+	CHECK(request->rows < FACTOR * HEIGHT, "no whole picture");
+}
+
+static void failures(void)
+{
+	static struct request alone, good[WAYS], bad[WAYS];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	open_model("lws", 2);
+	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
+	begin(&alone, sampler, &prompt, FACTOR * HEIGHT);
+	SUCCEEDS(end(&alone, &error), &error, "alone");
+	for (int way = 0; way < WAYS; way++) {
+		begin_failing(&bad[way], sampler, way);
+		begin(&good[way], sampler, &prompt, FACTOR * HEIGHT);
+	}
+	for (int way = 0; way < WAYS; way++) {
+		end_failing(&bad[way], way);
+		SUCCEEDS(end(&good[way], &error), &error, "beside requests that fail");
+		CHECK(memcmp(good[way].latents, alone.latents, sizeof(alone.latents)) == 0, "latents");
+		CHECK(memcmp(good[way].picture, alone.picture, sizeof(alone.picture)) == 0, "picture");
+	}
+	free(sampler);
+	close_model();
+}
+
+/* What a failed request leaves behind would grow with their number. */
+static void failures_leave_nothing(void)
+{
+	enum { REQUESTS = 120, SETTLED = 60, ALLOWED_EACH = 1024 }; /* a leaked tile takes more */
+	static struct request request;
+	open_model("lws", 2);
+	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
+	size_t settled = 0;
+	for (int i = 0; i < REQUESTS; i++) {
+		if (i == SETTLED)
+			settled = mallinfo2().uordblks;
+		begin_failing(&request, sampler, i % WAYS);
+		end_failing(&request, i % WAYS);
+	}
+	const ssize_t growth = (ssize_t)(mallinfo2().uordblks - settled);
+	char what[96];
+	snprintf(what, sizeof(what), "%zd bytes more after %d failures", growth, REQUESTS - SETTLED);
+	CHECK(growth <= (REQUESTS - SETTLED) * ALLOWED_EACH, what);
+	free(sampler);
+	close_model();
+}
+
+static const struct test tests[] = {
+    {"one tiling, one result to the bit", plans},
+    {"a failure is its request's alone", failures},
+    {"failures leave nothing behind", failures_leave_nothing},
+};
+
+TEST_MAIN("plans", tests)
