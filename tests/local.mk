@@ -13,6 +13,7 @@ check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_png
 check_PROGRAMS += tests/test_prompts
 check_PROGRAMS += tests/test_attention
 check_PROGRAMS += tests/test_elementwise
@@ -43,6 +44,7 @@ AM_TESTS_ENVIRONMENT = \
 if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
+noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 noinst_PROGRAMS += tests/fuzz/fuzz_config
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors

@@ -26,7 +26,7 @@ int smalti_make_folder(const char *path, struct smalti_error *error);
 
 /* A file that appears under its name complete, on the disk, or not at all. It is written as
  * `.NAME.PID-COUNTER.part` in the same folder. An existing regular file is replaced; a folder, device
- * or pipe of that name is refused at once. */
+ * or pipe of that name is refused at once. "-" is the standard output, which is only flushed. */
 struct smalti_writer;
 
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);

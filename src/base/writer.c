@@ -26,7 +26,7 @@ static int check_target(const char *path, struct smalti_error *error)
 	if (!(slash ? slash[1] : path[0]))
 		return smalti_fail(error, SMALTI_EINVAL, "\"%s\": a file name was expected", path);
 	struct stat info;
-	if (!stat(path, &info) && !S_ISREG(info.st_mode))
+	if (strcmp(path, "-") != 0 && !stat(path, &info) && !S_ISREG(info.st_mode))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: exists and is %s; name a file (or - for the standard output)", path,
 				   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
@@ -77,6 +77,10 @@ struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *
 	if (!writer)
 		return NULL;
 	writer->path = smalti_format(error, "%s", path);
+	if (writer->path && strcmp(path, "-") == 0) {
+		writer->stream = stdout;
+		return writer;
+	}
 	writer->folder = folder_of(path, error);
 	int fd = writer->path && writer->folder ? open_part(writer, error) : -1;
 	if (fd >= 0) {
@@ -128,7 +132,10 @@ static int finish_stream(struct smalti_writer *writer)
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error)
 {
 	int status = 0;
-	if (finish_stream(writer)) {
+	if (writer->stream == stdout) {
+		if (fflush(stdout) || ferror(stdout))
+			status = smalti_fail_errno(error, "standard output: cannot be written");
+	} else if (finish_stream(writer)) {
 		status = smalti_fail_errno(error, "%s: cannot be written", writer->path);
 	} else if (rename(writer->part, writer->path)) {
 		status = smalti_fail_errno(error, "%s: cannot be put in place", writer->path);
@@ -149,7 +156,7 @@ void smalti_writer_abort(struct smalti_writer *writer)
 {
 	if (!writer)
 		return;
-	if (writer->stream)
+	if (writer->stream && writer->stream != stdout)
 		fclose(writer->stream);
 	if (writer->part)
 		unlink(writer->part);
