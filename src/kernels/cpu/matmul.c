@@ -135,7 +135,7 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 struct workspace {
 	float *x;       /* [rows, in]: x widened */
 	float *weights; /* a panel widened */
-	float *z;       /* [rows, columns]: results that the epilogue is still to be applied to */
+	float *z;       /* [rows, columns]: z, or y before it is narrowed */
 };
 
 static int reserve(struct workspace *workspace, int64_t rows, int64_t in, int64_t panel, int64_t columns,
@@ -154,6 +154,13 @@ static int reserve(struct workspace *workspace, int64_t rows, int64_t in, int64_
 	return 0;
 }
 
+/* Whether the epilogue operates on y or another matrix, which oneDNN does not see of a panel. */
+static bool is_binary(enum smalti_epilogue epilogue)
+{
+	return epilogue == SMALTI_EPILOGUE_ADD || epilogue == SMALTI_EPILOGUE_GATE_ADD ||
+	       epilogue == SMALTI_EPILOGUE_MULTIPLY;
+}
+
 /* Columns [first, first + columns) of y from z. */
 static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t columns, const float *z,
 		   const void *operand, void *y)
@@ -163,61 +170,58 @@ static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t co
 	for (int64_t row = 0; row < matmul->rows; row++, z += columns) {
 		int64_t at = (row * matmul->out + first) * size;
 		void *to = (char *)y + at;
-		if (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD)
+		switch (matmul->epilogue) {
+		case SMALTI_EPILOGUE_ADD:
+			kernels->add(columns, to, z, to);
+			break;
+		case SMALTI_EPILOGUE_GATE_ADD:
 			kernels->gate_add(columns, (const float *)operand + first, z, to);
-		else if (matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY)
+			break;
+		case SMALTI_EPILOGUE_MULTIPLY:
 			kernels->multiply(columns, z, matmul->result, (const char *)operand + at, to);
-		else
+			break;
+		default:
 			kernels->convert(columns, SMALTI_F32, z, matmul->result, to);
+		}
 	}
 }
 
-/* Whether the epilogue is left to finish(). oneDNN has no f32 products with bf16 results; below AVX-512
- * its multiplication before a sum is plain code; and a panel's operand is not dense. */
-static bool is_staged(const struct smalti_matmul *matmul)
+/* Whether oneDNN does it all at speed: it has no f32 products with bf16 results, and below AVX-512 only
+ * reference code for a multiplication before a sum. */
+static bool in_one_go(const struct smalti_matmul *matmul)
 {
-	bool panels = in_panels(matmul->compute);
-	if (matmul->result == SMALTI_BF16 && (panels || matmul->compute == SMALTI_F32))
-		return true;
-	if (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD)
-		return panels || smalti_isa() < SMALTI_ISA_AVX512;
-	return matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY && panels;
+	if (in_panels(matmul->compute) || (matmul->compute == SMALTI_F32 && matmul->result == SMALTI_BF16))
+		return false;
+	return matmul->epilogue != SMALTI_EPILOGUE_GATE_ADD || smalti_isa() >= SMALTI_ISA_AVX512;
 }
 
 static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, const void *packed,
 			     const float *bias, const void *operand, void *y, struct smalti_error *error)
 {
 	const int64_t rows = matmul->rows, in = matmul->in, out = matmul->out;
-	bool panels = in_panels(matmul->compute), staged = is_staged(matmul);
+	bool panels = in_panels(matmul->compute);
 	int64_t step = panels && panel_columns(in) < out ? panel_columns(in) : out;
 	struct workspace work = {NULL, NULL, NULL};
-	if (reserve(&work, rows, panels ? in : 0, panels ? panel_elements(in, step) : 0, staged ? step : 0,
-		    error))
+	if (reserve(&work, rows, panels ? in : 0, panels ? panel_elements(in, step) : 0, step, error))
 		return -1;
 	if (panels)
 		smalti_convert(rows * in, SMALTI_BF16, x, SMALTI_F32, work.x);
-	bool last = staged && (matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD ||
-			       matmul->epilogue == SMALTI_EPILOGUE_MULTIPLY);
 	for (int64_t first = 0; first < out; first += step) {
-		int64_t columns = out - first < step ? out - first : step;
-		struct smalti_product product = {
+		const struct smalti_product product = {
 		    .rows = rows,
 		    .in = in,
-		    .out = columns,
-		    .y_stride = staged ? columns : out,
-		    .epilogue = last ? SMALTI_EPILOGUE_NONE : matmul->epilogue,
+		    .out = out - first < step ? out - first : step,
+		    .epilogue = is_binary(matmul->epilogue) ? SMALTI_EPILOGUE_NONE : matmul->epilogue,
 		    .bias = bias != NULL,
 		};
 		if (panels)
-			smalti_convert(panel_elements(in, columns), SMALTI_BF16,
+			smalti_convert(panel_elements(in, product.out), SMALTI_BF16,
 				       (const uint16_t *)packed + panel_elements(in, first), SMALTI_F32,
 				       work.weights);
 		if (smalti_product_run(&product, panels ? work.x : x, panels ? work.weights : packed,
-				       bias ? bias + first : NULL, operand,
-				       staged ? work.z : (float *)y + first, error))
+				       bias ? bias + first : NULL, NULL, work.z, error))
 			return -1;
-		if (staged)
-			finish(matmul, first, columns, work.z, operand, y);
+		finish(matmul, first, product.out, work.z, operand, y);
 	}
 	return 0;
 }
@@ -233,13 +237,12 @@ int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void 
 				   smalti_dtype_name(matmul->result), added ? " where it is added" : "");
 	if (!matmul->rows)
 		return 0;
-	if (in_panels(matmul->compute) || is_staged(matmul))
+	if (!in_one_go(matmul))
 		return multiply_in_steps(matmul, x, packed, bias, operand, y, error);
 	const struct smalti_product product = {
 	    .rows = matmul->rows,
 	    .in = matmul->in,
 	    .out = matmul->out,
-	    .y_stride = matmul->out,
 	    .operands = matmul->compute,
 	    .result = matmul->result,
 	    .epilogue = matmul->epilogue,

@@ -52,7 +52,7 @@ static dnnl_status_t describe_product(const struct smalti_product *product, cons
 				      dnnl_primitive_desc_t *description)
 {
 	dnnl_dims_t x_dims = {product->rows, product->in}, w_dims = {product->in, product->out};
-	dnnl_dims_t y_dims = {product->rows, product->out}, y_strides = {product->y_stride, 1};
+	dnnl_dims_t y_dims = {product->rows, product->out};
 	dnnl_dims_t bias_dims = {1, product->out};
 	dnnl_data_type_t operands = smalti_onednn_type(product->operands);
 	dnnl_data_type_t result = smalti_onednn_type(product->result);
@@ -64,7 +64,7 @@ static dnnl_status_t describe_product(const struct smalti_product *product, cons
 	if (!status)
 		status = dnnl_memory_desc_init_by_tag(&bias, 2, bias_dims, dnnl_f32, dnnl_ab);
 	if (!status)
-		status = dnnl_memory_desc_init_by_strides(&y, 2, y_dims, result, y_strides);
+		status = dnnl_memory_desc_init_by_tag(&y, 2, y_dims, result, dnnl_ab);
 	if (!status)
 		status = dnnl_matmul_desc_init(&matmul, &x, weights ? weights : &any,
 					       product->bias ? &bias : NULL, &y);
@@ -80,7 +80,7 @@ int smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands, d
 	if (!engine)
 		return -1;
 	const struct smalti_product typical = {
-	    .rows = TYPICAL_ROWS, .in = in, .out = out, .y_stride = out, .operands = operands};
+	    .rows = TYPICAL_ROWS, .in = in, .out = out, .operands = operands};
 	dnnl_primitive_desc_t description = NULL;
 	if (smalti_onednn_check(describe_product(&typical, NULL, engine, NULL, &description),
 				"no layout for a matmul's weights", error))
@@ -106,9 +106,9 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 int smalti_product_run(const struct smalti_product *product, const void *x, const void *weights,
 		       const float *bias, const void *operand, void *y, struct smalti_error *error)
 {
-	const struct smalti_onednn_key key = {
-	    {'m', product->rows, product->in, product->out, product->y_stride, (int64_t)product->operands,
-	     (int64_t)product->result, (int64_t)product->epilogue, product->bias}};
+	const struct smalti_onednn_key key = {{'m', product->rows, product->in, product->out,
+					       (int64_t)product->operands, (int64_t)product->result,
+					       (int64_t)product->epilogue, product->bias}};
 	struct smalti_onednn_argument arguments[SMALTI_ONEDNN_ARGUMENTS] = {
 	    {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}};
 	int count = 3;

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* A matmul as oneDNN does it in one go: x [rows, in] dense, y [rows, out] with `y_stride` elements from a
- * row to the next; an operand of the epilogue is dense. */
+/* A matmul as oneDNN does it in one go. All of its matrices are dense: for strided ones it has only
+ * reference code. */
 struct smalti_product {
-	int64_t rows, in, out, y_stride;
+	int64_t rows, in, out;
 	enum smalti_dtype operands, result;
 	enum smalti_epilogue epilogue;
 	bool bias;
