@@ -6,6 +6,7 @@ libcli_la_SOURCES = \
 	src/cli/man.c \
 	src/cli/notes.c \
 	src/cli/options.c src/cli/options.h \
+	src/cli/progress.c src/cli/progress.h \
 	src/cli/suggest.c src/cli/suggest.h
 
 bin_PROGRAMS += smalti

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/progress.h"
+#include "harness.h"
+
+#include <string.h>
+
+static double time_now;
+
+static double fake_clock(void)
+{
+	return time_now;
+}
+
+static char output[8192];
+
+static FILE *begin(struct smalti_progress *progress, bool terminal, bool quiet)
+{
+	FILE *file = tmpfile();
+	smalti_progress_begin(progress, file, "images", quiet);
+	progress->clock = fake_clock;
+	progress->terminal = terminal;
+	progress->start = time_now = 100;
+	return file;
+}
+
+static void update_at(struct smalti_progress *progress, double seconds, int64_t done, int64_t total)
+{
+	time_now = 100 + seconds;
+	smalti_progress_update(progress, done, total);
+}
+
+/* All that was written; closes the file. */
+static const char *finish(struct smalti_progress *progress, FILE *file)
+{
+	smalti_progress_end(progress);
+	rewind(file);
+	output[fread(output, 1, sizeof(output) - 1, file)] = '\0';
+	fclose(file);
+	return output;
+}
+
+static void short_jobs_are_silent(void)
+{
+	for (int terminal = 0; terminal < 2; terminal++) {
+		struct smalti_progress progress;
+		FILE *file = begin(&progress, terminal, false);
+		update_at(&progress, 0, 0, 2);
+		update_at(&progress, 1.9, 2, 2);
+		CU_ASSERT_STRING_EQUAL(finish(&progress, file), "");
+	}
+}
+
+static void files_get_a_line_every_five_seconds(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, false, false);
+	for (int i = 0; i <= 100; i++)
+		update_at(&progress, i * 0.125, i, 400);
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file), "16/400 images, 8/s, 48 s left\n"
+							"56/400 images, 8/s, 43 s left\n"
+							"96/400 images, 8/s, 38 s left\n"
+							"100/400 images, 8/s, took 13 s\n");
+}
+
+static void terminals_get_a_bar_ten_times_a_second(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, true, false);
+	update_at(&progress, 2, 1, 4);
+	update_at(&progress, 2.05, 2, 4);
+	update_at(&progress, 4, 2, 4);
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file),
+			       "\r[=======>                      ] 1/4 images, 0.5/s, 6 s left"
+			       "\r[===============>              ] 2/4 images, 0.5/s, 4 s left"
+			       "\r                                                            \r2/4 images, "
+			       "0.5/s, took 4 s\n");
+}
+
+static void messages_do_not_break_the_bar(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, true, false);
+	smalti_progress_print(&progress, "line %d", 3);
+	update_at(&progress, 2, 0, -1);
+	smalti_progress_print(&progress, "x");
+	update_at(&progress, 3, 6000, -1);
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file),
+			       "line 3\n\r0 images\r        \rx\n\r6000 images, 2000/s\r                   \r"
+			       "6000 images, 2000/s, took 3 s\n");
+}
+
+static void quiet_shows_messages_only(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, true, true);
+	update_at(&progress, 9, 1, 4);
+	smalti_progress_print(&progress, "x");
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file), "x\n");
+}
+
+static void extremes_stay_in_the_line(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, true, false);
+	update_at(&progress, 2, 0, 0);
+	update_at(&progress, 3, 7, 3);
+	update_at(&progress, 1e6, 1, INT64_MAX);
+	const char *text = finish(&progress, file);
+	CHECK(strstr(text, "\r0/0 images"), text);
+	CHECK(strstr(text, "\r[==============================] 3/3 images, 1/s"), text);
+	for (const char *bar = strchr(text, '['); bar; bar = strchr(bar + 1, '['))
+		CHECK(strcspn(bar, "\r") < 80, bar);
+}
+
+static const struct test tests[] = {
+    {"short jobs are silent", short_jobs_are_silent},
+    {"files get a line every five seconds", files_get_a_line_every_five_seconds},
+    {"terminals get a bar ten times a second", terminals_get_a_bar_ten_times_a_second},
+    {"messages do not break the bar", messages_do_not_break_the_bar},
+    {"quiet shows messages only", quiet_shows_messages_only},
+    {"extremes stay in the line", extremes_stay_in_the_line},
+};
+
+TEST_MAIN("progress", tests)
