@@ -1,4 +1,4 @@
-dist_doc_DATA = README.md LICENSE
+dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md
 EXTRA_DIST += CONTRIBUTING.md
 
 # The man pages are the command's own words: one line here for each subcommand.

@@ -10,8 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tolerances as the golden files state them, relative to the largest absolute value. */
-static const double t5_tolerance = 2e-5, dit_tolerance = 5e-5, vae_tolerance = 5e-5;
+/* Tolerances relative to the largest absolute value: for f32 as the golden files state them, for bf16
+ * our own, about twice what is found. */
+static const struct precision {
+	const char *name;
+	enum smalti_dtype compute;
+	double t5, dit, vae;
+} f32 = {"f32", SMALTI_F32, 2e-5, 5e-5, 5e-5}, bf16 = {"bf16", SMALTI_BF16, 1.2e-2, 1e-2, 4e-2};
 
 static struct smalti_session *session;
 
@@ -58,7 +63,7 @@ static struct smalti_checkpoint *weights(const char *component, const char *stem
 	return checkpoint;
 }
 
-static void t5(void)
+static void t5(const struct precision *precision)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_t5_config config;
@@ -66,7 +71,7 @@ static void t5(void)
 		 &error, "t5");
 	struct smalti_checkpoint *checkpoint = weights("text_encoder", SMALTI_STEM_T5);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_t5 *model = smalti_t5_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	struct smalti_t5 *model = smalti_t5_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	cJSON *texts = smalti_json_read(test_data("golden/tokenizer.json"), 1 << 20, &error);
 	struct smalti_safetensors *file = golden("t5");
@@ -84,7 +89,7 @@ static void t5(void)
 		for (int64_t row = 1; row < expected->shape[0]; row++)
 			memmove(y + row * config.width, y + row * stride * config.width,
 				(size_t)config.width * sizeof(*y));
-		compare("t5", number, y, expected, t5_tolerance);
+		compare("t5", number, y, expected, precision->t5);
 		free(y);
 	}
 	CHECK(number == smalti_safetensors_count(file), "every case was seen");
@@ -95,7 +100,7 @@ static void t5(void)
 	smalti_checkpoint_close(checkpoint);
 }
 
-static void dit(void)
+static void dit(const struct precision *precision)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config config;
@@ -104,7 +109,7 @@ static void dit(void)
 	    &error, "dit");
 	struct smalti_checkpoint *checkpoint = weights("transformer", SMALTI_STEM_DIFFUSERS);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_dit *model = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	struct smalti_dit *model = smalti_dit_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
 	struct smalti_safetensors *file = golden("dit");
 	static const int64_t bands[] = {256, 7, 1};
@@ -118,7 +123,7 @@ static void dit(void)
 		SUCCEEDS(stage_dit(session, model, x->data, x->shape[2], x->shape[3], (float)timestep,
 				   text->data, text->shape[0], bands[number % 3], 8, v, &error),
 			 &error, "forward");
-		compare("dit", number, v, out, dit_tolerance);
+		compare("dit", number, v, out, precision->dit);
 		free(v);
 	}
 	CHECK(4 * number == smalti_safetensors_count(file), "every case was seen");
@@ -128,7 +133,7 @@ static void dit(void)
 	smalti_checkpoint_close(checkpoint);
 }
 
-static void vae_decode(void)
+static void vae_decode(const struct precision *precision)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_config config;
@@ -138,7 +143,7 @@ static void vae_decode(void)
 	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
 	struct smalti_vae_decoder *model =
-	    smalti_vae_decoder_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	    smalti_vae_decoder_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	struct smalti_safetensors *file = golden("vae_decode");
 	static const int64_t bands[] = {8, 1, 3};
@@ -149,7 +154,7 @@ static void vae_decode(void)
 		SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], bands[number % 3],
 				      picture, &error),
 			 &error, "decode");
-		compare("vae_decode", number, picture, out, vae_tolerance);
+		compare("vae_decode", number, picture, out, precision->vae);
 		free(picture);
 	}
 	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
@@ -159,10 +164,39 @@ static void vae_decode(void)
 	smalti_checkpoint_close(checkpoint);
 }
 
+static void t5_f32(void)
+{
+	t5(&f32);
+}
+
+static void t5_bf16(void)
+{
+	t5(&bf16);
+}
+
+static void dit_f32(void)
+{
+	dit(&f32);
+}
+
+static void dit_bf16(void)
+{
+	dit(&bf16);
+}
+
+static void vae_decode_f32(void)
+{
+	vae_decode(&f32);
+}
+
+static void vae_decode_bf16(void)
+{
+	vae_decode(&bf16);
+}
+
 static const struct test tests[] = {
-    {"T5", t5},
-    {"DiT", dit},
-    {"VAE decoder", vae_decode},
+    {"T5, f32", t5_f32},   {"DiT, f32", dit_f32},   {"VAE decoder, f32", vae_decode_f32},
+    {"T5, bf16", t5_bf16}, {"DiT, bf16", dit_bf16}, {"VAE decoder, bf16", vae_decode_bf16},
 };
 
 int main(void)
