@@ -3,4 +3,5 @@ smaltiinclude_HEADERS = \
 	include/smalti/error.h \
 	include/smalti/generate.h \
 	include/smalti/model.h \
-	include/smalti/session.h
+	include/smalti/session.h \
+	include/smalti/topology.h

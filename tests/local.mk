@@ -31,10 +31,13 @@ check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_golden
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
+check_PROGRAMS += tests/test_topology
+tests_test_topology_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 
 # A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
+dist_check_SCRIPTS += tests/topology.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

@@ -30,6 +30,8 @@ struct smalti_command {
 	enum smalti_exit (*run)(void *options, int count, char **operands);
 };
 
+extern const struct smalti_command smalti_topology_command;
+
 /* Parses argv (argv[0] is the subcommand's name) and runs the command or shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 

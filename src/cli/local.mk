@@ -7,7 +7,10 @@ libcli_la_SOURCES = \
 	src/cli/notes.c \
 	src/cli/options.c src/cli/options.h \
 	src/cli/progress.c src/cli/progress.h \
-	src/cli/suggest.c src/cli/suggest.h
+	src/cli/suggest.c src/cli/suggest.h \
+	src/cli/topology.c src/cli/topology.h \
+	src/cli/topology_json.c \
+	src/cli/topology_text.c
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const struct smalti_command *const commands[] = {
+    &smalti_topology_command,
     NULL,
 };
 

@@ -3,6 +3,7 @@
 cpu_kernels = \
 	src/kernels/cpu/attention.c \
 	src/kernels/cpu/elementwise.c \
+	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/suffix.h \
@@ -27,7 +28,7 @@ endif
 
 libcore_la_SOURCES += \
 	src/kernels/attention.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
-	src/kernels/matmul.h src/kernels/norms.h src/kernels/scratch.h \
+	src/kernels/matmul.h src/kernels/measure.h src/kernels/norms.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h \

@@ -4,4 +4,9 @@ libcore_la_SOURCES += \
 	src/rt/session.c src/rt/session.h \
 	src/rt/task.c src/rt/task.h \
 	src/rt/tile.c src/rt/tile.h \
+	src/rt/libraries.c \
+	src/rt/measure.c \
+	src/rt/topology.c src/rt/topology.h \
+	src/rt/topology_hwloc.c \
+	src/rt/topology_starpu.c \
 	src/rt/trace.c src/rt/trace.h

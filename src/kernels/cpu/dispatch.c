@@ -4,6 +4,7 @@
 #include "kernels/attention.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
+#include "kernels/measure.h"
 #include "kernels/norms.h"
 #include "kernels/scratch.h"
 
@@ -173,4 +174,19 @@ void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtyp
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y)
 {
 	here()->to_u8(count, x, y);
+}
+
+int64_t smalti_measure_fma(int64_t rounds, float *sum)
+{
+	return here()->measure_fma(rounds, sum);
+}
+
+float smalti_measure_read(int64_t count, const float *x)
+{
+	return here()->measure_read(count, x);
+}
+
+void smalti_measure_triad(int64_t count, const float *x, const float *y, float *z)
+{
+	here()->measure_triad(count, x, y, z);
 }

@@ -29,5 +29,8 @@ void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, 
 void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			      void *y);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
+int64_t FOR_ISA(smalti_measure_fma)(int64_t rounds, float *sum);
+float FOR_ISA(smalti_measure_read)(int64_t count, const float *x);
+void FOR_ISA(smalti_measure_triad)(int64_t count, const float *x, const float *y, float *z);
 
 #endif

@@ -16,4 +16,7 @@ const struct smalti_cpu_kernels FOR_ISA(smalti_cpu_kernels) = {
     .gate_add = FOR_ISA(smalti_gate_add),
     .multiply = FOR_ISA(smalti_multiply),
     .to_u8 = FOR_ISA(smalti_to_u8),
+    .measure_fma = FOR_ISA(smalti_measure_fma),
+    .measure_read = FOR_ISA(smalti_measure_read),
+    .measure_triad = FOR_ISA(smalti_measure_triad),
 };

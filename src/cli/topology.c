@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/topology.h"
+
+#include "cli/command.h"
+
+struct topology_options {
+	bool json;
+	const char *policy;
+	int64_t cpus;
+};
+
+static const struct topology_options defaults = {.json = false};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},
+    {SMALTI_STRING(struct topology_options, policy), "sched", 0, "POLICY", "StarPU's scheduling policy"},
+    {SMALTI_INT64(struct topology_options, cpus), "cpus", 0, "N", "CPU workers; 0: one per core",
+     .minimum = 0, .maximum = 4096},
+};
+
+static const struct smalti_example examples[] = {
+    {"See the machine and how fast it is", "smalti topology"},
+    {"The memory bandwidth of all cores, in bytes per second", "smalti topology --json | jq .rates[-1].read"},
+    {"With four workers", "smalti topology --cpus=4"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_topology_command = {
+    .name = "topology",
+    .summary = "show the machine, its workers, how fast they are, and the libraries",
+    .operands = "",
+    .description =
+	"Shows processors, caches, memory and GPUs as hwloc sees them, StarPU's workers and memory nodes, "
+	"the memory bandwidth and f32 arithmetic that one worker and all of them reach, the libraries that "
+	"do the work, and the scheduling policies.\n\n"
+	"The measurement takes less than a second. On an idle machine it says what the machine can do; "
+	"beside other work, what is left of it.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(struct topology_options),
+    .run = run,
+};
+
+/* Reads it from a session that lasts no longer. */
+static struct smalti_topology *read_topology(const struct topology_options *options,
+					     struct smalti_error *error)
+{
+	struct smalti_session_options wanted;
+	smalti_session_defaults(&wanted);
+	wanted.policy = options->policy;
+	wanted.cpus = options->cpus;
+	struct smalti_session *session = smalti_session_open(&wanted, error);
+	if (!session)
+		return NULL;
+	struct smalti_topology *topology;
+	int status = smalti_topology_read(session, &topology, error);
+	if (smalti_session_close(session, error) < 0 || status < 0) {
+		smalti_topology_free(topology);
+		return NULL;
+	}
+	return topology;
+}
+
+static enum smalti_exit run(void *values, int count, char **operands)
+{
+	const struct topology_options *options = values;
+	if (count)
+		return smalti_usage_error(&smalti_topology_command, "unexpected operand '%s'", operands[0]);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_topology *topology = read_topology(options, &error);
+	int status = topology ? 0 : -1;
+	if (topology && options->json)
+		status = smalti_topology_print_json(topology, stdout, &error);
+	else if (topology)
+		smalti_topology_print(topology, stdout);
+	smalti_topology_free(topology);
+	if (status == 0)
+		return smalti_finish_stdout();
+	if (error.code == SMALTI_EINVAL)
+		return smalti_usage_error(&smalti_topology_command, "%s", error.message);
+	fprintf(stderr, "smalti topology: %s\n", error.message);
+	return SMALTI_EXIT_FAILED;
+}

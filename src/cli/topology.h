@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_TOPOLOGY_H
+#define SMALTI_CLI_TOPOLOGY_H
+
+#include "base/error.h"
+#include "smalti/topology.h"
+
+#include <stdio.h>
+
+/* A topology for a person, and the same as one JSON object. */
+void smalti_topology_print(const struct smalti_topology *topology, FILE *to);
+/* -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
+int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error);
+
+#endif

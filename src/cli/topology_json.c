@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/topology.h"
+
+#include <cjson/cJSON.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* A field of one of the structs of smalti/topology.h under its key. */
+enum kind { TEXT, INTEGER, NUMBER, BOOLEAN };
+
+struct field {
+	const char *key; /* NULL ends a table */
+	enum kind kind;
+	size_t offset;
+};
+
+#define KIND(type, field)                                                                                    \
+	_Generic(((type *)0)->field, int64_t : INTEGER, double : NUMBER, bool : BOOLEAN, default : TEXT)
+#define FIELD(type, field)                                                                                   \
+	{                                                                                                    \
+#field, KIND(struct smalti_topology##type, field),                                           \
+		    offsetof(struct smalti_topology##type, field)                                            \
+	}
+
+static const struct field machine[] = {
+    FIELD(, cpu), FIELD(, packages), FIELD(, cores),   FIELD(, threads),
+    FIELD(, isa), FIELD(, features), FIELD(, max_isa), {0},
+};
+static const struct field cache[] = {
+    FIELD(_cache, level), FIELD(_cache, kind), FIELD(_cache, bytes), FIELD(_cache, count), {0}};
+static const struct field numa[] = {FIELD(_numa, node), FIELD(_numa, bytes), FIELD(_numa, cores), {0}};
+static const struct field gpu[] = {FIELD(_gpu, name), FIELD(_gpu, bus), FIELD(_gpu, devices), {0}};
+static const struct field worker[] = {
+    FIELD(_worker, name), FIELD(_worker, kind), FIELD(_worker, core), FIELD(_worker, memory_node), {0}};
+static const struct field memory_node[] = {FIELD(_memory_node, name), FIELD(_memory_node, bytes), {0}};
+static const struct field link[] = {
+    FIELD(_link, from), FIELD(_link, to), FIELD(_link, bandwidth), FIELD(_link, latency), {0}};
+static const struct field rate[] = {FIELD(_rate, workers),
+				    FIELD(_rate, bytes),
+				    FIELD(_rate, read),
+				    FIELD(_rate, copy),
+				    FIELD(_rate, triad),
+				    FIELD(_rate, fma),
+				    {0}};
+static const struct field library[] = {
+    FIELD(_library, name), FIELD(_library, version), FIELD(_library, serves), {0}};
+static const struct field policy[] = {
+    FIELD(_policy, name), FIELD(_policy, description), FIELD(_policy, active), {0}};
+
+/* Arrays of struct smalti_topology. */
+static const struct array {
+	const char *key;
+	const struct field *fields;
+	size_t items, count, size; /* offsets of the pointer and of the length; size of one */
+} arrays[] = {
+#define ARRAY(fields, items, count)                                                                          \
+	{                                                                                                    \
+#items, fields, offsetof(struct smalti_topology, items),                                     \
+		    offsetof(struct smalti_topology, count), sizeof(*((struct smalti_topology *)0)->items)   \
+	}
+    ARRAY(cache, caches, cache_count),
+    ARRAY(numa, numa_nodes, numa_node_count),
+    ARRAY(gpu, gpus, gpu_count),
+    ARRAY(worker, workers, worker_count),
+    ARRAY(memory_node, memory_nodes, memory_node_count),
+    ARRAY(link, links, link_count),
+    ARRAY(rate, rates, rate_count),
+    ARRAY(library, libraries, library_count),
+    ARRAY(policy, policies, policy_count),
+};
+
+static cJSON *make_value(enum kind kind, const void *value)
+{
+	switch (kind) {
+	case INTEGER:
+		return cJSON_CreateNumber((double)*(const int64_t *)value);
+	case NUMBER:
+		return cJSON_CreateNumber(*(const double *)value);
+	case BOOLEAN:
+		return cJSON_CreateBool(*(const bool *)value);
+	default:
+		return cJSON_CreateString(value);
+	}
+}
+
+/* Takes `item`, also when it fails: for want of memory. */
+static bool add(cJSON *object, const char *key, cJSON *item)
+{
+	if (item && cJSON_AddItemToObject(object, key, item))
+		return true;
+	cJSON_Delete(item);
+	return false;
+}
+
+static bool add_fields(cJSON *object, const struct field *fields, const void *from)
+{
+	for (; fields->key; fields++)
+		if (!add(object, fields->key, make_value(fields->kind, (const char *)from + fields->offset)))
+			return false;
+	return true;
+}
+
+static bool add_array(cJSON *object, const struct array *array, const void *topology)
+{
+	const char *items = *(const char *const *)((const char *)topology + array->items);
+	int64_t count = *(const int64_t *)((const char *)topology + array->count);
+	cJSON *list = cJSON_CreateArray();
+	if (!add(object, array->key, list))
+		return false;
+	for (int64_t i = 0; i < count; i++) {
+		cJSON *item = cJSON_CreateObject();
+		if (!cJSON_AddItemToArray(list, item))
+			return false;
+		if (!add_fields(item, array->fields, items + (size_t)i * array->size))
+			return false;
+	}
+	return true;
+}
+
+int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error)
+{
+	cJSON *object = cJSON_CreateObject();
+	bool done = object && add_fields(object, machine, topology);
+	for (size_t i = 0; done && i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		done = add_array(object, &arrays[i], topology);
+	char *text = done ? cJSON_Print(object) : NULL;
+	cJSON_Delete(object);
+	if (!text)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the topology's JSON");
+	fputs(text, to);
+	fputc('\n', to);
+	cJSON_free(text);
+	return 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/topology.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { WIDTH = 79, LABEL = 14 };
+
+struct amount {
+	char text[32];
+};
+
+/* "260 MiB", "9.75 GiB": at most three digits after rounding. */
+static struct amount bytes(int64_t count)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	double value = (double)count;
+	int unit = 0;
+	for (; value >= 1023.5 && unit < 5; unit++)
+		value /= 1024;
+	struct amount amount;
+	snprintf(amount.text, sizeof(amount.text), "%.*f %s", value < 99.5 && value != (int)value, value,
+		 units[unit]);
+	return amount;
+}
+
+static void label(FILE *to, const char *name)
+{
+	fprintf(to, "  %-*s", LABEL, name);
+}
+
+/* Continues a line that is at `column` with words, and goes on below its start when it is full. */
+struct words {
+	FILE *to;
+	int start, column;
+};
+
+static void print_word(struct words *words, const char *word, int length)
+{
+	if (words->column > words->start && words->column + 1 + length > WIDTH) {
+		fprintf(words->to, "\n%*s", words->start, "");
+		words->column = words->start;
+	}
+	const char *blank = words->column > words->start ? " " : "";
+	words->column += fprintf(words->to, "%s%.*s", blank, length, word);
+}
+
+static const char *plural(int64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void print_processor(const struct smalti_topology *t, FILE *to)
+{
+	label(to, "processor");
+	fprintf(to, "%s\n", *t->cpu ? t->cpu : "unknown");
+	label(to, "");
+	fprintf(to, "%" PRId64 " package%s, %" PRId64 " core%s, %" PRId64 " hardware thread%s\n", t->packages,
+		plural(t->packages), t->cores, plural(t->cores), t->threads, plural(t->threads));
+	label(to, "instructions");
+	fprintf(to, "%s in use", t->isa);
+	if (*t->max_isa)
+		fprintf(to, " (SMALTI_MAX_ISA=%s)", t->max_isa);
+	fputc('\n', to);
+	if (!*t->features)
+		return;
+	label(to, "");
+	struct words words = {to, LABEL + 2, LABEL + 2};
+	for (const char *word = t->features; *word;) {
+		int length = (int)strcspn(word, " ");
+		print_word(&words, word, length);
+		word += length + (word[length] == ' ');
+	}
+	fputc('\n', to);
+}
+
+static void print_caches(const struct smalti_topology *t, FILE *to)
+{
+	label(to, "caches");
+	for (int64_t i = 0; i < t->cache_count; i++) {
+		const struct smalti_topology_cache *cache = &t->caches[i];
+		const char *suffix = cache->kind[0] == 'd' ? "d" : cache->kind[0] == 'i' ? "i" : "";
+		fprintf(to, "%sL%" PRId64 "%s ", i ? ", " : "", cache->level, suffix);
+		if (cache->count > 1)
+			fprintf(to, "%" PRId64 " × ", cache->count);
+		fputs(bytes(cache->bytes).text, to);
+	}
+	fprintf(to, "%s\n", t->cache_count ? "" : "unknown");
+}
+
+static int64_t gpu_workers(const struct smalti_topology *t)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < t->worker_count; i++)
+		count += strcmp(t->workers[i].kind, "CPU") != 0;
+	return count;
+}
+
+static void print_machine(const struct smalti_topology *t, FILE *to)
+{
+	fputs("Machine\n", to);
+	print_processor(t, to);
+	print_caches(t, to);
+	for (int64_t i = 0; i < t->numa_node_count; i++) {
+		const struct smalti_topology_numa *node = &t->numa_nodes[i];
+		label(to, i ? "" : "memory");
+		fprintf(to, "NUMA %" PRId64 ": %s, %" PRId64 " core%s\n", node->node,
+			node->bytes ? bytes(node->bytes).text : "unknown size", node->cores,
+			plural(node->cores));
+	}
+	for (int64_t i = 0; i < t->gpu_count; i++) {
+		const struct smalti_topology_gpu *gpu = &t->gpus[i];
+		label(to, i ? "" : "GPUs");
+		fprintf(to, "%s %s", gpu->bus, *gpu->name ? gpu->name : "unknown device");
+		fprintf(to, *gpu->devices ? " (%s)\n" : "\n", gpu->devices);
+	}
+	label(to, t->gpu_count ? "" : "GPUs");
+	if (!t->gpu_count)
+		fputs("none seen\n", to);
+	else
+		fprintf(to, "%" PRId64 " driven by workers\n", gpu_workers(t));
+}
+
+static const char *active_policy(const struct smalti_topology *t)
+{
+	for (int64_t i = 0; i < t->policy_count; i++)
+		if (t->policies[i].active)
+			return t->policies[i].name;
+	return "of its own";
+}
+
+static void print_workers(const struct smalti_topology *t, FILE *to)
+{
+	fprintf(to, "\nWorkers, under policy %s\n", active_policy(t));
+	for (int64_t i = 0; i < t->worker_count; i++) {
+		const struct smalti_topology_worker *worker = &t->workers[i];
+		label(to, worker->name);
+		if (worker->core >= 0)
+			fprintf(to, "on core %" PRId64, worker->core);
+		else
+			fputs("not bound", to);
+		fprintf(to, ", memory node %" PRId64 "\n", worker->memory_node);
+	}
+}
+
+static void print_memory_nodes(const struct smalti_topology *t, FILE *to)
+{
+	fputs("\nMemory nodes\n", to);
+	for (int64_t i = 0; i < t->memory_node_count; i++) {
+		const struct smalti_topology_memory_node *node = &t->memory_nodes[i];
+		fprintf(to, "  %-*" PRId64 "%s, %s\n", LABEL, i, node->name,
+			node->bytes ? bytes(node->bytes).text : "no limit");
+	}
+	for (int64_t i = 0; i < t->link_count; i++) {
+		const struct smalti_topology_link *link = &t->links[i];
+		struct amount name;
+		snprintf(name.text, sizeof(name.text), "%" PRId64 " to %" PRId64, link->from, link->to);
+		label(to, name.text);
+		fprintf(to, "%.1f GB/s, %.1f µs\n", 1e-9 * link->bandwidth, 1e6 * link->latency);
+	}
+}
+
+static void print_rates(const struct smalti_topology *t, FILE *to)
+{
+	static const struct {
+		const char *name, *unit;
+		size_t offset;
+	} rows[] = {
+	    {"read", "GB/s", offsetof(struct smalti_topology_rate, read)},
+	    {"copy", "GB/s", offsetof(struct smalti_topology_rate, copy)},
+	    {"triad", "GB/s", offsetof(struct smalti_topology_rate, triad)},
+	    {"f32 FMA", "GFLOP/s", offsetof(struct smalti_topology_rate, fma)},
+	};
+	if (!t->rate_count)
+		return;
+	fprintf(to, "\n%-*s", LABEL + 2, "Measured");
+	for (int64_t i = 0; i < t->rate_count; i++)
+		fprintf(to, "%4" PRId64 " worker%-1s", t->rates[i].workers, plural(t->rates[i].workers));
+	fputc('\n', to);
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		label(to, rows[row].name);
+		for (int64_t i = 0; i < t->rate_count; i++)
+			fprintf(to, "%11.1f ",
+				1e-9 * *(const double *)((const char *)&t->rates[i] + rows[row].offset));
+		fprintf(to, " %s\n", rows[row].unit);
+	}
+	fprintf(to, "  memory: going through %s; arithmetic: in registers, %s\n",
+		bytes(t->rates[0].bytes).text, t->isa);
+}
+
+static void print_libraries(const struct smalti_topology *t, FILE *to)
+{
+	fputs("\nLibraries\n", to);
+	for (int64_t i = 0; i < t->library_count; i++) {
+		const struct smalti_topology_library *library = &t->libraries[i];
+		fprintf(to, "  %-17s %-8s %s\n", library->name, library->version, library->serves);
+	}
+}
+
+static void print_policies(const struct smalti_topology *t, FILE *to)
+{
+	fputs("\nScheduling policies\n  ", to);
+	struct words words = {to, 2, 2};
+	for (int64_t i = 0; i < t->policy_count; i++)
+		print_word(&words, t->policies[i].name, (int)strlen(t->policies[i].name));
+	fputc('\n', to);
+}
+
+void smalti_topology_print(const struct smalti_topology *topology, FILE *to)
+{
+	print_machine(topology, to);
+	print_workers(topology, to);
+	print_memory_nodes(topology, to);
+	print_rates(topology, to);
+	print_libraries(topology, to);
+	print_policies(topology, to);
+}

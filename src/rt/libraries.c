@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which library does what, in the version that runs. */
+#include "base/alloc.h"
+#include "kernels/isa.h"
+#include "rt/topology.h"
+
+#include <cjson/cJSON.h>
+#include <dnnl.h>
+#include <hwloc.h>
+#include <png.h>
+#include <starpu.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+struct version {
+	char text[64];
+};
+
+static struct version join(unsigned major, unsigned minor, unsigned patch)
+{
+	struct version version;
+	snprintf(version.text, sizeof(version.text), "%u.%u.%u", major, minor, patch);
+	return version;
+}
+
+static struct version named(const char *text)
+{
+	struct version version;
+	snprintf(version.text, sizeof(version.text), "%s", text);
+	return version;
+}
+
+static struct version own(void)
+{
+	return named(PACKAGE_VERSION);
+}
+
+static struct version onednn(void)
+{
+	const dnnl_version_t *version = dnnl_version();
+	return join((unsigned)version->major, (unsigned)version->minor, (unsigned)version->patch);
+}
+
+static struct version starpu(void)
+{
+	int major, minor, release;
+	starpu_get_version(&major, &minor, &release);
+	return join((unsigned)major, (unsigned)minor, (unsigned)release);
+}
+
+static struct version hwloc(void)
+{
+	unsigned version = hwloc_get_api_version();
+	return join(version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+/* It cannot be asked: what it was built against. */
+static struct version sentencepiece(void)
+{
+	return named(SMALTI_SENTENCEPIECE_VERSION);
+}
+
+static struct version libpng(void)
+{
+	return named(png_get_libpng_ver(NULL));
+}
+
+static struct version cjson(void)
+{
+	return named(cJSON_Version());
+}
+
+static struct version xxhash(void)
+{
+	unsigned version = XXH_versionNumber();
+	return join(version / 10000, version / 100 % 100, version % 100);
+}
+
+static const struct {
+	const char *name;
+	struct version (*version)(void);
+	const char *serves;
+} libraries[] = {
+    {"oneDNN", onednn, "matmul, convolution"},
+    {"smalti's kernels", own, "attention, norms, element-wise, layout"},
+    {"StarPU", starpu, "scheduling, memory, performance models"},
+    {"hwloc", hwloc, "the machine's topology"},
+    {"SentencePiece", sentencepiece, "tokenizer"},
+    {"libpng", libpng, "PNG files"},
+    {"cJSON", cjson, "JSON"},
+    {"xxHash", xxhash, "checksums"},
+};
+
+int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
+{
+	int count = sizeof(libraries) / sizeof(libraries[0]);
+	topology->libraries = smalti_calloc(count, sizeof(*topology->libraries), error);
+	if (!topology->libraries)
+		return -1;
+	for (int i = 0; i < count; i++) {
+		struct smalti_topology_library *library = &topology->libraries[topology->library_count++];
+		struct version version = libraries[i].version();
+		snprintf(library->name, sizeof(library->name), "%s", libraries[i].name);
+		snprintf(library->version, sizeof(library->version), "%s", version.text);
+		snprintf(library->serves, sizeof(library->serves), "%s", libraries[i].serves);
+	}
+	return 0;
+}

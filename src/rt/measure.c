@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the workers reach, alone and together: memory bandwidth and f32 arithmetic. */
+#include "kernels/measure.h"
+
+#include "base/alloc.h"
+#include "rt/topology.h"
+
+#include <pthread.h>
+#include <starpu.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	PIECES = 32, /* of a worker's share, each timed: shorter than a time slice of a busy machine */
+	PASSES = 2,
+	MEGABYTE = 1 << 20,
+	LEAST_BYTES = 32 * MEGABYTE,
+	MOST_BYTES = 128 * MEGABYTE,    /* fresh memory is slow to get; bounds the time on large caches */
+	STEP = 6 * SMALTI_MEASURE_STEP, /* floats of a piece: copy halves it, triad cuts it in three */
+	FMA_ROUNDS = 1 << 16,           /* a fraction of a millisecond */
+};
+
+/* Each returns the bytes or operations done on a piece of `count` floats; *result depends on them. */
+static int64_t run_read(int64_t count, float *x, float *result)
+{
+	*result += smalti_measure_read(count, x);
+	return count * (int64_t)sizeof(float);
+}
+
+static int64_t run_copy(int64_t count, float *x, float *result)
+{
+	memcpy(x + count / 2, x, (size_t)(count / 2) * sizeof(float));
+	*result += x[count - 1];
+	return count * (int64_t)sizeof(float);
+}
+
+static int64_t run_triad(int64_t count, float *x, float *result)
+{
+	int64_t part = count / 3;
+	smalti_measure_triad(part, x, x + part, x + 2 * part);
+	*result += x[count - 1];
+	return count * (int64_t)sizeof(float);
+}
+
+static int64_t run_fma(int64_t count, float *x, float *result)
+{
+	(void)count, (void)x;
+	return smalti_measure_fma(FMA_ROUNDS, result);
+}
+
+enum { READ, COPY, TRIAD, FMA, KINDS };
+
+static int64_t (*const kinds[KINDS])(int64_t count, float *x, float *result) = {
+    [READ] = run_read, [COPY] = run_copy, [TRIAD] = run_triad, [FMA] = run_fma};
+
+/* All workers of a race start each kind together. */
+struct race {
+	int64_t count; /* floats of a piece */
+	float *memory; /* of all */
+	pthread_barrier_t line;
+	pthread_mutex_t mutex; /* guards what follows */
+	int joined;
+	double rate[KINDS]; /* sums of the workers' */
+};
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* The median of all pieces: one that was interrupted does not count, nor one that a cache still held. */
+static double measure_kind(int kind, int64_t count, float *x, float *result)
+{
+	double rates[PASSES * PIECES];
+	for (int i = 0; i < PASSES * PIECES; i++) {
+		double start = now();
+		int64_t work = kinds[kind](count, x + i % PIECES * count, result);
+		double seconds = now() - start;
+		rates[i] = (double)work / (seconds > 1e-9 ? seconds : 1e-9);
+	}
+	qsort(rates, PASSES * PIECES, sizeof(rates[0]), compare);
+	return rates[PASSES * PIECES / 2];
+}
+
+static void run_race(void *argument)
+{
+	struct race *race = argument;
+	pthread_mutex_lock(&race->mutex);
+	int rank = race->joined++;
+	pthread_mutex_unlock(&race->mutex);
+	float *x = race->memory + rank * PIECES * race->count, result = 0;
+	memset(x, 0, (size_t)(PIECES * race->count) * sizeof(float)); /* makes it near to this worker */
+	for (int kind = 0; kind < KINDS; kind++) {
+		pthread_barrier_wait(&race->line);
+		double rate = measure_kind(kind, race->count, x, &result);
+		pthread_mutex_lock(&race->mutex);
+		race->rate[kind] += rate;
+		pthread_mutex_unlock(&race->mutex);
+	}
+	volatile float used = result; /* or the compiler may drop the work */
+	(void)used;
+}
+
+static int measure(unsigned *ids, int workers, int64_t bytes, struct smalti_topology_rate *rate,
+		   struct smalti_error *error)
+{
+	struct race race = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+	race.count = bytes / (int64_t)sizeof(float) / workers / PIECES / STEP * STEP;
+	int64_t total = race.count * PIECES * workers;
+	race.memory = smalti_aligned_alloc(total, sizeof(float), error);
+	if (!race.memory)
+		return -1;
+	pthread_barrier_init(&race.line, NULL, (unsigned)workers);
+	starpu_execute_on_specific_workers(run_race, &race, (unsigned)workers, ids, "measure");
+	pthread_barrier_destroy(&race.line);
+	pthread_mutex_destroy(&race.mutex);
+	free(race.memory);
+	*rate = (struct smalti_topology_rate){.workers = workers,
+					      .bytes = total * (int64_t)sizeof(float),
+					      .read = race.rate[READ],
+					      .copy = race.rate[COPY],
+					      .triad = race.rate[TRIAD],
+					      .fma = race.rate[FMA]};
+	return 0;
+}
+
+/* Twice the largest caches together, so that they do not serve it, as far as the time allows. */
+static int64_t bytes_to_touch(const struct smalti_topology *topology)
+{
+	int64_t bytes = LEAST_BYTES;
+	for (int64_t i = 0; i < topology->cache_count; i++) {
+		const struct smalti_topology_cache *cache = &topology->caches[i];
+		if (cache->bytes >= MOST_BYTES || cache->count >= MOST_BYTES)
+			return MOST_BYTES;
+		if (2 * cache->bytes * cache->count > bytes)
+			bytes = 2 * cache->bytes * cache->count;
+	}
+	return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+}
+
+int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error *error)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* two races would wait for ever */
+	int found[STARPU_NMAXWORKERS];
+	unsigned ids[STARPU_NMAXWORKERS];
+	int workers = (int)starpu_worker_get_ids_by_type(STARPU_CPU_WORKER, found, STARPU_NMAXWORKERS);
+	if (!workers)
+		return 0;
+	for (int i = 0; i < workers; i++)
+		ids[i] = (unsigned)found[i];
+	topology->rates = smalti_calloc(2, sizeof(*topology->rates), error);
+	if (!topology->rates)
+		return -1;
+	int64_t bytes = bytes_to_touch(topology);
+	pthread_mutex_lock(&one_at_a_time);
+	int status = measure(ids, 1, bytes, &topology->rates[0], error);
+	if (status == 0 && workers > 1)
+		status = measure(ids, workers, bytes, &topology->rates[1], error);
+	pthread_mutex_unlock(&one_at_a_time);
+	topology->rate_count = workers > 1 ? 2 : 1;
+	return status;
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti topology`: both outputs, the options, what it says when it cannot.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export STARPU_HOME=$work # its measurements of the bus stay in here
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect STATUS WORDS COMMAND...: the exit status, and words that stderr holds.
+expect() {
+    local wanted=$1 words=$2 status=0
+    shift 2
+    "$@" >"$work/out" 2>"$work/err" || status=$?
+    [ "$status" -eq "$wanted" ] || fail "$*: status $status, expected $wanted: $(cat "$work/err")"
+    grep -qF -e "$words" "$work/err" || [ -z "$words" ] || fail "$*: no '$words' in: $(cat "$work/err")"
+}
+
+expect 0 '' "$SMALTI" topology
+[ ! -s "$work/err" ] || fail "words on stderr: $(cat "$work/err")"
+for words in processor instructions Workers 'Memory nodes' Measured 'f32 FMA' oneDNN StarPU "policy lws"; do
+    grep -qF -e "$words" "$work/out" || fail "no '$words' in: $(cat "$work/out")"
+done
+
+expect 0 '' "$SMALTI" topology --json --sched=eager --cpus=1
+python3 - "$work/out" <<'END'
+import json, sys
+
+with open(sys.argv[1]) as file:
+    topology = json.load(file)
+assert len(topology["workers"]) == 1
+assert [policy["name"] for policy in topology["policies"] if policy["active"]] == ["eager"]
+assert len(topology["rates"]) == 1
+for rate in ("read", "copy", "triad", "fma"):
+    assert topology["rates"][0][rate] > 0, rate
+END
+
+# Machines that are not here: hwloc reads them from a file, StarPU binds nothing then.
+expect 0 '' env HWLOC_XMLFILE="$SMALTI_TESTDATA/topology/gpu.xml" "$SMALTI" topology
+for words in '2 packages, 4 cores, 8 hardware threads' 'NUMA 1: 3 GiB, 2 cores' \
+    '0000:3b:00.0 Acme Painter 9 (card1 acme0)' 'L2 4 × 2 MiB, L3 2 × 32 MiB' '0 driven by workers'; do
+    grep -qF -e "$words" "$work/out" || fail "no '$words' in: $(cat "$work/out")"
+done
+
+expect 0 '' env SMALTI_MAX_ISA=avx2 "$SMALTI" topology
+grep -qF 'SMALTI_MAX_ISA=avx2' "$work/out" || fail "the limit is not shown"
+
+expect 0 '' "$SMALTI" topology --help
+grep -qF -e '--json' "$work/out" || fail "the help does not name --json"
+expect 2 'did you mean' "$SMALTI" topology --jsn
+expect 2 'operand' "$SMALTI" topology now
+expect 2 'policy' "$SMALTI" topology --sched=nosuch
+expect 2 'expected' "$SMALTI" topology --cpus=-1
+expect 2 'SMALTI_MAX_ISA' env SMALTI_MAX_ISA=mmx "$SMALTI" topology
+
+if [ -c /dev/full ]; then
+    for option in '' --json; do
+        # shellcheck disable=SC2016 # expanded by the inner shell
+        expect 1 'standard output' sh -c '"$1" topology $2 >/dev/full' sh "$SMALTI" "$option"
+    done
+fi
+
+(
+    trap '' PIPE
+    status=0
+    "$SMALTI" topology 2>"$work/err" || status=$?
+    echo "$status" >"$work/status"
+) | true
+[ "$(cat "$work/status")" -eq 1 ] || fail "nobody reads: status $(cat "$work/status"), expected 1"
