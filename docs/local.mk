@@ -2,7 +2,8 @@ dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md
 EXTRA_DIST += CONTRIBUTING.md
 
 # The man pages are the command's own words: one line here for each subcommand.
-command_pages =
+command_pages = \
+	docs/smalti-generate.1
 nodist_man_MANS = docs/smalti.1 $(command_pages)
 CLEANFILES += $(nodist_man_MANS)
 

@@ -51,7 +51,7 @@ struct line {
 	const char *words[MOST]; /* after the command's name; NULL-terminated */
 };
 
-static int parse(const struct line *line, struct paint *values, enum smalti_request *request, int *operands,
+static int parse(const struct line *line, struct paint *values, enum smalti_invocation *request, int *operands,
 		 char *first[static 1], struct smalti_error *error)
 {
 	static char copies[MOST][128];
@@ -75,7 +75,7 @@ static void every_kind_is_stored(void)
 					  "--guid=0.5", "--scheduler-of-the-noise=ddim", "-m", "2K"}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct paint values;
-	enum smalti_request request;
+	enum smalti_invocation request;
 	int operands;
 	char *first;
 	SUCCEEDS(parse(&line, &values, &request, &operands, &first, &error), &error, "parse");
@@ -102,7 +102,7 @@ static void nothing_given_leaves_the_defaults(void)
 	static const struct line line = {{"--", "--steps=3"}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct paint values;
-	enum smalti_request request;
+	enum smalti_invocation request;
 	int operands;
 	char *first;
 	SUCCEEDS(parse(&line, &values, &request, &operands, &first, &error), &error, "parse");
@@ -140,7 +140,7 @@ static void mistakes_are_named(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct paint values;
-		enum smalti_request request;
+		enum smalti_invocation request;
 		int operands;
 		char *first;
 		int status = parse(&cases[i].line, &values, &request, &operands, &first, &error);
@@ -154,7 +154,7 @@ static void help_is_asked_for_before_later_mistakes(void)
 {
 	static const struct {
 		struct line line;
-		enum smalti_request request;
+		enum smalti_invocation request;
 	} cases[] = {
 	    {{{"--help", "--steps=x"}}, SMALTI_HELP},
 	    {{{"-h"}}, SMALTI_HELP},
@@ -164,7 +164,7 @@ static void help_is_asked_for_before_later_mistakes(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct paint values;
-		enum smalti_request request;
+		enum smalti_invocation request;
 		int operands;
 		char *first;
 		SUCCEEDS(parse(&cases[i].line, &values, &request, &operands, &first, &error), &error,

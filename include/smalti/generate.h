@@ -24,14 +24,22 @@ enum smalti_cleaning {
 /** What noise is drawn as (specification 8.1): the same seed gives unrelated pictures for each. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
+/** Bounds of a request's fields. */
+enum {
+	SMALTI_SIDE_MIN = 16,
+	SMALTI_SIDE_MAX = 1 << 17,
+	SMALTI_STEPS_MAX = 1000,
+	SMALTI_IMAGES_MAX = 1000000
+};
+
 /** One prompt. Strings and latents are copied. */
 struct smalti_request {
 	const char *prompt;
 	const char *negative_prompt; /**< NULL: empty */
-	int64_t width, height;       /**< pixels, 16 and more; 0: the model's */
+	int64_t width, height;       /**< pixels, SMALTI_SIDE_MIN to SMALTI_SIDE_MAX; 0: the model's */
 	uint64_t seed;
 	int64_t images;  /**< pictures of this prompt, from one stream of noise, as diffusers draws them */
-	int64_t steps;   /**< 1 to 1000 */
+	int64_t steps;   /**< 1 to SMALTI_STEPS_MAX */
 	double guidance; /**< 1 and less: the negative prompt is not evaluated */
 	const char *scheduler; /**< see smalti_scheduler_name(); NULL: the model's own */
 	enum smalti_cleaning cleaning;
@@ -47,6 +55,11 @@ struct smalti_request {
 
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, raw prompt, f32 noise, the model's size. */
 void smalti_request_defaults(struct smalti_request *request);
+
+/** Checks every field but the texts, and replaces a size or tiling of 0 by what it stands for: the result is
+ * the same request, spelled out. -1 with SMALTI_EINVAL, then *request is untouched. */
+int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
+			   struct smalti_error *error);
 
 /** Receives one picture. All functions but `done` may be called on any thread, one at a time per picture; any
  * may be NULL but `done`. A non-zero return fails the picture with the error that was left. */
@@ -75,6 +88,9 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 /** Serves `done` calls until nothing is in flight. */
 void smalti_batch_wait(struct smalti_batch *batch);
 
+/** Everything in flight, and what is submitted later, fails with SMALTI_ECANCELLED as soon as the tasks that
+ * run have ended. Only sets a flag: any thread and a signal handler may call it. */
+void smalti_batch_cancel(struct smalti_batch *batch);
 /** Waits, then frees. NULL is allowed. */
 void smalti_batch_close(struct smalti_batch *batch);
 

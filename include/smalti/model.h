@@ -46,12 +46,18 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 /** After the last batch on it was closed. NULL is allowed. */
 void smalti_model_close(struct smalti_model *model);
 
-/** Facts that a front end shows. */
+/** Facts that a front end shows; the strings live as long as the model. */
 struct smalti_model_info {
 	int64_t native_width, native_height; /**< pixels */
 	int64_t size_multiple;               /**< sizes are computed at multiples of this and cropped */
 	int64_t max_tokens;                  /**< of a prompt, with its end-of-sentence */
+	int64_t latent_channels;             /**< of the latents */
+	int64_t latent_pixels;               /**< along each side of the picture, to one latent */
 	int64_t weight_bytes;                /**< of all packed weights together */
+	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
+	/** 32 hexadecimal digits that tell models apart: of the configuration files, the tokenizer, and of
+	 * every tensor its name, type, shape and beginning. */
+	const char *digest;
 };
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
 

@@ -6,4 +6,5 @@ libcore_la_SOURCES += \
 	src/base/json.c src/base/json_get.c src/base/json.h \
 	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h \
+	src/base/set.c src/base/set.h \
 	src/base/utf8.c src/base/utf8.h

@@ -29,7 +29,7 @@ enum smalti_exit smalti_finish_stdout(void)
 	return SMALTI_EXIT_OK;
 }
 
-static enum smalti_exit answer(const struct smalti_command *command, enum smalti_request request)
+static enum smalti_exit answer(const struct smalti_command *command, enum smalti_invocation request)
 {
 	if (request == SMALTI_VERSION)
 		smalti_print_version(stdout);
@@ -43,7 +43,7 @@ static enum smalti_exit answer(const struct smalti_command *command, enum smalti
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	enum smalti_request request;
+	enum smalti_invocation request;
 	int first;
 	void *options = smalti_calloc(1, (int64_t)command->size, &error);
 	if (!options) {

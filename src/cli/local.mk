@@ -2,11 +2,21 @@
 noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/command.c src/cli/command.h \
+	src/cli/generate.c \
+	src/cli/generate_batch.c src/cli/generate_batch.h \
+	src/cli/generate_latents.c src/cli/generate_latents.h \
+	src/cli/generate_options.c src/cli/generate_options.h \
+	src/cli/generate_output.c src/cli/generate_output.h \
+	src/cli/generate_parameters.c \
+	src/cli/generate_picture.c src/cli/generate_picture.h \
+	src/cli/generate_report.c src/cli/generate_report.h \
+	src/cli/generate_source.c src/cli/generate_source.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/man.c \
 	src/cli/notes.c \
 	src/cli/options.c src/cli/options.h \
 	src/cli/progress.c src/cli/progress.h \
+	src/cli/signals.c src/cli/signals.h \
 	src/cli/suggest.c src/cli/suggest.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \

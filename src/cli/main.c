@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/generate_options.h"
 #include "cli/help.h"
 #include "cli/suggest.h"
 
@@ -7,6 +8,7 @@
 #include <string.h>
 
 static const struct smalti_command *const commands[] = {
+    &smalti_generate_command,
     &smalti_topology_command,
     NULL,
 };

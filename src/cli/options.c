@@ -167,7 +167,7 @@ static int fail_option(const struct smalti_option_table *table, int value, const
 }
 
 static int parse(const struct smalti_option_table *table, const struct tables *tables, int argc, char **argv,
-		 void *values, enum smalti_request *request, struct smalti_error *error)
+		 void *values, enum smalti_invocation *request, struct smalti_error *error)
 {
 	*request = SMALTI_RUN;
 	opterr = 0;
@@ -193,7 +193,7 @@ static int parse(const struct smalti_option_table *table, const struct tables *t
 }
 
 int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
-			 enum smalti_request *request, int *first, struct smalti_error *error)
+			 enum smalti_invocation *request, int *first, struct smalti_error *error)
 {
 	struct tables tables = {NULL, NULL};
 	int status = make_tables(table, &tables, error);

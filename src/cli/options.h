@@ -81,12 +81,12 @@ struct smalti_option_table {
 	}
 
 /* What the command line asks for: --help, --version and --man are known to every command. */
-enum smalti_request { SMALTI_RUN, SMALTI_HELP, SMALTI_VERSION, SMALTI_MAN };
+enum smalti_invocation { SMALTI_RUN, SMALTI_HELP, SMALTI_VERSION, SMALTI_MAN };
 
 /* Parses argv (argv[0] is skipped) into `values`, which holds the defaults. Operands are moved
  * behind the options; *first is the index of the first. Uses getopt: one call at a time. */
 int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
-			 enum smalti_request *request, int *first, struct smalti_error *error);
+			 enum smalti_invocation *request, int *first, struct smalti_error *error);
 
 /* Frees the arrays of the lists in `values`. */
 void smalti_options_free(const struct smalti_option_table *table, void *values);

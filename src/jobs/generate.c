@@ -27,6 +27,7 @@ struct flight {
 
 struct smalti_batch {
 	struct smalti_model *model;
+	struct smalti_scope *scope; /* without tasks: failed when the batch is cancelled */
 	struct smalti_texts *texts;
 	int64_t submitted; /* ever: earlier pictures go first */
 	int64_t in_flight, bytes_in_flight;
@@ -52,8 +53,10 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 	if (!batch)
 		return NULL;
 	batch->model = model;
-	batch->texts = smalti_texts_new(model, error);
+	batch->scope = smalti_scope_new(model->session, "batch", 0, error);
+	batch->texts = batch->scope ? smalti_texts_new(model, batch->scope, error) : NULL;
 	if (!batch->texts) {
+		smalti_scope_free(batch->scope);
 		free(batch);
 		return NULL;
 	}
@@ -110,12 +113,18 @@ void smalti_batch_wait(struct smalti_batch *batch)
 		serve(batch);
 }
 
+void smalti_batch_cancel(struct smalti_batch *batch)
+{
+	smalti_scope_cancel(batch->scope);
+}
+
 void smalti_batch_close(struct smalti_batch *batch)
 {
 	if (!batch)
 		return;
 	smalti_batch_wait(batch);
 	smalti_texts_free(batch->texts);
+	smalti_scope_free(batch->scope);
 	pthread_cond_destroy(&batch->landed);
 	pthread_mutex_destroy(&batch->mutex);
 	free(batch);
@@ -236,6 +245,7 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 	if (!flight->scope)
 		return -1;
 	smalti_scope_needs(flight->scope, model->scope);
+	smalti_scope_needs(flight->scope, batch->scope);
 	for (int i = 0; i < 2; i++)
 		if (flight->texts[i])
 			smalti_scope_needs(flight->scope, flight->texts[i]->scope);

@@ -2,6 +2,7 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
+#include "samplers/sampler.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ const char *smalti_embedded_model(struct smalti_error *error)
 /* Where each component lies. */
 struct paths {
 	char *index, *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
-	char *text_config, *transformer_config, *vae_config;
+	char *tokenizer_config, *tokenizer_pieces, *text_config, *transformer_config, *vae_config;
 };
 
 static char *component(const char *given, const char *folder, const char *name, struct smalti_error *error)
@@ -76,11 +77,16 @@ static int find_paths(struct paths *p, const struct smalti_model_options *o, str
 		return -1;
 	}
 	p->scheduler = smalti_format(error, "%s/scheduler_config.json", scheduler);
+	p->tokenizer_config = smalti_format(error, "%s/tokenizer_config.json", p->tokenizer);
+	p->tokenizer_pieces = smalti_format(error, "%s/spiece.model", p->tokenizer);
 	p->text_config = smalti_format(error, "%s/config.json", p->text_encoder);
 	p->transformer_config = smalti_format(error, "%s/config.json", p->transformer);
 	p->vae_config = smalti_format(error, "%s/config.json", p->vae);
 	free(scheduler);
-	return p->scheduler && p->text_config && p->transformer_config && p->vae_config ? 0 : -1;
+	return p->scheduler && p->tokenizer_config && p->tokenizer_pieces && p->text_config &&
+		       p->transformer_config && p->vae_config
+		   ? 0
+		   : -1;
 }
 
 static void free_paths(struct paths *p)
@@ -91,6 +97,8 @@ static void free_paths(struct paths *p)
 	free(p->transformer);
 	free(p->vae);
 	free(p->scheduler);
+	free(p->tokenizer_config);
+	free(p->tokenizer_pieces);
 	free(p->text_config);
 	free(p->transformer_config);
 	free(p->vae_config);
@@ -138,6 +146,17 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	return model->vae ? 0 : -1;
 }
 
+static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
+{
+	const char *const files[] = {p->index,       p->tokenizer_config,   p->tokenizer_pieces,
+				     p->text_config, p->transformer_config, p->vae_config,
+				     p->scheduler};
+	const struct smalti_checkpoint *const weights[] = {model->text_checkpoint, model->dit_checkpoint,
+							   model->vae_checkpoint};
+	return smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
+			     sizeof(weights) / sizeof(weights[0]), model->digest, error);
+}
+
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
 		      struct smalti_error *error)
 {
@@ -154,8 +173,10 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	    open_transformer(model, p, o->variant, compute, error) < 0 ||
 	    open_vae(model, p, o->variant, compute, error) < 0)
 		return -1;
-	return smalti_model_check(&index, smalti_dit_config(model->dit),
-				  smalti_vae_decoder_config(model->vae), smalti_t5_config(model->t5), error);
+	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
+			       smalti_t5_config(model->t5), error) < 0)
+		return -1;
+	return make_digest(model, p, error);
 }
 
 struct smalti_model *smalti_model_open(struct smalti_session *session,
@@ -207,6 +228,10 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->native_width = info->native_height = dit->sample_size * factor;
 	info->size_multiple = dit->patch_size * factor;
 	info->max_tokens = model->max_tokens;
+	info->latent_channels = dit->in_channels;
+	info->latent_pixels = factor;
+	info->scheduler = smalti_sampler_name_of(&model->scheduler);
+	info->digest = model->digest;
 	info->weight_bytes = smalti_t5_weight_bytes(model->t5) + smalti_dit_weight_bytes(model->dit) +
 			     smalti_vae_decoder_weight_bytes(model->vae);
 }

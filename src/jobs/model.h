@@ -7,6 +7,7 @@
 #include "graphs/vae.h"
 #include "io/config.h"
 #include "io/tokenizer.h"
+#include "jobs/digest.h"
 #include "rt/session.h"
 #include "smalti/model.h"
 
@@ -21,6 +22,7 @@ struct smalti_model {
 	struct smalti_vae_decoder *vae;
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
+	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 
 /* Pixels to a latent. */

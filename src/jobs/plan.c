@@ -6,10 +6,6 @@
 #include <unistd.h>
 
 enum {
-	SMALLEST_SIDE = 16,
-	LARGEST_SIDE = 1 << 17,
-	MOST_STEPS = 1000,
-	MOST_IMAGES = 1000000,
 	/* Tasks of a few milliseconds at the full model's width, and enough of them for many workers. */
 	DEFAULT_TILE_TOKENS = 256,
 	DEFAULT_TILE_ROWS = 8
@@ -26,10 +22,10 @@ static int check_range(const char *what, int64_t value, int64_t least, int64_t m
 
 static int check_request(const struct smalti_request *r, struct smalti_error *error)
 {
-	if (check_range("width", r->width, SMALLEST_SIDE, LARGEST_SIDE, error) < 0 ||
-	    check_range("height", r->height, SMALLEST_SIDE, LARGEST_SIDE, error) < 0 ||
-	    check_range("steps", r->steps, 1, MOST_STEPS, error) < 0 ||
-	    check_range("images", r->images, 1, MOST_IMAGES, error) < 0 ||
+	if (check_range("width", r->width, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, error) < 0 ||
+	    check_range("height", r->height, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, error) < 0 ||
+	    check_range("steps", r->steps, 1, SMALTI_STEPS_MAX, error) < 0 ||
+	    check_range("images", r->images, 1, SMALTI_IMAGES_MAX, error) < 0 ||
 	    check_range("tile-tokens", r->tile_tokens, 0, INT64_MAX, error) < 0 ||
 	    check_range("tile-rows", r->tile_rows, 0, INT64_MAX, error) < 0)
 		return -1;
@@ -116,6 +112,20 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 	if (!plan->sampler)
 		return -1;
 	predict_bytes(plan, model);
+	return 0;
+}
+
+int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
+			   struct smalti_error *error)
+{
+	struct smalti_plan plan;
+	if (smalti_plan_make(&plan, model, request, error) < 0)
+		return -1;
+	request->width = plan.width;
+	request->height = plan.height;
+	request->tile_tokens = plan.tile_tokens;
+	request->tile_rows = plan.tile_rows;
+	smalti_plan_free(&plan);
 	return 0;
 }
 

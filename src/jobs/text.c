@@ -17,15 +17,19 @@ struct entry {
 
 struct smalti_texts {
 	struct smalti_model *model;
+	struct smalti_scope *scope; /* of the batch */
 	struct entry *entries;
 	int64_t clock;
 };
 
-struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_error *error)
+struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_scope *scope,
+				      struct smalti_error *error)
 {
 	struct smalti_texts *texts = smalti_calloc(1, sizeof(*texts), error);
-	if (texts)
+	if (texts) {
 		texts->model = model;
+		texts->scope = scope;
+	}
 	return texts;
 }
 
@@ -83,6 +87,7 @@ static int encode(struct smalti_texts *texts, struct entry *entry, int64_t prior
 	if (!text->scope)
 		return -1;
 	smalti_scope_needs(text->scope, model->scope);
+	smalti_scope_needs(text->scope, texts->scope);
 	struct smalti_tile *hidden = smalti_t5_encode(model->t5, text->scope, entry->ids, text->tokens);
 	text->caption = smalti_dit_caption(model->dit, text->scope, hidden, text->tokens);
 	smalti_tile_release(hidden);

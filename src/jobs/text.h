@@ -16,7 +16,9 @@ struct smalti_text {
 	int64_t tokens;
 };
 
-struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_error *error);
+/* Encodings fail when `scope` does. */
+struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_scope *scope,
+				      struct smalti_error *error);
 /* After the last task that reads a caption was inserted. NULL is allowed. */
 void smalti_texts_free(struct smalti_texts *texts);
 

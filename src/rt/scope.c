@@ -125,6 +125,12 @@ void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *ca
 	atomic_store(&scope->failed, true);
 }
 
+/* A failure without a cause is a cancellation: a handler can set a flag, but not lock. */
+void smalti_scope_cancel(struct smalti_scope *scope)
+{
+	atomic_store(&scope->failed, true);
+}
+
 bool smalti_scope_failed(const struct smalti_scope *scope)
 {
 	if (atomic_load(&scope->failed))
@@ -140,7 +146,9 @@ int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error)
 	int status = 0;
 	if (atomic_load(&scope->failed)) {
 		pthread_mutex_lock(&scope->mutex);
-		status = smalti_fail(error, scope->error.code, "%s", scope->error.message);
+		status = scope->error.code == SMALTI_OK
+			     ? smalti_fail(error, SMALTI_ECANCELLED, "cancelled")
+			     : smalti_fail(error, scope->error.code, "%s", scope->error.message);
 		pthread_mutex_unlock(&scope->mutex);
 	}
 	for (int i = 0; i < scope->needs_count && status == 0; i++)

@@ -36,6 +36,8 @@ void smalti_scope_free(struct smalti_scope *scope);
 
 /* Marks the scope failed with this cause unless it is already. */
 void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *cause);
+/* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
+void smalti_scope_cancel(struct smalti_scope *scope);
 /* The scope, or one that it depends on, has failed. */
 bool smalti_scope_failed(const struct smalti_scope *scope);
 /* 0, or -1 with the first cause. */

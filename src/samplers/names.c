@@ -30,3 +30,11 @@ const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, str
 	smalti_fail(error, SMALTI_EINVAL, "no scheduler is called \"%s\"; there are %s", name, list);
 	return NULL;
 }
+
+const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config)
+{
+	for (int i = 0; i < COUNT; i++)
+		if (names[i].scheduler == config->scheduler && names[i].karras == config->karras_sigmas)
+			return names[i].name;
+	return NULL;
+}

@@ -67,5 +67,7 @@ struct smalti_sampler_name {
 const struct smalti_sampler_name *smalti_sampler_name_at(int index);
 /* NULL with an error that lists the names. */
 const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
+/* What a configuration is called, NULL when nothing. */
+const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config);
 
 #endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_batch.h"
+
+#include "base/alloc.h"
+#include "cli/signals.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A picture in flight. */
+struct flight {
+	struct smalti_generation *generation;
+	struct smalti_picture_file *file;
+	char id[sizeof(((struct smalti_item *)0)->id)];
+	uint64_t seed;
+	int64_t width, height, image;
+	double began;
+};
+
+static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		   struct smalti_error *error)
+{
+	return smalti_picture_file_rows(((struct flight *)user)->file, first, count, rgb, error);
+}
+
+static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
+{
+	return smalti_picture_file_latents(((struct flight *)user)->file, shape, values, error);
+}
+
+static void on_done(void *user, int status, const struct smalti_error *cause)
+{
+	struct flight *flight = user;
+	struct smalti_error error = *cause;
+	char *path = strdup(smalti_picture_file_path(flight->file));
+	if (status == 0)
+		status = smalti_picture_file_commit(flight->file, &error);
+	else
+		smalti_picture_file_abort(flight->file);
+	if (status == 0 || error.code != SMALTI_ECANCELLED) {
+		const struct smalti_outcome outcome = {.id = flight->id,
+						       .file = path ? path : "",
+						       .status = status ? SMALTI_FAILED : SMALTI_MADE,
+						       .error = status ? &error : NULL,
+						       .seed = flight->seed,
+						       .width = flight->width,
+						       .height = flight->height,
+						       .image = flight->image,
+						       .seconds = smalti_clock() - flight->began,
+						       .pictures = 1};
+		smalti_report_add(flight->generation->report, &outcome);
+	} else {
+		flight->generation->stopped = true;
+	}
+	free(path);
+	free(flight);
+}
+
+static void report_item(const struct smalti_generation *generation, const struct smalti_item *item,
+			const char *file, int64_t image, int64_t pictures, const struct smalti_error *error)
+{
+	const struct smalti_outcome outcome = {.id = item->id,
+					       .file = file,
+					       .status = error ? SMALTI_FAILED : SMALTI_SKIPPED,
+					       .error = error,
+					       .seed = item->request.seed,
+					       .width = item->request.width,
+					       .height = item->request.height,
+					       .image = image,
+					       .pictures = pictures};
+	smalti_report_add(generation->report, &outcome);
+}
+
+/* Names and metadata of a picture. */
+static struct smalti_picture_file *plan_file(const struct smalti_generation *generation,
+					     const struct smalti_item *item, int64_t image,
+					     struct smalti_error *error)
+{
+	const struct smalti_request *request = &item->request;
+	char *path = smalti_output_picture(generation->output, item->id, image, request->images, error);
+	if (!path)
+		return NULL;
+	char *latents = generation->save_latents ? smalti_output_latents(path, error) : NULL;
+	char *parameters = smalti_picture_parameters(request, image, &generation->origin, error);
+	if (parameters && (latents || !generation->save_latents))
+		return smalti_picture_file_new(path, latents, parameters, request->width, request->height,
+					       error);
+	free(path);
+	free(latents);
+	free(parameters);
+	return NULL;
+}
+
+static int submit(struct smalti_generation *generation, struct smalti_batch *batch,
+		  const struct smalti_item *item, int64_t image, struct smalti_picture_file *file,
+		  struct smalti_error *error)
+{
+	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
+	if (!flight)
+		return -1;
+	*flight = (struct flight){.generation = generation,
+				  .file = file,
+				  .seed = item->request.seed,
+				  .width = item->request.width,
+				  .height = item->request.height,
+				  .image = image,
+				  .began = smalti_clock()};
+	memcpy(flight->id, item->id, sizeof(flight->id));
+	const struct smalti_picture picture = {.user = flight,
+					       .rows = on_rows,
+					       .latents = smalti_picture_file_keeps_latents(file) ? on_latents
+												  : NULL,
+					       .done = on_done};
+	if (smalti_batch_submit(batch, &item->request, image, &picture, error) == 0)
+		return 0;
+	free(flight);
+	return -1;
+}
+
+static int make_picture(struct smalti_generation *generation, struct smalti_batch *batch,
+			const struct smalti_item *item, int64_t image, struct smalti_error *error)
+{
+	struct smalti_picture_file *file = plan_file(generation, item, image, error);
+	if (!file)
+		return -1;
+	if (generation->resume && smalti_picture_file_exists(file)) {
+		report_item(generation, item, smalti_picture_file_path(file), image, 1, NULL);
+		smalti_picture_file_abort(file);
+		return 0;
+	}
+	if (submit(generation, batch, item, image, file, error) == 0)
+		return 0;
+	smalti_picture_file_abort(file);
+	return -1;
+}
+
+/* Whether to begin nothing new. */
+static bool ends(const struct smalti_generation *generation)
+{
+	return smalti_signals_caught() || generation->report->broken;
+}
+
+static int resolve(const struct smalti_generation *generation, struct smalti_request *request,
+		   struct smalti_error *error)
+{
+	struct smalti_model_info info;
+	smalti_model_info(generation->model, &info);
+	if (generation->start && smalti_start_apply(generation->start, &info, request, error) < 0)
+		return -1;
+	return smalti_request_resolve(generation->model, request, error);
+}
+
+static void make_pictures(struct smalti_generation *generation, struct smalti_batch *batch,
+			  struct smalti_item *item)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t images = item->request.images;
+	int64_t image = 0;
+	int status = resolve(generation, &item->request, &error);
+	if (status == 0)
+		status = smalti_output_claim(generation->output, item->id, images, &error);
+	while (status == 0 && image < images && !ends(generation)) {
+		status = make_picture(generation, batch, item, image, &error);
+		image += status == 0;
+	}
+	if (status < 0) {
+		smalti_source_blame(generation->source, item, &error);
+		report_item(generation, item, NULL, image, images - image, &error);
+	} else if (image < images) {
+		generation->stopped = true;
+	}
+}
+
+static void make_all(struct smalti_generation *generation, struct smalti_batch *batch)
+{
+	enum smalti_prompts_status status = SMALTI_PROMPTS_LINE;
+	int64_t items = 0;
+	while (status > SMALTI_PROMPTS_END && !generation->stopped) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_item item;
+		status = smalti_source_next(generation->source, &item, &error);
+		items += status != SMALTI_PROMPTS_END;
+		if (status != SMALTI_PROMPTS_END && ends(generation))
+			generation->stopped = true;
+		else if (status == SMALTI_PROMPTS_LINE)
+			make_pictures(generation, batch, &item);
+		else if (status != SMALTI_PROMPTS_END)
+			report_item(generation, &item, NULL, 0, 1, &error);
+		smalti_prompt_line_free(&item.line);
+	}
+	if (items == 0) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		smalti_fail(&error, SMALTI_EINVAL, "%s: no prompts in it",
+			    smalti_source_name(generation->source));
+		smalti_report_error(generation->report, &error);
+		generation->report->failed++;
+	}
+}
+
+static void cancel(void *batch)
+{
+	smalti_batch_cancel(batch);
+}
+
+int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error)
+{
+	struct smalti_batch *batch = smalti_batch_open(generation->model, error);
+	if (!batch)
+		return -1;
+	smalti_signals_second(cancel, batch);
+	make_all(generation, batch);
+	smalti_batch_wait(batch);
+	smalti_signals_second(NULL, NULL);
+	smalti_batch_close(batch);
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_options.h"
+
+#include "base/utf8.h"
+#include "smalti/generate.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TYPE struct smalti_generate_options
+
+static const char *const cleanings[] = {"raw", "basic", "full", NULL};
+static const char *const noises[] = {"f32", "f16", "bf16", NULL};
+static const char *const precisions[] = {"f32", "bf16", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Prompts")},
+    {SMALTI_LIST(TYPE, prompt), "prompt", 'p', "TEXT", "make a picture of this"},
+    {SMALTI_STRING(TYPE, prompts), "prompts", 'P', "FILE",
+     "make a picture of each line of FILE (- for the standard input): plain text, or JSON Lines with "
+     "\"prompt\" and, if they differ from the options here, \"id\", \"negative_prompt\", \"seed\", "
+     "\"width\", \"height\", \"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", "
+     "\"scheduler\""},
+    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show"},
+    {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
+     "how prompts are cleaned: as they stand, lower-cased and stripped, or freed of links, markup and the "
+     "like too",
+     .choices = cleanings},
+
+    {SMALTI_GROUP("Pictures")},
+    {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",
+     "width and height in pixels, 16 to 131072 each; default the model's own", .minimum = SMALTI_SIDE_MIN,
+     .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise: -2^63 to 2^64-1; default 0"},
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "pictures of each prompt, all different; default 1",
+     .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images)},
+    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX},
+    {SMALTI_DOUBLE(TYPE, guidance), "guidance", 'g', "X",
+     "how strongly the prompt is followed; at 1 and less the negative prompt is not used", .least = 0,
+     .most = 1000},
+    {SMALTI_STRING(TYPE, scheduler), "scheduler", 0, "NAME",
+     "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default the "
+     "model's own"},
+    {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
+     "number type that noise is drawn as: each gives other pictures", .choices = noises},
+    {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
+     "begin with the tensor \"latents\" of this safetensors file instead of noise; size and number of "
+     "pictures follow it unless given"},
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
+     "the picture's file, - for the standard output, or a folder (existing, or ending in '/'), where "
+     "pictures are ID.png or ID-0.png, ID-1.png, ...; ID is the line's \"id\" or number; default "
+     "picture.png if there is one picture"},
+    {SMALTI_FLAG(TYPE, save_latents), "save-latents", 0, NULL,
+     "also keep the final latents, in a safetensors file beside each picture"},
+    {SMALTI_FLAG(TYPE, resume), "resume", 'r', NULL,
+     "skip pictures that are there and were made as they would be now; remove temporary files of "
+     "interrupted runs"},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "report each picture as a line of JSON on standard output"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "report errors only"},
+
+    {SMALTI_GROUP("Model")},
+    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+     "PixArt pipeline folder in diffusers' layout; default the embedded model"},
+    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
+    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
+     .choices = precisions},
+    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer folder, instead of the pipeline's"},
+    {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "the same for the text encoder"},
+    {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "the same for the transformer"},
+    {SMALTI_STRING(TYPE, vae), "vae", 0, "DIR", "the same for the VAE"},
+    {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR", "the same for the scheduler"},
+
+    {SMALTI_GROUP("Machine")},
+    {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY",
+     "StarPU scheduling policy; the pictures do not depend on it"},
+    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
+     .maximum = INT64_MAX},
+    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
+     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
+    {SMALTI_STRING(TYPE, scratch), "scratch", 0, "DIR", "folder for data that does not fit under the limit"},
+    {SMALTI_INT64(TYPE, tile_tokens), "tile-tokens", 0, "N",
+     "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, tile_rows), "tile-rows", 0, "N",
+     "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_STRING(TYPE, trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"},
+};
+
+static const struct smalti_generate_options defaults = {
+    .images = 1,
+    .steps = 20,
+    .guidance = 4.5,
+    .policy = "lws",
+};
+
+static const struct smalti_example examples[] = {
+    {"Make one picture", "smalti generate -p 'a red star on a blue background' -o star.png"},
+    {"Four pictures of a prompt", "smalti generate -p 'a green ring' --images 4 -o rings/"},
+    {"A picture of each line of a file, going on where it was stopped",
+     "smalti generate --prompts prompts.jsonl -o pictures/ --resume"},
+    {"Another model, size and scheduler",
+     "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
+    {"A picture to a pipe", "smalti generate -p 'a pink heart' -o - | display"},
+    {NULL, NULL},
+};
+
+const struct smalti_command smalti_generate_command = {
+    .name = "generate",
+    .summary = "make pictures from prompts",
+    .operands = "",
+    .description =
+	"Makes pictures from prompts. Many are worked on at a time; each appears under its name when it is "
+	"complete and safe on the disk. A picture depends on its request, the model, the precision and the "
+	"tiling alone, to the last bit: not on the scheduling policy, the workers, or the other requests.\n\n"
+	"SIGINT or SIGTERM finish the pictures in work, a second one drops them; --resume goes on.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(defaults),
+    .run = smalti_generate_run,
+};
+
+static int check_scheduler(const char *name, struct smalti_error *error)
+{
+	char names[256] = "";
+	for (int i = 0; smalti_scheduler_name(i); i++) {
+		if (!name || strcmp(name, smalti_scheduler_name(i)) == 0)
+			return 0;
+		const size_t used = strlen(names);
+		snprintf(names + used, sizeof(names) - used, "%s\"%s\"", i ? ", " : "",
+			 smalti_scheduler_name(i));
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "--scheduler: expected one of %s, found '%.99s'", names,
+			   name);
+}
+
+static int check_text(const char *option, const char *text, struct smalti_error *error)
+{
+	if (!text || smalti_utf8_valid(text, strlen(text)))
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "%s: the text is not UTF-8", option);
+}
+
+static int check_stdout(const struct smalti_generate_options *options, struct smalti_error *error)
+{
+	if (!options->output || strcmp(options->output, "-") != 0)
+		return 0;
+	if (options->json || options->save_latents || options->resume)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "-o -: cannot be combined with --json, --save-latents or --resume");
+	if (isatty(STDOUT_FILENO))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "-o -: the standard output is a terminal; redirect it, or name a file");
+	return 0;
+}
+
+int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error)
+{
+	if (!options->prompt.count == !options->prompts)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   options->prompts ? "--prompt and --prompts exclude each other"
+						    : "nothing to make: give --prompt or --prompts");
+	if (options->output && !*options->output)
+		return smalti_fail(error, SMALTI_EINVAL, "-o: expected a path, found nothing");
+	for (int i = 0; i < options->prompt.count; i++)
+		if (check_text("--prompt", options->prompt.items[i], error) < 0)
+			return -1;
+	if (check_text("--negative", options->negative, error) < 0 ||
+	    check_scheduler(options->scheduler, error) < 0)
+		return -1;
+	return check_stdout(options, error);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_output.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static bool is_folder(const char *path)
+{
+	struct stat info;
+	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
+}
+
+static int check_folder(const char *folder, struct smalti_error *error)
+{
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	return smalti_fail_errno(error, "%s: files cannot be made there", folder);
+}
+
+static int open_folder(struct smalti_output *output, const char *path, struct smalti_error *error)
+{
+	size_t length = strlen(path);
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	output->folder = smalti_format(error, "%.*s", (int)length, path);
+	if (!output->folder || smalti_make_folder(output->folder, error) < 0)
+		return -1;
+	return check_folder(output->folder, error);
+}
+
+static int open_file(struct smalti_output *output, const char *path, struct smalti_error *error)
+{
+	output->file = path;
+	if (strcmp(path, "-") == 0)
+		return 0;
+	const char *slash = strrchr(path, '/');
+	if (slash)
+		output->folder = smalti_format(error, "%.*s", (int)(slash - path + 1), path);
+	else
+		output->folder = smalti_format(error, ".");
+	return output->folder ? check_folder(output->folder, error) : -1;
+}
+
+int smalti_output_open(struct smalti_output *output, const struct smalti_generate_options *options,
+		       int64_t pictures, struct smalti_error *error)
+{
+	const char *path = options->output;
+	*output = (struct smalti_output){0};
+	if (path && is_folder(path))
+		return open_folder(output, path, error);
+	if (pictures == 1)
+		return open_file(output, path ? path : "picture.png", error);
+	if (!path)
+		return smalti_fail(error, SMALTI_EINVAL, "several pictures need a folder: -o FOLDER/");
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "-o %s: is the name of one picture; for several name a folder and end it with '/'",
+			   path);
+}
+
+void smalti_output_close(struct smalti_output *output)
+{
+	smalti_set_free(&output->names);
+	free(output->folder);
+}
+
+static uint64_t hash_of(const char *text, uint64_t kind)
+{
+	return XXH3_64bits_withSeed(text, strlen(text), kind);
+}
+
+/* ID, or ID-K when there are several; no ID of another request gives the same unless it ends like that. */
+static char *stem(const char *id, int64_t image, int64_t images, struct smalti_error *error)
+{
+	return images == 1 ? smalti_format(error, "%s", id) : smalti_format(error, "%s-%" PRId64, id, image);
+}
+
+int smalti_output_claim(struct smalti_output *output, const char *id, int64_t images,
+			struct smalti_error *error)
+{
+	enum { ID, FILE_NAME };
+	int added = smalti_set_add(&output->names, hash_of(id, ID), error);
+	if (added == 0)
+		return smalti_fail(error, SMALTI_EINVAL, "the id \"%s\" was used before", id);
+	for (int64_t image = 0; image < images && added > 0; image++) {
+		char *name = stem(id, image, images, error);
+		added = name ? smalti_set_add(&output->names, hash_of(name, FILE_NAME), error) : -1;
+		if (added == 0)
+			smalti_fail(error, SMALTI_EINVAL, "\"%s.png\" is another prompt's picture already",
+				    name);
+		free(name);
+	}
+	return added > 0 ? 0 : -1;
+}
+
+/* Found before the work, not after it. */
+static int check_file(const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (strcmp(path, "-") == 0 || stat(path, &info) || S_ISREG(info.st_mode))
+		return 0;
+	return smalti_fail(error, SMALTI_EIO, "%s: expected a file, found %s", path,
+			   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+}
+
+char *smalti_output_picture(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
+			    struct smalti_error *error)
+{
+	char *path = NULL;
+	if (output->file) {
+		path = smalti_format(error, "%s", output->file);
+	} else {
+		char *name = stem(id, image, images, error);
+		if (name)
+			path = smalti_format(error, "%s/%s.png", output->folder, name);
+		free(name);
+	}
+	if (!path || check_file(path, error) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+char *smalti_output_latents(const char *picture, struct smalti_error *error)
+{
+	size_t length = strlen(picture);
+	if (length > 4 && strcmp(picture + length - 4, ".png") == 0)
+		length -= 4;
+	return smalti_format(error, "%.*s.safetensors", (int)length, picture);
+}
+
+/* The process in `.NAME.PID-COUNTER.part`, 0 if it is not such a name. */
+static pid_t writer_of(const char *name)
+{
+	const char *const suffix = ".part";
+	const size_t length = strlen(name), end = strlen(suffix);
+	if (name[0] != '.' || length <= end || strcmp(name + length - end, suffix) != 0)
+		return 0;
+	const char *at = name + length - end;
+	while (at > name && at[-1] != '.')
+		at--;
+	if (!isdigit((unsigned char)*at))
+		return 0;
+	char *rest;
+	const long pid = strtol(at, &rest, 10);
+	if (*rest++ != '-' || rest + strspn(rest, "0123456789") != name + length - end)
+		return 0;
+	return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+void smalti_output_clean(const struct smalti_output *output)
+{
+	DIR *folder = output->folder ? opendir(output->folder) : NULL;
+	if (!folder)
+		return;
+	for (const struct dirent *entry; (entry = readdir(folder));) {
+		const pid_t pid = writer_of(entry->d_name);
+		/* this process has written nothing yet: in a container its number may be the dead one's */
+		if (pid && (pid == getpid() || (kill(pid, 0) && errno == ESRCH)))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	}
+	closedir(folder);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_GENERATE_OUTPUT_H
+#define SMALTI_CLI_GENERATE_OUTPUT_H
+
+#include "base/set.h"
+#include "cli/generate_options.h"
+
+/* Where pictures go: one file, or files in a folder that are named after their ids. */
+struct smalti_output {
+	const char *file; /* "-": the standard output; NULL: a folder */
+	char *folder;     /* where the files lie */
+	struct smalti_set names;
+};
+
+/* Decides by the option and the number of pictures (-1: not known), which is looked at only to see whether
+ * it is 1. SMALTI_EINVAL for a choice that does not fit, SMALTI_EIO for a folder that cannot be made or
+ * written to. */
+int smalti_output_open(struct smalti_output *output, const struct smalti_generate_options *options,
+		       int64_t pictures, struct smalti_error *error);
+void smalti_output_close(struct smalti_output *output);
+
+/* Takes the id and the file names of a request's pictures: -1 if it was taken before. */
+int smalti_output_claim(struct smalti_output *output, const char *id, int64_t images,
+			struct smalti_error *error);
+
+/* The picture's file, checked not to be something else than a file. Free with free(). */
+char *smalti_output_picture(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
+			    struct smalti_error *error);
+/* The file of its latents: of the same name, but for .safetensors. */
+char *smalti_output_latents(const char *picture, struct smalti_error *error);
+
+/* Removes temporary files that dead processes left in the folder. */
+void smalti_output_clean(const struct smalti_output *output);
+
+#endif

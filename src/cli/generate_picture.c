@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_picture.h"
+
+#include "base/alloc.h"
+#include "io/png.h"
+#include "io/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct smalti_picture_file {
+	char *path, *latents_path, *parameters;
+	int64_t width, height;
+	struct smalti_png *png; /* from the first rows on: what waits for its turn holds no file open */
+	float *latents;
+	int64_t shape[3];
+};
+
+struct smalti_picture_file *smalti_picture_file_new(char *path, char *latents, char *parameters,
+						    int64_t width, int64_t height, struct smalti_error *error)
+{
+	struct smalti_picture_file *file = smalti_calloc(1, sizeof(*file), error);
+	if (!file) {
+		free(path);
+		free(latents);
+		free(parameters);
+		return NULL;
+	}
+	file->path = path;
+	file->latents_path = latents;
+	file->parameters = parameters;
+	file->width = width;
+	file->height = height;
+	return file;
+}
+
+const char *smalti_picture_file_path(const struct smalti_picture_file *file)
+{
+	return file->path;
+}
+
+bool smalti_picture_file_exists(const struct smalti_picture_file *file)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR; /* what is no picture is replaced by one */
+	char *found = NULL;
+	if (access(file->path, F_OK) != 0 || (file->latents_path && access(file->latents_path, F_OK) != 0) ||
+	    smalti_png_read_text(file->path, "parameters", &found, &ignored) < 0)
+		return false;
+	const bool same = found && strcmp(found, file->parameters) == 0;
+	free(found);
+	return same;
+}
+
+bool smalti_picture_file_keeps_latents(const struct smalti_picture_file *file)
+{
+	return file->latents_path;
+}
+
+int smalti_picture_file_rows(struct smalti_picture_file *file, int64_t first, int64_t count,
+			     const unsigned char *rgb, struct smalti_error *error)
+{
+	if (!file->png) {
+		const struct smalti_png_text texts[] = {{"Software", PACKAGE_STRING},
+							{"parameters", file->parameters}};
+		const struct smalti_png_format format = {.width = file->width,
+							 .height = file->height,
+							 .depth = 8,
+							 .texts = texts,
+							 .text_count = 2};
+		file->png = smalti_png_create(file->path, &format, error);
+	}
+	return file->png ? smalti_png_write_rows(file->png, first, count, rgb, error) : -1;
+}
+
+int smalti_picture_file_latents(struct smalti_picture_file *file, const int64_t shape[3], const float *values,
+				struct smalti_error *error)
+{
+	const int64_t count = shape[0] * shape[1] * shape[2];
+	file->latents = smalti_calloc(count, sizeof(float), error);
+	if (!file->latents)
+		return -1;
+	memcpy(file->latents, values, (size_t)count * sizeof(float));
+	memcpy(file->shape, shape, sizeof(file->shape));
+	return 0;
+}
+
+static void release(struct smalti_picture_file *file)
+{
+	free(file->path);
+	free(file->latents_path);
+	free(file->parameters);
+	free(file->latents);
+	free(file);
+}
+
+static int commit_latents(const struct smalti_picture_file *file, struct smalti_error *error)
+{
+	const struct smalti_tensor_view view = {.name = "latents",
+						.dtype = SMALTI_F32,
+						.rank = 4,
+						.shape = {1, file->shape[0], file->shape[1], file->shape[2]},
+						.data = file->latents};
+	return file->latents ? smalti_safetensors_write(file->latents_path, &view, 1, error) : 0;
+}
+
+int smalti_picture_file_commit(struct smalti_picture_file *file, struct smalti_error *error)
+{
+	if (smalti_png_finish(file->png, error) < 0 || commit_latents(file, error) < 0) {
+		smalti_picture_file_abort(file);
+		return -1;
+	}
+	const int status = smalti_png_commit(file->png, error);
+	if (status < 0 && file->latents)
+		unlink(file->latents_path);
+	release(file);
+	return status;
+}
+
+void smalti_picture_file_abort(struct smalti_picture_file *file)
+{
+	if (!file)
+		return;
+	smalti_png_abort(file->png);
+	release(file);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_report.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double smalti_clock(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total)
+{
+	*report =
+	    (struct smalti_report){.json = json, .quiet = quiet, .total = total, .began = smalti_clock()};
+	smalti_progress_begin(&report->progress, stderr, "pictures", quiet);
+}
+
+void smalti_report_error(struct smalti_report *report, const struct smalti_error *error)
+{
+	smalti_progress_print(&report->progress, "smalti generate: %s", error->message);
+}
+
+/* A line that cannot be written ends the work: nobody reads on. */
+static void print_json(struct smalti_report *report, cJSON *object)
+{
+	char *text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	if (report->broken) {
+		free(text);
+		return;
+	}
+	if (text)
+		puts(text);
+	report->broken = !text || smalti_finish_stdout() != SMALTI_EXIT_OK;
+	free(text);
+}
+
+static double rounded(double seconds)
+{
+	return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
+}
+
+static void add_json(struct smalti_report *report, const struct smalti_outcome *outcome)
+{
+	static const char *const statuses[] = {"ok", "skipped", "failed"};
+	char seed[32];
+	snprintf(seed, sizeof(seed), "%" PRIu64, outcome->seed);
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "id", outcome->id);
+	if (outcome->file)
+		cJSON_AddStringToObject(object, "file", outcome->file);
+	cJSON_AddStringToObject(object, "status", statuses[outcome->status]);
+	if (outcome->error)
+		cJSON_AddStringToObject(object, "error", outcome->error->message);
+	cJSON_AddRawToObject(object, "seed", seed);
+	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
+	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
+	cJSON_AddNumberToObject(object, "image", (double)outcome->image);
+	cJSON_AddNumberToObject(object, "seconds", rounded(outcome->seconds));
+	print_json(report, object);
+}
+
+static void keep_last(struct smalti_report *report, const char *file)
+{
+	free(report->last);
+	report->last = strdup(file);
+}
+
+void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome)
+{
+	int64_t *const counts[] = {&report->made, &report->skipped, &report->failed};
+	*counts[outcome->status] += outcome->pictures;
+	if (outcome->status == SMALTI_MADE)
+		keep_last(report, outcome->file);
+	if (outcome->status == SMALTI_FAILED)
+		smalti_report_error(report, outcome->error);
+	if (report->json)
+		add_json(report, outcome);
+	/* what was skipped took no time: the rate and the time left are those of the work */
+	smalti_progress_update(&report->progress, report->made + report->failed,
+			       report->total < 0 ? -1 : report->total - report->skipped);
+}
+
+static void summarize_json(struct smalti_report *report, const char *signal, double seconds)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *summary = cJSON_AddObjectToObject(object, "summary");
+	cJSON_AddNumberToObject(summary, "made", (double)report->made);
+	cJSON_AddNumberToObject(summary, "skipped", (double)report->skipped);
+	cJSON_AddNumberToObject(summary, "failed", (double)report->failed);
+	if (signal)
+		cJSON_AddStringToObject(summary, "stopped", signal);
+	cJSON_AddNumberToObject(summary, "seconds", rounded(seconds));
+	print_json(report, object);
+}
+
+static const char *plural(int64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void summarize_stop(struct smalti_report *report, const char *signal)
+{
+	char left[48] = "";
+	if (report->total >= 0)
+		snprintf(left, sizeof(left), ", %" PRId64 " left",
+			 report->total - report->made - report->skipped - report->failed);
+	smalti_progress_print(&report->progress,
+			      "smalti generate: stopped by %s: %" PRId64
+			      " picture%s made%s; run again with --resume",
+			      signal, report->made, plural(report->made), left);
+}
+
+static void summarize(struct smalti_report *report, double seconds)
+{
+	char rate[32] = "", skipped[48] = "", failed[48] = "";
+	const bool named = report->made == 1 && report->last && strcmp(report->last, "-") != 0;
+	if (report->made > 1)
+		snprintf(rate, sizeof(rate), " (%.3g/s)", (double)report->made / seconds);
+	if (report->skipped)
+		snprintf(skipped, sizeof(skipped), ", %" PRId64 " made earlier", report->skipped);
+	if (report->failed)
+		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", report->failed);
+	smalti_progress_print(&report->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s%s", report->made,
+			      plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
+			      named ? report->last : "");
+}
+
+enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal)
+{
+	const double seconds = smalti_clock() - report->began;
+	const bool any = report->made + report->skipped > 0;
+	if (report->json)
+		summarize_json(report, signal, seconds);
+	if (signal)
+		summarize_stop(report, signal);
+	else if (report->json)
+		smalti_progress_end(&report->progress);
+	else if (any && !report->quiet)
+		summarize(report, seconds);
+	free(report->last);
+	if (signal || report->broken || (report->failed && !any))
+		return SMALTI_EXIT_FAILED;
+	return report->failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_GENERATE_REPORT_H
+#define SMALTI_CLI_GENERATE_REPORT_H
+
+#include "cli/command.h"
+#include "cli/progress.h"
+
+/* What the user is told: failures on stderr as they happen, with --json a line for each picture on the
+ * standard output, else progress and a last line on stderr. */
+struct smalti_report {
+	bool json, quiet;
+	bool broken;   /* the standard output does not take more */
+	int64_t total; /* pictures; -1: not known */
+	double began;  /* smalti_clock() */
+	int64_t made, skipped, failed;
+	struct smalti_progress progress;
+	char *last; /* file of the last picture made */
+};
+
+/* One picture, or a request that could not be made. */
+struct smalti_outcome {
+	const char *id, *file; /* file NULL: none */
+	enum smalti_outcome_status { SMALTI_MADE, SMALTI_SKIPPED, SMALTI_FAILED } status;
+	const struct smalti_error *error; /* of FAILED */
+	uint64_t seed;
+	int64_t width, height, image;
+	double seconds;
+	int64_t pictures; /* that it stands for */
+};
+
+/* Seconds of a steady clock. */
+double smalti_clock(void);
+
+void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total);
+void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome);
+/* A failure that is not a picture's. */
+void smalti_report_error(struct smalti_report *report, const struct smalti_error *error);
+/* The last lines; `signal` (or NULL) is what ended the work early. Returns the command's exit status. */
+enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal);
+
+#endif

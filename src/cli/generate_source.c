@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate_source.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct smalti_source {
+	const struct smalti_generate_options *options;
+	struct smalti_request base;
+	struct smalti_prompts *file; /* NULL: the options */
+	const char *name;
+	int64_t pictures;
+	int next; /* of the --prompt options */
+};
+
+/* A first pass over a file that can be read twice. */
+static int count_pictures(struct smalti_source *source, struct smalti_error *error)
+{
+	struct stat info;
+	source->pictures = -1;
+	if (strcmp(source->options->prompts, "-") == 0 || stat(source->options->prompts, &info) ||
+	    !S_ISREG(info.st_mode))
+		return 0;
+	struct smalti_prompts *file = smalti_prompts_open(source->options->prompts, error);
+	if (!file)
+		return -1;
+	source->pictures = 0;
+	enum smalti_prompts_status status = SMALTI_PROMPTS_LINE;
+	while (status > SMALTI_PROMPTS_END) {
+		struct smalti_prompt_line line;
+		struct smalti_error bad = SMALTI_NO_ERROR;
+		status = smalti_prompts_next(file, &line, &bad);
+		if (status == SMALTI_PROMPTS_FAILED)
+			smalti_fail(error, bad.code, "%s", bad.message);
+		else if (status != SMALTI_PROMPTS_END)
+			source->pictures += status == SMALTI_PROMPTS_BAD ? 1
+					    : line.images                ? line.images
+									 : source->base.images;
+		smalti_prompt_line_free(&line);
+	}
+	smalti_prompts_close(file);
+	return status == SMALTI_PROMPTS_FAILED ? -1 : 0;
+}
+
+static int open_file(struct smalti_source *source, struct smalti_error *error)
+{
+	const char *path = source->options->prompts;
+	source->name = strcmp(path, "-") == 0 ? "standard input" : path;
+	if (count_pictures(source, error) < 0)
+		return -1;
+	source->file = smalti_prompts_open(path, error);
+	return source->file ? 0 : -1;
+}
+
+struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
+					 const struct smalti_request *base, struct smalti_error *error)
+{
+	struct smalti_source *source = smalti_calloc(1, sizeof(*source), error);
+	if (!source)
+		return NULL;
+	source->options = options;
+	source->base = *base;
+	source->name = "--prompt";
+	source->pictures = options->prompt.count * base->images;
+	if (options->prompts && open_file(source, error) < 0) {
+		smalti_source_close(source);
+		return NULL;
+	}
+	return source;
+}
+
+void smalti_source_close(struct smalti_source *source)
+{
+	if (!source)
+		return;
+	smalti_prompts_close(source->file);
+	free(source);
+}
+
+int64_t smalti_source_pictures(const struct smalti_source *source)
+{
+	return source->pictures;
+}
+
+const char *smalti_source_name(const struct smalti_source *source)
+{
+	return source->name;
+}
+
+static enum smalti_prompts_status next_option(struct smalti_source *source, struct smalti_prompt_line *line,
+					      struct smalti_error *error)
+{
+	const struct smalti_string_list *prompts = &source->options->prompt;
+	*line = (struct smalti_prompt_line){0};
+	if (source->next == prompts->count)
+		return SMALTI_PROMPTS_END;
+	line->prompt = smalti_format(error, "%s", prompts->items[source->next]);
+	line->line = ++source->next;
+	return line->prompt ? SMALTI_PROMPTS_LINE : SMALTI_PROMPTS_FAILED;
+}
+
+/* What the line gives wins over the options. */
+static struct smalti_request request_of(const struct smalti_source *source,
+					const struct smalti_prompt_line *line)
+{
+	struct smalti_request request = source->base;
+	request.prompt = line->prompt;
+	if (line->negative)
+		request.negative_prompt = line->negative;
+	if (line->scheduler)
+		request.scheduler = line->scheduler;
+	if (line->has_seed)
+		request.seed = line->seed;
+	if (line->width)
+		request.width = line->width;
+	if (line->height)
+		request.height = line->height;
+	if (line->steps)
+		request.steps = line->steps;
+	if (line->images)
+		request.images = line->images;
+	if (line->has_guidance)
+		request.guidance = line->guidance;
+	return request;
+}
+
+enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
+					      struct smalti_error *error)
+{
+	const enum smalti_prompts_status status = source->file
+						      ? smalti_prompts_next(source->file, &item->line, error)
+						      : next_option(source, &item->line, error);
+	item->request = request_of(source, &item->line);
+	if (item->line.id)
+		snprintf(item->id, sizeof(item->id), "%s", item->line.id);
+	else
+		snprintf(item->id, sizeof(item->id), "%" PRId64, item->line.line);
+	return status;
+}
+
+void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
+			 struct smalti_error *error)
+{
+	if (source->file)
+		smalti_error_prefix(error, "%s:%" PRId64, source->name, item->line.line);
+	else if (source->options->prompt.count > 1)
+		smalti_error_prefix(error, "prompt %" PRId64, item->line.line);
+}

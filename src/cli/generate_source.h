@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_GENERATE_SOURCE_H
+#define SMALTI_CLI_GENERATE_SOURCE_H
+
+#include "cli/generate_options.h"
+#include "io/prompts.h"
+#include "smalti/generate.h"
+
+/* Where requests come from: the --prompt options, or the lines of the --prompts file. */
+struct smalti_source;
+
+/* Reads a regular file once to count the pictures. `base` holds what the options say of every request. */
+struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
+					 const struct smalti_request *base, struct smalti_error *error);
+void smalti_source_close(struct smalti_source *source);
+
+/* Pictures to make, a bad line counting as one; -1: not known before the end. */
+int64_t smalti_source_pictures(const struct smalti_source *source);
+const char *smalti_source_name(const struct smalti_source *source);
+
+struct smalti_item {
+	struct smalti_prompt_line line;
+	struct smalti_request request; /* its texts are the line's */
+	char id[208];                  /* the line's, else its number */
+};
+
+/* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
+enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
+					      struct smalti_error *error);
+
+/* Says in front of `error` which prompt it is about, unless there is only one. */
+void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
+			 struct smalti_error *error);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_SIGNALS_H
+#define SMALTI_CLI_SIGNALS_H
+
+/* How a long command stops: the first SIGINT or SIGTERM asks to finish what runs, the second to drop it.
+ * A closed pipe and a file past the size limit are failed writes, not the end of the program. */
+void smalti_signals_catch(void);
+
+/* Threads that start between these two never receive a signal: it interrupts the main thread's reads. */
+void smalti_signals_hold(void);
+void smalti_signals_release(void);
+
+/* What the second signal does (NULL: nothing); called in the handler. */
+void smalti_signals_second(void (*act)(void *user), void *user);
+
+/* "SIGINT", "SIGTERM" or, while none came, NULL. */
+const char *smalti_signals_caught(void);
+
+#endif
