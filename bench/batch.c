@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Usage: bench/batch [REPEATS]
+ *
+ * 24 requests of mixed sizes with the embedded model, in flight together and one by one in the same process,
+ * alternating: the medians and their ratio. */
+#include "smalti/generate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { REQUESTS = 24, MOST_REPEATS = 101 };
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int drop_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		     struct smalti_error *error)
+{
+	(void)user, (void)first, (void)count, (void)rgb, (void)error;
+	return 0;
+}
+
+static void check(void *user, int status, const struct smalti_error *error)
+{
+	(void)user;
+	if (status < 0) {
+		fprintf(stderr, "bench/batch: %s\n", error->message);
+		exit(1);
+	}
+}
+
+static void submit(struct smalti_batch *batch, int i)
+{
+	static const int64_t sizes[][2] = {{128, 128}, {96, 160}, {160, 96}, {256, 256}, {64, 64}, {48, 208}};
+	static const struct smalti_picture picture = {.rows = drop_rows, .done = check};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = "a red star above a blue ring on a white background";
+	request.width = sizes[i % 6][0];
+	request.height = sizes[i % 6][1];
+	request.seed = (uint64_t)i;
+	check(NULL, smalti_batch_submit(batch, &request, 0, &picture, &error), &error);
+}
+
+static double run(struct smalti_batch *batch, int one_by_one)
+{
+	const double start = now();
+	for (int i = 0; i < REQUESTS; i++) {
+		submit(batch, i);
+		if (one_by_one)
+			smalti_batch_wait(batch);
+	}
+	smalti_batch_wait(batch);
+	return now() - start;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, int count)
+{
+	qsort(values, (size_t)count, sizeof(*values), ascending);
+	return values[count / 2];
+}
+
+int main(int argc, char **argv)
+{
+	const int repeats = argc > 1 ? atoi(argv[1]) : 5;
+	double together[MOST_REPEATS], alone[MOST_REPEATS];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options session_options;
+	struct smalti_model_options model_options;
+	if (repeats < 1 || repeats > MOST_REPEATS) {
+		fprintf(stderr, "bench/batch: expected 1 to %d repeats\n", MOST_REPEATS);
+		return 2;
+	}
+	smalti_session_defaults(&session_options);
+	smalti_model_defaults(&model_options);
+	struct smalti_session *session = smalti_session_open(&session_options, &error);
+	struct smalti_model *model = session ? smalti_model_open(session, &model_options, &error) : NULL;
+	struct smalti_batch *batch = model ? smalti_batch_open(model, &error) : NULL;
+	check(NULL, batch ? 0 : -1, &error);
+	run(batch, 0); /* packs the weights, compiles the kernels */
+	for (int i = 0; i < repeats; i++) {
+		together[i] = run(batch, 0);
+		alone[i] = run(batch, 1);
+	}
+	const double a = median(together, repeats), b = median(alone, repeats);
+	printf("%d requests together %.3f s, one by one %.3f s, ratio %.3f\n", REQUESTS, a, b, a / b);
+	smalti_batch_close(batch);
+	smalti_model_close(model);
+	return smalti_session_close(session, &error) < 0;
+}

@@ -1,0 +1,7 @@
+# Built by `make bench`; never run by the tests, for a busy machine would fail them.
+EXTRA_PROGRAMS = bench/batch
+bench_batch_LDADD = libcore.la
+CLEANFILES += $(EXTRA_PROGRAMS)
+
+.PHONY: bench
+bench: $(EXTRA_PROGRAMS)

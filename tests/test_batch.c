@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Many requests in flight: each picture has the bytes of its single run, and the trace shows that stages of
+ * different requests ran at the same time. */
+#include "base/json.h"
+#include "harness.h"
+#include "smalti/generate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REQUESTS = 24 };
+
+struct canvas {
+	int64_t width;
+	unsigned char *pixels;
+	int status, done;
+	char message[SMALTI_ERROR_LENGTH];
+};
+
+static const int64_t sizes[][2] = {{128, 128}, {96, 160}, {64, 64}, {48, 208}, {160, 96}, {100, 76}};
+
+static struct smalti_request request_of(int i)
+{
+	static const char *const prompts[] = {"a red star above a blue ring on a white background",
+					      "a large yellow heart on a blue background", ""};
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = prompts[i % 3];
+	request.width = sizes[i % 6][0];
+	request.height = sizes[i % 6][1];
+	request.seed = (uint64_t)i;
+	request.steps = 4 + i % 3;
+	request.guidance = i % 5 ? 4.5 : 1.0;
+	return request;
+}
+
+static int keep_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		     struct smalti_error *error)
+{
+	(void)error;
+	struct canvas *canvas = user;
+	memcpy(canvas->pixels + first * canvas->width * 3, rgb, (size_t)(count * canvas->width * 3));
+	return 0;
+}
+
+static void keep_status(void *user, int status, const struct smalti_error *error)
+{
+	struct canvas *canvas = user;
+	canvas->status = status;
+	canvas->done++;
+	memcpy(canvas->message, error->message, sizeof(canvas->message));
+}
+
+static void submit(struct smalti_batch *batch, int i, struct canvas *canvas)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_request request = request_of(i);
+	*canvas = (struct canvas){.width = request.width,
+				  .pixels = calloc((size_t)(request.width * request.height), 3)};
+	const struct smalti_picture picture = {.user = canvas, .rows = keep_rows, .done = keep_status};
+	SUCCEEDS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, "submit");
+}
+
+static void check_done(const struct canvas *canvas)
+{
+	CHECK(canvas->done == 1 && canvas->status == 0, canvas->message);
+}
+
+static void open_all(const char *trace, struct smalti_session **session, struct smalti_model **model)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options session_options;
+	struct smalti_model_options model_options;
+	smalti_session_defaults(&session_options);
+	session_options.cpus = 2;
+	session_options.trace = trace;
+	smalti_model_defaults(&model_options);
+	model_options.folder = test_model("tesserae");
+	*session = smalti_session_open(&session_options, &error);
+	*model = *session ? smalti_model_open(*session, &model_options, &error) : NULL;
+	SUCCEEDS(*model ? 0 : -1, &error, "model");
+}
+
+static void close_all(struct smalti_session *session, struct smalti_model *model)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_model_close(model);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "session");
+}
+
+static struct smalti_batch *open_batch(struct smalti_model *model)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	SUCCEEDS(batch ? 0 : -1, &error, "batch");
+	return batch;
+}
+
+static void a_batch_has_the_bytes_of_single_runs(void)
+{
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct canvas together[REQUESTS], alone;
+	open_all(NULL, &session, &model);
+	struct smalti_batch *batch = open_batch(model);
+	for (int i = 0; i < REQUESTS; i++)
+		submit(batch, i, &together[i]);
+	smalti_batch_close(batch);
+	for (int i = 0; i < REQUESTS; i++) {
+		struct smalti_batch *single = open_batch(model);
+		submit(single, i, &alone);
+		smalti_batch_close(single);
+		check_done(&together[i]);
+		check_done(&alone);
+		const struct smalti_request request = request_of(i);
+		CHECK(memcmp(alone.pixels, together[i].pixels,
+			     (size_t)(request.width * request.height * 3)) == 0,
+		      "a picture of the batch differs from its single run");
+		free(alone.pixels);
+		free(together[i].pixels);
+	}
+	close_all(session, model);
+}
+
+/* A task as the trace tells of it. */
+struct span {
+	int worker;
+	double start, end;
+	char stage; /* 'd'enoising, 'v'AE or 0 */
+	const char *request;
+};
+
+static char stage_of(const char *task)
+{
+	if (strcmp(task, "conv") == 0 || strcmp(task, "conv_add") == 0 || strcmp(task, "emit_rows") == 0)
+		return 'v';
+	return strcmp(task, "ln_modulate") == 0 || strcmp(task, "sampler_step") == 0 ? 'd' : 0;
+}
+
+static int read_spans(const cJSON *trace, struct span *spans, int room)
+{
+	int count = 0;
+	for (const cJSON *e = cJSON_GetObjectItem(trace, "traceEvents")->child; e && count < room;
+	     e = e->next) {
+		const cJSON *name = cJSON_GetObjectItem(e, "name"), *duration = cJSON_GetObjectItem(e, "dur");
+		const cJSON *request = cJSON_GetObjectItem(cJSON_GetObjectItem(e, "args"), "request");
+		if (!duration || !request || !stage_of(name->valuestring))
+			continue;
+		const double start = cJSON_GetObjectItem(e, "ts")->valuedouble;
+		spans[count++] = (struct span){cJSON_GetObjectItem(e, "tid")->valueint, start,
+					       start + duration->valuedouble, stage_of(name->valuestring),
+					       request->valuestring};
+	}
+	return count;
+}
+
+/* How many decoding tasks ran while another worker was denoising another picture. */
+static int count_overlaps(const struct span *spans, int count)
+{
+	int overlaps = 0;
+	for (int i = 0; i < count; i++)
+		for (int j = 0; spans[i].stage == 'v' && j < count; j++)
+			if (spans[j].stage == 'd' && spans[j].worker != spans[i].worker &&
+			    spans[j].start < spans[i].end && spans[i].start < spans[j].end &&
+			    strcmp(spans[i].request, spans[j].request) != 0) {
+				overlaps++;
+				break;
+			}
+	return overlaps;
+}
+
+static void stages_of_different_requests_overlap(void)
+{
+	enum { ROOM = 100000 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct canvas canvases[REQUESTS];
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/trace.json", test_scratch());
+	open_all(path, &session, &model);
+	struct smalti_batch *batch = open_batch(model);
+	for (int i = 0; i < REQUESTS; i++)
+		submit(batch, i, &canvases[i]);
+	smalti_batch_close(batch);
+	close_all(session, model);
+	for (int i = 0; i < REQUESTS; i++) {
+		check_done(&canvases[i]);
+		free(canvases[i].pixels);
+	}
+	cJSON *trace = smalti_json_read(path, 1 << 28, &error);
+	SUCCEEDS(trace ? 0 : -1, &error, "trace");
+	struct span *spans = calloc(ROOM, sizeof(*spans));
+	int overlaps = trace && spans ? count_overlaps(spans, read_spans(trace, spans, ROOM)) : 0;
+	printf("\n    %d decoding tasks beside another picture's denoising", overlaps);
+	CHECK(overlaps >= REQUESTS, "stages of different requests overlap");
+	free(spans);
+	cJSON_Delete(trace);
+}
+
+static void what_cannot_be_made_is_refused_before_it_starts(void)
+{
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct canvas canvas = {0};
+	const struct smalti_picture picture = {.user = &canvas, .rows = keep_rows, .done = keep_status};
+	const float not_finite[4 * 2 * 2] = {1e38f * 1e38f};
+	open_all(NULL, &session, &model);
+	struct smalti_batch *batch = open_batch(model);
+	static const struct {
+		const char *what, *word;
+		int64_t width, height, steps, images;
+		double guidance;
+		const char *scheduler;
+	} cases[] = {
+	    {"width 15", "width", 15, 128, 20, 1, 4.5, NULL},
+	    {"height -1", "height", 128, -1, 20, 1, 4.5, NULL},
+	    {"width 10^9", "width", 1000000000, 128, 20, 1, 4.5, NULL},
+	    {"larger than the machine", "memory-limit", 131072, 131072, 20, 1, 4.5, NULL},
+	    {"no steps", "steps", 128, 128, 0, 1, 4.5, NULL},
+	    {"too many steps", "steps", 128, 128, 1001, 1, 4.5, NULL},
+	    {"no images", "images", 128, 128, 20, 0, 4.5, NULL},
+	    {"guidance", "guidance", 128, 128, 20, 1, -1, NULL},
+	    {"guidance", "guidance", 128, 128, 20, 1, 0.0 / 0.0, NULL},
+	    {"scheduler", "euler", 128, 128, 20, 1, 4.5, "plms"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_request request;
+		smalti_request_defaults(&request);
+		request.width = cases[i].width;
+		request.height = cases[i].height;
+		request.steps = cases[i].steps;
+		request.images = cases[i].images;
+		request.guidance = cases[i].guidance;
+		request.scheduler = cases[i].scheduler;
+		int status = smalti_batch_submit(batch, &request, 0, &picture, &error);
+		CHECK(status == -1 && strstr(error.message, cases[i].word), error.message);
+	}
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.width = request.height = 16;
+	request.latents = not_finite;
+	request.latents_count = 16;
+	FAILS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL, "latents",
+	      "not finite");
+	smalti_batch_close(batch);
+	CHECK(canvas.done == 0, "a refused picture is not done");
+	close_all(session, model);
+}
+
+static const struct test tests[] = {
+    {"a batch has the bytes of single runs", a_batch_has_the_bytes_of_single_runs},
+    {"stages of different requests overlap", stages_of_different_requests_overlap},
+    {"what cannot be made is refused before it starts", what_cannot_be_made_is_refused_before_it_starts},
+};
+
+TEST_MAIN("batches", tests)
