@@ -28,20 +28,13 @@ for words in processor instructions Workers 'Memory nodes' Measured 'f32 FMA' on
 done
 
 expect 0 '' "$SMALTI" topology --json --sched=eager --cpus=1
-python3 - "$work/out" <<'END'
-import json, sys
-
-with open(sys.argv[1]) as file:
-    topology = json.load(file)
-assert len(topology["workers"]) == 1
-assert [policy["name"] for policy in topology["policies"] if policy["active"]] == ["eager"]
-assert len(topology["rates"]) == 1
-for rate in ("read", "copy", "triad", "fma"):
-    assert topology["rates"][0][rate] > 0, rate
-END
+[ "$(grep -c '"kind":.*"CPU"' "$work/out")" -eq 1 ] || fail "not one worker: $(cat "$work/out")"
+grep -B2 '"active":.*true' "$work/out" | grep -q '"eager"' || fail "not under eager: $(cat "$work/out")"
+grep -qE '"fma":[[:space:]]*[1-9]' "$work/out" || fail "no rate: $(cat "$work/out")"
 
 # Machines that are not here: hwloc reads them from a file, StarPU binds nothing then.
-expect 0 '' env HWLOC_XMLFILE="$SMALTI_TESTDATA/topology/gpu.xml" "$SMALTI" topology
+expect 0 '' env -u HWLOC_COMPONENTS HWLOC_XMLFILE="$SMALTI_TESTDATA/topology/gpu.xml" \
+    "$SMALTI" topology
 for words in '2 packages, 4 cores, 8 hardware threads' 'NUMA 1: 3 GiB, 2 cores' \
     '0000:3b:00.0 Acme Painter 9 (card1 acme0)' 'L2 4 × 2 MiB, L3 2 × 32 MiB' '0 driven by workers'; do
     grep -qF -e "$words" "$work/out" || fail "no '$words' in: $(cat "$work/out")"
