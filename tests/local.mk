@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h
+libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -30,6 +30,10 @@ check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_features
+check_PROGRAMS += tests/test_codelets
+check_PROGRAMS += tests/test_codelets_diffusion
+check_PROGRAMS += tests/test_codelets_vae
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_topology

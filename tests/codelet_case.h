@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_CODELET_CASE_H
+#define SMALTI_TESTS_CODELET_CASE_H
+
+#include "codelets/codelets.h"
+#include "harness.h"
+
+#include <stdlib.h>
+
+/* For tests that call a codelet's CPU wrapper on arrays, without StarPU. */
+
+/* CALL(matmul, (.x = x, .y = y), .rows = 3, …) is its status; RUN asserts that it is 0. */
+#define CALL(op, buffers, error, ...)                                                                        \
+	smalti_cpu_##op(&(const struct op##_data){SMALTI_LIST_ buffers},                                     \
+			&(const struct op##_arguments){__VA_ARGS__}, (error))
+#define RUN(op, buffers, ...)                                                                                \
+	do {                                                                                                 \
+		struct smalti_error run_error = SMALTI_NO_ERROR;                                             \
+		int run_status = CALL(op, buffers, &run_error, __VA_ARGS__);                                 \
+		SUCCEEDS(run_status, &run_error, #op);                                                       \
+	} while (0)
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+static inline float *fresh_floats(int64_t count)
+{
+	float *values = malloc((size_t)(count ? count : 1) * sizeof(*values));
+	if (!values)
+		abort();
+	return values;
+}
+
+static inline float *random_floats(int64_t count, uint64_t *state)
+{
+	float *values = fresh_floats(count);
+	for (int64_t i = 0; i < count; i++)
+		values[i] = test_random(state);
+	return values;
+}
+
+/* Values in a checkpoint's dtype at an odd address, as files may have them; `values` become what they round
+ * to. Free `block`. */
+struct misaligned {
+	char *block;
+	const void *data;
+};
+
+static inline struct misaligned misalign(enum smalti_dtype dtype, float *values, int64_t count)
+{
+	struct misaligned m = {malloc((size_t)(count * smalti_dtype_bytes(dtype) + 1)), NULL};
+	if (!m.block)
+		abort();
+	m.data = m.block + 1;
+	void *aligned = fresh_floats(count);
+	smalti_narrow(dtype, values, count, aligned);
+	memcpy(m.block + 1, aligned, (size_t)(count * smalti_dtype_bytes(dtype)));
+	smalti_widen(dtype, aligned, count, values);
+	free(aligned);
+	return m;
+}
+
+#endif

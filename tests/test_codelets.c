@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of operations, and what the codelets of weights and transformers do between a task's buffers and
+ * the kernels.
+ */
+#include "codelet_case.h"
+#include "kernels/attention.h"
+#include "kernels/conditioning.h"
+#include "kernels/matmul.h"
+#include "rt/task.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void table(void)
+{
+	/* Every 64-bit number 0, 1, or beyond any extent. */
+	static const int64_t fills[] = {0, 1, (int64_t)1 << 40};
+	for (int i = 0; i < SMALTI_OPS; i++) {
+		const struct smalti_op *op = smalti_op((enum smalti_op_number)i);
+		CHECK(op->name && op->name[0] && op->cpu && op->flops, "row");
+		int buffers = 0;
+		for (int kind = 0; kind < op->buffer_kinds; kind++) {
+			CHECK(op->buffers[kind].name[0] && op->buffers[kind].count >= 1, op->name);
+			buffers += op->buffers[kind].count;
+		}
+		CHECK(buffers >= 1 && buffers <= SMALTI_MAX_BUFFERS, op->name);
+		CHECK(op->arguments_size <= SMALTI_MAX_ARGUMENTS, op->name);
+		for (int j = 0; j < i; j++)
+			CHECK(strcmp(op->name, smalti_op((enum smalti_op_number)j)->name) != 0, op->name);
+		for (int fill = 0; fill < COUNT(fills); fill++) {
+			int64_t arguments[SMALTI_MAX_ARGUMENTS / 8];
+			for (int j = 0; j < COUNT(arguments); j++)
+				arguments[j] = fills[fill];
+			double flops = op->flops(arguments);
+			CHECK(isfinite(flops) && flops >= 0, op->name);
+		}
+	}
+}
+
+/* Weights */
+
+static const enum smalti_dtype dtypes[3] = {SMALTI_F16, SMALTI_F32, SMALTI_BF16};
+
+static void widen(void)
+{
+	static const int64_t counts[3] = {5, 17, 1};
+	uint64_t state = 1;
+	for (int parts = 1; parts <= 3; parts++) {
+		float expected[23], found[23];
+		struct misaligned part[3] = {{NULL, NULL}};
+		int64_t total = 0;
+		for (int i = 0; i < parts; total += counts[i++]) {
+			float *values = random_floats(counts[i], &state);
+			part[i] = misalign(dtypes[i], values, counts[i]);
+			memcpy(expected + total, values, (size_t)counts[i] * sizeof(float));
+			free(values);
+		}
+		RUN(widen,
+		    (.part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data, .vector = found),
+		    .dtype = {dtypes[0], dtypes[1], dtypes[2]}, .count = {counts[0], counts[1], counts[2]});
+		CHECK(memcmp(found, expected, (size_t)total * sizeof(float)) == 0, "widen");
+		for (int i = 0; i < 3; i++)
+			free(part[i].block);
+	}
+}
+
+/* x·Wᵀ in double */
+static double product(const float *x, const float *w, int64_t in)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < in; i++)
+		sum += (double)x[i] * (double)w[i];
+	return sum;
+}
+
+/* W [out, in] of `parts` stacked parts in different dtypes; the widened values in *w. Free both. */
+static void *pack(int parts, int64_t in, int64_t out, enum smalti_dtype compute, float **w, uint64_t *state)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t bytes = smalti_matmul_packed_bytes(in, out, compute, &error);
+	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
+	void *packed = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+	*w = random_floats(in * out, state);
+	struct misaligned part[3] = {{NULL, NULL}};
+	for (int i = 0; i < parts; i++)
+		part[i] = misalign(dtypes[i], *w + i * (out / parts) * in, out / parts * in);
+	RUN(pack_matmul,
+	    (.part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data, .packed = packed), .in = in,
+	    .out = out, .compute = compute, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
+	    .rows = {out / parts, out / parts, out / parts});
+	for (int i = 0; i < 3; i++)
+		free(part[i].block);
+	return packed;
+}
+
+static void linear(void)
+{
+	enum { ROWS = 3, IN = 13, OUT = 12, GATES = 4, GATE_ROW = 2 };
+	uint64_t state = 2;
+	for (int parts = 1; parts <= 3; parts++) {
+		float *w, *x = random_floats(ROWS * IN, &state), *bias = random_floats(OUT, &state);
+		float *gates = random_floats(GATES * OUT, &state),
+		      *before = random_floats(ROWS * OUT, &state);
+		void *packed = pack(parts, IN, OUT, SMALTI_F32, &w, &state);
+		float y[ROWS * OUT], gated[ROWS * OUT];
+		memcpy(gated, before, sizeof(gated));
+		RUN(matmul, (.x = x, .weight = packed, .bias = bias, .y = y), .rows = ROWS, .in = IN,
+		    .out = OUT);
+		RUN(matmul_add, (.x = x, .weight = packed, .bias = bias, .gate = gates, .y = gated),
+		    .rows = ROWS, .in = IN, .out = OUT, .epilogue = SMALTI_EPILOGUE_GATE_ADD,
+		    .gate_row = GATE_ROW);
+		for (int i = 0; i < ROWS * OUT; i++) {
+			int column = i % OUT;
+			double z = product(x + i / OUT * IN, w + column * IN, IN) + (double)bias[column];
+			double gate = (double)gates[GATE_ROW * OUT + column];
+			CHECK(fabs((double)y[i] - z) < 1e-5, "stacked parts");
+			CHECK(fabs((double)gated[i] - ((double)before[i] + gate * z)) < 1e-5, "gate row");
+		}
+		free(w);
+		free(x);
+		free(bias);
+		free(gates);
+		free(before);
+		free(packed);
+	}
+}
+
+/* f32 activations are rounded to the dtype of the products, as bf16 ones are given. */
+static void linear_bf16(void)
+{
+	enum { ROWS = 5, IN = 33, OUT = 7 };
+	uint64_t state = 3;
+	float *w, *x = random_floats(ROWS * IN, &state), y[ROWS * OUT], y_rounded[ROWS * OUT];
+	uint16_t rounded[ROWS * IN];
+	void *packed = pack(1, IN, OUT, SMALTI_BF16, &w, &state);
+	smalti_narrow(SMALTI_BF16, x, ROWS * IN, rounded);
+	RUN(matmul, (.x = x, .weight = packed, .y = y), .rows = ROWS, .in = IN, .out = OUT,
+	    .x_dtype = SMALTI_F32, .compute = SMALTI_BF16);
+	RUN(matmul, (.x = rounded, .weight = packed, .y = y_rounded), .rows = ROWS, .in = IN, .out = OUT,
+	    .x_dtype = SMALTI_BF16, .compute = SMALTI_BF16);
+	CHECK(memcmp(y, y_rounded, sizeof(y)) == 0, "rounding on the way in");
+	smalti_widen(SMALTI_BF16, rounded, ROWS * IN, x);
+	for (int i = 0; i < ROWS * OUT; i++) {
+		const float *row = w + i % OUT * IN;
+		double sum = 0;
+		for (int j = 0; j < IN; j++)
+			sum += (double)x[i / OUT * IN + j] *
+			       (double)smalti_bf16_to_f32(smalti_f32_to_bf16(row[j]));
+		CHECK(fabs((double)y[i] - sum) < 1e-4, "bf16 products");
+	}
+	free(w);
+	free(x);
+	free(packed);
+}
+
+/* T5 */
+
+static void embed_tokens(void)
+{
+	enum { VOCABULARY = 7, DIM = 5, TOKENS = 4 };
+	static const int32_t ids[TOKENS] = {6, 0, 3, 6};
+	static const int32_t wrong[][1] = {{VOCABULARY}, {-1}, {INT32_MAX}, {INT32_MIN}};
+	uint64_t state = 4;
+	for (int i = 0; i < COUNT(dtypes); i++) {
+		float *rows = random_floats(VOCABULARY * DIM, &state), y[TOKENS * DIM];
+		struct misaligned table_of_rows = misalign(dtypes[i], rows, VOCABULARY * DIM);
+		RUN(embed_tokens, (.ids = ids, .table = table_of_rows.data, .y = y), .tokens = TOKENS,
+		    .dim = DIM, .vocabulary = VOCABULARY, .dtype = dtypes[i]);
+		for (int token = 0; token < TOKENS; token++)
+			CHECK(memcmp(y + token * DIM, rows + ids[token] * DIM, DIM * sizeof(float)) == 0,
+			      "row of the table");
+		for (int j = 0; j < COUNT(wrong); j++) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			char id[16];
+			snprintf(id, sizeof(id), "%d", (int)wrong[j][0]);
+			int status =
+			    CALL(embed_tokens, (.ids = wrong[j], .table = table_of_rows.data, .y = y), &error,
+				 .tokens = 1, .dim = DIM, .vocabulary = VOCABULARY, .dtype = dtypes[i]);
+			FAILS(status, &error, SMALTI_EFORMAT, "id outside of the vocabulary", id, "7");
+		}
+		free(table_of_rows.block);
+		free(rows);
+	}
+}
+
+static void buckets(void)
+{
+	/* Specification 2.2: the first distance of each bucket of one side, of 32 for up to 128. */
+	static const int64_t first[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91, 1 << 20};
+	for (int bucket = 0; bucket < 16; bucket++)
+		for (int64_t n = first[bucket]; n < first[bucket + 1]; n += n < 300 ? 1 : 50000) {
+			CHECK(smalti_relative_bucket(-n, 32, 128) == bucket, "before");
+			CHECK(smalti_relative_bucket(n, 32, 128) == (n ? 16 + bucket : 0), "after");
+		}
+}
+
+static void relative_bias(void)
+{
+	enum { HEADS = 3, BUCKETS = 8, REACH = 40, LENGTH = 2 * REACH - 1 };
+	uint64_t state = 5;
+	float *values = random_floats(HEADS * BUCKETS, &state), bias[HEADS * LENGTH];
+	RUN(relative_bias, (.table = values, .bias = bias), .heads = HEADS, .buckets = BUCKETS,
+	    .max_distance = 16, .reach = REACH);
+	for (int head = 0; head < HEADS; head++)
+		for (int r = 1 - REACH; r < REACH; r++)
+			CHECK(bias[head * LENGTH + r + REACH - 1] ==
+				  values[smalti_relative_bucket(r, BUCKETS, 16) * HEADS + head],
+			      "bias");
+	free(values);
+}
+
+/* Attention of blocks of queries on blocks of keys, with a bias by distance in the whole sequence. */
+
+enum { TOKENS = 11, HEADS = 2, HEAD_DIM = 5, WIDTH = HEADS * HEAD_DIM, BIAS = 2 * TOKENS - 1 };
+
+static const float attention_scale = 0.4f;
+
+static void naive_attention(const float *q, const float *kv, const float *bias, double *y)
+{
+	for (int i = 0; i < TOKENS; i++)
+		for (int h = 0; h < HEADS; h++) {
+			double weight[TOKENS], total = 0;
+			for (int j = 0; j < TOKENS; j++) {
+				weight[j] = exp((double)attention_scale *
+						    product(q + i * WIDTH + h * HEAD_DIM,
+							    kv + j * 2 * WIDTH + h * HEAD_DIM, HEAD_DIM) +
+						(double)bias[h * BIAS + j - i + TOKENS - 1]);
+				total += weight[j];
+			}
+			for (int d = 0; d < HEAD_DIM; d++) {
+				double sum = 0;
+				for (int j = 0; j < TOKENS; j++)
+					sum +=
+					    weight[j] * (double)kv[j * 2 * WIDTH + WIDTH + h * HEAD_DIM + d];
+				y[i * WIDTH + h * HEAD_DIM + d] = sum / total;
+			}
+		}
+}
+
+/* All keys in blocks of `block`, for the queries from `first` on. */
+static void attend(const float *q, const float *kv, const float *bias, int first, int queries, int block,
+		   float *y)
+{
+	float *state = fresh_floats(smalti_attention_state(queries, HEADS, HEAD_DIM));
+	struct attention_arguments a = {.queries = queries,
+					.heads = HEADS,
+					.head_dim = HEAD_DIM,
+					.scale = attention_scale,
+					.bias_reach = TOKENS,
+					.first_query = first};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int key = 0; key < TOKENS; key += block) {
+		const float *keys = kv + key * 2 * WIDTH;
+		int status;
+		a.first_key = key;
+		a.keys = key + block < TOKENS ? block : TOKENS - key;
+		if (a.keys == TOKENS)
+			status = smalti_cpu_attention(
+			    &(const struct attention_data){.q = q, .kv = keys, .bias = bias, .y = y}, &a,
+			    &error);
+		else if (key == 0)
+			status = smalti_cpu_attention_begin(
+			    &(const struct attention_begin_data){q, keys, bias, state}, &a, &error);
+		else if (key + block < TOKENS)
+			status = smalti_cpu_attention_continue(
+			    &(const struct attention_continue_data){q, keys, bias, state}, &a, &error);
+		else
+			status = smalti_cpu_attention_end(
+			    &(const struct attention_end_data){q, keys, bias, state, y}, &a, &error);
+		SUCCEEDS(status, &error, "attention");
+	}
+	free(state);
+}
+
+static void attention(void)
+{
+	uint64_t state = 6;
+	float *q = random_floats(TOKENS * WIDTH, &state), *kv = random_floats(TOKENS * 2 * WIDTH, &state);
+	float *bias = random_floats(HEADS * BIAS, &state), y[TOKENS * WIDTH];
+	double expected[TOKENS * WIDTH];
+	naive_attention(q, kv, bias, expected);
+	for (int queries = 1; queries <= TOKENS; queries += 2)
+		for (int block = 1; block <= TOKENS; block++) {
+			for (int first = 0; first < TOKENS; first += queries)
+				attend(q + first * WIDTH, kv, bias, first,
+				       first + queries < TOKENS ? queries : TOKENS - first, block,
+				       y + first * WIDTH);
+			double largest = 0;
+			for (int i = 0; i < TOKENS * WIDTH; i++)
+				largest = fmax(largest, fabs((double)y[i] - expected[i]));
+			CHECK(largest < 1e-5, "attention in blocks");
+		}
+	free(q);
+	free(kv);
+	free(bias);
+}
+
+/* Every band of tokens gets the columns and rows of its own patches. */
+static void patch_embed(void)
+{
+	enum { COLUMNS = 3, ROWS = 4, IN = 2, DIM = 8, HALF = DIM / 2 };
+	uint64_t state = 7;
+	float *w, *x = random_floats(COLUMNS * ROWS * IN, &state), *bias = random_floats(DIM, &state);
+	float positions[(COLUMNS + ROWS) * HALF], expected[(COLUMNS + ROWS) * HALF], y[COLUMNS * ROWS * DIM];
+	void *packed = pack(1, IN, DIM, SMALTI_F32, &w, &state);
+	RUN(positions, (.table = positions), .columns = COLUMNS, .rows = ROWS, .dim = DIM, .base = 3,
+	    .interpolation_scale = 0.5);
+	smalti_positions(COLUMNS, ROWS, DIM, 3, 0.5, expected);
+	CHECK(memcmp(positions, expected, sizeof(expected)) == 0, "positions");
+	for (int64_t band = 1; band <= COLUMNS * ROWS; band++) {
+		for (int64_t first = 0; first < COLUMNS * ROWS; first += band) {
+			int64_t left = COLUMNS * ROWS - first;
+			RUN(patch_embed,
+			    (.x = x + first * IN, .weight = packed, .bias = bias, .positions = positions,
+			     .y = y + first * DIM),
+			    .rows = left < band ? left : band, .in = IN, .out = DIM, .first = first,
+			    .columns = COLUMNS, .input_scale = 0.25f);
+		}
+		double largest = 0;
+		for (int i = 0; i < COLUMNS * ROWS * DIM; i++) {
+			int n = i / DIM, d = i % DIM;
+			int row = d < HALF ? n % COLUMNS : COLUMNS + n / COLUMNS;
+			double z = 0.25 * product(x + n * IN, w + d * IN, IN) + (double)bias[d] +
+				   (double)positions[row * HALF + d % HALF];
+			largest = fmax(largest, fabs((double)y[i] - z));
+		}
+		CHECK(largest < 1e-5, "patch_embed");
+	}
+	free(w);
+	free(x);
+	free(bias);
+	free(packed);
+}
+
+static const struct test tests[] = {
+    {"table", table},
+    {"widen", widen},
+    {"linear: stacked parts, gate row", linear},
+    {"linear: bf16", linear_bf16},
+    {"embed_tokens", embed_tokens},
+    {"buckets", buckets},
+    {"relative_bias", relative_bias},
+    {"attention in blocks", attention},
+    {"patch_embed", patch_embed},
+};
+
+TEST_MAIN("codelets", tests)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What bands of a feature map publish: their edges, and statistics that a tree of merges makes into the whole
+ * map's, for more bands than one merge takes. */
+#include "graphs/features.h"
+#include "harness.h"
+#include "kernels/norms.h"
+#include "stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 3, CHANNELS = 4, GROUPS = 2, ROW = WIDTH * CHANNELS, MOST_ROWS = 300 };
+
+static struct smalti_session *session;
+static float map_values[MOST_ROWS * ROW];
+
+struct kept {
+	float *to;
+	int64_t count;
+};
+
+static int keep(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	struct kept *kept = user;
+	memcpy(kept->to, values, (size_t)count * sizeof(*values));
+	kept->count += count;
+	return 0;
+}
+
+static void fetch(struct smalti_scope *scope, struct smalti_tile *tile, struct kept *kept)
+{
+	smalti_insert(deliver, scope, (.x = tile), .count = smalti_tile_bytes(tile) / (int64_t)sizeof(float),
+		      .sink = keep, .user = kept);
+}
+
+/* The moments of the whole map from bands of `height` rows; checks the edges of each band. */
+static void publish(int64_t rows, int64_t height, struct smalti_moments moments[GROUPS])
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_scope *scope = smalti_scope_new(session, "features", 0, &error);
+	struct smalti_cut cut = {0};
+	SUCCEEDS(smalti_cut_even(&cut, rows, height, &error), &error, "cut");
+	struct smalti_features map = smalti_features_new(scope, &cut, 1, WIDTH, CHANNELS);
+	for (int64_t b = 0; b < cut.bands; b++) {
+		smalti_tile_release(map.body[b]);
+		map.body[b] = smalti_tile_upload(scope, smalti_cut_rows(&cut, b) * WIDTH,
+						 CHANNELS * sizeof(float), map_values + cut.first[b] * ROW);
+	}
+	smalti_features_publish(scope, &map, GROUPS);
+	float(*edge)[ROW] = calloc((size_t)(2 * cut.bands), sizeof(*edge));
+	struct kept *kept = calloc((size_t)(2 * cut.bands + 1), sizeof(*kept));
+	if (!edge || !kept)
+		abort();
+	for (int64_t i = 0; i < 2 * cut.bands; i++) {
+		struct smalti_tile *tile = i % 2 ? map.bottom[i / 2] : map.top[i / 2];
+		kept[i].to = edge[i];
+		CHECK((tile != NULL) == (i > 0 && i < 2 * cut.bands - 1), "edges inside the map only");
+		if (tile)
+			fetch(scope, tile, &kept[i]);
+	}
+	kept[2 * cut.bands].to = (float *)(void *)moments;
+	fetch(scope, map.moments, &kept[2 * cut.bands]);
+	smalti_scope_wait(scope);
+	SUCCEEDS(smalti_scope_status(scope, &error), &error, "publish");
+	for (int64_t i = 1; i < 2 * cut.bands - 1; i++) {
+		int64_t row = i % 2 ? cut.first[i / 2 + 1] - 1 : cut.first[i / 2];
+		CHECK(kept[i].count == ROW && memcmp(edge[i], map_values + row * ROW, sizeof(edge[i])) == 0,
+		      "edge");
+	}
+	smalti_features_release(&map);
+	smalti_scope_free(scope);
+	smalti_cut_free(&cut);
+	free(edge);
+	free(kept);
+}
+
+static struct smalti_moments naive(int64_t rows, int group)
+{
+	const int64_t size = CHANNELS / GROUPS, pixels = rows * WIDTH;
+	struct smalti_moments m = {(double)(pixels * size), 0, 0};
+	for (int pass = 0; pass < 2; pass++)
+		for (int64_t i = 0; i < pixels * size; i++) {
+			double value = (double)map_values[i / size * CHANNELS + group * size + i % size];
+			if (pass == 0)
+				m.mean += value / m.count;
+			else
+				m.m2 += (value - m.mean) * (value - m.mean);
+		}
+	return m;
+}
+
+static void statistics(void)
+{
+	/* one merge of up to 16 bands, trees of two levels up to 256, and of three */
+	static const struct {
+		int64_t rows, height;
+	} many[] = {{257, 1}, {300, 1}, {299, 2}, {300, 7}};
+	uint64_t state = 1;
+	for (int64_t i = 0; i < MOST_ROWS * ROW; i++)
+		map_values[i] = 3 + test_random(&state);
+	for (int64_t i = 1; i <= 44; i++) {
+		const int64_t rows = i <= 40 ? i : many[i - 41].rows,
+			      height = i <= 40 ? 1 : many[i - 41].height;
+		struct smalti_moments moments[GROUPS];
+		publish(rows, height, moments);
+		for (int group = 0; group < GROUPS; group++) {
+			struct smalti_moments m = naive(rows, group);
+			char what[64];
+			snprintf(what, sizeof(what), "%lld rows in bands of %lld", (long long)rows,
+				 (long long)height);
+			CHECK(moments[group].count == m.count && fabs(moments[group].mean - m.mean) < 1e-12 &&
+				  fabs(moments[group].m2 - m.m2) < 1e-9 * m.m2,
+			      what);
+		}
+	}
+}
+
+static const struct test tests[] = {{"edges and statistics", statistics}};
+
+int main(void)
+{
+	session = stage_session(NULL, 0);
+	int status = test_main("feature maps", tests, sizeof(tests) / sizeof(tests[0]));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return smalti_session_close(session, &error) < 0 ? 1 : status;
+}
