@@ -43,6 +43,7 @@ tests_test_topology_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
+dist_check_SCRIPTS += tests/generate_ids.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

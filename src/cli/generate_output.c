@@ -70,13 +70,14 @@ int smalti_output_open(struct smalti_output *output, const struct smalti_generat
 
 void smalti_output_close(struct smalti_output *output)
 {
+	smalti_set_free(&output->ids);
 	smalti_set_free(&output->names);
 	free(output->folder);
 }
 
-static uint64_t hash_of(const char *text, uint64_t kind)
+static uint64_t hash_of(const char *text)
 {
-	return XXH3_64bits_withSeed(text, strlen(text), kind);
+	return XXH3_64bits(text, strlen(text));
 }
 
 /* ID, or ID-K when there are several; no ID of another request gives the same unless it ends like that. */
@@ -88,13 +89,12 @@ static char *stem(const char *id, int64_t image, int64_t images, struct smalti_e
 int smalti_output_claim(struct smalti_output *output, const char *id, int64_t images,
 			struct smalti_error *error)
 {
-	enum { ID, FILE_NAME };
-	int added = smalti_set_add(&output->names, hash_of(id, ID), error);
+	int added = smalti_set_add(&output->ids, hash_of(id), error);
 	if (added == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "the id \"%s\" was used before", id);
 	for (int64_t image = 0; image < images && added > 0; image++) {
 		char *name = stem(id, image, images, error);
-		added = name ? smalti_set_add(&output->names, hash_of(name, FILE_NAME), error) : -1;
+		added = name ? smalti_set_add(&output->names, hash_of(name), error) : -1;
 		if (added == 0)
 			smalti_fail(error, SMALTI_EINVAL, "\"%s.png\" is another prompt's picture already",
 				    name);

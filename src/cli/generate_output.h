@@ -9,6 +9,7 @@
 struct smalti_output {
 	const char *file; /* "-": the standard output; NULL: a folder */
 	char *folder;     /* where the files lie */
+	struct smalti_set ids;
 	struct smalti_set names;
 };
 
