@@ -88,8 +88,8 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 /** Serves `done` calls until nothing is in flight. */
 void smalti_batch_wait(struct smalti_batch *batch);
 
-/** Everything in flight, and what is submitted later, fails with SMALTI_ECANCELLED as soon as the tasks that
- * run have ended. Only sets a flag: any thread and a signal handler may call it. */
+/** Everything in flight fails with SMALTI_ECANCELLED as soon as the tasks that run have ended; later
+ * submissions are refused with it. Only sets a flag: any thread and a signal handler may call it. */
 void smalti_batch_cancel(struct smalti_batch *batch);
 /** Waits, then frees. NULL is allowed. */
 void smalti_batch_close(struct smalti_batch *batch);

@@ -164,7 +164,9 @@ static void make_pictures(struct smalti_generation *generation, struct smalti_ba
 		status = make_picture(generation, batch, item, image, &error);
 		image += status == 0;
 	}
-	if (status < 0) {
+	if (status < 0 && error.code == SMALTI_ECANCELLED) {
+		generation->stopped = true;
+	} else if (status < 0) {
 		smalti_source_blame(generation->source, item, &error);
 		report_item(generation, item, NULL, image, images - image, &error);
 	} else if (image < images) {

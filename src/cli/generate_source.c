@@ -44,7 +44,9 @@ static int count_pictures(struct smalti_source *source, struct smalti_error *err
 		smalti_prompt_line_free(&line);
 	}
 	smalti_prompts_close(file);
-	return status == SMALTI_PROMPTS_FAILED ? -1 : 0;
+	if (source->pictures == 0)
+		smalti_fail(error, SMALTI_EFORMAT, "%s: no prompts in it", source->name);
+	return status == SMALTI_PROMPTS_FAILED || source->pictures == 0 ? -1 : 0;
 }
 
 static int open_file(struct smalti_source *source, struct smalti_error *error)

@@ -258,6 +258,8 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
 			const struct smalti_picture *picture, struct smalti_error *error)
 {
+	if (smalti_scope_status(batch->scope, error) < 0)
+		return -1;
 	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
 	if (!flight)
 		return -1;

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pictures through the public API: equal to the reference's, and the same whatever the schedule. */
+#include "harness.h"
+#include "io/png.h"
+#include "io/prompts.h"
+#include "io/safetensors.h"
+#include "smalti/generate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A picture in memory, as the callbacks bring it. */
+struct received {
+	int64_t width, height, next;
+	unsigned char *rgb;
+	int64_t shape[3];
+	float *latents;
+	int calls_of_done, status;
+	struct smalti_error error;
+	bool refuse_rows;
+};
+
+static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		   struct smalti_error *error)
+{
+	struct received *to = user;
+	if (to->refuse_rows)
+		return smalti_fail(error, SMALTI_EIO, "refused");
+	if (first != to->next || first + count > to->height)
+		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
+	memcpy(to->rgb + first * to->width * 3, rgb, (size_t)(count * to->width * 3));
+	to->next = first + count;
+	return 0;
+}
+
+static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
+{
+	struct received *to = user;
+	(void)error;
+	const size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * sizeof(float);
+	memcpy(to->shape, shape, sizeof(to->shape));
+	to->latents = malloc(bytes);
+	memcpy(to->latents, values, bytes);
+	return 0;
+}
+
+static void on_done(void *user, int status, const struct smalti_error *error)
+{
+	struct received *to = user;
+	to->calls_of_done++;
+	to->status = status;
+	to->error = *error;
+}
+
+static void forget(struct received *received)
+{
+	free(received->rgb);
+	free(received->latents);
+	*received = (struct received){0};
+}
+
+static struct smalti_session *session;
+static struct smalti_model *model;
+
+/* Ends the program when it cannot: no test makes sense without. */
+static void open_model(const char *policy, int64_t cpus)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options session_options;
+	struct smalti_model_options model_options;
+	smalti_session_defaults(&session_options);
+	smalti_model_defaults(&model_options);
+	session_options.policy = policy;
+	session_options.cpus = cpus;
+	model_options.folder = test_model("tesserae");
+	session = smalti_session_open(&session_options, &error);
+	model = session ? smalti_model_open(session, &model_options, &error) : NULL;
+	if (!model) {
+		fprintf(stderr, "%s\n", error.message);
+		exit(1);
+	}
+}
+
+static void close_model(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_model_close(model);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+static int submit(struct smalti_batch *batch, struct smalti_request *request, int64_t image,
+		  struct received *to, struct smalti_error *error)
+{
+	const struct smalti_picture picture = {
+	    .user = to, .rows = on_rows, .latents = on_latents, .done = on_done};
+	if (smalti_request_resolve(model, request, error) < 0)
+		return -1;
+	to->width = request->width;
+	to->height = request->height;
+	to->rgb = malloc((size_t)(to->width * to->height * 3));
+	return smalti_batch_submit(batch, request, image, &picture, error);
+}
+
+static bool complete(const struct received *received)
+{
+	return received->calls_of_done == 1 && received->status == 0 && received->next == received->height;
+}
+
+static struct smalti_request request_of(const struct smalti_prompt_line *line)
+{
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = line->prompt;
+	request.negative_prompt = line->negative;
+	request.seed = line->seed;
+	request.width = line->width;
+	request.height = line->height;
+	request.scheduler = line->scheduler;
+	if (line->steps)
+		request.steps = line->steps;
+	if (line->has_guidance)
+		request.guidance = line->guidance;
+	return request;
+}
+
+static void check_latents(const struct received *received, const char *id)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char name[64];
+	snprintf(name, sizeof(name), "golden/generate/%s.safetensors", id);
+	struct smalti_safetensors *file = smalti_safetensors_open(test_data(name), &error);
+	SUCCEEDS(file ? 0 : -1, &error, name);
+	const struct smalti_tensor_view *view = smalti_safetensors_find(file, "latents");
+	CHECK(view->rank == 4 && memcmp(view->shape + 1, received->shape, sizeof(received->shape)) == 0,
+	      "shape of the latents");
+	const int64_t count = view->bytes / (int64_t)sizeof(float);
+	float *expected = malloc((size_t)view->bytes);
+	memcpy(expected, view->data, (size_t)view->bytes);
+	const double relative =
+	    test_max_error(received->latents, expected, count) / test_max_abs(expected, count);
+	printf("\n    %s: latents %.1e of the largest", id, relative);
+	CHECK(relative <= 5e-4, id);
+	free(expected);
+	smalti_safetensors_close(file);
+}
+
+static void check_pixels(const struct received *received, const char *id)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char name[64];
+	int64_t width, height, off_by_one = 0, worse = 0;
+	snprintf(name, sizeof(name), "golden/generate/%s.png", id);
+	uint8_t *expected = smalti_png_read_rgb8(test_data(name), 1 << 20, &width, &height, &error);
+	SUCCEEDS(expected ? 0 : -1, &error, name);
+	CHECK(width == received->width && height == received->height, "size of the picture");
+	for (int64_t i = 0; i < width * height * 3; i++) {
+		const int difference = abs(expected[i] - received->rgb[i]);
+		off_by_one += difference >= 1;
+		worse += difference > 2;
+	}
+	printf(", %lld of %lld values off by one", (long long)off_by_one, (long long)(width * height * 3));
+	CHECK(off_by_one * 100 <= width * height * 3 && worse == 0, id);
+	free(expected);
+}
+
+/* Within the tolerances that the reference's outputs state: all in flight together. */
+static void reference(void)
+{
+	enum { CASES = 11 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct received received[CASES] = {0};
+	struct smalti_prompt_line lines[CASES];
+	open_model(NULL, 0);
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	struct smalti_prompts *cases = smalti_prompts_open(test_data("golden/generate/cases.jsonl"), &error);
+	for (int i = 0; i < CASES; i++) {
+		CHECK(smalti_prompts_next(cases, &lines[i], &error) == SMALTI_PROMPTS_LINE, error.message);
+		struct smalti_request request = request_of(&lines[i]);
+		SUCCEEDS(submit(batch, &request, 0, &received[i], &error), &error, lines[i].id);
+	}
+	smalti_batch_wait(batch);
+	for (int i = 0; i < CASES; i++) {
+		SUCCEEDS(received[i].status, &received[i].error, lines[i].id);
+		if (complete(&received[i])) {
+			check_latents(&received[i], lines[i].id);
+			check_pixels(&received[i], lines[i].id);
+		} else {
+			CHECK(false, "not complete");
+		}
+		forget(&received[i]);
+		smalti_prompt_line_free(&lines[i]);
+	}
+	smalti_prompts_close(cases);
+	smalti_batch_close(batch);
+	close_model();
+}
+
+/* Two ragged pictures, the second image of a pair and one that a sampler with noise makes. */
+static void make_pair(struct received to[2])
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = "a pink heart on a black background";
+	request.width = 130;
+	request.height = 75;
+	request.steps = 3;
+	request.images = 2;
+	request.tile_tokens = 7;
+	request.tile_rows = 3;
+	SUCCEEDS(submit(batch, &request, 1, &to[0], &error), &error, "pair");
+	request.scheduler = "lcm";
+	request.guidance = 1;
+	SUCCEEDS(submit(batch, &request, 0, &to[1], &error), &error, "lcm");
+	smalti_batch_close(batch);
+	CHECK(complete(&to[0]) && complete(&to[1]), "complete");
+}
+
+static bool same(const struct received *a, const struct received *b)
+{
+	const int64_t count = a->shape[0] * a->shape[1] * a->shape[2];
+	return memcmp(a->shape, b->shape, sizeof(a->shape)) == 0 &&
+	       memcmp(a->rgb, b->rgb, (size_t)(a->width * a->height * 3)) == 0 &&
+	       memcmp(a->latents, b->latents, (size_t)count * sizeof(float)) == 0;
+}
+
+static void schedules(void)
+{
+	static const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "ws"};
+	struct received expected[2] = {0};
+	for (size_t i = 0; i < 2 * sizeof(policies) / sizeof(policies[0]); i++) {
+		struct received found[2] = {0};
+		open_model(policies[i / 2], 1 + (int64_t)i % 2);
+		make_pair(i == 0 ? expected : found);
+		close_model();
+		for (int k = 0; k < 2 && i > 0; k++) {
+			CHECK(same(&expected[k], &found[k]), policies[i / 2]);
+			forget(&found[k]);
+		}
+	}
+	forget(&expected[0]);
+	forget(&expected[1]);
+}
+
+/* What may be wrong with a request, and the words that say so. */
+static void bad_requests(void)
+{
+	static const float nan_latents[4 * 16 * 16] = {[5] = __builtin_nanf("")};
+	static const struct {
+		struct smalti_request request;
+		const char *word;
+	} cases[] = {
+	    {{.width = 15, .height = 16, .images = 1, .steps = 1}, "width"},
+	    {{.width = 16, .height = INT64_MAX, .images = 1, .steps = 1}, "height"},
+	    {{.width = -1, .height = 16, .images = 1, .steps = 1}, "width"},
+	    {{.images = 0, .steps = 1}, "images"},
+	    {{.images = 1, .steps = 0}, "steps"},
+	    {{.images = 1, .steps = 1001}, "steps"},
+	    {{.images = 1, .steps = 1, .guidance = -1}, "guidance"},
+	    {{.images = 1, .steps = 1, .scheduler = "none"}, "none"},
+	    {{.images = 1, .steps = 1, .tile_rows = -1}, "tile-rows"},
+	    {{.images = 1, .steps = 1, .latents = nan_latents, .latents_count = 3}, "latents"},
+	    {{.images = 1, .steps = 1, .latents = nan_latents, .latents_count = 1024}, "finite"},
+	};
+	open_model(NULL, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_request request = cases[i].request;
+		request.prompt = "";
+		FAILS(smalti_request_resolve(model, &request, &error), &error, SMALTI_EINVAL, cases[i].word,
+		      cases[i].word);
+		CHECK(request.width == cases[i].request.width, "a refused request is untouched");
+	}
+	close_model();
+}
+
+/* One picture's failure is its own. */
+static void failed_picture(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct received received[3] = {{0}, {.refuse_rows = true}, {0}};
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = "a green ring";
+	request.steps = 2;
+	open_model(NULL, 2);
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	for (int i = 0; i < 3; i++)
+		SUCCEEDS(submit(batch, &request, 0, &received[i], &error), &error, "submit");
+	smalti_batch_close(batch);
+	FAILS(received[1].status, &received[1].error, SMALTI_EIO, "refused", "refused");
+	CHECK(complete(&received[0]) && complete(&received[2]) && same(&received[0], &received[2]),
+	      "the others are made");
+	for (int i = 0; i < 3; i++)
+		forget(&received[i]);
+	close_model();
+}
+
+static void cancelled(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct received received[2] = {0};
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = "a cyan cross";
+	request.steps = 200;
+	open_model(NULL, 2);
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	SUCCEEDS(submit(batch, &request, 0, &received[0], &error), &error, "before");
+	smalti_batch_cancel(batch);
+	FAILS(submit(batch, &request, 0, &received[1], &error), &error, SMALTI_ECANCELLED, "after");
+	smalti_batch_close(batch);
+	CHECK(received[0].calls_of_done == 1 && received[1].calls_of_done == 0, "calls of done");
+	FAILS(received[0].status, &received[0].error, SMALTI_ECANCELLED, "before");
+	forget(&received[0]);
+	forget(&received[1]);
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	batch = smalti_batch_open(model, &error);
+	request.steps = 1;
+	SUCCEEDS(submit(batch, &request, 0, &received[0], &error), &error, "another batch");
+	smalti_batch_close(batch);
+	CHECK(complete(&received[0]), "another batch of the model");
+	forget(&received[0]);
+	close_model();
+}
+
+static const struct test tests[] = {
+    {"outputs of the reference", reference},
+    {"any schedule gives the same bits", schedules},
+    {"bad requests", bad_requests},
+    {"one picture fails", failed_picture},
+    {"cancelled", cancelled},
+};
+
+TEST_MAIN("generate", tests)
