@@ -23,12 +23,8 @@ struct smalti_dit *smalti_dit_new(struct smalti_scope *scope, const struct smalt
 	dit->compute = compute;
 	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
 	dit->store = smalti_store_new(scope, checkpoint, compute, error);
-	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (dit->blocks && dit->store)
-		smalti_dit_load(dit, checkpoint, &cause);
-	if (dit->blocks && dit->store && cause.code == SMALTI_OK)
+	if (dit->blocks && dit->store && smalti_dit_load(dit, checkpoint, error) == 0)
 		return dit;
-	smalti_fail(error, cause.code, "%s", cause.message);
 	smalti_dit_free(dit);
 	return NULL;
 }

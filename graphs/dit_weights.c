@@ -58,12 +58,12 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
 }
 
-void smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
-		     struct smalti_error *error)
+int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
+		    struct smalti_error *error)
 {
 	const struct smalti_transformer_config *c = &dit->config;
 	if (smalti_transformer_config_check(c, checkpoint, error) < 0)
-		return;
+		return -1;
 	dit->patch = smalti_store_exact_linear(
 	    dit->store, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
 	    "pos_embed.proj");
@@ -84,5 +84,5 @@ void smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *che
 		load_block(dit, i);
 	dit->final_table = smalti_store_rows(dit->store, 2, c->width, "scale_shift_table");
 	dit->out = load_linear(dit, c->width, c->patch_size * c->patch_size * c->out_channels, "proj_out");
-	smalti_store_status(dit->store, error);
+	return smalti_store_status(dit->store, error);
 }

@@ -33,8 +33,8 @@ struct smalti_dit {
 	struct smalti_linear out;
 };
 
-/* Fills all but config, compute and store; errors stay in the store. */
-void smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
-		     struct smalti_error *error);
+/* Fills all but config, compute and store. */
+int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
+		    struct smalti_error *error);
 
 #endif
