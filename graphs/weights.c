@@ -65,6 +65,7 @@ void smalti_store_free(struct smalti_store *store)
 {
 	if (!store)
 		return;
+	smalti_scope_wait(store->scope); /* its tasks read `host` and the checkpoint */
 	for (struct smalti_weight *weight = store->weights, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);

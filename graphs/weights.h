@@ -42,7 +42,8 @@ struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct s
 int smalti_store_status(const struct smalti_store *store, struct smalti_error *error);
 /* Bytes of all packed forms together, made or not. */
 int64_t smalti_store_bytes(const struct smalti_store *store);
-/* Releases the tiles; after the last task that reads them was inserted. NULL is allowed. */
+/* Waits for the model's scope, then releases the tiles; after the last task that reads them was inserted.
+ * NULL is allowed. */
 void smalti_store_free(struct smalti_store *store);
 
 /* `prefix`.weight as f32 [count]. */
