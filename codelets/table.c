@@ -36,6 +36,7 @@
 static const struct smalti_op ops[] = {
 #define CODELET(op_name, list, flop_count)                                                                   \
 	{.name = #op_name,                                                                                   \
+	 .model = "smalti_" #op_name,                                                                        \
 	 .buffers = op_name##_list,                                                                          \
 	 .buffer_kinds = (int)(sizeof(op_name##_list) / sizeof(op_name##_list[0])),                          \
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \

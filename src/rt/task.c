@@ -10,6 +10,9 @@
 
 #include <starpu.h>
 
+_Static_assert(STARPU_NMAXBUFS >= SMALTI_MAX_BUFFERS,
+	       "this StarPU was configured for fewer buffers; scripts/starpu builds one that fits");
+
 /* The StarPU side of an op, made at its first use. */
 struct op_codelet {
 	const struct smalti_op *op;
@@ -65,7 +68,7 @@ static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_e
 		return NULL;
 	made->op = op;
 	made->model.type = STARPU_HISTORY_BASED;
-	made->model.symbol = op->name;
+	made->model.symbol = op->model;
 	starpu_codelet_init(&made->codelet);
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";

@@ -23,7 +23,7 @@ enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that `cpu` is given (NULL for an absent one). */
 struct smalti_op {
-	const char *name;
+	const char *name, *model; /* `model`: of its measured times, among those of all the user's programs */
 	const struct smalti_buffer *buffers;
 	int buffer_kinds;
 	size_t arguments_size;
