@@ -31,6 +31,7 @@ check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_session
 check_PROGRAMS += tests/test_features
 check_PROGRAMS += tests/test_codelets
 check_PROGRAMS += tests/test_codelets_diffusion

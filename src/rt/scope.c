@@ -20,6 +20,7 @@ struct smalti_scope {
 	atomic_bool failed;
 	pthread_mutex_t mutex; /* guards what follows */
 	pthread_cond_t idle;
+	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
 	void (*done)(void *user);
 	void *done_user;
@@ -60,7 +61,13 @@ struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char
 
 void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
 {
-	scope->needs[scope->needs_count++] = needed;
+	if (scope->needs_count < SMALTI_MAX_NEEDS) {
+		scope->needs[scope->needs_count++] = needed;
+		return;
+	}
+	struct smalti_error error;
+	smalti_fail(&error, SMALTI_EINVAL, "'%s' needs more than %d others", scope->name, SMALTI_MAX_NEEDS);
+	smalti_scope_fail(scope, &error);
 }
 
 void smalti_scope_task_begins(struct smalti_scope *scope)
@@ -86,23 +93,19 @@ void smalti_scope_task_ends(struct smalti_scope *scope)
 void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user)
 {
 	pthread_mutex_lock(&scope->mutex);
+	scope->sealed = true;
 	scope->done = done;
 	scope->done_user = user;
 	pthread_mutex_unlock(&scope->mutex);
 	smalti_scope_task_ends(scope);
 }
 
-static void wait_until(struct smalti_scope *scope, int64_t running)
-{
-	pthread_mutex_lock(&scope->mutex);
-	while (scope->running > running)
-		pthread_cond_wait(&scope->idle, &scope->mutex);
-	pthread_mutex_unlock(&scope->mutex);
-}
-
 void smalti_scope_wait(struct smalti_scope *scope)
 {
-	wait_until(scope, 1);
+	pthread_mutex_lock(&scope->mutex);
+	while (scope->running > (scope->sealed ? 0 : 1))
+		pthread_cond_wait(&scope->idle, &scope->mutex);
+	pthread_mutex_unlock(&scope->mutex);
 }
 
 void smalti_scope_free(struct smalti_scope *scope)

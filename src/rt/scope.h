@@ -20,8 +20,8 @@ enum { SMALTI_MAX_NEEDS = 4 };
 struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
 				      struct smalti_error *error);
 
-/* From here on `scope` fails when `needed` does: a request cannot succeed with weights that failed. At most
- * SMALTI_MAX_NEEDS; `needed` outlives the scope's tasks. */
+/* From here on `scope` fails when `needed` does: a request cannot succeed with weights that failed. With
+ * more than SMALTI_MAX_NEEDS it fails at once. `needed` outlives the scope's tasks. */
 void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed);
 
 /* No more tasks will be inserted; `done` (or NULL) is called once they have all ended, on a worker's

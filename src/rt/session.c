@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <starpu.h>
 
@@ -67,6 +69,22 @@ static int check_policy(const char *name, struct smalti_error *error)
 			   name, known);
 }
 
+static int refuse_scratch(const char *folder, struct smalti_error *error)
+{
+	return smalti_fail(
+	    error, SMALTI_EIO,
+	    "scratch folder '%s' cannot be used: it must exist, be writable and have 16 MB free", folder);
+}
+
+/* StarPU ends the process over a folder that it cannot write to, so try it first. */
+static int check_scratch(const char *folder, struct smalti_error *error)
+{
+	struct stat info;
+	if (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode) || access(folder, W_OK | X_OK) < 0)
+		return refuse_scratch(folder, error);
+	return 0;
+}
+
 /* What does not fit under the limit goes to a file in `folder`; StarPU's disk node moves it. */
 static int add_scratch_disk(const struct smalti_session_options *options, struct smalti_error *error)
 {
@@ -77,22 +95,22 @@ static int add_scratch_disk(const struct smalti_session_options *options, struct
 		return -1;
 	int node = starpu_disk_register(&starpu_disk_unistd_ops, folder, (starpu_ssize_t)-1);
 	free(folder);
-	if (node < 0)
-		return smalti_fail(
-		    error, SMALTI_EIO,
-		    "scratch folder '%s' cannot be used: it must exist, be writable and have 16 MB free",
-		    options->scratch);
-	return 0;
+	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
 }
 
-static void set_environment(const struct smalti_session_options *options)
+/* starpu_init() with a limit to what it allocates, which it takes from the environment only: the user's, or
+ * the session's for as long as it starts. */
+static int init_limited(struct starpu_conf *conf, int64_t limit)
 {
-	setenv("STARPU_SILENT", "1", 0);
-	if (options->memory_limit && options->scratch) {
-		char megabytes[32];
-		snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(options->memory_limit / MEGABYTE));
-		setenv("STARPU_LIMIT_CPU_MEM", megabytes, 0);
-	}
+	static const char variable[] = "STARPU_LIMIT_CPU_MEM";
+	if (!limit || getenv(variable))
+		return starpu_init(conf);
+	char megabytes[32];
+	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)((limit + MEGABYTE - 1) / MEGABYTE));
+	setenv(variable, megabytes, 1);
+	int status = starpu_init(conf);
+	unsetenv(variable);
+	return status;
 }
 
 static int check_options(const struct smalti_session_options *options, struct smalti_error *error)
@@ -104,6 +122,8 @@ static int check_options(const struct smalti_session_options *options, struct sm
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
 				   (long long)options->cpus, STARPU_MAXCPUS);
+	if (options->scratch && check_scratch(options->scratch, error) < 0)
+		return -1;
 	if (smalti_isa_check(error) < 0)
 		return -1;
 	const char *chosen = getenv("STARPU_SCHED");
@@ -120,8 +140,8 @@ static int start_starpu(const struct smalti_session_options *options, struct sma
 	conf.ncpus = options->cpus ? (int)options->cpus : -1;
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
-	set_environment(options);
-	int status = starpu_init(&conf);
+	setenv("STARPU_SILENT", "1", 0);
+	int status = init_limited(&conf, options->scratch ? options->memory_limit : 0);
 	if (status == -ENODEV)
 		return smalti_fail(error, SMALTI_ENODEV,
 				   "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The session and its scopes: what they refuse, what they wait for, what they leave behind. */
+#include "base/json.h"
+#include "codelets/codelets.h"
+#include "harness.h"
+#include "rt/session.h"
+#include "stage.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void close_session(struct smalti_session *session)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+static void options(void)
+{
+	static const struct {
+		const char *what;
+		struct smalti_session_options options;
+		enum smalti_code code;
+		const char *words[2];
+	} cases[] = {
+	    {"policy", {.policy = "none such"}, SMALTI_EINVAL, {"none such", "lws"}},
+	    {"cpus", {.cpus = -1}, SMALTI_EINVAL, {"-1", "CPU workers"}},
+	    {"too many cpus", {.cpus = INT64_MAX}, SMALTI_EINVAL, {"9223372036854775807", "CPU workers"}},
+	    {"no scratch", {.scratch = "/none/such"}, SMALTI_EIO, {"/none/such", "exist"}},
+	    {"scratch", {.scratch = "/dev/null"}, SMALTI_EIO, {"/dev/null", "writable"}},
+	    {"trace", {.trace = "/none/such"}, SMALTI_EIO, {"/none/such", "trace"}},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_session *session = smalti_session_open(&cases[i].options, &error);
+		FAILS(session ? 0 : -1, &error, cases[i].code, cases[i].what, cases[i].words[0],
+		      cases[i].words[1]);
+	}
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options defaults;
+	smalti_session_defaults(&defaults);
+	struct smalti_session *first = smalti_session_open(&defaults, &error);
+	SUCCEEDS(first ? 0 : -1, &error, "after sessions that did not open");
+	FAILS(smalti_session_open(&defaults, &error) ? 0 : -1, &error, SMALTI_EINVAL, "second",
+	      "one per process");
+	close_session(first);
+}
+
+/* StarPU takes its memory limit from the environment: a session's must not stay for the next one. */
+static void environment(void)
+{
+	static const char variable[] = "STARPU_LIMIT_CPU_MEM";
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_session_options limited = {.memory_limit = (int64_t)512 << 20,
+						       .scratch = test_scratch()};
+	unsetenv(variable);
+	struct smalti_session *session = smalti_session_open(&limited, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "limited");
+	CHECK(smalti_session_memory_limit(session) == limited.memory_limit, "limit");
+	close_session(session);
+	CHECK(!getenv(variable), "the limit is gone with its session");
+	setenv(variable, "1000", 1);
+	session = smalti_session_open(&limited, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "limited by the user");
+	close_session(session);
+	CHECK(getenv(variable) && strcmp(getenv(variable), "1000") == 0, "the user's own limit stays");
+	unsetenv(variable);
+}
+
+/* A task that runs until it is let go. */
+struct gate {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool open;
+	atomic_int passed;
+};
+
+static int pass(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)count, (void)values, (void)error;
+	struct gate *gate = user;
+	pthread_mutex_lock(&gate->mutex);
+	while (!gate->open)
+		pthread_cond_wait(&gate->changed, &gate->mutex);
+	pthread_mutex_unlock(&gate->mutex);
+	usleep(20000); /* time for a waiter that does not wait */
+	atomic_fetch_add(&gate->passed, 1);
+	return 0;
+}
+
+static void *open_gate(void *user)
+{
+	struct gate *gate = user;
+	usleep(20000);
+	pthread_mutex_lock(&gate->mutex);
+	gate->open = true;
+	pthread_cond_broadcast(&gate->changed);
+	pthread_mutex_unlock(&gate->mutex);
+	return NULL;
+}
+
+static void insert_pass(struct smalti_scope *scope, struct gate *gate)
+{
+	static const float value = 1;
+	struct smalti_tile *tile = smalti_tile_upload(scope, 1, sizeof(value), &value);
+	smalti_insert(deliver, scope, (.x = tile), .count = 1, .sink = pass, .user = gate);
+	smalti_tile_release(tile);
+}
+
+static void count_done(void *user)
+{
+	atomic_fetch_add((atomic_int *)user, 1);
+}
+
+/* Waiting means for the last task, whether the scope was sealed or not. */
+static void waiting(void)
+{
+	struct smalti_session *session = stage_session(NULL, 2);
+	for (int tasks = 1; tasks <= 3; tasks++)
+		for (int sealed = 0; sealed < 2; sealed++) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+					    .changed = PTHREAD_COND_INITIALIZER};
+			atomic_int done = 0;
+			pthread_t opener;
+			struct smalti_scope *scope = smalti_scope_new(session, "waiting", 0, &error);
+			for (int i = 0; i < tasks; i++)
+				insert_pass(scope, &gate);
+			if (sealed)
+				smalti_scope_seal(scope, count_done, &done);
+			pthread_create(&opener, NULL, open_gate, &gate);
+			smalti_scope_wait(scope);
+			CHECK(atomic_load(&gate.passed) == tasks, sealed ? "sealed" : "not sealed");
+			pthread_join(opener, NULL);
+			smalti_scope_free(scope);
+			SUCCEEDS(smalti_session_close(NULL, &error), &error, "nothing to close");
+		}
+	close_session(session);
+}
+
+static void sealed_when_idle(void)
+{
+	struct smalti_session *session = stage_session(NULL, 1);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	atomic_int done = 0;
+	struct smalti_scope *scope = smalti_scope_new(session, "idle", 0, &error);
+	CHECK(atomic_load(&done) == 0, "not yet");
+	smalti_scope_seal(scope, count_done, &done);
+	CHECK(atomic_load(&done) == 1, "at once, there being no task");
+	smalti_scope_free(scope);
+	close_session(session);
+}
+
+/* Failure is sticky, keeps its first cause, and reaches whoever needs the scope. */
+static void failing(void)
+{
+	struct smalti_session *session = stage_session(NULL, 1);
+	struct smalti_error error = SMALTI_NO_ERROR, first = SMALTI_NO_ERROR, second = SMALTI_NO_ERROR;
+	struct smalti_scope *needed = smalti_scope_new(session, "needed", 0, &error);
+	struct smalti_scope *scope = smalti_scope_new(session, "needs", 0, &error);
+	struct smalti_scope *other = smalti_scope_new(session, "other", 0, &error);
+	smalti_scope_needs(scope, needed);
+	smalti_fail(&first, SMALTI_EIO, "the first cause");
+	smalti_fail(&second, SMALTI_ENOMEM, "the second");
+	smalti_scope_fail(needed, &first);
+	smalti_scope_fail(needed, &second);
+	CHECK(smalti_scope_failed(scope) && !smalti_scope_failed(other), "failed");
+	CHECK(!smalti_tile_new(scope, 1, 1) && !smalti_tile_upload(scope, 1, 1, "x"), "no tiles any more");
+	FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EIO, "needs", "the first cause");
+
+	struct smalti_error none = SMALTI_NO_ERROR;
+	struct smalti_tile *tile = smalti_tile_new(other, 1, 4);
+	smalti_insert(copy, other, (.y = tile), .bytes = 4);
+	FAILS(smalti_scope_status(other, &none), &none, SMALTI_EINVAL, "missing buffer", "copy", "'x'");
+	smalti_tile_release(tile);
+
+	struct smalti_scope *greedy = smalti_scope_new(session, "greedy", 0, &error);
+	for (int i = 0; i <= SMALTI_MAX_NEEDS; i++)
+		smalti_scope_needs(greedy, other);
+	CHECK(smalti_scope_failed(greedy), "too many needs");
+	smalti_scope_free(greedy);
+	smalti_scope_free(other);
+	smalti_scope_free(scope);
+	smalti_scope_free(needed);
+	close_session(session);
+}
+
+static void tiles(void)
+{
+	static const struct {
+		int64_t rows, row_bytes;
+	} refused[] = {
+	    {0, 4}, {4, 0}, {-1, 4}, {4, -1}, {INT64_MAX, 4}, {4, INT64_MAX}, {(int64_t)1 << 32, 1}};
+	struct smalti_session *session = stage_session(NULL, 1);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_scope *scope = smalti_scope_new(session, "tiles", 0, &error);
+		CHECK(!smalti_tile_new(scope, refused[i].rows, refused[i].row_bytes), "no such tile");
+		FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EINVAL, "tile", "rows");
+		smalti_scope_free(scope);
+	}
+	close_session(session);
+}
+
+/* The trace is JSON that names every task, its request and the session's workers. */
+static void trace(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char path[512];
+	snprintf(path, sizeof(path), "%s/trace.json", test_scratch());
+	const struct smalti_session_options traced = {.cpus = 1, .trace = path};
+	struct smalti_session *session = smalti_session_open(&traced, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "traced");
+	struct smalti_scope *scope = smalti_scope_new(session, "a \"quoted\\\" name", 0, &error);
+	struct smalti_tile *tile = smalti_tile_upload(scope, 1, 4, "abc");
+	for (int i = 0; i < 3; i++)
+		smalti_insert(clear, scope, (.y = tile), .bytes = 4);
+	smalti_tile_release(tile);
+	smalti_scope_free(scope);
+	close_session(session);
+
+	cJSON *file = smalti_json_read(path, 1 << 20, &error);
+	SUCCEEDS(file ? 0 : -1, &error, "trace");
+	int tasks = 0, workers = 0;
+	const cJSON *event;
+	cJSON_ArrayForEach (event, cJSON_GetObjectItem(file, "traceEvents")) {
+		const char *name = cJSON_GetObjectItem(event, "name")->valuestring;
+		const cJSON *arguments = cJSON_GetObjectItem(event, "args");
+		workers += strcmp(name, "thread_name") == 0;
+		if (strcmp(name, "clear") != 0)
+			continue;
+		tasks++;
+		CHECK(strcmp(cJSON_GetObjectItem(arguments, "request")->valuestring, "a \"quoted\\\" name") ==
+			  0,
+		      "request");
+		CHECK(cJSON_GetObjectItem(event, "dur")->valuedouble >= 0, "duration");
+	}
+	CHECK(tasks == 3 && workers == 1, "every task and worker");
+	cJSON_Delete(file);
+}
+
+static const struct test tests[] = {
+    {"options", options}, {"environment", environment},
+    {"waiting", waiting}, {"sealed when idle", sealed_when_idle},
+    {"failing", failing}, {"tiles", tiles},
+    {"trace", trace},
+};
+
+TEST_MAIN("session", tests)
