@@ -22,3 +22,11 @@ AC_DEFUN([AX_SMALTI_ONEDNN], [
     [AC_MSG_ERROR([libgomp does not link: install the OpenMP runtime of GCC])])
   AC_SUBST([ONEDNN_LIBS])
 ])
+
+# AX_SMALTI_UNISTRING: libunistring has no pkg-config file either.
+AC_DEFUN([AX_SMALTI_UNISTRING], [
+  AC_CHECK_HEADER([unicase.h], [], [AC_MSG_ERROR([unicase.h was not found: install libunistring (Debian: libunistring-dev)])])
+  AC_CHECK_LIB([unistring], [u8_normalize], [UNISTRING_LIBS=-lunistring],
+    [AC_MSG_ERROR([libunistring does not link: install it (Debian: libunistring-dev)])])
+  AC_SUBST([UNISTRING_LIBS])
+])

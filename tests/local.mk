@@ -9,6 +9,7 @@ check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_tokenizer
+check_PROGRAMS += tests/test_caption
 check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_onednn
@@ -65,11 +66,13 @@ clean-local:
 # A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: one line here adds it.
 if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
+noinst_PROGRAMS += tests/fuzz/fuzz_caption
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 noinst_PROGRAMS += tests/fuzz/fuzz_config
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
+noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 endif
 
 EXTRA_DIST += tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh

@@ -1,17 +1,24 @@
 # Sources of src/io
 libcore_la_SOURCES += \
+	src/io/caption.c src/io/caption.h src/io/cleaning.c src/io/cleaning.h \
 	src/io/charsmap.c src/io/charsmap.h \
 	src/io/checkpoint.c src/io/checkpoint.h \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
+	src/io/entities.c src/io/entities.h src/io/entities.def \
+	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
+	src/io/pattern.c src/io/pattern.h \
 	src/io/png.h src/io/png_read.c src/io/png_write.c \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spiece.c src/io/spiece.h \
-	src/io/tokenizer.c src/io/tokenizer.h
+	src/io/tokenizer.c src/io/tokenizer.h \
+	src/io/utf8.c src/io/utf8.h
 
 # The one C++ file is a library of its own: were it part of libcore, libtool would take libm and the
 # C++ run-time library for the compiler's business and drop them, and the C compiler links the programs.
 noinst_LTLIBRARIES += libshim.la
 libshim_la_SOURCES = src/io/sentencepiece_shim.cc src/io/sentencepiece_shim.h
+# The headers of libsentencepiece need std::string_view; a C compiler does not link what UBSan's vptr wants.
+libshim_la_CXXFLAGS = $(AM_CXXFLAGS) -std=gnu++17 -fno-sanitize=vptr
 libcore_la_LIBADD += libshim.la -lstdc++

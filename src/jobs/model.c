@@ -110,8 +110,9 @@ static int open_text_encoder(struct smalti_model *model, const struct paths *p, 
 	struct smalti_t5_config config;
 	if (smalti_t5_config_read(p->text_config, &config, error) < 0)
 		return -1;
+	model->cleaner = smalti_cleaner_new(error);
 	model->tokenizer = smalti_tokenizer_open(p->tokenizer, error);
-	if (!model->tokenizer)
+	if (!model->cleaner || !model->tokenizer)
 		return -1;
 	model->text_checkpoint = smalti_checkpoint_open(p->text_encoder, SMALTI_STEM_T5, variant, error);
 	if (!model->text_checkpoint)
@@ -212,6 +213,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_checkpoint_close(model->dit_checkpoint);
 	smalti_checkpoint_close(model->text_checkpoint);
 	smalti_tokenizer_close(model->tokenizer);
+	smalti_cleaner_free(model->cleaner);
 	free(model->scheduler_path);
 	free(model);
 }

@@ -5,6 +5,7 @@
 #include "graphs/dit.h"
 #include "graphs/t5.h"
 #include "graphs/vae.h"
+#include "io/cleaning.h"
 #include "io/config.h"
 #include "io/tokenizer.h"
 #include "jobs/digest.h"
@@ -15,6 +16,7 @@ struct smalti_model {
 	struct smalti_session *session;
 	struct smalti_scope *scope; /* of the tasks that make weights */
 	int64_t max_tokens;
+	struct smalti_cleaner *cleaner;
 	struct smalti_tokenizer *tokenizer;
 	struct smalti_checkpoint *text_checkpoint, *dit_checkpoint, *vae_checkpoint;
 	struct smalti_t5 *t5;

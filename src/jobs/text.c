@@ -2,6 +2,7 @@
 #include "jobs/text.h"
 
 #include "base/alloc.h"
+#include "io/caption.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,11 +112,13 @@ static int check_ids(const struct smalti_model *model, const int32_t *ids, int64
 static int tokenize(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
 		    int32_t **ids, int64_t *count, struct smalti_error *error)
 {
-	char *prepared = cleaning == SMALTI_CLEANING_RAW ? smalti_format(error, "%s", prompt) : NULL;
+	size_t length;
+	char *prepared =
+	    smalti_caption_prepare(model->cleaner, cleaning, prompt, strlen(prompt), &length, error);
 	if (!prepared)
-		return smalti_fail(error, SMALTI_EUNSUPPORTED, "caption cleaning is not there yet");
-	int status = smalti_tokenizer_encode(model->tokenizer, prepared, strlen(prepared), model->max_tokens,
-					     ids, count, error);
+		return -1;
+	int status =
+	    smalti_tokenizer_encode(model->tokenizer, prepared, length, model->max_tokens, ids, count, error);
 	free(prepared);
 	if (status == 0 && check_ids(model, *ids, *count, error) < 0) {
 		free(*ids);

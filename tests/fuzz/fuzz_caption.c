@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/caption.h"
+
+#include <stdlib.h>
+#include <unistr.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever the bytes, both cleanings give valid UTF-8. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct smalti_cleaner *cleaner;
+	if (!cleaner)
+		cleaner = smalti_cleaner_new(NULL);
+	for (enum smalti_cleaning cleaning = SMALTI_CLEANING_BASIC; cleaning <= SMALTI_CLEANING_FULL;
+	     cleaning++) {
+		size_t length;
+		char *prepared =
+		    smalti_caption_prepare(cleaner, cleaning, (const char *)data, size, &length, NULL);
+		if (prepared && u8_check((const uint8_t *)prepared, length))
+			abort();
+		free(prepared);
+	}
+	return 0;
+}
