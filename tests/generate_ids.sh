@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # `smalti generate`: ids name the files; alike is not the same, the same is refused.
-set -euo pipefail
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
 
 generate() {
     "$SMALTI" generate --steps 1 --size 16x16 --guidance 1 "$@" 2>"$work/err"

@@ -46,6 +46,8 @@ tests_test_topology_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
+dist_check_SCRIPTS += tests/generate_basic.sh
+dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
@@ -75,7 +77,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 endif
 
-EXTRA_DIST += tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir):$$PKG_CONFIG_PATH" CC='$(CC)' CXX='$(CXX)' $(top_srcdir)/tests/installed.sh

@@ -1,25 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # `smalti topology`: both outputs, the options, what it says when it cannot.
-set -euo pipefail
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
 export STARPU_HOME=$work # its measurements of the bus stay in here
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# expect STATUS WORDS COMMAND...: the exit status, and words that stderr holds.
-expect() {
-    local wanted=$1 words=$2 status=0
-    shift 2
-    "$@" >"$work/out" 2>"$work/err" || status=$?
-    [ "$status" -eq "$wanted" ] || fail "$*: status $status, expected $wanted: $(cat "$work/err")"
-    grep -qF -e "$words" "$work/err" || [ -z "$words" ] || fail "$*: no '$words' in: $(cat "$work/err")"
-}
 
 expect 0 '' "$SMALTI" topology
 [ ! -s "$work/err" ] || fail "words on stderr: $(cat "$work/err")"

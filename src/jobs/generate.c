@@ -10,6 +10,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,10 +166,27 @@ static int get_texts(struct flight *flight, const struct smalti_request *request
 	return flight->texts[1] ? 0 : -1;
 }
 
+/* Damaged weights make pictures, too: but of numbers that are none. */
+static int check_finite(int64_t count, const float *values, const char *maker, struct smalti_error *error)
+{
+	int64_t bad = 0;
+	for (int64_t i = 0; i < count; i++)
+		bad += !isfinite(values[i]);
+	if (bad == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_ECORRUPT,
+			   "the %s gave %lld values that are not finite: the model's weights are damaged, or "
+			   "were not trained for this precision",
+			   maker, (long long)bad);
+}
+
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct flight *flight = user;
-	(void)count;
+	if (check_finite(count, values, "transformer", error) < 0)
+		return -1;
+	if (!flight->picture.latents)
+		return 0;
 	return flight->picture.latents(flight->picture.user, flight->latent_shape, values, error);
 }
 
@@ -181,6 +199,8 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	const int64_t line = flight->plan.width * 3;
 	if (keep <= 0)
 		return 0;
+	if (check_finite(rows * width * 3, pixels, "VAE", error) < 0)
+		return -1;
 	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, keep * line, error);
 	if (!rgb)
 		return -1;
@@ -221,11 +241,9 @@ static void insert_tasks(struct flight *flight, const struct smalti_request *req
 	struct smalti_model *model = flight->batch->model;
 	const struct smalti_plan *plan = &flight->plan;
 	struct smalti_tile *latents = insert_diffusion(flight, request, image);
-	if (flight->picture.latents)
-		smalti_insert(deliver, flight->scope, (.x = latents),
-			      .count =
-				  flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
-			      .sink = deliver_latents, .user = flight);
+	smalti_insert(deliver, flight->scope, (.x = latents),
+		      .count = flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
+		      .sink = deliver_latents, .user = flight);
 	if (flight->picture.rows)
 		smalti_vae_decode(model->vae, flight->scope, latents, plan->latent_height, plan->latent_width,
 				  plan->tile_rows, deliver_rows, flight);

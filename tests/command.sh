@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What tests of the command share; they source it.
+set -Eeuo pipefail
+trap 'echo "FAILED: line $LINENO: $BASH_COMMAND" >&2' ERR
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect STATUS WORDS COMMAND...: the exit status, and words that stderr holds. Leaves $work/out and $work/err.
+expect() {
+    local wanted=$1 words=$2 status=0
+    shift 2
+    "$@" >"$work/out" 2>"$work/err" || status=$?
+    [ "$status" -eq "$wanted" ] ||
+        fail "${*:0:400}: status $status, expected $wanted: $(head -c 2000 "$work/err")"
+    grep -qF -e "$words" "$work/err" || [ -z "$words" ] ||
+        fail "${*:0:400}: no '$words' in: $(head -c 2000 "$work/err")"
+}
+
+# refuse STATUS WORDS COMMAND...: the same, and that line is all there is to read.
+refuse() {
+    expect "$@"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$*: not one line on stderr: $(head -c 2000 "$work/err")"
+    [ ! -s "$work/out" ] || fail "$*: words on the standard output: $(head -c 2000 "$work/out")"
+}
+
+# files FOLDER: all in it, hidden ones too, on one line.
+files() {
+    (cd "$1" && find . -type f | sed 's,^\./,,' | sort | tr '\n' ' ' | sed 's/ $//')
+}
+
+# same FOLDER FOLDER: the same files with the same bytes.
+same() {
+    diff -r "$1" "$2" || fail "$1 and $2 differ"
+}

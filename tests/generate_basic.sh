@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti generate`: where pictures go, what they say of themselves, what is reported.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+
+generate() {
+    "$SMALTI" generate --steps 2 --size 32x32 "$@"
+}
+
+# text WORDS FILE: the metadata holds them.
+text() {
+    grep -qaF -e "$1" "$2" || fail "$2: no $1"
+}
+
+# One picture: the default name, a name, a folder, the standard output; the same bytes everywhere.
+expect 0 '1 picture in' generate -p 'a red star'
+[ "$(files .)" = "err out picture.png" ] || fail "files: $(files .)"
+[ "$(head -c 8 picture.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail "no PNG"
+grep -qF 'picture.png' err || fail "the path is not shown: $(cat err)"
+expect 0 '' generate -p 'a red star' -o named -q
+[ ! -s err ] || fail "--quiet says $(cat err)"
+expect 0 '' generate -p 'a red star' -o folder/
+mkdir existing
+expect 0 '' generate -p 'a red star' -o existing
+generate -p 'a red star' -o - -q >stdout.png
+for file in named folder/1.png existing/1.png stdout.png; do
+    cmp picture.png "$file"
+done
+
+# What the pixels depend on, exactly; no other request has the same text.
+text '"prompt":"a red star","negative_prompt":"","seed":0,"image":0,"images":1,"width":32,"height":32' picture.png
+text '"num_inference_steps":2,"guidance_scale":4.5,"scheduler":"dpm++","noise":"f32","cleaning":"raw"' picture.png
+grep -qaE '"tile_tokens":[0-9]+,"tile_rows":[0-9]+,"precision":"f32","model":"[0-9a-f]{32}"' picture.png
+grep -qaE 'Software.smalti [0-9]' picture.png
+expect 0 '' generate -p 'ein grüner Ring' --seed -1 --scheduler euler --noise f16 --guidance 1 -o other.png
+text '"prompt":"ein grüner Ring"' other.png
+text '"seed":18446744073709551615' other.png
+text '"guidance_scale":1,"scheduler":"euler","noise":"f16"' other.png
+
+# Several: numbers as names, images of one prompt from one stream of noise.
+expect 0 '3 pictures in' generate -p 'a red star' -p two -p three -o several/
+[ "$(files several)" = "1.png 2.png 3.png" ] || fail "files: $(files several)"
+cmp picture.png several/1.png
+expect 0 '' generate -p 'a red star' --images 2 -o images/
+[ "$(files images)" = "1-0.png 1-1.png" ] || fail "files: $(files images)"
+! cmp -s images/1-0.png images/1-1.png || fail "both images are the same"
+
+# Lines win over options; blank lines count; text files are prompts as they stand.
+cat >lines.jsonl <<'LINES'
+{"id": "star", "prompt": "a red star", "seed": 7}
+
+{"prompt": "a ring", "width": 48, "height": 16, "num_inference_steps": 3, "guidance_scale": 0, "scheduler": "ddim", "negative_prompt": "a heart"}
+LINES
+expect 0 '' generate --prompts lines.jsonl --seed 9 -o lines/
+[ "$(files lines)" = "3.png star.png" ] || fail "files: $(files lines)"
+text '"seed":7,' lines/star.png
+text '"negative_prompt":"a heart","seed":9,"image":0,"images":1,"width":48,"height":16,"num_inference_steps":3' lines/3.png
+printf 'a red star\n' | expect 0 '' generate --prompts - -o stdin/
+cmp picture.png stdin/1.png
+printf 'a red star' >line
+expect 0 '' generate --prompts line -o line.png
+cmp picture.png line.png
+
+# One bad line of several is named, the others are made.
+printf '{"prompt": "a"}\n{"prompt": 5}\n{"prompt": "b", "width": 5}\n{"prompt": "c", "scheduler": "x"}\n' >some.jsonl
+expect 3 'some.jsonl:2: ' generate --prompts some.jsonl -o some/
+[ "$(files some)" = "1.png" ] || fail "files: $(files some)"
+for line in 3 4; do
+    grep -qF "some.jsonl:$line: " err || fail "line $line is not named: $(cat err)"
+done
+
+# Reports for programs.
+expect 3 '' generate --prompts some.jsonl -o some/ --json
+[ "$(wc -l <out)" -eq 5 ] || fail "not five lines: $(cat out)"
+grep -qF '{"id":"1","file":"some/1.png","status":"ok","seed":0,"width":32,"height":32,"image":0,"seconds":' out
+[ "$(grep -c '"status":"failed","error":"some.jsonl:[234]: ' out)" -eq 3 ] || fail "failures: $(cat out)"
+tail -n 1 out | grep -qE '^\{"summary":\{"made":1,"skipped":0,"failed":3,"seconds":[0-9.]+\}\}$'
+expect 1 'standard output' sh -c 'exec "$@" >/dev/full' sh "$SMALTI" generate --steps 1 --size 16x16 -p a --json -o full.png
+
+# Latents out, and in again: shape, content, size.
+expect 0 '' generate -p 'a red star' --save-latents -o kept.png
+expect 0 '' generate -p 'a red star' --save-latents -o kept/
+cmp kept.safetensors kept/1.safetensors
+cmp kept.png picture.png
+[ "$(wc -c <kept.safetensors)" -eq $((8 + 72 + 4 * 4 * 4 * 4)) ] || fail "size: $(wc -c <kept.safetensors)"
+grep -qaF '{"latents":{"dtype":"F32","shape":[1,4,4,4],"data_offsets":[0,256]}}' kept.safetensors
+expect 0 '' "$SMALTI" generate --steps 2 --latents kept.safetensors -p 'a red star' -o again.png
+text '"width":32,"height":32' again.png
+text '"latents":"' again.png
+! cmp -s again.png picture.png || fail "the latents are not used"
+refuse 1 'latents: expected 1x4x8x8' generate --size 64x64 --latents kept.safetensors -p 'a red star' -o wrong.png
+
+# Another tiling or precision is another plan, and says so; workers and policies are not in the file.
+expect 0 '' generate -p 'a red star' --sched eager --cpus 1 -o eager.png
+cmp picture.png eager.png
+expect 0 '' generate -p 'a red star' --precision bf16 --tile-tokens 3 --tile-rows 1 -o plan.png
+text '"tile_tokens":3,"tile_rows":1,"precision":"bf16"' plan.png
+expect 0 '' generate -p 'a red star' --trace trace.json -o traced.png
+grep -qF '"traceEvents"' trace.json
+
+expect 0 '' "$SMALTI" generate --help
+grep -qF -e '--resume' out
