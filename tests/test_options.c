@@ -51,8 +51,8 @@ struct line {
 	const char *words[MOST]; /* after the command's name; NULL-terminated */
 };
 
-static int parse(const struct line *line, struct paint *values, enum smalti_invocation *request, int *operands,
-		 char *first[static 1], struct smalti_error *error)
+static int parse(const struct line *line, struct paint *values, enum smalti_invocation *request,
+		 int *operands, char *first[static 1], struct smalti_error *error)
 {
 	static char copies[MOST][128];
 	char *argv[MOST + 2] = {"paint"};
