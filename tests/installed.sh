@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make installcheck` runs on the installed tree, with CC, CXX and the folder of smalti.pc in
-# PKG_CONFIG_PATH: each header stands alone in C and C++, the library exports only its own names, a
-# program that knows nothing but smalti.pc links and runs.
+# Usage: installed.sh PROGRAMS_FOLDER EXAMPLE.C, with CC, CXX, and smalti.pc in PKG_CONFIG_PATH.
+# What `make installcheck` runs on the installed tree: each header stands alone in C and C++, the
+# library exports nothing but its own names, the documented example links by smalti.pc alone and
+# paints with the installed model, and so does the command.
 set -euo pipefail
 
+programs=$(realpath "$1")
+example=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-read -ra cflags < <(pkg-config --cflags smalti)
-read -ra libs < <(pkg-config --libs smalti)
-includes=$(pkg-config --variable=includedir smalti)
-libdir=$(pkg-config --variable=libdir smalti)
+export STARPU_HOME=$work
+unset SMALTI_MODEL_DIR
 
-for header in "$includes"/smalti/*.h; do
+read -ra flags < <(pkg-config --cflags --libs smalti)
+libraries=$(pkg-config --variable=libdir smalti)
+for header in "$(pkg-config --variable=includedir smalti)"/smalti/*.h; do
     line="#include <smalti/${header##*/}>"
-    echo "$line" | $CC -std=c11 -Wall -Wextra -Wpedantic -Werror "${cflags[@]}" -fsyntax-only -x c -
-    echo "$line" | $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror "${cflags[@]}" -fsyntax-only -x c++ -
-    echo "$line"
-done >program.c
+    $CC -std=c11 -Wall -Wextra -Wpedantic -Werror "${flags[@]}" -fsyntax-only -x c - <<<"$line"
+    $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror "${flags[@]}" -fsyntax-only -x c++ - <<<"$line"
+done
 
-foreign=$(nm -D --defined-only "$libdir/libsmalti.so" | awk '$3 !~ /^smalti_/ { print $3 }')
+foreign=$(nm -D --defined-only "$libraries/libsmalti.so" | awk '$3 !~ /^smalti_/ { print $3 }')
 [ -z "$foreign" ] || { echo "libsmalti.so exports $foreign" && exit 1; }
 
-cat >>program.c <<'END'
-int main(void)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	return error.code;
-}
-END
-$CC -std=c11 -Wall -Wextra -Werror "${cflags[@]}" program.c -o program -Wl,--no-as-needed "${libs[@]}"
-LD_LIBRARY_PATH=$libdir ./program
+$CC -std=c11 -Wall -Wextra -Werror "$example" "${flags[@]}" -o example
+prompt="a green heart on a black background"
+LD_LIBRARY_PATH=$libraries ./example "$prompt" >example.ppm
+[ "$(head -n 2 example.ppm | tail -n 1)" = "128 128" ]
+[ "$(wc -c <example.ppm)" -eq $((15 + 128 * 128 * 3)) ]
+"$programs/smalti" generate --prompt "$prompt" -o command.png
+[ -s command.png ]

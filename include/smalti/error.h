@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum smalti_code {
 	SMALTI_OK = 0,
@@ -38,6 +39,7 @@ struct smalti_error {
 		SMALTI_OK, ""                                                                                \
 	}
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /** How a prompt is prepared (specification 2.3). */
 enum smalti_cleaning {
@@ -97,6 +98,7 @@ void smalti_batch_close(struct smalti_batch *batch);
 /** Names that a request's `scheduler` may have, NULL past the last. */
 const char *smalti_scheduler_name(int index);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

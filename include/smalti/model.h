@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct smalti_model;
 
@@ -61,6 +62,7 @@ struct smalti_model_info {
 };
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

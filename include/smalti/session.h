@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct smalti_session;
 
@@ -37,6 +38,7 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
  * is that of writing the trace). */
 int smalti_session_close(struct smalti_session *session, struct smalti_error *error);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /** Equal caches, counted. */
 struct smalti_topology_cache {
@@ -113,6 +114,7 @@ int smalti_topology_read(struct smalti_session *session, struct smalti_topology 
 /** NULL is allowed. */
 void smalti_topology_free(struct smalti_topology *topology);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
