@@ -143,6 +143,45 @@ static void waiting(void)
 	close_session(session);
 }
 
+struct window {
+	struct gate gate;
+	atomic_int inserted, inserted_at_opening;
+};
+
+static void *open_window(void *user)
+{
+	struct window *window = user;
+	usleep(200000);
+	window->inserted_at_opening = window->inserted;
+	return open_gate(&window->gate);
+}
+
+/* Inserting waits for workers when they are far behind. */
+static void bounded(void)
+{
+	enum { TASKS = 10000, WINDOW = 2048 };
+	const struct smalti_session_options small = {.cpus = 1, .memory_limit = 1 << 20};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct window window = {
+	    .gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
+	struct smalti_session *session = smalti_session_open(&small, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "small");
+	struct smalti_scope *scope = smalti_scope_new(session, "window", 0, &error);
+	pthread_t opener;
+	insert_pass(scope, &window.gate);
+	pthread_create(&opener, NULL, open_window, &window);
+	struct smalti_tile *tile = smalti_tile_upload(scope, 1, 4, "abc");
+	for (int i = 0; i < TASKS; i++, window.inserted++)
+		smalti_insert(clear, scope, (.y = tile), .bytes = 4);
+	smalti_tile_release(tile);
+	pthread_join(opener, NULL);
+	smalti_scope_wait(scope);
+	SUCCEEDS(smalti_scope_status(scope, &error), &error, "bounded");
+	CHECK(window.inserted_at_opening <= WINDOW, "no more wait than the window holds");
+	smalti_scope_free(scope);
+	close_session(session);
+}
+
 static void sealed_when_idle(void)
 {
 	struct smalti_session *session = stage_session(NULL, 1);
@@ -245,9 +284,13 @@ static void trace(void)
 }
 
 static const struct test tests[] = {
-    {"options", options}, {"environment", environment},
-    {"waiting", waiting}, {"sealed when idle", sealed_when_idle},
-    {"failing", failing}, {"tiles", tiles},
+    {"options", options},
+    {"environment", environment},
+    {"waiting", waiting},
+    {"bounded", bounded},
+    {"sealed when idle", sealed_when_idle},
+    {"failing", failing},
+    {"tiles", tiles},
     {"trace", trace},
 };
 

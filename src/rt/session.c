@@ -113,6 +113,20 @@ static int init_limited(struct starpu_conf *conf, int64_t limit)
 	return status;
 }
 
+/* StarPU keeps 4 KB for every task that waits and 14 KB for a tile that it makes: without a limit the tasks
+ * of one large picture alone fill the memory, as inserting them is much faster than running them. */
+static void limit_waiting_tasks(int64_t memory_limit)
+{
+	enum { TASK_BYTES = 1 << 14, SHARE = 16, FEWEST = 1 << 11, MOST = 1 << 16 };
+	if (getenv("STARPU_LIMIT_MAX_SUBMITTED_TASKS"))
+		return;
+	const int64_t memory = memory_limit ? memory_limit : sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	int64_t tasks = memory / SHARE / TASK_BYTES;
+	tasks = tasks < FEWEST ? FEWEST : tasks > MOST ? MOST : tasks;
+	starpu_set_limit_max_submitted_tasks((int)tasks);
+	starpu_set_limit_min_submitted_tasks((int)(tasks / 4 * 3));
+}
+
 static int check_options(const struct smalti_session_options *options, struct smalti_error *error)
 {
 	if (is_open)
@@ -164,6 +178,7 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 		goto free_trace;
 	session->workers = (int)starpu_worker_get_count();
 	session->memory_limit = options->memory_limit;
+	limit_waiting_tasks(options->memory_limit);
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	if (add_scratch_disk(options, error) < 0)
