@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* How many tiles of one kind a task takes at most. */
+enum { SMALTI_MANY = 16 };
+
 /* Plain values only: a task's arguments travel to the process that runs it. */
 
 /* The parts end to end, as f32. */
@@ -39,21 +42,20 @@ struct matmul_arguments {
 };
 #define matmul_add_arguments matmul_arguments
 
-/* q [queries, heads·head_dim]; kv [keys, 2·heads·head_dim]: a token's keys, then its values.
- * bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index = r;
- * first_query, first_key: where the blocks lie in their sequences. */
+/* q [queries, heads·head_dim]; kv[i] [keys[i], 2·heads·head_dim]: a token's keys, then its values; the blocks
+ * follow each other. bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index = r. */
 struct attention_arguments {
-	int64_t queries, keys, heads, head_dim;
+	int64_t queries, heads, head_dim;
+	int64_t keys[SMALTI_MANY];
 	enum smalti_dtype dtype;
 	float scale;
-	int64_t bias_reach, first_query, first_key;
+	int64_t bias_reach;
 };
 #define attention_begin_arguments    attention_arguments
 #define attention_continue_arguments attention_arguments
 #define attention_end_arguments      attention_arguments
 
-#define SMALTI_ATTENTION_FLOPS(a)                                                                            \
-	(4.0 * (double)(a)->queries * (double)(a)->keys * (double)(a)->heads * (double)(a)->head_dim)
+double smalti_attention_flops(const struct attention_arguments *a);
 
 struct rmsnorm_arguments {
 	int64_t rows, dim;

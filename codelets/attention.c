@@ -1,15 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 #include "codelets/codelets.h"
+#include "kernels/scratch.h"
 
-/* One block of keys; `first` and `last` say which of them it is. */
-static int attend(const struct attention_arguments *a, bool first, bool last, const void *q, const void *kv,
-		  const float *bias, float *state, void *y, struct smalti_error *error)
+double smalti_attention_flops(const struct attention_arguments *a)
 {
+	double keys = 0;
+	for (int i = 0; i < SMALTI_MANY; i++)
+		keys += (double)a->keys[i];
+	return 4.0 * (double)a->queries * keys * (double)a->heads * (double)a->head_dim;
+}
+
+/* What the four codelets have in common: all blocks of keys of the task, in order. `begins` and `ends` say
+ * whether the first and the last block of the sequence are among them. */
+struct attending {
+	const struct attention_arguments *a;
+	bool begins, ends;
+	const void *q, *const *kv;
+	const float *bias;
+	float *state; /* NULL when it begins and ends here */
+	void *y;
+};
+
+static int count_blocks(const struct attending *t)
+{
+	int blocks = 0;
+	while (blocks < SMALTI_MANY && t->kv[blocks])
+		blocks++;
+	return blocks;
+}
+
+static int attend_block(const struct attending *t, int block, int blocks, int64_t first_key, float *state,
+			struct smalti_error *error)
+{
+	const struct attention_arguments *a = t->a;
 	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_attention attention = {
 	    .queries = a->queries,
-	    .keys = a->keys,
+	    .keys = a->keys[block],
 	    .heads = a->heads,
 	    .head_dim = a->head_dim,
 	    .q_stride = width,
@@ -17,36 +45,58 @@ static int attend(const struct attention_arguments *a, bool first, bool last, co
 	    .v_stride = 2 * width,
 	    .dtype = a->dtype,
 	    .scale = a->scale,
-	    .first = first,
-	    .last = last,
-	    .bias = bias,
-	    .bias_length = bias ? 2 * a->bias_reach - 1 : 0,
-	    .bias_origin = a->bias_reach - 1 + a->first_key - a->first_query,
+	    .first = t->begins && block == 0,
+	    .last = t->ends && block == blocks - 1,
+	    .bias = t->bias,
+	    .bias_length = t->bias ? 2 * a->bias_reach - 1 : 0,
+	    .bias_origin = a->bias_reach - 1 + first_key,
 	};
-	const char *values = (const char *)kv + width * smalti_dtype_bytes(a->dtype);
-	return smalti_attention(&attention, q, kv, values, state, y, error);
+	const char *values = (const char *)t->kv[block] + width * smalti_dtype_bytes(a->dtype);
+	return smalti_attention(&attention, t->q, t->kv[block], values, state, t->y, error);
+}
+
+static int attend(const struct attending *t, struct smalti_error *error)
+{
+	const struct attention_arguments *a = t->a;
+	const int blocks = count_blocks(t);
+	float *state = t->state;
+	if (!state && blocks > 1) {
+		int64_t floats = smalti_attention_state(a->queries, a->heads, a->head_dim);
+		state = smalti_scratch(SMALTI_SCRATCH_STATE, floats * (int64_t)sizeof(float), error);
+		if (!state)
+			return -1;
+	}
+	int64_t first_key = 0;
+	for (int block = 0; block < blocks; first_key += a->keys[block++])
+		if (attend_block(t, block, blocks, first_key, state, error) < 0)
+			return -1;
+	return 0;
 }
 
 int smalti_cpu_attention(const struct attention_data *data, const struct attention_arguments *a,
 			 struct smalti_error *error)
 {
-	return attend(a, true, true, data->q, data->kv, data->bias, NULL, data->y, error);
+	const struct attending t = {a, true, true, data->q, data->kv, data->bias, NULL, data->y};
+	return attend(&t, error);
 }
 
 int smalti_cpu_attention_begin(const struct attention_begin_data *data, const struct attention_arguments *a,
 			       struct smalti_error *error)
 {
-	return attend(a, true, false, data->q, data->kv, data->bias, data->state, NULL, error);
+	const struct attending t = {a, true, false, data->q, data->kv, data->bias, data->state, NULL};
+	return attend(&t, error);
 }
 
-int smalti_cpu_attention_continue(const struct attention_continue_data *data,
-				  const struct attention_arguments *a, struct smalti_error *error)
+int smalti_cpu_attention_continue(const struct attention_continue_data *data, const struct attention_arguments *a,
+				  struct smalti_error *error)
 {
-	return attend(a, false, false, data->q, data->kv, data->bias, data->state, NULL, error);
+	const struct attending t = {a, false, false, data->q, data->kv, data->bias, data->state, NULL};
+	return attend(&t, error);
 }
 
 int smalti_cpu_attention_end(const struct attention_end_data *data, const struct attention_arguments *a,
 			     struct smalti_error *error)
 {
-	return attend(a, false, true, data->q, data->kv, data->bias, data->state, data->y, error);
+	const struct attending t = {a, false, true, data->q, data->kv, data->bias, data->state, data->y};
+	return attend(&t, error);
 }

@@ -6,8 +6,6 @@
 #include "rt/scope.h"
 #include "rt/tile.h"
 
-enum { SMALTI_MANY = 16 };
-
 /* struct NAME_buffers: the tiles that a graph hands to smalti_insert_NAME(). */
 #define R(b)    struct smalti_tile *b;
 #define OR(b)   struct smalti_tile *b;

@@ -218,7 +218,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	    {"width 15", "width", 15, 128, 20, 1, 4.5, NULL},
 	    {"height -1", "height", 128, -1, 20, 1, 4.5, NULL},
 	    {"width 10^9", "width", 1000000000, 128, 20, 1, 4.5, NULL},
-	    {"larger than the machine", "memory-limit", 131072, 131072, 20, 1, 4.5, NULL},
+	    {"larger than the machine", "memory limit", 131072, 131072, 20, 1, 4.5, NULL},
 	    {"no steps", "steps", 128, 128, 0, 1, 4.5, NULL},
 	    {"too many steps", "steps", 128, 128, 1001, 1, 4.5, NULL},
 	    {"no images", "images", 128, 128, 20, 0, 4.5, NULL},

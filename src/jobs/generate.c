@@ -138,15 +138,14 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 	struct smalti_model_info info;
 	smalti_model_info(batch->model, &info);
 	const int64_t window = 2 * (int64_t)smalti_session_workers(session) + 2;
-	const int64_t program = 64 << 20; /* code, libraries, StarPU, captions */
-	const int64_t budget = smalti_memory_budget(session) - info.weight_bytes - program;
-	if (plan->bytes > budget)
+	const int64_t budget = smalti_memory_budget(session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+	if (plan->bytes > budget && !smalti_session_spills(session))
 		return smalti_fail(
 		    error, SMALTI_ENOMEM,
-		    "a picture of %lldx%lld needs about %lld MB but %lld MB are allowed; raise "
-		    "--memory-limit, or make it smaller",
+		    "a picture of %lldx%lld needs about %lld MB but %lld MB are allowed; raise the memory "
+		    "limit, give a scratch folder, or make it smaller",
 		    (long long)plan->width, (long long)plan->height,
-		    (long long)((plan->bytes + info.weight_bytes + program) >> 20),
+		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
 		    (long long)(smalti_memory_budget(session) >> 20));
 	while (batch->in_flight >= window ||
 	       (batch->in_flight && batch->bytes_in_flight + plan->bytes > budget))

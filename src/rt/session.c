@@ -15,11 +15,12 @@
 
 #include <starpu.h>
 
-enum { MEGABYTE = 1 << 20 };
+enum { MEGABYTE = 1 << 20, LEAST_TILES = 32 * MEGABYTE };
 
 struct smalti_session {
 	int workers;
 	int64_t memory_limit;
+	bool spills;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
 };
@@ -39,6 +40,11 @@ int smalti_session_workers(const struct smalti_session *session)
 int64_t smalti_session_memory_limit(const struct smalti_session *session)
 {
 	return session->memory_limit;
+}
+
+bool smalti_session_spills(const struct smalti_session *session)
+{
+	return session->spills;
 }
 
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session)
@@ -113,20 +119,6 @@ static int init_limited(struct starpu_conf *conf, int64_t limit)
 	return status;
 }
 
-/* StarPU keeps 4 KB for every task that waits and 14 KB for a tile that it makes: without a limit the tasks
- * of one large picture alone fill the memory, as inserting them is much faster than running them. */
-static void limit_waiting_tasks(int64_t memory_limit)
-{
-	enum { TASK_BYTES = 1 << 14, SHARE = 16, FEWEST = 1 << 11, MOST = 1 << 16 };
-	if (getenv("STARPU_LIMIT_MAX_SUBMITTED_TASKS"))
-		return;
-	const int64_t memory = memory_limit ? memory_limit : sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	int64_t tasks = memory / SHARE / TASK_BYTES;
-	tasks = tasks < FEWEST ? FEWEST : tasks > MOST ? MOST : tasks;
-	starpu_set_limit_max_submitted_tasks((int)tasks);
-	starpu_set_limit_min_submitted_tasks((int)(tasks / 4 * 3));
-}
-
 static int check_options(const struct smalti_session_options *options, struct smalti_error *error)
 {
 	if (is_open)
@@ -138,6 +130,11 @@ static int check_options(const struct smalti_session_options *options, struct sm
 				   (long long)options->cpus, STARPU_MAXCPUS);
 	if (options->scratch && check_scratch(options->scratch, error) < 0)
 		return -1;
+	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "memory limit: expected %d MB or more, found %lld MB",
+				   (SMALTI_PROGRAM_BYTES + LEAST_TILES) / MEGABYTE,
+				   (long long)(options->memory_limit / MEGABYTE));
 	if (smalti_isa_check(error) < 0)
 		return -1;
 	const char *chosen = getenv("STARPU_SCHED");
@@ -155,7 +152,7 @@ static int start_starpu(const struct smalti_session_options *options, struct sma
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	setenv("STARPU_SILENT", "1", 0);
-	int status = init_limited(&conf, options->scratch ? options->memory_limit : 0);
+	int status = init_limited(&conf, options->scratch && options->memory_limit ? options->memory_limit - SMALTI_PROGRAM_BYTES : 0);
 	if (status == -ENODEV)
 		return smalti_fail(error, SMALTI_ENODEV,
 				   "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
@@ -178,7 +175,7 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 		goto free_trace;
 	session->workers = (int)starpu_worker_get_count();
 	session->memory_limit = options->memory_limit;
-	limit_waiting_tasks(options->memory_limit);
+	session->spills = options->memory_limit && options->scratch;
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	if (add_scratch_disk(options, error) < 0)
