@@ -43,7 +43,8 @@ struct matmul_arguments {
 #define matmul_add_arguments matmul_arguments
 
 /* q [queries, heads·head_dim]; kv[i] [keys[i], 2·heads·head_dim]: a token's keys, then its values; the blocks
- * follow each other. bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index = r. */
+ * follow each other. bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index
+ * = r. */
 struct attention_arguments {
 	int64_t queries, heads, head_dim;
 	int64_t keys[SMALTI_MANY];

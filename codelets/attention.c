@@ -87,8 +87,8 @@ int smalti_cpu_attention_begin(const struct attention_begin_data *data, const st
 	return attend(&t, error);
 }
 
-int smalti_cpu_attention_continue(const struct attention_continue_data *data, const struct attention_arguments *a,
-				  struct smalti_error *error)
+int smalti_cpu_attention_continue(const struct attention_continue_data *data,
+				  const struct attention_arguments *a, struct smalti_error *error)
 {
 	const struct attending t = {a, false, false, data->q, data->kv, data->bias, data->state, NULL};
 	return attend(&t, error);

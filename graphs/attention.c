@@ -6,8 +6,9 @@
 #include <math.h>
 
 /* The blocks of keys of one task: bands first … end − 1. */
-static void take_bands(struct attention_arguments *a, struct smalti_tile **blocks, const struct smalti_cut *cut,
-		       int64_t rows_per, struct smalti_tile *const *kv, int64_t first, int64_t end)
+static void take_bands(struct attention_arguments *a, struct smalti_tile **blocks,
+		       const struct smalti_cut *cut, int64_t rows_per, struct smalti_tile *const *kv,
+		       int64_t first, int64_t end)
 {
 	for (int64_t i = 0; i < SMALTI_MANY; i++) {
 		const bool given = first + i < end;
@@ -43,9 +44,9 @@ static void attend_in_turns(struct smalti_scope *scope, struct attention_argumen
 	smalti_tile_release(state);
 }
 
-struct smalti_tile *smalti_attend(struct smalti_scope *scope, const struct smalti_heads *heads, int64_t queries,
-				  struct smalti_tile *q, const struct smalti_cut *cut, int64_t rows_per,
-				  struct smalti_tile *const *kv)
+struct smalti_tile *smalti_attend(struct smalti_scope *scope, const struct smalti_heads *heads,
+				  int64_t queries, struct smalti_tile *q, const struct smalti_cut *cut,
+				  int64_t rows_per, struct smalti_tile *const *kv)
 {
 	const int64_t width = heads->count * heads->dim;
 	struct smalti_tile *y = smalti_tile_new(scope, queries, width * smalti_dtype_bytes(heads->dtype));

@@ -135,9 +135,9 @@ static void self_attention(const struct encoding *e, const struct block *b)
 	struct smalti_tile *kv =
 	    smalti_linear(e->scope, &b->kv, e->tokens, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
 	struct smalti_tile *o = smalti_tile_new(e->scope, e->tokens, c->inner * smalti_dtype_bytes(dtype));
-	smalti_insert(attention, e->scope, (.q = q, .kv = {kv}, .bias = e->bias, .y = o), .queries = e->tokens,
-		      .keys = {e->tokens}, .heads = c->heads, .head_dim = c->head_dim, .dtype = dtype,
-		      .scale = 1.0f, .bias_reach = e->tokens);
+	smalti_insert(attention, e->scope, (.q = q, .kv = {kv}, .bias = e->bias, .y = o),
+		      .queries = e->tokens, .keys = {e->tokens}, .heads = c->heads, .head_dim = c->head_dim,
+		      .dtype = dtype, .scale = 1.0f, .bias_reach = e->tokens);
 	smalti_linear_add(e->scope, &b->o, e->tokens, dtype, o, e->x);
 	smalti_tile_release(h);
 	smalti_tile_release(q);

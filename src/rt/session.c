@@ -152,7 +152,9 @@ static int start_starpu(const struct smalti_session_options *options, struct sma
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	setenv("STARPU_SILENT", "1", 0);
-	int status = init_limited(&conf, options->scratch && options->memory_limit ? options->memory_limit - SMALTI_PROGRAM_BYTES : 0);
+	int status = init_limited(&conf, options->scratch && options->memory_limit
+					     ? options->memory_limit - SMALTI_PROGRAM_BYTES
+					     : 0);
 	if (status == -ENODEV)
 		return smalti_fail(error, SMALTI_ENODEV,
 				   "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
