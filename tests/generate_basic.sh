@@ -31,7 +31,7 @@ done
 
 # What the pixels depend on, exactly; no other request has the same text.
 text '"prompt":"a red star","negative_prompt":"","seed":0,"image":0,"images":1,"width":32,"height":32' picture.png
-text '"num_inference_steps":2,"guidance_scale":4.5,"scheduler":"dpm++","noise":"f32","cleaning":"raw"' picture.png
+text '"num_inference_steps":2,"guidance_scale":4.5,"scheduler":"dpm++","noise":"f32","cleaning":"basic"' picture.png
 grep -qaE '"tile_tokens":[0-9]+,"tile_rows":[0-9]+,"precision":"f32","model":"[0-9a-f]{32}"' picture.png
 grep -qaE 'Software.smalti [0-9]' picture.png
 expect 0 '' generate -p 'ein grüner Ring' --seed -1 --scheduler euler --noise f16 --guidance 1 -o other.png

@@ -54,7 +54,7 @@ struct smalti_request {
 	int64_t tile_rows;   /**< latent rows in a band of the VAE */
 };
 
-/** Defaults: 20 steps, guidance 4.5, seed 0, one image, raw prompt, f32 noise, the model's size. */
+/** Defaults: 20 steps, guidance 4.5, seed 0, one image, basic cleaning, f32 noise, the model's size. */
 void smalti_request_defaults(struct smalti_request *request);
 
 /** Checks every field but the texts, and replaces a size or tiling of 0 by what it stands for: the result is

@@ -93,6 +93,7 @@ static const struct smalti_generate_options defaults = {
     .images = 1,
     .steps = 20,
     .guidance = 4.5,
+    .cleaning = SMALTI_CLEANING_BASIC,
     .policy = "lws",
 };
 

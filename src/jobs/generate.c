@@ -9,6 +9,7 @@
 #include "jobs/text.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
+#include "rt/throttle.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -39,7 +40,8 @@ struct smalti_batch {
 
 void smalti_request_defaults(struct smalti_request *request)
 {
-	*request = (struct smalti_request){.prompt = "", .images = 1, .steps = 20, .guidance = 4.5};
+	*request = (struct smalti_request){
+	    .prompt = "", .images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC};
 }
 
 const char *smalti_scheduler_name(int index)
@@ -88,12 +90,11 @@ static void free_flight(struct flight *flight)
 	free(flight);
 }
 
-/* Waits for at least one landing and serves all that have landed. */
-static void serve(struct smalti_batch *batch)
+/* Serves all that have landed. */
+static void serve_landed(void *user)
 {
+	struct smalti_batch *batch = user;
 	pthread_mutex_lock(&batch->mutex);
-	while (!batch->finished)
-		pthread_cond_wait(&batch->landed, &batch->mutex);
 	struct flight *finished = batch->finished;
 	batch->finished = NULL;
 	pthread_mutex_unlock(&batch->mutex);
@@ -106,6 +107,16 @@ static void serve(struct smalti_batch *batch)
 		flight->picture.done(flight->picture.user, status, &error);
 		free_flight(flight);
 	}
+}
+
+/* Waits for at least one landing. */
+static void serve(struct smalti_batch *batch)
+{
+	pthread_mutex_lock(&batch->mutex);
+	while (!batch->finished)
+		pthread_cond_wait(&batch->landed, &batch->mutex);
+	pthread_mutex_unlock(&batch->mutex);
+	serve_landed(batch);
 }
 
 void smalti_batch_wait(struct smalti_batch *batch)
@@ -290,7 +301,9 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 	batch->submitted++;
 	batch->in_flight++;
 	batch->bytes_in_flight += flight->plan.bytes;
+	smalti_throttle_serve(serve_landed, batch);
 	insert_tasks(flight, request, image);
+	smalti_throttle_serve(NULL, NULL);
 	smalti_scope_seal(flight->scope, landed, flight);
 	return 0;
 }

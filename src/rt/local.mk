@@ -3,6 +3,7 @@ libcore_la_SOURCES += \
 	src/rt/scope.c src/rt/scope.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/task.c src/rt/task.h \
+	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \
 	src/rt/libraries.c \
 	src/rt/measure.c \

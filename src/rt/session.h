@@ -13,8 +13,9 @@ int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Data that does not fit under the limit goes to the scratch folder. */
 bool smalti_session_spills(const struct smalti_session *session);
 
-/* What the process holds besides tiles: code, libraries, StarPU, compiled kernels (measured: 60 to 90 MB). */
-enum { SMALTI_PROGRAM_BYTES = 96 << 20 };
+/* What the process holds besides tiles: code, libraries, compiled kernels, tasks in flight (measured: 60 to
+ * 140 MB). */
+enum { SMALTI_PROGRAM_BYTES = 160 << 20 };
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */
 

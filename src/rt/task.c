@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "rt/session.h"
+#include "rt/throttle.h"
 #include "rt/trace.h"
 
 #include <stdlib.h>
@@ -97,6 +98,7 @@ static void ended(void *argument)
 	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
 	if (trace)
 		smalti_trace_task(trace, task, smalti_scope_name(scope));
+	smalti_throttle_leave();
 	smalti_scope_task_ends(scope);
 }
 
@@ -160,10 +162,12 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 	task->callback_arg = task;
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
+		smalti_throttle_enter();
 		smalti_scope_task_begins(scope);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
+		smalti_throttle_leave();
 		smalti_scope_task_ends(scope);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}

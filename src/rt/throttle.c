@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/throttle.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
+static int64_t tasks; /* guarded by mutex */
+static void (*serve_function)(void *user);
+static void *serve_user;
+
+static void wait_a_moment(void)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += SERVE_NANOSECONDS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&room, &mutex, &until);
+}
+
+void smalti_throttle_enter(void)
+{
+	pthread_mutex_lock(&mutex);
+	if (tasks >= SMALTI_MOST_TASKS) {
+		while (tasks > RESUME_AT) {
+			wait_a_moment();
+			pthread_mutex_unlock(&mutex);
+			if (serve_function)
+				serve_function(serve_user);
+			pthread_mutex_lock(&mutex);
+		}
+	}
+	tasks++;
+	pthread_mutex_unlock(&mutex);
+}
+
+void smalti_throttle_leave(void)
+{
+	pthread_mutex_lock(&mutex);
+	if (--tasks == RESUME_AT)
+		pthread_cond_signal(&room);
+	pthread_mutex_unlock(&mutex);
+}
+
+void smalti_throttle_serve(void (*serve)(void *user), void *user)
+{
+	serve_function = serve;
+	serve_user = user;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_THROTTLE_H
+#define SMALTI_RT_THROTTLE_H
+
+/* A task and the tiles it brings cost some 12 kB from insertion to end, so only so many are in flight: enough
+ * for any number of workers to look ahead, few enough to stay small beside the tiles. */
+enum { SMALTI_MOST_TASKS = 6000 };
+
+/* By the inserting thread, before a task: blocks while there are too many, until a quarter has ended. */
+void smalti_throttle_enter(void);
+/* A task has ended (or was not inserted after all). */
+void smalti_throttle_leave(void);
+
+/* What the inserting thread does now and then while it is blocked, so that finished work is not kept waiting;
+ * it must not insert. NULL: nothing. */
+void smalti_throttle_serve(void (*serve)(void *user), void *user);
+
+#endif
