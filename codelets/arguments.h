@@ -50,7 +50,7 @@ struct attention_arguments {
 	int64_t keys[SMALTI_MANY];
 	enum smalti_dtype dtype;
 	float scale;
-	int64_t bias_reach;
+	int64_t bias_reach, first_query, first_key; /* where the blocks lie in their sequences */
 };
 #define attention_begin_arguments    attention_arguments
 #define attention_continue_arguments attention_arguments

@@ -49,7 +49,7 @@ static int attend_block(const struct attending *t, int block, int blocks, int64_
 	    .last = t->ends && block == blocks - 1,
 	    .bias = t->bias,
 	    .bias_length = t->bias ? 2 * a->bias_reach - 1 : 0,
-	    .bias_origin = a->bias_reach - 1 + first_key,
+	    .bias_origin = a->bias_reach - 1 + first_key - a->first_query,
 	};
 	const char *values = (const char *)t->kv[block] + width * smalti_dtype_bytes(a->dtype);
 	return smalti_attention(&attention, t->q, t->kv[block], values, state, t->y, error);
@@ -66,7 +66,7 @@ static int attend(const struct attending *t, struct smalti_error *error)
 		if (!state)
 			return -1;
 	}
-	int64_t first_key = 0;
+	int64_t first_key = a->first_key;
 	for (int block = 0; block < blocks; first_key += a->keys[block++])
 		if (attend_block(t, block, blocks, first_key, state, error) < 0)
 			return -1;

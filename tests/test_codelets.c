@@ -239,9 +239,23 @@ static void naive_attention(const float *q, const float *kv, const float *bias, 
 		}
 }
 
-/* All keys in blocks of `block`, for the queries from `first` on. */
+/* The next task's blocks of `block` keys, at most `most`, from a->first_key on; where they end. */
+static int take_blocks(struct attention_arguments *a, const void **blocks, const float *kv, int block,
+		       int most)
+{
+	int key = (int)a->first_key;
+	for (int i = 0; i < SMALTI_MANY; i++) {
+		const bool given = i < most && key < TOKENS;
+		blocks[i] = given ? kv + key * 2 * WIDTH : NULL;
+		a->keys[i] = !given ? 0 : key + block < TOKENS ? block : TOKENS - key;
+		key += (int)a->keys[i];
+	}
+	return key;
+}
+
+/* All keys in blocks of `block`, `most` of them to a task, for the queries from `first` on. */
 static void attend(const float *q, const float *kv, const float *bias, int first, int queries, int block,
-		   float *y)
+		   int most, float *y)
 {
 	float *state = fresh_floats(smalti_attention_state(queries, HEADS, HEAD_DIM));
 	struct attention_arguments a = {.queries = queries,
@@ -250,25 +264,27 @@ static void attend(const float *q, const float *kv, const float *bias, int first
 					.scale = attention_scale,
 					.bias_reach = TOKENS,
 					.first_query = first};
+	struct attention_data whole = {.q = q, .bias = bias, .y = y};
+	struct attention_begin_data begin = {.q = q, .bias = bias, .state = state};
+	struct attention_continue_data on = {.q = q, .bias = bias, .state = state};
+	struct attention_end_data last = {.q = q, .bias = bias, .state = state, .y = y};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	for (int key = 0; key < TOKENS; key += block) {
-		const float *keys = kv + key * 2 * WIDTH;
+	for (int end; a.first_key < TOKENS; a.first_key = end) {
+		const void *blocks[SMALTI_MANY];
 		int status;
-		a.first_key = key;
-		a.keys = key + block < TOKENS ? block : TOKENS - key;
-		if (a.keys == TOKENS)
-			status = smalti_cpu_attention(
-			    &(const struct attention_data){.q = q, .kv = keys, .bias = bias, .y = y}, &a,
-			    &error);
-		else if (key == 0)
-			status = smalti_cpu_attention_begin(
-			    &(const struct attention_begin_data){q, keys, bias, state}, &a, &error);
-		else if (key + block < TOKENS)
-			status = smalti_cpu_attention_continue(
-			    &(const struct attention_continue_data){q, keys, bias, state}, &a, &error);
+		end = take_blocks(&a, blocks, kv, block, most);
+		memcpy(whole.kv, blocks, sizeof(blocks));
+		memcpy(begin.kv, blocks, sizeof(blocks));
+		memcpy(on.kv, blocks, sizeof(blocks));
+		memcpy(last.kv, blocks, sizeof(blocks));
+		if (a.first_key == 0 && end == TOKENS)
+			status = smalti_cpu_attention(&whole, &a, &error);
+		else if (a.first_key == 0)
+			status = smalti_cpu_attention_begin(&begin, &a, &error);
+		else if (end < TOKENS)
+			status = smalti_cpu_attention_continue(&on, &a, &error);
 		else
-			status = smalti_cpu_attention_end(
-			    &(const struct attention_end_data){q, keys, bias, state, y}, &a, &error);
+			status = smalti_cpu_attention_end(&last, &a, &error);
 		SUCCEEDS(status, &error, "attention");
 	}
 	free(state);
@@ -286,7 +302,7 @@ static void attention(void)
 			for (int first = 0; first < TOKENS; first += queries)
 				attend(q + first * WIDTH, kv, bias, first,
 				       first + queries < TOKENS ? queries : TOKENS - first, block,
-				       y + first * WIDTH);
+				       1 + block % 3, y + first * WIDTH);
 			double largest = 0;
 			for (int i = 0; i < TOKENS * WIDTH; i++)
 				largest = fmax(largest, fabs((double)y[i] - expected[i]));

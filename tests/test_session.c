@@ -5,6 +5,7 @@
 #include "codelets/codelets.h"
 #include "harness.h"
 #include "rt/session.h"
+#include "rt/throttle.h"
 #include "stage.h"
 
 #include <pthread.h>
@@ -159,8 +160,8 @@ static void *open_window(void *user)
 /* Inserting waits for workers when they are far behind. */
 static void bounded(void)
 {
-	enum { TASKS = 10000, WINDOW = 2048 };
-	const struct smalti_session_options small = {.cpus = 1, .memory_limit = 1 << 20};
+	enum { TASKS = 2 * SMALTI_MOST_TASKS };
+	const struct smalti_session_options small = {.cpus = 1};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct window window = {
 	    .gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
@@ -177,7 +178,7 @@ static void bounded(void)
 	pthread_join(opener, NULL);
 	smalti_scope_wait(scope);
 	SUCCEEDS(smalti_scope_status(scope, &error), &error, "bounded");
-	CHECK(window.inserted_at_opening <= WINDOW, "no more wait than the window holds");
+	CHECK(window.inserted_at_opening <= SMALTI_MOST_TASKS, "no more wait than the window holds");
 	smalti_scope_free(scope);
 	close_session(session);
 }
