@@ -63,7 +63,8 @@ wrong 1 'directory' --prompts "$work"
 wrong 1 'No such file' --prompts "$work/missing"
 expect 1 'standard input: no prompts' generate --prompts - -o "$out/" </dev/null
 wrong 1 'needs about' -p a --size 100000x100000
-wrong 1 '--memory-limit' -p a --memory-limit 2M
+wrong 2 'memory limit' -p a --memory-limit 2M
+wrong 1 'needs about' -p a --memory-limit 256M --size 4096x4096
 wrong 1 'steps or more' -p a --steps 1 --scheduler ddim
 wrong 1 'empty: ' -p a --latents "$work/empty"
 wrong 1 'No such file' -p a --latents "$work/missing"

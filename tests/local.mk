@@ -47,8 +47,10 @@ TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
+dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
+dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)

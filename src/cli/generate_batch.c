@@ -181,6 +181,8 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 	while (status > SMALTI_PROMPTS_END && !generation->stopped) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_item item;
+		if (smalti_source_waits(generation->source))
+			smalti_batch_wait(batch); /* a picture that is ready does not wait for a prompt */
 		status = smalti_source_next(generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;
 		if (status != SMALTI_PROMPTS_END && ends(generation))

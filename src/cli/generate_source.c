@@ -145,6 +145,11 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 	return status;
 }
 
+bool smalti_source_waits(const struct smalti_source *source)
+{
+	return source->file && smalti_prompts_waits(source->file);
+}
+
 void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
 			 struct smalti_error *error)
 {

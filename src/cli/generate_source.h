@@ -28,6 +28,9 @@ struct smalti_item {
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);
 
+/* Whether the next item is not there yet. */
+bool smalti_source_waits(const struct smalti_source *source);
+
 /* Says in front of `error` which prompt it is about, unless there is only one. */
 void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
 			 struct smalti_error *error);

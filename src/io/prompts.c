@@ -5,16 +5,21 @@
 #include "base/utf8.h"
 #include "io/prompt_json.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum format { UNKNOWN, TEXT, JSON_LINES };
 
 struct smalti_prompts {
-	FILE *file;
+	int file;
+	char chunk[1 << 16]; /* read and not looked at: bytes next … filled − 1 */
+	size_t next, filled;
+	bool failed;
 	char *path;
 	enum format format;
 	int64_t line; /* number of the line in the buffer */
@@ -30,10 +35,10 @@ struct smalti_prompts *smalti_prompts_open(const char *path, struct smalti_error
 	if (!prompts)
 		return NULL;
 	prompts->path = smalti_format(error, "%s", standard ? "standard input" : path);
-	prompts->file = standard ? stdin : fopen(path, "re");
-	if (!prompts->file)
+	prompts->file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (prompts->file < 0)
 		smalti_fail_errno(error, "%s: cannot be opened", path);
-	if (prompts->path && prompts->file)
+	if (prompts->path && prompts->file >= 0)
 		return prompts;
 	smalti_prompts_close(prompts);
 	return NULL;
@@ -43,8 +48,8 @@ void smalti_prompts_close(struct smalti_prompts *prompts)
 {
 	if (!prompts)
 		return;
-	if (prompts->file && prompts->file != stdin)
-		fclose(prompts->file);
+	if (prompts->file > STDIN_FILENO)
+		close(prompts->file);
 	free(prompts->path);
 	free(prompts->buffer);
 	free(prompts);
@@ -61,6 +66,27 @@ static int grow(struct smalti_prompts *prompts, struct smalti_error *error)
 	return 0;
 }
 
+bool smalti_prompts_waits(const struct smalti_prompts *prompts)
+{
+	struct pollfd file = {.fd = prompts->file, .events = POLLIN};
+	return !memchr(prompts->chunk + prompts->next, '\n', prompts->filled - prompts->next) &&
+	       poll(&file, 1, 0) == 0;
+}
+
+/* The next byte, or EOF. */
+static inline int next_byte(struct smalti_prompts *prompts)
+{
+	if (prompts->next == prompts->filled) {
+		const ssize_t got = read(prompts->file, prompts->chunk, sizeof(prompts->chunk));
+		prompts->next = 0;
+		prompts->filled = got > 0 ? (size_t)got : 0;
+		prompts->failed = got < 0;
+		if (got <= 0)
+			return EOF;
+	}
+	return (unsigned char)prompts->chunk[prompts->next++];
+}
+
 /* Reads a line without its end into the buffer, of one that is too long only the beginning.
  * 1, 0 at the end of the file, -1. */
 static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
@@ -68,10 +94,9 @@ static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
 	prompts->length = 0;
 	prompts->too_long = false;
 	prompts->line++;
-	errno = 0;
-	int c = getc_unlocked(prompts->file);
+	int c = next_byte(prompts);
 	bool any = c != EOF;
-	for (; c != EOF && c != '\n'; c = getc_unlocked(prompts->file)) {
+	for (; c != EOF && c != '\n'; c = next_byte(prompts)) {
 		if (prompts->length == SMALTI_PROMPT_LINE_LIMIT) {
 			prompts->too_long = true;
 			continue;
@@ -80,7 +105,7 @@ static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
 			return -1;
 		prompts->buffer[prompts->length++] = (char)c;
 	}
-	if (ferror(prompts->file))
+	if (prompts->failed)
 		return smalti_fail_errno(error, "cannot be read");
 	if (!prompts->buffer && grow(prompts, error))
 		return -1;

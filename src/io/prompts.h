@@ -47,6 +47,9 @@ enum smalti_prompts_status {
 enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 					       struct smalti_prompt_line *line, struct smalti_error *error);
 
+/* Whether the next line is not there yet, so that reading it would wait for who writes it. */
+bool smalti_prompts_waits(const struct smalti_prompts *prompts);
+
 void smalti_prompt_line_free(struct smalti_prompt_line *line);
 
 /* Whether a UTF-8 text can name an output file: 1 to 200 bytes, no '/', no leading '.', no control

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti generate`: stopped or killed at any moment it leaves whole pictures only, and --resume ends with the
+# bytes of a run that nobody disturbed.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+
+for i in {1..12}; do
+    echo "{\"id\": \"p$i\", \"prompt\": \"a red star above a ring\", \"seed\": $i, \"width\": $((48 + 16 * (i % 4)))}"
+done >prompts.jsonl
+
+command=("$SMALTI" generate --prompts prompts.jsonl --size 64x64 --steps 12 --save-latents --cpus 2)
+
+# count WORDS: lines of the report with them.
+count() {
+    grep -cF -e "$1" out || true
+}
+
+expect 0 '12 pictures' "${command[@]}" -o whole/
+[ "$(find whole -type f | wc -l)" -eq 24 ] || fail "files: $(files whole)"
+
+# await COUNT FOLDER PROCESS: COUNT pictures are there, or the process has ended.
+await() {
+    while [ "$(find "$2" -name '*.png' 2>/dev/null | wc -l)" -lt "$1" ] && kill -0 "$3" 2>/dev/null; do
+        sleep 0.002
+    done
+}
+
+# finished FOLDER COUNT: all files are whole, and resuming skips COUNT of the 12 pictures and makes the others.
+finished() {
+    local file
+    for file in "$1"/p*; do
+        [ ! -e "$file" ] || cmp "$file" "whole/${file##*/}"
+    done
+    : >"$1/.p3.png.$$-0.part" # of a process that lives
+    expect 0 '' "${command[@]}" -o "$1/" --resume --json
+    [ "$(count '"status":"skipped"')" -eq "$2" ] || fail "not $2 were skipped: $(cat out)"
+    [ "$(count '"status":"ok"')" -eq $((12 - $2)) ] || fail "not $((12 - $2)) were made: $(cat out)"
+    rm "$1/.p3.png.$$-0.part" || fail "a living process lost its file"
+    same whole "$1"
+}
+
+# Killed: at once, between, and near the end.
+for pictures in 0 1 4 9; do
+    folder=killed$pictures
+    mkdir $folder
+    "${command[@]}" -o $folder/ -q &
+    await $pictures $folder $!
+    kill -KILL $! 2>/dev/null || true
+    wait $! 2>/dev/null || true
+    finished $folder "$(find $folder -name 'p*.png' | wc -l)"
+done
+
+# Asked to stop: what is in work is finished, nothing half-made is left.
+for signal in TERM INT; do
+    folder=stopped$signal
+    mkdir $folder
+    "${command[@]}" -o $folder/ 2>err &
+    await 1 $folder $!
+    kill -$signal $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 1 ] || fail "status $status: $(cat err)"
+    made=$(find $folder -name 'p*.png' | wc -l)
+    grep -qF "stopped by SIG$signal: $made picture" err || fail "no word of $made: $(cat err)"
+    grep -qF "$((12 - made)) left; run again with --resume" err || fail "no word of the rest: $(cat err)"
+    [ "$(find $folder -type f | wc -l)" -eq $((2 * made)) ] || fail "files: $(files $folder)"
+    finished $folder "$made"
+done
+
+# Asked twice: what is in work is dropped, and soon.
+mkdir dropped
+{
+    echo '{"id": "p1", "prompt": "a red star", "width": 16, "height": 16, "num_inference_steps": 2}'
+    for i in {2..12}; do
+        echo "{\"id\": \"p$i\", \"prompt\": \"a red star\"}"
+    done
+} >large.jsonl
+"$SMALTI" generate --prompts large.jsonl --size 768x768 -o dropped/ 2>err &
+await 1 dropped $!
+kill -TERM $!
+sleep 0.3
+kill -TERM $!
+status=0
+wait $! || status=$?
+[ "$status" -eq 1 ] || fail "status $status: $(cat err)"
+grep -qF 'stopped by SIGTERM: 1 picture made, 11 left' err || fail "not dropped: $(cat err)"
+[ "$(files dropped)" = p1.png ] || fail "left $(files dropped)"
+
+# Waiting for a line that does not come.
+mkfifo pipe
+"$SMALTI" generate --prompts - -o pipe.d/ --size 16x16 --steps 1 <pipe 2>err &
+exec 9>pipe
+echo 'a red star' >&9
+await 1 pipe.d $!
+kill -TERM $!
+status=0
+wait $! || status=$?
+exec 9>&-
+[ "$status" -eq 1 ] || fail "status $status: $(cat err)"
+grep -qF 'stopped by SIGTERM: 1 picture made; run again' err || fail "not stopped: $(cat err)"
+
+# What is there but was made otherwise, or is no picture, or lacks its latents, is made again.
+cp -r whole other
+cp other/p1.png other/p2.png
+echo 'no picture' >other/p3.png
+rm other/p4.safetensors
+expect 0 '' "${command[@]}" -o other/ --resume --json
+[ "$(count '"status":"skipped"')" -eq 9 ] || fail "not 9 were skipped: $(cat out)"
+same whole other
+expect 0 '12 made earlier' "${command[@]}" -o other/ --resume
+expect 0 '' "${command[@]}" -o other/ --resume --json --precision bf16
+[ "$(count '"status":"ok"')" -eq 12 ] || fail "another precision is another picture: $(cat out)"
