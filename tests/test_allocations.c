@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every single allocation fails in turn, from the opening of a model to the last row of a picture: the caller
+ * is told so, and nothing crashes or is left behind (the sanitizers say). */
+#include "harness.h"
+#include "smalti/generate.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The linker puts these in front of base/alloc.h (--wrap). */
+
+static atomic_int calls, failing; /* which call is to fail; 0: none */
+
+static bool refuse(struct smalti_error *error)
+{
+	if (atomic_fetch_add(&calls, 1) + 1 != atomic_load(&failing))
+		return false;
+	smalti_fail(error, SMALTI_ENOMEM, "this allocation was to fail");
+	return true;
+}
+
+void *__real_smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
+void *__wrap_smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
+void *__real_smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
+void *__wrap_smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
+
+void *__wrap_smalti_calloc(int64_t count, int64_t size, struct smalti_error *error)
+{
+	return refuse(error) ? NULL : __real_smalti_calloc(count, size, error);
+}
+
+void *__wrap_smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error)
+{
+	return refuse(error) ? NULL : __real_smalti_aligned_alloc(count, size, error);
+}
+
+enum { SIDE = 32 };
+
+struct outcome {
+	int done, status;
+	int64_t rows;
+	struct smalti_error error;
+};
+
+static int keep_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		     struct smalti_error *error)
+{
+	(void)first, (void)rgb, (void)error;
+	struct outcome *outcome = user;
+	outcome->rows += count;
+	return 0;
+}
+
+static void keep_status(void *user, int status, const struct smalti_error *error)
+{
+	struct outcome *outcome = user;
+	outcome->done++;
+	outcome->status = status;
+	if (status)
+		outcome->error = *error;
+}
+
+/* A guided picture of two steps in several bands; 0 or -1 with the outcome's error. */
+static int make_picture(struct smalti_model *model, struct outcome *outcome)
+{
+	const struct smalti_picture picture = {.user = outcome, .rows = keep_rows, .done = keep_status};
+	struct smalti_request request;
+	smalti_request_defaults(&request);
+	request.prompt = "a red star";
+	request.width = request.height = SIDE;
+	request.steps = 2;
+	request.tile_tokens = 3;
+	request.tile_rows = 3;
+	struct smalti_batch *batch = smalti_batch_open(model, &outcome->error);
+	if (!batch)
+		return -1;
+	int status = smalti_batch_submit(batch, &request, 0, &picture, &outcome->error);
+	smalti_batch_close(batch);
+	CHECK(outcome->done == (status == 0), "told once, unless refused");
+	return status || outcome->status ? -1 : 0;
+}
+
+static int run(struct smalti_session *session, struct outcome *outcome)
+{
+	struct smalti_model_options options;
+	smalti_model_defaults(&options);
+	options.folder = test_model("tesserae");
+	*outcome = (struct outcome){0};
+	struct smalti_model *model = smalti_model_open(session, &options, &outcome->error);
+	int status = model ? make_picture(model, outcome) : -1;
+	smalti_model_close(model);
+	return status;
+}
+
+static void in_turn(struct smalti_session *session, int number, int *failures)
+{
+	struct outcome outcome;
+	char what[SMALTI_ERROR_LENGTH + 64];
+	atomic_store(&calls, 0);
+	atomic_store(&failing, number);
+	int status = run(session, &outcome);
+	snprintf(what, sizeof(what), "allocation %d: status %d, %lld rows, %s", number, status,
+		 (long long)outcome.rows, outcome.error.message);
+	if (status == 0) /* that one was not needed */
+		CHECK(outcome.rows == SIDE, what);
+	else
+		CHECK(outcome.error.code == SMALTI_ENOMEM, what);
+	*failures += status != 0;
+}
+
+static void every_allocation_of_a_picture(void)
+{
+	enum { EACH = 150, SHARE = 250 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options options;
+	struct outcome outcome;
+	smalti_session_defaults(&options);
+	options.cpus = 2;
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
+	atomic_store(&failing, 0);
+	for (int i = 0; i < 2; i++) { /* the second time without what is made once per process */
+		atomic_store(&calls, 0);
+		SUCCEEDS(run(session, &outcome), &outcome.error, "without a failure");
+	}
+	const int count = atomic_load(&calls), stride = count / SHARE + 1;
+	int runs = 0, failures = 0;
+	/* each of the first, which open the model, then a share of those of the many tasks */
+	for (int number = 1; number <= count; number += number < EACH ? 1 : stride, runs++)
+		in_turn(session, number, &failures);
+	CHECK(failures > runs / 2, "most failures are noticed");
+	printf("\n    %d of %d allocations, %d failures", runs, count, failures);
+	atomic_store(&failing, 0);
+	SUCCEEDS(run(session, &outcome), &outcome.error, "afterwards");
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+static const struct test tests[] = {{"every allocation of a picture", every_allocation_of_a_picture}};
+
+TEST_MAIN("allocations", tests)
