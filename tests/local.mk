@@ -14,6 +14,7 @@ check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_onednn
 check_PROGRAMS += tests/test_generate
+check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_png

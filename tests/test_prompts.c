@@ -2,9 +2,12 @@
 #include "harness.h"
 #include "io/prompts.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -257,6 +260,32 @@ static void files_that_cannot_be_read(void)
 	smalti_prompts_close(prompts);
 }
 
+/* A line that is on its way, or only half there, is waited for; one that is there, or the end, is not. */
+static void waits_for_whole_lines(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char path[512];
+	snprintf(path, sizeof(path), "%s/pipe", test_scratch());
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	int both = open(path, O_RDWR | O_CLOEXEC); /* else the next opens would wait for each other */
+	FILE *writer = fopen(path, "w");
+	struct smalti_prompts *prompts = smalti_prompts_open(path, &error);
+	close(both);
+	CHECK(smalti_prompts_waits(prompts), "nothing was written");
+	fputs("first\nsecond\nthi", writer);
+	fflush(writer);
+	CHECK(!smalti_prompts_waits(prompts), "two lines");
+	check_prompt(prompts, 1, "first");
+	CHECK(!smalti_prompts_waits(prompts), "one line");
+	check_prompt(prompts, 2, "second");
+	CHECK(smalti_prompts_waits(prompts), "half a line");
+	fputs("rd", writer);
+	fclose(writer);
+	CHECK(!smalti_prompts_waits(prompts), "the end");
+	check_prompt(prompts, 3, "third");
+	check_end(prompts);
+}
+
 static const struct test tests[] = {
     {"text lines are prompts", text_lines_are_prompts},
     {"nothing but blanks is the end", nothing_but_blanks_is_the_end},
@@ -268,6 +297,7 @@ static const struct test tests[] = {
     {"reading goes on after a bad line", reading_goes_on_after_a_bad_line},
     {"long lines are refused alone", long_lines_are_refused_alone},
     {"files that cannot be read", files_that_cannot_be_read},
+    {"waits for whole lines", waits_for_whole_lines},
 };
 
 TEST_MAIN("prompts", tests)
