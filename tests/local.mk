@@ -55,6 +55,7 @@ dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
+dist_check_SCRIPTS += tests/readme.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

@@ -8,6 +8,13 @@ enum { WIDTH = 79, HELP_COLUMN = 29 };
 const char smalti_about[] =
     "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
 
+const struct smalti_variable smalti_variables[] = {
+    {"SMALTI_MAX_ISA", "the best instruction set that may be used: generic, avx2 or avx512"},
+    {"SMALTI_MODEL_DIR", "folder of the model that is used when none is named"},
+    {"STARPU_*", "StarPU's own settings, which win over the options here"},
+    {NULL, NULL},
+};
+
 const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
     {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},
     {.kind = SMALTI_OPTION_FLAG, .name = "version", .help = "show the version and exit"},
@@ -88,6 +95,11 @@ void smalti_print_overview(const struct smalti_command *const *commands, FILE *t
 	for (int i = 0; commands[i]; i++) {
 		fprintf(to, "  %-12s ", commands[i]->name);
 		print_wrapped(to, commands[i]->summary, 15, 15);
+	}
+	fputs("\nEnvironment:\n", to);
+	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
+		fprintf(to, "  %-17s ", variable->name);
+		print_wrapped(to, variable->meaning, 20, 20);
 	}
 	fputs("\n'smalti help COMMAND' or 'smalti COMMAND --help' shows the options of a command.\n", to);
 }

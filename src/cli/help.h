@@ -8,6 +8,12 @@
 
 extern const char smalti_about[];
 
+/* The environment variables that the program looks at, ended by one without a name. */
+struct smalti_variable {
+	const char *name, *meaning;
+};
+extern const struct smalti_variable smalti_variables[];
+
 /* What every command knows: --help, --version. */
 enum { SMALTI_COMMON_OPTIONS = 2 };
 extern const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS];

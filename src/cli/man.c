@@ -95,4 +95,9 @@ void smalti_print_overview_man(const struct smalti_command *const *commands, FIL
 		fprintf(to, ".TP\n.BR smalti\\-%s (1)\n", commands[i]->name);
 		put_line("", commands[i]->summary, to);
 	}
+	fputs(".SH ENVIRONMENT\n", to);
+	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
+		fprintf(to, ".TP\n.B %s\n", variable->name);
+		put_line("", variable->meaning, to);
+	}
 }

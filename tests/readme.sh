@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every `build/smalti` command of the README does what it says it does: it succeeds.
+set -euo pipefail
+
+root=$SMALTI_TESTDATA/../..
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/build"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$SMALTI" >"$work/build/smalti"
+chmod +x "$work/build/smalti"
+ln -s "$(cd "$root/docs" && pwd)" "$work/docs"
+cd "$work"
+
+grep '^    build/smalti ' "$root/README.md" >commands
+[ "$(wc -l <commands)" -ge 5 ] || { echo "FAILED: the README has no commands" && exit 1; }
+while read -r command; do
+    echo "$command"
+    bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
+done <commands
+for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors trace.json heart.png; do
+    [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
+done
