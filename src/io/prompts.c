@@ -94,7 +94,7 @@ static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
 	prompts->length = 0;
 	prompts->too_long = false;
 	prompts->line++;
-	int c = next_byte(prompts);
+	int c = next_byte(prompts), last = EOF;
 	bool any = c != EOF;
 	for (; c != EOF && c != '\n'; c = next_byte(prompts)) {
 		if (prompts->length == SMALTI_PROMPT_LINE_LIMIT) {
@@ -104,13 +104,13 @@ static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
 		if (prompts->length + 1 >= prompts->capacity && grow(prompts, error))
 			return -1;
 		prompts->buffer[prompts->length++] = (char)c;
+		last = c;
 	}
 	if (prompts->failed)
 		return smalti_fail_errno(error, "cannot be read");
 	if (!prompts->buffer && grow(prompts, error))
 		return -1;
-	if (prompts->length && prompts->buffer[prompts->length - 1] == '\r')
-		prompts->length--;
+	prompts->length -= last == '\r';
 	prompts->buffer[prompts->length] = '\0';
 	return any;
 }
