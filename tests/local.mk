@@ -33,6 +33,7 @@ check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
 check_PROGRAMS += tests/test_session
