@@ -137,6 +137,8 @@ static void waiting(void)
 			pthread_create(&opener, NULL, open_gate, &gate);
 			smalti_scope_wait(scope);
 			CHECK(atomic_load(&gate.passed) == tasks, sealed ? "sealed" : "not sealed");
+			while (atomic_load(&done) < sealed)
+				usleep(100);
 			pthread_join(opener, NULL);
 			smalti_scope_free(scope);
 			SUCCEEDS(smalti_session_close(NULL, &error), &error, "nothing to close");

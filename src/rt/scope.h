@@ -28,7 +28,7 @@ void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
  * thread or on this one; it must not block. */
 void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user);
 
-/* Blocks until all tasks inserted so far have ended. */
+/* Blocks until all tasks inserted so far have ended; a sealed scope's `done` may come a moment later. */
 void smalti_scope_wait(struct smalti_scope *scope);
 
 /* Waits, then frees. NULL is allowed. */
