@@ -87,6 +87,16 @@ static void run_convs(void)
 						      kind & 4});
 }
 
+/* Widths from 1 on: what oneDNN prefers changes with them. */
+static void run_widths(void)
+{
+	static const int64_t channels[][2] = {{4, 64}, {64, 64}, {64, 32}, {32, 16}, {16, 3}, {128, 128}};
+	for (int c = 0; c < COUNT(channels); c++)
+		for (int64_t width = 1; width <= 30; width++)
+			run_conv((struct smalti_conv){1 + width % 3, width, channels[c][0], channels[c][1], 1,
+						      SMALTI_F32, width % 2});
+}
+
 /* Counts the primitives in oneDNN's report of what it ran, and those that are reference code. */
 static void count(const char *path, int *ran, int *reference)
 {
@@ -115,6 +125,7 @@ static void no_reference_code(void)
 	dnnl_set_verbose(1);
 	run_matmuls();
 	run_convs();
+	run_widths();
 	dnnl_set_verbose(0);
 	fflush(stdout);
 	dup2(terminal, STDOUT_FILENO);
