@@ -185,7 +185,9 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 			smalti_batch_wait(batch); /* a picture that is ready does not wait for a prompt */
 		status = smalti_source_next(generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;
-		if (status != SMALTI_PROMPTS_END && ends(generation))
+		const bool more =
+		    status != SMALTI_PROMPTS_END || smalti_source_pictures(generation->source) < 0;
+		if (more && ends(generation))
 			generation->stopped = true;
 		else if (status == SMALTI_PROMPTS_LINE)
 			make_pictures(generation, batch, &item);
@@ -193,7 +195,7 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 			report_item(generation, &item, NULL, 0, 1, &error);
 		smalti_prompt_line_free(&item.line);
 	}
-	if (items == 0) {
+	if (items == 0 && !generation->stopped) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_fail(&error, SMALTI_EINVAL, "%s: no prompts in it",
 			    smalti_source_name(generation->source));

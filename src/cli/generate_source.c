@@ -2,6 +2,7 @@
 #include "cli/generate_source.h"
 
 #include "base/alloc.h"
+#include "cli/signals.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +57,12 @@ static int open_file(struct smalti_source *source, struct smalti_error *error)
 	if (count_pictures(source, error) < 0)
 		return -1;
 	source->file = smalti_prompts_open(path, error);
-	return source->file ? 0 : -1;
+	if (!source->file)
+		return -1;
+	const bool waits = source->pictures < 0; /* for who writes it: a pipe or a terminal */
+	if (waits && smalti_signals_end_reads(smalti_prompts_file(source->file)) < 0)
+		return smalti_fail_errno(error, "/dev/null cannot be opened");
+	return 0;
 }
 
 struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,

@@ -66,6 +66,11 @@ static int grow(struct smalti_prompts *prompts, struct smalti_error *error)
 	return 0;
 }
 
+int smalti_prompts_file(const struct smalti_prompts *prompts)
+{
+	return prompts->file;
+}
+
 bool smalti_prompts_waits(const struct smalti_prompts *prompts)
 {
 	struct pollfd file = {.fd = prompts->file, .events = POLLIN};

@@ -47,6 +47,9 @@ enum smalti_prompts_status {
 enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 					       struct smalti_prompt_line *line, struct smalti_error *error);
 
+/* The descriptor that is read. */
+int smalti_prompts_file(const struct smalti_prompts *prompts);
+
 /* Whether the next line is not there yet, so that reading it would wait for who writes it. */
 bool smalti_prompts_waits(const struct smalti_prompts *prompts);
 
