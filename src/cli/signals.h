@@ -10,8 +10,8 @@ void smalti_signals_catch(void);
 void smalti_signals_hold(void);
 void smalti_signals_release(void);
 
-/* From the first signal on, reads of this descriptor find the end of the file, also one that is waiting. -1 and
- * errno when that cannot be prepared. */
+/* From the first signal on, reads of this descriptor find the end of the file, also one that is waiting. -1
+ * and errno when that cannot be prepared. */
 int smalti_signals_end_reads(int file);
 
 /* What the second signal does (NULL: nothing); called in the handler. */
