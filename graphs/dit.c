@@ -58,11 +58,6 @@ int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, i
 	return branches * tokens * 4 * row + 2 * branches * band * 8 * row;
 }
 
-int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t text_tokens)
-{
-	return dit->config.layers * text_tokens * 2 * dit->config.width * smalti_dtype_bytes(dit->compute);
-}
-
 /* Captions */
 
 struct smalti_caption {

@@ -18,7 +18,6 @@ int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit);
 /* The most that a forward in bands of `band_tokens` holds at once, besides the weights and captions. */
 int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
 				 int branches);
-int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t text_tokens);
 
 /* A caption as all steps read it: each block's cross-attention keys and values (3.4). */
 struct smalti_caption;

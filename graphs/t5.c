@@ -98,14 +98,6 @@ int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5)
 	return smalti_store_bytes(t5->store);
 }
 
-int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens)
-{
-	const struct smalti_t5_config *c = &t5->config;
-	/* x and its norm; then q, k, v, o or the two halves of the gated feed-forward */
-	int64_t widest = 4 * c->inner > 2 * c->ff_width ? 4 * c->inner : 2 * c->ff_width;
-	return tokens * (2 * c->width + widest) * 4 + c->heads * (2 * tokens - 1) * 4;
-}
-
 /* One encoding under way. */
 struct encoding {
 	const struct smalti_t5 *t5;

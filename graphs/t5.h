@@ -14,9 +14,8 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 				struct smalti_error *error);
 void smalti_t5_free(struct smalti_t5 *t5);
 const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5);
-/* Bytes of the packed weights, and the most that one encoding of `tokens` tokens holds besides. */
+/* Bytes of the packed weights. */
 int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5);
-int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens);
 
 /* The hidden states f32 [count, width] of the real tokens only, which is exact under the mask. The
  * caller releases the tile. */

@@ -49,11 +49,6 @@ int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band)
 	return cut->first[band + 1] - cut->first[band];
 }
 
-int64_t smalti_cut_total(const struct smalti_cut *cut)
-{
-	return cut->first[cut->bands];
-}
-
 struct smalti_grid smalti_grid_new(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t rows_per,
 				   int64_t row_bytes)
 {

@@ -17,7 +17,6 @@ int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_
 		     struct smalti_error *error);
 void smalti_cut_free(struct smalti_cut *cut);
 int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band);
-int64_t smalti_cut_total(const struct smalti_cut *cut);
 
 /* A tensor [rows, row_bytes] cut into bands of rows, each band a tile. */
 struct smalti_grid {

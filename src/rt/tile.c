@@ -76,11 +76,6 @@ void smalti_tile_release(struct smalti_tile *tile)
 	free(tile);
 }
 
-int64_t smalti_tile_rows(const struct smalti_tile *tile)
-{
-	return tile->rows;
-}
-
 int64_t smalti_tile_bytes(const struct smalti_tile *tile)
 {
 	return tile->rows * tile->row_bytes;

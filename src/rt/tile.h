@@ -25,7 +25,6 @@ struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, i
  * pointer is dead from here on. NULL is allowed. */
 void smalti_tile_release(struct smalti_tile *tile);
 
-int64_t smalti_tile_rows(const struct smalti_tile *tile);
 int64_t smalti_tile_bytes(const struct smalti_tile *tile);
 
 /* For src/rt: the starpu_data_handle_t. */
