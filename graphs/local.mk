@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	graphs/features.c graphs/features.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/t5.c graphs/t5.h \
-	graphs/vae.c graphs/vae.h \
-	graphs/vae_weights.c graphs/vae_weights.h \
+	graphs/vae_blocks.c graphs/vae_blocks.h \
+	graphs/vae_decoder.c graphs/vae_decoder.h \
+	graphs/vae_decoder_weights.c graphs/vae_decoder_weights.h \
 	graphs/weights.c graphs/weights.h

@@ -4,7 +4,7 @@
 
 #include "graphs/dit.h"
 #include "graphs/t5.h"
-#include "graphs/vae.h"
+#include "graphs/vae_decoder.h"
 #include "rt/session.h"
 
 /* One stage of a model on plain arrays: inserts its graph, waits, copies the result out. */

@@ -4,7 +4,7 @@
 
 #include "graphs/dit.h"
 #include "graphs/t5.h"
-#include "graphs/vae.h"
+#include "graphs/vae_decoder.h"
 #include "io/cleaning.h"
 #include "io/config.h"
 #include "io/tokenizer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_H
-#define SMALTI_GRAPHS_VAE_H
+#ifndef SMALTI_GRAPHS_VAE_DECODER_H
+#define SMALTI_GRAPHS_VAE_DECODER_H
 
 #include "codelets/codelets.h"
 #include "graphs/weights.h"
