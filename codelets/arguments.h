@@ -152,9 +152,11 @@ struct latent_rows_arguments {
 };
 
 /* y = conv3×3(f(x)) + bias over a band; f is GroupNorm and SiLU when moments are given, and nearest ×2
- * when `upsample`. rows, width, in: of x. Absent above/below: the picture's border. */
+ * when `upsample`. rows, width, in: of x. Absent above/below: the picture's border. With stride 2 (rows and
+ * width even) y has half of them, and `above` is not looked at. */
 struct conv_arguments {
 	int64_t rows, width, in, out;
+	int stride;
 	int64_t groups, y_groups;
 	float epsilon;
 	bool upsample;
@@ -163,8 +165,8 @@ struct conv_arguments {
 #define conv_add_arguments conv_arguments
 
 #define SMALTI_CONV_FLOPS(a)                                                                                 \
-	(18.0 * ((a)->upsample ? 4.0 : 1.0) * (double)(a)->rows * (double)(a)->width * (double)(a)->in *     \
-	 (double)(a)->out)
+	(18.0 * ((a)->upsample ? 4.0 : 1.0) / ((a)->stride * (a)->stride) * (double)(a)->rows *              \
+	 (double)(a)->width * (double)(a)->in * (double)(a)->out)
 
 /* The first and last row of a band, and its statistics, for its neighbours and readers. */
 struct edges_arguments {

@@ -42,7 +42,7 @@ int smalti_cpu_edges(const struct edges_data *data, const struct edges_arguments
 struct input {
 	const struct conv_arguments *a;
 	const float *coefficients; /* a[in], b[in] of GroupNorm, or NULL */
-	char *lines;               /* [scale·rows + 2, scale·width, in] of dtype compute */
+	char *lines;               /* [scale·rows + 2 or 1, scale·width, in] of dtype compute */
 	char *normalised;          /* one row of x, when it is to be doubled */
 	int64_t scale, line_bytes;
 };
@@ -100,15 +100,23 @@ static int convolve(const struct conv_data *data, const struct conv_arguments *a
 	struct input in = {.a = a};
 	if (prepare(&in, data, error) < 0)
 		return -1;
-	put_halo(&in, data->above, 0);
+	const int64_t before = a->stride == 1; /* stride 2 looks down and to the right only */
+	if (before)
+		put_halo(&in, data->above, 0);
 	for (int64_t row = 0; row < a->rows; row++)
-		put_row(&in, (const float *)data->x + row * a->width * a->in, 1 + row * in.scale, in.scale);
-	put_halo(&in, data->below, 1 + a->rows * in.scale);
-	const struct smalti_conv conv = {
-	    a->rows * in.scale, a->width * in.scale, a->in, a->out, 1, a->compute, residual};
+		put_row(&in, (const float *)data->x + row * a->width * a->in, before + row * in.scale,
+			in.scale);
+	put_halo(&in, data->below, before + a->rows * in.scale);
+	const struct smalti_conv conv = {.rows = a->rows * in.scale / a->stride,
+					 .width = a->width * in.scale,
+					 .in = a->in,
+					 .out = a->out,
+					 .stride = a->stride,
+					 .compute = a->compute,
+					 .residual = residual};
 	if (smalti_conv(&conv, in.lines, data->weight, data->bias, data->y, error) < 0)
 		return -1;
-	publish(conv.rows, conv.width, a->out, a->y_groups, data->y, data->top, data->bottom,
+	publish(conv.rows, conv.width / a->stride, a->out, a->y_groups, data->y, data->top, data->bottom,
 		data->y_moments);
 	return 0;
 }

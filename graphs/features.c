@@ -20,12 +20,13 @@ static struct smalti_tile *new_moments(struct smalti_scope *scope, int64_t group
 	return groups ? smalti_tile_new(scope, groups, sizeof(struct smalti_moments)) : NULL;
 }
 
-struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
-					   int64_t scale, int64_t width, int64_t channels)
+/* An empty map in the bands of `cut`, each `divisor` rows of which are `factor` rows here. */
+static struct smalti_features scaled(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t factor,
+				     int64_t divisor, int64_t width, int64_t channels)
 {
 	struct smalti_features map = {.width = width, .channels = channels};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (smalti_cut_scale(&map.cut, cut, scale, &error) < 0) {
+	if (smalti_cut_scale(&map.cut, cut, factor, divisor, &error) < 0) {
 		smalti_scope_fail(scope, &error);
 		return (struct smalti_features){0};
 	}
@@ -41,6 +42,11 @@ struct smalti_features smalti_features_new(struct smalti_scope *scope, const str
 	return map;
 }
 
+struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
+					   int64_t width, int64_t channels)
+{
+	return scaled(scope, cut, 1, 1, width, channels);
+}
 static void release_tiles(struct smalti_tile **tiles, int64_t count)
 {
 	for (int64_t i = 0; tiles && i < count; i++)
@@ -130,7 +136,7 @@ static struct conv_buffers band_buffers(const struct smalti_features *x, int64_t
 {
 	const bool norm = input->norm != NULL;
 	return (struct conv_buffers){.x = x->body[b],
-				     .above = b > 0 ? x->bottom[b - 1] : NULL,
+				     .above = b > 0 && kernel->stride == 1 ? x->bottom[b - 1] : NULL,
 				     .below = b < x->cut.bands - 1 ? x->top[b + 1] : NULL,
 				     .moments = norm ? x->moments : NULL,
 				     .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
@@ -152,6 +158,7 @@ static struct conv_arguments band_arguments(const struct smalti_features *x, int
 				       .width = x->width,
 				       .in = kernel->in,
 				       .out = kernel->out,
+				       .stride = kernel->stride,
 				       .groups = input->groups,
 				       .y_groups = y_groups,
 				       .epsilon = (float)input->epsilon,
@@ -164,10 +171,11 @@ struct smalti_features smalti_features_conv(struct smalti_scope *scope, const st
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
 					    int64_t y_groups)
 {
-	const int64_t scale = input->upsample ? 2 : 1;
+	const int64_t factor = input->upsample ? 2 : 1;
 	if (smalti_scope_failed(scope))
 		return (struct smalti_features){0};
-	struct smalti_features y = smalti_features_new(scope, &x->cut, scale, scale * x->width, kernel->out);
+	struct smalti_features y =
+	    scaled(scope, &x->cut, factor, kernel->stride, factor * x->width / kernel->stride, kernel->out);
 	struct smalti_tile **parts = begin_moments(scope, &y, y_groups);
 	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(scope); b++) {
 		const struct conv_buffers buffers =

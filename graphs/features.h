@@ -15,9 +15,9 @@ struct smalti_features {
 	struct smalti_tile *moments;                /* of the whole map; NULL when nobody normalises it */
 };
 
-/* An empty map in the bands of `cut`, each row of which is `scale` rows here. */
+/* An empty map in the bands of `cut`. */
 struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
-					   int64_t scale, int64_t width, int64_t channels);
+					   int64_t width, int64_t channels);
 void smalti_features_release(struct smalti_features *map);
 
 /* What a convolution does to its input first. */
@@ -28,7 +28,8 @@ struct smalti_conv_input {
 	bool upsample; /* nearest ×2 */
 };
 
-/* A new map conv(f(x)) + bias, with statistics over y_groups (0: none). */
+/* A new map conv(f(x)) + bias, with statistics over y_groups (0: none). With a kernel of stride 2 the bands
+ * and the width of x are even, and halved in y. */
 struct smalti_features smalti_features_conv(struct smalti_scope *scope, const struct smalti_features *x,
 					    const struct smalti_conv_input *input,
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,

@@ -25,9 +25,9 @@ struct smalti_resnet smalti_resnet_load(struct smalti_store *store, int64_t in, 
 	char name[NAME_LENGTH];
 	struct smalti_resnet resnet = {
 	    .norm1 = smalti_store_affine(store, in, below(name, prefix, ".norm1")),
-	    .conv1 = smalti_store_conv(store, in, out, below(name, prefix, ".conv1")),
+	    .conv1 = smalti_store_conv(store, in, out, 1, below(name, prefix, ".conv1")),
 	    .norm2 = smalti_store_affine(store, out, below(name, prefix, ".norm2")),
-	    .conv2 = smalti_store_conv(store, out, out, below(name, prefix, ".conv2")),
+	    .conv2 = smalti_store_conv(store, out, out, 1, below(name, prefix, ".conv2")),
 	};
 	if (in != out)
 		resnet.shortcut =
@@ -88,7 +88,7 @@ static struct smalti_features shortcut(struct smalti_vae_pass *p, const struct s
 {
 	if (smalti_scope_failed(p->scope))
 		return (struct smalti_features){0};
-	struct smalti_features y = smalti_features_new(p->scope, &p->map.cut, 1, p->map.width, linear->out);
+	struct smalti_features y = smalti_features_new(p->scope, &p->map.cut, p->map.width, linear->out);
 	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(p->scope); b++) {
 		smalti_tile_release(y.body[b]);
 		y.body[b] = smalti_linear(p->scope, linear, smalti_features_pixels(&y, b), SMALTI_F32,

@@ -72,7 +72,7 @@ static void begin(struct smalti_vae_pass *p, const struct smalti_linear *post_qu
 		  struct smalti_tile *latents, int64_t height, int64_t width, const struct smalti_cut *cut)
 {
 	const struct smalti_vae_config *c = p->config;
-	p->map = smalti_features_new(p->scope, cut, 1, width, c->latent_channels);
+	p->map = smalti_features_new(p->scope, cut, width, c->latent_channels);
 	for (int64_t b = 0; b < cut->bands && !smalti_scope_failed(p->scope); b++) {
 		smalti_insert(latent_rows, p->scope, (.planes = latents, .y = p->map.body[b]),
 			      .channels = c->latent_channels, .height = height, .width = width,

@@ -15,7 +15,7 @@ static void load_up_block(struct smalti_vae_decoder *vae, int block, int64_t in,
 	}
 	snprintf(prefix, sizeof(prefix), "decoder.up_blocks.%d.upsamplers.0.conv", block);
 	if (block < vae->config.blocks - 1)
-		vae->upsample[block] = smalti_store_conv(vae->store, out, out, prefix);
+		vae->upsample[block] = smalti_store_conv(vae->store, out, out, 1, prefix);
 }
 
 void smalti_vae_decoder_load(struct smalti_vae_decoder *vae)
@@ -27,7 +27,7 @@ void smalti_vae_decoder_load(struct smalti_vae_decoder *vae)
 		vae->post_quant_conv = smalti_store_exact_linear(
 		    store, (const int64_t[]){c->latent_channels, c->latent_channels, 1, 1}, 4,
 		    "post_quant_conv");
-	vae->conv_in = smalti_store_conv(store, c->latent_channels, deepest, "decoder.conv_in");
+	vae->conv_in = smalti_store_conv(store, c->latent_channels, deepest, 1, "decoder.conv_in");
 	vae->mid_block = smalti_mid_block_load(store, c, "decoder");
 	int64_t in = deepest;
 	for (int block = 0; block < c->blocks; block++) {
@@ -36,5 +36,5 @@ void smalti_vae_decoder_load(struct smalti_vae_decoder *vae)
 		in = out;
 	}
 	vae->norm_out = smalti_store_affine(store, shallowest, "decoder.conv_norm_out");
-	vae->conv_out = smalti_store_conv(store, shallowest, c->image_channels, "decoder.conv_out");
+	vae->conv_out = smalti_store_conv(store, shallowest, c->image_channels, 1, "decoder.conv_out");
 }

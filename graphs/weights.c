@@ -20,6 +20,7 @@ struct smalti_weight {
 	enum form form;
 	enum smalti_dtype compute;
 	int64_t in, out; /* of a matrix or convolution */
+	int stride;      /* of a convolution */
 	int64_t bytes;   /* of the made form */
 	int parts;
 	struct smalti_tensor_view part[MAX_PARTS];
@@ -183,8 +184,9 @@ static struct smalti_weight *packed(struct smalti_weight *weight, enum smalti_dt
 	struct smalti_error *error = &weight->store->error;
 	if (error->code != SMALTI_OK)
 		return NULL;
-	int64_t bytes = weight->form == FORM_CONV ? smalti_conv_packed_bytes(in, out, 1, compute, error)
-						  : smalti_matmul_packed_bytes(in, out, compute, error);
+	int64_t bytes = weight->form == FORM_CONV
+			    ? smalti_conv_packed_bytes(in, out, weight->stride, compute, error)
+			    : smalti_matmul_packed_bytes(in, out, compute, error);
 	return whole(weight, bytes);
 }
 
@@ -242,7 +244,7 @@ struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const
 	return reshaped(store, shape, rank, SMALTI_F32, prefix);
 }
 
-struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out,
+struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out, int stride,
 				       const char *prefix)
 {
 	struct smalti_weight *weight = add(store, FORM_CONV);
@@ -251,7 +253,8 @@ struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, i
 	char name[NAME_LENGTH];
 	snprintf(name, sizeof(name), "%s.weight", prefix);
 	add_part(weight, 4, (const int64_t[]){out, in, 3, 3}, name);
-	struct smalti_kernel kernel = {.in = in, .out = out};
+	struct smalti_kernel kernel = {.in = in, .out = out, .stride = stride};
+	weight->stride = stride;
 	kernel.weight = packed(weight, store->compute, in, out);
 	kernel.bias = smalti_store_vector(store, out, "%s.bias", prefix);
 	return kernel;
@@ -288,7 +291,7 @@ static void make(struct smalti_weight *weight, struct smalti_tile *const parts[M
 			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
 	else
 		smalti_insert(pack_conv, scope, (.raw = parts[0], .packed = weight->tile), .in = weight->in,
-			      .out = weight->out, .stride = 1, .compute = weight->compute,
+			      .out = weight->out, .stride = weight->stride, .compute = weight->compute,
 			      .dtype = part[0].dtype);
 }
 

@@ -27,6 +27,7 @@ struct smalti_linear {
 struct smalti_kernel {
 	struct smalti_weight *weight, *bias;
 	int64_t in, out;
+	int stride;
 };
 
 /* The affine part of a GroupNorm over `channels`. */
@@ -69,7 +70,7 @@ struct smalti_linear smalti_store_linear_1x1(struct smalti_store *store, int64_t
  * decides much. */
 struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const int64_t *shape, int rank,
 					       const char *prefix);
-struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out,
+struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out, int stride,
 				       const char *prefix);
 struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t channels, const char *prefix);
 

@@ -104,6 +104,7 @@ static void edges(void)
 struct shape {
 	int64_t height, width, in, out, groups, y_groups; /* groups 0: as it is */
 	bool upsample, residual;
+	int stride;
 };
 
 struct problem {
@@ -112,7 +113,8 @@ struct problem {
 	float *x, *w, *bias, *gamma, *beta, *before;
 	void *packed;
 	struct smalti_moments *moments;
-	double *expected; /* [scale·height, scale·width, out] */
+	double *expected; /* [rows, columns, out] */
+	int64_t rows, columns;
 };
 
 /* f(x) at a pixel of the scaled map; 0 outside of it. */
@@ -133,33 +135,37 @@ static double prepared(const struct problem *p, int64_t row, int64_t column, int
 static double convolved(const struct problem *p, int64_t row, int64_t column, int64_t out)
 {
 	double sum = (double)p->bias[out];
+	const int before = p->s.stride == 1; /* rows and columns outside, above and on the left */
 	for (int64_t channel = 0; channel < p->s.in; channel++)
 		for (int k = 0; k < 9; k++)
 			sum += (double)p->w[(out * p->s.in + channel) * 9 + k] *
-			       prepared(p, row + k / 3 - 1, column + k % 3 - 1, channel);
+			       prepared(p, row * p->s.stride + k / 3 - before,
+					column * p->s.stride + k % 3 - before, channel);
 	return sum;
 }
 
 static int64_t out_count(const struct problem *p)
 {
-	return p->scale * p->s.height * p->scale * p->s.width * p->s.out;
+	return p->rows * p->columns * p->s.out;
 }
 
 static void pack(struct problem *p)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct shape *s = &p->s;
-	int64_t bytes = smalti_conv_packed_bytes(s->in, s->out, 1, SMALTI_F32, &error);
+	int64_t bytes = smalti_conv_packed_bytes(s->in, s->out, s->stride, SMALTI_F32, &error);
 	p->packed = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
 	struct misaligned raw = misalign(SMALTI_F16, p->w, s->out * s->in * 9);
-	RUN(pack_conv, (.raw = raw.data, .packed = p->packed), .in = s->in, .out = s->out, .stride = 1,
-	    .compute = SMALTI_F32, .dtype = SMALTI_F16);
+	RUN(pack_conv, (.raw = raw.data, .packed = p->packed), .in = s->in, .out = s->out,
+	    .stride = s->stride, .compute = SMALTI_F32, .dtype = SMALTI_F16);
 	free(raw.block);
 }
 
 static struct problem pose(const struct shape *s, uint64_t *state)
 {
 	struct problem p = {.s = *s, .scale = s->upsample ? 2 : 1};
+	p.rows = p.scale * s->height / s->stride;
+	p.columns = p.scale * s->width / s->stride;
 	p.x = random_floats(s->height * s->width * s->in, state);
 	p.w = random_floats(s->out * s->in * 9, state);
 	p.bias = random_floats(s->out, state);
@@ -174,9 +180,9 @@ static struct problem pose(const struct shape *s, uint64_t *state)
 	for (int64_t group = 0; group < s->groups; group++)
 		p.moments[group] = naive_moments(s->height * s->width, s->in, s->groups, group, p.x);
 	for (int64_t i = 0; i < out_count(&p); i++) {
-		int64_t pixel = i / s->out, columns = p.scale * s->width;
+		int64_t pixel = i / s->out;
 		p.expected[i] = (s->residual ? (double)p.before[i] : 0) +
-				convolved(&p, pixel / columns, pixel % columns, i % s->out);
+				convolved(&p, pixel / p.columns, pixel % p.columns, i % s->out);
 	}
 	return p;
 }
@@ -198,9 +204,9 @@ static void dispose(struct problem *p)
 static void solve_band(const struct problem *p, int64_t first, int64_t rows, float *y, const char *what)
 {
 	const struct shape *s = &p->s;
-	const int64_t in_row = s->width * s->in, out_row = p->scale * s->width * s->out;
-	const int64_t y_rows = p->scale * rows;
-	float *band = y + p->scale * first * out_row, *top = fresh_floats(out_row),
+	const int64_t in_row = s->width * s->in, out_row = p->columns * s->out;
+	const int64_t y_rows = p->scale * rows / s->stride;
+	float *band = y + p->scale * first / s->stride * out_row, *top = fresh_floats(out_row),
 	      *bottom = fresh_floats(out_row);
 	struct smalti_moments moments[8];
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -222,6 +228,7 @@ static void solve_band(const struct problem *p, int64_t first, int64_t rows, flo
 						 .width = s->width,
 						 .in = s->in,
 						 .out = s->out,
+						 .stride = s->stride,
 						 .groups = s->groups,
 						 .y_groups = s->y_groups,
 						 .epsilon = (float)epsilon,
@@ -234,7 +241,7 @@ static void solve_band(const struct problem *p, int64_t first, int64_t rows, flo
 	SUCCEEDS(status, &error, what);
 	CHECK(memcmp(top, band, (size_t)out_row * sizeof(float)) == 0, what);
 	CHECK(memcmp(bottom, band + (y_rows - 1) * out_row, (size_t)out_row * sizeof(float)) == 0, what);
-	same_moments(moments, y_rows * p->scale * s->width, s->out, s->y_groups, band, what);
+	same_moments(moments, y_rows * p->columns, s->out, s->y_groups, band, what);
 	free(top);
 	free(bottom);
 }
@@ -261,16 +268,18 @@ static void solve(const struct problem *p, int64_t band)
 static void conv(void)
 {
 	static const struct shape shapes[] = {
-	    {1, 1, 1, 1, 0, 0, false, false},   {1, 1, 4, 4, 2, 2, true, true},
-	    {7, 1, 4, 6, 4, 3, false, false},   {1, 13, 6, 4, 3, 2, false, true},
-	    {5, 7, 8, 3, 2, 0, false, false},   {8, 5, 4, 8, 0, 4, true, false},
-	    {3, 31, 16, 16, 4, 8, true, false}, {9, 2, 3, 5, 3, 5, false, true},
-	    {6, 17, 32, 8, 8, 8, false, true},
+	    {1, 1, 1, 1, 0, 0, false, false, 1},    {1, 1, 4, 4, 2, 2, true, true, 1},
+	    {7, 1, 4, 6, 4, 3, false, false, 1},    {1, 13, 6, 4, 3, 2, false, true, 1},
+	    {5, 7, 8, 3, 2, 0, false, false, 1},    {8, 5, 4, 8, 0, 4, true, false, 1},
+	    {3, 31, 16, 16, 4, 8, true, false, 1},  {9, 2, 3, 5, 3, 5, false, true, 1},
+	    {6, 17, 32, 8, 8, 8, false, true, 1},   {2, 2, 1, 1, 0, 0, false, false, 2},
+	    {6, 10, 4, 8, 2, 4, false, false, 2},   {10, 2, 16, 3, 0, 3, false, true, 2},
+	    {14, 34, 5, 16, 5, 0, false, false, 2},
 	};
 	uint64_t state = 4;
 	for (int i = 0; i < COUNT(shapes); i++) {
 		struct problem p = pose(&shapes[i], &state);
-		for (int64_t band = 1; band <= shapes[i].height; band++)
+		for (int64_t band = shapes[i].stride; band <= shapes[i].height; band += shapes[i].stride)
 			solve(&p, band);
 		dispose(&p);
 	}

@@ -44,7 +44,7 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 	struct smalti_scope *scope = smalti_scope_new(session, "features", 0, &error);
 	struct smalti_cut cut = {0};
 	SUCCEEDS(smalti_cut_even(&cut, rows, height, &error), &error, "cut");
-	struct smalti_features map = smalti_features_new(scope, &cut, 1, WIDTH, CHANNELS);
+	struct smalti_features map = smalti_features_new(scope, &cut, WIDTH, CHANNELS);
 	for (int64_t b = 0; b < cut.bands; b++) {
 		smalti_tile_release(map.body[b]);
 		map.body[b] = smalti_tile_upload(scope, smalti_cut_rows(&cut, b) * WIDTH,
@@ -119,7 +119,35 @@ static void statistics(void)
 	}
 }
 
-static const struct test tests[] = {{"edges and statistics", statistics}};
+static void scaled_cuts(void)
+{
+	static const struct {
+		int64_t rows, height, factor, divisor, expected[4]; /* {-1}: refused */
+	} cases[] = {
+	    {5, 2, 1, 1, {0, 2, 4, 5}},  {5, 2, 8, 1, {0, 16, 32, 40}},
+	    {12, 4, 1, 2, {0, 2, 4, 6}}, {5, 2, 1, 2, {-1}},
+	    {3, 1, 1, 2, {-1}},          {3, 1, INT64_MAX / 2, 1, {-1}},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_cut cut = {0}, scaled = {0};
+		SUCCEEDS(smalti_cut_even(&cut, cases[i].rows, cases[i].height, &error), &error, "cut");
+		const bool refused = cases[i].expected[0] < 0;
+		char what[64];
+		snprintf(what, sizeof(what), "%lld rows by %lld/%lld", (long long)cases[i].rows,
+			 (long long)cases[i].factor, (long long)cases[i].divisor);
+		CHECK((smalti_cut_scale(&scaled, &cut, cases[i].factor, cases[i].divisor, &error) < 0) ==
+			  refused,
+		      what);
+		CHECK(refused == (error.code != SMALTI_OK), what);
+		for (int64_t band = 0; !refused && band <= cut.bands; band++)
+			CHECK(scaled.first[band] == cases[i].expected[band], what);
+		smalti_cut_free(&cut);
+		smalti_cut_free(&scaled);
+	}
+}
+
+static const struct test tests[] = {{"edges and statistics", statistics}, {"scaled cuts", scaled_cuts}};
 
 int main(void)
 {

@@ -20,7 +20,7 @@ int smalti_cut_even(struct smalti_cut *cut, int64_t rows, int64_t height, struct
 	return 0;
 }
 
-int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor,
+int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor, int64_t divisor,
 		     struct smalti_error *error)
 {
 	cut->bands = of->bands;
@@ -28,10 +28,12 @@ int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_
 	if (!cut->first)
 		return -1;
 	for (int64_t band = 0; band <= of->bands; band++) {
-		cut->first[band] = of->first[band];
-		if (!smalti_multiply(&cut->first[band], factor)) {
+		cut->first[band] = of->first[band] / divisor;
+		if (of->first[band] % divisor || !smalti_multiply(&cut->first[band], factor)) {
 			smalti_cut_free(cut);
-			return smalti_fail(error, SMALTI_EINVAL, "too many rows");
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "a band that ends at row %lld cannot be scaled by %lld/%lld",
+					   (long long)of->first[band], (long long)factor, (long long)divisor);
 		}
 	}
 	return 0;

@@ -12,8 +12,9 @@ struct smalti_cut {
 
 /* Bands of `height` rows, the last one ragged. */
 int smalti_cut_even(struct smalti_cut *cut, int64_t rows, int64_t height, struct smalti_error *error);
-/* The same bands with every row standing for `factor` rows. */
-int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor,
+/* The same bands with every `divisor` rows standing for `factor` rows; each band has a multiple of `divisor`.
+ */
+int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor, int64_t divisor,
 		     struct smalti_error *error);
 void smalti_cut_free(struct smalti_cut *cut);
 int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band);
