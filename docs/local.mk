@@ -4,7 +4,10 @@ EXTRA_DIST += CONTRIBUTING.md
 
 # The man pages are the command's own words: one line here for each subcommand.
 command_pages = \
-	docs/smalti-generate.1
+	docs/smalti-generate.1 \
+	docs/smalti-topology.1 \
+	docs/smalti-bench.1 \
+	docs/smalti-bench-kernels.1
 nodist_man_MANS = docs/smalti.1 $(command_pages)
 CLEANFILES += $(nodist_man_MANS)
 
@@ -12,4 +15,4 @@ docs/smalti.1: smalti$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) docs && ./smalti$(EXEEXT) --man >$@.part && mv $@.part $@
 $(command_pages): smalti$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) docs && page=$(@F) && page=$${page#smalti-} && \
-	./smalti$(EXEEXT) $${page%.1} --man >$@.part && mv $@.part $@
+	./smalti$(EXEEXT) $$(echo $${page%.1} | sed 's/^bench-/bench /') --man >$@.part && mv $@.part $@

@@ -50,6 +50,7 @@ tests_test_topology_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
+dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh

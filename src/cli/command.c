@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "cli/help.h"
+#include "cli/suggest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,11 +12,12 @@
 
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
 {
+	const char *blank = command->name[0] ? " " : "";
 	va_list args;
 	va_start(args, format);
-	fprintf(stderr, "smalti %s: ", command->name);
+	fprintf(stderr, "smalti%s%s: ", blank, command->name);
 	vfprintf(stderr, format, args);
-	fprintf(stderr, "; try 'smalti %s --help'\n", command->name);
+	fprintf(stderr, "; try 'smalti%s%s --help'\n", blank, command->name);
 	va_end(args);
 	return SMALTI_EXIT_USAGE;
 }
@@ -40,8 +42,60 @@ static enum smalti_exit answer(const struct smalti_command *command, enum smalti
 	return smalti_finish_stdout();
 }
 
+const char *smalti_command_word(const struct smalti_command *command)
+{
+	const char *blank = strrchr(command->name, ' ');
+	return blank ? blank + 1 : command->name;
+}
+
+/* NULL when there is none, which was said. */
+static const struct smalti_command *find_command(const struct smalti_command *group, const char *word)
+{
+	for (int i = 0; group->commands[i]; i++)
+		if (strcmp(smalti_command_word(group->commands[i]), word) == 0)
+			return group->commands[i];
+	struct smalti_suggestion best = smalti_suggest_start(word, (int)strlen(word));
+	for (int i = 0; group->commands[i]; i++)
+		smalti_suggest(&best, smalti_command_word(group->commands[i]));
+	if (best.name)
+		smalti_usage_error(group, "unknown command '%s', did you mean '%s'?", word, best.name);
+	else
+		smalti_usage_error(group, "unknown command '%s'", word);
+	return NULL;
+}
+
+/* The help of what `words` name, from a group down. */
+static enum smalti_exit show_help(const struct smalti_command *command, int count, char **words)
+{
+	for (int i = 0; i < count && command->commands; i++)
+		if (!(command = find_command(command, words[i])))
+			return SMALTI_EXIT_USAGE;
+	return answer(command, SMALTI_HELP);
+}
+
+static enum smalti_exit run_group(const struct smalti_command *group, int argc, char **argv)
+{
+	if (argc < 2) {
+		smalti_print_help(group, stderr);
+		return SMALTI_EXIT_USAGE;
+	}
+	const char *word = argv[1];
+	if (strcmp(word, "--version") == 0)
+		return answer(group, SMALTI_VERSION);
+	if (strcmp(word, "--man") == 0)
+		return answer(group, SMALTI_MAN);
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		return answer(group, SMALTI_HELP);
+	if (strcmp(word, "help") == 0)
+		return show_help(group, argc - 2, argv + 2);
+	const struct smalti_command *command = find_command(group, word);
+	return command ? smalti_command_run(command, argc - 1, argv + 1) : SMALTI_EXIT_USAGE;
+}
+
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv)
 {
+	if (command->commands)
+		return run_group(command, argc, argv);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	enum smalti_invocation request;
 	int first;

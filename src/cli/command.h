@@ -17,12 +17,14 @@ struct smalti_example {
 	const char *line;    /* "smalti generate -o star.png 'a red star'" */
 };
 
-/* One subcommand: src/cli/NAME.c defines it, src/cli/main.c lists it. */
+/* One subcommand: src/cli/NAME.c defines it, src/cli/main.c or its group lists it. */
 struct smalti_command {
-	const char *name;
+	const char *name;        /* all words after "smalti": "generate", "bench kernels" */
 	const char *summary;     /* for the list of commands: lower case, no full stop */
-	const char *operands;    /* usage of what follows the options: "[PROMPT]...", "" */
 	const char *description; /* paragraphs separated by "\n\n" */
+	/* Of a group of commands, ended by NULL; it has nothing of what follows. */
+	const struct smalti_command *const *commands;
+	const char *operands; /* usage of what follows the options: "[PROMPT]...", "" */
 	struct smalti_option_table options;
 	const struct smalti_example *examples; /* the last one's purpose is NULL */
 	const void *defaults;                  /* the option struct before parsing */
@@ -32,8 +34,12 @@ struct smalti_command {
 
 extern const struct smalti_command smalti_topology_command;
 
-/* Parses argv (argv[0] is the subcommand's name) and runs the command or shows what was asked for. */
+/* Parses argv (argv[0] is the subcommand's last word) and runs the command, or that one of a group, or shows
+ * what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
+
+/* "kernels" of "bench kernels": what tells it from its group's others. */
+const char *smalti_command_word(const struct smalti_command *command);
 
 /* "smalti NAME: ...; try 'smalti NAME --help'" on stderr. */
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)

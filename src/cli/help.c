@@ -71,8 +71,39 @@ static void print_row(const struct smalti_option *row, const void *defaults, FIL
 	print_wrapped(to, text, HELP_COLUMN, HELP_COLUMN);
 }
 
+static void print_variables(FILE *to)
+{
+	fputs("\nEnvironment:\n", to);
+	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
+		fprintf(to, "  %-17s ", variable->name);
+		print_wrapped(to, variable->meaning, 20, 20);
+	}
+}
+
+static void print_group(const struct smalti_command *group, FILE *to)
+{
+	const char *blank = group->name[0] ? " " : "";
+	fprintf(to, "Usage: smalti%s%s COMMAND [OPTION]...\n\n", blank, group->name);
+	print_wrapped(to, group->description, 0, 0);
+	fputs("\nCommands:\n", to);
+	for (int i = 0; group->commands[i]; i++) {
+		fprintf(to, "  %-12s ", smalti_command_word(group->commands[i]));
+		print_wrapped(to, group->commands[i]->summary, 15, 15);
+	}
+	if (!group->name[0])
+		print_variables(to);
+	fprintf(
+	    to,
+	    "\n'smalti help%s%s COMMAND' or 'smalti%s%s COMMAND --help' shows the options of a command.\n",
+	    blank, group->name, blank, group->name);
+}
+
 void smalti_print_help(const struct smalti_command *command, FILE *to)
 {
+	if (command->commands) {
+		print_group(command, to);
+		return;
+	}
 	fprintf(to, "Usage: smalti %s [OPTION]... %s\n\n", command->name, command->operands);
 	print_wrapped(to, command->description, 0, 0);
 	if (command->options.count && command->options.rows[0].kind != SMALTI_OPTION_GROUP)
@@ -85,21 +116,4 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 	fputs("\nExamples:\n", to);
 	for (const struct smalti_example *example = command->examples; example->purpose; example++)
 		fprintf(to, "  %s:\n    %s\n", example->purpose, example->line);
-}
-
-void smalti_print_overview(const struct smalti_command *const *commands, FILE *to)
-{
-	fputs("Usage: smalti COMMAND [OPTION]...\n\n", to);
-	print_wrapped(to, smalti_about, 0, 0);
-	fputs("\nCommands:\n", to);
-	for (int i = 0; commands[i]; i++) {
-		fprintf(to, "  %-12s ", commands[i]->name);
-		print_wrapped(to, commands[i]->summary, 15, 15);
-	}
-	fputs("\nEnvironment:\n", to);
-	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
-		fprintf(to, "  %-17s ", variable->name);
-		print_wrapped(to, variable->meaning, 20, 20);
-	}
-	fputs("\n'smalti help COMMAND' or 'smalti COMMAND --help' shows the options of a command.\n", to);
 }

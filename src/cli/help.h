@@ -26,12 +26,9 @@ struct smalti_notes smalti_option_notes(const struct smalti_option *row, const v
 
 void smalti_print_version(FILE *to);
 
-/* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables. */
+/* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables; of a group, and
+ * of `smalti` itself (whose name is empty), what commands there are. */
 void smalti_print_help(const struct smalti_command *command, FILE *to);
 void smalti_print_man(const struct smalti_command *command, FILE *to);
-
-/* The same for `smalti` itself: what commands there are. `commands` ends with NULL. */
-void smalti_print_overview(const struct smalti_command *const *commands, FILE *to);
-void smalti_print_overview_man(const struct smalti_command *const *commands, FILE *to);
 
 #endif

@@ -29,13 +29,21 @@ static void put_line(const char *request, const char *text, FILE *to)
 	fputc('\n', to);
 }
 
-static void put_header(const char *page, const char *summary, FILE *to)
+/* "smalti-bench-kernels" */
+static void put_page(const struct smalti_command *command, FILE *to)
+{
+	fputs(command->name[0] ? "smalti\\-" : "smalti", to);
+	for (const char *c = command->name; *c; c++)
+		put_roff(*c == ' ' ? '-' : *c, ' ', to);
+}
+
+static void put_header(const struct smalti_command *command, FILE *to)
 {
 	fputs(".TH ", to);
-	put_text(page, to);
+	put_page(command, to);
 	fprintf(to, " 1 \"\" \"smalti %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
-	put_text(page, to);
-	put_line(" \\- ", summary, to);
+	put_page(command, to);
+	put_line(" \\- ", command->summary, to);
 }
 
 static void put_option(const struct smalti_option *row, const void *defaults, FILE *to)
@@ -61,11 +69,38 @@ static void put_option(const struct smalti_option *row, const void *defaults, FI
 	}
 }
 
+static void put_variables(FILE *to)
+{
+	fputs(".SH ENVIRONMENT\n", to);
+	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
+		fprintf(to, ".TP\n.B %s\n", variable->name);
+		put_line("", variable->meaning, to);
+	}
+}
+
+static void put_group(const struct smalti_command *group, FILE *to)
+{
+	put_header(group, to);
+	fprintf(to, ".SH SYNOPSIS\n.B smalti %s\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n", group->name);
+	put_line(".SH DESCRIPTION\n", group->description, to);
+	fputs(".SH COMMANDS\n", to);
+	for (int i = 0; group->commands[i]; i++) {
+		fputs(".TP\n.BR ", to);
+		put_page(group->commands[i], to);
+		fputs(" (1)\n", to);
+		put_line("", group->commands[i]->summary, to);
+	}
+	if (!group->name[0])
+		put_variables(to);
+}
+
 void smalti_print_man(const struct smalti_command *command, FILE *to)
 {
-	char page[64];
-	snprintf(page, sizeof(page), "smalti-%s", command->name);
-	put_header(page, command->summary, to);
+	if (command->commands) {
+		put_group(command, to);
+		return;
+	}
+	put_header(command, to);
 	fprintf(to, ".SH SYNOPSIS\n.B smalti %s\n[\\fIOPTION\\fR]...\n", command->name);
 	put_line("", command->operands, to);
 	put_line(".SH DESCRIPTION\n", command->description, to);
@@ -83,21 +118,4 @@ void smalti_print_man(const struct smalti_command *command, FILE *to)
 	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 3 finished but some items failed.\n"
 	      ".SH SEE ALSO\n.BR smalti (1)\n",
 	      to);
-}
-
-void smalti_print_overview_man(const struct smalti_command *const *commands, FILE *to)
-{
-	put_header("smalti", "text-to-image models as task graphs", to);
-	fputs(".SH SYNOPSIS\n.B smalti\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n", to);
-	put_line(".SH DESCRIPTION\n", smalti_about, to);
-	fputs(".SH COMMANDS\n", to);
-	for (int i = 0; commands[i]; i++) {
-		fprintf(to, ".TP\n.BR smalti\\-%s (1)\n", commands[i]->name);
-		put_line("", commands[i]->summary, to);
-	}
-	fputs(".SH ENVIRONMENT\n", to);
-	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
-		fprintf(to, ".TP\n.B %s\n", variable->name);
-		put_line("", variable->meaning, to);
-	}
 }

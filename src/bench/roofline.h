@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BENCH_ROOFLINE_H
+#define SMALTI_BENCH_ROOFLINE_H
+
+#include "base/error.h"
+
+/* What one thread of this machine reaches: the bounds that kernels are compared with. */
+struct smalti_roofline {
+	double f32;   /* operations per second in registers; a multiplication and addition are two */
+	double bf16;  /* of a large product by the library; 0 where bf16 is multiplied as f32 */
+	double read;  /* bytes per second, of memory beyond the caches */
+	double triad; /* the same of z = x + a·y, counted once per load and store */
+};
+
+/* The best of many short pieces, in about a second. -1 with SMALTI_ENOMEM. */
+int smalti_roofline_measure(struct smalti_roofline *roofline, struct smalti_error *error);
+
+#endif

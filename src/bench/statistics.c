@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/statistics.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+double smalti_now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double smalti_median(double *values, int count)
+{
+	qsort(values, (size_t)count, sizeof(*values), ascending);
+	return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench.h"
+
+static const struct smalti_command *const commands[] = {
+    &smalti_bench_kernels_command,
+    NULL,
+};
+
+const struct smalti_command smalti_bench_command = {
+    .name = "bench",
+    .summary = "measure how fast the parts and the whole are on this machine",
+    .description = "Measures Smalti on this machine. Run it on an idle one: other work makes everything "
+		   "slower, and nothing here can tell.",
+    .commands = commands,
+};
