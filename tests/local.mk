@@ -30,6 +30,7 @@ check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
 check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
+check_PROGRAMS += tests/test_inventory
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_golden

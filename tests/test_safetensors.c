@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* A file in memory: length, header, `data` bytes that count up from 0. Free with free(). */
 static unsigned char *build(const char *header, size_t data, size_t *size)
@@ -241,6 +242,51 @@ static void writing_fails_whole(void)
 	free(data);
 }
 
+enum { PIECES = 2 * SMALTI_SOURCE_ELEMENTS + 3 };
+
+/* Element i of tensor k is i + k / 2; gives up at the element that `user` points to. */
+static const void *count_up(void *user, int index, int64_t first, int64_t count, struct smalti_error *error)
+{
+	static float values[SMALTI_SOURCE_ELEMENTS];
+	if (first + count > *(const int64_t *)user) {
+		smalti_fail(error, SMALTI_ECANCELLED, "stopped");
+		return NULL;
+	}
+	for (int64_t i = 0; i < count; i++)
+		values[i] = (float)(first + i) + 0.5f * (float)index;
+	return values;
+}
+
+static void pieces_make_the_file(void)
+{
+	const struct smalti_tensor_view tensors[] = {
+	    {.name = "b", .dtype = SMALTI_F32, .rank = 1, .shape = {PIECES}},
+	    {.name = "a", .dtype = SMALTI_F32, .rank = 2, .shape = {2, 3}},
+	};
+	const char *path = scratch_file();
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t stop = PIECES - 1;
+	FAILS(smalti_safetensors_stream(path, tensors, 2, count_up, &stop, &error), &error, SMALTI_ECANCELLED,
+	      "given up", "stopped");
+	CHECK(access(path, F_OK) != 0, "nothing is left");
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	stop = PIECES;
+	SUCCEEDS(smalti_safetensors_stream(path, tensors, 2, count_up, &stop, &error), &error, "stream");
+	struct smalti_safetensors *file = smalti_safetensors_open(path, &error);
+	SUCCEEDS(file ? 0 : -1, &error, "open");
+	for (int k = 0; k < 2; k++) {
+		const struct smalti_tensor_view *view = smalti_safetensors_find(file, tensors[k].name);
+		const float *values = view->data;
+		const int64_t count = view->bytes / (int64_t)sizeof(float);
+		CHECK(count == (k ? 6 : PIECES), view->name);
+		bool equal = true;
+		for (int64_t i = 0; i < count; i++)
+			equal = equal && values[i] == (float)i + 0.5f * (float)k;
+		CHECK(equal, view->name);
+	}
+	smalti_safetensors_close(file);
+}
+
 static const struct test tests[] = {
     {"tensors are found where they lie", tensors_are_found_where_they_lie},
     {"bad headers are refused", bad_headers_are_refused},
@@ -249,6 +295,7 @@ static const struct test tests[] = {
     {"flipped bits are survived", flipped_bits_are_survived},
     {"what is written is read", what_is_written_is_read},
     {"writing fails whole", writing_fails_whole},
+    {"pieces make the file", pieces_make_the_file},
 };
 
 TEST_MAIN("safetensors", tests)

@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
+	src/io/inventory.c src/io/inventory.h \
 	src/io/pattern.c src/io/pattern.h \
 	src/io/png.h src/io/png_read.c src/io/png_write.c \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \

@@ -42,4 +42,15 @@ const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_saf
 int smalti_safetensors_write(const char *path, const struct smalti_tensor_view *tensors, int count,
 			     struct smalti_error *error);
 
+/* Where elements `first` to `first + count` of tensor `index` lie, in its dtype, until the next call. NULL
+ * with an error gives the file up. */
+typedef const void *smalti_tensor_source(void *user, int index, int64_t first, int64_t count,
+					 struct smalti_error *error);
+enum { SMALTI_SOURCE_ELEMENTS = 1 << 18 }; /* the largest `count` */
+
+/* The same for tensors that nobody has whole: each comes from its `source` in pieces, from the first element
+ * of the first tensor to the last of the last; `data` of the views is not looked at. */
+int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
+			      smalti_tensor_source *source, void *user, struct smalti_error *error);
+
 #endif

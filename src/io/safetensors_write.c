@@ -62,29 +62,68 @@ static void write_header(FILE *stream, const char *text)
 	fprintf(stream, "%-*s", (int)padded, text);
 }
 
+static int write_tensor(FILE *stream, const char *path, const struct smalti_tensor_view *tensor, int index,
+			int64_t bytes, smalti_tensor_source *source, void *user, struct smalti_error *error)
+{
+	const int64_t size = smalti_dtype_bytes(tensor->dtype), elements = bytes / size;
+	for (int64_t first = 0; first < elements; first += SMALTI_SOURCE_ELEMENTS) {
+		const int64_t left = elements - first;
+		const int64_t count = left < SMALTI_SOURCE_ELEMENTS ? left : SMALTI_SOURCE_ELEMENTS;
+		const void *data = source(user, index, first, count, error);
+		if (!data)
+			return -1;
+		if (fwrite(data, (size_t)size, (size_t)count, stream) != (size_t)count)
+			return smalti_fail_errno(error, "%s: cannot be written", path);
+	}
+	return 0;
+}
+
 static int write_file(const char *path, const struct smalti_tensor_view *tensors, const int64_t *bytes,
-		      int count, struct smalti_error *error)
+		      int count, smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
 	char *text = header_text(tensors, bytes, count, error);
 	struct smalti_writer *writer = text ? smalti_writer_open(path, error) : NULL;
-	if (writer) {
+	int status = writer ? 0 : -1;
+	if (writer)
 		write_header(smalti_writer_stream(writer), text);
-		for (int i = 0; i < count; i++)
-			fwrite(tensors[i].data, 1, (size_t)bytes[i], smalti_writer_stream(writer));
-	}
 	free(text);
-	return writer ? smalti_writer_commit(writer, error) : -1;
+	for (int i = 0; i < count && !status; i++)
+		status = write_tensor(smalti_writer_stream(writer), path, &tensors[i], i, bytes[i], source,
+				      user, error);
+	if (!status)
+		return smalti_writer_commit(writer, error);
+	smalti_writer_abort(writer);
+	return -1;
 }
 
-int smalti_safetensors_write(const char *path, const struct smalti_tensor_view *tensors, int count,
-			     struct smalti_error *error)
+int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
+			      smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
 	int64_t *bytes = smalti_calloc(count, sizeof(*bytes), error);
 	int status = bytes ? 0 : -1;
 	for (int i = 0; i < count && !status; i++)
 		status = tensor_bytes(&tensors[i], &bytes[i], error);
 	if (!status)
-		status = write_file(path, tensors, bytes, count, error);
+		status = write_file(path, tensors, bytes, count, source, user, error);
 	free(bytes);
 	return status;
+}
+
+struct views {
+	const struct smalti_tensor_view *tensors;
+};
+
+static const void *view_source(void *user, int index, int64_t first, int64_t count,
+			       struct smalti_error *error)
+{
+	(void)count, (void)error;
+	const struct smalti_tensor_view *tensor = &((const struct views *)user)->tensors[index];
+	return (const char *)tensor->data + first * smalti_dtype_bytes(tensor->dtype);
+}
+
+int smalti_safetensors_write(const char *path, const struct smalti_tensor_view *tensors, int count,
+			     struct smalti_error *error)
+{
+	struct views views = {tensors};
+	return smalti_safetensors_stream(path, tensors, count, view_source, &views, error);
 }
