@@ -11,6 +11,12 @@
 /* How many tiles of one kind a task takes at most. */
 enum { SMALTI_MANY = 16 };
 
+/* Of a tensor [rows, columns]. */
+static inline double smalti_bytes(enum smalti_dtype dtype, int64_t rows, int64_t columns)
+{
+	return (double)smalti_dtype_bytes(dtype) * (double)rows * (double)columns;
+}
+
 /* Plain values only: a task's arguments travel to the process that runs it. */
 
 /* The parts end to end, as f32. */
@@ -19,12 +25,16 @@ struct widen_arguments {
 	int64_t count[3];
 };
 
+double smalti_widen_bytes(const struct widen_arguments *a);
+
 struct pack_matmul_arguments {
 	int64_t in, out;
 	enum smalti_dtype compute;
 	enum smalti_dtype dtype[3]; /* of each part present */
 	int64_t rows[3];
 };
+
+double smalti_pack_matmul_bytes(const struct pack_matmul_arguments *a);
 
 struct pack_conv_arguments {
 	int64_t in, out;
@@ -42,6 +52,9 @@ struct matmul_arguments {
 };
 #define matmul_add_arguments matmul_arguments
 
+/* But for what an update reads. */
+double smalti_matmul_bytes(const struct matmul_arguments *a);
+
 /* q [queries, heads·head_dim]; kv[i] [keys[i], 2·heads·head_dim]: a token's keys, then its values; the blocks
  * follow each other. bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index
  * = r. */
@@ -57,6 +70,8 @@ struct attention_arguments {
 #define attention_end_arguments      attention_arguments
 
 double smalti_attention_flops(const struct attention_arguments *a);
+double smalti_attention_bytes(const struct attention_arguments *a); /* of queries, keys and values */
+double smalti_attention_state_bytes(const struct attention_arguments *a);
 
 struct rmsnorm_arguments {
 	int64_t rows, dim;
@@ -167,6 +182,9 @@ struct conv_arguments {
 #define SMALTI_CONV_FLOPS(a)                                                                                 \
 	(18.0 * ((a)->upsample ? 4.0 : 1.0) / ((a)->stride * (a)->stride) * (double)(a)->rows *              \
 	 (double)(a)->width * (double)(a)->in * (double)(a)->out)
+
+double smalti_conv_bytes(const struct conv_arguments *a); /* but for what an update reads */
+double smalti_conv_result_bytes(const struct conv_arguments *a);
 
 /* The first and last row of a band, and its statistics, for its neighbours and readers. */
 struct edges_arguments {

@@ -11,6 +11,19 @@ double smalti_attention_flops(const struct attention_arguments *a)
 	return 4.0 * (double)a->queries * keys * (double)a->heads * (double)a->head_dim;
 }
 
+double smalti_attention_bytes(const struct attention_arguments *a)
+{
+	int64_t keys = 0;
+	for (int i = 0; i < SMALTI_MANY; i++)
+		keys += a->keys[i];
+	return smalti_bytes(a->dtype, a->queries + 2 * keys, a->heads * a->head_dim);
+}
+
+double smalti_attention_state_bytes(const struct attention_arguments *a)
+{
+	return smalti_bytes(SMALTI_F32, 1, smalti_attention_state(a->queries, a->heads, a->head_dim));
+}
+
 /* What the four codelets have in common: all blocks of keys of the task, in order. `begins` and `ends` say
  * whether the first and the last block of the sequence are among them. */
 struct attending {

@@ -14,7 +14,7 @@
 #define U(b)    struct smalti_tile *b;
 #define OU(b)   struct smalti_tile *b;
 #define MANY(b) struct smalti_tile *b[SMALTI_MANY];
-#define CODELET(name, list, flops)                                                                           \
+#define CODELET(name, list, flops, bytes)                                                                    \
 	struct name##_buffers {                                                                              \
 		list                                                                                         \
 	};
@@ -36,7 +36,7 @@
 #define U(b)    void *b;
 #define OU(b)   void *b;
 #define MANY(b) const void *b[SMALTI_MANY];
-#define CODELET(name, list, flops)                                                                           \
+#define CODELET(name, list, flops, bytes)                                                                    \
 	struct name##_data {                                                                                 \
 		list                                                                                         \
 	};                                                                                                   \
@@ -62,7 +62,7 @@
 
 /* The table, for reports, tests and benches. */
 enum smalti_op_number {
-#define CODELET(name, list, flops) SMALTI_OP_##name,
+#define CODELET(name, list, flops, bytes) SMALTI_OP_##name,
 #include "codelets/codelets.def"
 #undef CODELET
 	SMALTI_OPS

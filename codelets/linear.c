@@ -3,6 +3,13 @@
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
+double smalti_matmul_bytes(const struct matmul_arguments *a)
+{
+	const int results = a->epilogue == SMALTI_EPILOGUE_MULTIPLY ? 2 : 1; /* y and its factor */
+	return smalti_bytes(a->x_dtype, a->rows, a->in) + smalti_bytes(a->compute, a->in, a->out) +
+	       smalti_bytes(a->result, results * a->rows, a->out);
+}
+
 /* x in the dtype of the products. */
 static const void *operand(const struct matmul_arguments *a, const void *x, struct smalti_error *error)
 {

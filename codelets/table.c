@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
+#include "kernels/conditioning.h"
+#include "kernels/norms.h"
 #include "rt/task.h"
 
 /* The buffers of each op. */
-#define R(b)                       {#b, SMALTI_READ, false, 1},
-#define OR(b)                      {#b, SMALTI_READ, true, 1},
-#define W(b)                       {#b, SMALTI_WRITE, false, 1},
-#define OW(b)                      {#b, SMALTI_WRITE, true, 1},
-#define U(b)                       {#b, SMALTI_UPDATE, false, 1},
-#define OU(b)                      {#b, SMALTI_UPDATE, true, 1},
-#define MANY(b)                    {#b, SMALTI_READ, true, SMALTI_MANY},
-#define CODELET(name, list, flops) static const struct smalti_buffer name##_list[] = {list};
+#define R(b)                              {#b, SMALTI_READ, false, 1},
+#define OR(b)                             {#b, SMALTI_READ, true, 1},
+#define W(b)                              {#b, SMALTI_WRITE, false, 1},
+#define OW(b)                             {#b, SMALTI_WRITE, true, 1},
+#define U(b)                              {#b, SMALTI_UPDATE, false, 1},
+#define OU(b)                             {#b, SMALTI_UPDATE, true, 1},
+#define MANY(b)                           {#b, SMALTI_READ, true, SMALTI_MANY},
+#define CODELET(name, list, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
 #include "codelets/codelets.def"
 #undef CODELET
 
 /* Its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
-#define CODELET(name, list, flop_count)                                                                      \
+#define CODELET(name, list, flop_count, byte_count)                                                          \
 	static double name##_flops(const void *arguments)                                                    \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
 		(void)a;                                                                                     \
 		return flop_count;                                                                           \
+	}                                                                                                    \
+	static double name##_bytes(const void *arguments)                                                    \
+	{                                                                                                    \
+		const struct name##_arguments *a = arguments;                                                \
+		(void)a;                                                                                     \
+		return byte_count;                                                                           \
 	}                                                                                                    \
 	static int name##_cpu(const void *data, const void *arguments, struct smalti_error *error)           \
 	{                                                                                                    \
@@ -34,20 +42,21 @@
 #undef CODELET
 
 static const struct smalti_op ops[] = {
-#define CODELET(op_name, list, flop_count)                                                                   \
+#define CODELET(op_name, list, flop_count, byte_count)                                                       \
 	{.name = #op_name,                                                                                   \
 	 .model = "smalti_" #op_name,                                                                        \
 	 .buffers = op_name##_list,                                                                          \
 	 .buffer_kinds = (int)(sizeof(op_name##_list) / sizeof(op_name##_list[0])),                          \
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \
 	 .flops = op_name##_flops,                                                                           \
+	 .bytes = op_name##_bytes,                                                                           \
 	 .cpu = op_name##_cpu},
 #include "codelets/codelets.def"
 #undef CODELET
 };
 _Static_assert(sizeof(ops) / sizeof(ops[0]) == SMALTI_OPS, "an op without a row");
 
-#define CODELET(name, list, flops)                                                                           \
+#define CODELET(name, list, flops, bytes)                                                                    \
 	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
 				  const struct name##_arguments *arguments)                                  \
 	{                                                                                                    \

@@ -17,6 +17,18 @@ int smalti_cpu_latent_rows(const struct latent_rows_data *data, const struct lat
 	return 0;
 }
 
+double smalti_conv_result_bytes(const struct conv_arguments *a)
+{
+	const int64_t scale = a->upsample ? 4 : 1;
+	return smalti_bytes(SMALTI_F32, scale * a->rows * a->width / (a->stride * a->stride), a->out);
+}
+
+double smalti_conv_bytes(const struct conv_arguments *a)
+{
+	return smalti_bytes(SMALTI_F32, a->rows * a->width, a->in) +
+	       smalti_bytes(a->compute, 9 * a->in, a->out) + smalti_conv_result_bytes(a);
+}
+
 /* What a band's neighbours and its GroupNorm need of it. */
 static void publish(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x, void *top,
 		    void *bottom, void *moments)

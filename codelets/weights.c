@@ -3,6 +3,23 @@
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 
+double smalti_widen_bytes(const struct widen_arguments *a)
+{
+	double sum = 0;
+	for (int part = 0; part < 3; part++)
+		sum += smalti_bytes(a->dtype[part], 1, a->count[part]) +
+		       smalti_bytes(SMALTI_F32, 1, a->count[part]);
+	return sum;
+}
+
+double smalti_pack_matmul_bytes(const struct pack_matmul_arguments *a)
+{
+	double sum = smalti_bytes(a->compute, a->in, a->out);
+	for (int part = 0; part < 3; part++)
+		sum += smalti_bytes(a->dtype[part], a->rows[part], a->in);
+	return sum;
+}
+
 int smalti_cpu_widen(const struct widen_data *data, const struct widen_arguments *a,
 		     struct smalti_error *error)
 {

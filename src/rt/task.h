@@ -28,6 +28,7 @@ struct smalti_op {
 	int buffer_kinds;
 	size_t arguments_size;
 	double (*flops)(const void *arguments);
+	double (*bytes)(const void *arguments); /* that have to move at least once */
 	int (*cpu)(const void *data, const void *arguments, struct smalti_error *error);
 };
 
