@@ -46,4 +46,21 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,
 		  const void *operand, void *y, struct smalti_error *error);
 
+/* W [out, in] as a checkpoint has it: any dtype, any alignment; `stride` elements from an output's weights
+ * to the next's, so that a range of its columns can be taken. */
+struct smalti_raw_weight {
+	const void *data;
+	enum smalti_dtype dtype;
+	int64_t stride;
+};
+
+/* smalti_matmul() on weights that nobody has packed: for those that are used so seldom that a packed form
+ * does not pay. Rows of x (dtype `compute`, aligned to it) are `x_stride` elements apart, those of y and of
+ * MULTIPLY's operand `y_stride`; elements between them are not touched. Weights are rounded to `compute`.
+ * The bits of a row depend on `in` alone, not on the other rows or outputs. A product over `in` in several
+ * pieces is a sequence of calls, all but the first with SMALTI_EPILOGUE_ADD. */
+int smalti_matmul_raw(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
+		      const struct smalti_raw_weight *weight, const float *bias, const void *operand,
+		      int64_t y_stride, void *y, struct smalti_error *error);
+
 #endif

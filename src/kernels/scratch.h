@@ -12,6 +12,7 @@ enum smalti_scratch_use {
 	SMALTI_SCRATCH_CONVERT,   /* an operand in another dtype */
 	SMALTI_SCRATCH_ATTENTION, /* packed keys and values, scores */
 	SMALTI_SCRATCH_STATE,     /* attention's, between blocks of keys of one task */
+	SMALTI_SCRATCH_PRODUCT,   /* a raw product's packed operands and sums */
 	SMALTI_SCRATCH_LIBRARY,   /* what oneDNN asks for */
 	SMALTI_SCRATCH_ROWS,      /* a few rows: a modulation, a picture's lines */
 	SMALTI_SCRATCH_USES

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "harness.h"
+#include "kernels/matmul.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+static const char *const epilogue_names[] = {"none", "gelu", "silu", "add", "gate-add", "multiply"};
+_Static_assert(COUNT(epilogue_names) == SMALTI_EPILOGUES, "a name for each epilogue");
+
+/* Rows on both sides of every size of tile, several blocks of rows, of inputs and of outputs. */
+static const struct {
+	int64_t rows, in, out;
+} shapes[] = {
+    {1, 1, 1},     {1, 16, 32},   {2, 31, 7},     {3, 1, 17},    {4, 17, 19},
+    {5, 64, 24},   {6, 33, 13},   {7, 100, 5},    {8, 129, 6},   {13, 257, 11},
+    {16, 48, 65},  {17, 63, 31},  {40, 515, 9},   {61, 145, 97}, {41, 1037, 14},
+    {1, 4099, 67}, {9, 10243, 5}, {2, 2100, 200}, {131, 83, 37}, {300, 4097, 3},
+};
+
+/* Elements between the end of a row and the next; bytes before the weights. */
+static const struct {
+	int64_t x, weight, y, offset;
+} gaps[] = {{0, 0, 0, 0}, {3, 0, 5, 2}, {0, 7, 1, 1}, {16, 1, 0, 3}};
+
+static const enum smalti_dtype weight_dtypes[] = {SMALTI_F16, SMALTI_BF16, SMALTI_F32};
+
+static const struct {
+	enum smalti_dtype compute, result;
+} dtypes[] = {{SMALTI_F32, SMALTI_F32},
+	      {SMALTI_F32, SMALTI_BF16},
+	      {SMALTI_BF16, SMALTI_F32},
+	      {SMALTI_BF16, SMALTI_BF16}};
+
+/* A matrix of `dtype` with gaps, and its values in f32 without them. */
+struct matrix {
+	int64_t rows, columns, stride;
+	enum smalti_dtype dtype;
+	float *values;
+	char *storage, *given;
+	int64_t bytes;
+};
+
+static void *fresh(int64_t count, int64_t size)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	void *memory = smalti_aligned_alloc(count, size, &error);
+	if (!memory)
+		abort();
+	return memory;
+}
+
+/* Ends with the last element of the last row, so that a sanitizer sees what reads further; gaps are NaN. */
+static struct matrix make_matrix(int64_t rows, int64_t columns, int64_t gap, int64_t offset,
+				 enum smalti_dtype dtype, uint64_t *state)
+{
+	struct matrix m = {.rows = rows, .columns = columns, .stride = columns + gap, .dtype = dtype};
+	int64_t size = smalti_dtype_bytes(dtype);
+	m.bytes = ((rows - 1) * m.stride + columns) * size;
+	m.values = fresh(rows * columns, 4);
+	m.storage = malloc((size_t)(m.bytes + offset));
+	if (!m.storage)
+		abort();
+	m.given = m.storage + offset;
+	memset(m.storage, 0xff, (size_t)(m.bytes + offset));
+	for (int64_t row = 0; row < rows; row++)
+		for (int64_t column = 0; column < columns; column++) {
+			float value = test_random(state);
+			char *to = m.given + (row * m.stride + column) * size;
+			smalti_narrow(dtype, &value, 1, to);
+			smalti_widen(dtype, to, 1, &m.values[row * columns + column]);
+		}
+	return m;
+}
+
+static void drop_matrix(struct matrix *m)
+{
+	free(m->values);
+	free(m->storage);
+}
+
+struct operands {
+	struct smalti_matmul matmul;
+	struct matrix x, weight, bias, operand, gate, y;
+	double *expected;
+};
+
+static double rounded(const struct operands *o, float weight)
+{
+	if (o->matmul.compute == SMALTI_BF16)
+		weight = smalti_bf16_to_f32(smalti_f32_to_bf16(weight));
+	return (double)weight;
+}
+
+static double finish(const struct operands *o, int64_t row, int64_t column, double z)
+{
+	int64_t at = row * o->matmul.out + column;
+	switch (o->matmul.epilogue) {
+	case SMALTI_EPILOGUE_GELU:
+		return 0.5 * z * (1 + tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)));
+	case SMALTI_EPILOGUE_SILU:
+		return z / (1 + exp(-z));
+	case SMALTI_EPILOGUE_ADD:
+		return (double)o->y.values[at] + z;
+	case SMALTI_EPILOGUE_GATE_ADD:
+		return (double)o->y.values[at] + (double)o->gate.values[column] * z;
+	case SMALTI_EPILOGUE_MULTIPLY:
+		return z * (double)o->operand.values[at];
+	default:
+		return z;
+	}
+}
+
+static void compute_expected(struct operands *o, bool bias)
+{
+	const struct smalti_matmul *m = &o->matmul;
+	o->expected = fresh(m->rows * m->out, sizeof(double));
+	for (int64_t column = 0; column < m->out; column++)
+		for (int64_t row = 0; row < m->rows; row++) {
+			double z = bias ? (double)o->bias.values[column] : 0;
+			for (int64_t k = 0; k < m->in; k++)
+				z += (double)o->x.values[row * m->in + k] *
+				     rounded(o, o->weight.values[column * m->in + k]);
+			o->expected[row * m->out + column] = finish(o, row, column, z);
+		}
+}
+
+static struct operands make(struct smalti_matmul m, enum smalti_dtype weight_dtype, int gap, bool bias)
+{
+	uint64_t state = 1;
+	struct operands o = {.matmul = m};
+	o.x = make_matrix(m.rows, m.in, gaps[gap].x, 0, m.compute, &state);
+	o.weight = make_matrix(m.out, m.in, gaps[gap].weight, gaps[gap].offset, weight_dtype, &state);
+	o.bias = make_matrix(1, m.out, 0, 0, SMALTI_F32, &state);
+	o.gate = make_matrix(1, m.out, 0, 0, SMALTI_F32, &state);
+	o.operand = make_matrix(m.rows, m.out, gaps[gap].y, 0, m.result, &state);
+	o.y = make_matrix(m.rows, m.out, gaps[gap].y, 0, m.result, &state);
+	compute_expected(&o, bias);
+	return o;
+}
+
+static void drop(struct operands *o)
+{
+	struct matrix *all[] = {&o->x, &o->weight, &o->bias, &o->gate, &o->operand, &o->y};
+	for (int i = 0; i < COUNT(all); i++)
+		drop_matrix(all[i]);
+	free(o->expected);
+}
+
+/* Into a copy of y, or into the storage of y itself. */
+static int run(const struct operands *o, bool bias, void *y, struct smalti_error *error)
+{
+	const struct smalti_raw_weight weight = {o->weight.given, o->weight.dtype, o->weight.stride};
+	const void *operand = o->matmul.epilogue == SMALTI_EPILOGUE_GATE_ADD   ? o->gate.given
+			      : o->matmul.epilogue == SMALTI_EPILOGUE_MULTIPLY ? o->operand.given
+									       : NULL;
+	return smalti_matmul_raw(&o->matmul, o->x.stride, o->x.given, &weight,
+				 bias ? (const float *)(const void *)o->bias.given : NULL, operand,
+				 o->y.stride, y, error);
+}
+
+/* Sums of K products in f32 err by about sqrt(K) roundings; a bf16 result by half of its last place. */
+static double tolerance(const struct smalti_matmul *m)
+{
+	return 2e-6 + 1e-7 * sqrt((double)m->in) + (m->result == SMALTI_BF16 ? 1. / 256 : 0);
+}
+
+static void check_result(const struct operands *o, const char *y, const char *what)
+{
+	int64_t size = smalti_dtype_bytes(o->y.dtype);
+	double largest = 1, worst = 0;
+	for (int64_t row = 0; row < o->y.rows; row++)
+		for (int64_t column = 0; column < o->y.columns; column++) {
+			float value;
+			smalti_widen(o->y.dtype, y + (row * o->y.stride + column) * size, 1, &value);
+			double expected = o->expected[row * o->y.columns + column];
+			double off = fabs((double)value - expected);
+			worst = off <= worst ? worst : off; /* NaN wins */
+			largest = fmax(largest, fabs(expected));
+		}
+	if (!(worst <= tolerance(&o->matmul) * largest))
+		fprintf(stderr, "%s: off by %g of %g\n", what, worst, largest);
+	CHECK(worst <= tolerance(&o->matmul) * largest, what);
+}
+
+static void check_gaps(const struct matrix *m, const char *y, const char *what)
+{
+	int64_t size = smalti_dtype_bytes(m->dtype), gap = (m->stride - m->columns) * size;
+	bool touched = false;
+	for (int64_t row = 0; row + 1 < m->rows; row++)
+		for (int64_t i = 0; i < gap; i++)
+			touched |= y[(row * m->stride + m->columns) * size + i] != (char)0xff;
+	CHECK(!touched, what);
+}
+
+static void check_case(struct smalti_matmul m, enum smalti_dtype weight_dtype, int gap, bool bias)
+{
+	char what[160];
+	snprintf(what, sizeof(what), "%lldx%lldx%lld %s %s->%s %s%s, gaps %d", (long long)m.rows,
+		 (long long)m.in, (long long)m.out, smalti_dtype_name(weight_dtype),
+		 smalti_dtype_name(m.compute), smalti_dtype_name(m.result), epilogue_names[m.epilogue],
+		 bias ? " bias" : "", gap);
+	struct operands o = make(m, weight_dtype, gap, bias);
+	char *y = malloc((size_t)o.y.bytes), *again = malloc((size_t)o.y.bytes);
+	if (!y || !again)
+		abort();
+	memcpy(y, o.y.given, (size_t)o.y.bytes);
+	memcpy(again, o.y.given, (size_t)o.y.bytes);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(run(&o, bias, y, &error), &error, what);
+	SUCCEEDS(run(&o, bias, again, &error), &error, what);
+	CHECK(!memcmp(y, again, (size_t)o.y.bytes), what);
+	check_result(&o, y, what);
+	check_gaps(&o.y, y, what);
+	free(y);
+	free(again);
+	drop(&o);
+}
+
+/* Every dtype of each shape with one epilogue, and every epilogue with one of the dtypes. */
+static void agrees_with_plain_sums(void)
+{
+	int turn = 0;
+	for (int s = 0; s < COUNT(shapes); s++)
+		for (int w = 0; w < COUNT(weight_dtypes); w++)
+			for (int d = 0; d < COUNT(dtypes); d++, turn++) {
+				struct smalti_matmul m = {shapes[s].rows,   shapes[s].in,
+							  shapes[s].out,    dtypes[d].compute,
+							  dtypes[d].result, SMALTI_EPILOGUE_NONE};
+				check_case(m, weight_dtypes[w], turn % COUNT(gaps), turn / 4 % 2);
+			}
+}
+
+static void has_every_epilogue(void)
+{
+	static const int picked[] = {3, 4, 10, 13, 14, 18};
+	for (int s = 0; s < COUNT(picked); s++)
+		for (int d = 0; d < COUNT(dtypes); d++)
+			for (int e = 0; e < SMALTI_EPILOGUES; e++) {
+				bool added = e == SMALTI_EPILOGUE_ADD || e == SMALTI_EPILOGUE_GATE_ADD;
+				if (added && dtypes[d].result != SMALTI_F32)
+					continue;
+				struct smalti_matmul m = {shapes[picked[s]].rows, shapes[picked[s]].in,
+							  shapes[picked[s]].out,  dtypes[d].compute,
+							  dtypes[d].result,       (enum smalti_epilogue)e};
+				for (int bias = 0; bias < 2; bias++)
+					check_case(m, SMALTI_F16, (s + e) % COUNT(gaps), bias);
+			}
+}
+
+static const struct test tests[] = {
+    {"agrees with plain sums", agrees_with_plain_sums},
+    {"has every epilogue", has_every_epilogue},
+};
+
+TEST_MAIN("matmul_raw", tests)
