@@ -201,8 +201,25 @@ struct groupnorm_arguments {
 	enum smalti_dtype dtype;
 };
 
+/* Fills in rows of a picture in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with an
+ * error. */
+typedef int (*smalti_row_source)(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+				 struct smalti_error *error);
+
+struct read_rows_arguments {
+	int64_t rows, width, first;
+	smalti_row_source source;
+	void *user;
+};
+
+/* Rows first_row … of planes [2·channels, height, width] from moments [rows, width, 2·channels]: the means,
+ * and the standard deviations of the logarithms of the variances (specification 5.2). */
+struct posterior_rows_arguments {
+	int64_t channels, height, width, first_row, rows;
+};
+
 /* Takes finished rows of a picture in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with
- * an error. The sinks are this process's: pointers that stay here. */
+ * an error. Sources and sinks are this process's: pointers that stay here. */
 typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			       struct smalti_error *error);
 

@@ -29,6 +29,21 @@ double smalti_conv_bytes(const struct conv_arguments *a)
 	       smalti_bytes(a->compute, 9 * a->in, a->out) + smalti_conv_result_bytes(a);
 }
 
+int smalti_cpu_read_rows(const struct read_rows_data *data, const struct read_rows_arguments *a,
+			 struct smalti_error *error)
+{
+	return a->source(a->user, a->first, a->rows, a->width, data->y, error);
+}
+
+int smalti_cpu_posterior_rows(const struct posterior_rows_data *data,
+			      const struct posterior_rows_arguments *a, struct smalti_error *error)
+{
+	(void)error;
+	smalti_posterior_to_planes(a->channels, a->height, a->width, a->first_row, a->rows, data->moments,
+				   data->planes);
+	return 0;
+}
+
 /* What a band's neighbours and its GroupNorm need of it. */
 static void publish(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x, void *top,
 		    void *bottom, void *moments)

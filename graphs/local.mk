@@ -10,4 +10,6 @@ libcore_la_SOURCES += \
 	graphs/vae_blocks.c graphs/vae_blocks.h \
 	graphs/vae_decoder.c graphs/vae_decoder.h \
 	graphs/vae_decoder_weights.c graphs/vae_decoder_weights.h \
+	graphs/vae_encoder.c graphs/vae_encoder.h \
+	graphs/vae_encoder_weights.c graphs/vae_encoder_weights.h \
 	graphs/weights.c graphs/weights.h

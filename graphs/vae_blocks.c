@@ -83,18 +83,17 @@ void smalti_vae_conv(struct smalti_vae_pass *p, const struct smalti_conv_input *
 	replace(p, smalti_features_conv(p->scope, &p->map, input, kernel, p->compute, y_groups));
 }
 
-/* The 1×1 convolution of the raw map, where the channels change (5.1). */
-static struct smalti_features shortcut(struct smalti_vae_pass *p, const struct smalti_linear *linear)
+void smalti_vae_linear(struct smalti_vae_pass *p, const struct smalti_linear *linear)
 {
 	if (smalti_scope_failed(p->scope))
-		return (struct smalti_features){0};
+		return;
 	struct smalti_features y = smalti_features_new(p->scope, &p->map.cut, p->map.width, linear->out);
 	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(p->scope); b++) {
 		smalti_tile_release(y.body[b]);
 		y.body[b] = smalti_linear(p->scope, linear, smalti_features_pixels(&y, b), SMALTI_F32,
 					  p->map.body[b], SMALTI_EPILOGUE_NONE, SMALTI_F32);
 	}
-	return y;
+	replace(p, y);
 }
 
 /* shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))) */
@@ -106,7 +105,7 @@ void smalti_vae_resnet(struct smalti_vae_pass *p, const struct smalti_resnet *w)
 	struct smalti_features h =
 	    smalti_features_conv(p->scope, &p->map, &first, &w->conv1, p->compute, groups);
 	if (w->shortcut.weight)
-		replace(p, shortcut(p, &w->shortcut));
+		smalti_vae_linear(p, &w->shortcut); /* of the raw map */
 	smalti_features_conv_add(p->scope, &h, &second, &w->conv2, p->compute, groups, &p->map);
 	smalti_features_release(&h);
 }
@@ -158,4 +157,12 @@ void smalti_vae_mid_block(struct smalti_vae_pass *p, const struct smalti_mid_blo
 	if (block->attention.q.weight)
 		mid_attention(p, &block->attention);
 	smalti_vae_resnet(p, &block->resnets[1]);
+}
+
+/* Its input and its output are whole, and the map between; each worker has one band assembled. */
+int64_t smalti_vae_resnet_bytes(int64_t height, int64_t width, int64_t in, int64_t out, int64_t band_rows,
+				int workers)
+{
+	const int64_t row = width * (int64_t)sizeof(float);
+	return height * row * (in + 2 * out) + workers * (band_rows + 2) * row * in;
 }

@@ -45,8 +45,14 @@ struct smalti_conv_input smalti_vae_normalised(const struct smalti_vae_pass *pas
 /* The map becomes conv(f(map)), with statistics over y_groups (0: none). */
 void smalti_vae_conv(struct smalti_vae_pass *pass, const struct smalti_conv_input *input,
 		     const struct smalti_kernel *kernel, int64_t y_groups);
+/* The map becomes a 1×1 convolution of it: edges and statistics are not made. */
+void smalti_vae_linear(struct smalti_vae_pass *pass, const struct smalti_linear *linear);
 void smalti_vae_resnet(struct smalti_vae_pass *pass, const struct smalti_resnet *resnet);
 /* resnet, attention, resnet */
 void smalti_vae_mid_block(struct smalti_vae_pass *pass, const struct smalti_mid_block *block);
+
+/* The most that a resnet on a map [height, width] in bands of `band_rows` holds over `workers`. */
+int64_t smalti_vae_resnet_bytes(int64_t height, int64_t width, int64_t in, int64_t out, int64_t band_rows,
+				int workers);
 
 #endif

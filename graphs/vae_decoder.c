@@ -48,21 +48,18 @@ int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae)
 	return smalti_store_bytes(vae->store);
 }
 
-/* The widest moment is the first resnet after the last upsampling: its input (of the second widest block) and
- * its output are whole, and each worker has one band assembled. */
+/* The widest moment is the first resnet after the last upsampling. */
 int64_t smalti_vae_decoder_working_bytes(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,
 					 int64_t band_rows, int workers)
 {
 	const struct smalti_vae_config *c = &vae->config;
 	int64_t worst = 0;
 	for (int block = 0; block < c->blocks; block++) {
-		int64_t scale = (int64_t)1 << block;
-		int64_t in = c->channels[c->blocks - 1 - (block ? block - 1 : 0)];
-		int64_t out = c->channels[c->blocks - 1 - block];
-		int64_t row = scale * width * (int64_t)sizeof(float);
-		int64_t maps = scale * height * row * (in + 2 * out);
-		int64_t assembled = workers * (scale * band_rows + 2) * row * in;
-		worst = maps + assembled > worst ? maps + assembled : worst;
+		const int64_t scale = (int64_t)1 << block;
+		const int64_t bytes = smalti_vae_resnet_bytes(
+		    scale * height, scale * width, c->channels[c->blocks - 1 - (block ? block - 1 : 0)],
+		    c->channels[c->blocks - 1 - block], scale * band_rows, workers);
+		worst = bytes > worst ? bytes : worst;
 	}
 	return worst;
 }
@@ -73,18 +70,13 @@ static void begin(struct smalti_vae_pass *p, const struct smalti_linear *post_qu
 {
 	const struct smalti_vae_config *c = p->config;
 	p->map = smalti_features_new(p->scope, cut, width, c->latent_channels);
-	for (int64_t b = 0; b < cut->bands && !smalti_scope_failed(p->scope); b++) {
+	for (int64_t b = 0; b < cut->bands && !smalti_scope_failed(p->scope); b++)
 		smalti_insert(latent_rows, p->scope, (.planes = latents, .y = p->map.body[b]),
 			      .channels = c->latent_channels, .height = height, .width = width,
 			      .first_row = cut->first[b], .rows = smalti_cut_rows(cut, b),
 			      .scale = (float)(1.0 / c->scaling_factor));
-		if (!post_quant_conv->weight)
-			continue;
-		struct smalti_tile *raw = p->map.body[b];
-		p->map.body[b] = smalti_linear(p->scope, post_quant_conv, smalti_features_pixels(&p->map, b),
-					       SMALTI_F32, raw, SMALTI_EPILOGUE_NONE, SMALTI_F32);
-		smalti_tile_release(raw);
-	}
+	if (post_quant_conv->weight)
+		smalti_vae_linear(p, post_quant_conv);
 	smalti_features_publish(p->scope, &p->map, 0);
 }
 

@@ -149,3 +149,32 @@ int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae,
 	smalti_tile_release(planes);
 	return finish(scope, error);
 }
+
+struct scanner {
+	const float *pixels;
+	int64_t next;
+};
+
+static int scan(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		struct smalti_error *error)
+{
+	struct scanner *scanner = user;
+	if (first != scanner->next)
+		return smalti_fail(error, SMALTI_EINVAL, "row %lld is read after row %lld", (long long)first,
+				   (long long)scanner->next - 1);
+	memcpy(pixels, scanner->pixels + first * width * 3, (size_t)(rows * width * 3) * sizeof(*pixels));
+	scanner->next += rows;
+	return 0;
+}
+
+int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error)
+{
+	const int64_t count = 2 * smalti_vae_encoder_config(vae)->latent_channels * height * width;
+	struct scanner scanner = {pixels, 0};
+	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
+	struct smalti_tile *result = smalti_vae_encode(vae, scope, height, width, band_rows, scan, &scanner);
+	deliver(scope, result, count, planes);
+	smalti_tile_release(result);
+	return finish(scope, error);
+}

@@ -5,6 +5,7 @@
 #include "graphs/dit.h"
 #include "graphs/t5.h"
 #include "graphs/vae_decoder.h"
+#include "graphs/vae_encoder.h"
 #include "rt/session.h"
 
 /* One stage of a model on plain arrays: inserts its graph, waits, copies the result out. */
@@ -25,5 +26,9 @@ int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const floa
 int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
 		 int64_t height, int64_t width, int64_t band_rows, float *picture,
 		 struct smalti_error *error);
+
+/* planes [2·channels, height, width] (means, deviations) from pixels [factor·height, factor·width, 3] */
+int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error);
 
 #endif

@@ -25,4 +25,12 @@ void smalti_reorder_output(const struct smalti_patches *patches, int64_t out_cha
 void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, int64_t first_row, int64_t rows,
 			     float scale, const float *planes, float *y);
 
+/* Rows first_row … of planes [2·channels, height, width], from x [rows·width, 2·channels]: means μ and
+ * logarithms of variances v become μ and exp(clamp(v, −30, 20) / 2) (specification 5.2). */
+void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width, int64_t first_row,
+				int64_t rows, const float *x, float *planes);
+
+/* Bytes to [-1, 1]: y = x / 127.5 − 1. */
+void smalti_from_u8(int64_t count, const unsigned char *x, float *y);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/layout.h"
 
+#include <math.h>
+
 /* Where the pixel (channel, row p, column q) of a token lies in the planes. */
 static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t channel, int64_t p, int64_t q)
 {
@@ -44,4 +46,29 @@ void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, in
 		for (int64_t column = 0; column < width; column++)
 			for (int64_t channel = 0; channel < channels; channel++)
 				*y++ = planes[(channel * height + row) * width + column] * scale;
+}
+
+/* NaN stays NaN. */
+static float deviation(float log_variance)
+{
+	return expf(0.5f * (log_variance < -30.f ? -30.f : log_variance > 20.f ? 20.f : log_variance));
+}
+
+void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width, int64_t first_row,
+				int64_t rows, const float *x, float *planes)
+{
+	for (int64_t row = first_row; row < first_row + rows; row++)
+		for (int64_t column = 0; column < width; column++)
+			for (int64_t channel = 0; channel < 2 * channels; channel++) {
+				float value = *x++;
+				if (channel >= channels)
+					value = deviation(value);
+				planes[(channel * height + row) * width + column] = value;
+			}
+}
+
+void smalti_from_u8(int64_t count, const unsigned char *x, float *y)
+{
+	for (int64_t i = 0; i < count; i++)
+		y[i] = (float)x[i] / 127.5f - 1.f;
 }
