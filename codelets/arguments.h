@@ -180,7 +180,7 @@ struct conv_arguments {
 #define conv_add_arguments conv_arguments
 
 #define SMALTI_CONV_FLOPS(a)                                                                                 \
-	(18.0 * ((a)->upsample ? 4.0 : 1.0) / ((a)->stride * (a)->stride) * (double)(a)->rows *              \
+	(18.0 * ((a)->upsample ? 4.0 : 1.0) * ((a)->stride == 2 ? 0.25 : 1.0) * (double)(a)->rows *          \
 	 (double)(a)->width * (double)(a)->in * (double)(a)->out)
 
 double smalti_conv_bytes(const struct conv_arguments *a); /* but for what an update reads */

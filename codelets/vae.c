@@ -20,7 +20,7 @@ int smalti_cpu_latent_rows(const struct latent_rows_data *data, const struct lat
 double smalti_conv_result_bytes(const struct conv_arguments *a)
 {
 	const int64_t scale = a->upsample ? 4 : 1;
-	return smalti_bytes(SMALTI_F32, scale * a->rows * a->width / (a->stride * a->stride), a->out);
+	return smalti_bytes(SMALTI_F32, scale * a->rows * a->width / (a->stride == 2 ? 4 : 1), a->out);
 }
 
 double smalti_conv_bytes(const struct conv_arguments *a)

@@ -34,6 +34,7 @@ check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_inventory
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
+check_PROGRAMS += tests/test_model
 check_PROGRAMS += tests/test_golden
 check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations

@@ -150,7 +150,7 @@ static void guidance(void)
 	free(planes);
 }
 
-/* Out of the graph: what a sink says is what the task says. */
+/* In and out of the graph: what a source or a sink says is what the task says. */
 
 static int refuse(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
@@ -165,21 +165,35 @@ static int refuse_rows(void *user, int64_t first, int64_t rows, int64_t width, c
 			   (long long)rows, (long long)width, (double)*pixels);
 }
 
-static void sinks(void)
+static int fill_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		     struct smalti_error *error)
+{
+	*pixels = 0.5f;
+	return refuse_rows(user, first, rows, width, pixels, error);
+}
+
+static void sinks_and_sources(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR, row_error = SMALTI_NO_ERROR;
+	struct smalti_error source_error = SMALTI_NO_ERROR;
 	const float x[1] = {0.5f};
+	float y[1] = {0};
 	char user[] = "sink";
 	int status = CALL(deliver, (.x = x), &error, .count = 1, .sink = refuse, .user = user);
 	FAILS(status, &error, SMALTI_EIO, "deliver", "sink: 1, 0.5");
 	status = CALL(emit_rows, (.x = x), &row_error, .rows = 1, .width = 2, .first = 3, .sink = refuse_rows,
 		      .user = user);
 	FAILS(status, &row_error, SMALTI_EIO, "emit_rows", "sink: 3+1×2, 0.5");
+	status = CALL(read_rows, (.y = y), &source_error, .rows = 1, .width = 2, .first = 3,
+		      .source = fill_rows, .user = user);
+	FAILS(status, &source_error, SMALTI_EIO, "read_rows", "sink: 3+1×2, 0.5");
+	CHECK(y[0] == 0.5f, "read_rows");
 }
 
 static const struct test tests[] = {
-    {"conditioning", conditioning}, {"layout", layout}, {"patches", patches}, {"noise", noise},
-    {"guidance", guidance},         {"sinks", sinks},
+    {"conditioning", conditioning}, {"layout", layout},
+    {"patches", patches},           {"noise", noise},
+    {"guidance", guidance},         {"sinks and sources", sinks_and_sources},
 };
 
 TEST_MAIN("codelets of diffusion", tests)

@@ -29,6 +29,34 @@ static void latent_rows(void)
 	free(planes);
 }
 
+/* In bands of rows, into planes that hold something else already. */
+static void posterior_rows(void)
+{
+	enum { CHANNELS = 2, HEIGHT = 5, WIDTH = 3, PLANE = HEIGHT * WIDTH };
+	uint64_t state = 1;
+	float *x = random_floats(2 * CHANNELS * PLANE, &state), planes[2 * CHANNELS * PLANE];
+	x[CHANNELS] = 1e3f;
+	x[CHANNELS + 1] = -1e3f;
+	x[3 * CHANNELS] = NAN;
+	for (int64_t band = 1; band <= HEIGHT; band++) {
+		memset(planes, 0xff, sizeof(planes));
+		for (int64_t first = 0; first < HEIGHT; first += band)
+			RUN(posterior_rows, (.moments = x + first * WIDTH * 2 * CHANNELS, .planes = planes),
+			    .channels = CHANNELS, .height = HEIGHT, .width = WIDTH, .first_row = first,
+			    .rows = HEIGHT - first < band ? HEIGHT - first : band);
+		for (int i = 0; i < 2 * CHANNELS * PLANE; i++) {
+			const float value = x[i % PLANE * 2 * CHANNELS + i / PLANE];
+			double expected = (double)value;
+			if (i / PLANE >= CHANNELS)
+				expected = exp(0.5 * (value > 20 ? 20 : value < -30 ? -30 : expected));
+			CHECK(isnan(value) ? isnan(planes[i])
+					   : fabs((double)planes[i] - expected) <= 1e-6 * fabs(expected),
+			      "posterior_rows");
+		}
+	}
+	free(x);
+}
+
 /* Statistics */
 
 static struct smalti_moments naive_moments(int64_t pixels, int64_t channels, int64_t groups, int64_t group,
@@ -309,8 +337,9 @@ static void groupnorm(void)
 }
 
 static const struct test tests[] = {
-    {"latent_rows", latent_rows}, {"merge_moments", merge_moments}, {"edges", edges},
-    {"conv in bands", conv},      {"groupnorm", groupnorm},
+    {"latent_rows", latent_rows},     {"posterior_rows", posterior_rows},
+    {"merge_moments", merge_moments}, {"edges", edges},
+    {"conv in bands", conv},          {"groupnorm", groupnorm},
 };
 
 TEST_MAIN("codelets of the VAE", tests)

@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
+#include "kernels/layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,6 +176,19 @@ static void pixels_round_half_to_even(void)
 	CHECK(y[0] == 0 && y[2] == 255 && y[3] == 0 && y[4] == 128, "NaN, infinities, 127.5");
 }
 
+static void bytes_to_pixels(void)
+{
+	unsigned char x[256], back[256];
+	float y[256];
+	for (int i = 0; i < 256; i++)
+		x[i] = (unsigned char)i;
+	smalti_from_u8(256, x, y);
+	for (int i = 0; i < 256; i++)
+		CHECK(y[i] == (float)i / 127.5f - 1.f, "from_u8");
+	smalti_to_u8(256, y, back);
+	CHECK(y[0] == -1 && y[255] == 1 && !memcmp(x, back, sizeof(x)), "there and back");
+}
+
 static void upsampling_doubles_pixels(void)
 {
 	const uint16_t x[] = {1, 2, 3, 4, 5, 6};
@@ -194,6 +208,7 @@ static const struct test tests[] = {
     {"tails are exact", tails_are_exact},
     {"conversions match the plain ones", conversions_match_the_plain_ones},
     {"pixels round half to even", pixels_round_half_to_even},
+    {"bytes to pixels", bytes_to_pixels},
     {"upsampling doubles pixels", upsampling_doubles_pixels},
 };
 

@@ -48,7 +48,7 @@ static void close_model(void)
 
 /* What was computed: the first result of every tiling of every stage and size. */
 
-enum { DIT, VAE, DIFFUSION /* and the number of the sampler */ };
+enum { DIT, DECODER, ENCODER, DIFFUSION /* and the number of the sampler */ };
 
 struct result {
 	int stage;
@@ -160,13 +160,13 @@ static void plan_dit(uint64_t *state, const char *schedule)
 	free(text);
 }
 
-static void plan_vae(uint64_t *state, const char *schedule)
+static void plan_decoder(uint64_t *state, const char *schedule)
 {
 	static const int64_t sides[4][2] = {{1, 1}, {6, 10}, {14, 10}, {23, 4}};
 	static const int64_t tiles[] = {1, 2, 3, 7, WHOLE};
 	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
 	const int64_t factor = smalti_model_factor(model);
-	struct result result = {.stage = VAE, .height = side[0], .width = side[1]};
+	struct result result = {.stage = DECODER, .height = side[0], .width = side[1]};
 	result.tile = draw_tile(state, tiles, 5, side[0], side[0]);
 	result.count = 3 * factor * side[0] * factor * side[1];
 	result.values = array(result.count);
@@ -176,6 +176,26 @@ static void plan_vae(uint64_t *state, const char *schedule)
 		 &error, schedule);
 	judge(&result, schedule);
 	free(z);
+}
+
+static void plan_encoder(uint64_t *state, const char *schedule)
+{
+	static const int64_t sides[5][2] = {{1, 1}, {1, 3}, {6, 10}, {14, 5}, {23, 4}};
+	static const int64_t tiles[] = {1, 2, 3, 7, WHOLE};
+	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3, 4}, 5)];
+	const int64_t factor = smalti_model_factor(model);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_encoder *encoder = smalti_model_vae_encoder(model, &error);
+	SUCCEEDS(encoder ? 0 : -1, &error, schedule);
+	struct result result = {.stage = ENCODER, .height = side[0], .width = side[1]};
+	result.tile = draw_tile(state, tiles, 5, side[0], side[0]);
+	result.count = 2 * LATENT_CHANNELS * side[0] * side[1];
+	result.values = array(result.count);
+	float *pixels = filled(3 * factor * side[0] * factor * side[1], 0.05, 0.1);
+	SUCCEEDS(stage_encode(session, encoder, pixels, side[0], side[1], result.tile, result.values, &error),
+		 &error, schedule);
+	judge(&result, schedule);
+	free(pixels);
 }
 
 /* Whole requests */
@@ -320,7 +340,8 @@ static void plans(void)
 		open_model(schedules[i].policy, schedules[i].workers);
 		for (int plan = 0; plan < PLANS_EACH; plan++) {
 			plan_dit(&state, schedule);
-			plan_vae(&state, schedule);
+			plan_decoder(&state, schedule);
+			plan_encoder(&state, schedule);
 		}
 		diffuse_all(schedule);
 		close_model();

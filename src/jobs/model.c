@@ -105,7 +105,7 @@ static void free_paths(struct paths *p)
 }
 
 static int open_text_encoder(struct smalti_model *model, const struct paths *p, const char *variant,
-			     enum smalti_dtype compute, struct smalti_error *error)
+			     struct smalti_error *error)
 {
 	struct smalti_t5_config config;
 	if (smalti_t5_config_read(p->text_config, &config, error) < 0)
@@ -117,12 +117,12 @@ static int open_text_encoder(struct smalti_model *model, const struct paths *p, 
 	model->text_checkpoint = smalti_checkpoint_open(p->text_encoder, SMALTI_STEM_T5, variant, error);
 	if (!model->text_checkpoint)
 		return -1;
-	model->t5 = smalti_t5_new(model->scope, &config, model->text_checkpoint, compute, error);
+	model->t5 = smalti_t5_new(model->scope, &config, model->text_checkpoint, model->compute, error);
 	return model->t5 ? 0 : -1;
 }
 
 static int open_transformer(struct smalti_model *model, const struct paths *p, const char *variant,
-			    enum smalti_dtype compute, struct smalti_error *error)
+			    struct smalti_error *error)
 {
 	struct smalti_transformer_config config;
 	if (smalti_transformer_config_read(p->transformer_config, &config, error) < 0)
@@ -130,12 +130,12 @@ static int open_transformer(struct smalti_model *model, const struct paths *p, c
 	model->dit_checkpoint = smalti_checkpoint_open(p->transformer, SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->dit_checkpoint)
 		return -1;
-	model->dit = smalti_dit_new(model->scope, &config, model->dit_checkpoint, compute, error);
+	model->dit = smalti_dit_new(model->scope, &config, model->dit_checkpoint, model->compute, error);
 	return model->dit ? 0 : -1;
 }
 
 static int open_vae(struct smalti_model *model, const struct paths *p, const char *variant,
-		    enum smalti_dtype compute, struct smalti_error *error)
+		    struct smalti_error *error)
 {
 	struct smalti_vae_config config;
 	if (smalti_vae_config_read(p->vae_config, &config, error) < 0)
@@ -143,7 +143,8 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	model->vae_checkpoint = smalti_checkpoint_open(p->vae, SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->vae_checkpoint)
 		return -1;
-	model->vae = smalti_vae_decoder_new(model->scope, &config, model->vae_checkpoint, compute, error);
+	model->vae =
+	    smalti_vae_decoder_new(model->scope, &config, model->vae_checkpoint, model->compute, error);
 	return model->vae ? 0 : -1;
 }
 
@@ -161,8 +162,8 @@ static int make_digest(struct smalti_model *model, const struct paths *p, struct
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
 		      struct smalti_error *error)
 {
-	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	struct smalti_model_index index;
+	model->compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	if (smalti_model_index_read(p->index, &index, error) < 0)
 		return -1;
 	model->max_tokens = smalti_pipeline_tokens(index.pipeline);
@@ -170,9 +171,8 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (!model->scheduler_path ||
 	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
 		return -1;
-	if (open_text_encoder(model, p, o->variant, compute, error) < 0 ||
-	    open_transformer(model, p, o->variant, compute, error) < 0 ||
-	    open_vae(model, p, o->variant, compute, error) < 0)
+	if (open_text_encoder(model, p, o->variant, error) < 0 ||
+	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
 			       smalti_t5_config(model->t5), error) < 0)
@@ -205,6 +205,7 @@ void smalti_model_close(struct smalti_model *model)
 		return;
 	if (model->scope)
 		smalti_scope_wait(model->scope); /* its tasks read the mapped files */
+	smalti_vae_encoder_free(model->vae_encoder);
 	smalti_vae_decoder_free(model->vae);
 	smalti_dit_free(model->dit);
 	smalti_t5_free(model->t5);
@@ -216,6 +217,15 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_cleaner_free(model->cleaner);
 	free(model->scheduler_path);
 	free(model);
+}
+
+struct smalti_vae_encoder *smalti_model_vae_encoder(struct smalti_model *model, struct smalti_error *error)
+{
+	if (!model->vae_encoder)
+		model->vae_encoder =
+		    smalti_vae_encoder_new(model->scope, smalti_vae_decoder_config(model->vae),
+					   model->vae_checkpoint, model->compute, error);
+	return model->vae_encoder;
 }
 
 int64_t smalti_model_factor(const struct smalti_model *model)
@@ -236,4 +246,6 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->digest = model->digest;
 	info->weight_bytes = smalti_t5_weight_bytes(model->t5) + smalti_dit_weight_bytes(model->dit) +
 			     smalti_vae_decoder_weight_bytes(model->vae);
+	if (model->vae_encoder)
+		info->weight_bytes += smalti_vae_encoder_weight_bytes(model->vae_encoder);
 }

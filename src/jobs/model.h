@@ -5,6 +5,7 @@
 #include "graphs/dit.h"
 #include "graphs/t5.h"
 #include "graphs/vae_decoder.h"
+#include "graphs/vae_encoder.h"
 #include "io/cleaning.h"
 #include "io/config.h"
 #include "io/tokenizer.h"
@@ -15,6 +16,7 @@
 struct smalti_model {
 	struct smalti_session *session;
 	struct smalti_scope *scope; /* of the tasks that make weights */
+	enum smalti_dtype compute;
 	int64_t max_tokens;
 	struct smalti_cleaner *cleaner;
 	struct smalti_tokenizer *tokenizer;
@@ -22,10 +24,14 @@ struct smalti_model {
 	struct smalti_t5 *t5;
 	struct smalti_dit *dit;
 	struct smalti_vae_decoder *vae;
+	struct smalti_vae_encoder *vae_encoder; /* NULL: not asked for yet */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
+
+/* The encoder, opened by the first call: a model that only paints may lack it. By one thread at a time. */
+struct smalti_vae_encoder *smalti_model_vae_encoder(struct smalti_model *model, struct smalti_error *error);
 
 /* Pixels to a latent. */
 int64_t smalti_model_factor(const struct smalti_model *model);
