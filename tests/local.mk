@@ -40,6 +40,7 @@ check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
 check_PROGRAMS += tests/test_session
+check_PROGRAMS += tests/test_pool
 check_PROGRAMS += tests/test_features
 check_PROGRAMS += tests/test_codelets
 check_PROGRAMS += tests/test_codelets_diffusion

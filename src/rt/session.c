@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "kernels/isa.h"
+#include "rt/pool.h"
 #include "rt/task.h"
 #include "rt/trace.h"
 
@@ -143,6 +144,44 @@ static int check_options(const struct smalti_session_options *options, struct sm
 	return chosen ? check_policy(chosen, error) : 0;
 }
 
+/* AddressSanitizer watches what comes from malloc(). */
+#if defined(__SANITIZE_ADDRESS__)
+enum { POOLED = 0 };
+#elif defined(__has_feature)
+enum { POOLED = !__has_feature(address_sanitizer) };
+#else
+enum { POOLED = 1 };
+#endif
+
+static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
+{
+	(void)node, (void)flags;
+	*memory = smalti_pool_take((int64_t)bytes);
+	return *memory ? 0 : -ENOMEM;
+}
+
+static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
+{
+	(void)node, (void)bytes, (void)flags;
+	smalti_pool_give(memory);
+	return 0;
+}
+
+/* With several NUMA nodes StarPU places memory itself. */
+static void open_pool(const struct smalti_session_options *options)
+{
+	const int64_t limit = options->memory_limit;
+	smalti_pool_open(limit ? limit - SMALTI_PROGRAM_BYTES : 0);
+	if (POOLED && starpu_memory_nodes_get_numa_count() == 1)
+		starpu_malloc_set_hooks(take_tile, give_tile);
+}
+
+static void close_pool(void)
+{
+	starpu_malloc_set_hooks(NULL, NULL);
+	smalti_pool_close();
+}
+
 static int start_starpu(const struct smalti_session_options *options, struct smalti_error *error)
 {
 	struct starpu_conf conf;
@@ -160,6 +199,7 @@ static int start_starpu(const struct smalti_session_options *options, struct sma
 				   "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
 	if (status)
 		return smalti_fail(error, SMALTI_ENODEV, "StarPU did not start: %s", strerror(-status));
+	open_pool(options);
 	return 0;
 }
 
@@ -189,6 +229,7 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 
 stop_starpu:
 	starpu_shutdown();
+	close_pool();
 free_trace:
 	smalti_trace_free(session->trace);
 free_session:
@@ -203,6 +244,7 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 	starpu_task_wait_for_all();
 	int status = session->trace ? smalti_trace_write(session->trace, error) : 0;
 	starpu_shutdown();
+	close_pool();
 	smalti_task_forget_codelets();
 	smalti_trace_free(session->trace);
 	free(session);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/pool.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A segregated fit: free blocks hang in bins by size, eight to a power of two, and grow together with their
+ * neighbours when they are freed. Blocks are cut from large mapped chunks, whose fresh end is touched only
+ * when no free block serves. */
+enum {
+	ALIGNMENT = 64,
+	BINS = 8 * 64,
+	HUGE_PAGE = 1 << 21,
+	CHUNK = 1 << 28, /* of address space: pages come when they are touched */
+};
+
+struct chunk {
+	char *fresh, *end; /* what no block has been cut from */
+	struct block *last;
+	struct chunk *next;
+	int64_t bytes;
+};
+
+enum state { TAKEN, KEPT, DROPPED }; /* DROPPED: free, and its pages are with the system */
+
+struct block {
+	int64_t bytes; /* with this head */
+	struct block *before;
+	struct chunk *chunk;
+	struct block *next, *previous; /* in its bin */
+	enum state state;
+};
+
+enum { HEAD = ALIGNMENT };
+_Static_assert(sizeof(struct block) <= HEAD && sizeof(struct chunk) <= HEAD, "heads keep the alignment");
+
+static struct {
+	pthread_mutex_t mutex;
+	struct chunk *chunks;
+	struct block *bins[BINS];
+	int64_t budget, page;
+	struct smalti_pool_state state;
+} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static int bin_of(int64_t bytes)
+{
+	const int power = 63 - __builtin_clzll((unsigned long long)bytes);
+	return power * 8 + (int)(bytes >> (power - 3) & 7);
+}
+
+static void link_block(struct block *block, enum state state)
+{
+	struct block **bin = &pool.bins[bin_of(block->bytes)];
+	block->state = state;
+	block->previous = NULL;
+	block->next = *bin;
+	if (block->next)
+		block->next->previous = block;
+	*bin = block;
+	if (state == KEPT)
+		pool.state.kept += block->bytes;
+}
+
+static void unlink_block(struct block *block)
+{
+	if (block->previous)
+		block->previous->next = block->next;
+	else
+		pool.bins[bin_of(block->bytes)] = block->next;
+	if (block->next)
+		block->next->previous = block->previous;
+	if (block->state == KEPT)
+		pool.state.kept -= block->bytes;
+}
+
+static struct block *after(const struct block *block)
+{
+	char *end = (char *)block + block->bytes;
+	return end < block->chunk->fresh ? (struct block *)(void *)end : NULL;
+}
+
+/* The smallest of the bin that the size belongs to, else any of the next bin that has one. */
+static struct block *find(int64_t bytes)
+{
+	const int own = bin_of(bytes);
+	struct block *best = NULL;
+	for (struct block *block = pool.bins[own]; block && !(best && best->bytes == bytes);
+	     block = block->next)
+		if (block->bytes >= bytes && (!best || block->bytes < best->bytes))
+			best = block;
+	for (int bin = own + 1; !best && bin < BINS; bin++)
+		best = pool.bins[bin];
+	return best;
+}
+
+static struct block *begin_block(struct chunk *chunk, void *at, int64_t bytes, struct block *before)
+{
+	struct block *block = at;
+	block->bytes = bytes;
+	block->before = before;
+	block->chunk = chunk;
+	return block;
+}
+
+/* What a free block has beyond `bytes` becomes a block of its own. */
+static void split(struct block *block, int64_t bytes)
+{
+	const int64_t rest = block->bytes - bytes;
+	if (rest < 2 * HEAD)
+		return;
+	struct block *following = after(block);
+	block->bytes = bytes;
+	struct block *tail = begin_block(block->chunk, (char *)block + bytes, rest, block);
+	if (following)
+		following->before = tail;
+	else
+		block->chunk->last = tail;
+	link_block(tail, block->state);
+}
+
+static struct chunk *add_chunk(int64_t bytes)
+{
+	int64_t size = bytes + HEAD > CHUNK ? bytes + HEAD : CHUNK;
+	size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	void *memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, (size_t)size, MADV_HUGEPAGE); /* fewer faults; no matter when it is refused */
+	struct chunk *chunk = memory;
+	*chunk = (struct chunk){
+	    .fresh = (char *)memory + HEAD, .end = (char *)memory + size, .bytes = size, .next = pool.chunks};
+	pool.chunks = chunk;
+	return chunk;
+}
+
+static struct block *cut(int64_t bytes)
+{
+	struct chunk *chunk = pool.chunks;
+	while (chunk && chunk->end - chunk->fresh < bytes)
+		chunk = chunk->next;
+	if (!chunk && !(chunk = add_chunk(bytes)))
+		return NULL;
+	struct block *block = begin_block(chunk, chunk->fresh, bytes, chunk->last);
+	chunk->last = block;
+	chunk->fresh += bytes;
+	return block;
+}
+
+/* The whole pages of every free block go back to the system. */
+static void drop_kept(void)
+{
+	for (const struct chunk *chunk = pool.chunks; chunk; chunk = chunk->next) {
+		for (struct block *block = chunk->last; block; block = block->before) {
+			if (block->state != KEPT)
+				continue;
+			int64_t begin = (intptr_t)block + HEAD, end = (intptr_t)block + block->bytes;
+			begin = (begin + pool.page - 1) / pool.page * pool.page;
+			end = end / pool.page * pool.page;
+			if (begin < end)
+				madvise((void *)(intptr_t)begin, (size_t)(end - begin), MADV_DONTNEED);
+			block->state = DROPPED;
+			pool.state.kept -= block->bytes;
+		}
+	}
+}
+
+static bool over_budget(int64_t more)
+{
+	return pool.budget && pool.state.kept && pool.state.used + pool.state.kept + more > pool.budget;
+}
+
+static struct block *take(int64_t bytes)
+{
+	struct block *block = find(bytes);
+	if (over_budget(block && block->state == KEPT ? 0 : bytes))
+		drop_kept();
+	if (!block)
+		return cut(bytes);
+	unlink_block(block);
+	split(block, bytes);
+	return block;
+}
+
+void *smalti_pool_take(int64_t bytes)
+{
+	if (bytes > INT64_MAX - CHUNK)
+		return NULL;
+	bytes = (bytes + HEAD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	pthread_mutex_lock(&pool.mutex);
+	struct block *block = take(bytes);
+	if (block) {
+		block->state = TAKEN;
+		pool.state.used += block->bytes;
+		const int64_t held = pool.state.used + pool.state.kept;
+		if (held > pool.state.peak)
+			pool.state.peak = held;
+	}
+	pthread_mutex_unlock(&pool.mutex);
+	return block ? (char *)block + HEAD : NULL;
+}
+
+/* `second` lies right behind `first`, and neither is in a bin. */
+static void join(struct block *first, struct block *second)
+{
+	struct block *following = after(second);
+	first->bytes += second->bytes;
+	if (following)
+		following->before = first;
+	else
+		first->chunk->last = first;
+}
+
+void smalti_pool_give(void *memory)
+{
+	struct block *block = (struct block *)(void *)((char *)memory - HEAD);
+	pthread_mutex_lock(&pool.mutex);
+	pool.state.used -= block->bytes;
+	struct block *following = after(block);
+	if (following && following->state != TAKEN) {
+		unlink_block(following);
+		join(block, following);
+	}
+	struct block *before = block->before;
+	if (before && before->state != TAKEN) {
+		unlink_block(before);
+		join(before, block);
+		block = before;
+	}
+	link_block(block, KEPT);
+	if (over_budget(0))
+		drop_kept();
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void smalti_pool_open(int64_t budget)
+{
+	pthread_mutex_lock(&pool.mutex);
+	pool.budget = budget;
+	pool.page = sysconf(_SC_PAGESIZE);
+	pool.state = (struct smalti_pool_state){0};
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void smalti_pool_close(void)
+{
+	pthread_mutex_lock(&pool.mutex);
+	for (struct chunk *chunk = pool.chunks, *next; chunk; chunk = next) {
+		next = chunk->next;
+		munmap(chunk, (size_t)chunk->bytes);
+	}
+	pool.chunks = NULL;
+	for (int bin = 0; bin < BINS; bin++)
+		pool.bins[bin] = NULL;
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void smalti_pool_state(struct smalti_pool_state *state)
+{
+	pthread_mutex_lock(&pool.mutex);
+	*state = pool.state;
+	pthread_mutex_unlock(&pool.mutex);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_POOL_H
+#define SMALTI_RT_POOL_H
+
+#include <stdint.h>
+
+/* Where tiles get their memory. A fresh page costs the kernel more time than most tasks take to fill it, and
+ * tiles come and go all the time: so what is freed is kept for the next one, of whatever size, and given back
+ * only when the budget asks for it. Any thread may call; one pool per process. */
+
+/* `budget`: bytes that may be resident, those in use and those kept together; 0: no bound. Bytes in use may
+ * exceed it: who inserts tasks sees to that; nothing is kept then. */
+void smalti_pool_open(int64_t budget);
+/* After the last block was freed. */
+void smalti_pool_close(void);
+
+/* Aligned to 64, contents undefined; NULL when the system has no more. */
+void *smalti_pool_take(int64_t bytes);
+void smalti_pool_give(void *memory);
+
+struct smalti_pool_state {
+	int64_t used, kept; /* bytes resident in blocks that are taken, and in others */
+	int64_t peak;       /* largest sum of both since the pool was opened */
+};
+void smalti_pool_state(struct smalti_pool_state *state);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+#include "rt/pool.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { SLOTS = 64, ROUNDS = 20000, MEGABYTE = 1 << 20 };
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+/* Blocks of all sizes, each filled with a number of its own: none may ever touch another. */
+static void blocks_do_not_overlap(void)
+{
+	struct {
+		unsigned char *memory;
+		int64_t bytes;
+		unsigned char mark;
+	} slot[SLOTS] = {{NULL, 0, 0}};
+	uint64_t random = 1;
+	int64_t wrong = 0;
+	smalti_pool_open(0);
+	for (int round = 0; round < ROUNDS; round++) {
+		const int i = (int)(next_random(&random) % SLOTS);
+		if (slot[i].memory) {
+			for (int64_t at = 0; at < slot[i].bytes; at += 61)
+				wrong += slot[i].memory[at] != slot[i].mark;
+			wrong += slot[i].memory[slot[i].bytes - 1] != slot[i].mark;
+			smalti_pool_give(slot[i].memory);
+			slot[i].memory = NULL;
+			continue;
+		}
+		slot[i].bytes = 1 + (int64_t)(next_random(&random) % (1u << next_random(&random) % 19));
+		slot[i].mark = (unsigned char)round;
+		slot[i].memory = smalti_pool_take(slot[i].bytes);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(slot[i].memory);
+		wrong += (uintptr_t)slot[i].memory % 64 != 0;
+		memset(slot[i].memory, slot[i].mark, (size_t)slot[i].bytes);
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	for (int i = 0; i < SLOTS; i++)
+		if (slot[i].memory)
+			smalti_pool_give(slot[i].memory);
+	struct smalti_pool_state state;
+	smalti_pool_state(&state);
+	CU_ASSERT_EQUAL(state.used, 0);
+	CU_ASSERT(state.kept <= state.peak);
+	smalti_pool_close();
+}
+
+/* What was freed serves other sizes: neighbours grow together. */
+static void freed_memory_serves_again(void)
+{
+	void *parts[8];
+	struct smalti_pool_state state;
+	smalti_pool_open(0);
+	for (int i = 0; i < 8; i++)
+		parts[i] = smalti_pool_take(MEGABYTE);
+	smalti_pool_state(&state);
+	const int64_t peak = state.peak;
+	static const int order[] = {1, 3, 2, 0, 7, 5, 6, 4};
+	for (int i = 0; i < 8; i++)
+		smalti_pool_give(parts[order[i]]);
+	void *whole = smalti_pool_take(8 * MEGABYTE);
+	smalti_pool_state(&state);
+	CU_ASSERT_EQUAL(state.peak, peak);
+	smalti_pool_give(whole);
+	smalti_pool_close();
+}
+
+static void kept_memory_stays_within_the_budget(void)
+{
+	enum { BUDGET = 10 * MEGABYTE };
+	struct smalti_pool_state state;
+	smalti_pool_open(BUDGET);
+	for (int round = 0; round < 100; round++) {
+		void *a = smalti_pool_take((1 + round % 5) * MEGABYTE);
+		void *b = smalti_pool_take(3 * MEGABYTE + round);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+		smalti_pool_give(round % 2 ? a : b);
+		smalti_pool_give(round % 2 ? b : a);
+	}
+	smalti_pool_state(&state);
+	CU_ASSERT(state.peak <= BUDGET + MEGABYTE);
+	void *more = smalti_pool_take(2 * BUDGET); /* in use beyond the budget: nothing is kept beside it */
+	CU_ASSERT_PTR_NOT_NULL(more);
+	smalti_pool_state(&state);
+	CU_ASSERT_EQUAL(state.kept, 0);
+	smalti_pool_give(more);
+	smalti_pool_state(&state);
+	CU_ASSERT_EQUAL(state.used + state.kept, 0);
+	smalti_pool_close();
+}
+
+static void what_cannot_be_had_is_refused(void)
+{
+	smalti_pool_open(0);
+	CU_ASSERT_PTR_NULL(smalti_pool_take(INT64_MAX));
+	CU_ASSERT_PTR_NULL(smalti_pool_take(INT64_MAX / 2));
+	smalti_pool_close();
+}
+
+static const struct test tests[] = {
+    {"blocks do not overlap", blocks_do_not_overlap},
+    {"freed memory serves again", freed_memory_serves_again},
+    {"kept memory stays within the budget", kept_memory_stays_within_the_budget},
+    {"what cannot be had is refused", what_cannot_be_had_is_refused},
+};
+TEST_MAIN("pool", tests)
