@@ -32,10 +32,12 @@ check_PROGRAMS += tests/test_samplers
 check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_inventory
+check_PROGRAMS += tests/test_make_model
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_model
 check_PROGRAMS += tests/test_golden
+check_PROGRAMS += tests/test_full_geometry
 check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
@@ -61,6 +63,7 @@ dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
+dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/readme.sh
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)

@@ -149,8 +149,9 @@ static void a_long_name_has_room(void)
 	SUCCEEDS(write_text(at(name), "x", &error), &error, "255 bytes");
 }
 
-/* Writes `bytes` bytes while files may not grow beyond `limit`. */
-static int write_limited(const char *path, size_t bytes, rlim_t limit, struct smalti_error *error)
+/* Writes `bytes` bytes, one by one or at once, while files may not grow beyond `limit`. */
+static int write_limited(const char *path, size_t bytes, bool at_once, rlim_t limit,
+			 struct smalti_error *error)
 {
 	struct rlimit old, small;
 	getrlimit(RLIMIT_FSIZE, &old);
@@ -159,7 +160,10 @@ static int write_limited(const char *path, size_t bytes, rlim_t limit, struct sm
 	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &small);
 	struct smalti_writer *writer = smalti_writer_open(path, error);
-	for (size_t i = 0; i < bytes; i++)
+	static const char many[100000];
+	if (at_once)
+		fwrite(many, 1, bytes, smalti_writer_stream(writer));
+	for (size_t i = 0; i < bytes && !at_once; i++)
 		fputc('x', smalti_writer_stream(writer));
 	int status = smalti_writer_commit(writer, error);
 	setrlimit(RLIMIT_FSIZE, &old);
@@ -168,15 +172,15 @@ static int write_limited(const char *path, size_t bytes, rlim_t limit, struct sm
 
 static void a_full_disk_leaves_the_old_file(void)
 {
-	/* in the buffer at the commit; during the writes; in the very last byte */
-	static const size_t sizes[] = {101, 100000, 8193};
-	static const rlim_t limits[] = {100, 100, 8192};
-	for (int i = 0; i < 3; i++) {
+	/* in the buffer at the commit; during the writes; in the very last byte; past the buffer */
+	static const size_t sizes[] = {101, 100000, 8193, 100000};
+	static const rlim_t limits[] = {100, 100, 8192, 4096};
+	for (int i = 0; i < 4; i++) {
 		fresh_root();
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(write_text(at("a"), "old", &error), &error, "old file");
-		FAILS(write_limited(at("a"), sizes[i], limits[i], &error), &error, SMALTI_EIO, "full", "/a",
-		      "File too large");
+		FAILS(write_limited(at("a"), sizes[i], i == 3, limits[i], &error), &error, SMALTI_EIO, "full",
+		      "/a", "File too large");
 		CU_ASSERT_EQUAL(files_in_root(), 1);
 		struct smalti_error reading = SMALTI_NO_ERROR;
 		size_t length;

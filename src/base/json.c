@@ -167,3 +167,15 @@ cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *err
 		smalti_error_prefix(error, "%s", path);
 	return value;
 }
+
+int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error)
+{
+	char *text = cJSON_Print(value);
+	if (!text)
+		return smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
+	struct smalti_writer *writer = smalti_writer_open(path, error);
+	if (writer)
+		fprintf(smalti_writer_stream(writer), "%s\n", text);
+	free(text);
+	return writer ? smalti_writer_commit(writer, error) : -1;
+}

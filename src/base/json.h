@@ -20,6 +20,9 @@ cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *e
 /* The same for a file of at most `limit` bytes; messages begin with its path. */
 cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error);
 
+/* Writes the value to a file that appears complete or not at all (base/file.h). */
+int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error);
+
 /* Whether a key has to be there. What is allowed to be absent (or null) leaves the caller's variable
  * as it is: store the default there first. */
 enum smalti_json_need {

@@ -111,12 +111,14 @@ static int sync_folder(const char *folder)
 	return status && cause != EINVAL ? -1 : 0; /* EINVAL: this file system has no fsync of folders */
 }
 
-/* A failed write sets the stream's flag but its errno is long gone: flushing again tells it when the
- * disk is still full. */
+/* A failed write sets the stream's flag but its errno is long gone: writing once more, which may have to be
+ * a byte of our own, tells it when the disk is still full. */
 static int finish_stream(struct smalti_writer *writer)
 {
 	FILE *stream = writer->stream;
 	bool failed = ferror(stream);
+	if (failed)
+		fputc('\0', stream);
 	errno = 0;
 	failed = fflush(stream) || failed || fsync(fileno(stream));
 	int cause = errno ? errno : EIO;

@@ -1,4 +1,8 @@
 # Measuring: what `smalti bench` runs.
 libcore_la_SOURCES += \
+	src/bench/fill.c src/bench/fill.h \
+	src/bench/geometry.c src/bench/geometry.h \
+	src/bench/make_model.c src/bench/make_model.h \
 	src/bench/roofline.c src/bench/roofline.h \
-	src/bench/statistics.c src/bench/statistics.h
+	src/bench/statistics.c src/bench/statistics.h \
+	src/bench/weights.c src/bench/weights.h

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/fill.h"
+
+#include "io/inventory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TENSOR_BITS = 40 };
+
+static bool ends_with(const char *name, const char *ending)
+{
+	const size_t length = strlen(name), wanted = strlen(ending);
+	return length >= wanted && strcmp(name + length - wanted, ending) == 0;
+}
+
+static double scale_of(const struct smalti_tensor_view *tensor)
+{
+	const char *name = tensor->name;
+	if (smalti_is_norm_weight(name))
+		return 0.1;
+	if (tensor->rank == 1)
+		return 0.02;
+	if (ends_with(name, "scale_shift_table"))
+		return 0.05;
+	if (strcmp(name, "shared.weight") == 0 || ends_with(name, ".relative_attention_bias.weight"))
+		return 1;
+	int64_t inputs = 1;
+	for (int i = 1; i < tensor->rank; i++)
+		inputs *= tensor->shape[i];
+	return (ends_with(name, ".SelfAttention.q.weight") ? 0.125 : 1) * sqrt(3 / (double)inputs);
+}
+
+struct smalti_fill smalti_fill_of(const struct smalti_tensor_view *tensor, int k)
+{
+	return (struct smalti_fill){
+	    .start = (uint64_t)k << TENSOR_BITS,
+	    .offset = smalti_is_norm_weight(tensor->name) ? 1 : 0,
+	    .scale = scale_of(tensor),
+	};
+}
+
+static uint64_t splitmix64(uint64_t z)
+{
+	z += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+void smalti_fill(const struct smalti_fill *fill, int64_t first, int64_t count, float *to)
+{
+	const uint64_t start = fill->start + (uint64_t)first;
+	for (int64_t i = 0; i < count; i++) {
+		const double u = (double)(int32_t)(splitmix64(start + (uint64_t)i) >> 40) * 0x1p-23 - 1;
+		to[i] = (float)(fill->offset + fill->scale * u);
+	}
+}

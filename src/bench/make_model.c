@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/make_model.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "bench/weights.h"
+#include "smalti/model.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct job {
+	const struct smalti_make_model_options *options;
+	char *staging; /* where everything is made */
+	cJSON *config[SMALTI_COMPONENTS];
+	struct smalti_inventory inventory[SMALTI_COMPONENTS];
+	int64_t done, total;
+};
+
+/* What may lie in a model's folder; what says that there is a model comes last. */
+static const char *const entries[] = {"text_encoder", "transformer", "vae",
+				      "tokenizer",    "scheduler",   "model_index.json"};
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+static bool is_there(const char *path)
+{
+	struct stat info;
+	return lstat(path, &info) == 0;
+}
+
+static int check_free(const char *folder, struct smalti_error *error)
+{
+	for (int i = 0; i < ENTRIES; i++) {
+		char *path = smalti_format(error, "%s/%s", folder, entries[i]);
+		const bool there = path && is_there(path);
+		int status = path ? 0 : -1;
+		if (there)
+			status = smalti_fail(error, SMALTI_EINVAL,
+					     "%s: is there already; name a folder without a model", path);
+		free(path);
+		if (status)
+			return -1;
+	}
+	return 0;
+}
+
+/* Planning */
+
+static int plan(struct job *job, struct smalti_error *error)
+{
+	const struct smalti_make_model_options *o = job->options;
+	for (int c = 0; c < SMALTI_COMPONENTS; c++) {
+		if (!o->with[c])
+			continue;
+		job->config[c] = smalti_geometry_config(o->geometry, c, o->t5_layers, o->dtype, error);
+		if (!job->config[c] ||
+		    smalti_component_inventory(c, job->config[c], o->dtype, &job->inventory[c], error))
+			return -1;
+		for (int i = 0; i < job->inventory[c].count; i++)
+			job->total += job->inventory[c].tensors[i].bytes;
+	}
+	return 0;
+}
+
+/* Writing */
+
+static int moved(void *user, int64_t bytes)
+{
+	struct job *job = user;
+	job->done += bytes;
+	return job->options->progress ? job->options->progress(job->options->user, job->done, job->total) : 0;
+}
+
+/* Makes staging/NAME and returns its path. */
+static char *make_part(const struct job *job, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", job->staging, name);
+	if (path && smalti_make_folder(path, error)) {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+static int write_json(const char *folder, const char *name, const cJSON *value, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	int status = path ? smalti_json_write(path, value, error) : -1;
+	free(path);
+	return status;
+}
+
+static int write_component(struct job *job, enum smalti_component c, struct smalti_error *error)
+{
+	const struct smalti_component_names *names = &smalti_component_names[c];
+	const struct smalti_advance advance = {moved, job};
+	char *folder = make_part(job, names->folder, error);
+	int status = folder ? write_json(folder, "config.json", job->config[c], error) : -1;
+	if (!status)
+		status = smalti_weights_write(folder, names->stem, &job->inventory[c],
+					      job->options->shard_bytes, &advance, error);
+	free(folder);
+	return status;
+}
+
+static int copy_file(const char *from, const char *to, struct smalti_error *error)
+{
+	enum { LARGEST = 64 << 20 };
+	size_t length;
+	char *text = smalti_file_read(from, LARGEST, &length, error);
+	struct smalti_writer *writer = text ? smalti_writer_open(to, error) : NULL;
+	if (writer)
+		fwrite(text, 1, length, smalti_writer_stream(writer));
+	free(text);
+	return writer ? smalti_writer_commit(writer, error) : -1;
+}
+
+/* Copies files of the embedded model; `names` ends with NULL. */
+static int copy_part(const struct job *job, const char *part, const char *const *names,
+		     struct smalti_error *error)
+{
+	const char *model = smalti_embedded_model(error);
+	char *folder = model ? make_part(job, part, error) : NULL;
+	int status = folder ? 0 : -1;
+	for (int i = 0; names[i] && !status; i++) {
+		char *from = smalti_format(error, "%s/%s/%s", model, part, names[i]);
+		char *to = smalti_format(error, "%s/%s", folder, names[i]);
+		status = from && to ? copy_file(from, to, error) : -1;
+		free(from);
+		free(to);
+	}
+	free(folder);
+	return status;
+}
+
+/* "NAME": ["LIBRARY", "KIND"], or nulls for what is absent */
+static bool add_entry(cJSON *index, const char *name, bool with, const char *library, const char *kind)
+{
+	cJSON *pair = cJSON_AddArrayToObject(index, name);
+	return pair && cJSON_AddItemToArray(pair, with ? cJSON_CreateString(library) : cJSON_CreateNull()) &&
+	       cJSON_AddItemToArray(pair, with ? cJSON_CreateString(kind) : cJSON_CreateNull());
+}
+
+static int write_model_index(const struct job *job, struct smalti_error *error)
+{
+	const struct smalti_make_model_options *o = job->options;
+	cJSON *index = cJSON_CreateObject();
+	bool ok = cJSON_AddStringToObject(index, "_class_name", smalti_geometry_pipeline(o->geometry)) &&
+		  cJSON_AddStringToObject(index, "_diffusers_version", "0.27.0") &&
+		  add_entry(index, "scheduler", true, "diffusers", "DPMSolverMultistepScheduler") &&
+		  add_entry(index, "tokenizer", o->with[SMALTI_TEXT_ENCODER], "transformers", "T5Tokenizer");
+	for (int c = 0; c < SMALTI_COMPONENTS; c++) {
+		const struct smalti_component_names *names = &smalti_component_names[c];
+		ok = ok && add_entry(index, names->folder, o->with[c], names->library, names->kind);
+	}
+	int status = ok ? write_json(job->staging, "model_index.json", index, error)
+			: smalti_fail(error, SMALTI_ENOMEM, "out of memory for a configuration");
+	cJSON_Delete(index);
+	return status;
+}
+
+static int write_all(struct job *job, struct smalti_error *error)
+{
+	static const char *const scheduler[] = {"scheduler_config.json", NULL};
+	static const char *const tokenizer[] = {"spiece.model", "tokenizer_config.json",
+						"special_tokens_map.json", NULL};
+	if (copy_part(job, "scheduler", scheduler, error) ||
+	    (job->options->with[SMALTI_TEXT_ENCODER] && copy_part(job, "tokenizer", tokenizer, error)))
+		return -1;
+	for (int c = 0; c < SMALTI_COMPONENTS; c++)
+		if (job->options->with[c] && write_component(job, c, error))
+			return -1;
+	return write_model_index(job, error);
+}
+
+/* Putting in place */
+
+/* Moves entries[i] between the folder and staging; absent where it comes from is fine. */
+static int move_entry(const char *from_folder, const char *to_folder, int i, struct smalti_error *error)
+{
+	char *from = smalti_format(error, "%s/%s", from_folder, entries[i]);
+	char *to = smalti_format(error, "%s/%s", to_folder, entries[i]);
+	int status = from && to ? 0 : -1;
+	if (!status && is_there(from) && rename(from, to))
+		status = smalti_fail_errno(error, "%s: cannot be put in place", to);
+	free(from);
+	free(to);
+	return status;
+}
+
+static int put_in_place(const struct job *job, struct smalti_error *error)
+{
+	const char *folder = job->options->folder;
+	for (int i = 0; i < ENTRIES; i++) {
+		if (!move_entry(job->staging, folder, i, error))
+			continue;
+		while (i-- > 0)
+			move_entry(folder, job->staging, i, error);
+		return -1;
+	}
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+	(void)info, (void)type, (void)walk;
+	return remove(path);
+}
+
+static int make_in(struct job *job, struct smalti_error *error)
+{
+	enum { OPEN_FOLDERS = 8 };
+	job->staging = smalti_format(error, "%s/.make-model.XXXXXX", job->options->folder);
+	if (!job->staging)
+		return -1;
+	if (!mkdtemp(job->staging))
+		return smalti_fail_errno(error, "%s: no folder can be made in it", job->options->folder);
+	int status = write_all(job, error) || put_in_place(job, error) ? -1 : 0;
+	nftw(job->staging, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+	return status;
+}
+
+static int make(struct job *job, struct smalti_error *error)
+{
+	const char *folder = job->options->folder;
+	const bool there = is_there(folder);
+	if (check_free(folder, error) || plan(job, error) || smalti_make_folder(folder, error))
+		return -1;
+	int status = make_in(job, error);
+	if (status && !there)
+		rmdir(folder);
+	return status;
+}
+
+int smalti_make_model(const struct smalti_make_model_options *options, struct smalti_error *error)
+{
+	struct job job = {.options = options};
+	int status = make(&job, error);
+	for (int c = 0; c < SMALTI_COMPONENTS; c++) {
+		smalti_inventory_free(&job.inventory[c]);
+		cJSON_Delete(job.config[c]);
+	}
+	free(job.staging);
+	return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BENCH_MAKE_MODEL_H
+#define SMALTI_BENCH_MAKE_MODEL_H
+
+#include "bench/geometry.h"
+
+struct smalti_make_model_options {
+	const char *folder; /* made when absent; must not hold any part of a model */
+	enum smalti_geometry geometry;
+	enum smalti_dtype dtype;
+	bool with[SMALTI_COMPONENTS];
+	int64_t t5_layers; /* 0: as many as the geometry has */
+	int64_t shard_bytes;
+	/* How many bytes of weights are made, now and then; not 0 stops. NULL: nobody asks. */
+	int (*progress)(void *user, int64_t done, int64_t total);
+	void *user;
+};
+
+/* Writes a folder in diffusers' layout whose weights are by formula (bench/fill.h): the components asked for,
+ * the embedded model's scheduler and, with the text encoder, its tokenizer. On failure nothing is left of it:
+ * everything is made in a hidden folder inside `folder` and put in place when all of it is on the disk.
+ * SMALTI_EINVAL when `folder` holds a part of a model, SMALTI_ECANCELLED when stopped. */
+int smalti_make_model(const struct smalti_make_model_options *options, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/make_model.h"
+#include "bench/weights.h"
+#include "cli/bench.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct make_model_options {
+	int geometry, dtype;
+	const char *only;
+	int64_t t5_layers, shard_bytes;
+	bool quiet;
+};
+
+static const struct make_model_options defaults = {
+    .geometry = -1,
+    .dtype = SMALTI_F16,
+    .t5_layers = 0,
+    .shard_bytes = SMALTI_SHARD_BYTES,
+};
+
+static const char *const dtypes[] = {
+    [SMALTI_F32] = "f32", [SMALTI_F16] = "f16", [SMALTI_BF16] = "bf16", NULL};
+
+#define TYPE struct make_model_options
+
+static const struct smalti_option rows[] = {
+    {SMALTI_CHOICE(TYPE, geometry), "geometry", 'g', "NAME", "whose shapes the weights have",
+     .choices = smalti_geometry_names},
+    {SMALTI_CHOICE(TYPE, dtype), "dtype", 'd', "TYPE", "type of the weights in the files", .choices = dtypes},
+    {SMALTI_STRING(TYPE, only), "only", 0, "PARTS", "some of t5,dit,vae; without it all three"},
+    {SMALTI_INT64(TYPE, t5_layers), "t5-layers", 0, "N", "layers of the text encoder; 0: all", .minimum = 0,
+     .maximum = 24},
+    {SMALTI_BYTES(TYPE, shard_bytes), "shard-size", 0, "BYTES",
+     "cut larger weight files into shards of at most this; without it 10 GB", .minimum = 1,
+     .maximum = INT64_MAX},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "show no progress"},
+};
+
+static const struct smalti_example examples[] = {
+    {"The whole of PixArt-Sigma at 512 pixels, 11 GB", "smalti bench make-model -g sigma-512 model"},
+    {"With two layers of the text encoder, 2.5 GB",
+     "smalti bench make-model -g sigma-512 --t5-layers 2 model"},
+    {"The transformer alone", "smalti bench make-model -g sigma-2k --only dit model"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_bench_make_model_command = {
+    .name = "bench make-model",
+    .summary = "write a model of a published geometry with weights by formula",
+    .operands = "FOLDER",
+    .description =
+	"Writes a model in diffusers' layout whose tensors have the names and shapes of a published model. "
+	"Weights are pseudo-random, the same on every machine, and keep activations in range: it computes "
+	"at the speed of the real one, and paints noise. The tokenizer and the scheduler are those of the "
+	"embedded model.\n\n"
+	"FOLDER is made unless it is there, and must not hold a model. It gets the whole or nothing.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(struct make_model_options),
+    .run = run,
+};
+
+/* "t5,vae" */
+static int parse_parts(const char *text, bool with[SMALTI_COMPONENTS], struct smalti_error *error)
+{
+	static const char *const names[SMALTI_COMPONENTS] = {
+	    [SMALTI_TEXT_ENCODER] = "t5", [SMALTI_TRANSFORMER] = "dit", [SMALTI_VAE] = "vae"};
+	for (int c = 0; c < SMALTI_COMPONENTS; c++)
+		with[c] = !text;
+	for (const char *part = text; part;) {
+		const size_t length = strcspn(part, ",");
+		int c = 0;
+		while (c < SMALTI_COMPONENTS &&
+		       (strlen(names[c]) != length || strncmp(part, names[c], length) != 0))
+			c++;
+		if (c == SMALTI_COMPONENTS)
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "--only: '%.*s' is none of t5, dit and vae, separated by commas",
+					   length < 40 ? (int)length : 40, part);
+		with[c] = true;
+		part = part[length] ? part + length + 1 : NULL;
+	}
+	return 0;
+}
+
+static int show(void *user, int64_t done, int64_t total)
+{
+	const int64_t megabyte = 1000000;
+	smalti_progress_update(user, done / megabyte, total / megabyte);
+	return smalti_signals_caught() != NULL;
+}
+
+static enum smalti_exit fail(const struct smalti_error *error)
+{
+	if (error->code == SMALTI_EINVAL)
+		return smalti_usage_error(&smalti_bench_make_model_command, "%s", error->message);
+	if (error->code == SMALTI_ECANCELLED)
+		fprintf(stderr, "smalti bench make-model: stopped by %s, nothing was made\n",
+			smalti_signals_caught());
+	else
+		fprintf(stderr, "smalti bench make-model: %s\n", error->message);
+	return SMALTI_EXIT_FAILED;
+}
+
+static enum smalti_exit run(void *values, int count, char **operands)
+{
+	const struct make_model_options *options = values;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (options->geometry < 0)
+		return smalti_usage_error(&smalti_bench_make_model_command, "--geometry is missing");
+	if (count != 1)
+		return smalti_usage_error(&smalti_bench_make_model_command, "one folder was expected");
+	struct smalti_progress progress;
+	struct smalti_make_model_options wanted = {
+	    .folder = operands[0],
+	    .geometry = (enum smalti_geometry)options->geometry,
+	    .dtype = (enum smalti_dtype)options->dtype,
+	    .t5_layers = options->t5_layers,
+	    .shard_bytes = options->shard_bytes,
+	    .progress = show,
+	    .user = &progress,
+	};
+	if (parse_parts(options->only, wanted.with, &error))
+		return fail(&error);
+	smalti_signals_catch();
+	smalti_progress_begin(&progress, stderr, "MB", options->quiet);
+	int status = smalti_make_model(&wanted, &error);
+	if (!status)
+		smalti_progress_end(&progress);
+	return status ? fail(&error) : SMALTI_EXIT_OK;
+}
