@@ -49,6 +49,8 @@ check_PROGRAMS += tests/test_codelets_diffusion
 check_PROGRAMS += tests/test_codelets_vae
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
+check_PROGRAMS += tests/test_bench
+tests_test_bench_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_topology
 tests_test_topology_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 

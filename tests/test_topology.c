@@ -115,7 +115,7 @@ static void json_holds_everything(void)
 	const cJSON *rate = cJSON_GetArrayItem(cJSON_GetObjectItem(object, "rates"), 0);
 	double fma = 0;
 	SUCCEEDS(smalti_json_double(rate, "fma", SMALTI_JSON_REQUIRED, 1, 1e15, &fma, &error), &error, "fma");
-	CU_ASSERT_EQUAL(fma, t->rates[0].fma);
+	CU_ASSERT_DOUBLE_EQUAL(fma, t->rates[0].fma, 1e-12 * fma); /* JSON has it in 15 digits */
 	cJSON_Delete(object);
 	free(text);
 	smalti_topology_free(t);

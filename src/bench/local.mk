@@ -1,7 +1,10 @@
 # Measuring: what `smalti bench` runs.
 libcore_la_SOURCES += \
+	src/bench/buffers.c \
+	src/bench/cases.c src/bench/cases.def src/bench/cases.h \
 	src/bench/fill.c src/bench/fill.h \
 	src/bench/geometry.c src/bench/geometry.h \
+	src/bench/kernels.c src/bench/kernels.h \
 	src/bench/make_model.c src/bench/make_model.h \
 	src/bench/roofline.c src/bench/roofline.h \
 	src/bench/statistics.c src/bench/statistics.h \

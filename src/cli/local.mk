@@ -2,8 +2,10 @@
 noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/bench.c src/cli/bench.h \
+	src/cli/bench_compare.c src/cli/bench_compare.h \
 	src/cli/bench_kernels.c \
 	src/cli/bench_make_model.c \
+	src/cli/bench_report.c src/cli/bench_report.h \
 	src/cli/command.c src/cli/command.h \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_batch.h \

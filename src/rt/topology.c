@@ -5,19 +5,49 @@
 #include "kernels/isa.h"
 #include "rt/session.h"
 
+#include <hwloc.h>
+#include <starpu.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static int fill(struct smalti_topology *topology, struct smalti_error *error)
+void smalti_topology_isa(struct smalti_topology *topology)
 {
 	snprintf(topology->features, sizeof(topology->features), "%s", smalti_isa_features());
 	snprintf(topology->isa, sizeof(topology->isa), "%s", smalti_isa_name(smalti_isa()));
 	const char *limit = getenv("SMALTI_MAX_ISA");
 	snprintf(topology->max_isa, sizeof(topology->max_isa), "%s", limit ? limit : "");
-	if (smalti_topology_hardware(topology, error) < 0 || smalti_topology_runtime(topology, error) < 0 ||
-	    smalti_topology_libraries(topology, error) < 0)
+}
+
+static int fill(struct smalti_topology *topology, struct smalti_error *error)
+{
+	smalti_topology_isa(topology);
+	if (smalti_topology_hardware(topology, starpu_get_hwloc_topology(), error) < 0 ||
+	    smalti_topology_runtime(topology, error) < 0 || smalti_topology_libraries(topology, error) < 0)
 		return -1;
 	return smalti_topology_rates(topology, error);
+}
+
+static int fill_alone(struct smalti_topology *topology, struct smalti_error *error)
+{
+	hwloc_topology_t machine;
+	if (hwloc_topology_init(&machine) < 0)
+		return smalti_fail(error, SMALTI_ENODEV, "hwloc does not start");
+	int status = hwloc_topology_load(machine) < 0
+			 ? smalti_fail(error, SMALTI_ENODEV, "hwloc cannot read the machine's topology")
+			 : smalti_topology_hardware(topology, machine, error);
+	hwloc_topology_destroy(machine);
+	smalti_topology_isa(topology);
+	return status < 0 ? -1 : smalti_topology_libraries(topology, error);
+}
+
+struct smalti_topology *smalti_topology_machine(struct smalti_error *error)
+{
+	struct smalti_topology *topology = smalti_calloc(1, sizeof(*topology), error);
+	if (topology && fill_alone(topology, error) < 0) {
+		smalti_topology_free(topology);
+		return NULL;
+	}
+	return topology;
 }
 
 int smalti_topology_read(struct smalti_session *session, struct smalti_topology **topology,

@@ -4,7 +4,6 @@
 #include "rt/topology.h"
 
 #include <hwloc.h>
-#include <starpu.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,9 +113,9 @@ static int read_gpus(struct smalti_topology *topology, hwloc_topology_t machine,
 	return 0;
 }
 
-int smalti_topology_hardware(struct smalti_topology *topology, struct smalti_error *error)
+int smalti_topology_hardware(struct smalti_topology *topology, struct hwloc_topology *machine,
+			     struct smalti_error *error)
 {
-	hwloc_topology_t machine = starpu_get_hwloc_topology();
 	topology->packages = count_type(machine, HWLOC_OBJ_PACKAGE);
 	topology->cores = count_type(machine, HWLOC_OBJ_CORE);
 	topology->threads = count_type(machine, HWLOC_OBJ_PU);

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each codelet's buffers hold, from its arguments: a codelet without its function here does not link. */
+#include "bench/cases.h"
+#include "kernels/attention.h"
+#include "kernels/conditioning.h"
+#include "kernels/conv.h"
+#include "kernels/matmul.h"
+#include "kernels/norms.h"
+#include "samplers/noise.h"
+
+#include <string.h>
+
+static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
+    [SMALTI_BENCH_F32] = 4,
+    [SMALTI_BENCH_F16] = 2,
+    [SMALTI_BENCH_BF16] = 2,
+    [SMALTI_BENCH_IDS] = 4,
+    [SMALTI_BENCH_MOMENTS] = sizeof(struct smalti_moments),
+    [SMALTI_BENCH_GENERATOR] = sizeof(struct smalti_generator),
+};
+
+int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer)
+{
+	return kind_bytes[buffer->kind] * buffer->count;
+}
+
+static struct smalti_bench_buffer of(enum smalti_dtype dtype, int64_t count)
+{
+	static const enum smalti_bench_kind kinds[] = {[SMALTI_F32] = SMALTI_BENCH_F32,
+						       [SMALTI_F16] = SMALTI_BENCH_F16,
+						       [SMALTI_BF16] = SMALTI_BENCH_BF16};
+	return (struct smalti_bench_buffer){count > 0 ? kinds[dtype] : SMALTI_BENCH_ABSENT, count};
+}
+
+static struct smalti_bench_buffer f32(int64_t count)
+{
+	return of(SMALTI_F32, count);
+}
+
+static struct smalti_bench_buffer bytes(int64_t count)
+{
+	return f32((count + 3) / 4);
+}
+
+static struct smalti_bench_buffer moments(int64_t groups)
+{
+	return (struct smalti_bench_buffer){groups ? SMALTI_BENCH_MOMENTS : SMALTI_BENCH_ABSENT, groups};
+}
+
+/* A packed form holds numbers of its dtype in whatever order, so any will do. A size that cannot be had is
+ * that of no buffer: the kernel says why. */
+static struct smalti_bench_buffer packed(enum smalti_dtype dtype, int64_t size)
+{
+	return of(dtype, size / smalti_dtype_bytes(dtype));
+}
+
+static struct smalti_bench_buffer packed_matrix(int64_t in, int64_t out, enum smalti_dtype compute)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return packed(compute, smalti_matmul_packed_bytes(in, out, compute, &error));
+}
+
+static struct smalti_bench_buffer packed_kernel(int64_t in, int64_t out, int stride,
+						enum smalti_dtype compute)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return packed(compute, smalti_conv_packed_bytes(in, out, stride, compute, &error));
+}
+
+#define BUFFERS(codelet, ...)                                                                                \
+	void smalti_bench_##codelet(const struct codelet##_arguments *a, struct codelet##_extents *extents)  \
+	{                                                                                                    \
+		(void)a;                                                                                     \
+		*extents = (struct codelet##_extents){__VA_ARGS__};                                          \
+	}
+
+BUFFERS(widen, .part0 = of(a->dtype[0], a->count[0]), .vector = f32(a->count[0]))
+BUFFERS(pack_matmul, .part0 = of(a->dtype[0], a->in * a->out),
+	.packed = packed_matrix(a->in, a->out, a->compute))
+BUFFERS(pack_conv, .raw = of(a->dtype, 9 * a->in * a->out),
+	.packed = packed_kernel(a->in, a->out, a->stride, a->compute))
+BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
+	.bias = f32(a->out),
+	.factor = of(a->result, a->epilogue == SMALTI_EPILOGUE_MULTIPLY ? a->rows * a->out : 0),
+	.y = of(a->result, a->rows * a->out))
+BUFFERS(matmul_add, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
+	.bias = f32(a->out), .gate = f32(a->epilogue == SMALTI_EPILOGUE_GATE_ADD ? a->out : 0),
+	.y = f32(a->rows * a->out))
+
+static void fill_keys(const struct attention_arguments *a, struct smalti_bench_buffer kv[SMALTI_MANY])
+{
+	for (int i = 0; i < SMALTI_MANY; i++)
+		kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
+}
+
+#define QUERIES .q = of(a->dtype, a->queries * a->heads * a->head_dim)
+#define BIAS    .bias = f32(a->bias_reach ? a->heads * (2 * a->bias_reach - 1) : 0)
+#define STATE   .state = f32(smalti_attention_state(a->queries, a->heads, a->head_dim))
+#define RESULT  .y = of(a->dtype, a->queries * a->heads * a->head_dim)
+#define ATTENTION(codelet, ...)                                                                              \
+	void smalti_bench_##codelet(const struct attention_arguments *a, struct codelet##_extents *extents)  \
+	{                                                                                                    \
+		*extents = (struct codelet##_extents){__VA_ARGS__};                                          \
+		fill_keys(a, extents->kv);                                                                   \
+	}
+ATTENTION(attention, QUERIES, BIAS, RESULT)
+ATTENTION(attention_begin, QUERIES, BIAS, STATE)
+ATTENTION(attention_continue, QUERIES, BIAS, STATE)
+ATTENTION(attention_end, QUERIES, BIAS, STATE, RESULT)
+
+BUFFERS(rmsnorm, .x = f32(a->rows * a->dim), .weight = f32(a->dim), .y = of(a->dtype, a->rows * a->dim))
+BUFFERS(ln_modulate, .x = f32(a->rows * a->dim), .modulation = f32(2 * a->dim),
+	.y = of(a->dtype, a->rows * a->dim))
+BUFFERS(embed_tokens, .ids = {SMALTI_BENCH_IDS, a->tokens}, .table = of(a->dtype, a->vocabulary * a->dim),
+	.y = f32(a->tokens * a->dim))
+BUFFERS(relative_bias, .table = f32(a->buckets * a->heads), .bias = f32(a->heads * (2 * a->reach - 1)))
+BUFFERS(sinusoid, .values = f32(a->rows), .y = f32(a->rows * SMALTI_SINUSOID_SIZE))
+BUFFERS(silu, .x = f32(a->count), .y = f32(a->count))
+BUFFERS(add_row, .row = f32(a->dim), .y = f32(a->rows * a->dim))
+BUFFERS(modulation, .table = f32(a->rows * a->dim), .embedding = f32((a->step + 1) * a->period * a->dim),
+	.y = f32(a->rows * a->dim))
+BUFFERS(positions, .table = f32((a->columns + a->rows) * a->dim / 2))
+BUFFERS(patch_embed, .x = f32(a->rows * a->in), .weight = packed_matrix(a->in, a->out, SMALTI_F32),
+	.bias = f32(a->out),
+	.positions = f32((a->columns + (a->first + a->rows) / a->columns + 1) * a->out / 2),
+	.y = f32(a->rows * a->out))
+BUFFERS(copy, .x = bytes(a->bytes), .y = bytes(a->bytes))
+BUFFERS(join, .first = bytes(a->first_bytes), .second = bytes(a->second_bytes),
+	.y = bytes(a->first_bytes + a->second_bytes))
+BUFFERS(clear, .y = bytes(a->bytes))
+BUFFERS(patchify, .planes = f32(a->channels * a->height * a->width),
+	.tokens = f32(a->rows * a->channels * a->patch * a->patch))
+BUFFERS(unpatchify, .planes = f32(a->channels * a->height * a->width),
+	.tokens = f32(a->rows * a->channels * a->patch * a->patch))
+BUFFERS(noise, .generator = {SMALTI_BENCH_GENERATOR, 1}, .planes = f32(a->count))
+
+#define OUTPUT f32(a->rows * a->out_channels * a->patch * a->patch)
+#define TOKENS a->rows * a->channels * a->patch * a->patch
+BUFFERS(sampler_step, .conditional = OUTPUT, .unconditional = OUTPUT, .x = f32(TOKENS),
+	.history = f32(a->step.history * TOKENS))
+BUFFERS(latent_rows, .planes = f32(a->channels * a->height * a->width),
+	.y = f32(a->rows * a->width * a->channels))
+
+/* In the middle of a picture: with neighbours above and below. */
+#define CONV(codelet)                                                                                        \
+	BUFFERS(codelet, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),               \
+		.below = f32(a->width * a->in), .moments = moments(a->groups),                               \
+		.gamma = f32(a->groups ? a->in : 0), .beta = f32(a->groups ? a->in : 0),                     \
+		.weight = packed_kernel(a->in, a->out, a->stride, a->compute), .bias = f32(a->out),          \
+		.y = f32((int64_t)smalti_conv_result_bytes(a) / 4),                                          \
+		.top = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),                           \
+		.bottom = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),                        \
+		.y_moments = moments(a->y_groups))
+CONV(conv)
+CONV(conv_add)
+
+BUFFERS(edges, .x = f32(a->rows * a->width * a->channels), .top = f32(a->width * a->channels),
+	.bottom = f32(a->width * a->channels), .moments = moments(a->groups))
+BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merged = moments(a->groups))
+BUFFERS(groupnorm, .x = f32(a->pixels * a->channels), .moments = moments(a->groups),
+	.gamma = f32(a->channels), .beta = f32(a->channels), .y = of(a->dtype, a->pixels * a->channels))
+BUFFERS(read_rows, .y = f32(3 * a->rows * a->width), .source = bytes(1))
+BUFFERS(posterior_rows, .moments = f32(a->rows * a->width * 2 * a->channels),
+	.planes = f32(2 * a->channels * a->height * a->width))
+BUFFERS(emit_rows, .x = f32(3 * a->rows * a->width), .sink = bytes(1))
+BUFFERS(deliver, .x = f32(a->count))
+
+/* The extents of any op as an array. */
+#define CODELET(name, list, flops, bytes)                                                                    \
+	static void name##_buffers(const void *arguments, struct smalti_bench_buffer *buffers)               \
+	{                                                                                                    \
+		struct name##_extents extents;                                                               \
+		smalti_bench_##name(arguments, &extents);                                                    \
+		memcpy(buffers, &extents, sizeof(extents));                                                  \
+	}
+#include "codelets/codelets.def"
+#undef CODELET
+
+void smalti_bench_buffers(const struct smalti_bench_case *c, struct smalti_bench_buffer *buffers)
+{
+	static void (*const table[SMALTI_OPS])(const void *arguments, struct smalti_bench_buffer *buffers) = {
+#define CODELET(name, list, flops, bytes) name##_buffers,
+#include "codelets/codelets.def"
+#undef CODELET
+	};
+	table[c->op](c->arguments, buffers);
+}

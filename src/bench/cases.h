@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BENCH_CASES_H
+#define SMALTI_BENCH_CASES_H
+
+#include "codelets/codelets.h"
+
+/* What a case's buffer holds: none of it is slow to compute with, as subnormal numbers or NaN are. */
+enum smalti_bench_kind {
+	SMALTI_BENCH_ABSENT,
+	SMALTI_BENCH_F32,
+	SMALTI_BENCH_F16,
+	SMALTI_BENCH_BF16,
+	SMALTI_BENCH_IDS, /* int32, 0 … 999 */
+	SMALTI_BENCH_MOMENTS,
+	SMALTI_BENCH_GENERATOR,
+	SMALTI_BENCH_KINDS
+};
+
+struct smalti_bench_buffer {
+	enum smalti_bench_kind kind;
+	int64_t count; /* of elements */
+};
+
+int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer);
+
+/* struct NAME_extents: a codelet's buffers, as what a case allocates. */
+#define R(b)    struct smalti_bench_buffer b;
+#define OR(b)   struct smalti_bench_buffer b;
+#define W(b)    struct smalti_bench_buffer b;
+#define OW(b)   struct smalti_bench_buffer b;
+#define U(b)    struct smalti_bench_buffer b;
+#define OU(b)   struct smalti_bench_buffer b;
+#define MANY(b) struct smalti_bench_buffer b[SMALTI_MANY];
+#define CODELET(name, list, flops, bytes)                                                                    \
+	struct name##_extents {                                                                              \
+		list                                                                                         \
+	};                                                                                                   \
+	void smalti_bench_##name(const struct name##_arguments *a, struct name##_extents *extents);
+#include "codelets/codelets.def"
+#undef CODELET
+#undef R
+#undef OR
+#undef W
+#undef OW
+#undef U
+#undef OU
+#undef MANY
+
+/* One row of cases.def at one precision. */
+struct smalti_bench_case {
+	enum smalti_op_number op;
+	const char *label;         /* "DiT q 256x1152x1152" */
+	const char *name;          /* of op and label */
+	enum smalti_dtype compute; /* what is multiplied: which peak it is compared with */
+	bool direct;               /* its flops are a direct convolution's, which other algorithms undercut */
+	const void *arguments;
+};
+
+/* Calls `visit` for each, in the order of the file, until it returns other than 0, which is returned. What it
+ * is given is the caller's for that call only. */
+int smalti_bench_each(enum smalti_dtype precision,
+		      int (*visit)(void *user, const struct smalti_bench_case *c), void *user);
+
+/* Fills `buffers` in the order of the op's pointers; absent ones have kind SMALTI_BENCH_ABSENT. */
+void smalti_bench_buffers(const struct smalti_bench_case *c, struct smalti_bench_buffer *buffers);
+
+#endif

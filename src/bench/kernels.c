@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/kernels.h"
+
+#include "base/alloc.h"
+#include "bench/statistics.h"
+#include "kernels/norms.h"
+#include "rt/task.h"
+#include "samplers/noise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATTERN = 65521, MOST_CALLS = 10000 }; /* elements until a buffer's values repeat: a prime */
+static const double LEAST_SECONDS = 0.002;    /* of a repeat, so that the clock's grain is small beside it */
+
+/* Evenly over [-0.5, 0.5). */
+static float random_value(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
+}
+
+static void fill_pattern(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to)
+{
+	for (int64_t i = 0; i < count; i++) {
+		const float value = random_value(state);
+		if (kind == SMALTI_BENCH_F32)
+			((float *)to)[i] = value;
+		else if (kind == SMALTI_BENCH_F16)
+			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
+		else if (kind == SMALTI_BENCH_BF16)
+			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
+		else if (kind == SMALTI_BENCH_IDS)
+			((int32_t *)to)[i] = (int32_t)((value + 0.5f) * 999);
+		else if (kind == SMALTI_BENCH_MOMENTS)
+			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
+		else
+			smalti_generator_seed(to, *state);
+	}
+}
+
+static void *make_buffer(const struct smalti_bench_buffer *buffer, uint32_t *state,
+			 struct smalti_error *error)
+{
+	const int64_t size = smalti_bench_bytes(buffer);
+	char *data = smalti_aligned_alloc(size, 1, error);
+	if (!data)
+		return NULL;
+	const int64_t drawn = buffer->count < PATTERN ? buffer->count : PATTERN;
+	fill_pattern(buffer->kind, drawn, state, data);
+	const int64_t period = size / buffer->count * drawn;
+	for (int64_t at = period; at < size; at += period)
+		memcpy(data + at, data, (size_t)(size - at < period ? size - at : period));
+	return data;
+}
+
+static int make_buffers(const struct smalti_bench_case *c, void *data[SMALTI_MAX_BUFFERS],
+			struct smalti_error *error)
+{
+	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS] = {{SMALTI_BENCH_ABSENT, 0}};
+	uint32_t state = 1;
+	smalti_bench_buffers(c, buffers);
+	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++)
+		if (buffers[i].kind != SMALTI_BENCH_ABSENT &&
+		    !(data[i] = make_buffer(&buffers[i], &state, error)))
+			return -1;
+	return 0;
+}
+
+static int call(const struct smalti_bench_case *c, void *const *data, int64_t calls, double *seconds,
+		struct smalti_error *error)
+{
+	const struct smalti_op *op = smalti_op(c->op);
+	const double start = smalti_now();
+	for (int64_t i = 0; i < calls; i++)
+		if (op->cpu(data, c->arguments, error) < 0)
+			return -1;
+	*seconds = (smalti_now() - start) / (double)calls;
+	return 0;
+}
+
+/* As many calls as make a repeat long enough, from one that is not the first. */
+static int64_t calls_for(double seconds)
+{
+	const double calls = LEAST_SECONDS / (seconds > 1e-9 ? seconds : 1e-9);
+	return calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
+}
+
+static int repeat(const struct smalti_bench_case *c, void *const *data, int repeats, double *seconds,
+		  struct smalti_error *error)
+{
+	double once;
+	if (call(c, data, 1, &once, error) < 0 || call(c, data, 1, &once, error) < 0)
+		return -1;
+	const int64_t calls = calls_for(once);
+	for (int i = 0; i < repeats; i++)
+		if (call(c, data, calls, &seconds[i], error) < 0)
+			return -1;
+	return 0;
+}
+
+static void compare(const struct smalti_bench_case *c, const struct smalti_roofline *roofline,
+		    struct smalti_bench_kernel *result)
+{
+	const struct smalti_op *op = smalti_op(c->op);
+	result->flops = op->flops(c->arguments);
+	result->bytes = op->bytes(c->arguments);
+	const double peak = c->compute == SMALTI_BF16 && roofline->bf16 > 0 ? roofline->bf16 : roofline->f32;
+	const double bandwidth = roofline->read > roofline->triad ? roofline->read : roofline->triad;
+	const double arithmetic = result->flops / peak, memory = result->bytes / bandwidth;
+	result->memory = memory > arithmetic;
+	result->bound = result->memory ? memory : arithmetic;
+}
+
+int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
+			const struct smalti_roofline *roofline, struct smalti_bench_kernel *result,
+			struct smalti_error *error)
+{
+	void *data[SMALTI_MAX_BUFFERS] = {NULL};
+	double *seconds = smalti_calloc(repeats, sizeof(*seconds), error);
+	int status = seconds ? make_buffers(c, data, error) : -1;
+	if (status == 0)
+		status = repeat(c, data, repeats, seconds, error);
+	if (status == 0) {
+		result->seconds = smalti_median(seconds, repeats);
+		result->least = seconds[0]; /* they are sorted now */
+		compare(c, roofline, result);
+	}
+	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++)
+		free(data[i]);
+	free(seconds);
+	return status;
+}

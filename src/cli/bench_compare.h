@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_BENCH_COMPARE_H
+#define SMALTI_CLI_BENCH_COMPARE_H
+
+#include "base/error.h"
+
+/* An earlier report, JSON Lines as `smalti bench` writes them: names and seconds. */
+struct smalti_baseline;
+
+/* Of the same command, "bench kernels". NULL with SMALTI_EIO or SMALTI_EFORMAT and a message that names file
+ * and line. */
+struct smalti_baseline *smalti_baseline_read(const char *path, const char *command,
+					     struct smalti_error *error);
+/* NULL is allowed. */
+void smalti_baseline_free(struct smalti_baseline *baseline);
+
+/* seconds / what they were; NAN for a name that is not there, or without a baseline. The mean is over all
+ * that were asked for and there. */
+double smalti_baseline_ratio(struct smalti_baseline *baseline, const char *name, double seconds);
+/* The geometric mean of these ratios, and how many they were. */
+double smalti_baseline_mean(const struct smalti_baseline *baseline, int *count);
+
+#endif

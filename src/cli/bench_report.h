@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_BENCH_REPORT_H
+#define SMALTI_CLI_BENCH_REPORT_H
+
+#include "cli/bench.h"
+
+#include <cjson/cJSON.h>
+
+/* What all commands of `smalti bench` print: a table for a person, or JSON Lines, the first of which holds
+ * the command and the machine, each other one a measurement with "name" and "seconds". */
+
+/* One column; the first is the seconds. */
+struct smalti_bench_column {
+	const char *key;     /* in JSON, in plain units */
+	const char *heading; /* in the table, with its unit; NULL: in JSON alone */
+	double scale;        /* to that unit; 0: the value is a text */
+	const char *format;  /* of the scaled number: "%.1f" */
+};
+
+struct smalti_bench_value {
+	double number; /* NAN: none */
+	const char *text;
+};
+
+struct smalti_bench_report;
+
+/* Reads the file to compare with, opens the output. `facts` (which this takes, also on failure) are added to
+ * the machine's. Texts live longer than the report. */
+struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command *command,
+						     const struct smalti_bench_options *options, cJSON *facts,
+						     const struct smalti_bench_column *columns, int count,
+						     struct smalti_error *error);
+int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
+			    const struct smalti_bench_value *values, struct smalti_error *error);
+/* Ends with what was compared, `note` (or NULL) below the table; commits the output if `status` is 0. Frees
+ * the report; NULL is allowed. 0 or -1. */
+int smalti_bench_report_close(struct smalti_bench_report *report, const char *note, int status,
+			      struct smalti_error *error);
+
+#endif
