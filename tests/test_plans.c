@@ -14,11 +14,12 @@
 #include <string.h>
 
 static const struct {
-	const char *policy;
+	const char *policy; /* NULL: without StarPU */
 	int64_t workers;
 } schedules[] = {
-    {"eager", 1}, {"eager", 2}, {"lws", 1}, {"lws", 2},  {"dmda", 1}, {"dmda", 2},   {"dmdas", 1},
-    {"dmdas", 2}, {"ws", 1},    {"ws", 2},  {"prio", 1}, {"prio", 2}, {"random", 1}, {"random", 2},
+    {"eager", 1}, {"eager", 2}, {"lws", 1},    {"lws", 2},    {"dmda", 1},
+    {"dmda", 2},  {"dmdas", 1}, {"dmdas", 2},  {"ws", 1},     {"ws", 2},
+    {"prio", 1},  {"prio", 2},  {"random", 1}, {"random", 2}, {NULL, 1},
 };
 
 enum { SCHEDULES = sizeof(schedules) / sizeof(schedules[0]), PLANS_EACH = 4 };
@@ -32,7 +33,8 @@ static void open_model(const char *policy, int64_t workers)
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
 	options.folder = test_model("tesserae");
-	session = stage_session(policy, workers);
+	session = policy ? stage_session(policy, workers) : smalti_session_open_plain(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
 	model = smalti_model_open(session, &options, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "the embedded model");
 	if (!model)
@@ -335,7 +337,8 @@ static void plans(void)
 	uint64_t state = 1;
 	for (int i = 0; i < SCHEDULES; i++) {
 		char schedule[64];
-		snprintf(schedule, sizeof(schedule), "%s on %lld workers", schedules[i].policy,
+		snprintf(schedule, sizeof(schedule), "%s on %lld workers",
+			 schedules[i].policy ? schedules[i].policy : "nothing",
 			 (long long)schedules[i].workers);
 		open_model(schedules[i].policy, schedules[i].workers);
 		for (int plan = 0; plan < PLANS_EACH; plan++) {

@@ -52,6 +52,33 @@ static void options(void)
 	close_session(first);
 }
 
+/* Without StarPU a task has run when it was inserted, and its failure is its scope's. */
+static void plain(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options defaults;
+	smalti_session_defaults(&defaults);
+	struct smalti_session *session = smalti_session_open_plain(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "plain");
+	CHECK(smalti_session_plain(session) && smalti_session_workers(session) == 1, "one that works");
+	FAILS(smalti_session_open(&defaults, &error) ? 0 : -1, &error, SMALTI_EINVAL, "second",
+	      "one per process");
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	struct smalti_scope *scope = smalti_scope_new(session, "plain", 0, &error);
+	const float x[] = {1, 2, 3};
+	float y[3] = {0};
+	struct smalti_tile *from = smalti_tile_upload(scope, 1, sizeof(x), x);
+	struct smalti_tile *to = smalti_tile_over(scope, 1, sizeof(y), y);
+	smalti_insert(copy, scope, (.x = from, .y = to), .bytes = sizeof(x));
+	CHECK(memcmp(x, y, sizeof(x)) == 0, "done at once");
+	smalti_insert(copy, scope, (.x = from), .bytes = sizeof(x));
+	FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EINVAL, "missing", "copy", "'y'");
+	smalti_tile_release(from);
+	smalti_tile_release(to);
+	smalti_scope_free(scope);
+	close_session(session);
+}
+
 /* StarPU takes its memory limit from the environment: a session's must not stay for the next one. */
 static void environment(void)
 {
@@ -287,14 +314,9 @@ static void trace(void)
 }
 
 static const struct test tests[] = {
-    {"options", options},
-    {"environment", environment},
-    {"waiting", waiting},
-    {"bounded", bounded},
-    {"sealed when idle", sealed_when_idle},
-    {"failing", failing},
-    {"tiles", tiles},
-    {"trace", trace},
+    {"options", options}, {"plain", plain},     {"environment", environment},
+    {"waiting", waiting}, {"bounded", bounded}, {"sealed when idle", sealed_when_idle},
+    {"failing", failing}, {"tiles", tiles},     {"trace", trace},
 };
 
 TEST_MAIN("session", tests)

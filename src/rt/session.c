@@ -21,7 +21,7 @@ enum { MEGABYTE = 1 << 20, LEAST_TILES = 32 * MEGABYTE };
 struct smalti_session {
 	int workers;
 	int64_t memory_limit;
-	bool spills;
+	bool spills, plain;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
 };
@@ -46,6 +46,11 @@ int64_t smalti_session_memory_limit(const struct smalti_session *session)
 bool smalti_session_spills(const struct smalti_session *session)
 {
 	return session->spills;
+}
+
+bool smalti_session_plain(const struct smalti_session *session)
+{
+	return session->plain;
 }
 
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session)
@@ -120,11 +125,17 @@ static int init_limited(struct starpu_conf *conf, int64_t limit)
 	return status;
 }
 
+static int check_alone(struct smalti_error *error)
+{
+	if (!is_open)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
+}
+
 static int check_options(const struct smalti_session_options *options, struct smalti_error *error)
 {
-	if (is_open)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "a session is open already: StarPU allows one per process");
+	if (check_alone(error) < 0)
+		return -1;
 	if (options->cpus < 0 || options->cpus > STARPU_MAXCPUS)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
@@ -237,10 +248,35 @@ free_session:
 	return NULL;
 }
 
+struct smalti_session *smalti_session_open_plain(struct smalti_error *error)
+{
+	if (check_alone(error) < 0 || smalti_isa_check(error) < 0)
+		return NULL;
+	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);
+	if (!session)
+		return NULL;
+	session->workers = 1;
+	session->plain = true;
+	smalti_pool_open(0);
+	is_open = true;
+	return session;
+}
+
+static void close_plain(struct smalti_session *session)
+{
+	smalti_pool_close();
+	free(session);
+	is_open = false;
+}
+
 int smalti_session_close(struct smalti_session *session, struct smalti_error *error)
 {
 	if (!session)
 		return 0;
+	if (session->plain) {
+		close_plain(session);
+		return 0;
+	}
 	starpu_task_wait_for_all();
 	int status = session->trace ? smalti_trace_write(session->trace, error) : 0;
 	starpu_shutdown();

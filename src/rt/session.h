@@ -8,6 +8,11 @@
 
 struct smalti_trace;
 
+/* A session without StarPU: each task runs when it is inserted, on the inserting thread. It shows what the
+ * runtime costs: the same graphs, kernels and order, and nothing between them. */
+struct smalti_session *smalti_session_open_plain(struct smalti_error *error);
+bool smalti_session_plain(const struct smalti_session *session);
+
 int smalti_session_workers(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Data that does not fit under the limit goes to the scratch folder. */

@@ -108,6 +108,14 @@ static enum starpu_data_access_mode mode_of(enum smalti_access access)
 	return modes[access];
 }
 
+static int check_missing(const struct smalti_op *op, const struct smalti_buffer *buffer,
+			 struct smalti_error *error)
+{
+	if (buffer->optional)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing", op->name, buffer->name);
+}
+
 static int attach(struct starpu_task *task, struct message *message, struct smalti_tile *const *tiles,
 		  struct smalti_error *error)
 {
@@ -116,10 +124,9 @@ static int attach(struct starpu_task *task, struct message *message, struct smal
 		const struct smalti_buffer *buffer = &message->op->buffers[kind];
 		for (int i = 0; i < buffer->count; i++, index++) {
 			if (!tiles[index]) {
-				if (buffer->optional)
-					continue;
-				return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing",
-						   message->op->name, buffer->name);
+				if (check_missing(message->op, buffer, error) < 0)
+					return -1;
+				continue;
 			}
 			task->handles[task->nbuffers] = smalti_tile_handle(tiles[index]);
 			task->modes[task->nbuffers++] = mode_of(buffer->access);
@@ -176,12 +183,30 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 	return -1;
 }
 
+/* Without StarPU. */
+static int run_now(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments,
+		   struct smalti_error *error)
+{
+	void *data[SMALTI_MAX_BUFFERS] = {NULL};
+	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
+		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
+			if (tiles[index])
+				data[index] = smalti_tile_memory(tiles[index]);
+			else if (check_missing(op, &op->buffers[kind], error) < 0)
+				return -1;
+		}
+	return op->cpu(data, arguments, error);
+}
+
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments)
 {
 	if (smalti_scope_failed(scope))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (insert(scope, op, tiles, arguments, &error) < 0)
+	int status = smalti_session_plain(smalti_scope_session(scope))
+			 ? run_now(op, tiles, arguments, &error)
+			 : insert(scope, op, tiles, arguments, &error);
+	if (status < 0)
 		smalti_scope_fail(scope, &error);
 }

@@ -2,6 +2,8 @@
 #include "rt/tile.h"
 
 #include "base/alloc.h"
+#include "rt/pool.h"
+#include "rt/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +12,19 @@
 
 struct smalti_tile {
 	starpu_data_handle_t handle;
+	void *memory; /* of a plain session's tile, which has no handle */
+	bool owned;   /* the memory is the pool's */
 	int64_t rows, row_bytes;
 };
+
+static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data, struct smalti_error *error)
+{
+	tile->owned = !data;
+	tile->memory = data ? (void *)(uintptr_t)data : smalti_pool_take(bytes);
+	if (tile->memory)
+		return 0;
+	return smalti_fail(error, SMALTI_ENOMEM, "no memory for a tile of %lld bytes", (long long)bytes);
+}
 
 static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_t row_bytes, int home,
 				const void *data)
@@ -33,7 +46,14 @@ static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_
 	}
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
-	starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows, (size_t)row_bytes);
+	if (!smalti_session_plain(smalti_scope_session(scope))) {
+		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
+					    (size_t)row_bytes);
+	} else if (take_memory(tile, bytes, data, &error) < 0) {
+		smalti_scope_fail(scope, &error);
+		free(tile);
+		return NULL;
+	}
 	return tile;
 }
 
@@ -54,6 +74,10 @@ struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows,
 	struct smalti_tile *tile = smalti_tile_new(scope, rows, row_bytes);
 	if (!tile)
 		return NULL;
+	if (tile->memory) {
+		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
+		return tile;
+	}
 	/* Does not block: the handle is new, nothing is pending on it. */
 	if (starpu_data_acquire(tile->handle, STARPU_W)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -72,7 +96,10 @@ void smalti_tile_release(struct smalti_tile *tile)
 {
 	if (!tile)
 		return;
-	starpu_data_unregister_submit(tile->handle);
+	if (!tile->memory)
+		starpu_data_unregister_submit(tile->handle);
+	else if (tile->owned)
+		smalti_pool_give(tile->memory);
 	free(tile);
 }
 
@@ -84,4 +111,9 @@ int64_t smalti_tile_bytes(const struct smalti_tile *tile)
 void *smalti_tile_handle(const struct smalti_tile *tile)
 {
 	return tile->handle;
+}
+
+void *smalti_tile_memory(const struct smalti_tile *tile)
+{
+	return tile->memory;
 }

@@ -29,5 +29,7 @@ int64_t smalti_tile_bytes(const struct smalti_tile *tile);
 
 /* For src/rt: the starpu_data_handle_t. */
 void *smalti_tile_handle(const struct smalti_tile *tile);
+/* The same: where a plain session's tile lies. */
+void *smalti_tile_memory(const struct smalti_tile *tile);
 
 #endif
