@@ -65,58 +65,100 @@ int smalti_cpu_edges(const struct edges_data *data, const struct edges_arguments
 	return 0;
 }
 
-/* The input of a convolution: a band with one row above and one below. */
-struct input {
+/* A band on its way through a convolution, a slab of rows at a time: the slab's input lines, with one above
+ * and one below, are assembled where caches still hold them when the kernel comes. */
+struct passage {
+	const struct conv_data *data;
 	const struct conv_arguments *a;
-	const float *coefficients; /* a[in], b[in] of GroupNorm, or NULL */
-	char *lines;               /* [scale·rows + 2 or 1, scale·width, in] of dtype compute */
-	char *normalised;          /* one row of x, when it is to be doubled */
+	struct smalti_conv conv;        /* of a slab; rows: of the highest one */
+	const float *coefficients;      /* a[in], b[in] of GroupNorm, or NULL */
+	struct smalti_moments *moments; /* of a slab's output; NULL when nobody wants them */
+	char *lines;                    /* [lines_of(conv.rows), conv.width, in] of dtype compute */
+	char *normalised;               /* one row of x, when it is to be doubled */
 	int64_t scale, line_bytes;
 };
 
-/* f(row) of x into line `line`, and into the next one as well when it is doubled and inside. */
-static void put_row(const struct input *in, const float *row, int64_t line, int64_t copies)
+/* f(row) of x, or of a neighbour's row. */
+static void put_row(const struct passage *p, const float *row, char *line)
 {
-	const struct conv_arguments *a = in->a;
-	char *target = in->lines + line * in->line_bytes;
-	char *direct = in->scale == 2 ? in->normalised : target;
-	if (in->coefficients)
-		smalti_groupnorm_apply(a->width, a->in, row, in->coefficients, in->coefficients + a->in, true,
+	const struct conv_arguments *a = p->a;
+	char *direct = p->scale == 2 ? p->normalised : line;
+	if (p->coefficients)
+		smalti_groupnorm_apply(a->width, a->in, row, p->coefficients, p->coefficients + a->in, true,
 				       a->compute, direct);
 	else
 		smalti_convert(a->width * a->in, SMALTI_F32, row, a->compute, direct);
-	if (in->scale == 2)
-		smalti_upsample_row(a->width, a->in, a->compute, direct, target);
-	if (copies == 2)
-		memcpy(target + in->line_bytes, target, (size_t)in->line_bytes);
+	if (p->scale == 2)
+		smalti_upsample_row(a->width, a->in, a->compute, direct, line);
 }
 
-static void put_halo(const struct input *in, const float *row, int64_t line)
+/* A convolution of stride 2 looks down and to the right only. */
+static int64_t lines_of(const struct passage *p, int64_t rows)
 {
-	if (row)
-		put_row(in, row, line, 1);
+	return p->conv.stride == 2 ? 2 * rows + 1 : rows + 2;
+}
+
+/* Row `row` of the scaled map, from -1 to scale·rows, into line `line` of the slab. */
+static void put_line(const struct passage *p, int64_t row, int64_t line)
+{
+	const struct conv_arguments *a = p->a;
+	char *to = p->lines + line * p->line_bytes;
+	if (p->scale == 2 && row % 2 == 1 && line > 0) {
+		memcpy(to, to - p->line_bytes, (size_t)p->line_bytes);
+		return;
+	}
+	const float *from = row < 0 ? p->data->above
+			    : row == p->scale * a->rows
+				? p->data->below
+				: (const float *)p->data->x + row / p->scale * a->width * a->in;
+	if (from)
+		put_row(p, from, to);
 	else /* the picture's border: zeros of the normalised map */
-		memset(in->lines + line * in->line_bytes, 0, (size_t)in->line_bytes);
+		memset(to, 0, (size_t)p->line_bytes);
 }
 
-static int prepare(struct input *in, const struct conv_data *data, struct smalti_error *error)
+static int prepare(struct passage *p, struct smalti_error *error)
 {
-	const struct conv_arguments *a = in->a;
-	in->scale = a->upsample ? 2 : 1;
-	in->line_bytes = in->scale * a->width * a->in * smalti_dtype_bytes(a->compute);
-	in->lines =
-	    smalti_scratch(SMALTI_SCRATCH_ASSEMBLE, (in->scale * a->rows + 2) * in->line_bytes, error);
+	const struct conv_arguments *a = p->a;
 	const int64_t coefficient_bytes = 2 * a->in * (int64_t)sizeof(float);
-	char *extra = smalti_scratch(SMALTI_SCRATCH_ROWS, coefficient_bytes + in->line_bytes, error);
-	if (!in->lines || !extra)
+	const int64_t moments_bytes = a->y_groups * (int64_t)sizeof(struct smalti_moments);
+	p->line_bytes = p->conv.width * a->in * smalti_dtype_bytes(a->compute);
+	p->lines = smalti_scratch(SMALTI_SCRATCH_ASSEMBLE, lines_of(p, p->conv.rows) * p->line_bytes, error);
+	char *extra =
+	    smalti_scratch(SMALTI_SCRATCH_ROWS, moments_bytes + coefficient_bytes + p->line_bytes, error);
+	if (!p->lines || !extra)
 		return -1;
-	in->normalised = extra + coefficient_bytes;
-	in->coefficients = NULL;
-	if (data->moments) {
-		float *coefficients = (float *)(void *)extra;
-		smalti_groupnorm_coefficients(a->in, a->groups, data->moments, (double)a->epsilon,
-					      data->gamma, data->beta, coefficients, coefficients + a->in);
-		in->coefficients = coefficients;
+	float *coefficients = (float *)(void *)(extra + moments_bytes);
+	if (p->data->y_moments)
+		p->moments = (struct smalti_moments *)(void *)extra;
+	p->normalised = extra + moments_bytes + coefficient_bytes;
+	if (!p->data->moments)
+		return 0;
+	smalti_groupnorm_coefficients(a->in, a->groups, p->data->moments, (double)a->epsilon, p->data->gamma,
+				      p->data->beta, coefficients, coefficients + a->in);
+	p->coefficients = coefficients;
+	return 0;
+}
+
+/* Rows [first, first + rows) of y. */
+static int convolve_slab(const struct passage *p, int64_t first, int64_t rows, struct smalti_error *error)
+{
+	struct smalti_conv conv = p->conv;
+	const int64_t width = conv.width / conv.stride, shared = conv.stride == 2 ? 1 : 2;
+	const int64_t top = conv.stride == 2 ? 2 * first : first - 1;
+	const int64_t known = first ? shared : 0; /* the last lines of the slab before */
+	float *y = (float *)p->data->y + first * width * conv.out;
+	if (known)
+		memcpy(p->lines, p->lines + (lines_of(p, conv.rows) - known) * p->line_bytes,
+		       (size_t)(known * p->line_bytes));
+	for (int64_t line = known; line < lines_of(p, rows); line++)
+		put_line(p, top + line, line);
+	conv.rows = rows;
+	if (smalti_conv(&conv, p->lines, p->data->weight, p->data->bias, y, error) < 0)
+		return -1;
+	if (p->moments) {
+		smalti_groupnorm_moments(rows * width, conv.out, p->a->y_groups, y, p->moments);
+		smalti_moments_merge(p->a->y_groups, p->moments, p->data->y_moments);
 	}
 	return 0;
 }
@@ -124,27 +166,24 @@ static int prepare(struct input *in, const struct conv_data *data, struct smalti
 static int convolve(const struct conv_data *data, const struct conv_arguments *a, bool residual,
 		    struct smalti_error *error)
 {
-	struct input in = {.a = a};
-	if (prepare(&in, data, error) < 0)
+	struct passage p = {.data = data, .a = a, .scale = a->upsample ? 2 : 1};
+	const int64_t rows = p.scale * a->rows / a->stride;
+	p.conv = (struct smalti_conv){.rows = rows,
+				      .width = p.scale * a->width,
+				      .in = a->in,
+				      .out = a->out,
+				      .stride = a->stride,
+				      .compute = a->compute,
+				      .residual = residual};
+	p.conv.rows = smalti_conv_slab(&p.conv);
+	if (prepare(&p, error) < 0)
 		return -1;
-	const int64_t before = a->stride == 1; /* stride 2 looks down and to the right only */
-	if (before)
-		put_halo(&in, data->above, 0);
-	for (int64_t row = 0; row < a->rows; row++)
-		put_row(&in, (const float *)data->x + row * a->width * a->in, before + row * in.scale,
-			in.scale);
-	put_halo(&in, data->below, before + a->rows * in.scale);
-	const struct smalti_conv conv = {.rows = a->rows * in.scale / a->stride,
-					 .width = a->width * in.scale,
-					 .in = a->in,
-					 .out = a->out,
-					 .stride = a->stride,
-					 .compute = a->compute,
-					 .residual = residual};
-	if (smalti_conv(&conv, in.lines, data->weight, data->bias, data->y, error) < 0)
-		return -1;
-	publish(conv.rows, conv.width / a->stride, a->out, a->y_groups, data->y, data->top, data->bottom,
-		data->y_moments);
+	if (data->y_moments)
+		memset(data->y_moments, 0, (size_t)a->y_groups * sizeof(struct smalti_moments));
+	for (int64_t first = 0; first < rows; first += p.conv.rows)
+		if (convolve_slab(&p, first, rows - first < p.conv.rows ? rows - first : p.conv.rows, error))
+			return -1;
+	publish(rows, p.conv.width / a->stride, a->out, a->y_groups, data->y, data->top, data->bottom, NULL);
 	return 0;
 }
 

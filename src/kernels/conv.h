@@ -31,6 +31,9 @@ int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalt
 int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
 		     enum smalti_dtype dtype, void *packed, struct smalti_error *error);
 
+/* How many of conv->rows rows it is best to give at a time; of `conv`'s shape alone. */
+int64_t smalti_conv_slab(const struct smalti_conv *conv);
+
 int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,
 		float *y, struct smalti_error *error);
 

@@ -6,6 +6,8 @@ cpu_kernels = \
 	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
 	src/kernels/cpu/table.c \
+	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
+	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/suffix.h \
 	src/kernels/cpu/vector.h \
 	src/kernels/cpu/vector_math.h

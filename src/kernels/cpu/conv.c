@@ -2,6 +2,7 @@
 #include "kernels/conv.h"
 
 #include "base/alloc.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/elementwise.h"
 #include "kernels/isa.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-enum { LONGEST = INT32_MAX / 4 };
+enum { LONGEST = 1 << 24 }; /* sizes of all forms stay within 64 bits */
 
 static int check(const struct smalti_conv *conv, struct smalti_error *error)
 {
@@ -88,19 +89,22 @@ static bool takes_layout(const struct smalti_conv *conv, dnnl_format_tag_t tag, 
 	return fast;
 }
 
+/* Weights are packed for any rows and width: here are some. */
+static struct smalti_conv typical_conv(int64_t in, int64_t out, int stride, enum smalti_dtype compute)
+{
+	return (struct smalti_conv){16, 128, in, out, stride, compute, false};
+}
+
 /* What oneDNN would choose depends on the width, and its code for one width may refuse what it chose for
  * another and fall to reference code. With AVX-512 these are taken at every width (f32: wide inputs, narrow
  * ones; bf16: with AMX, which is 10 times faster, and without),
  * at 0 to 9 % less speed than its choice; with AVX2 it always chooses the same itself. */
-static int packed_layout(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
-			 dnnl_memory_desc_t *layout, struct smalti_error *error)
+static int packed_layout(const struct smalti_conv *conv, dnnl_memory_desc_t *layout,
+			 struct smalti_error *error)
 {
 	static const dnnl_format_tag_t tags[][2] = {[SMALTI_F32] = {dnnl_OIhw16i16o, dnnl_Ohwi16o},
 						    [SMALTI_BF16] = {dnnl_OIhw16i16o2i, dnnl_OIhw8i16o2i}};
-	struct smalti_conv typical = {16, 128, in, out, stride, compute, false};
-	if (check(&typical, error))
-		return -1;
-	typical.compute = operands(compute);
+	struct smalti_conv typical = typical_conv(conv->in, conv->out, conv->stride, operands(conv->compute));
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
 		return -1;
@@ -134,7 +138,7 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 {
 	const struct smalti_conv *conv = context;
 	dnnl_memory_desc_t weights;
-	if (packed_layout(conv->in, conv->out, conv->stride, conv->compute, &weights, error))
+	if (packed_layout(conv, &weights, error))
 		return -1;
 	dnnl_status_t status = conv->residual ? set_residual(attributes) : dnnl_success;
 	if (!status)
@@ -142,11 +146,29 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 	return smalti_onednn_check(status, "no such convolution", error);
 }
 
+/* Winograd's form pays where sums over the input channels are longer than its transforms. It is of f32 alone:
+ * operands that are rounded to bf16 would have to be rounded again. Packed weights know no rows or width,
+ * so the rule may not either. */
+static bool by_winograd(const struct smalti_conv *conv)
+{
+	return conv->in >= 16 && conv->stride == 1 && conv->compute == SMALTI_F32;
+}
+
+static const struct smalti_cpu_kernels *kernels(void)
+{
+	return smalti_cpu_kernels(smalti_isa());
+}
+
 int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
 				 struct smalti_error *error)
 {
 	dnnl_memory_desc_t layout;
-	if (packed_layout(in, out, stride, compute, &layout, error))
+	const struct smalti_conv typical = typical_conv(in, out, stride, compute);
+	if (check(&typical, error))
+		return -1;
+	if (by_winograd(&typical))
+		return kernels()->winograd_packed(in, out) * (int64_t)sizeof(float);
+	if (packed_layout(&typical, &layout, error))
 		return -1;
 	return (int64_t)dnnl_memory_desc_get_size(&layout);
 }
@@ -155,7 +177,14 @@ int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype comp
 		     enum smalti_dtype dtype, void *packed, struct smalti_error *error)
 {
 	dnnl_memory_desc_t layout;
-	if (packed_layout(in, out, stride, compute, &layout, error))
+	const struct smalti_conv typical = typical_conv(in, out, stride, compute);
+	if (check(&typical, error))
+		return -1;
+	if (by_winograd(&typical)) {
+		kernels()->winograd_pack(in, out, weight, dtype, packed);
+		return 0;
+	}
+	if (packed_layout(&typical, &layout, error))
 		return -1;
 	const dnnl_dims_t plain = {in * 9, 9, 3, 1};
 	struct smalti_weight_part part = {weight, dtype, out};
@@ -176,6 +205,23 @@ static const float *widened(const struct smalti_conv *conv, const void *x, struc
 	return wide;
 }
 
+int64_t smalti_conv_slab(const struct smalti_conv *conv)
+{
+	const int64_t slab = kernels()->winograd_slab(conv);
+	return by_winograd(conv) && slab < conv->rows ? slab : conv->rows;
+}
+
+static int convolve_by_winograd(const struct smalti_conv *conv, const void *x, const void *packed,
+				const float *bias, float *y, struct smalti_error *error)
+{
+	int64_t bytes = kernels()->winograd_scratch(conv) * (int64_t)sizeof(float);
+	float *scratch = smalti_scratch(SMALTI_SCRATCH_WINOGRAD, bytes, error);
+	if (!scratch)
+		return -1;
+	kernels()->winograd(conv, x, packed, bias, y, scratch);
+	return 0;
+}
+
 int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,
 		float *y, struct smalti_error *error)
 {
@@ -183,6 +229,8 @@ int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packe
 		return -1;
 	if (!conv->rows || !conv->width)
 		return 0;
+	if (by_winograd(conv))
+		return convolve_by_winograd(conv, x, packed, bias, y, error);
 	struct smalti_conv product = *conv;
 	product.compute = operands(conv->compute);
 	if (product.compute != conv->compute && !(x = widened(conv, x, error)))

@@ -3,14 +3,15 @@
 #define SMALTI_KERNELS_CPU_KERNELS_H
 
 #include "kernels/attention.h"
+#include "kernels/conv.h"
 #include "kernels/isa.h"
 #include "kernels/norms.h"
 
-/* The kernels that are compiled once per instruction set. attention.c, norms.c, elementwise.c and measure.c
- * of this folder are written in vectors of no fixed width (vector.h); the build compiles them with the flags
- * of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the public functions of
- * attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this machine. Arguments are
- * those of the public function of the same name. */
+/* The kernels that are compiled once per instruction set. attention.c, norms.c, elementwise.c, winograd*.c
+ * and measure.c of this folder are written in vectors of no fixed width (vector.h); the build compiles them
+ * with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the public
+ * functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this machine.
+ * Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
 	/* Floats of working memory that attention() needs. */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
@@ -32,6 +33,14 @@ struct smalti_cpu_kernels {
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			 void *y);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
+	/* For conv.c: floats of the packed form and of working memory; x is f32, the stride 1. */
+	int64_t (*winograd_packed)(int64_t in, int64_t out);
+	void (*winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
+			      float *packed);
+	int64_t (*winograd_slab)(const struct smalti_conv *conv);
+	int64_t (*winograd_scratch)(const struct smalti_conv *conv);
+	void (*winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+			 const float *bias, float *y, float *scratch);
 	int64_t (*measure_fma)(int64_t rounds, float *sum);
 	float (*measure_read)(int64_t count, const float *x);
 	void (*measure_triad)(int64_t count, const float *x, const float *y, float *z);

@@ -29,6 +29,13 @@ void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, 
 void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			      void *y);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
+int64_t FOR_ISA(smalti_winograd_packed)(int64_t in, int64_t out);
+void FOR_ISA(smalti_winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
+				   float *packed);
+int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv);
+int64_t FOR_ISA(smalti_winograd_scratch)(const struct smalti_conv *conv);
+void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+			      const float *bias, float *y, float *scratch);
 int64_t FOR_ISA(smalti_measure_fma)(int64_t rounds, float *sum);
 float FOR_ISA(smalti_measure_read)(int64_t count, const float *x);
 void FOR_ISA(smalti_measure_triad)(int64_t count, const float *x, const float *y, float *z);

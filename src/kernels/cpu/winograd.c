@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/winograd.h"
+#include "kernels/cpu/suffix.h"
+
+/* A block of tiles goes through three stages: its inputs' points V, their products with the weights' points
+ * M = V·U point by point, and the outputs. So U, the largest, is read once per block. */
+struct block {
+	const struct smalti_conv *conv;
+	int64_t first, tiles, columns; /* tiles of the band run along its rows, `columns` to a row of tiles */
+	int64_t v_stride, m_stride;    /* floats of one point */
+	const float *zeros;            /* [in], for pixels outside */
+};
+
+/* Bᵀ: six inputs to the six points. */
+INLINE void points_of_inputs(const vec d[WINOGRAD_SIDE], vec v[WINOGRAD_SIDE])
+{
+	const vec near = vec_all(0x1.6a09e6p-1f), far = vec_all(0x1.6a09e6p0f);
+	const vec minus_two = vec_all(-2.f), minus_half = vec_all(-.5f), minus_both = vec_all(-2.5f);
+	const vec even = vec_fma(minus_two, d[2], d[4]), odd = vec_fma(minus_two, d[1], d[3]);
+	const vec far_even = vec_fma(minus_half, d[2], d[4]), far_odd = vec_fma(minus_half, d[1], d[3]);
+	v[0] = vec_fma(minus_both, d[2], d[4] + d[0]);
+	v[1] = vec_fma(near, odd, even);
+	v[2] = vec_fma(-near, odd, even);
+	v[3] = vec_fma(far, far_odd, far_even);
+	v[4] = vec_fma(-far, far_odd, far_even);
+	v[5] = vec_fma(minus_both, d[3], d[5] + d[1]);
+}
+
+/* Aᵀ: six points to four outputs. */
+INLINE void outputs_of_points(const vec m[WINOGRAD_SIDE], vec y[WINOGRAD_TILE])
+{
+	const vec near = vec_all(0x1.6a09e6p-1f), far = vec_all(0x1.6a09e6p0f);
+	const vec even = m[1] + m[2], far_even = m[3] + m[4];
+	const vec odd = near * (m[1] - m[2]), far_odd = far * (m[3] - m[4]);
+	y[0] = m[0] + even + far_even;
+	y[1] = odd + far_odd;
+	y[2] = vec_fma(vec_all(.5f), even, far_even + far_even);
+	y[3] = vec_fma(vec_all(.5f), odd, far_odd + far_odd) + m[5];
+}
+
+/* The first element of each pixel of a tile's input. */
+static void find_pixels(const struct block *b, const float *x, int64_t tile,
+			const float *pixels[WINOGRAD_POINTS])
+{
+	const struct smalti_conv *c = b->conv;
+	const int64_t top = tile / b->columns * WINOGRAD_TILE, left = tile % b->columns * WINOGRAD_TILE - 1;
+	for (int64_t i = 0; i < WINOGRAD_SIDE; i++)
+		for (int64_t j = 0; j < WINOGRAD_SIDE; j++) {
+			const int64_t row = top + i, column = left + j;
+			const bool inside = row < c->rows + 2 && column >= 0 && column < c->width;
+			pixels[i * WINOGRAD_SIDE + j] =
+			    inside ? x + (row * c->width + column) * c->in : b->zeros;
+		}
+}
+
+/* One vector of channels of one tile. */
+INLINE void transform_inputs(const float *const pixels[WINOGRAD_POINTS], int64_t channel, int64_t count,
+			     int64_t stride, float *v)
+{
+	vec rows[WINOGRAD_SIDE][WINOGRAD_SIDE];
+	UNROLL
+	for (int j = 0; j < WINOGRAD_SIDE; j++) {
+		vec d[WINOGRAD_SIDE], points[WINOGRAD_SIDE];
+		UNROLL
+		for (int i = 0; i < WINOGRAD_SIDE; i++)
+			d[i] = vec_read(SMALTI_F32, pixels[i * WINOGRAD_SIDE + j], channel, count);
+		points_of_inputs(d, points);
+		UNROLL
+		for (int i = 0; i < WINOGRAD_SIDE; i++)
+			rows[i][j] = points[i];
+	}
+	UNROLL
+	for (int i = 0; i < WINOGRAD_SIDE; i++) {
+		vec points[WINOGRAD_SIDE];
+		points_of_inputs(rows[i], points);
+		UNROLL
+		for (int j = 0; j < WINOGRAD_SIDE; j++)
+			vec_store(v + (i * WINOGRAD_SIDE + j) * stride, points[j]);
+	}
+}
+
+/* Tiles are kept in groups of ROWS (the last in steps): [channels / LANES][tile of the group][LANES], the
+ * order in which products read them. */
+INLINE int64_t group_rows(const struct block *b, int64_t group)
+{
+	return smaller(round_up(b->tiles - group, STEP), ROWS);
+}
+
+static void read_inputs(const struct block *b, const float *x, float *v)
+{
+	const int64_t in = b->conv->in, deep = round_up(in, LANES);
+	for (int64_t group = 0; group < b->tiles; group += ROWS) {
+		const int64_t rows = group_rows(b, group);
+		for (int64_t row = 0; row < rows; row++) {
+			const float *pixels[WINOGRAD_POINTS];
+			/* Tiles that fill up the last step repeat the last one; nobody reads what comes of
+			 * them. */
+			find_pixels(b, x, b->first + smaller(group + row, b->tiles - 1), pixels);
+			float *to = v + group * deep + row * LANES;
+			for (int64_t i = 0; i < in; i += LANES, to += rows * LANES) {
+				if (in - i >= LANES)
+					transform_inputs(pixels, i, LANES, b->v_stride, to);
+				else
+					transform_inputs(pixels, i, in - i, b->v_stride, to);
+			}
+		}
+	}
+}
+
+/* What one group of tiles fetches for those to come, which the hardware would not foresee. */
+struct ahead {
+	const float *weights; /* its share of the next panel, per chunk of channels */
+	int64_t lines;
+	float *products; /* the next group's */
+};
+
+enum { LINE = 16, AHEAD = 16 };
+
+/* m[rows, vecs vectors] = v · u over all of `deep`. */
+INLINE void product(const int rows, const int vecs, int64_t deep, const float *v, const float *u, float *m,
+		    int64_t m_row, struct ahead ahead)
+{
+	vec sums[ROWS][VECS] = {0};
+	UNROLL
+	for (int r = 0; r < rows; r++)
+		for (int o = 0; o < vecs; o++)
+			__builtin_prefetch(ahead.products + r * m_row + o * LINE, 1);
+	for (int64_t chunk = 0; chunk < deep; chunk += LANES, v += rows * LANES) {
+		for (int64_t line = 0; line < ahead.lines; line++)
+			__builtin_prefetch(ahead.weights + line * LINE, 0, 2);
+		ahead.weights += vecs * LANES * LANES;
+		for (int lane = 0; lane < LANES; lane++, u += vecs * LANES) {
+			vec weights[VECS];
+			UNROLL
+			for (int o = 0; o < vecs; o++) {
+				weights[o] = vec_load(u + o * LANES);
+				__builtin_prefetch(u + (AHEAD * vecs + o) * LANES);
+			}
+			UNROLL
+			for (int r = 0; r < rows; r++) {
+				const vec element = vec_all(v[r * LANES + lane]);
+				UNROLL
+				for (int o = 0; o < vecs; o++)
+					sums[r][o] = vec_fma(element, weights[o], sums[r][o]);
+			}
+		}
+	}
+	UNROLL
+	for (int r = 0; r < rows; r++) {
+		UNROLL
+		for (int o = 0; o < vecs; o++)
+			vec_store(m + r * m_row + o * LANES, sums[r][o]);
+	}
+}
+
+INLINE void product_of_group(const int vecs, int64_t rows, int64_t deep, const float *v, const float *u,
+			     float *m, int64_t m_row, struct ahead ahead)
+{
+	if (rows == ROWS)
+		product(ROWS, vecs, deep, v, u, m, m_row, ahead);
+	else if (rows == 2 * STEP)
+		product(2 * STEP, vecs, deep, v, u, m, m_row, ahead);
+	else
+		product(STEP, vecs, deep, v, u, m, m_row, ahead);
+}
+
+/* One point of all tiles of the block: a panel of weights stays in the nearest caches for all of them. */
+static void multiply(const struct block *b, const float *v, const float *u, float *m)
+{
+	const int64_t deep = round_up(b->conv->in, LANES), wide = round_up(b->conv->out, LANES);
+	const int64_t groups = (b->tiles + ROWS - 1) / ROWS;
+	const int64_t share = (PANEL * LANES / LINE + groups - 1) / groups;
+	for (int64_t panel = 0; panel < wide; panel += PANEL) {
+		const int64_t width = smaller(wide - panel, PANEL);
+		const float *next = u + (panel + width) * deep;
+		for (int64_t group = 0; group < b->tiles; group += ROWS, next += share * LINE) {
+			const int64_t rows = group_rows(b, group);
+			const float *left = v + group * deep, *right = u + panel * deep;
+			float *to = m + group * wide + panel;
+			const struct ahead ahead = {next, share, to + rows * wide};
+			if (width == PANEL)
+				product_of_group(VECS, rows, deep, left, right, to, wide, ahead);
+			else
+				product_of_group(1, rows, deep, left, right, to, wide, ahead);
+		}
+	}
+}
+
+/* The part of a tile that lies in the band. */
+struct target {
+	float *y;
+	int64_t rows, columns, row_stride, out;
+	bool residual;
+};
+
+/* One vector of channels of one tile. */
+INLINE void transform_outputs(const float *m, int64_t stride, vec bias, int64_t count,
+			      const struct target *target, int64_t channel)
+{
+	vec rows[WINOGRAD_TILE][WINOGRAD_SIDE];
+	UNROLL
+	for (int j = 0; j < WINOGRAD_SIDE; j++) {
+		vec points[WINOGRAD_SIDE], y[WINOGRAD_TILE];
+		UNROLL
+		for (int i = 0; i < WINOGRAD_SIDE; i++)
+			points[i] = vec_load(m + (i * WINOGRAD_SIDE + j) * stride);
+		outputs_of_points(points, y);
+		UNROLL
+		for (int i = 0; i < WINOGRAD_TILE; i++)
+			rows[i][j] = y[i];
+	}
+	UNROLL
+	for (int i = 0; i < WINOGRAD_TILE; i++) {
+		vec y[WINOGRAD_TILE];
+		if (i >= target->rows)
+			break;
+		outputs_of_points(rows[i], y);
+		UNROLL
+		for (int j = 0; j < WINOGRAD_TILE; j++) {
+			float *to = target->y + i * target->row_stride + j * target->out;
+			if (j >= target->columns)
+				break;
+			vec sum = y[j] + bias;
+			if (target->residual)
+				sum += vec_read(SMALTI_F32, to, channel, count);
+			vec_write(SMALTI_F32, to, channel, count, sum);
+		}
+	}
+}
+
+static void write_outputs(const struct block *b, const float *m, const float *bias, float *y)
+{
+	const struct smalti_conv *c = b->conv;
+	const int64_t wide = round_up(c->out, LANES);
+	for (int64_t t = 0; t < b->tiles; t++, m += wide) {
+		const int64_t row = (b->first + t) / b->columns * WINOGRAD_TILE;
+		const int64_t column = (b->first + t) % b->columns * WINOGRAD_TILE;
+		const struct target target = {y + (row * c->width + column) * c->out,
+					      c->rows - row,
+					      c->width - column,
+					      c->width * c->out,
+					      c->out,
+					      c->residual};
+		for (int64_t o = 0; o < c->out; o += LANES) {
+			const int64_t count = c->out - o;
+			transform_outputs(m + o, b->m_stride, vec_read(SMALTI_F32, bias, o, count), count,
+					  &target, o);
+		}
+	}
+}
+
+/* Tiles per block. Many channels want many, for the weights come from memory once per block; few channels
+ * want no more than the caches hold of the points. */
+static int64_t block_tiles(const struct smalti_conv *conv)
+{
+	return conv->in * conv->out > 256 * 256 ? 128 : 48;
+}
+
+/* Rows whose input lines lie in the caches and which fill a block. */
+int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv)
+{
+	const int64_t columns = (conv->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE;
+	return (block_tiles(conv) + columns - 1) / columns * WINOGRAD_TILE;
+}
+
+/* The stages' strides are an odd number of cache lines, so that the points of a tile spread over a cache. */
+static struct block lay_out(const struct smalti_conv *conv)
+{
+	const int64_t most = round_up(block_tiles(conv), STEP);
+	struct block b = {.conv = conv, .columns = (conv->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE};
+	b.v_stride = round_up(most * round_up(conv->in, LANES), 32) + 16;
+	b.m_stride = round_up(most * round_up(conv->out, LANES), 32) + 16;
+	return b;
+}
+
+int64_t FOR_ISA(smalti_winograd_scratch)(const struct smalti_conv *conv)
+{
+	const struct block b = lay_out(conv);
+	return WINOGRAD_POINTS * (b.v_stride + b.m_stride) + conv->in;
+}
+
+void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+			      const float *bias, float *y, float *scratch)
+{
+	struct block b = lay_out(conv);
+	const int64_t u_stride = winograd_point_floats(conv->in, conv->out);
+	float *v = scratch, *m = v + WINOGRAD_POINTS * b.v_stride, *zeros = m + WINOGRAD_POINTS * b.m_stride;
+	memset(zeros, 0, (size_t)conv->in * sizeof(float));
+	b.zeros = zeros;
+	const int64_t all = (conv->rows + WINOGRAD_TILE - 1) / WINOGRAD_TILE * b.columns;
+	const int64_t most = block_tiles(conv);
+	for (; b.first < all; b.first += b.tiles) {
+		b.tiles = smaller(all - b.first, most);
+		read_inputs(&b, x, v);
+		for (int64_t point = 0; point < WINOGRAD_POINTS; point++)
+			multiply(&b, v + point * b.v_stride, packed + point * u_stride,
+				 m + point * b.m_stride);
+		write_outputs(&b, m, bias, y);
+	}
+}
