@@ -134,6 +134,7 @@ static void denoise(struct run *r)
 	struct smalti_conditions *conditions = conditions_of(r);
 	for (int64_t i = 0; i < sampler->steps && !smalti_scope_failed(r->scope); i++) {
 		struct smalti_grid v[SMALTI_DIT_MAX_BRANCHES];
+		smalti_scope_stage(r->scope, i + 1);
 		smalti_dit_forward(r->dit, r->scope, conditions, i, (float)sampler->step[i].input_scale,
 				   &r->x, r->d->captions, r->d->caption_count, v);
 		advance(r, &sampler->step[i], v);

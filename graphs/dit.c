@@ -58,6 +58,23 @@ int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, i
 	return branches * tokens * 4 * row + 2 * branches * band * 8 * row;
 }
 
+double smalti_dit_flops(const struct smalti_dit *dit, int64_t tokens, const int64_t *caption_tokens,
+			int count)
+{
+	const struct smalti_transformer_config *c = &dit->config;
+	const double n = (double)tokens, width = (double)c->width, blocks = (double)c->layers;
+	const double patch = (double)(c->patch_size * c->patch_size);
+	const double self = 8 * n * width * width + 4 * n * n * width;
+	const double cross = 4 * n * width * width, mlp = 16 * n * width * width;
+	/* the first self-attention is common to all */
+	double flops = 2 * n * patch * (double)c->in_channels * width + self;
+	for (int k = 0; k < count; k++)
+		flops += (blocks - 1) * self + blocks * (cross + mlp) +
+			 blocks * 4 * n * (double)caption_tokens[k] * width +
+			 2 * n * width * patch * (double)c->out_channels;
+	return flops;
+}
+
 /* Captions */
 
 struct smalti_caption {

@@ -19,6 +19,10 @@ int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit);
 int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
 				 int branches);
 
+/* The arithmetic of a forward for `count` captions of that many tokens. */
+double smalti_dit_flops(const struct smalti_dit *dit, int64_t tokens, const int64_t *caption_tokens,
+			int count);
+
 /* A caption as all steps read it: each block's cross-attention keys and values (3.4). */
 struct smalti_caption;
 /* `text` f32 [tokens, caption_channels]. */

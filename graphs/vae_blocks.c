@@ -166,3 +166,18 @@ int64_t smalti_vae_resnet_bytes(int64_t height, int64_t width, int64_t in, int64
 	const int64_t row = width * (int64_t)sizeof(float);
 	return height * row * (in + 2 * out) + workers * (band_rows + 2) * row * in;
 }
+
+double smalti_vae_resnet_flops(double pixels, int64_t in, int64_t out)
+{
+	const double a = (double)in, b = (double)out;
+	return pixels * (18 * b * (a + b) + (in != out ? 2 * a * b : 0));
+}
+
+double smalti_vae_mid_block_flops(const struct smalti_vae_config *c, double pixels)
+{
+	const int64_t deepest = c->channels[c->blocks - 1];
+	const double channels = (double)deepest;
+	const double attention = pixels * (8 * channels * channels + 4 * pixels * channels);
+	return 2 * smalti_vae_resnet_flops(pixels, deepest, deepest) +
+	       (c->mid_block_attention ? attention : 0);
+}

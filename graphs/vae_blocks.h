@@ -51,6 +51,10 @@ void smalti_vae_resnet(struct smalti_vae_pass *pass, const struct smalti_resnet 
 /* resnet, attention, resnet */
 void smalti_vae_mid_block(struct smalti_vae_pass *pass, const struct smalti_mid_block *block);
 
+/* The arithmetic of its parts, on maps of that many pixels. */
+double smalti_vae_resnet_flops(double pixels, int64_t in, int64_t out);
+double smalti_vae_mid_block_flops(const struct smalti_vae_config *config, double pixels);
+
 /* The most that a resnet on a map [height, width] in bands of `band_rows` holds over `workers`. */
 int64_t smalti_vae_resnet_bytes(int64_t height, int64_t width, int64_t in, int64_t out, int64_t band_rows,
 				int workers);

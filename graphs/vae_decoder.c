@@ -64,6 +64,24 @@ int64_t smalti_vae_decoder_working_bytes(const struct smalti_vae_decoder *vae, i
 	return worst;
 }
 
+double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width)
+{
+	const struct smalti_vae_config *c = &vae->config;
+	double pixels = (double)height * (double)width;
+	int64_t in = c->channels[c->blocks - 1];
+	double flops =
+	    pixels * 18 * (double)(c->latent_channels * in) + smalti_vae_mid_block_flops(c, pixels);
+	for (int block = 0; block < c->blocks; block++) {
+		const int64_t out = c->channels[c->blocks - 1 - block];
+		flops += smalti_vae_resnet_flops(pixels, in, out) +
+			 (double)c->layers_per_block * smalti_vae_resnet_flops(pixels, out, out);
+		if (block < c->blocks - 1)
+			flops += (pixels *= 4) * 18 * (double)(out * out);
+		in = out;
+	}
+	return flops + pixels * 18 * (double)(in * c->image_channels);
+}
+
 /* The latents' rows, unscaled and through post_quant_conv, as a map. */
 static void begin(struct smalti_vae_pass *p, const struct smalti_linear *post_quant_conv,
 		  struct smalti_tile *latents, int64_t height, int64_t width, const struct smalti_cut *cut)

@@ -21,6 +21,9 @@ int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae);
 int64_t smalti_vae_decoder_working_bytes(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,
 					 int64_t band_rows, int workers);
 
+/* The arithmetic of decoding a latent [height, width]. */
+double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width);
+
 /* Decodes latents f32 planes [latent_channels, height, width] (in the diffusion model's scale) in bands of
  * `band_rows` latent rows; finished rows go to `sink`, in order. */
 void smalti_vae_decode(struct smalti_vae_decoder *vae, struct smalti_scope *scope,

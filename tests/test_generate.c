@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A picture in memory, as the callbacks bring it. */
 struct received {
@@ -327,12 +328,106 @@ static void cancelled(void)
 	close_model();
 }
 
+/* What a batch says of a picture from inside its callbacks, where one knows how far it is. */
+struct watched {
+	struct smalti_batch *batch;
+	int64_t height;
+	struct smalti_batch_progress at_latents, at_first_rows, at_last_rows, told;
+	int tellings;
+	bool backwards;
+};
+
+static int watch_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
+{
+	struct watched *watched = user;
+	(void)shape, (void)values, (void)error;
+	smalti_batch_progress(watched->batch, &watched->at_latents);
+	return 0;
+}
+
+static int watch_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		      struct smalti_error *error)
+{
+	struct watched *watched = user;
+	(void)rgb, (void)error;
+	if (first == 0) {
+		smalti_batch_progress(watched->batch, &watched->at_first_rows);
+		usleep(300000); /* somebody is told meanwhile */
+	}
+	if (first + count == watched->height)
+		smalti_batch_progress(watched->batch, &watched->at_last_rows);
+	return 0;
+}
+
+static void ignore(void *user, int status, const struct smalti_error *error)
+{
+	(void)user;
+	SUCCEEDS(status, error, "watched");
+}
+
+static void watch(void *user, const struct smalti_batch_progress *progress)
+{
+	struct watched *watched = user;
+	watched->tellings++;
+	watched->backwards |= progress->pictures < watched->told.pictures ||
+			      progress->stage < watched->told.stage || progress->step < watched->told.step;
+	watched->told = *progress;
+}
+
+/* At that stage or a later one: a callback's task may not be the first of its stage. */
+static void is_at(const struct smalti_batch_progress *progress, enum smalti_stage stage, double least,
+		  double most, const char *what)
+{
+	char text[96];
+	snprintf(text, sizeof(text), "%s: stage %d, step %lld of %lld, %.3f pictures", what,
+		 (int)progress->stage, (long long)progress->step, (long long)progress->steps,
+		 progress->pictures);
+	CHECK(progress->stage >= stage && progress->stage <= SMALTI_STAGE_DECODING &&
+		  progress->in_flight == 1 && progress->steps == 7 && progress->step == 7 &&
+		  progress->pictures >= least && progress->pictures <= most,
+	      text);
+}
+
+static void progress(void)
+{
+	open_model(NULL, 2);
+	for (int guided = 0; guided < 2; guided++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct watched watched = {.batch = smalti_batch_open(model, &error), .height = 128};
+		struct smalti_request request;
+		smalti_request_defaults(&request);
+		request.prompt = "a white diamond";
+		request.steps = 7;
+		request.width = 192;
+		request.height = watched.height;
+		request.guidance = guided ? 4 : 1;
+		const struct smalti_picture picture = {
+		    .user = &watched, .latents = watch_latents, .rows = watch_rows, .done = ignore};
+		struct smalti_batch_progress idle;
+		smalti_batch_progress(watched.batch, &idle);
+		CHECK(idle.in_flight == 0 && idle.pictures == 0, "before");
+		smalti_batch_watch(watched.batch, watch, &watched);
+		SUCCEEDS(smalti_batch_submit(watched.batch, &request, 0, &picture, &error), &error, "submit");
+		smalti_batch_wait(watched.batch);
+		smalti_batch_progress(watched.batch, &idle);
+		CHECK(idle.in_flight == 0 && idle.pictures == 0, "after");
+		is_at(&watched.at_latents, SMALTI_STAGE_DENOISING, 0.05, 0.7, "latents");
+		is_at(&watched.at_first_rows, SMALTI_STAGE_DECODING, watched.at_latents.pictures, 1,
+		      "first rows");
+		is_at(&watched.at_last_rows, SMALTI_STAGE_DECODING, 0.98, 1, "last rows");
+		CHECK(watched.tellings > 0 && !watched.backwards, "the watch");
+		smalti_batch_close(watched.batch);
+	}
+	close_model();
+}
+
 static const struct test tests[] = {
     {"outputs of the reference", reference},
     {"any schedule gives the same bits", schedules},
     {"bad requests", bad_requests},
     {"one picture fails", failed_picture},
     {"cancelled", cancelled},
+    {"progress", progress},
 };
 
 TEST_MAIN("generate", tests)

@@ -76,7 +76,91 @@ static void no_encoder(void)
 	smalti_model_close(model);
 }
 
+/* The arithmetic that is foreseen, against what the inserted tasks say of themselves. */
+
+static void near(struct smalti_scope *scope, double foreseen, const char *what)
+{
+	struct smalti_scope_progress progress;
+	char text[96];
+	smalti_scope_wait(scope);
+	smalti_scope_progress(scope, &progress);
+	snprintf(text, sizeof(text), "%s: %g foreseen, %g inserted", what, foreseen, progress.inserted);
+	CHECK(foreseen > 0.97 * progress.inserted && foreseen <= 1.001 * progress.inserted, text);
+}
+
+static int ignore_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+		       struct smalti_error *error)
+{
+	(void)user, (void)first, (void)rows, (void)width, (void)pixels, (void)error;
+	return 0;
+}
+
+static void foresee_decoding(const struct smalti_model *model, int64_t height, int64_t width)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_scope *scope = smalti_scope_new(session, "decoding", 0, &error);
+	struct smalti_tile *latents = smalti_tile_new(scope, 4 * height * width, sizeof(float));
+	smalti_insert(clear, scope, (.y = latents), .bytes = 16 * height * width);
+	smalti_vae_decode(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
+	smalti_tile_release(latents);
+	near(scope, smalti_vae_decoder_flops(model->vae, height, width), "decoding");
+	smalti_scope_free(scope);
+}
+
+static struct smalti_caption *caption_of(const struct smalti_model *model, struct smalti_scope *scope,
+					 int64_t tokens)
+{
+	const int64_t row = smalti_dit_config(model->dit)->caption_channels * (int64_t)sizeof(float);
+	struct smalti_tile *text = smalti_tile_new(scope, tokens, row);
+	smalti_insert(clear, scope, (.y = text), .bytes = tokens * row);
+	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, text, tokens);
+	smalti_tile_release(text);
+	return caption;
+}
+
+static void foresee_forward(const struct smalti_model *model, int64_t height, int64_t width, int captions)
+{
+	static const int64_t tokens[2] = {1, 60};
+	static const float timestep = 500;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_scope *made = smalti_scope_new(session, "conditions", 0, &error);
+	struct smalti_scope *scope = smalti_scope_new(session, "forward", 0, &error);
+	struct smalti_conditions *conditions =
+	    smalti_dit_conditions(model->dit, made, &timestep, 1, height, width, 8);
+	struct smalti_caption *caption[2] = {caption_of(model, made, tokens[0]),
+					     caption_of(model, made, tokens[1])};
+	struct smalti_cut cut = {0};
+	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
+	SUCCEEDS(smalti_cut_even(&cut, n, 50, &error), &error, "cut");
+	struct smalti_grid x = smalti_grid_new(scope, &cut, 1, row), v[2];
+	for (int64_t b = 0; b < cut.bands; b++)
+		smalti_insert(clear, scope, (.y = smalti_grid_tile(&x, b)),
+			      .bytes = smalti_cut_rows(&cut, b) * row);
+	smalti_dit_forward(model->dit, scope, conditions, 0, 1, &x, caption, captions, v);
+	near(scope, smalti_dit_flops(model->dit, n, tokens, captions), "forward");
+	smalti_grid_release(&x);
+	for (int k = 0; k < captions; k++)
+		smalti_grid_release(&v[k]);
+	for (int k = 0; k < 2; k++)
+		smalti_caption_release(caption[k]);
+	smalti_conditions_release(conditions);
+	smalti_scope_free(scope);
+	smalti_scope_free(made);
+	smalti_cut_free(&cut);
+}
+
+static void foresight(void)
+{
+	struct smalti_model *model = open_model(NULL);
+	foresee_decoding(model, 1, 1);
+	foresee_decoding(model, 7, 12);
+	foresee_forward(model, 6, 10, 1);
+	foresee_forward(model, 26, 14, 2);
+	smalti_model_close(model);
+}
+
 static const struct test tests[] = {
+    {"arithmetic is foreseen", foresight},
     {"the encoder on demand", encoder_on_demand},
     {"a model without an encoder", no_encoder},
 };

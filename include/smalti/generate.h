@@ -89,6 +89,26 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 /** Serves `done` calls until nothing is in flight. */
 void smalti_batch_wait(struct smalti_batch *batch);
 
+/** What is being done for a picture. */
+enum smalti_stage { SMALTI_STAGE_TEXT, SMALTI_STAGE_DENOISING, SMALTI_STAGE_DECODING };
+
+/** How far the pictures in flight are. A picture's share is arithmetic, done of all that it takes: equal
+ * shares take about equal times, but for the first use of weights, which are read and packed then. */
+struct smalti_batch_progress {
+	int64_t in_flight;       /**< pictures whose `done` was not called; 0: the rest says nothing */
+	double pictures;         /**< the sum of their shares, 0 to in_flight */
+	enum smalti_stage stage; /**< of the oldest of them */
+	int64_t step, steps;     /**< that it is in, from 1 on (0 before the first), of so many */
+};
+
+/** Any thread may ask, at any time while the batch is open; it costs a few locks. */
+void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress);
+
+/** From now on `watch` (NULL: nobody) is told some ten times a second, on the thread that waits in
+ * smalti_batch_submit() or smalti_batch_wait(). It must not submit. */
+void smalti_batch_watch(struct smalti_batch *batch,
+			void (*watch)(void *user, const struct smalti_batch_progress *progress), void *user);
+
 /** Everything in flight fails with SMALTI_ECANCELLED as soon as the tasks that run have ended; later
  * submissions are refused with it. Only sets a flag: any thread and a signal handler may call it. */
 void smalti_batch_cancel(struct smalti_batch *batch);

@@ -15,6 +15,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { TELL_NANOSECONDS = 100000000 };
 
 /* A picture in flight. */
 struct flight {
@@ -24,7 +27,9 @@ struct flight {
 	const struct smalti_text *texts[2]; /* negative (or NULL), prompt */
 	struct smalti_picture picture;
 	int64_t latent_shape[3];
-	struct flight *next; /* finished before this one was looked at */
+	double flops;         /* foreseen, but for the texts */
+	struct flight *after; /* submitted after this one */
+	struct flight *next;  /* finished before this one was looked at */
 };
 
 struct smalti_batch {
@@ -33,9 +38,12 @@ struct smalti_batch {
 	struct smalti_texts *texts;
 	int64_t submitted; /* ever: earlier pictures go first */
 	int64_t in_flight, bytes_in_flight;
-	pthread_mutex_t mutex; /* guards `finished`, which workers add to */
+	void (*watch)(void *user, const struct smalti_batch_progress *progress);
+	void *watch_user;
+	pthread_mutex_t mutex; /* guards what follows */
 	pthread_cond_t landed;
-	struct flight *finished;
+	struct flight *oldest;   /* in flight, in order of submission */
+	struct flight *finished; /* workers add to it */
 };
 
 void smalti_request_defaults(struct smalti_request *request)
@@ -80,6 +88,33 @@ static void landed(void *user)
 	pthread_mutex_unlock(&batch->mutex);
 }
 
+/* Into and out of the list of those in flight. */
+static void take_off(struct flight *flight)
+{
+	struct smalti_batch *batch = flight->batch;
+	pthread_mutex_lock(&batch->mutex);
+	struct flight **last = &batch->oldest;
+	while (*last)
+		last = &(*last)->after;
+	*last = flight;
+	pthread_mutex_unlock(&batch->mutex);
+	batch->in_flight++;
+	batch->bytes_in_flight += flight->plan.bytes;
+}
+
+static void leave(struct flight *flight)
+{
+	struct smalti_batch *batch = flight->batch;
+	pthread_mutex_lock(&batch->mutex);
+	struct flight **at = &batch->oldest;
+	while (*at != flight)
+		at = &(*at)->after;
+	*at = flight->after;
+	pthread_mutex_unlock(&batch->mutex);
+	batch->in_flight--;
+	batch->bytes_in_flight -= flight->plan.bytes;
+}
+
 static void free_flight(struct flight *flight)
 {
 	for (int i = 0; i < 2; i++)
@@ -102,20 +137,91 @@ static void serve_landed(void *user)
 		next = flight->next;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int status = smalti_scope_status(flight->scope, &error);
-		batch->in_flight--;
-		batch->bytes_in_flight -= flight->plan.bytes;
+		leave(flight);
 		flight->picture.done(flight->picture.user, status, &error);
 		free_flight(flight);
 	}
 }
 
+/* A picture's share, and where it is. */
+static double share_of(const struct flight *flight, struct smalti_batch_progress *where)
+{
+	struct smalti_scope_progress own, text;
+	smalti_scope_progress(flight->scope, &own);
+	double done = own.done < flight->flops ? own.done : flight->flops, all = flight->flops;
+	bool reading = own.stage <= 1;
+	int64_t left = 0;
+	for (int i = 0; i < 2; i++)
+		if (flight->texts[i]) {
+			smalti_scope_progress(flight->texts[i]->scope, &text);
+			done += text.done;
+			all += text.inserted;
+			left += text.left;
+		}
+	where->steps = flight->plan.sampler->steps;
+	where->step = own.stage < where->steps ? own.stage : where->steps;
+	where->stage = reading && left             ? SMALTI_STAGE_TEXT
+		       : own.stage <= where->steps ? SMALTI_STAGE_DENOISING
+						   : SMALTI_STAGE_DECODING;
+	return done / all;
+}
+
+void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress)
+{
+	*progress = (struct smalti_batch_progress){0};
+	pthread_mutex_lock(&batch->mutex);
+	for (const struct flight *flight = batch->oldest; flight; flight = flight->after) {
+		struct smalti_batch_progress where = {0};
+		progress->pictures += share_of(flight, progress->in_flight++ ? &where : progress);
+	}
+	pthread_mutex_unlock(&batch->mutex);
+}
+
+void smalti_batch_watch(struct smalti_batch *batch,
+			void (*watch)(void *user, const struct smalti_batch_progress *progress), void *user)
+{
+	batch->watch = watch;
+	batch->watch_user = user;
+}
+
+static void tell(struct smalti_batch *batch)
+{
+	struct smalti_batch_progress progress;
+	if (!batch->watch)
+		return;
+	smalti_batch_progress(batch, &progress);
+	batch->watch(batch->watch_user, &progress);
+}
+
+/* While the insertion of a picture is blocked. */
+static void serve_meanwhile(void *user)
+{
+	serve_landed(user);
+	tell(user);
+}
+
+/* Waits for a landing, but not long. */
+static bool await_landing(struct smalti_batch *batch)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += TELL_NANOSECONDS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&batch->mutex);
+	int status = 0;
+	while (!batch->finished && status == 0)
+		status = pthread_cond_timedwait(&batch->landed, &batch->mutex, &until);
+	const bool any = batch->finished != NULL;
+	pthread_mutex_unlock(&batch->mutex);
+	return any;
+}
+
 /* Waits for at least one landing. */
 static void serve(struct smalti_batch *batch)
 {
-	pthread_mutex_lock(&batch->mutex);
-	while (!batch->finished)
-		pthread_cond_wait(&batch->landed, &batch->mutex);
-	pthread_mutex_unlock(&batch->mutex);
+	while (!await_landing(batch))
+		tell(batch);
 	serve_landed(batch);
 }
 
@@ -246,11 +352,32 @@ static struct smalti_tile *insert_diffusion(struct flight *flight, const struct 
 	return smalti_diffuse(model->dit, flight->scope, &diffusion);
 }
 
+/* The arithmetic of a picture, once its texts are known. */
+static double foresee(const struct flight *flight)
+{
+	const struct smalti_model *model = flight->batch->model;
+	const struct smalti_plan *plan = &flight->plan;
+	const int64_t patch = smalti_dit_config(model->dit)->patch_size;
+	int64_t tokens[2];
+	int captions = 0;
+	for (int i = 0; i < 2; i++)
+		if (flight->texts[i])
+			tokens[captions++] = flight->texts[i]->tokens;
+	const double step = smalti_dit_flops(
+	    model->dit, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
+	const double decoding =
+	    flight->picture.rows
+		? smalti_vae_decoder_flops(model->vae, plan->latent_height, plan->latent_width)
+		: 0;
+	return (double)plan->sampler->steps * step + decoding;
+}
+
 static void insert_tasks(struct flight *flight, const struct smalti_request *request, int64_t image)
 {
 	struct smalti_model *model = flight->batch->model;
 	const struct smalti_plan *plan = &flight->plan;
 	struct smalti_tile *latents = insert_diffusion(flight, request, image);
+	smalti_scope_stage(flight->scope, plan->sampler->steps + 1);
 	smalti_insert(deliver, flight->scope, (.x = latents),
 		      .count = flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
 		      .sink = deliver_latents, .user = flight);
@@ -280,6 +407,7 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 	flight->latent_shape[0] = smalti_dit_config(model->dit)->in_channels;
 	flight->latent_shape[1] = flight->plan.latent_height;
 	flight->latent_shape[2] = flight->plan.latent_width;
+	flight->flops = foresee(flight);
 	return 0;
 }
 
@@ -299,9 +427,8 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 		return -1;
 	}
 	batch->submitted++;
-	batch->in_flight++;
-	batch->bytes_in_flight += flight->plan.bytes;
-	smalti_throttle_serve(serve_landed, batch);
+	take_off(flight);
+	smalti_throttle_serve(serve_meanwhile, batch);
 	insert_tasks(flight, request, image);
 	smalti_throttle_serve(NULL, NULL);
 	smalti_scope_seal(flight->scope, landed, flight);

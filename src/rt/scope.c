@@ -17,11 +17,13 @@ struct smalti_scope {
 	int number;
 	int64_t priority;
 	char name[NAME_LENGTH];
+	int64_t stage; /* of the tasks that are inserted now */
 	atomic_bool failed;
 	pthread_mutex_t mutex; /* guards what follows */
 	pthread_cond_t idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
+	struct smalti_scope_progress progress;
 	void (*done)(void *user);
 	void *done_user;
 	struct smalti_error error;
@@ -70,16 +72,19 @@ void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
 	smalti_scope_fail(scope, &error);
 }
 
-void smalti_scope_task_begins(struct smalti_scope *scope)
+int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops)
 {
 	pthread_mutex_lock(&scope->mutex);
 	scope->running++;
+	scope->progress.left++;
+	scope->progress.inserted += flops;
 	pthread_mutex_unlock(&scope->mutex);
+	return scope->stage;
 }
 
-void smalti_scope_task_ends(struct smalti_scope *scope)
+/* Unlocks the mutex. */
+static void one_less(struct smalti_scope *scope)
 {
-	pthread_mutex_lock(&scope->mutex);
 	bool last = --scope->running == 0;
 	void (*done)(void *user) = last ? scope->done : NULL;
 	void *user = scope->done_user;
@@ -90,14 +95,35 @@ void smalti_scope_task_ends(struct smalti_scope *scope)
 		done(user); /* may free the scope */
 }
 
+void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops)
+{
+	pthread_mutex_lock(&scope->mutex);
+	struct smalti_scope_progress *progress = &scope->progress;
+	progress->left--;
+	progress->done += flops;
+	progress->stage = stage > progress->stage ? stage : progress->stage;
+	one_less(scope);
+}
+
+void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progress *progress)
+{
+	pthread_mutex_lock(&scope->mutex);
+	*progress = scope->progress;
+	pthread_mutex_unlock(&scope->mutex);
+}
+
+void smalti_scope_stage(struct smalti_scope *scope, int64_t stage)
+{
+	scope->stage = stage;
+}
+
 void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user)
 {
 	pthread_mutex_lock(&scope->mutex);
 	scope->sealed = true;
 	scope->done = done;
 	scope->done_user = user;
-	pthread_mutex_unlock(&scope->mutex);
-	smalti_scope_task_ends(scope);
+	one_less(scope);
 }
 
 void smalti_scope_wait(struct smalti_scope *scope)

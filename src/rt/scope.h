@@ -43,6 +43,17 @@ bool smalti_scope_failed(const struct smalti_scope *scope);
 /* 0, or -1 with the first cause. */
 int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error);
 
+/* What becomes of a scope's tasks. */
+struct smalti_scope_progress {
+	double inserted, done; /* floating-point operations */
+	int64_t left;          /* tasks inserted and not ended */
+	int64_t stage;         /* the highest that a task has ended of */
+};
+void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progress *progress);
+/* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
+ * inserting thread. */
+void smalti_scope_stage(struct smalti_scope *scope, int64_t stage);
+
 const char *smalti_scope_name(const struct smalti_scope *scope);
 struct smalti_session *smalti_scope_session(const struct smalti_scope *scope);
 int64_t smalti_scope_priority(const struct smalti_scope *scope);
@@ -50,7 +61,8 @@ int64_t smalti_scope_priority(const struct smalti_scope *scope);
 /* For src/rt: tasks hold a scope by number, not by pointer, so that they can travel. */
 int smalti_scope_number(const struct smalti_scope *scope);
 struct smalti_scope *smalti_scope_by_number(int number);
-void smalti_scope_task_begins(struct smalti_scope *scope);
-void smalti_scope_task_ends(struct smalti_scope *scope);
+/* A task of `flops`; returns its stage. */
+int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops);
+void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops);
 
 #endif

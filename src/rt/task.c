@@ -29,6 +29,7 @@ static struct op_codelet *codelets;
 struct message {
 	const struct smalti_op *op;
 	int scope;
+	int64_t stage;
 	uint32_t present; /* bit i: buffer i was given */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
@@ -99,7 +100,7 @@ static void ended(void *argument)
 	if (trace)
 		smalti_trace_task(trace, task, smalti_scope_name(scope));
 	smalti_throttle_leave();
-	smalti_scope_task_ends(scope);
+	smalti_scope_task_ends(scope, message->stage, task->flops);
 }
 
 static enum starpu_data_access_mode mode_of(enum smalti_access access)
@@ -170,12 +171,12 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
 		smalti_throttle_enter();
-		smalti_scope_task_begins(scope);
+		message->stage = smalti_scope_task_begins(scope, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
 		smalti_throttle_leave();
-		smalti_scope_task_ends(scope);
+		smalti_scope_task_ends(scope, message->stage, task->flops);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}
 	task->destroy = 0;
