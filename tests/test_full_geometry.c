@@ -8,6 +8,7 @@
 #include "io/checkpoint.h"
 #include "stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,10 +150,49 @@ static void vae_decode(void)
 	close_component(&c);
 }
 
+/* Planes [3, height, width] as pixels. */
+static float *pixels_of(const struct smalti_tensor_view *planes)
+{
+	const int64_t plane = planes->shape[2] * planes->shape[3];
+	float *pixels = malloc((size_t)planes->bytes);
+	for (int64_t i = 0; i < 3 * plane; i++)
+		memcpy(&pixels[i],
+		       (const char *)planes->data + (i % 3 * plane + i / 3) * (int64_t)sizeof(float),
+		       sizeof(*pixels));
+	return pixels;
+}
+
+static void vae_encode(void)
+{
+	enum { BAND_ROWS = 2 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_config config;
+	struct component c = open_component(SMALTI_VAE);
+	SUCCEEDS(smalti_vae_config_parse(c.config, &config, &error), &error, "config");
+	struct smalti_vae_encoder *model =
+	    smalti_vae_encoder_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	SUCCEEDS(model ? 0 : -1, &error, "vae");
+	const struct smalti_tensor_view *moments = tensor("vae.encode.moments");
+	float *pixels = pixels_of(tensor("vae.encode.in"));
+	float *planes = malloc((size_t)moments->bytes);
+	SUCCEEDS(stage_encode(session, model, pixels, moments->shape[2], moments->shape[3], BAND_ROWS, planes,
+			      &error),
+		 &error, "encode");
+	const int64_t count = moments->bytes / (int64_t)sizeof(float);
+	for (int64_t i = count / 2; i < count; i++) /* the reference kept logarithms of variances */
+		planes[i] = 2 * logf(planes[i]);
+	compare("vae.encode.moments", planes);
+	free(planes);
+	free(pixels);
+	smalti_vae_encoder_free(model);
+	close_component(&c);
+}
+
 static const struct test tests[] = {
     {"T5-XXL, two layers", t5},
     {"transformer", dit},
     {"VAE decoder", vae_decode},
+    {"VAE encoder", vae_encode},
 };
 
 int main(void)
