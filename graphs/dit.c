@@ -79,9 +79,29 @@ double smalti_dit_flops(const struct smalti_dit *dit, int64_t tokens, const int6
 
 struct smalti_caption {
 	int64_t tokens, layers;
-	struct smalti_cut cut;    /* one band */
-	struct smalti_tile *kv[]; /* one per block */
+	struct smalti_cut cut; /* one band */
+	/* One per block: keys and values; of a caption of one token the row [1, width] that its
+	 * cross-attention adds to every token, as a single key has all the weight whatever is asked. */
+	struct smalti_tile *block[];
 };
+
+static struct smalti_heads heads_of(const struct smalti_dit *dit)
+{
+	return (struct smalti_heads){dit->config.heads, dit->config.head_dim, dit->compute};
+}
+
+/* Takes a single token's key and value; the query does not matter. */
+static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_scope *scope, int64_t i,
+					const struct smalti_cut *cut, struct smalti_tile *kv)
+{
+	const struct smalti_heads heads = heads_of(dit);
+	struct smalti_tile *value = smalti_attend(scope, &heads, 1, kv, cut, 1, &kv);
+	struct smalti_tile *row = smalti_linear(scope, &dit->blocks[i].cross.out, 1, dit->compute, value,
+						SMALTI_EPILOGUE_NONE, SMALTI_F32);
+	smalti_tile_release(value);
+	smalti_tile_release(kv);
+	return row;
+}
 
 struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_scope *scope,
 					  struct smalti_tile *text, int64_t tokens)
@@ -105,9 +125,11 @@ struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
 		smalti_tile_release(hidden);
 	}
-	for (int64_t i = 0; i < c->layers; i++)
-		caption->kv[i] = smalti_linear(scope, &dit->blocks[i].cross.kv, tokens, SMALTI_F32, projected,
-					       SMALTI_EPILOGUE_NONE, dit->compute);
+	for (int64_t i = 0; i < c->layers; i++) {
+		struct smalti_tile *kv = smalti_linear(scope, &dit->blocks[i].cross.kv, tokens, SMALTI_F32,
+						       projected, SMALTI_EPILOGUE_NONE, dit->compute);
+		caption->block[i] = tokens == 1 ? constant_row(dit, scope, i, &caption->cut, kv) : kv;
+	}
 	if (projected != text)
 		smalti_tile_release(projected);
 	return caption;
@@ -118,7 +140,7 @@ void smalti_caption_release(struct smalti_caption *caption)
 	if (!caption)
 		return;
 	for (int64_t i = 0; i < caption->layers; i++)
-		smalti_tile_release(caption->kv[i]);
+		smalti_tile_release(caption->block[i]);
 	smalti_cut_free(&caption->cut);
 	free(caption);
 }
@@ -153,11 +175,6 @@ static struct smalti_tile *modulate(const struct forward *f, int64_t band, struc
 		      .rows = rows_of(f, band), .dim = width, .shift_row = shift_row, .scale_row = scale_row,
 		      .epsilon = (float)epsilon, .dtype = f->dit->compute);
 	return h;
-}
-
-static struct smalti_heads heads_of(const struct smalti_dit *dit)
-{
-	return (struct smalti_heads){dit->config.heads, dit->config.head_dim, dit->compute};
 }
 
 /* x += gate ⊙ O(attention(LN-modulated x)), every band's queries against the keys of all bands. */
@@ -204,10 +221,15 @@ static void cross_attention(const struct forward *f, int64_t block, struct smalt
 	const enum smalti_dtype dtype = f->dit->compute;
 	for (int64_t b = 0; b < f->cut->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
+		if (caption->tokens == 1) {
+			smalti_insert(add_row, f->scope, (.row = caption->block[block], .y = band),
+				      .rows = rows_of(f, b), .dim = f->dit->config.width);
+			continue;
+		}
 		struct smalti_tile *q = smalti_linear(f->scope, &w->q, rows_of(f, b), SMALTI_F32, band,
 						      SMALTI_EPILOGUE_NONE, dtype);
-		struct smalti_tile *o =
-		    smalti_attend(f->scope, &heads, rows_of(f, b), q, &caption->cut, 1, &caption->kv[block]);
+		struct smalti_tile *o = smalti_attend(f->scope, &heads, rows_of(f, b), q, &caption->cut, 1,
+						      &caption->block[block]);
 		smalti_linear_add(f->scope, &w->out, rows_of(f, b), dtype, o, band);
 		smalti_tile_release(q);
 		smalti_tile_release(o);
