@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/pool.h"
 
+#include "kernels/scratch.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -170,7 +172,8 @@ static void drop_kept(void)
 
 static bool over_budget(int64_t more)
 {
-	return pool.budget && pool.state.kept && pool.state.used + pool.state.kept + more > pool.budget;
+	const int64_t held = pool.state.used + pool.state.kept + smalti_scratch_held();
+	return pool.budget && pool.state.kept && held + more > pool.budget;
 }
 
 static struct block *take(int64_t bytes)

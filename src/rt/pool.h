@@ -8,8 +8,8 @@
  * tiles come and go all the time: so what is freed is kept for the next one, of whatever size, and given back
  * only when the budget asks for it. Any thread may call; one pool per process. */
 
-/* `budget`: bytes that may be resident, those in use and those kept together; 0: no bound. Bytes in use may
- * exceed it: who inserts tasks sees to that; nothing is kept then. */
+/* `budget`: bytes that may be resident: in use, kept, and in the kernels' scratch (kernels/scratch.h); 0: no
+ * bound. Bytes in use may exceed it: who inserts tasks sees to that; nothing is kept then. */
 void smalti_pool_open(int64_t budget);
 /* After the last block was freed. */
 void smalti_pool_close(void);
