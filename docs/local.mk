@@ -8,7 +8,8 @@ command_pages = \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \
 	docs/smalti-bench-kernels.1 \
-	docs/smalti-bench-make-model.1
+	docs/smalti-bench-make-model.1 \
+	docs/smalti-bench-stages.1
 nodist_man_MANS = docs/smalti.1 $(command_pages)
 CLEANFILES += $(nodist_man_MANS)
 

@@ -59,3 +59,36 @@ expect 2 "no operation has 'nothing'" "${kernels[@]}" --filter nothing -o "$work
 [ ! -e "$work/nothing.jsonl" ] || fail "a report of nothing was kept"
 refuse 2 'repeats' "$SMALTI" bench kernels --repeats 0
 refuse 2 'precision' "$SMALTI" bench kernels --precision f64
+
+stages=("$SMALTI" bench stages --repeats 1)
+expect 0 '' "${stages[@]}" --t5 3,5 --dit 32x48 --vae 32x48 --encode 48x32 -o "$work/stages.jsonl"
+lines stages "$work/stages.jsonl"
+for name in 't5 3 tokens' 't5 5 tokens' 'dit 32x48' 'decode 32x48' 'encode 48x32'; do
+    grep -qF -e "\"name\":\"$name\"" "$work/stages.jsonl" || fail "no $name in: $(cat "$work/stages.jsonl")"
+    grep -qE "^$name +[0-9]" "$work/out" || fail "no $name in: $(cat "$work/out")"
+done
+expect 0 '' "${stages[@]}" --dit 32x48 --plain --precision bf16 --json --compare "$work/stages.jsonl"
+grep -qF '"name":"dit 32x48 plain"' "$work/out" || fail "nothing plain in: $(cat "$work/out")"
+grep -qF '"runtime":' "$work/out" || fail "no cost of the runtime in: $(cat "$work/out")"
+grep -qF '"ratio":' "$work/out" || fail "nothing compared in: $(cat "$work/out")"
+seq 3 100 >"$work/lengths"
+expect 0 '' "${stages[@]}" --lengths "$work/lengths"
+grep -qF 't5 64 captions' "$work/out" || fail "not the first 64: $(cat "$work/out")"
+
+# Components alone.
+embedded=$SMALTI_MODELS/tesserae
+mkdir "$work/alone"
+ln -s "$embedded/vae" "$work/alone/vae"
+expect 0 '' "${stages[@]}" -m "$work/alone" --vae 32x32 --encode 32x32
+expect 1 'transformer/config.json' "${stages[@]}" -m "$work/alone" --dit 32x32
+rm "$work/alone/vae"
+ln -s "$embedded/transformer" "$work/alone/transformer"
+expect 0 '' "${stages[@]}" -m "$work/alone" --dit 32x32
+
+expect 2 'multiples of 16' "${stages[@]}" --dit 40x32
+refuse 2 'expected' "${stages[@]}" --t5 0
+refuse 2 'expected' "${stages[@]}" --dit 32
+refuse 2 'one worker' "${stages[@]}" --plain --cpus 2
+refuse 2 'unexpected operand' "${stages[@]}" dit
+echo 'three' >"$work/lengths"
+refuse 2 'lengths' "${stages[@]}" --lengths "$work/lengths"

@@ -136,10 +136,6 @@ static enum smalti_exit run(void *values, int count, char **operands)
 	struct measuring measuring = {.options = values, .error = &error};
 	if (count)
 		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
-	if (smalti_isa_check(&error) == 0 && measure_all(&measuring) == 0)
-		return smalti_finish_stdout();
-	if (error.code == SMALTI_EINVAL)
-		return smalti_usage_error(command, "%s", error.message);
-	fprintf(stderr, "smalti %s: %s\n", command->name, error.message);
-	return SMALTI_EXIT_FAILED;
+	const int status = smalti_isa_check(&error) == 0 ? measure_all(&measuring) : -1;
+	return smalti_bench_finish(command, status, &error);
 }

@@ -198,3 +198,14 @@ int smalti_bench_report_close(struct smalti_bench_report *report, const char *no
 	free(report);
 	return status;
 }
+
+enum smalti_exit smalti_bench_finish(const struct smalti_command *command, int status,
+				     const struct smalti_error *error)
+{
+	if (status == 0)
+		return smalti_finish_stdout();
+	if (error->code == SMALTI_EINVAL)
+		return smalti_usage_error(command, "%s", error->message);
+	fprintf(stderr, "smalti %s: %s\n", command->name, error->message);
+	return SMALTI_EXIT_FAILED;
+}

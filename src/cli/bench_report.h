@@ -32,6 +32,10 @@ struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command
 						     struct smalti_error *error);
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
 			    const struct smalti_bench_value *values, struct smalti_error *error);
+/* The command's exit: a wrong option's if that was the cause. */
+enum smalti_exit smalti_bench_finish(const struct smalti_command *command, int status,
+				     const struct smalti_error *error);
+
 /* Ends with what was compared, `note` (or NULL) below the table; commits the output if `status` is 0. Frees
  * the report; NULL is allowed. 0 or -1. */
 int smalti_bench_report_close(struct smalti_bench_report *report, const char *note, int status,

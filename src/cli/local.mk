@@ -6,6 +6,7 @@ libcli_la_SOURCES = \
 	src/cli/bench_kernels.c \
 	src/cli/bench_make_model.c \
 	src/cli/bench_report.c src/cli/bench_report.h \
+	src/cli/bench_stages.c \
 	src/cli/command.c src/cli/command.h \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_batch.h \

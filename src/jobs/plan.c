@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-	/* Tasks of a few milliseconds at the full model's width, and enough of them for many workers. */
-	DEFAULT_TILE_TOKENS = 256,
-	DEFAULT_TILE_ROWS = 8
-};
-
 static int check_range(const char *what, int64_t value, int64_t least, int64_t most,
 		       struct smalti_error *error)
 {
@@ -103,8 +97,8 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 				     .height = r.height,
 				     .latent_width = round_up(r.width, info.size_multiple) / factor,
 				     .latent_height = round_up(r.height, info.size_multiple) / factor,
-				     .tile_tokens = r.tile_tokens ? r.tile_tokens : DEFAULT_TILE_TOKENS,
-				     .tile_rows = r.tile_rows ? r.tile_rows : DEFAULT_TILE_ROWS,
+				     .tile_tokens = r.tile_tokens ? r.tile_tokens : SMALTI_TILE_TOKENS,
+				     .tile_rows = r.tile_rows ? r.tile_rows : SMALTI_TILE_ROWS,
 				     .guided = r.guidance > 1};
 	if (check_latents(plan, model, request, error) < 0)
 		return -1;

@@ -6,6 +6,10 @@
 #include "samplers/sampler.h"
 #include "smalti/generate.h"
 
+/* Unless a request says otherwise: tasks of a few milliseconds at the full model's width, and enough of them
+ * for many workers. */
+enum { SMALTI_TILE_TOKENS = 256, SMALTI_TILE_ROWS = 8 };
+
 /* A request resolved against a model: everything that fixes the arithmetic of its pictures. */
 struct smalti_plan {
 	int64_t width, height;               /* of the picture, as it is kept */

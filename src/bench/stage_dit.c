@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "bench/stage_parts.h"
+#include "graphs/dit.h"
+#include "jobs/plan.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BRANCHES = 2, NEGATIVE_TOKENS = 1, PROMPT_TOKENS = 40, USUAL_FACTOR = 8 };
+
+struct state {
+	struct smalti_dit *dit;
+	struct smalti_caption *captions[BRANCHES];
+	struct smalti_conditions *conditions;
+	struct smalti_cut cut;
+	struct smalti_grid x;
+};
+
+/* Pixels to a latent, as the VAE beside it has it; it need not be there. */
+static int read_factor(const struct smalti_stage_run *run, int64_t *factor, struct smalti_error *error)
+{
+	char *path = smalti_stage_config(run, "vae", error);
+	if (!path)
+		return -1;
+	struct smalti_vae_config config;
+	int status = 0;
+	*factor = USUAL_FACTOR;
+	if (access(path, F_OK) == 0 && (status = smalti_vae_config_read(path, &config, error)) == 0)
+		*factor = smalti_vae_factor(&config);
+	free(path);
+	return status;
+}
+
+static struct smalti_caption *make_caption(struct smalti_stage_run *run, int64_t tokens)
+{
+	struct state *state = run->state;
+	const struct smalti_transformer_config *c = smalti_dit_config(state->dit);
+	struct smalti_tile *text =
+	    smalti_stage_noise(run->weights, tokens, c->caption_channels ? c->caption_channels : c->width);
+	struct smalti_caption *caption = smalti_dit_caption(state->dit, run->weights, text, tokens);
+	smalti_tile_release(text);
+	return caption;
+}
+
+/* What serves all steps of a picture: captions, conditions, the first latents. */
+static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smalti_error *error)
+{
+	struct state *state = run->state;
+	const struct smalti_transformer_config *c = smalti_dit_config(state->dit);
+	if (smalti_stage_size(run, c->sample_size * factor, factor * c->patch_size, error) < 0)
+		return -1;
+	const int64_t height = run->height / factor, width = run->width / factor;
+	const int64_t tokens = height / c->patch_size * (width / c->patch_size);
+	const int64_t columns = c->in_channels * c->patch_size * c->patch_size;
+	if (smalti_cut_even(&state->cut, tokens, SMALTI_TILE_TOKENS, error) < 0)
+		return -1;
+	state->captions[0] = make_caption(run, NEGATIVE_TOKENS);
+	state->captions[1] = make_caption(run, PROMPT_TOKENS);
+	state->conditions =
+	    smalti_dit_conditions(state->dit, run->weights, &(const float){500}, 1, height, width, factor);
+	state->x.cut = &state->cut;
+	state->x.tile = smalti_calloc(state->cut.bands, sizeof(*state->x.tile), error);
+	for (int64_t b = 0; state->x.tile && b < state->cut.bands; b++)
+		state->x.tile[b] = smalti_stage_noise(run->weights, smalti_cut_rows(&state->cut, b), columns);
+	return state->x.tile ? smalti_scope_status(run->weights, error) : -1;
+}
+
+static int open_dit(struct smalti_stage_run *run, struct smalti_error *error)
+{
+	struct smalti_transformer_config config;
+	struct state *state = run->state = smalti_calloc(1, sizeof(*state), error);
+	char *path = state ? smalti_stage_config(run, "transformer", error) : NULL;
+	const int status = path ? smalti_transformer_config_read(path, &config, error) : -1;
+	int64_t factor;
+	free(path);
+	if (status < 0 || read_factor(run, &factor, error) < 0 ||
+	    smalti_stage_checkpoint(run, "transformer", SMALTI_STEM_DIFFUSERS, error) < 0)
+		return -1;
+	state->dit = smalti_dit_new(run->weights, &config, run->checkpoint, run->model->precision, error);
+	return state->dit ? make_inputs(run, factor, error) : -1;
+}
+
+static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
+{
+	struct state *state = run->state;
+	struct smalti_grid v[BRANCHES];
+	smalti_dit_forward(state->dit, scope, state->conditions, 0, 1.0f, &state->x, state->captions,
+			   BRANCHES, v);
+	for (int k = 0; k < BRANCHES; k++)
+		smalti_grid_release(&v[k]);
+}
+
+static void close_dit(struct smalti_stage_run *run)
+{
+	struct state *state = run->state;
+	if (!state)
+		return;
+	smalti_grid_release(&state->x);
+	if (state->conditions)
+		smalti_conditions_release(state->conditions);
+	for (int k = 0; k < BRANCHES; k++)
+		if (state->captions[k])
+			smalti_caption_release(state->captions[k]);
+	smalti_cut_free(&state->cut);
+	smalti_dit_free(state->dit);
+	free(state);
+}
+
+const struct smalti_stage_part smalti_stage_dit = {open_dit, insert, close_dit};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "bench/stage_parts.h"
+#include "graphs/t5.h"
+
+#include <stdlib.h>
+
+struct state {
+	struct smalti_t5 *t5;
+	int32_t *ids; /* of all captions, one after the other */
+};
+
+/* Any words, then the end of the sentence. */
+static int write_captions(const struct smalti_stage_spec *stage, const struct smalti_t5_config *config,
+			  struct state *state, struct smalti_error *error)
+{
+	int64_t all = 0;
+	for (int64_t i = 0; i < stage->captions; i++)
+		all += stage->tokens[i];
+	state->ids = smalti_calloc(all, sizeof(*state->ids), error);
+	if (!state->ids)
+		return -1;
+	int32_t *id = state->ids;
+	for (int64_t i = 0; i < stage->captions; i++) {
+		for (int64_t token = 0; token < stage->tokens[i] - 1; token++, id++)
+			*id = (int32_t)((id - state->ids) * 7919 % config->vocabulary);
+		*id++ = (int32_t)config->eos_id;
+	}
+	return 0;
+}
+
+static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
+{
+	struct smalti_t5_config config;
+	struct state *state = run->state = smalti_calloc(1, sizeof(*state), error);
+	char *path = state ? smalti_stage_config(run, "text_encoder", error) : NULL;
+	const int status = path ? smalti_t5_config_read(path, &config, error) : -1;
+	free(path);
+	if (status < 0 || smalti_stage_checkpoint(run, "text_encoder", SMALTI_STEM_T5, error) < 0)
+		return -1;
+	state->t5 = smalti_t5_new(run->weights, &config, run->checkpoint, run->model->precision, error);
+	return state->t5 ? write_captions(run->stage, &config, state, error) : -1;
+}
+
+static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
+{
+	struct state *state = run->state;
+	const int32_t *ids = state->ids;
+	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
+		smalti_tile_release(smalti_t5_encode(state->t5, scope, ids, run->stage->tokens[i]));
+}
+
+static void close_t5(struct smalti_stage_run *run)
+{
+	struct state *state = run->state;
+	if (!state)
+		return;
+	smalti_t5_free(state->t5);
+	free(state->ids);
+	free(state);
+}
+
+const struct smalti_stage_part smalti_stage_t5 = {open_t5, insert, close_t5};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "bench/stage_parts.h"
+#include "graphs/vae_decoder.h"
+#include "graphs/vae_encoder.h"
+#include "jobs/plan.h"
+
+#include <stdlib.h>
+
+enum { NATIVE_LATENT = 64 }; /* a VAE's configuration does not tell its transformer's */
+
+struct state {
+	struct smalti_vae_config config;
+	int64_t height, width;              /* of the latent */
+	struct smalti_vae_decoder *decoder; /* the one or the other */
+	struct smalti_vae_encoder *encoder;
+	struct smalti_tile *latents; /* the decoder's input */
+};
+
+static int open_vae(struct smalti_stage_run *run, struct smalti_error *error)
+{
+	struct state *state = run->state = smalti_calloc(1, sizeof(*state), error);
+	char *path = state ? smalti_stage_config(run, "vae", error) : NULL;
+	const int status = path ? smalti_vae_config_read(path, &state->config, error) : -1;
+	free(path);
+	if (status < 0 || smalti_stage_checkpoint(run, "vae", SMALTI_STEM_DIFFUSERS, error) < 0)
+		return -1;
+	const int64_t factor = smalti_vae_factor(&state->config);
+	if (smalti_stage_size(run, NATIVE_LATENT * factor, factor, error) < 0)
+		return -1;
+	state->height = run->height / factor;
+	state->width = run->width / factor;
+	return 0;
+}
+
+static void close_vae(struct smalti_stage_run *run)
+{
+	struct state *state = run->state;
+	if (!state)
+		return;
+	smalti_tile_release(state->latents);
+	smalti_vae_decoder_free(state->decoder);
+	smalti_vae_encoder_free(state->encoder);
+	free(state);
+}
+
+static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error)
+{
+	if (open_vae(run, error) < 0)
+		return -1;
+	struct state *state = run->state;
+	state->decoder = smalti_vae_decoder_new(run->weights, &state->config, run->checkpoint,
+						run->model->precision, error);
+	if (!state->decoder)
+		return -1;
+	state->latents =
+	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
+	return smalti_scope_status(run->weights, error);
+}
+
+static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+		     struct smalti_error *error)
+{
+	(void)user, (void)first, (void)rows, (void)width, (void)pixels, (void)error;
+	return 0;
+}
+
+static void decode(struct smalti_stage_run *run, struct smalti_scope *scope)
+{
+	struct state *state = run->state;
+	smalti_vae_decode(state->decoder, scope, state->latents, state->height, state->width,
+			  SMALTI_TILE_ROWS, drop_rows, NULL);
+}
+
+const struct smalti_stage_part smalti_stage_decode = {open_decoder, decode, close_vae};
+
+static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error)
+{
+	if (open_vae(run, error) < 0)
+		return -1;
+	struct state *state = run->state;
+	state->encoder = smalti_vae_encoder_new(run->weights, &state->config, run->checkpoint,
+						run->model->precision, error);
+	return state->encoder ? 0 : -1;
+}
+
+/* A picture of colours that change from pixel to pixel. */
+static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		     struct smalti_error *error)
+{
+	(void)user, (void)error;
+	for (int64_t i = 0; i < rows * width * 3; i++)
+		pixels[i] = (float)((first * width * 3 + i) * 7919 % 509) / 254.5f - 1;
+	return 0;
+}
+
+static void encode(struct smalti_stage_run *run, struct smalti_scope *scope)
+{
+	struct state *state = run->state;
+	smalti_tile_release(smalti_vae_encode(state->encoder, scope, state->height, state->width,
+					      SMALTI_TILE_ROWS, draw_rows, NULL));
+}
+
+const struct smalti_stage_part smalti_stage_encode = {open_encoder, encode, close_vae};

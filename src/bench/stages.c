@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/stages.h"
+
+#include "base/alloc.h"
+#include "bench/memory.h"
+#include "bench/stage_parts.h"
+#include "bench/statistics.h"
+#include "rt/session.h"
+
+#include <stdlib.h>
+
+static const struct smalti_stage_part *const parts[] = {
+    [SMALTI_STAGE_T5] = &smalti_stage_t5,
+    [SMALTI_STAGE_DIT] = &smalti_stage_dit,
+    [SMALTI_STAGE_DECODE] = &smalti_stage_decode,
+    [SMALTI_STAGE_ENCODE] = &smalti_stage_encode,
+};
+
+char *smalti_stage_config(const struct smalti_stage_run *run, const char *component,
+			  struct smalti_error *error)
+{
+	return smalti_format(error, "%s/%s/config.json", run->model->folder, component);
+}
+
+int smalti_stage_checkpoint(struct smalti_stage_run *run, const char *component, const char *stem,
+			    struct smalti_error *error)
+{
+	char *folder = smalti_format(error, "%s/%s", run->model->folder, component);
+	if (folder)
+		run->checkpoint = smalti_checkpoint_open(folder, stem, run->model->variant, error);
+	free(folder);
+	return run->checkpoint ? 0 : -1;
+}
+
+int smalti_stage_size(struct smalti_stage_run *run, int64_t native, int64_t multiple,
+		      struct smalti_error *error)
+{
+	run->width = run->stage->width ? run->stage->width : native;
+	run->height = run->stage->height ? run->stage->height : native;
+	if (run->width % multiple == 0 && run->height % multiple == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "size %lldx%lld: expected multiples of %lld for this model",
+			   (long long)run->width, (long long)run->height, (long long)multiple);
+}
+
+struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows, int64_t columns)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	float *values = smalti_calloc(rows, columns * (int64_t)sizeof(*values), &error);
+	if (!values) {
+		smalti_scope_fail(scope, &error);
+		return NULL;
+	}
+	uint32_t state = 1;
+	for (int64_t i = 0; i < rows * columns; i++) {
+		state = state * 1664525u + 1013904223u;
+		values[i] = (float)(state >> 8) / (float)(1 << 23) - 1;
+	}
+	struct smalti_tile *tile =
+	    smalti_tile_upload(scope, rows, columns * (int64_t)sizeof(*values), values);
+	free(values);
+	return tile;
+}
+
+/* One run, from the first insertion to the end of the last task. */
+static int run_once(struct smalti_stage_run *run, double *seconds, struct smalti_error *error)
+{
+	struct smalti_scope *scope = smalti_scope_new(run->session, "stage", 0, error);
+	if (!scope)
+		return -1;
+	smalti_scope_needs(scope, run->weights);
+	const double start = smalti_now();
+	parts[run->stage->kind]->insert(run, scope);
+	smalti_scope_wait(scope);
+	*seconds = smalti_now() - start;
+	const int status = smalti_scope_status(scope, error);
+	smalti_scope_free(scope);
+	return status;
+}
+
+static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stage_result *result,
+		   struct smalti_error *error)
+{
+	double first;
+	double *seconds = smalti_calloc(repeats, sizeof(*seconds), error);
+	int status = seconds ? run_once(run, &first, error) : -1;
+	for (int i = 0; i < repeats && status == 0; i++)
+		status = run_once(run, &seconds[i], error);
+	if (status == 0) {
+		result->seconds = smalti_median(seconds, repeats);
+		result->least = seconds[0]; /* they are sorted now */
+		result->packing = first > result->seconds ? first - result->seconds : 0;
+	}
+	free(seconds);
+	return status;
+}
+
+static int open_and_run(struct smalti_stage_run *run, int repeats, struct smalti_stage_result *result,
+			struct smalti_error *error)
+{
+	const struct smalti_stage_part *part = parts[run->stage->kind];
+	run->weights = smalti_scope_new(run->session, "weights", INT64_MAX, error);
+	if (!run->weights)
+		return -1;
+	int status = part->open(run, error);
+	if (status == 0) {
+		smalti_scope_wait(run->weights); /* which makes inputs, too */
+		status = run_all(run, repeats, result, error);
+	}
+	smalti_scope_wait(run->weights);
+	part->close(run);
+	smalti_scope_free(run->weights);
+	smalti_checkpoint_close(run->checkpoint);
+	return status;
+}
+
+int smalti_stage_measure(const struct smalti_stage_spec *stage, const struct smalti_stage_model *model,
+			 const struct smalti_session_options *options, int repeats,
+			 struct smalti_stage_result *result, struct smalti_error *error)
+{
+	struct smalti_stage_run run = {.stage = stage, .model = model};
+	const bool fresh = smalti_peak_reset();
+	run.session = options ? smalti_session_open(options, error) : smalti_session_open_plain(error);
+	if (!run.session)
+		return -1;
+	int status = open_and_run(&run, repeats, result, error);
+	result->peak = fresh ? smalti_peak_read() : -1;
+	result->width = run.width;
+	result->height = run.height;
+	if (smalti_session_close(run.session, error) < 0)
+		status = -1;
+	return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BENCH_STAGES_H
+#define SMALTI_BENCH_STAGES_H
+
+#include "base/dtype.h"
+#include "smalti/session.h"
+
+#include <stdbool.h>
+
+/* One stage of a pipeline, through the graphs that pictures take. */
+enum smalti_stage_kind {
+	SMALTI_STAGE_T5,     /* captions to hidden states */
+	SMALTI_STAGE_DIT,    /* one forward for an empty negative prompt and a caption of 40 tokens */
+	SMALTI_STAGE_DECODE, /* latents to a picture */
+	SMALTI_STAGE_ENCODE, /* a picture to its latents' distribution */
+};
+
+enum { SMALTI_STAGE_CAPTIONS = 64 }; /* at a time at most */
+
+struct smalti_stage_spec {
+	enum smalti_stage_kind kind;
+	int64_t tokens[SMALTI_STAGE_CAPTIONS]; /* T5: of each caption */
+	int64_t captions;
+	int64_t width, height; /* of the picture; 0: the model's own */
+};
+
+/* Of the component that a stage needs: a folder in diffusers' layout, which may lack the others. */
+struct smalti_stage_model {
+	const char *folder, *variant;
+	enum smalti_dtype precision;
+};
+
+struct smalti_stage_result {
+	double seconds;        /* the median of the repeats, none of which makes weights */
+	double least;          /* the quickest */
+	double packing;        /* what the run before them took longer: it makes the weights' packed form */
+	int64_t peak;          /* bytes resident at most, from the component's opening on; -1: not known */
+	int64_t width, height; /* as computed */
+};
+
+/* In a session of its own: with these options, or without StarPU when they are NULL. -1 with an error. */
+int smalti_stage_measure(const struct smalti_stage_spec *stage, const struct smalti_stage_model *model,
+			 const struct smalti_session_options *options, int repeats,
+			 struct smalti_stage_result *result, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "bench/stages.h"
+#include "cli/bench_report.h"
+#include "smalti/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stages_options {
+	struct smalti_bench_options bench;
+	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode, *policy;
+	int precision;
+	int64_t cpus, memory_limit;
+	bool plain;
+};
+
+#define TYPE struct stages_options
+
+static const struct stages_options defaults = {.bench = {.repeats = 3}, .policy = "lws"};
+
+static const char *const precisions[] = {"f32", "bf16", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Stages")},
+    {SMALTI_STRING(TYPE, t5), "t5", 0, "TOKENS[,...]", "the text encoder on a caption of so many tokens"},
+    {SMALTI_STRING(TYPE, lengths), "lengths", 0, "FILE",
+     "the text encoder on captions together, whose numbers of tokens FILE holds; the first 64 count"},
+    {SMALTI_STRING(TYPE, dit), "dit", 0, "WxH[,...]",
+     "a step of the transformer with guidance: a caption of 40 tokens, and the empty one"},
+    {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decoding to a picture of that size"},
+    {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encoding a picture of that size"},
+    {SMALTI_GROUP("Model")},
+    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+     "pipeline folder in diffusers' layout, which needs to hold no more than the stages ask for; default the "
+     "embedded model"},
+    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
+    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
+     .choices = precisions},
+    {SMALTI_GROUP("Machine")},
+    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
+     .maximum = 4096},
+    {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY", "StarPU scheduling policy"},
+    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
+     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
+    {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,
+     "with one worker, and again without the runtime: the same kernels one after the other in the calling "
+     "thread"},
+    {SMALTI_GROUP("Measuring")},
+    SMALTI_BENCH_ROWS(TYPE),
+};
+
+static const struct smalti_example examples[] = {
+    {"Every stage of the embedded model", "smalti bench stages"},
+    {"A model of the real width without any download", "smalti bench make-model -g sigma-512 --only dit,vae "
+						       "model && smalti bench stages -m model --dit 512x512 "
+						       "--vae 512x512"},
+    {"What the runtime costs", "smalti bench stages -m model --dit 512x512 --plain"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_bench_stages_command = {
+    .name = "bench stages",
+    .summary = "time the stages of a pipeline, each alone",
+    .operands = "",
+    .description =
+	"Opens what a stage needs of a model, runs it once, which makes the weights' packed form, and then "
+	"as "
+	"often as asked for: the median counts. Stages run through the graphs and the session that pictures "
+	"take, each in a session of its own.\n\n"
+	"\"packing\" is what the first run took longer. \"peak\" is the most memory that was resident, with "
+	"weights and mapped files. Without a stage all are measured.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(struct stages_options),
+    .run = run,
+};
+
+static const struct smalti_bench_column columns[] = {
+    {"seconds", "seconds", 1, "%.4f"}, {"least", "least", 1, "%.4f"},
+    {"packing", "packing", 1, "%.4f"}, {"peak_bytes", "peak MiB", 1.0 / (1 << 20), "%.0f"},
+    {"runtime", "/ plain", 1, "%.3f"},
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static const char note[] = "\"/ plain\": seconds with one worker to those without the runtime.";
+
+enum { MOST_STAGES = 32, LARGEST_FILE = 1 << 20, MOST_TOKENS = 1 << 20 };
+
+struct measuring {
+	const struct stages_options *options;
+	struct smalti_stage_model model;
+	struct smalti_stage_spec stages[MOST_STAGES];
+	int count;
+	struct smalti_bench_report *report;
+	struct smalti_error *error;
+};
+
+/* What is to be measured */
+
+static struct smalti_stage_spec *add_stage(struct measuring *m, enum smalti_stage_kind kind)
+{
+	if (m->count == MOST_STAGES) {
+		smalti_fail(m->error, SMALTI_EINVAL, "more than %d stages", MOST_STAGES);
+		return NULL;
+	}
+	struct smalti_stage_spec *stage = &m->stages[m->count++];
+	stage->kind = kind;
+	return stage;
+}
+
+static int add_caption(struct measuring *m, const char *text)
+{
+	struct smalti_stage_spec *stage = add_stage(m, SMALTI_STAGE_T5);
+	if (!stage || smalti_parse_int64(text, 1, MOST_TOKENS, &stage->tokens[0], m->error) < 0)
+		return -1;
+	stage->captions = 1;
+	return 0;
+}
+
+static int add_sized(struct measuring *m, enum smalti_stage_kind kind, const char *text)
+{
+	struct smalti_size size;
+	struct smalti_stage_spec *stage = add_stage(m, kind);
+	if (!stage || smalti_parse_size(text, 1, 1 << 20, &size, m->error) < 0)
+		return -1;
+	stage->width = size.width;
+	stage->height = size.height;
+	return 0;
+}
+
+/* Each of a list like "512x512,1024x768". */
+static int add_list(struct measuring *m, enum smalti_stage_kind kind, const char *list)
+{
+	while (list) {
+		char item[64];
+		const size_t length = strcspn(list, ",");
+		snprintf(item, sizeof(item), "%.*s", (int)length, list);
+		const int status = kind == SMALTI_STAGE_T5 ? add_caption(m, item) : add_sized(m, kind, item);
+		if (status < 0)
+			return -1;
+		list = list[length] ? list + length + 1 : NULL;
+	}
+	return 0;
+}
+
+static int parse_lengths(struct smalti_stage_spec *stage, char *text, struct smalti_error *error)
+{
+	char *rest = NULL;
+	for (char *word = strtok_r(text, " \t\r\n", &rest); word && stage->captions < SMALTI_STAGE_CAPTIONS;
+	     word = strtok_r(NULL, " \t\r\n", &rest))
+		if (smalti_parse_int64(word, 1, MOST_TOKENS, &stage->tokens[stage->captions++], error) < 0)
+			return -1;
+	return stage->captions ? 0 : smalti_fail(error, SMALTI_EINVAL, "no length");
+}
+
+static int add_lengths(struct measuring *m, const char *path)
+{
+	struct smalti_error inner = SMALTI_NO_ERROR;
+	size_t length;
+	if (!path)
+		return 0;
+	struct smalti_stage_spec *stage = add_stage(m, SMALTI_STAGE_T5);
+	char *text = stage ? smalti_file_read(path, LARGEST_FILE, &length, m->error) : NULL;
+	if (!text)
+		return -1;
+	int status = parse_lengths(stage, text, &inner);
+	free(text);
+	return status < 0 ? smalti_fail(m->error, inner.code, "%s: %s", path, inner.message) : 0;
+}
+
+static int choose_stages(struct measuring *m)
+{
+	const struct stages_options *o = m->options;
+	if (add_list(m, SMALTI_STAGE_T5, o->t5) < 0 || add_lengths(m, o->lengths) < 0 ||
+	    add_list(m, SMALTI_STAGE_DIT, o->dit) < 0 || add_list(m, SMALTI_STAGE_DECODE, o->vae) < 0 ||
+	    add_list(m, SMALTI_STAGE_ENCODE, o->encode) < 0)
+		return -1;
+	if (m->count)
+		return 0;
+	add_caption(m, "40");
+	add_stage(m, SMALTI_STAGE_DIT);
+	add_stage(m, SMALTI_STAGE_DECODE);
+	add_stage(m, SMALTI_STAGE_ENCODE);
+	return 0;
+}
+
+/* Measuring */
+
+struct name {
+	char text[96];
+};
+
+static struct name name_of(const struct smalti_stage_spec *stage, const struct smalti_stage_result *result)
+{
+	static const char *const kinds[] = {"t5", "dit", "decode", "encode"};
+	struct name name;
+	if (stage->kind == SMALTI_STAGE_T5 && stage->captions == 1)
+		snprintf(name.text, sizeof(name.text), "t5 %lld tokens", (long long)stage->tokens[0]);
+	else if (stage->kind == SMALTI_STAGE_T5)
+		snprintf(name.text, sizeof(name.text), "t5 %lld captions", (long long)stage->captions);
+	else
+		snprintf(name.text, sizeof(name.text), "%s %lldx%lld", kinds[stage->kind],
+			 (long long)result->width, (long long)result->height);
+	return name;
+}
+
+static int add_line(struct measuring *m, const char *name, const struct smalti_stage_result *result,
+		    double runtime)
+{
+	const struct smalti_bench_value line[COLUMNS] = {
+	    {result->seconds, NULL}, {result->least, NULL},
+	    {result->packing, NULL}, {result->peak < 0 ? NAN : (double)result->peak, NULL},
+	    {runtime, NULL},
+	};
+	return smalti_bench_report_add(m->report, name, line, m->error);
+}
+
+static int measure_stage(struct measuring *m, const struct smalti_stage_spec *stage)
+{
+	const struct stages_options *o = m->options;
+	const int repeats = (int)o->bench.repeats;
+	struct smalti_session_options session;
+	struct smalti_stage_result result, plain;
+	smalti_session_defaults(&session);
+	session.policy = o->policy;
+	session.cpus = o->plain ? 1 : o->cpus;
+	session.memory_limit = o->memory_limit;
+	if (smalti_stage_measure(stage, &m->model, &session, repeats, &result, m->error) < 0)
+		return -1;
+	struct name name = name_of(stage, &result);
+	if (!o->plain)
+		return add_line(m, name.text, &result, NAN);
+	if (smalti_stage_measure(stage, &m->model, NULL, repeats, &plain, m->error) < 0 ||
+	    add_line(m, name.text, &result, result.seconds / plain.seconds) < 0)
+		return -1;
+	strncat(name.text, " plain", sizeof(name.text) - strlen(name.text) - 1);
+	return add_line(m, name.text, &plain, NAN);
+}
+
+static cJSON *facts_of(const struct measuring *m)
+{
+	const struct stages_options *o = m->options;
+	cJSON *facts = cJSON_CreateObject();
+	cJSON_AddStringToObject(facts, "model", m->model.folder);
+	cJSON_AddStringToObject(facts, "precision", precisions[o->precision]);
+	cJSON_AddStringToObject(facts, "sched", o->policy);
+	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->cpus);
+	return facts;
+}
+
+static int measure_all(struct measuring *m)
+{
+	const struct stages_options *o = m->options;
+	m->model.folder = o->model ? o->model : smalti_embedded_model(m->error);
+	m->model.variant = o->variant;
+	m->model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
+	if (!m->model.folder || choose_stages(m) < 0)
+		return -1;
+	if (o->plain && o->cpus > 1)
+		return smalti_fail(m->error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",
+				   (long long)o->cpus);
+	m->report = smalti_bench_report_open(&smalti_bench_stages_command, &o->bench, facts_of(m), columns,
+					     COLUMNS, m->error);
+	int status = m->report ? 0 : -1;
+	for (int i = 0; i < m->count && status == 0; i++)
+		status = measure_stage(m, &m->stages[i]);
+	return smalti_bench_report_close(m->report, o->plain ? note : NULL, status, m->error);
+}
+
+static enum smalti_exit run(void *values, int count, char **operands)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct measuring measuring = {.options = values, .error = &error};
+	if (count)
+		return smalti_usage_error(&smalti_bench_stages_command, "unexpected operand '%s'",
+					  operands[0]);
+	return smalti_bench_finish(&smalti_bench_stages_command, measure_all(&measuring), &error);
+}
