@@ -2,6 +2,7 @@
 #include "graphs/features.h"
 
 #include "base/alloc.h"
+#include "graphs/linear.h"
 #include "kernels/norms.h"
 
 #include <stdlib.h>
@@ -128,6 +129,25 @@ void smalti_features_publish(struct smalti_scope *scope, struct smalti_features 
 	end_moments(scope, map, parts, groups);
 }
 
+static void insert_linear(struct smalti_scope *scope, const struct smalti_features *x,
+			  const struct smalti_linear *linear, int64_t band, struct smalti_features *y)
+{
+	smalti_tile_release(y->body[band]);
+	y->body[band] = smalti_linear(scope, linear, smalti_features_pixels(x, band), SMALTI_F32,
+				      x->body[band], SMALTI_EPILOGUE_NONE, SMALTI_F32);
+}
+
+struct smalti_features smalti_features_linear(struct smalti_scope *scope, const struct smalti_features *x,
+					      const struct smalti_linear *linear)
+{
+	if (smalti_scope_failed(scope))
+		return (struct smalti_features){0};
+	struct smalti_features y = smalti_features_new(scope, &x->cut, x->width, linear->out);
+	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(scope); b++)
+		insert_linear(scope, x, linear, b, &y);
+	return y;
+}
+
 /* The task of one band, but for what it does to y. */
 static struct conv_buffers band_buffers(const struct smalti_features *x, int64_t b,
 					const struct smalti_conv_input *input,
@@ -141,7 +161,7 @@ static struct conv_buffers band_buffers(const struct smalti_features *x, int64_t
 				     .moments = norm ? x->moments : NULL,
 				     .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
 				     .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,
-				     .weight = smalti_weight_tile(kernel->weight),
+				     .weight = smalti_weight_tile_after(kernel->weight, x->body[0]),
 				     .bias = smalti_weight_tile(kernel->bias),
 				     .y = y->body[b],
 				     .top = y->top[b],
@@ -166,16 +186,19 @@ static struct conv_arguments band_arguments(const struct smalti_features *x, int
 				       .compute = compute};
 }
 
-struct smalti_features smalti_features_conv(struct smalti_scope *scope, const struct smalti_features *x,
+struct smalti_features smalti_features_fork(struct smalti_scope *scope, const struct smalti_features *x,
 					    const struct smalti_conv_input *input,
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
-					    int64_t y_groups)
+					    int64_t y_groups, const struct smalti_linear *linear,
+					    struct smalti_features *z)
 {
 	const int64_t factor = input->upsample ? 2 : 1;
 	if (smalti_scope_failed(scope))
 		return (struct smalti_features){0};
 	struct smalti_features y =
 	    scaled(scope, &x->cut, factor, kernel->stride, factor * x->width / kernel->stride, kernel->out);
+	if (linear)
+		*z = smalti_features_new(scope, &x->cut, x->width, linear->out);
 	struct smalti_tile **parts = begin_moments(scope, &y, y_groups);
 	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(scope); b++) {
 		const struct conv_buffers buffers =
@@ -183,9 +206,20 @@ struct smalti_features smalti_features_conv(struct smalti_scope *scope, const st
 		const struct conv_arguments arguments =
 		    band_arguments(x, b, input, kernel, compute, y_groups);
 		smalti_insert_conv(scope, &buffers, &arguments);
+		if (linear)
+			insert_linear(scope, x, linear, b, z);
 	}
+	smalti_weight_done(kernel->weight);
 	end_moments(scope, &y, parts, y_groups);
 	return y;
+}
+
+struct smalti_features smalti_features_conv(struct smalti_scope *scope, const struct smalti_features *x,
+					    const struct smalti_conv_input *input,
+					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
+					    int64_t y_groups)
+{
+	return smalti_features_fork(scope, x, input, kernel, compute, y_groups, NULL, NULL);
 }
 
 void smalti_features_conv_add(struct smalti_scope *scope, const struct smalti_features *x,
@@ -202,5 +236,6 @@ void smalti_features_conv_add(struct smalti_scope *scope, const struct smalti_fe
 		    band_arguments(x, b, input, kernel, compute, y_groups);
 		smalti_insert_conv_add(scope, &buffers, &arguments);
 	}
+	smalti_weight_done(kernel->weight);
 	end_moments(scope, y, parts, y_groups);
 }

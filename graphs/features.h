@@ -34,6 +34,16 @@ struct smalti_features smalti_features_conv(struct smalti_scope *scope, const st
 					    const struct smalti_conv_input *input,
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
 					    int64_t y_groups);
+/* The map and *z, a 1×1 convolution of x itself without edges and statistics. Both of a band before the next
+ * one, so that x goes band by band while they come. */
+struct smalti_features smalti_features_fork(struct smalti_scope *scope, const struct smalti_features *x,
+					    const struct smalti_conv_input *input,
+					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
+					    int64_t y_groups, const struct smalti_linear *linear,
+					    struct smalti_features *z);
+/* A 1×1 convolution of x, without edges and statistics. */
+struct smalti_features smalti_features_linear(struct smalti_scope *scope, const struct smalti_features *x,
+					      const struct smalti_linear *linear);
 /* y += conv(f(x)) + bias, where y is a map of the same bands; its edges and statistics are renewed. */
 void smalti_features_conv_add(struct smalti_scope *scope, const struct smalti_features *x,
 			      const struct smalti_conv_input *input, const struct smalti_kernel *kernel,

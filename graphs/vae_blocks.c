@@ -85,15 +85,7 @@ void smalti_vae_conv(struct smalti_vae_pass *p, const struct smalti_conv_input *
 
 void smalti_vae_linear(struct smalti_vae_pass *p, const struct smalti_linear *linear)
 {
-	if (smalti_scope_failed(p->scope))
-		return;
-	struct smalti_features y = smalti_features_new(p->scope, &p->map.cut, p->map.width, linear->out);
-	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(p->scope); b++) {
-		smalti_tile_release(y.body[b]);
-		y.body[b] = smalti_linear(p->scope, linear, smalti_features_pixels(&y, b), SMALTI_F32,
-					  p->map.body[b], SMALTI_EPILOGUE_NONE, SMALTI_F32);
-	}
-	replace(p, y);
+	replace(p, smalti_features_linear(p->scope, &p->map, linear));
 }
 
 /* shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))) */
@@ -102,10 +94,12 @@ void smalti_vae_resnet(struct smalti_vae_pass *p, const struct smalti_resnet *w)
 	const int64_t groups = p->config->norm_groups;
 	const struct smalti_conv_input first = smalti_vae_normalised(p, &w->norm1),
 				       second = smalti_vae_normalised(p, &w->norm2);
-	struct smalti_features h =
-	    smalti_features_conv(p->scope, &p->map, &first, &w->conv1, p->compute, groups);
-	if (w->shortcut.weight)
-		smalti_vae_linear(p, &w->shortcut); /* of the raw map */
+	const bool identity = !w->shortcut.weight;
+	struct smalti_features shortcut = {0};
+	struct smalti_features h = smalti_features_fork(p->scope, &p->map, &first, &w->conv1, p->compute,
+							groups, identity ? NULL : &w->shortcut, &shortcut);
+	if (!identity)
+		replace(p, shortcut);
 	smalti_features_conv_add(p->scope, &h, &second, &w->conv2, p->compute, groups, &p->map);
 	smalti_features_release(&h);
 }

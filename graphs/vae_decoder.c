@@ -43,6 +43,11 @@ const struct smalti_vae_config *smalti_vae_decoder_config(const struct smalti_va
 	return &vae->config;
 }
 
+void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient)
+{
+	smalti_store_set_transient(vae->store, transient);
+}
+
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae)
 {
 	return smalti_store_bytes(vae->store);

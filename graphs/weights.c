@@ -33,6 +33,7 @@ struct smalti_store {
 	struct smalti_scope *scope;
 	const struct smalti_checkpoint *checkpoint;
 	enum smalti_dtype compute;
+	bool transient;
 	struct smalti_error error;
 	struct smalti_weight *weights;
 	int64_t bytes;
@@ -55,6 +56,11 @@ int smalti_store_status(const struct smalti_store *store, struct smalti_error *e
 	if (store->error.code == SMALTI_OK)
 		return 0;
 	return smalti_fail(error, store->error.code, "%s", store->error.message);
+}
+
+void smalti_store_set_transient(struct smalti_store *store, bool transient)
+{
+	store->transient = transient;
 }
 
 int64_t smalti_store_bytes(const struct smalti_store *store)
@@ -274,7 +280,8 @@ static struct smalti_tile *part_tile(const struct smalti_weight *weight, int ind
 	return smalti_tile_over(weight->store->scope, 1, weight->part[index].bytes, weight->part[index].data);
 }
 
-static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS])
+static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS],
+		 struct smalti_tile *after)
 {
 	struct smalti_scope *scope = weight->store->scope;
 	const struct smalti_tensor_view *part = weight->part;
@@ -290,12 +297,14 @@ static void make(struct smalti_weight *weight, struct smalti_tile *const parts[M
 			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
 			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
 	else
-		smalti_insert(pack_conv, scope, (.raw = parts[0], .packed = weight->tile), .in = weight->in,
-			      .out = weight->out, .stride = weight->stride, .compute = weight->compute,
-			      .dtype = part[0].dtype);
+		smalti_insert(pack_conv, scope,
+			      (.raw = parts[0], .after = weight->store->transient ? after : NULL,
+			       .packed = weight->tile),
+			      .in = weight->in, .out = weight->out, .stride = weight->stride,
+			      .compute = weight->compute, .dtype = part[0].dtype);
 }
 
-struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight)
+struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)
 {
 	if (!weight || weight->tile)
 		return weight ? weight->tile : NULL;
@@ -304,8 +313,21 @@ struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight)
 	if (weight->form == FORM_RAW)
 		return weight->tile = parts[0];
 	weight->tile = smalti_tile_new(weight->store->scope, 1, weight->bytes);
-	make(weight, parts);
+	make(weight, parts, after);
 	for (int i = 0; i < MAX_PARTS; i++)
 		smalti_tile_release(parts[i]);
 	return weight->tile;
+}
+
+struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight)
+{
+	return smalti_weight_tile_after(weight, NULL);
+}
+
+void smalti_weight_done(struct smalti_weight *weight)
+{
+	if (!weight || !weight->store->transient)
+		return;
+	smalti_tile_release(weight->tile);
+	weight->tile = NULL;
 }

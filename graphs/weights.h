@@ -41,6 +41,9 @@ struct smalti_affine {
 struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct smalti_checkpoint *checkpoint,
 				      enum smalti_dtype compute, struct smalti_error *error);
 int smalti_store_status(const struct smalti_store *store, struct smalti_error *error);
+/* Whether made forms live only as long as smalti_weight_done() says, to be made again at the next use; else,
+ * and at first, they live as long as the store. */
+void smalti_store_set_transient(struct smalti_store *store, bool transient);
 /* Bytes of all packed forms together, made or not. */
 int64_t smalti_store_bytes(const struct smalti_store *store);
 /* Waits for the model's scope, then releases the tiles; after the last task that reads them was inserted.
@@ -76,5 +79,9 @@ struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t cha
 
 /* The tile, made now if it is not there yet. NULL for NULL, and when the model's scope has failed. */
 struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
+/* The same; a transient convolution's is not made, and takes no memory, before `after` has been written. */
+struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after);
+/* The last task that reads it for now has been inserted. NULL is allowed. */
+void smalti_weight_done(struct smalti_weight *weight);
 
 #endif

@@ -6,12 +6,14 @@
 #include "graphs/diffusion.h"
 #include "harness.h"
 #include "jobs/model.h"
+#include "rt/pool.h"
 #include "stage.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *policy; /* NULL: without StarPU */
@@ -174,6 +176,7 @@ static void plan_decoder(uint64_t *state, const char *schedule)
 	result.values = array(result.count);
 	float *z = filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
 	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_vae_decoder_set_transient(model->vae, test_random(state) > 0);
 	SUCCEEDS(stage_decode(session, model->vae, z, side[0], side[1], result.tile, result.values, &error),
 		 &error, schedule);
 	judge(&result, schedule);
@@ -387,6 +390,7 @@ static void failures(void)
 	static struct request alone, good[WAYS], bad[WAYS];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	open_model("lws", 2);
+	smalti_vae_decoder_set_transient(model->vae, true);
 	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
 	begin(&alone, sampler, &prompt, FACTOR * HEIGHT);
 	SUCCEEDS(end(&alone, &error), &error, "alone");
@@ -402,6 +406,35 @@ static void failures(void)
 	}
 	free(sampler);
 	close_model();
+}
+
+/* Bytes of tiles after a decoding, once no more go. */
+static int64_t held_after_decoding(bool transient)
+{
+	enum { SIDE = 4 };
+	open_model("lws", 2);
+	smalti_vae_decoder_set_transient(model->vae, transient);
+	float *z = filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
+	float *picture = array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, picture, &error), &error, "decode");
+	struct smalti_pool_state state;
+	int64_t before;
+	smalti_pool_state(&state);
+	do { /* StarPU frees in its own time */
+		before = state.used;
+		usleep(50000);
+		smalti_pool_state(&state);
+	} while (state.used < before);
+	free(z);
+	free(picture);
+	close_model();
+	return state.used;
+}
+
+static void transient_weights_go(void)
+{
+	CHECK(held_after_decoding(true) < held_after_decoding(false) / 10, "packed weights stay");
 }
 
 /* What a failed request leaves behind would grow with their number. */
@@ -429,6 +462,7 @@ static void failures_leave_nothing(void)
 static const struct test tests[] = {
     {"one tiling, one result to the bit", plans},
     {"a failure is its request's alone", failures},
+    {"transient weights go", transient_weights_go},
     {"failures leave nothing behind", failures_leave_nothing},
 };
 
