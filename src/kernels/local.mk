@@ -5,6 +5,7 @@ cpu_kernels = \
 	src/kernels/cpu/elementwise.c \
 	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
+	src/kernels/cpu/raw.c \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \

@@ -5,6 +5,7 @@
 #include "kernels/attention.h"
 #include "kernels/conv.h"
 #include "kernels/isa.h"
+#include "kernels/matmul.h"
 #include "kernels/norms.h"
 
 /* The kernels that are compiled once per instruction set. attention.c, norms.c, elementwise.c, winograd*.c
@@ -32,6 +33,11 @@ struct smalti_cpu_kernels {
 	void (*gate_add)(int64_t count, const float *gate, const float *z, float *y);
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			 void *y);
+	/* Floats of working memory that matmul_raw() needs. */
+	int64_t (*matmul_raw_scratch)(const struct smalti_matmul *matmul);
+	void (*matmul_raw)(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
+			   const struct smalti_raw_weight *weight, const float *bias, const void *operand,
+			   int64_t y_stride, void *y, float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
 	/* For conv.c: floats of the packed form and of working memory; x is f32, the stride 1. */
 	int64_t (*winograd_packed)(int64_t in, int64_t out);

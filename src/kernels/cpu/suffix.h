@@ -28,6 +28,10 @@ void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y
 void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, float *y);
 void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			      void *y);
+int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul);
+void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
+				const struct smalti_raw_weight *weight, const float *bias,
+				const void *operand, int64_t y_stride, void *y, float *scratch);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
 int64_t FOR_ISA(smalti_winograd_packed)(int64_t in, int64_t out);
 void FOR_ISA(smalti_winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,

@@ -86,6 +86,17 @@ INLINE vec vec_fma(vec a, vec b, vec c)
 #endif
 }
 
+/* Keeps a loaded value in a register: compilers would rather load it again for each use. */
+INLINE vec vec_keep(vec value)
+{
+#if defined(__AVX512F__)
+	__asm__("" : "+v"(value));
+#elif defined(__SSE2__)
+	__asm__("" : "+x"(value));
+#endif
+	return value;
+}
+
 INLINE vec vec_select(ivec mask, vec yes, vec no)
 {
 	return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
