@@ -7,6 +7,7 @@ command_pages = \
 	docs/smalti-generate.1 \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \
+	docs/smalti-bench-generate.1 \
 	docs/smalti-bench-kernels.1 \
 	docs/smalti-bench-make-model.1 \
 	docs/smalti-bench-stages.1

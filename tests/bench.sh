@@ -92,3 +92,15 @@ refuse 2 'one worker' "${stages[@]}" --plain --cpus 2
 refuse 2 'unexpected operand' "${stages[@]}" dit
 echo 'three' >"$work/lengths"
 refuse 2 'lengths' "${stages[@]}" --lengths "$work/lengths"
+
+generate=("$SMALTI" bench generate --repeats 1 --steps 2)
+expect 0 '' "${generate[@]}" --size 32x48 -o "$work/generate.jsonl"
+lines generate "$work/generate.jsonl"
+grep -qE '^generate 32x48 2 steps +[0-9]' "$work/out" || fail "no line: $(cat "$work/out")"
+expect 0 '' "${generate[@]}" --size 32x48 --json --compare "$work/generate.jsonl"
+for key in text denoising decoding peak_bytes ratio; do
+    grep -qF "\"$key\":" "$work/out" || fail "no $key in: $(cat "$work/out")"
+done
+refuse 1 'expected "command"' "${generate[@]}" --json --compare "$work/stages.jsonl"
+expect 2 'scheduler' "${generate[@]}" --scheduler nosuch
+expect 1 'no-such-model' "${generate[@]}" -m "$work/no-such-model"

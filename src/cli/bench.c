@@ -4,6 +4,7 @@
 static const struct smalti_command *const commands[] = {
     &smalti_bench_kernels_command,
     &smalti_bench_stages_command,
+    &smalti_bench_generate_command,
     &smalti_bench_make_model_command,
     NULL,
 };

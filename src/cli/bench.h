@@ -6,6 +6,7 @@
 
 /* `smalti bench` is a group: src/cli/bench_NAME.c defines a command of it, src/cli/bench.c lists it. */
 extern const struct smalti_command smalti_bench_command;
+extern const struct smalti_command smalti_bench_generate_command;
 extern const struct smalti_command smalti_bench_kernels_command;
 extern const struct smalti_command smalti_bench_make_model_command;
 extern const struct smalti_command smalti_bench_stages_command;

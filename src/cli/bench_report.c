@@ -74,6 +74,7 @@ static void print_headings(const struct smalti_bench_report *report)
 		if (report->columns[i].heading)
 			printf(" %*s", COLUMN_WIDTH, report->columns[i].heading);
 	printf("%s\n", report->baseline ? "      ratio" : "");
+	fflush(stdout);
 }
 
 static int begin(const struct smalti_bench_report *report, const struct smalti_command *command, cJSON *facts,

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/bench.c src/cli/bench.h \
 	src/cli/bench_compare.c src/cli/bench_compare.h \
+	src/cli/bench_generate.c \
 	src/cli/bench_kernels.c \
 	src/cli/bench_make_model.c \
 	src/cli/bench_report.c src/cli/bench_report.h \

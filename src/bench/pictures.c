@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/pictures.h"
+
+#include "base/alloc.h"
+#include "bench/memory.h"
+#include "bench/statistics.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { STAGES = 3, LOOK_NANOSECONDS = 1000000 };
+
+/* One picture under way, and a thread that looks where it is. */
+struct painting {
+	struct smalti_batch *batch;
+	atomic_bool done;
+	double stages[STAGES];
+	int status;
+	struct smalti_error *error;
+};
+
+static void *look(void *user)
+{
+	static const struct timespec pause = {.tv_nsec = LOOK_NANOSECONDS};
+	struct painting *p = user;
+	enum smalti_stage stage = SMALTI_STAGE_TEXT;
+	double last = smalti_now();
+	while (!atomic_load(&p->done)) {
+		struct smalti_batch_progress progress;
+		nanosleep(&pause, NULL);
+		smalti_batch_progress(p->batch, &progress);
+		const double now = smalti_now();
+		stage = progress.in_flight ? progress.stage : stage;
+		p->stages[stage] += now - last;
+		last = now;
+	}
+	return NULL;
+}
+
+static int drop_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		     struct smalti_error *error)
+{
+	(void)user, (void)first, (void)count, (void)rgb, (void)error;
+	return 0;
+}
+
+static void done(void *user, int status, const struct smalti_error *error)
+{
+	struct painting *p = user;
+	p->status = status;
+	if (status < 0)
+		*p->error = *error;
+}
+
+static int paint(struct painting *p, const struct smalti_request *request, struct smalti_error *error)
+{
+	const struct smalti_picture picture = {.user = p, .rows = drop_rows, .done = done};
+	pthread_t watcher;
+	p->error = error;
+	if (pthread_create(&watcher, NULL, look, p))
+		return smalti_fail(error, SMALTI_ENOMEM, "no thread to look at the progress");
+	if (smalti_batch_submit(p->batch, request, 0, &picture, error) < 0)
+		p->status = -1;
+	smalti_batch_wait(p->batch);
+	atomic_store(&p->done, true);
+	pthread_join(watcher, NULL);
+	return p->status;
+}
+
+/* Picture `number`. */
+static int paint_timed(struct smalti_batch *batch, const struct smalti_request *request, int number,
+		       double *seconds, double stages[STAGES], struct smalti_error *error)
+{
+	struct painting painting = {.batch = batch};
+	struct smalti_request r = *request;
+	char *prompt = smalti_format(error, "%s, number %d", request->prompt, number);
+	if (!prompt)
+		return -1;
+	r.prompt = prompt;
+	r.seed = (uint64_t)number;
+	const double start = smalti_now();
+	const int status = paint(&painting, &r, error);
+	*seconds = smalti_now() - start;
+	for (int stage = 0; stage < STAGES; stage++)
+		stages[stage] = painting.stages[stage];
+	free(prompt);
+	return status;
+}
+
+/* seconds [1 + STAGES][repeats]: of pictures, then of their stages. */
+static int paint_all(struct smalti_batch *batch, const struct smalti_request *request, int repeats,
+		     double *seconds, struct smalti_pictures_result *result, struct smalti_error *error)
+{
+	double stages[STAGES];
+	if (paint_timed(batch, request, 0, &result->first, stages, error) < 0)
+		return -1;
+	for (int i = 0; i < repeats; i++) {
+		if (paint_timed(batch, request, i + 1, &seconds[i], stages, error) < 0)
+			return -1;
+		for (int stage = 0; stage < STAGES; stage++)
+			seconds[(1 + stage) * repeats + i] = stages[stage];
+	}
+	result->seconds = smalti_median(seconds, repeats);
+	result->least = seconds[0]; /* they are sorted now */
+	for (int stage = 0; stage < STAGES; stage++)
+		result->stages[stage] = smalti_median(seconds + (1 + stage) * repeats, repeats);
+	return 0;
+}
+
+static int measure(struct smalti_model *model, const struct smalti_request *request, int repeats,
+		   struct smalti_pictures_result *result, struct smalti_error *error)
+{
+	struct smalti_request resolved = *request;
+	if (smalti_request_resolve(model, &resolved, error) < 0)
+		return -1;
+	result->width = resolved.width;
+	result->height = resolved.height;
+	struct smalti_batch *batch = smalti_batch_open(model, error);
+	double *seconds = batch ? smalti_calloc((1 + STAGES) * repeats, sizeof(*seconds), error) : NULL;
+	const int status = seconds ? paint_all(batch, &resolved, repeats, seconds, result, error) : -1;
+	smalti_batch_close(batch);
+	free(seconds);
+	return status;
+}
+
+int smalti_pictures_measure(const struct smalti_session_options *session_options,
+			    const struct smalti_model_options *options, const struct smalti_request *request,
+			    int repeats, struct smalti_pictures_result *result, struct smalti_error *error)
+{
+	const bool fresh = smalti_peak_reset();
+	struct smalti_session *session = smalti_session_open(session_options, error);
+	struct smalti_model *model = session ? smalti_model_open(session, options, error) : NULL;
+	int status = model ? measure(model, request, repeats, result, error) : -1;
+	result->peak = fresh ? smalti_peak_read() : -1;
+	smalti_model_close(model);
+	if (smalti_session_close(session, error) < 0)
+		status = -1;
+	return status;
+}

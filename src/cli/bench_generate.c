@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/pictures.h"
+#include "cli/bench_report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct generate_options {
+	struct smalti_bench_options bench;
+	const char *model, *variant, *prompt, *scheduler, *policy;
+	bool has_size;
+	struct smalti_size size;
+	int64_t steps, cpus, memory_limit, tile_tokens, tile_rows;
+	double guidance;
+	int precision;
+};
+
+#define TYPE struct generate_options
+
+static const struct generate_options defaults = {
+    .bench = {.repeats = 3},
+    .prompt =
+	"a watercolour of a lighthouse on a cliff above a stormy sea at dusk, gulls around its lantern, "
+	"a small red boat on the waves below, long shadows and warm light",
+    .steps = 20,
+    .guidance = 4.5,
+    .policy = "lws",
+};
+
+static const char *const precisions[] = {"f32", "bf16", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Pictures")},
+    {SMALTI_SIZE(TYPE, size), "size", 's', "WxH", "width and height in pixels; default the model's own",
+     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX},
+    {SMALTI_DOUBLE(TYPE, guidance), "guidance", 'g', "X",
+     "how strongly the prompt is followed; at 1 and less there is one branch instead of two", .least = 0,
+     .most = 1000},
+    {SMALTI_STRING(TYPE, scheduler), "scheduler", 0, "NAME", "diffusion scheduler; default the model's own"},
+    {SMALTI_STRING(TYPE, prompt), "prompt", 'p', "TEXT", "what to paint, with a number behind it"},
+    {SMALTI_GROUP("Model")},
+    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+     "pipeline folder in diffusers' layout; default the embedded model"},
+    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
+    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
+     .choices = precisions},
+    {SMALTI_GROUP("Machine")},
+    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
+     .maximum = 4096},
+    {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY", "StarPU scheduling policy"},
+    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
+     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, tile_tokens), "tile-tokens", 0, "N",
+     "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, tile_rows), "tile-rows", 0, "N",
+     "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_GROUP("Measuring")},
+    SMALTI_BENCH_ROWS(TYPE),
+};
+
+static const struct smalti_example examples[] = {
+    {"The embedded model at its own size", "smalti bench generate"},
+    {"Another model, four steps", "smalti bench generate -m model --size 512x512 --steps 4 --precision bf16"},
+    {"What a number of workers changes",
+     "smalti bench generate --cpus 1 -o one.jsonl && smalti bench generate --compare one.jsonl"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_bench_generate_command = {
+    .name = "bench generate",
+    .summary = "time whole pictures and the share of each stage",
+    .operands = "",
+    .description =
+	"Makes pictures one after the other, from prompt to pixels, and writes none. The first one makes the "
+	"weights' packed form, and the empty negative prompt is encoded with it; the median of the others "
+	"counts. \"text\", \"denoise\" and \"decode\" are the time during which a picture was in that stage; "
+	"\"packing\" is what the first one took longer; \"peak\" the most memory that was resident, with "
+	"weights and mapped files.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(struct generate_options),
+    .run = run,
+};
+
+static const struct smalti_bench_column columns[] = {
+    {"seconds", "seconds", 1, "%.4f"},
+    {"least", "least", 1, "%.4f"},
+    {"text", "text", 1, "%.4f"},
+    {"denoising", "denoise", 1, "%.4f"},
+    {"decoding", "decode", 1, "%.4f"},
+    {"packing", "packing", 1, "%.4f"},
+    {"peak_bytes", "peak MiB", 1.0 / (1 << 20), "%.0f"},
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static cJSON *facts_of(const struct generate_options *o)
+{
+	cJSON *facts = cJSON_CreateObject();
+	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
+	cJSON_AddStringToObject(facts, "precision", precisions[o->precision]);
+	cJSON_AddStringToObject(facts, "sched", o->policy);
+	cJSON_AddNumberToObject(facts, "cpus", (double)o->cpus);
+	cJSON_AddNumberToObject(facts, "guidance", o->guidance);
+	return facts;
+}
+
+static int measure(const struct generate_options *o, struct smalti_pictures_result *result,
+		   struct smalti_error *error)
+{
+	struct smalti_session_options session;
+	struct smalti_model_options model;
+	struct smalti_request request;
+	smalti_session_defaults(&session);
+	session.policy = o->policy;
+	session.cpus = o->cpus;
+	session.memory_limit = o->memory_limit;
+	smalti_model_defaults(&model);
+	model.folder = o->model;
+	model.variant = o->variant;
+	model.precision = o->precision ? SMALTI_PRECISION_BF16 : SMALTI_PRECISION_F32;
+	smalti_request_defaults(&request);
+	request.prompt = o->prompt;
+	request.width = o->has_size ? o->size.width : 0;
+	request.height = o->has_size ? o->size.height : 0;
+	request.steps = o->steps;
+	request.guidance = o->guidance;
+	request.scheduler = o->scheduler;
+	request.tile_tokens = o->tile_tokens;
+	request.tile_rows = o->tile_rows;
+	return smalti_pictures_measure(&session, &model, &request, (int)o->bench.repeats, result, error);
+}
+
+static int add_line(struct smalti_bench_report *report, const struct generate_options *o,
+		    const struct smalti_pictures_result *r, struct smalti_error *error)
+{
+	char name[96];
+	snprintf(name, sizeof(name), "generate %lldx%lld %lld steps", (long long)r->width,
+		 (long long)r->height, (long long)o->steps);
+	const struct smalti_bench_value line[COLUMNS] = {
+	    {r->seconds, NULL},
+	    {r->least, NULL},
+	    {r->stages[SMALTI_STAGE_TEXT], NULL},
+	    {r->stages[SMALTI_STAGE_DENOISING], NULL},
+	    {r->stages[SMALTI_STAGE_DECODING], NULL},
+	    {r->first > r->seconds ? r->first - r->seconds : 0, NULL},
+	    {r->peak < 0 ? NAN : (double)r->peak, NULL},
+	};
+	return smalti_bench_report_add(report, name, line, error);
+}
+
+static enum smalti_exit run(void *values, int count, char **operands)
+{
+	const struct smalti_command *command = &smalti_bench_generate_command;
+	const struct generate_options *options = values;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_pictures_result result;
+	if (count)
+		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
+	struct smalti_bench_report *report =
+	    smalti_bench_report_open(command, &options->bench, facts_of(options), columns, COLUMNS, &error);
+	int status = report ? measure(options, &result, &error) : -1;
+	if (status == 0)
+		status = add_line(report, options, &result, &error);
+	return smalti_bench_finish(command, smalti_bench_report_close(report, NULL, status, &error), &error);
+}
