@@ -63,6 +63,7 @@ dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
+dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh

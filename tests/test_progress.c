@@ -112,11 +112,60 @@ static void extremes_stay_in_the_line(void)
 		CHECK(strcspn(bar, "\r") < 80, bar);
 }
 
+static void one_unit_says_what_it_does(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, false, false);
+	smalti_progress_within(&progress, 0, "reading");
+	update_at(&progress, 2, 0, 1);
+	smalti_progress_within(&progress, 0.25, "step 5 of 20");
+	update_at(&progress, 8, 0, 1);
+	smalti_progress_within(&progress, 1.5, "step 20 of 20");
+	update_at(&progress, 13, 0, 1);
+	smalti_progress_within(&progress, 0, "step 20 of 20");
+	update_at(&progress, 14, 1, 1);
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file), "0 %, reading\n"
+							"25 %, step 5 of 20, 24 s left\n"
+							"100 %, step 20 of 20\n"
+							"1/1 images, 0.0714/s, took 14 s\n");
+}
+
+static void units_in_work_count_in_part(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, true, false);
+	smalti_progress_within(&progress, 1.5, "step 3 of 4");
+	update_at(&progress, 10, 4, 22);
+	smalti_progress_within(&progress, 0.5, "step 1 of 4");
+	update_at(&progress, 20, 5, -1);
+	const char *text = finish(&progress, file);
+	CHECK(strstr(text, "[======>                    ] 4/22 images, 25 %, step 3 of 4, 0.55/s, 30 s left"),
+	      text);
+	CHECK(strstr(text, "\r5 images, step 1 of 4, 0.275/s  "), text);
+}
+
+/* What was slow at first is forgotten. */
+static void time_left_follows_the_present_speed(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, false, false);
+	for (int i = 0; i <= 100; i++)
+		update_at(&progress, i, 0, 1000);
+	for (int i = 1; i <= 40; i++)
+		update_at(&progress, 100 + i, 10 * i, 1000);
+	const char *text = finish(&progress, file);
+	CHECK(strstr(text, "0/1000 images\n0/1000 images\n"), "no speed, no time");
+	CHECK(strstr(text, "\n370/1000 images, 2.7/s, 1:03 left\n"), text);
+}
+
 static const struct test tests[] = {
     {"short jobs are silent", short_jobs_are_silent},
     {"files get a line every five seconds", files_get_a_line_every_five_seconds},
     {"terminals get a bar ten times a second", terminals_get_a_bar_ten_times_a_second},
     {"messages do not break the bar", messages_do_not_break_the_bar},
+    {"one unit says what it does", one_unit_says_what_it_does},
+    {"units in work count in part", units_in_work_count_in_part},
+    {"the time left follows the present speed", time_left_follows_the_present_speed},
     {"quiet shows messages only", quiet_shows_messages_only},
     {"extremes stay in the line", extremes_stay_in_the_line},
 };

@@ -98,7 +98,7 @@ struct smalti_batch_progress {
 	int64_t in_flight;       /**< pictures whose `done` was not called; 0: the rest says nothing */
 	double pictures;         /**< the sum of their shares, 0 to in_flight */
 	enum smalti_stage stage; /**< of the oldest of them */
-	int64_t step, steps;     /**< that it is in, from 1 on (0 before the first), of so many */
+	int64_t step, steps;     /**< that it is in, from 1 on (0: still at the text), of so many */
 };
 
 /** Any thread may ask, at any time while the batch is open; it costs a few locks. */

@@ -215,6 +215,7 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
 	if (!batch)
 		return -1;
 	smalti_signals_second(cancel, batch);
+	smalti_batch_watch(batch, smalti_report_watch, generation->report);
 	make_all(generation, batch);
 	smalti_batch_wait(batch);
 	smalti_signals_second(NULL, NULL);

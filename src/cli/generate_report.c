@@ -67,6 +67,13 @@ static void add_json(struct smalti_report *report, const struct smalti_outcome *
 	print_json(report, object);
 }
 
+static void update(struct smalti_report *report)
+{
+	/* what was skipped took no time: the rate and the time left are those of the work */
+	smalti_progress_update(&report->progress, report->made + report->failed,
+			       report->total < 0 ? -1 : report->total - report->skipped);
+}
+
 static void keep_last(struct smalti_report *report, const char *file)
 {
 	free(report->last);
@@ -83,9 +90,25 @@ void smalti_report_add(struct smalti_report *report, const struct smalti_outcome
 		smalti_report_error(report, outcome->error);
 	if (report->json)
 		add_json(report, outcome);
-	/* what was skipped took no time: the rate and the time left are those of the work */
-	smalti_progress_update(&report->progress, report->made + report->failed,
-			       report->total < 0 ? -1 : report->total - report->skipped);
+	if (outcome->status != SMALTI_SKIPPED) /* it is no longer among those begun */
+		smalti_progress_within(&report->progress, report->progress.begun - 1,
+				       report->progress.detail);
+	update(report);
+}
+
+void smalti_report_watch(void *user, const struct smalti_batch_progress *batch)
+{
+	struct smalti_report *report = user;
+	char detail[SMALTI_PROGRESS_DETAIL] = "";
+	if (batch->in_flight && batch->stage == SMALTI_STAGE_TEXT)
+		snprintf(detail, sizeof(detail), "reading the prompt");
+	else if (batch->in_flight && batch->stage == SMALTI_STAGE_DENOISING)
+		snprintf(detail, sizeof(detail), "denoising step %" PRId64 " of %" PRId64, batch->step,
+			 batch->steps);
+	else if (batch->in_flight)
+		snprintf(detail, sizeof(detail), "decoding");
+	smalti_progress_within(&report->progress, batch->pictures, detail);
+	update(report);
 }
 
 static void summarize_json(struct smalti_report *report, const char *signal, double seconds)

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "smalti/generate.h"
 
 /* What the user is told: failures on stderr as they happen, with --json a line for each picture on the
  * standard output, else progress and a last line on stderr. */
@@ -30,6 +31,9 @@ struct smalti_outcome {
 
 /* Seconds of a steady clock. */
 double smalti_clock(void);
+
+/* What a batch's watch is told; `user` is the report. */
+void smalti_report_watch(void *user, const struct smalti_batch_progress *progress);
 
 void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total);
 void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome);

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5;
-enum { BAR = 30, WIDEST = 200, FALLBACK_WIDTH = 80 };
+static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15;
+enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
 
 static double now(void)
 {
@@ -49,24 +49,67 @@ static void describe_time(double seconds, char *text, size_t size)
 			 whole % 60);
 }
 
-/* "12/40 images, 1.52/s, 18 s left", or how long it took */
-static void describe(const struct smalti_progress *progress, double elapsed, bool last, char *text,
-		     size_t size)
+static double units(const struct smalti_progress *progress)
 {
-	double rate = (double)progress->done / elapsed;
-	int64_t left = progress->total - progress->done;
-	char total[32] = "", speed[32] = "", time[48] = "", rest[64] = "";
-	if (progress->total >= 0)
-		snprintf(total, sizeof(total), "/%" PRId64, progress->total);
-	if (rate > 0)
-		snprintf(speed, sizeof(speed), rate < 100 ? ", %.3g/s" : ", %.0f/s", rate);
-	if (last || (rate > 0 && left > 0))
-		describe_time(last ? elapsed : (double)left / rate, time, sizeof(time));
+	const double all = (double)progress->done + progress->begun;
+	return progress->total >= 0 && all > (double)progress->total ? (double)progress->total : all;
+}
+
+/* Seconds that the rest takes at the present speed; 0: nobody knows. */
+static double time_left(const struct smalti_progress *progress, double elapsed)
+{
+	const double made = units(progress) - progress->recent[0].units;
+	const double left = (double)progress->total - units(progress);
+	return made > 0 && left > 0 ? left / made * (elapsed - progress->recent[0].time) : 0;
+}
+
+static void remember(struct smalti_progress *progress, double elapsed)
+{
+	if (elapsed - progress->recent[1].time < RECENT_SECONDS)
+		return;
+	progress->recent[0] = progress->recent[1];
+	progress->recent[1].time = elapsed;
+	progress->recent[1].units = units(progress);
+}
+
+/* Appends to a text of WIDEST bytes, after ", " when it is not empty. */
+static void append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char *text, const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list args;
+	if (length)
+		length += (size_t)snprintf(text + length, WIDEST - length, ", ");
+	va_start(args, format);
+	if (length < WIDEST)
+		vsnprintf(text + length, WIDEST - length, format, args);
+	va_end(args);
+}
+
+/* "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. Of a single unit that says what
+ * it does, only that. */
+static void describe(const struct smalti_progress *progress, double elapsed, bool last, char text[WIDEST])
+{
+	const bool inside = progress->detail[0] && !last;
+	const double rate = units(progress) / elapsed;
+	const double left = last ? 0 : time_left(progress, elapsed);
+	char time[48];
+	text[0] = '\0';
+	if (progress->total < 0)
+		append(text, "%" PRId64 " %s", progress->done, progress->unit);
+	else if (progress->total != 1 || !inside)
+		append(text, "%" PRId64 "/%" PRId64 " %s", progress->done, progress->total, progress->unit);
+	if (inside && progress->total > 0)
+		append(text, "%d %%", (int)(100 * units(progress) / (double)progress->total));
+	if (inside)
+		append(text, "%s", progress->detail);
+	if (progress->done > 0)
+		append(text, rate < 100 ? "%.3g/s" : "%.0f/s", rate);
+	describe_time(last ? elapsed : left, time, sizeof(time));
 	if (last)
-		snprintf(rest, sizeof(rest), ", took %s", time);
-	else if (time[0])
-		snprintf(rest, sizeof(rest), ", %s left", time);
-	snprintf(text, size, "%" PRId64 "%s %s%s%s", progress->done, total, progress->unit, speed, rest);
+		append(text, "took %s", time);
+	else if (left > 0)
+		append(text, "%s left", time);
 }
 
 static int terminal_width(FILE *stream)
@@ -87,20 +130,23 @@ static void erase(struct smalti_progress *progress)
 /* "[=====>    ] 12/40 images, ...", within the window, for a wrapped line cannot be redrawn. */
 static void draw(struct smalti_progress *progress, const char *text)
 {
-	char line[WIDEST + 1] = "";
+	char line[WIDEST + BAR + 8] = "";
+	const int room = terminal_width(progress->stream) - 1;
 	int length = 0;
 	if (progress->total > 0) {
-		int filled = (int)((double)BAR * (double)progress->done / (double)progress->total);
+		const int beside = room - (int)strlen(text) - 3;
+		const int columns = beside > BAR ? BAR : beside < LEAST_BAR ? LEAST_BAR : beside;
+		const int filled = (int)((double)columns * units(progress) / (double)progress->total);
 		char bar[BAR + 1];
-		memset(bar, ' ', BAR);
+		memset(bar, ' ', (size_t)columns);
 		memset(bar, '=', (size_t)filled);
-		if (filled < BAR)
+		if (filled < columns)
 			bar[filled] = '>';
-		bar[BAR] = '\0';
+		bar[columns] = '\0';
 		length = snprintf(line, sizeof(line), "[%s] ", bar);
 	}
 	snprintf(line + length, sizeof(line) - (size_t)length, "%s", text);
-	line[terminal_width(progress->stream) - 1] = '\0';
+	line[room] = '\0';
 	int columns = (int)strlen(line);
 	int rest = progress->drawn > columns ? progress->drawn - columns : 0;
 	fprintf(progress->stream, "\r%s%*s", line, rest, "");
@@ -110,7 +156,7 @@ static void draw(struct smalti_progress *progress, const char *text)
 static void show(struct smalti_progress *progress, double time, bool last)
 {
 	char text[WIDEST];
-	describe(progress, time - progress->start, last, text, sizeof(text));
+	describe(progress, time - progress->start, last, text);
 	if (progress->terminal && !last) {
 		draw(progress, text);
 	} else {
@@ -128,10 +174,17 @@ void smalti_progress_update(struct smalti_progress *progress, int64_t done, int6
 	if (progress->quiet)
 		return;
 	double time = progress->clock();
+	remember(progress, time - progress->start);
 	double pause = progress->terminal ? REDRAW_SECONDS : LINE_SECONDS;
 	bool shown = progress->shown >= progress->start;
 	if (shown ? time - progress->shown >= pause : time - progress->start >= SILENT_SECONDS)
 		show(progress, time, false);
+}
+
+void smalti_progress_within(struct smalti_progress *progress, double begun, const char *detail)
+{
+	progress->begun = begun > 0 ? begun : 0;
+	snprintf(progress->detail, sizeof(progress->detail), "%s", detail);
 }
 
 void smalti_progress_print(struct smalti_progress *progress, const char *format, ...)

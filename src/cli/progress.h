@@ -6,8 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum { SMALTI_PROGRESS_DETAIL = 48 };
+
 /* How far a long job is, for people: on a terminal a bar that is redrawn at most ten times a second,
- * elsewhere a line every five seconds, and nothing in the first two. Used from one thread. */
+ * elsewhere a line every five seconds, and nothing in the first two. The time left follows from the speed of
+ * the last 15 to 30 seconds. Used from one thread. */
 struct smalti_progress {
 	FILE *stream;
 	const char *unit;      /* "images": belongs to the caller */
@@ -15,7 +18,12 @@ struct smalti_progress {
 	bool terminal, quiet;
 	double start, shown; /* shown: when last written, before start when never */
 	int64_t done, total;
-	int drawn; /* columns of the bar that is on the terminal now, 0: none */
+	double begun; /* through of units that are not done */
+	char detail[SMALTI_PROGRESS_DETAIL];
+	struct {
+		double time, units;
+	} recent[2]; /* two moments, from start on; the older one is what speed is measured from */
+	int drawn;   /* columns of the bar that is on the terminal now, 0: none */
 };
 
 /* `quiet` shows nothing but smalti_progress_print()'s lines. */
@@ -24,6 +32,10 @@ void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const
 /* `done` of `total` units (-1: nobody knows how many) are through. Call it also when nothing moved, a
  * few times a second, to keep the clock going. */
 void smalti_progress_update(struct smalti_progress *progress, int64_t done, int64_t total);
+
+/* Of units that are not done yet, so much is through (0.3: of one unit, or 0.1 of three), and `detail` says
+ * what is being done, "step 3 of 20". Shown with the next update. */
+void smalti_progress_within(struct smalti_progress *progress, double begun, const char *detail);
 
 /* A line of its own that does not break the bar; no newline in it. */
 void smalti_progress_print(struct smalti_progress *progress, const char *format, ...)

@@ -149,7 +149,6 @@ static double share_of(const struct flight *flight, struct smalti_batch_progress
 	struct smalti_scope_progress own, text;
 	smalti_scope_progress(flight->scope, &own);
 	double done = own.done < flight->flops ? own.done : flight->flops, all = flight->flops;
-	bool reading = own.stage <= 1;
 	int64_t left = 0;
 	for (int i = 0; i < 2; i++)
 		if (flight->texts[i]) {
@@ -158,11 +157,13 @@ static double share_of(const struct flight *flight, struct smalti_batch_progress
 			all += text.inserted;
 			left += text.left;
 		}
-	where->steps = flight->plan.sampler->steps;
-	where->step = own.stage < where->steps ? own.stage : where->steps;
-	where->stage = reading && left             ? SMALTI_STAGE_TEXT
-		       : own.stage <= where->steps ? SMALTI_STAGE_DENOISING
-						   : SMALTI_STAGE_DECODING;
+	const int64_t steps = flight->plan.sampler->steps;
+	const int64_t step = own.stage < 1 ? 1 : own.stage < steps ? own.stage : steps;
+	where->stage = own.stage <= 1 && left ? SMALTI_STAGE_TEXT
+		       : own.stage <= steps   ? SMALTI_STAGE_DENOISING
+					      : SMALTI_STAGE_DECODING;
+	where->step = where->stage == SMALTI_STAGE_TEXT ? 0 : step;
+	where->steps = steps;
 	return done / all;
 }
 
