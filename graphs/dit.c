@@ -65,13 +65,16 @@ double smalti_dit_flops(const struct smalti_dit *dit, int64_t tokens, const int6
 	const double n = (double)tokens, width = (double)c->width, blocks = (double)c->layers;
 	const double patch = (double)(c->patch_size * c->patch_size);
 	const double self = 8 * n * width * width + 4 * n * n * width;
-	const double cross = 4 * n * width * width, mlp = 16 * n * width * width;
+	const double mlp = 16 * n * width * width;
+	const double edges[2] = {2 * n * patch * (double)c->in_channels * width,
+				 2 * n * patch * (double)c->out_channels * width};
 	/* the first self-attention is common to all */
-	double flops = 2 * n * patch * (double)c->in_channels * width + self;
-	for (int k = 0; k < count; k++)
-		flops += (blocks - 1) * self + blocks * (cross + mlp) +
-			 blocks * 4 * n * (double)caption_tokens[k] * width +
-			 2 * n * width * patch * (double)c->out_channels;
+	double flops = edges[0] + self;
+	for (int k = 0; k < count; k++) {
+		const double keys = (double)caption_tokens[k];
+		const double cross = keys > 1 ? 4 * n * width * (width + keys) : n * width;
+		flops += (blocks - 1) * self + blocks * (cross + mlp) + edges[1];
+	}
 	return flops;
 }
 
