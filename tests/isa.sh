@@ -6,7 +6,7 @@ set -euo pipefail
 
 programs=$(dirname "$SMALTI")/tests
 status=0
-for isa in avx2 generic; do
+for isa in avx512_bf16 avx512 avx2 generic; do
     for subject in golden synthetic generate; do
         log=$(SMALTI_MAX_ISA=$isa "$programs/test_$subject" 2>&1) || {
             echo "FAILED: test_$subject, SMALTI_MAX_ISA=$isa"

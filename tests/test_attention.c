@@ -20,6 +20,7 @@ static const struct shape shapes[] = {
     {64, 64, 6, 24, false, 0},   {20, 20, 4, 64, true, 7},      {33, 97, 2, 72, false, 96},
     {48, 200, 2, 72, false, 50}, {49, 193, 1, 73, true, 101},   {97, 300, 1, 512, false, 128},
     {31, 5, 1, 1024, false, 2},  {130, 113, 3, 40, false, 112}, {2, 1000, 1, 16, true, 333},
+    {47, 289, 2, 33, true, 257}, {32, 256, 1, 64, false, 31},   {5, 520, 1, 15, false, 512},
 };
 
 /* Everything that a call needs, and the answer in double. */
@@ -28,6 +29,7 @@ struct problem {
 	struct smalti_attention attention;
 	int64_t stride, bias_length;
 	float *q, *k, *v, *bias, *y;
+	void *operands[4]; /* q, k, v and y in the dtype of the attention: the above when that is f32 */
 	double *expected;
 };
 
@@ -75,7 +77,21 @@ static void expect_row(struct problem *p, int64_t head, int64_t query, double *s
 	}
 }
 
-static struct problem make_problem(const struct shape *shape, float spread)
+/* q, k and v become what bf16 holds of them. */
+static void narrow(struct problem *p)
+{
+	const struct shape *s = &p->shape;
+	float *wide[3] = {p->q, p->k, p->v};
+	for (int i = 0; i < 3; i++) {
+		int64_t count = (i ? s->keys : s->queries) * p->stride;
+		p->operands[i] = malloc((size_t)count * 2 + 1);
+		smalti_narrow(SMALTI_BF16, wide[i], count, p->operands[i]);
+		smalti_widen(SMALTI_BF16, p->operands[i], count, wide[i]);
+	}
+	p->operands[3] = malloc((size_t)(s->queries * s->heads * s->head_dim) * 2 + 1);
+}
+
+static struct problem make_problem(const struct shape *shape, float spread, enum smalti_dtype dtype)
 {
 	struct problem p = {.shape = *shape};
 	uint64_t seed = 42;
@@ -96,6 +112,7 @@ static struct problem make_problem(const struct shape *shape, float spread)
 	    .q_stride = p.stride,
 	    .k_stride = p.stride,
 	    .v_stride = p.stride,
+	    .dtype = dtype,
 	    .scale = 1 / sqrtf((float)shape->head_dim),
 	    .first = true,
 	    .last = true,
@@ -103,6 +120,10 @@ static struct problem make_problem(const struct shape *shape, float spread)
 	    .bias_length = p.bias_length,
 	    .bias_origin = shape->queries + 2,
 	};
+	if (dtype == SMALTI_BF16)
+		narrow(&p);
+	else
+		memcpy(p.operands, (void *[]){p.q, p.k, p.v, p.y}, sizeof(p.operands));
 	return p;
 }
 
@@ -117,6 +138,8 @@ static void expect(struct problem *p)
 
 static void free_problem(struct problem *p)
 {
+	for (int i = 0; i < 4 && p->attention.dtype == SMALTI_BF16; i++)
+		free(p->operands[i]);
 	free(p->q);
 	free(p->k);
 	free(p->v);
@@ -125,11 +148,13 @@ static void free_problem(struct problem *p)
 	free(p->expected);
 }
 
+/* Beyond the rounding of a bf16 result. */
 static double largest_error(const struct problem *p)
 {
+	const double rounding = p->attention.dtype == SMALTI_BF16 ? 0x1p-8 : 0;
 	double largest = 0;
 	for (int64_t i = 0; i < p->shape.queries * p->shape.heads * p->shape.head_dim; i++) {
-		double error = fabs((double)p->y[i] - p->expected[i]);
+		double error = fabs((double)p->y[i] - p->expected[i]) - rounding * fabs(p->expected[i]);
 		largest = isnan(error) ? INFINITY : fmax(largest, error);
 	}
 	return largest;
@@ -146,6 +171,20 @@ static void call(enum smalti_isa isa, const struct smalti_attention *a, const vo
 	free(scratch);
 }
 
+static void widen_result(const struct problem *p)
+{
+	if (p->attention.dtype == SMALTI_BF16)
+		smalti_widen(SMALTI_BF16, p->operands[3],
+			     p->shape.queries * p->shape.heads * p->shape.head_dim, p->y);
+}
+
+static void call_whole(enum smalti_isa isa, const struct problem *p)
+{
+	void *const *o = p->operands;
+	call(isa, &p->attention, o[0], o[1], o[2], NULL, o[3]);
+	widen_result(p);
+}
+
 /* In blocks of `cut` keys, as a graph of bands does. */
 static void call_in_blocks(enum smalti_isa isa, const struct problem *p, int64_t cut)
 {
@@ -158,10 +197,13 @@ static void call_in_blocks(enum smalti_isa isa, const struct problem *p, int64_t
 		a.first = key == 0;
 		a.last = key + a.keys == p->attention.keys;
 		a.bias_origin = p->attention.bias_origin + key;
-		call(isa, &a, p->q, p->k + key * p->stride, p->v + key * p->stride,
-		     a.first && a.last ? NULL : state, a.last ? p->y : NULL);
+		int64_t skipped = key * p->stride * smalti_dtype_bytes(a.dtype);
+		call(isa, &a, p->operands[0], (char *)p->operands[1] + skipped,
+		     (char *)p->operands[2] + skipped, a.first && a.last ? NULL : state,
+		     a.last ? p->operands[3] : NULL);
 	}
 	free(state);
+	widen_result(p);
 }
 
 static const char *name_of(enum smalti_isa isa, const struct shape *s)
@@ -172,156 +214,184 @@ static const char *name_of(enum smalti_isa isa, const struct shape *s)
 	return name;
 }
 
-/* Values are below 1 in size: 2e-6 is a few roundings of f32. */
+/* Values are below 1 in size: 2e-6 is a few roundings of f32. Units of bf16 round the weights too, each by
+ * 2^-8 of it at most; these errors partly cancel. */
+static double tolerance(enum smalti_isa isa, enum smalti_dtype dtype)
+{
+	return dtype == SMALTI_F32 || isa < SMALTI_ISA_AVX512_BF16 ? 2e-6 : 3e-3;
+}
+
+/* `loss` is how much larger an error may be, for scores that are large. */
+static void compare(const struct shape *shape, float spread, enum smalti_dtype dtype, double loss)
+{
+	struct problem p = make_problem(shape, spread, dtype);
+	expect(&p);
+	for (int i = 0; i <= (int)smalti_isa(); i++) {
+		enum smalti_isa isa = (enum smalti_isa)i;
+		call_whole(isa, &p);
+		CHECK(largest_error(&p) < loss * tolerance(isa, dtype), name_of(isa, shape));
+		if (!shape->cut)
+			continue;
+		memset(p.y, 0xff, (size_t)(p.shape.queries * p.shape.heads * p.shape.head_dim) * 4);
+		call_in_blocks(isa, &p, shape->cut);
+		CHECK(largest_error(&p) < loss * tolerance(isa, dtype), name_of(isa, shape));
+	}
+	free_problem(&p);
+}
+
 static void agrees_with_double(void)
 {
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		struct problem p = make_problem(&shapes[i], 1);
-		expect(&p);
-		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-			call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
-			CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shapes[i]));
-			if (!shapes[i].cut)
-				continue;
-			memset(p.y, 0xff, (size_t)(p.shape.queries * p.shape.heads * p.shape.head_dim) * 4);
-			call_in_blocks((enum smalti_isa)isa, &p, shapes[i].cut);
-			CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shapes[i]));
-		}
-		free_problem(&p);
-	}
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		compare(&shapes[i], 1, SMALTI_F32, 1);
+}
+
+/* Operands are taken exactly: the answer is that of the rounded operands, rounded once. */
+static void takes_bf16(void)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		compare(&shapes[i], 1, SMALTI_BF16, 1);
 }
 
 /* Scores of several hundreds: all weight on few keys, the others underflow. */
 static void survives_large_scores(void)
 {
 	const struct shape shape = {19, 150, 2, 24, false, 40};
-	struct problem p = make_problem(&shape, 40);
-	expect(&p);
-	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
-		CHECK(largest_error(&p) < 5e-4, name_of((enum smalti_isa)isa, &shape));
-		call_in_blocks((enum smalti_isa)isa, &p, shape.cut);
-		CHECK(largest_error(&p) < 5e-4, name_of((enum smalti_isa)isa, &shape));
-	}
-	free_problem(&p);
+	compare(&shape, 40, SMALTI_F32, 250);
+	compare(&shape, 40, SMALTI_BF16, 250);
 }
 
-/* bf16 operands are widened exactly: the answer is that of the rounded operands, rounded once. */
-static void takes_bf16(void)
+/* Negative scores are the larger ones then; every score is far below 0. */
+static void takes_a_negative_scale(void)
 {
-	const struct shape shape = {21, 101, 3, 40, false, 0};
-	const int64_t width = shape.heads * shape.head_dim;
-	struct problem p = make_problem(&shape, 1);
-	uint16_t *halves[3], *y = malloc((size_t)(shape.queries * width) * 2);
-	float *wide[3] = {p.q, p.k, p.v};
-	for (int i = 0; i < 3; i++) {
-		int64_t count = (i ? shape.keys : shape.queries) * p.stride;
-		halves[i] = malloc((size_t)count * 2);
-		smalti_narrow(SMALTI_BF16, wide[i], count, halves[i]);
-		smalti_widen(SMALTI_BF16, halves[i], count, wide[i]);
+	const struct shape shape = {5, 37, 1, 8, false, 9};
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct problem p = make_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+		p.attention.scale = -p.attention.scale;
+		expect(&p);
+		for (int i = 0; i <= (int)smalti_isa(); i++) {
+			call_in_blocks((enum smalti_isa)i, &p, shape.cut);
+			CHECK(largest_error(&p) < tolerance((enum smalti_isa)i, p.attention.dtype),
+			      name_of((enum smalti_isa)i, &shape));
+		}
+		free_problem(&p);
 	}
-	expect(&p);
-	p.attention.dtype = SMALTI_BF16;
-	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		call((enum smalti_isa)isa, &p.attention, halves[0], halves[1], halves[2], NULL, y);
-		smalti_widen(SMALTI_BF16, y, shape.queries * width, p.y);
-		for (int64_t i = 0; i < shape.queries * width; i++)
-			p.y[i] = (float)(fabs((double)p.y[i] - p.expected[i]) / (fabs(p.expected[i]) + 1e-4));
-		CHECK(test_max_abs(p.y, shape.queries * width) < 0x1p-8 + 1e-4,
-		      name_of((enum smalti_isa)isa, &shape));
-	}
-	for (int i = 0; i < 3; i++)
-		free(halves[i]);
-	free(y);
-	free_problem(&p);
 }
 
 /* Keys masked to nothing: a block of -inf before any other, and rows where all are. */
-static void masked_keys_weigh_nothing(void)
+static void mask_keys(enum smalti_dtype dtype)
 {
 	const struct shape shape = {5, 12, 1, 8, true, 4};
-	struct problem p = make_problem(&shape, 1);
+	struct problem p = make_problem(&shape, 1, dtype);
 	const int64_t origin = p.attention.bias_origin;
 	for (int64_t i = 0; i < p.bias_length; i++)
 		p.bias[i] = i < origin + 8 - 4 ? -INFINITY : 0; /* query i sees keys from 4 + i on */
 	expect(&p);
-	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
-		CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shape));
-		call_in_blocks((enum smalti_isa)isa, &p, shape.cut);
-		CHECK(largest_error(&p) < 2e-6, name_of((enum smalti_isa)isa, &shape));
+	for (int i = 0; i <= (int)smalti_isa(); i++) {
+		enum smalti_isa isa = (enum smalti_isa)i;
+		call_whole(isa, &p);
+		CHECK(largest_error(&p) < tolerance(isa, dtype), name_of(isa, &shape));
+		call_in_blocks(isa, &p, shape.cut);
+		CHECK(largest_error(&p) < tolerance(isa, dtype), name_of(isa, &shape));
 	}
 	for (int64_t i = 0; i < p.bias_length; i++)
 		p.bias[i] = -INFINITY;
 	memset(p.expected, 0, (size_t)(shape.queries * shape.head_dim) * sizeof(double));
 	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
+		call_whole((enum smalti_isa)isa, &p);
 		CHECK(largest_error(&p) == 0, name_of((enum smalti_isa)isa, &shape));
 	}
 	free_problem(&p);
 }
 
+static void masked_keys_weigh_nothing(void)
+{
+	mask_keys(SMALTI_F32);
+	mask_keys(SMALTI_BF16);
+}
+
+/* No keys at all, and an empty block before and after some, which changes nothing. */
+static void attend_to_nothing(enum smalti_isa isa, const struct problem *p, float *state)
+{
+	void *const *o = p->operands;
+	const int64_t count = p->shape.queries * p->shape.heads * p->shape.head_dim;
+	struct smalti_attention a = p->attention;
+	a.keys = 0;
+	memset(o[3], 0xff, (size_t)(count * smalti_dtype_bytes(a.dtype)));
+	call(isa, &a, o[0], o[1], o[2], NULL, o[3]);
+	widen_result(p);
+	CHECK(test_max_abs(p->y, count) == 0 && p->y[0] == 0, "no keys at all");
+	a.last = false;
+	call(isa, &a, o[0], o[1], o[2], state, NULL);
+	a.first = false;
+	a.keys = p->shape.keys;
+	call(isa, &a, o[0], o[1], o[2], state, NULL);
+	a.keys = 0;
+	a.last = true;
+	call(isa, &a, o[0], o[1], o[2], state, o[3]);
+	widen_result(p);
+	CHECK(largest_error(p) < tolerance(isa, a.dtype), "empty blocks around the keys");
+}
+
 static void no_keys_give_zero(void)
 {
 	const struct shape shape = {5, 12, 2, 24, false, 0};
-	struct problem p = make_problem(&shape, 1);
-	struct smalti_attention a = p.attention;
 	float *state = malloc((size_t)smalti_attention_state(5, 2, 24) * sizeof(float));
-	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		a.keys = 0;
-		a.first = a.last = true;
-		memset(p.y, 0xff, 5 * 48 * sizeof(float));
-		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, NULL, p.y);
-		CHECK(test_max_abs(p.y, 5 * 48) == 0 && p.y[0] == 0, "no keys at all");
-		/* An empty block before and after changes nothing. */
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct problem p = make_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
 		expect(&p);
-		a.last = false;
-		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, NULL);
-		a.first = false;
-		a.keys = shape.keys;
-		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, NULL);
-		a.keys = 0;
-		a.last = true;
-		call((enum smalti_isa)isa, &a, p.q, p.k, p.v, state, p.y);
-		CHECK(largest_error(&p) < 2e-6, "empty blocks around the keys");
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++)
+			attend_to_nothing((enum smalti_isa)isa, &p, state);
+		free_problem(&p);
 	}
 	free(state);
-	free_problem(&p);
 }
 
 static void not_a_number_stays_in_its_row(void)
 {
 	const struct shape shape = {20, 30, 1, 16, false, 0};
 	const uint32_t payload = 0x7fc00001; /* which arithmetic on the exponent would turn into a number */
-	struct problem p = make_problem(&shape, 1);
-	memcpy(&p.q[3 * p.stride], &payload, sizeof(payload));
-	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
-		call((enum smalti_isa)isa, &p.attention, p.q, p.k, p.v, NULL, p.y);
-		bool ok = true;
-		for (int64_t i = 0; i < 20 * 16; i++)
-			ok = ok && !isnan(p.y[i]) == (i / 16 != 3);
-		CHECK(ok, name_of((enum smalti_isa)isa, &shape));
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct problem p = make_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+		if (dtype)
+			((uint16_t *)p.operands[0])[3 * p.stride] = 0xffff;
+		else
+			memcpy(&p.q[3 * p.stride], &payload, sizeof(payload));
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+			call_whole((enum smalti_isa)isa, &p);
+			bool ok = true;
+			for (int64_t i = 0; i < 20 * 16; i++)
+				ok = ok && !isnan(p.y[i]) == (i / 16 != 3);
+			CHECK(ok, name_of((enum smalti_isa)isa, &shape));
+		}
+		free_problem(&p);
 	}
+}
+
+static void repeat(enum smalti_dtype dtype)
+{
+	const struct shape shape = {50, 170, 2, 72, true, 64};
+	const size_t bytes =
+	    (size_t)(shape.queries * shape.heads * shape.head_dim * smalti_dtype_bytes(dtype));
+	struct problem p = make_problem(&shape, 1, dtype);
+	void *const *o = p.operands;
+	void *before = malloc(bytes);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int again = 0; again < 3; again++) {
+		SUCCEEDS(smalti_attention(&p.attention, o[0], o[1], o[2], NULL, o[3], &error), &error,
+			 "public call");
+		CHECK(!again || !memcmp(before, o[3], bytes), "the same bits");
+		memcpy(before, o[3], bytes);
+	}
+	call(smalti_isa(), &p.attention, o[0], o[1], o[2], NULL, o[3]);
+	CHECK(!memcmp(before, o[3], bytes), "the public function is this machine's kernel");
+	free(before);
 	free_problem(&p);
 }
 
 static void repeats_to_the_bit(void)
 {
-	const struct shape shape = {50, 170, 2, 72, true, 64};
-	const size_t bytes = (size_t)(shape.queries * shape.heads * shape.head_dim) * sizeof(float);
-	struct problem p = make_problem(&shape, 1);
-	float *before = malloc(bytes);
-	struct smalti_error error = SMALTI_NO_ERROR;
-	for (int again = 0; again < 3; again++) {
-		SUCCEEDS(smalti_attention(&p.attention, p.q, p.k, p.v, NULL, p.y, &error), &error,
-			 "public call");
-		CHECK(!again || !memcmp(before, p.y, bytes), "the same bits");
-		memcpy(before, p.y, bytes);
-	}
-	call(smalti_isa(), &p.attention, p.q, p.k, p.v, NULL, p.y);
-	CHECK(!memcmp(before, p.y, bytes), "the public function is this machine's kernel");
-	free(before);
-	free_problem(&p);
+	repeat(SMALTI_F32);
+	repeat(SMALTI_BF16);
 }
 
 static void refuses_nonsense(void)
@@ -353,8 +423,9 @@ static void refuses_nonsense(void)
 
 static const struct test tests[] = {
     {"agrees with double arithmetic, whole and in blocks", agrees_with_double},
-    {"survives large scores", survives_large_scores},
     {"takes bf16", takes_bf16},
+    {"survives large scores", survives_large_scores},
+    {"takes a negative scale", takes_a_negative_scale},
     {"masked keys weigh nothing", masked_keys_weigh_nothing},
     {"no keys give zero", no_keys_give_zero},
     {"NaN stays in its row", not_a_number_stays_in_its_row},

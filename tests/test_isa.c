@@ -59,10 +59,10 @@ static void limit_is_obeyed(void)
 	for (int isa = 0; isa < SMALTI_ISAS; isa++) {
 		const char *name = smalti_isa_name((enum smalti_isa)isa);
 		CHECK(in_child(name, chosen) == (isa < best ? isa : best), name);
-		if (isa < SMALTI_ISA_AVX512) {
+		if (isa < SMALTI_ISA_AVX512)
 			CHECK(in_child(name, library) == 1, name);
+		if (isa < SMALTI_ISA_AVX512_BF16)
 			CHECK(in_child(name, bf16) == 0, name);
-		}
 	}
 }
 

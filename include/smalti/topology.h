@@ -84,7 +84,7 @@ struct smalti_topology {
 	char cpu[128]; /**< model; empty: not known */
 	int64_t packages, cores, threads;
 	char features[256]; /**< instruction sets of the CPU, by blanks; empty: not known */
-	char isa[16];       /**< what the kernels use: "generic", "avx2", "avx512" */
+	char isa[16];       /**< what the kernels use: "generic", "avx2", "avx512", "avx512_bf16", "amx" */
 	char max_isa[16];   /**< the environment's SMALTI_MAX_ISA; empty: not limited */
 	struct smalti_topology_cache *caches;
 	int64_t cache_count;

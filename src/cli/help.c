@@ -9,7 +9,8 @@ const char smalti_about[] =
     "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
 
 const struct smalti_variable smalti_variables[] = {
-    {"SMALTI_MAX_ISA", "the best instruction set that may be used: generic, avx2 or avx512"},
+    {"SMALTI_MAX_ISA",
+     "the best instruction set that may be used: generic, avx2, avx512, avx512_bf16 or amx"},
     {"SMALTI_MODEL_DIR", "folder of the model that is used when none is named"},
     {"STARPU_*", "StarPU's own settings, which win over the options here"},
     {NULL, NULL},

@@ -9,9 +9,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
-static const char *const names[SMALTI_ISAS] = {"generic", "avx2", "avx512"};
+static const char *const names[SMALTI_ISAS] = {"generic", "avx2", "avx512", "avx512_bf16", "amx"};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static enum smalti_isa chosen;
@@ -24,8 +26,21 @@ const char *smalti_isa_name(enum smalti_isa isa)
 	return names[isa];
 }
 
+#if defined(__x86_64__)
+/* The kernel gives AMX's tiles to processes that ask; threads made later have them too. */
+static bool obtain_amx(void)
+{
+	enum { REQUEST = 0x1023, TILE_DATA = 18, TILE_STATE = 3 << 17, BF16 = 1 << 22, TILES = 1 << 24 };
+	unsigned eax, ebx, ecx, edx, low, high;
+	if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(edx & BF16) || !(edx & TILES))
+		return false;
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return (low & TILE_STATE) == TILE_STATE && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA);
+}
+#endif
+
 /* Includes what the operating system saves of the registers. */
-static enum smalti_isa best_here(void)
+static enum smalti_isa best_here(enum smalti_isa limit)
 {
 #if defined(__x86_64__)
 	__builtin_cpu_init();
@@ -34,8 +49,14 @@ static enum smalti_isa best_here(void)
 	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
 	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
 		return SMALTI_ISA_AVX2;
-	return SMALTI_ISA_AVX512;
+	if (limit <= SMALTI_ISA_AVX512 || !__builtin_cpu_supports("avx512bf16"))
+		return SMALTI_ISA_AVX512;
+	if (limit == SMALTI_ISA_AMX && obtain_amx())
+		return SMALTI_ISA_AMX;
+	return limit == SMALTI_ISA_AVX512_BF16 || !__builtin_cpu_is("intel") ? SMALTI_ISA_AVX512_BF16
+									     : SMALTI_ISA_AVX512;
 #else
+	(void)limit;
 	return SMALTI_ISA_GENERIC;
 #endif
 }
@@ -72,20 +93,26 @@ static enum smalti_isa allowed(void)
 {
 	const char *limit = getenv("SMALTI_MAX_ISA");
 	if (!limit || !*limit)
-		return SMALTI_ISA_AVX512;
+		return SMALTI_ISA_AMX;
 	for (int isa = 0; isa < SMALTI_ISAS; isa++)
 		if (!strcmp(limit, names[isa]))
 			return (enum smalti_isa)isa;
 	unknown = limit;
-	return SMALTI_ISA_AVX512;
+	return SMALTI_ISA_AMX;
 }
 
 static void choose(void)
 {
-	enum smalti_isa best = best_here(), limit = allowed();
+	static const dnnl_cpu_isa_t library_limits[SMALTI_ISA_AMX] = {
+	    [SMALTI_ISA_GENERIC] = dnnl_cpu_isa_avx2,
+	    [SMALTI_ISA_AVX2] = dnnl_cpu_isa_avx2,
+	    [SMALTI_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+	    [SMALTI_ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
+	};
+	enum smalti_isa limit = allowed(), best = best_here(limit);
 	chosen = limit < best ? limit : best;
-	if (limit < SMALTI_ISA_AVX512)
-		library_refused = dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) != dnnl_success;
+	if (limit < SMALTI_ISA_AMX)
+		library_refused = dnnl_set_max_cpu_isa(library_limits[limit]) != dnnl_success;
 	list_features();
 }
 
@@ -101,7 +128,8 @@ int smalti_isa_check(struct smalti_error *error)
 	if (unknown)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
-		    "environment variable SMALTI_MAX_ISA: expected generic, avx2 or avx512, found '%s'",
+		    "environment variable SMALTI_MAX_ISA: expected generic, avx2, avx512, avx512_bf16 or "
+		    "amx, found '%s'",
 		    unknown);
 	if (library_refused)
 		return smalti_fail(
@@ -113,7 +141,7 @@ int smalti_isa_check(struct smalti_error *error)
 
 bool smalti_isa_bf16(void)
 {
-	if (smalti_isa() < SMALTI_ISA_AVX512)
+	if (smalti_isa() < SMALTI_ISA_AVX512_BF16)
 		return false;
 	unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
 	if ((has & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx)

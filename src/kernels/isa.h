@@ -7,18 +7,27 @@
 #include <stdbool.h>
 
 /* Instruction sets that kernels are compiled for, each holding the ones before it. */
-enum smalti_isa { SMALTI_ISA_GENERIC, SMALTI_ISA_AVX2, SMALTI_ISA_AVX512, SMALTI_ISAS };
+enum smalti_isa {
+	SMALTI_ISA_GENERIC,
+	SMALTI_ISA_AVX2,
+	SMALTI_ISA_AVX512,
+	SMALTI_ISA_AVX512_BF16, /* and dot products of bf16 */
+	SMALTI_ISA_AMX,         /* and tiles of bf16 */
+	SMALTI_ISAS
+};
 
 /* The best that this CPU and operating system run, no better than the environment variable
- * SMALTI_MAX_ISA allows ("generic", "avx2", "avx512"). Read once. Below avx512, oneDNN is held to AVX2
- * (it has no plainer code that is worth running) by the first call, which therefore has to come before
- * any call of oneDNN. */
+ * SMALTI_MAX_ISA allows, one of the names below. Read once. avx512_bf16 is not chosen on Intel's CPUs, where
+ * it has half the rate of f32, unless asked for. The first call asks the operating system for AMX's registers
+ * on behalf of the whole process, and holds oneDNN to the same limit (to AVX2 at least: it has no plainer
+ * code that is worth running); therefore it has to come before any call of oneDNN. */
 enum smalti_isa smalti_isa(void);
 
 /* Fails when SMALTI_MAX_ISA holds a word that smalti_isa() had to ignore, or when oneDNN could not be
  * held to it any more. */
 int smalti_isa_check(struct smalti_error *error);
 
+/* "generic", "avx2", "avx512", "avx512_bf16", "amx". */
 const char *smalti_isa_name(enum smalti_isa isa);
 
 /* Whether oneDNN multiplies bf16 faster than f32 here: with AMX, or with AVX-512 on AMD (Intel's runs at

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/suffix.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/attention_parts.h"
 
 #include <math.h>
 
@@ -24,17 +23,8 @@ enum { ROWS = 4, VECS = 2 };
 /* Keys of a sub-block: the scores of a tile stay in the first cache. */
 enum { KEYS = 128 };
 enum { AHEAD = 16 };
-#define LOG2E 0x1.715476p0f
-
-INLINE int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-INLINE int64_t round_up(int64_t value, int64_t to)
-{
-	return (value + to - 1) / to * to;
-}
+/* Values are padded to a multiple of this. */
+enum { VALUES = 8 };
 
 /* The running state of one head: a float of each per padded query, then values per tile of queries
  * [padded head_dim, tile]. */
@@ -52,19 +42,9 @@ struct work {
 	int64_t stride; /* of keys and values; an odd number of cache lines */
 };
 
-INLINE int64_t padded_queries(const struct smalti_attention *a)
-{
-	return round_up(a->queries, SMALTI_ATTENTION_QUERIES);
-}
-
 INLINE int64_t padded_values(const struct smalti_attention *a)
 {
-	return round_up(a->head_dim, SMALTI_ATTENTION_VALUES);
-}
-
-INLINE int64_t head_state_floats(const struct smalti_attention *a)
-{
-	return padded_queries(a) * (padded_values(a) + 2);
+	return round_up(a->head_dim, VALUES);
 }
 
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
@@ -93,6 +73,10 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 
 int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention)
 {
+#if defined(__AVX512BF16__)
+	if (attention->dtype == SMALTI_BF16)
+		return FOR_ISA(smalti_attention_bf16_scratch)(attention);
+#endif
 	struct work work;
 	return lay_out(attention, NULL, &work);
 }
@@ -247,16 +231,6 @@ static void pack_keys(const struct smalti_attention *a, const void *from, int64_
 	memset(packed, 0, (size_t)((round_up(keys, ROWS) - keys) * stride) * sizeof(float));
 }
 
-/* The biases that this call needs of one head, in the order of queries. */
-static void pack_bias(const struct smalti_attention *a, int64_t head, float *packed)
-{
-	const float *bias = a->bias + head * a->bias_length;
-	for (int64_t i = 0; i < padded_queries(a) + a->keys - 1; i++) {
-		int64_t from = a->bias_origin + a->keys - 1 - i;
-		packed[i] = i < a->queries + a->keys - 1 ? bias[from] * LOG2E : 0;
-	}
-}
-
 static void start(const struct smalti_attention *a, const struct head_state *state)
 {
 	int64_t queries = padded_queries(a);
@@ -264,24 +238,6 @@ static void start(const struct smalti_attention *a, const struct head_state *sta
 		state->max[query] = -INFINITY;
 	memset(state->sum, 0, (size_t)queries * sizeof(float));
 	memset(state->values, 0, (size_t)(queries * padded_values(a)) * sizeof(float));
-}
-
-/* One vector of queries, from[d·row + lane] / sum, transposed back; 0 where no key had any weight. */
-static void finish_vector(const struct smalti_attention *a, const float *from, int64_t row, vec sum,
-			  int64_t query, int64_t column, void *y)
-{
-	ivec some = sum != 0.f;
-	vec inverse = 1.f / sum;
-	for (int64_t d = 0; d < a->head_dim; d += LANES) {
-		vec rows[LANES] = {0};
-		for (int i = 0; i < LANES && d + i < a->head_dim; i++)
-			rows[i] = vec_select(some, vec_load(from + (d + i) * row) * inverse, (vec){0});
-		vec_transpose(rows);
-		for (int i = 0; i < LANES && query + i < a->queries; i++) {
-			int64_t at = (query + i) * a->heads * a->head_dim + column + d;
-			vec_write(a->dtype, y, at, a->head_dim - d, rows[i]);
-		}
-	}
 }
 
 static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t column, void *y)
@@ -316,6 +272,12 @@ static void attend_head(const struct smalti_attention *a, const struct work *wor
 void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q, const void *k,
 			       const void *v, float *state, void *y, float *scratch)
 {
+#if defined(__AVX512BF16__)
+	if (attention->dtype == SMALTI_BF16) {
+		FOR_ISA(smalti_attention_bf16)(attention, q, k, v, state, y, scratch);
+		return;
+	}
+#endif
 	struct work work;
 	lay_out(attention, scratch, &work);
 	int64_t queries = padded_queries(attention);

@@ -14,6 +14,8 @@ extern const struct smalti_cpu_kernels smalti_cpu_kernels_generic;
 #if defined(__x86_64__)
 extern const struct smalti_cpu_kernels smalti_cpu_kernels_avx2;
 extern const struct smalti_cpu_kernels smalti_cpu_kernels_avx512;
+extern const struct smalti_cpu_kernels smalti_cpu_kernels_avx512_bf16;
+extern const struct smalti_cpu_kernels smalti_cpu_kernels_amx;
 #endif
 
 const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa)
@@ -23,6 +25,8 @@ const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa)
 #if defined(__x86_64__)
 		[SMALTI_ISA_AVX2] = &smalti_cpu_kernels_avx2,
 		[SMALTI_ISA_AVX512] = &smalti_cpu_kernels_avx512,
+		[SMALTI_ISA_AVX512_BF16] = &smalti_cpu_kernels_avx512_bf16,
+		[SMALTI_ISA_AMX] = &smalti_cpu_kernels_amx,
 #endif
 	};
 	return tables[isa];
@@ -36,11 +40,13 @@ static const struct smalti_cpu_kernels *here(void)
 /* -1 when that is beyond 64 bits. */
 static int64_t state_floats(int64_t queries, int64_t heads, int64_t head_dim)
 {
-	if (queries > INT64_MAX - 15 || head_dim > INT64_MAX - 15)
+	if (queries > INT64_MAX - 15 || head_dim > INT64_MAX - 18)
 		return -1;
 	int64_t floats = (queries + SMALTI_ATTENTION_QUERIES - 1) & -SMALTI_ATTENTION_QUERIES;
-	int64_t values = (head_dim + SMALTI_ATTENTION_VALUES - 1) & -SMALTI_ATTENTION_VALUES;
-	return smalti_multiply(&floats, values + 2) && smalti_multiply(&floats, heads) ? floats : -1;
+	return smalti_multiply(&floats, smalti_attention_state_values(head_dim)) &&
+		       smalti_multiply(&floats, heads)
+		   ? floats
+		   : -1;
 }
 
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)

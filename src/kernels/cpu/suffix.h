@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/kernels.h"
 
-/* FOR_ISA(name) is name_generic, name_avx2 or name_avx512: SMALTI_CPU_ISA comes from the build. */
+/* FOR_ISA(name) is name_generic, name_avx2, name_avx512 …: SMALTI_CPU_ISA comes from the build. */
 #define FOR_ISA_JOIN(name, isa)   name##_##isa
 #define FOR_ISA_EXPAND(name, isa) FOR_ISA_JOIN(name, isa)
 #define FOR_ISA(name)             FOR_ISA_EXPAND(name, SMALTI_CPU_ISA)
@@ -12,6 +12,11 @@
 int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention);
 void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q, const void *k,
 			       const void *v, float *state, void *y, float *scratch);
+/* The same where all is bf16; compiled where the instruction set multiplies bf16. */
+int64_t FOR_ISA(smalti_attention_bf16_scratch)(const struct smalti_attention *attention);
+void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, const uint16_t *q,
+				    const uint16_t *k, const uint16_t *v, float *state, void *y,
+				    float *scratch);
 void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
 					const float *shift, const float *scale, enum smalti_dtype dtype,
 					void *y);

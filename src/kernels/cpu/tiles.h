@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_TILES_H
+#define SMALTI_KERNELS_CPU_TILES_H
+
+/* Products of bf16 tiles with f32 sums, by AMX or else by AVX-512's dot products of pairs. A tile is 1 KiB,
+ * 16 rows of 64 bytes:
+ *   a  [16 rows, 32 terms] bf16;
+ *   b  [16 pairs of terms, 16 columns, 2] bf16;
+ *   c  [16 rows, 16 columns] f32.
+ * Between tiles_begin() and tiles_end() the thread's tile registers are this file's. */
+#include "kernels/cpu/vector.h"
+
+enum { TILE = 16, TILE_TERMS = 32, TILE_FLOATS = TILE * TILE, TILE_BYTES = 4 * TILE_FLOATS };
+
+/* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `steps` tiles. Distances are in tiles. */
+struct tile_product {
+	int64_t steps;
+	const float *a, *b;
+	int64_t a_row, a_step;    /* from a tile of a to the next down, and to the next of the sum */
+	int64_t b_column, b_step; /* likewise to the next on the right */
+	float *c;
+	int64_t c_row, c_column;
+};
+
+#if defined(__AMX_BF16__)
+
+struct tile_config {
+	uint8_t palette, start_row, reserved[14];
+	uint16_t row_bytes[16];
+	uint8_t rows[16];
+};
+
+INLINE void tiles_begin(void)
+{
+	struct tile_config config = {.palette = 1};
+	for (int i = 0; i < 8; i++) {
+		config.row_bytes[i] = 64;
+		config.rows[i] = TILE;
+	}
+	__asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+
+INLINE void tiles_end(void)
+{
+	_tile_release();
+}
+
+/* gcc's intrinsics do not say that they read and write memory. */
+#define TILES_FENCE() __asm__ volatile("" : : : "memory")
+
+/* Tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
+INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
+{
+	float *c01 = p->c + p->c_column * TILE_FLOATS, *c10 = p->c + p->c_row * TILE_FLOATS;
+	float *c11 = c10 + p->c_column * TILE_FLOATS;
+	TILES_FENCE();
+	if (add) {
+		_tile_loadd(0, p->c, 64);
+		if (columns > 1)
+			_tile_loadd(1, c01, 64);
+		if (rows > 1)
+			_tile_loadd(2, c10, 64);
+		if (rows > 1 && columns > 1)
+			_tile_loadd(3, c11, 64);
+	} else {
+		_tile_zero(0);
+		_tile_zero(1);
+		_tile_zero(2);
+		_tile_zero(3);
+	}
+	const float *a = p->a, *b = p->b;
+	for (int64_t step = 0; step < p->steps; step++) {
+		_tile_loadd(4, a, 64);
+		_tile_loadd(6, b, 64);
+		_tile_dpbf16ps(0, 4, 6);
+		if (columns > 1) {
+			_tile_loadd(7, b + p->b_column * TILE_FLOATS, 64);
+			_tile_dpbf16ps(1, 4, 7);
+		}
+		if (rows > 1) {
+			_tile_loadd(5, a + p->a_row * TILE_FLOATS, 64);
+			_tile_dpbf16ps(2, 5, 6);
+		}
+		if (rows > 1 && columns > 1)
+			_tile_dpbf16ps(3, 5, 7);
+		a += p->a_step * TILE_FLOATS;
+		b += p->b_step * TILE_FLOATS;
+	}
+	_tile_stored(0, p->c, 64);
+	if (columns > 1)
+		_tile_stored(1, c01, 64);
+	if (rows > 1)
+		_tile_stored(2, c10, 64);
+	if (rows > 1 && columns > 1)
+		_tile_stored(3, c11, 64);
+	TILES_FENCE();
+}
+
+#else
+
+INLINE void tiles_begin(void)
+{
+}
+
+INLINE void tiles_end(void)
+{
+}
+
+INLINE void tile_multiply(const bool add, const struct tile_product *p, const float *a, const float *b,
+			  float *c)
+{
+	__m512 sums[TILE];
+	UNROLL
+	for (int row = 0; row < TILE; row++)
+		sums[row] = add ? _mm512_loadu_ps(c + row * TILE) : _mm512_setzero_ps();
+	for (int64_t step = 0; step < p->steps; step++) {
+		for (int pair = 0; pair < TILE; pair++) {
+			__m512bh right = (__m512bh)_mm512_loadu_ps(b + pair * TILE);
+			UNROLL
+			for (int row = 0; row < TILE; row++) {
+				__m512bh left = (__m512bh)_mm512_set1_ps(a[row * TILE + pair]);
+				sums[row] = _mm512_dpbf16_ps(sums[row], left, right);
+			}
+		}
+		a += p->a_step * TILE_FLOATS;
+		b += p->b_step * TILE_FLOATS;
+	}
+	UNROLL
+	for (int row = 0; row < TILE; row++)
+		_mm512_storeu_ps(c + row * TILE, sums[row]);
+}
+
+INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
+{
+	for (int row = 0; row < rows; row++)
+		for (int column = 0; column < columns; column++)
+			tile_multiply(add, p, p->a + row * p->a_row * TILE_FLOATS,
+				      p->b + column * p->b_column * TILE_FLOATS,
+				      p->c + (row * p->c_row + column * p->c_column) * TILE_FLOATS);
+}
+
+#endif
+
+#endif
