@@ -1,5 +1,5 @@
-dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md docs/picture.png docs/picture.txt \
-	docs/example.c
+dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md docs/performance.md \
+	docs/picture.png docs/picture.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 
 # The man pages are the command's own words: one line here for each subcommand.

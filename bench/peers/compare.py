@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
+
+Usage: compare.py [--smalti PROGRAM] [--libraries torch,openvino] [--rounds N] [--threads N] [--model DIR]
+                  STAGE PRECISION SIZE
+
+The arguments are those of stage.py. In each round Smalti runs the stage once (after a run that is not counted),
+then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
+than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
+libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
+`smalti bench make-model -g sigma-512 DIR`.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+OPTIONS = {"t5": "--t5", "dit": "--dit", "decode": "--vae", "encode": "--encode"}
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1][len("Usage: "):])
+    parser.add_argument("--smalti", default="smalti")
+    parser.add_argument("--smalti-model")
+    parser.add_argument("--libraries", default="torch,openvino")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--model")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("stage", choices=(*OPTIONS, "generate"))
+    parser.add_argument("precision", choices=tuple(PRECISIONS))
+    parser.add_argument("size")
+    given = parser.parse_args()
+    if not given.model and not given.smalti_model:
+        parser.error("--model or --smalti-model is needed")
+    if given.stage == "t5" and not given.model:
+        parser.error("t5 needs --model: without it the libraries' encoder is scaled to another depth")
+    return given
+
+
+class Peer:
+    """stage.py in a process that waits between its runs."""
+
+    def __init__(self, given, library):
+        self.library = library
+        command = [sys.executable, HERE / "stage.py", "--library", library, "--threads", str(given.threads),
+                   "--steps", str(given.steps)]
+        if given.model:
+            command += ["--model", given.model]
+        command += [given.stage, given.precision, given.size]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.read()  # it is ready
+        self.seconds = []
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.library} ended early: its words are above")
+        answer = json.loads(line)
+        self.peak = answer["peak_bytes"]
+        return answer
+
+    def run(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.seconds.append(self.read()["seconds"])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Smalti:
+    library = "smalti"
+
+    def __init__(self, given):
+        model = given.smalti_model or given.model
+        self.command = [given.smalti, "bench"]
+        if given.stage == "generate":
+            self.command += ["generate", "--size", given.size, "--steps", str(given.steps)]
+        else:
+            self.command += ["stages", OPTIONS[given.stage], given.size]
+        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], "--cpus",
+                         str(given.threads), "--repeats", "1", "--json"]
+        self.seconds = []
+
+    def run(self):
+        lines = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        measured = json.loads(lines[1])
+        self.seconds.append(measured["seconds"])
+        self.peak = measured.get("peak_bytes", 0)
+
+    def close(self):
+        pass
+
+
+def main():
+    given = arguments()
+    runners = [Smalti(given)]
+    runners += [Peer(given, library) for library in given.libraries.split(",")]
+    for _ in range(given.rounds):
+        for runner in runners:
+            runner.run()
+    smalti = runners[0]
+    print(f"{given.stage} {given.size} {given.precision}, {given.threads} threads, {given.rounds} rounds")
+    print(f"{'':10}{'seconds':>10}{'smalti /':>10}{'least':>8}{'most':>8}{'peak MiB':>10}")
+    for runner in runners:
+        ratios = [a / b for a, b in zip(smalti.seconds, runner.seconds)]
+        ratio = statistics.median(smalti.seconds) / statistics.median(runner.seconds)
+        print(f"{runner.library:10}{statistics.median(runner.seconds):10.3f}{ratio:10.3f}"
+              f"{min(ratios):8.3f}{max(ratios):8.3f}{runner.peak / 2**20:10.0f}")
+        runner.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti bench stages`.
+
+Usage: stage.py [--library torch|openvino] [--threads N] [--model DIR] [--t5-layers N]
+                STAGE PRECISION SIZE
+
+STAGE is t5, dit, decode, encode or generate; PRECISION float32 or bfloat16; SIZE the tokens of a caption for
+t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
+in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
+each line on its standard input asks for one run, which it answers by a line of JSON with "seconds".
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+
+NEGATIVE_TOKENS, PROMPT_TOKENS, CAPTION_LENGTH = 1, 40, 300
+T5_LAYERS, FACTOR = 24, 8
+
+
+def arguments():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1][len("Usage: "):])
+    parser.add_argument("--library", choices=("torch", "openvino"), default="torch")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--model")
+    parser.add_argument("--t5-layers", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("stage", choices=("t5", "dit", "decode", "encode", "generate"))
+    parser.add_argument("precision", choices=("float32", "bfloat16"))
+    parser.add_argument("size")
+    given = parser.parse_args()
+    if given.library == "openvino" and given.stage == "generate":
+        parser.error("OpenVINO runs single stages here, not generate")
+    if given.stage == "generate" and not given.model:
+        parser.error("generate needs --model")
+    return given
+
+
+def pixels(size):
+    width, height = (int(side) for side in size.split("x"))
+    return width, height
+
+
+def open_vae(given, torch):
+    from diffusers import AutoencoderKL
+
+    if given.model:
+        return AutoencoderKL.from_pretrained(given.model, subfolder="vae")
+    return AutoencoderKL(
+        in_channels=3, out_channels=3, latent_channels=4, down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4, block_out_channels=(128, 256, 512, 512), layers_per_block=2,
+        sample_size=512)
+
+
+def make_t5(given, torch):
+    """Scaled to all layers: the whole encoder needs 19 GB in float32."""
+    from transformers import T5Config, T5EncoderModel
+
+    tokens = int(given.size)
+    if given.model:
+        model = T5EncoderModel.from_pretrained(given.model, subfolder="text_encoder")
+        scale = 1
+    else:
+        model = T5EncoderModel(T5Config(
+            vocab_size=32128, d_model=4096, d_kv=64, d_ff=10240, num_layers=given.t5_layers, num_heads=64,
+            feed_forward_proj="gated-gelu", is_gated_act=True, tie_word_embeddings=False))
+        scale = T5_LAYERS / given.t5_layers
+    ids = torch.randint(3, 32000, (1, tokens))
+
+    class Stage(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids, mask):
+            return self.model(ids, attention_mask=mask, return_dict=False)[0]
+
+    return Stage(), (ids, torch.ones(1, tokens, dtype=torch.long)), scale
+
+
+def make_dit(given, torch):
+    from diffusers import PixArtTransformer2DModel
+
+    width, height = (side // FACTOR for side in pixels(given.size))
+    if given.model:
+        model = PixArtTransformer2DModel.from_pretrained(given.model, subfolder="transformer")
+    else:
+        model = PixArtTransformer2DModel(sample_size=max(width, height), use_additional_conditions=False,
+                                         caption_channels=4096)
+    channels = model.config.caption_channels or model.inner_dim
+    mask = torch.zeros(2, CAPTION_LENGTH)
+    mask[0, :NEGATIVE_TOKENS] = 1
+    mask[1, :PROMPT_TOKENS] = 1
+
+    class Stage(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x, text, timestep, mask):
+            return self.model(x, encoder_hidden_states=text, timestep=timestep, encoder_attention_mask=mask,
+                              added_cond_kwargs={"resolution": None, "aspect_ratio": None},
+                              return_dict=False)[0]
+
+    return Stage(), (torch.randn(2, model.config.in_channels, height, width),
+                     torch.randn(2, CAPTION_LENGTH, channels), torch.tensor([500, 500]), mask), 1
+
+
+def make_decode(given, torch):
+    vae = open_vae(given, torch)
+    width, height = (side // FACTOR for side in pixels(given.size))
+
+    class Stage(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.vae = vae
+
+        def forward(self, z):
+            return self.vae.decode(z, return_dict=False)[0]
+
+    return Stage(), (torch.randn(1, vae.config.latent_channels, height, width),), 1
+
+
+def make_encode(given, torch):
+    vae = open_vae(given, torch)
+    width, height = pixels(given.size)
+
+    class Stage(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.vae = vae
+
+        def forward(self, x):
+            return self.vae._encode(x)
+
+    return Stage(), (torch.randn(1, 3, height, width),), 1
+
+
+def make_generate(given, torch):
+    from diffusers import DiffusionPipeline
+
+    width, height = pixels(given.size)
+    pipe = DiffusionPipeline.from_pretrained(given.model, torch_dtype=getattr(torch, given.precision))
+    pipe.set_progress_bar_config(disable=True)
+
+    def run():
+        pipe("a watercolour of a lighthouse on a cliff above a stormy sea at dusk", width=width, height=height,
+             num_inference_steps=given.steps, guidance_scale=4.5, clean_caption=False,
+             use_resolution_binning=False)
+
+    return run, 1
+
+
+def by_torch(given, torch):
+    if given.stage == "generate":
+        return make_generate(given, torch)
+    dtype = getattr(torch, given.precision)
+    if not given.model:
+        torch.set_default_dtype(dtype)  # the memory of one precision only
+    model, inputs, scale = globals()["make_" + given.stage](given, torch)
+    model = model.eval().to(dtype)
+    inputs = [x.to(dtype) if x.is_floating_point() else x for x in inputs]
+    return (lambda: model(*inputs)), scale
+
+
+def by_openvino(given, torch):
+    import openvino
+
+    model, inputs, scale = globals()["make_" + given.stage](given, torch)
+    converted = openvino.convert_model(model.eval(), example_input=inputs)
+    converted.reshape({at: list(x.shape) for at, x in zip(converted.inputs, inputs)})
+    del model
+    compiled = openvino.Core().compile_model(converted, "CPU", {
+        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[given.precision],
+        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": given.threads})
+    arrays = [x.numpy() for x in inputs]
+    return (lambda: compiled(arrays)), scale
+
+
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main():
+    given = arguments()
+    answers = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # the libraries' own words
+        import torch
+
+        torch.set_grad_enabled(False)
+        torch.set_num_threads(given.threads)
+        torch.manual_seed(0)
+        run, scale = (by_openvino if given.library == "openvino" else by_torch)(given, torch)
+        start = time.perf_counter()
+        run()
+        first = (time.perf_counter() - start) * scale
+        answers.write(json.dumps({"library": given.library, "stage": given.stage, "precision": given.precision,
+                                  "size": given.size, "first": first, "peak_bytes": peak_bytes()}) + "\n")
+        answers.flush()
+        for _ in sys.stdin:
+            start = time.perf_counter()
+            run()
+            seconds = (time.perf_counter() - start) * scale
+            answers.write(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes()}) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
