@@ -187,11 +187,10 @@ void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t
 	}
 }
 
-void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
-				     const float *b, bool silu, enum smalti_dtype dtype, void *y)
+INLINE void apply_rows(const bool silu, const enum smalti_dtype dtype, int64_t rows, int64_t channels,
+		       const float *x, const float *a, const float *b, int64_t at, void *y)
 {
-	for (int64_t pixel = 0; pixel < pixels; pixel++) {
-		int64_t at = pixel * channels;
+	for (int64_t row = 0; row < rows; row++, at += channels) {
 		for (int64_t i = 0; i < channels; i += LANES) {
 			int64_t count = channels - i;
 			vec value =
@@ -200,4 +199,33 @@ void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const flo
 			vec_write(dtype, y, at + i, count, silu ? vec_silu(value) : value);
 		}
 	}
+}
+
+static void apply(bool silu, enum smalti_dtype dtype, int64_t rows, int64_t channels, const float *x,
+		  const float *a, const float *b, int64_t at, void *y)
+{
+	if (dtype == SMALTI_F32)
+		silu ? apply_rows(true, SMALTI_F32, rows, channels, x, a, b, at, y)
+		     : apply_rows(false, SMALTI_F32, rows, channels, x, a, b, at, y);
+	else
+		silu ? apply_rows(true, SMALTI_BF16, rows, channels, x, a, b, at, y)
+		     : apply_rows(false, SMALTI_BF16, rows, channels, x, a, b, at, y);
+}
+
+/* Pixels with few channels share a vector, when they fill it. */
+void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
+				     const float *b, bool silu, enum smalti_dtype dtype, void *y)
+{
+	int64_t done = 0;
+	if (channels > 0 && channels < LANES && LANES % channels == 0) {
+		float wide_a[LANES], wide_b[LANES];
+		for (int i = 0; i < LANES; i++) {
+			wide_a[i] = a[i % channels];
+			wide_b[i] = b[i % channels];
+		}
+		int64_t rows = pixels / (LANES / channels);
+		apply(silu, dtype, rows, LANES, x, wide_a, wide_b, 0, y);
+		done = rows * (LANES / channels);
+	}
+	apply(silu, dtype, pixels - done, channels, x, a, b, done * channels, y);
 }
