@@ -55,6 +55,16 @@ struct matmul_arguments {
 /* But for what an update reads. */
 double smalti_matmul_bytes(const struct matmul_arguments *a);
 
+/* The same with a weight as the file has it, in up to three parts stacked along `out`. */
+struct matmul_raw_arguments {
+	struct matmul_arguments matmul;
+	enum smalti_dtype dtype[3]; /* of each part present */
+	int64_t part_out[3];
+};
+#define matmul_raw_add_arguments matmul_raw_arguments
+
+double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
+
 /* q [queries, heads·head_dim]; kv[i] [keys[i], 2·heads·head_dim]: a token's keys, then its values; the blocks
  * follow each other. bias f32 [heads, 2·bias_reach − 1], entry r + bias_reach − 1 for key index − query index
  * = r. */
@@ -73,12 +83,6 @@ double smalti_attention_flops(const struct attention_arguments *a);
 double smalti_attention_bytes(const struct attention_arguments *a); /* of queries, keys and values */
 double smalti_attention_state_bytes(const struct attention_arguments *a);
 
-struct rmsnorm_arguments {
-	int64_t rows, dim;
-	float epsilon;
-	enum smalti_dtype dtype;
-};
-
 /* shift and scale are rows of the f32 modulation tile [*, dim]. */
 struct ln_modulate_arguments {
 	int64_t rows, dim, shift_row, scale_row;
@@ -86,14 +90,59 @@ struct ln_modulate_arguments {
 	enum smalti_dtype dtype;
 };
 
+/* Columns first … first + columns − 1 of the table [vocabulary, dim], which is in `dtype`, as f32; ids are
+ * int32. */
 struct embed_tokens_arguments {
-	int64_t tokens, dim, vocabulary;
-	enum smalti_dtype dtype; /* of the table [vocabulary, dim]; ids are int32; y is f32 */
+	int64_t tokens, dim, vocabulary, first, columns;
+	enum smalti_dtype dtype;
 };
 
 struct relative_bias_arguments {
 	int64_t heads, buckets, max_distance, reach; /* bias [heads, 2·reach − 1] */
 };
+
+/* Rows first_row … of x f32 [*, dim], which is shards x[i] [*, columns[i]] side by side. */
+struct rmsnorm_arguments {
+	int64_t rows, dim, first_row;
+	int64_t columns[SMALTI_MANY];
+	float epsilon;
+	enum smalti_dtype dtype;
+};
+
+/* y [tokens, heads·head_dim] in `compute` = the attention of heads first_head … with scores unscaled, from
+ * x [tokens, in] and the matrices q, k, v [*, in] of all heads in the file's dtypes. The tokens are
+ * `captions` that do not see each other, caption i from starts[i] (int64) to starts[i + 1] − 1 (absent: one
+ * caption). `bias` as in attention_arguments, of all heads. */
+struct attend_heads_arguments {
+	int64_t tokens, in, first_head, heads, head_dim;
+	int64_t captions, pairs; /* of tokens that see each other */
+	int64_t bias_reach;
+	enum smalti_dtype compute, dtype[3];
+};
+
+double smalti_attend_heads_flops(const struct attend_heads_arguments *a);
+double smalti_attend_heads_bytes(const struct attend_heads_arguments *a);
+
+/* y [rows, columns] = gelu(x·gateᵀ) ⊙ (x·weightᵀ), all in `compute`, for rows first … of the two matrices
+ * [*, in] in the file's dtypes. */
+struct gated_gelu_arguments {
+	int64_t rows, in, first, columns;
+	enum smalti_dtype compute, dtype[2];
+};
+
+/* y f32 [rows, columns] += x·weightᵀ for rows first … of the weight [*, in] in the file's dtype; x is shards
+ * x[i] [rows, x_columns[i]] side by side, taken in order. */
+struct sum_shards_arguments {
+	int64_t rows, in, first, columns;
+	int64_t x_columns[SMALTI_MANY];
+	enum smalti_dtype compute, dtype;
+};
+
+/* `after` says when; it is not read. */
+struct read_ahead_arguments {
+	int64_t bytes;
+};
+#define drop_pages_arguments read_ahead_arguments
 
 /* y [rows, 256] = cosines, sines of values[rows] (specification 3.3). */
 struct sinusoid_arguments {

@@ -5,9 +5,17 @@
 
 double smalti_matmul_bytes(const struct matmul_arguments *a)
 {
-	const int results = a->epilogue == SMALTI_EPILOGUE_MULTIPLY ? 2 : 1; /* y and its factor */
 	return smalti_bytes(a->x_dtype, a->rows, a->in) + smalti_bytes(a->compute, a->in, a->out) +
-	       smalti_bytes(a->result, results * a->rows, a->out);
+	       smalti_bytes(a->result, a->rows, a->out);
+}
+
+double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a)
+{
+	double sum = smalti_bytes(a->matmul.x_dtype, a->matmul.rows, a->matmul.in) +
+		     smalti_bytes(a->matmul.result, a->matmul.rows, a->matmul.out);
+	for (int i = 0; i < 3; i++)
+		sum += smalti_bytes(a->dtype[i], a->part_out[i], a->matmul.in);
+	return sum;
 }
 
 /* x in the dtype of the products. */
@@ -22,18 +30,23 @@ static const void *operand(const struct matmul_arguments *a, const void *x, stru
 	return converted;
 }
 
-static int multiply(const struct matmul_arguments *a, const void *x, const void *weight, const float *bias,
-		    const void *factor, void *y, struct smalti_error *error)
+static struct smalti_matmul matmul_of(const struct matmul_arguments *a)
 {
-	const struct smalti_matmul matmul = {a->rows, a->in, a->out, a->compute, a->result, a->epilogue};
+	return (struct smalti_matmul){a->rows, a->in, a->out, a->compute, a->result, a->epilogue};
+}
+
+static int multiply(const struct matmul_arguments *a, const void *x, const void *weight, const float *bias,
+		    const void *gate, void *y, struct smalti_error *error)
+{
+	const struct smalti_matmul matmul = matmul_of(a);
 	x = operand(a, x, error);
-	return x ? smalti_matmul(&matmul, x, weight, bias, factor, y, error) : -1;
+	return x ? smalti_matmul(&matmul, x, weight, bias, gate, y, error) : -1;
 }
 
 int smalti_cpu_matmul(const struct matmul_data *data, const struct matmul_arguments *a,
 		      struct smalti_error *error)
 {
-	return multiply(a, data->x, data->weight, data->bias, data->factor, data->y, error);
+	return multiply(a, data->x, data->weight, data->bias, NULL, data->y, error);
 }
 
 int smalti_cpu_matmul_add(const struct matmul_add_data *data, const struct matmul_arguments *a,
@@ -41,4 +54,40 @@ int smalti_cpu_matmul_add(const struct matmul_add_data *data, const struct matmu
 {
 	const float *gate = data->gate ? (const float *)data->gate + a->gate_row * a->out : NULL;
 	return multiply(a, data->x, data->weight, data->bias, gate, data->y, error);
+}
+
+/* Each part makes its columns of y. */
+static int multiply_raw(const struct matmul_raw_arguments *a, const void *x, const void *const parts[3],
+			const float *bias, const float *gate, void *y, struct smalti_error *error)
+{
+	struct smalti_matmul matmul = matmul_of(&a->matmul);
+	x = operand(&a->matmul, x, error);
+	if (!x)
+		return -1;
+	int64_t column = 0;
+	for (int i = 0; i < 3 && parts[i]; column += a->part_out[i++]) {
+		const struct smalti_raw_weight weight = {parts[i], a->dtype[i], matmul.in};
+		matmul.out = a->part_out[i];
+		if (smalti_matmul_raw(&matmul, matmul.in, x, &weight, bias ? bias + column : NULL,
+				      gate ? gate + column : NULL, a->matmul.out,
+				      (char *)y + column * smalti_dtype_bytes(matmul.result), error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
+			  struct smalti_error *error)
+{
+	const void *const parts[3] = {data->part0, data->part1, data->part2};
+	return multiply_raw(a, data->x, parts, data->bias, NULL, data->y, error);
+}
+
+int smalti_cpu_matmul_raw_add(const struct matmul_raw_add_data *data, const struct matmul_raw_arguments *a,
+			      struct smalti_error *error)
+{
+	const void *const parts[3] = {data->part0, data->part1, data->part2};
+	const float *gate =
+	    data->gate ? (const float *)data->gate + a->matmul.gate_row * a->matmul.out : NULL;
+	return multiply_raw(a, data->x, parts, data->bias, gate, data->y, error);
 }

@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	codelets/linear.c \
 	codelets/norm.c \
 	codelets/sampler.c \
+	codelets/shards.c \
 	codelets/text.c \
 	codelets/vae.c \
 	codelets/weights.c

@@ -3,11 +3,23 @@
 #include "kernels/norms.h"
 #include "kernels/scratch.h"
 
+#include <string.h>
+
 int smalti_cpu_rmsnorm(const struct rmsnorm_data *data, const struct rmsnorm_arguments *a,
 		       struct smalti_error *error)
 {
-	(void)error;
-	smalti_rmsnorm(a->rows, a->dim, data->x, a->epsilon, data->weight, a->dtype, data->y);
+	float *whole = smalti_scratch(SMALTI_SCRATCH_ROWS, a->dim * (int64_t)sizeof(float), error);
+	if (!whole)
+		return -1;
+	const int64_t row_bytes = a->dim * smalti_dtype_bytes(a->dtype);
+	for (int64_t row = 0; row < a->rows; row++) {
+		float *to = whole;
+		for (int i = 0; i < SMALTI_MANY && data->x[i]; to += a->columns[i++])
+			memcpy(to, (const float *)data->x[i] + (a->first_row + row) * a->columns[i],
+			       (size_t)a->columns[i] * sizeof(float));
+		smalti_rmsnorm(1, a->dim, whole, a->epsilon, data->weight, a->dtype,
+			       (char *)data->y + row * row_bytes);
+	}
 	return 0;
 }
 

@@ -8,6 +8,7 @@ int smalti_cpu_embed_tokens(const struct embed_tokens_data *data, const struct e
 {
 	const int32_t *ids = data->ids;
 	const int64_t row_bytes = a->dim * smalti_dtype_bytes(a->dtype);
+	const char *first = (const char *)data->table + a->first * smalti_dtype_bytes(a->dtype);
 	for (int64_t token = 0; token < a->tokens; token++) {
 		if (ids[token] < 0 || ids[token] >= a->vocabulary)
 			return smalti_fail(
@@ -15,8 +16,8 @@ int smalti_cpu_embed_tokens(const struct embed_tokens_data *data, const struct e
 			    "token id %d does not exist: the text encoder knows %lld; do tokenizer and "
 			    "text_encoder belong together?",
 			    (int)ids[token], (long long)a->vocabulary);
-		smalti_convert(a->dim, a->dtype, (const char *)data->table + ids[token] * row_bytes,
-			       SMALTI_F32, (float *)data->y + token * a->dim);
+		smalti_convert(a->columns, a->dtype, first + ids[token] * row_bytes, SMALTI_F32,
+			       (float *)data->y + token * a->columns);
 	}
 	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "codelets/codelets.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -47,4 +48,20 @@ int smalti_cpu_pack_conv(const struct pack_conv_data *data, const struct pack_co
 {
 	return smalti_conv_pack(a->in, a->out, a->stride, a->compute, data->raw, a->dtype, data->packed,
 				error);
+}
+
+int smalti_cpu_read_ahead(const struct read_ahead_data *data, const struct read_ahead_arguments *a,
+			  struct smalti_error *error)
+{
+	(void)error;
+	smalti_map_read_ahead(data->weight, a->bytes);
+	return 0;
+}
+
+int smalti_cpu_drop_pages(const struct drop_pages_data *data, const struct drop_pages_arguments *a,
+			  struct smalti_error *error)
+{
+	(void)error;
+	smalti_map_drop(data->weight, a->bytes);
+	return 0;
 }

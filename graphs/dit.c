@@ -48,6 +48,16 @@ int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit)
 	return smalti_store_bytes(dit->store);
 }
 
+void smalti_dit_leave_raw(struct smalti_dit *dit)
+{
+	smalti_store_leave_raw(dit->store);
+}
+
+int64_t smalti_dit_file_bytes(const struct smalti_dit *dit)
+{
+	return smalti_store_file_bytes(dit->store);
+}
+
 int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
 				 int branches)
 {

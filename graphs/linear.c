@@ -14,19 +14,16 @@ static struct matmul_arguments arguments_of(const struct smalti_linear *linear, 
 					 .epilogue = epilogue};
 }
 
-static struct smalti_tile *multiply(struct smalti_scope *scope, const struct smalti_linear *linear,
-				    const struct matmul_arguments *arguments, struct smalti_tile *x,
-				    struct smalti_tile *factor)
+static struct matmul_raw_arguments raw_arguments_of(const struct smalti_linear *linear,
+						    const struct matmul_arguments *arguments)
 {
-	struct smalti_tile *y =
-	    smalti_tile_new(scope, arguments->rows, linear->out * smalti_dtype_bytes(arguments->result));
-	const struct matmul_buffers buffers = {.x = x,
-					       .weight = smalti_weight_tile(linear->weight),
-					       .bias = smalti_weight_tile(linear->bias),
-					       .factor = factor,
-					       .y = y};
-	smalti_insert_matmul(scope, &buffers, arguments);
-	return y;
+	struct matmul_raw_arguments raw = {.matmul = *arguments};
+	for (int i = 0; i < 3; i++) {
+		const struct smalti_tensor_view *part = smalti_weight_view(linear->weight, i);
+		raw.dtype[i] = part->dtype;
+		raw.part_out[i] = part->shape[0];
+	}
+	return raw;
 }
 
 struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
@@ -34,24 +31,44 @@ struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalt
 				  enum smalti_epilogue epilogue, enum smalti_dtype result)
 {
 	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
-	return multiply(scope, linear, &arguments, x, NULL);
-}
-
-struct smalti_tile *smalti_linear_times(struct smalti_scope *scope, const struct smalti_linear *linear,
-					int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
-					struct smalti_tile *factor, enum smalti_dtype result)
-{
-	const struct matmul_arguments arguments =
-	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_MULTIPLY, result);
-	return multiply(scope, linear, &arguments, x, factor);
+	struct smalti_tile *y = smalti_tile_new(scope, rows, linear->out * smalti_dtype_bytes(result));
+	struct smalti_weight *weight = linear->weight;
+	if (smalti_weight_is_raw(weight)) {
+		const struct matmul_raw_arguments raw = raw_arguments_of(linear, &arguments);
+		const struct matmul_raw_buffers buffers = {.x = x,
+							   .part0 = smalti_weight_part(weight, 0),
+							   .part1 = smalti_weight_part(weight, 1),
+							   .part2 = smalti_weight_part(weight, 2),
+							   .bias = smalti_weight_tile(linear->bias),
+							   .y = y};
+		smalti_insert_matmul_raw(scope, &buffers, &raw);
+		return y;
+	}
+	const struct matmul_buffers buffers = {
+	    .x = x, .weight = smalti_weight_tile(weight), .bias = smalti_weight_tile(linear->bias), .y = y};
+	smalti_insert_matmul(scope, &buffers, &arguments);
+	return y;
 }
 
 static void accumulate(struct smalti_scope *scope, const struct smalti_linear *linear,
 		       const struct matmul_arguments *arguments, struct smalti_tile *x,
 		       struct smalti_tile *gates, struct smalti_tile *y)
 {
+	struct smalti_weight *weight = linear->weight;
+	if (smalti_weight_is_raw(weight)) {
+		const struct matmul_raw_arguments raw = raw_arguments_of(linear, arguments);
+		const struct matmul_raw_add_buffers buffers = {.x = x,
+							       .part0 = smalti_weight_part(weight, 0),
+							       .part1 = smalti_weight_part(weight, 1),
+							       .part2 = smalti_weight_part(weight, 2),
+							       .bias = smalti_weight_tile(linear->bias),
+							       .gate = gates,
+							       .y = y};
+		smalti_insert_matmul_raw_add(scope, &buffers, &raw);
+		return;
+	}
 	const struct matmul_add_buffers buffers = {.x = x,
-						   .weight = smalti_weight_tile(linear->weight),
+						   .weight = smalti_weight_tile(weight),
 						   .bias = smalti_weight_tile(linear->bias),
 						   .gate = gates,
 						   .y = y};

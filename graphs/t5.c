@@ -2,58 +2,105 @@
 #include "graphs/t5.h"
 
 #include "base/alloc.h"
-#include "graphs/linear.h"
+#include "codelets/codelets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
+ * How many there are depends on the geometry alone, so that the order of all sums does. */
+enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
+enum { BAND_TOKENS = 512 };       /* of captions that are computed together */
+
+/* A matrix [out, in] as the file has it. */
+struct matrix {
+	struct smalti_weight *weight;
+	enum smalti_dtype dtype;
+};
+
+enum { Q, K, V, O, WI_0, WI_1, WO, MATRICES };
 
 struct block {
 	struct smalti_weight *norm1, *norm2;
-	struct smalti_linear q, kv, o;
-	struct smalti_linear wi_0, wi_1, wo;
+	struct matrix matrix[MATRICES];
 };
 
 struct smalti_t5 {
 	struct smalti_t5_config config;
 	enum smalti_dtype compute;
+	int shards;
+	bool streamed;
+	struct smalti_scope *scope; /* of the weights */
 	struct smalti_store *store;
-	struct smalti_weight *embedding, *relative_bias, *final_norm;
-	enum smalti_dtype embedding_dtype;
+	struct smalti_weight *relative_bias, *final_norm;
+	struct matrix embedding;
 	struct block *blocks;
+	int64_t reach; /* of the positions in `bias`; grows */
+	struct smalti_tile *bias;
 };
+
+static struct matrix load_matrix(struct smalti_t5 *t5, int64_t out, int64_t in, const char *prefix,
+				 const char *name)
+{
+	struct matrix matrix = {NULL, SMALTI_F32};
+	char full[128];
+	snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
+	matrix.weight = smalti_store_table(t5->store, out, in, &matrix.dtype, full);
+	return matrix;
+}
 
 static void load_block(struct smalti_t5 *t5, int64_t i)
 {
 	const struct smalti_t5_config *c = &t5->config;
 	struct block *b = &t5->blocks[i];
-	char attention[64], feed_forward[64];
-	snprintf(attention, sizeof(attention), "encoder.block.%lld.layer.0.", (long long)i);
-	snprintf(feed_forward, sizeof(feed_forward), "encoder.block.%lld.layer.1.", (long long)i);
-	const char *const q[3] = {"SelfAttention.q"}, *const kv[3] = {"SelfAttention.k", "SelfAttention.v"};
-	const char *const o[3] = {"SelfAttention.o"}, *const wi_0[3] = {"DenseReluDense.wi_0"};
-	const char *const wi_1[3] = {"DenseReluDense.wi_1"}, *const wo[3] = {"DenseReluDense.wo"};
-	b->norm1 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", attention);
-	b->q = smalti_store_linear(t5->store, c->width, c->inner, false, attention, q);
-	b->kv = smalti_store_linear(t5->store, c->width, 2 * c->inner, false, attention, kv);
-	b->o = smalti_store_linear(t5->store, c->inner, c->width, false, attention, o);
-	b->norm2 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", feed_forward);
-	b->wi_0 = smalti_store_linear(t5->store, c->width, c->ff_width, false, feed_forward, wi_0);
-	b->wi_1 = smalti_store_linear(t5->store, c->width, c->ff_width, false, feed_forward, wi_1);
-	b->wo = smalti_store_linear(t5->store, c->ff_width, c->width, false, feed_forward, wo);
+	const struct {
+		int layer;
+		const char *name;
+		int64_t out, in;
+	} rows[MATRICES] = {
+	    [Q] = {0, "SelfAttention.q", c->inner, c->width},
+	    [K] = {0, "SelfAttention.k", c->inner, c->width},
+	    [V] = {0, "SelfAttention.v", c->inner, c->width},
+	    [O] = {0, "SelfAttention.o", c->width, c->inner},
+	    [WI_0] = {1, "DenseReluDense.wi_0", c->ff_width, c->width},
+	    [WI_1] = {1, "DenseReluDense.wi_1", c->ff_width, c->width},
+	    [WO] = {1, "DenseReluDense.wo", c->width, c->ff_width},
+	};
+	char prefix[2][64];
+	for (int layer = 0; layer < 2; layer++)
+		snprintf(prefix[layer], sizeof(prefix[layer]), "encoder.block.%lld.layer.%d.", (long long)i,
+			 layer);
+	b->norm1 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", prefix[0]);
+	b->norm2 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", prefix[1]);
+	for (int m = 0; m < MATRICES; m++)
+		b->matrix[m] = load_matrix(t5, rows[m].out, rows[m].in, prefix[rows[m].layer], rows[m].name);
 }
 
 static void load(struct smalti_t5 *t5, const struct smalti_checkpoint *checkpoint)
 {
 	const struct smalti_t5_config *c = &t5->config;
-	const char *shared = "shared.weight", *embed_tokens = "encoder.embed_tokens.weight";
-	t5->embedding = smalti_store_table(t5->store, c->vocabulary, c->width, &t5->embedding_dtype,
-					   smalti_checkpoint_has(checkpoint, shared) ? shared : embed_tokens);
+	const bool shared = smalti_checkpoint_has(checkpoint, "shared.weight");
+	t5->embedding =
+	    load_matrix(t5, c->vocabulary, c->width, "", shared ? "shared" : "encoder.embed_tokens");
 	t5->relative_bias =
 	    smalti_store_rows(t5->store, c->buckets, c->heads,
 			      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
 	for (int64_t i = 0; i < c->layers; i++)
 		load_block(t5, i);
 	t5->final_norm = smalti_store_vector(t5->store, c->width, "encoder.final_layer_norm.weight");
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int count_shards(const struct smalti_t5_config *c)
+{
+	const int64_t wanted = c->width * c->ff_width / SHARD_WEIGHTS;
+	const int64_t most = least(least(c->heads, c->ff_width), least(c->width, SMALTI_MANY));
+	return wanted > 1 ? (int)least(wanted, most) : 1;
 }
 
 struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_t5_config *config,
@@ -65,6 +112,8 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 		return NULL;
 	t5->config = *config;
 	t5->compute = compute;
+	t5->shards = count_shards(config);
+	t5->scope = scope;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
 	t5->store = smalti_store_new(scope, checkpoint, compute, error);
 	if (!t5->blocks || !t5->store) {
@@ -83,6 +132,7 @@ void smalti_t5_free(struct smalti_t5 *t5)
 {
 	if (!t5)
 		return;
+	smalti_tile_release(t5->bias);
 	smalti_store_free(t5->store);
 	free(t5->blocks);
 	free(t5);
@@ -98,87 +148,299 @@ int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5)
 	return smalti_store_bytes(t5->store);
 }
 
-/* One encoding under way. */
-struct encoding {
-	const struct smalti_t5 *t5;
-	struct smalti_scope *scope;
-	int64_t tokens;
-	struct smalti_tile *x, *bias;
+int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5)
+{
+	enum { LAYERS_AT_A_TIME = 3 }; /* the one computed, the one dropped, the one read ahead */
+	const int64_t all = smalti_store_file_bytes(t5->store);
+	if (!t5->streamed || t5->config.layers <= LAYERS_AT_A_TIME)
+		return all;
+	return all / t5->config.layers * LAYERS_AT_A_TIME;
+}
+
+void smalti_t5_stream(struct smalti_t5 *t5)
+{
+	t5->streamed = true;
+}
+
+/* Where shard `shard` of `count` things begins. */
+static int64_t shard_begin(const struct smalti_t5 *t5, int64_t count, int shard)
+{
+	return count * shard / t5->shards;
+}
+
+static int64_t shard_size(const struct smalti_t5 *t5, int64_t count, int shard)
+{
+	return shard_begin(t5, count, shard + 1) - shard_begin(t5, count, shard);
+}
+
+/* The sizes of all shards of `count` things of `each` columns. */
+static void shard_columns(const struct smalti_t5 *t5, int64_t count, int64_t each, int64_t *columns)
+{
+	for (int shard = 0; shard < t5->shards; shard++)
+		columns[shard] = shard_size(t5, count, shard) * each;
+}
+
+/* Captions that are computed together: captions first … end − 1, `tokens` in all. */
+struct band {
+	int64_t first, end, tokens, pairs;
+	struct smalti_tile *ids, *starts;   /* no starts of a single caption */
+	struct smalti_tile *x[SMALTI_MANY]; /* the residual stream, in shards of columns */
 };
 
-static struct smalti_tile *rmsnorm(const struct encoding *e, struct smalti_weight *weight,
+/* One encoding under way. */
+struct encoding {
+	struct smalti_t5 *t5;
+	struct smalti_scope *scope;
+	const struct smalti_words *captions;
+	int64_t count, bands;
+	struct band *band;
+};
+
+static struct smalti_tile *new_shard(const struct encoding *e, const struct band *band, int64_t columns,
+				     enum smalti_dtype dtype)
+{
+	return smalti_tile_new(e->scope, band->tokens, columns * smalti_dtype_bytes(dtype));
+}
+
+static void release_shards(const struct encoding *e, struct smalti_tile **tiles)
+{
+	for (int shard = 0; shard < e->t5->shards; shard++)
+		smalti_tile_release(tiles[shard]);
+}
+
+static struct smalti_tile *rmsnorm(const struct encoding *e, const struct band *band,
+				   struct smalti_weight *weight, int64_t first_row, int64_t rows,
 				   enum smalti_dtype dtype)
 {
 	const struct smalti_t5_config *c = &e->t5->config;
-	struct smalti_tile *y = smalti_tile_new(e->scope, e->tokens, c->width * smalti_dtype_bytes(dtype));
-	smalti_insert(rmsnorm, e->scope, (.x = e->x, .weight = smalti_weight_tile(weight), .y = y),
-		      .rows = e->tokens, .dim = c->width, .epsilon = (float)c->norm_eps, .dtype = dtype);
+	struct smalti_tile *y = smalti_tile_new(e->scope, rows, c->width * smalti_dtype_bytes(dtype));
+	struct rmsnorm_buffers buffers = {.weight = smalti_weight_tile(weight), .y = y};
+	struct rmsnorm_arguments arguments = {.rows = rows,
+					      .dim = c->width,
+					      .first_row = first_row,
+					      .epsilon = (float)c->norm_eps,
+					      .dtype = dtype};
+	shard_columns(e->t5, c->width, 1, arguments.columns);
+	for (int shard = 0; shard < e->t5->shards; shard++)
+		buffers.x[shard] = band->x[shard];
+	smalti_insert_rmsnorm(e->scope, &buffers, &arguments);
 	return y;
+}
+
+static struct smalti_tile *attend_heads(const struct encoding *e, const struct band *band,
+					const struct block *b, struct smalti_tile *x, int shard)
+{
+	const struct smalti_t5 *t5 = e->t5;
+	const struct smalti_t5_config *c = &t5->config;
+	const int64_t heads = shard_size(t5, c->heads, shard);
+	struct smalti_tile *y = new_shard(e, band, heads * c->head_dim, t5->compute);
+	smalti_insert(attend_heads, e->scope,
+		      (.x = x, .q = smalti_weight_tile(b->matrix[Q].weight),
+		       .k = smalti_weight_tile(b->matrix[K].weight),
+		       .v = smalti_weight_tile(b->matrix[V].weight), .bias = t5->bias, .starts = band->starts,
+		       .y = y),
+		      .tokens = band->tokens, .in = c->width, .first_head = shard_begin(t5, c->heads, shard),
+		      .heads = heads, .head_dim = c->head_dim, .captions = band->end - band->first,
+		      .pairs = band->pairs, .bias_reach = t5->reach, .compute = t5->compute,
+		      .dtype = {b->matrix[Q].dtype, b->matrix[K].dtype, b->matrix[V].dtype});
+	return y;
+}
+
+static struct smalti_tile *gated_gelu(const struct encoding *e, const struct band *band,
+				      const struct block *b, struct smalti_tile *x, int shard)
+{
+	const struct smalti_t5 *t5 = e->t5;
+	const struct smalti_t5_config *c = &t5->config;
+	const int64_t columns = shard_size(t5, c->ff_width, shard);
+	struct smalti_tile *y = new_shard(e, band, columns, t5->compute);
+	smalti_insert(gated_gelu, e->scope,
+		      (.x = x, .gate = smalti_weight_tile(b->matrix[WI_0].weight),
+		       .weight = smalti_weight_tile(b->matrix[WI_1].weight), .y = y),
+		      .rows = band->tokens, .in = c->width, .first = shard_begin(t5, c->ff_width, shard),
+		      .columns = columns, .compute = t5->compute,
+		      .dtype = {b->matrix[WI_0].dtype, b->matrix[WI_1].dtype});
+	return y;
+}
+
+/* x += the output projection of the shards y, which are `count` things of `each` columns; releases y. */
+static void add_projection(const struct encoding *e, const struct band *band, const struct matrix *matrix,
+			   struct smalti_tile **y, int64_t count, int64_t each)
+{
+	const struct smalti_t5 *t5 = e->t5;
+	const int64_t width = t5->config.width;
+	struct sum_shards_buffers buffers = {.weight = smalti_weight_tile(matrix->weight)};
+	struct sum_shards_arguments arguments = {
+	    .rows = band->tokens, .in = count * each, .compute = t5->compute, .dtype = matrix->dtype};
+	shard_columns(t5, count, each, arguments.x_columns);
+	for (int shard = 0; shard < t5->shards; shard++)
+		buffers.x[shard] = y[shard];
+	for (int shard = 0; shard < t5->shards; shard++) {
+		buffers.y = band->x[shard];
+		arguments.first = shard_begin(t5, width, shard);
+		arguments.columns = shard_size(t5, width, shard);
+		smalti_insert_sum_shards(e->scope, &buffers, &arguments);
+	}
+	release_shards(e, y);
 }
 
 /* x += O(attention(RMS(x))), scores unscaled and with the position bias (2.2, steps 1 to 4). */
-static void self_attention(const struct encoding *e, const struct block *b)
+static void self_attention(const struct encoding *e, const struct band *band, const struct block *b)
 {
 	const struct smalti_t5_config *c = &e->t5->config;
-	const enum smalti_dtype dtype = e->t5->compute;
-	struct smalti_tile *h = rmsnorm(e, b->norm1, dtype);
-	struct smalti_tile *q =
-	    smalti_linear(e->scope, &b->q, e->tokens, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-	struct smalti_tile *kv =
-	    smalti_linear(e->scope, &b->kv, e->tokens, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-	struct smalti_tile *o = smalti_tile_new(e->scope, e->tokens, c->inner * smalti_dtype_bytes(dtype));
-	smalti_insert(attention, e->scope, (.q = q, .kv = {kv}, .bias = e->bias, .y = o),
-		      .queries = e->tokens, .keys = {e->tokens}, .heads = c->heads, .head_dim = c->head_dim,
-		      .dtype = dtype, .scale = 1.0f, .bias_reach = e->tokens);
-	smalti_linear_add(e->scope, &b->o, e->tokens, dtype, o, e->x);
+	struct smalti_tile *y[SMALTI_MANY];
+	struct smalti_tile *h = rmsnorm(e, band, b->norm1, 0, band->tokens, e->t5->compute);
+	for (int shard = 0; shard < e->t5->shards; shard++)
+		y[shard] = attend_heads(e, band, b, h, shard);
 	smalti_tile_release(h);
-	smalti_tile_release(q);
-	smalti_tile_release(kv);
-	smalti_tile_release(o);
+	add_projection(e, band, &b->matrix[O], y, c->heads, c->head_dim);
 }
 
 /* x += Wo(gelu(W0·n) ⊙ (W1·n)), n = RMS(x) (2.2, step 5). */
-static void feed_forward(const struct encoding *e, const struct block *b)
+static void feed_forward(const struct encoding *e, const struct band *band, const struct block *b)
 {
-	const enum smalti_dtype dtype = e->t5->compute;
-	struct smalti_tile *h = rmsnorm(e, b->norm2, dtype);
-	struct smalti_tile *gate =
-	    smalti_linear(e->scope, &b->wi_0, e->tokens, dtype, h, SMALTI_EPILOGUE_GELU, dtype);
-	struct smalti_tile *product =
-	    smalti_linear_times(e->scope, &b->wi_1, e->tokens, dtype, h, gate, dtype);
-	smalti_linear_add(e->scope, &b->wo, e->tokens, dtype, product, e->x);
+	struct smalti_tile *y[SMALTI_MANY];
+	struct smalti_tile *h = rmsnorm(e, band, b->norm2, 0, band->tokens, e->t5->compute);
+	for (int shard = 0; shard < e->t5->shards; shard++)
+		y[shard] = gated_gelu(e, band, b, h, shard);
 	smalti_tile_release(h);
-	smalti_tile_release(gate);
-	smalti_tile_release(product);
+	add_projection(e, band, &b->matrix[WO], y, e->t5->config.ff_width, 1);
 }
 
-static void begin(struct encoding *e, const int32_t *ids)
+/* The captions in their order, as many to a band as its tokens hold. */
+static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 {
-	const struct smalti_t5_config *c = &e->t5->config;
-	struct smalti_tile *tokens = smalti_tile_upload(e->scope, e->tokens, sizeof(*ids), ids);
-	e->x = smalti_tile_new(e->scope, e->tokens, c->width * (int64_t)sizeof(float));
-	smalti_insert(embed_tokens, e->scope,
-		      (.ids = tokens, .table = smalti_weight_tile(e->t5->embedding), .y = e->x),
-		      .tokens = e->tokens, .dim = c->width, .vocabulary = c->vocabulary,
-		      .dtype = e->t5->embedding_dtype);
-	smalti_tile_release(tokens);
-	e->bias = smalti_tile_new(e->scope, c->heads, (2 * e->tokens - 1) * (int64_t)sizeof(float));
-	smalti_insert(relative_bias, e->scope,
-		      (.table = smalti_weight_tile(e->t5->relative_bias), .bias = e->bias), .heads = c->heads,
-		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = e->tokens);
-}
-
-struct smalti_tile *smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const int32_t *ids,
-				     int64_t count)
-{
-	struct encoding e = {.t5 = t5, .scope = scope, .tokens = count};
-	begin(&e, ids);
-	for (int64_t i = 0; i < t5->config.layers; i++) {
-		self_attention(&e, &t5->blocks[i]);
-		feed_forward(&e, &t5->blocks[i]);
+	e->band = smalti_calloc(e->count, sizeof(*e->band), error);
+	if (!e->band)
+		return -1;
+	for (int64_t i = 0; i < e->count; i++) {
+		const int64_t tokens = e->captions[i].count;
+		if (i == 0 || e->band[e->bands - 1].tokens + tokens > BAND_TOKENS)
+			e->band[e->bands++].first = i;
+		struct band *band = &e->band[e->bands - 1];
+		band->end = i + 1;
+		band->tokens += tokens;
+		band->pairs += tokens * tokens;
 	}
-	struct smalti_tile *y = rmsnorm(&e, t5->final_norm, SMALTI_F32);
-	smalti_tile_release(e.x);
-	smalti_tile_release(e.bias);
-	return y;
+	return 0;
+}
+
+static int upload(const struct encoding *e, struct band *band, struct smalti_error *error)
+{
+	const int64_t captions = band->end - band->first;
+	int32_t *ids = smalti_calloc(band->tokens, sizeof(*ids), error);
+	int64_t *starts = smalti_calloc(captions + 1, sizeof(*starts), error);
+	if (!ids || !starts) {
+		free(ids);
+		free(starts);
+		return -1;
+	}
+	for (int64_t i = 0; i < captions; i++) {
+		const struct smalti_words *words = &e->captions[band->first + i];
+		memcpy(ids + starts[i], words->ids, (size_t)words->count * sizeof(*ids));
+		starts[i + 1] = starts[i] + words->count;
+	}
+	band->ids = smalti_tile_upload(e->scope, band->tokens, sizeof(*ids), ids);
+	if (captions > 1)
+		band->starts = smalti_tile_upload(e->scope, captions + 1, sizeof(*starts), starts);
+	free(ids);
+	free(starts);
+	return 0;
+}
+
+static void embed(const struct encoding *e, struct band *band)
+{
+	const struct smalti_t5 *t5 = e->t5;
+	const struct smalti_t5_config *c = &t5->config;
+	for (int shard = 0; shard < t5->shards; shard++) {
+		const int64_t columns = shard_size(t5, c->width, shard);
+		band->x[shard] = new_shard(e, band, columns, SMALTI_F32);
+		smalti_insert(embed_tokens, e->scope,
+			      (.ids = band->ids, .table = smalti_weight_tile(t5->embedding.weight),
+			       .y = band->x[shard]),
+			      .tokens = band->tokens, .dim = c->width, .vocabulary = c->vocabulary,
+			      .first = shard_begin(t5, c->width, shard), .columns = columns,
+			      .dtype = t5->embedding.dtype);
+	}
+}
+
+/* The bias of every distance that a caption of these has, kept for later ones. */
+static void reach_all(const struct encoding *e)
+{
+	enum { LEAST = 128 };
+	struct smalti_t5 *t5 = e->t5;
+	const struct smalti_t5_config *c = &t5->config;
+	int64_t reach = LEAST;
+	for (int64_t i = 0; i < e->count; i++)
+		while (reach < e->captions[i].count)
+			reach *= 2;
+	if (t5->bias && reach <= t5->reach)
+		return;
+	smalti_tile_release(t5->bias);
+	t5->reach = reach;
+	t5->bias = smalti_tile_new(t5->scope, c->heads, (2 * reach - 1) * (int64_t)sizeof(float));
+	smalti_insert(relative_bias, t5->scope,
+		      (.table = smalti_weight_tile(t5->relative_bias), .bias = t5->bias), .heads = c->heads,
+		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = reach);
+}
+
+static void read_ahead(const struct encoding *e, int64_t layer, struct smalti_tile *after)
+{
+	for (int m = 0; m < MATRICES && layer < e->t5->config.layers; m++)
+		smalti_weight_read_ahead(e->scope, e->t5->blocks[layer].matrix[m].weight, after);
+}
+
+static void drop(const struct encoding *e, const struct block *b)
+{
+	for (int m = 0; m < MATRICES; m++)
+		smalti_weight_drop(e->scope, b->matrix[m].weight);
+}
+
+/* Layer by layer, so that all captions share one reading of a layer's weights. */
+static void run_layers(const struct encoding *e)
+{
+	const struct smalti_t5 *t5 = e->t5;
+	for (int64_t i = 0; i < t5->config.layers && !smalti_scope_failed(e->scope); i++) {
+		const struct block *b = &t5->blocks[i];
+		if (t5->streamed)
+			read_ahead(e, i + 1, e->band[0].x[0]);
+		for (int64_t j = 0; j < e->bands; j++)
+			self_attention(e, &e->band[j], b);
+		for (int64_t j = 0; j < e->bands; j++)
+			feed_forward(e, &e->band[j], b);
+		if (t5->streamed)
+			drop(e, b);
+	}
+}
+
+static void finish(const struct encoding *e, struct band *band, struct smalti_tile **hidden)
+{
+	int64_t row = 0;
+	for (int64_t i = band->first; i < band->end; row += e->captions[i++].count)
+		hidden[i] = rmsnorm(e, band, e->t5->final_norm, row, e->captions[i].count, SMALTI_F32);
+	release_shards(e, band->x);
+	smalti_tile_release(band->ids);
+	smalti_tile_release(band->starts);
+}
+
+void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const struct smalti_words *captions,
+		      int64_t count, struct smalti_tile **hidden)
+{
+	struct encoding e = {.t5 = t5, .scope = scope, .captions = captions, .count = count};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int64_t i = 0; i < count; i++)
+		hidden[i] = NULL;
+	int status = cut_into_bands(&e, &error);
+	for (int64_t j = 0; status == 0 && j < e.bands; j++)
+		status = upload(&e, &e.band[j], &error);
+	if (status < 0)
+		smalti_scope_fail(scope, &error);
+	reach_all(&e);
+	for (int64_t j = 0; j < e.bands; j++)
+		embed(&e, &e.band[j]);
+	if (t5->streamed)
+		smalti_weight_drop(scope, t5->embedding.weight);
+	run_layers(&e);
+	for (int64_t j = 0; j < e.bands; j++)
+		finish(&e, &e.band[j], hidden);
+	free(e.band);
 }

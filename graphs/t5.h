@@ -5,7 +5,8 @@
 #include "graphs/weights.h"
 #include "io/config.h"
 
-/* The T5 v1.1 encoder (specification 1.6, 2.2). */
+/* The T5 v1.1 encoder (specification 1.6, 2.2). Its matrices are never packed: they are multiplied with as
+ * the mapped file has them. */
 struct smalti_t5;
 
 /* NULL with an error that names the tensor that is missing or of another shape. */
@@ -14,12 +15,25 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 				struct smalti_error *error);
 void smalti_t5_free(struct smalti_t5 *t5);
 const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5);
-/* Bytes of the packed weights. */
+/* Bytes of the weights that are made: vectors only. */
 int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5);
+/* Bytes of the mapped file that an encoding holds at most: all, or some layers when streamed. */
+int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5);
 
-/* The hidden states f32 [count, width] of the real tokens only, which is exact under the mask. The
- * caller releases the tile. */
-struct smalti_tile *smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const int32_t *ids,
-				     int64_t count);
+/* From here on an encoding gives the memory of a layer's weights back behind their last use, and reads the
+ * next layer ahead: for a file that does not fit under the memory limit. */
+void smalti_t5_stream(struct smalti_t5 *t5);
+
+/* The tokens of a text. */
+struct smalti_words {
+	const int32_t *ids;
+	int64_t count;
+};
+
+/* hidden[i] receives the hidden states f32 [count, width] of captions[i]'s real tokens only, which is exact
+ * under the mask. Captions that are encoded together share every reading of the weights; each gets the same
+ * bits as alone. The caller releases the tiles. */
+void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const struct smalti_words *captions,
+		      int64_t count, struct smalti_tile **hidden);
 
 #endif

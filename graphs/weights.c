@@ -24,8 +24,10 @@ struct smalti_weight {
 	int64_t bytes;   /* of the made form */
 	int parts;
 	struct smalti_tensor_view part[MAX_PARTS];
-	void *host; /* owned memory that part[0] lies in, when it is not the file's */
-	struct smalti_tile *tile;
+	bool fixed;                         /* its form is not to be changed */
+	void *host;                         /* owned memory that part[0] lies in, when it is not the file's */
+	struct smalti_tile *tile;           /* of the made form … */
+	struct smalti_tile *raw[MAX_PARTS]; /* … or of the parts, when they are left raw */
 	struct smalti_weight *next;
 };
 
@@ -68,6 +70,25 @@ int64_t smalti_store_bytes(const struct smalti_store *store)
 	return store->bytes;
 }
 
+int64_t smalti_store_file_bytes(const struct smalti_store *store)
+{
+	int64_t bytes = 0;
+	for (const struct smalti_weight *weight = store->weights; weight; weight = weight->next)
+		for (int i = 0; i < weight->parts; i++)
+			bytes += weight->part[i].bytes;
+	return bytes;
+}
+
+void smalti_store_leave_raw(struct smalti_store *store)
+{
+	for (struct smalti_weight *weight = store->weights; weight; weight = weight->next)
+		if (weight->form == FORM_MATMUL && !weight->fixed) {
+			weight->form = FORM_RAW;
+			store->bytes -= weight->bytes;
+			weight->bytes = 0;
+		}
+}
+
 void smalti_store_free(struct smalti_store *store)
 {
 	if (!store)
@@ -76,6 +97,8 @@ void smalti_store_free(struct smalti_store *store)
 	for (struct smalti_weight *weight = store->weights, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
+		for (int i = 0; i < MAX_PARTS; i++)
+			smalti_tile_release(weight->raw[i]);
 		free(weight->host);
 		free(weight);
 	}
@@ -227,6 +250,7 @@ static struct smalti_linear reshaped(struct smalti_store *store, const int64_t *
 	struct smalti_weight *weight = add(store, FORM_MATMUL);
 	if (!weight)
 		return (struct smalti_linear){0};
+	weight->fixed = true;
 	struct smalti_linear linear = {.in = 1, .out = shape[0], .compute = compute};
 	for (int i = 1; i < rank; i++)
 		linear.in *= shape[i];
@@ -304,14 +328,26 @@ static void make(struct smalti_weight *weight, struct smalti_tile *const parts[M
 			      .compute = weight->compute, .dtype = part[0].dtype);
 }
 
+bool smalti_weight_is_raw(const struct smalti_weight *weight)
+{
+	return weight && weight->form == FORM_RAW;
+}
+
+struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
+{
+	if (!weight->raw[index])
+		weight->raw[index] = part_tile(weight, index);
+	return weight->raw[index];
+}
+
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)
 {
+	if (smalti_weight_is_raw(weight))
+		return smalti_weight_part(weight, 0);
 	if (!weight || weight->tile)
 		return weight ? weight->tile : NULL;
 	struct smalti_tile *parts[MAX_PARTS] = {part_tile(weight, 0), part_tile(weight, 1),
 						part_tile(weight, 2)};
-	if (weight->form == FORM_RAW)
-		return weight->tile = parts[0];
 	weight->tile = smalti_tile_new(weight->store->scope, 1, weight->bytes);
 	make(weight, parts, after);
 	for (int i = 0; i < MAX_PARTS; i++)
@@ -330,4 +366,22 @@ void smalti_weight_done(struct smalti_weight *weight)
 		return;
 	smalti_tile_release(weight->tile);
 	weight->tile = NULL;
+}
+
+const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index)
+{
+	return &weight->part[index];
+}
+
+void smalti_weight_read_ahead(struct smalti_scope *scope, struct smalti_weight *weight,
+			      struct smalti_tile *after)
+{
+	smalti_insert(read_ahead, scope, (.weight = smalti_weight_tile(weight), .after = after),
+		      .bytes = weight->part[0].bytes);
+}
+
+void smalti_weight_drop(struct smalti_scope *scope, struct smalti_weight *weight)
+{
+	smalti_insert(drop_pages, scope, (.weight = smalti_weight_tile(weight)),
+		      .bytes = weight->part[0].bytes);
 }

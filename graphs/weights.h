@@ -46,6 +46,11 @@ int smalti_store_status(const struct smalti_store *store, struct smalti_error *e
 void smalti_store_set_transient(struct smalti_store *store, bool transient);
 /* Bytes of all packed forms together, made or not. */
 int64_t smalti_store_bytes(const struct smalti_store *store);
+/* Bytes of the tensors in the file. */
+int64_t smalti_store_file_bytes(const struct smalti_store *store);
+/* Before the first use of a weight: the matrices of smalti_store_linear() are not packed but multiplied with
+ * as the file has them, which is slower and takes no memory. Results differ by rounding. */
+void smalti_store_leave_raw(struct smalti_store *store);
 /* Waits for the model's scope, then releases the tiles; after the last task that reads them was inserted.
  * NULL is allowed. */
 void smalti_store_free(struct smalti_store *store);
@@ -83,5 +88,16 @@ struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after);
 /* The last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
+
+/* Of a matrix that is left raw: part `index` (below 3) of those stacked, NULL past the last. */
+bool smalti_weight_is_raw(const struct smalti_weight *weight);
+struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
+const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index);
+
+/* Tasks about the memory of a table: to begin reading it when `after` has been written, and to give it back
+ * behind all readers so far. */
+void smalti_weight_read_ahead(struct smalti_scope *scope, struct smalti_weight *weight,
+			      struct smalti_tile *after);
+void smalti_weight_drop(struct smalti_scope *scope, struct smalti_weight *weight);
 
 #endif

@@ -42,14 +42,28 @@ static int finish(struct smalti_scope *scope, struct smalti_error *error)
 	return status;
 }
 
+int stage_t5_together(struct smalti_session *session, struct smalti_t5 *t5,
+		      const struct smalti_words *captions, int64_t count, float *const *y,
+		      struct smalti_error *error)
+{
+	struct smalti_scope *scope = smalti_scope_new(session, "t5", 0, error);
+	struct smalti_tile **hidden = calloc((size_t)count, sizeof(*hidden));
+	if (!hidden)
+		abort();
+	smalti_t5_encode(t5, scope, captions, count, hidden);
+	for (int64_t i = 0; i < count; i++) {
+		deliver(scope, hidden[i], captions[i].count * smalti_t5_config(t5)->width, y[i]);
+		smalti_tile_release(hidden[i]);
+	}
+	free(hidden);
+	return finish(scope, error);
+}
+
 int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
 	     float *y, struct smalti_error *error)
 {
-	struct smalti_scope *scope = smalti_scope_new(session, "t5", 0, error);
-	struct smalti_tile *hidden = smalti_t5_encode(t5, scope, ids, count);
-	deliver(scope, hidden, count * smalti_t5_config(t5)->width, y);
-	smalti_tile_release(hidden);
-	return finish(scope, error);
+	const struct smalti_words words = {ids, count};
+	return stage_t5_together(session, t5, &words, 1, &y, error);
 }
 
 /* Output tokens hold (row, column, channel). */

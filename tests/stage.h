@@ -17,6 +17,11 @@ struct smalti_session *stage_session(const char *policy, int64_t cpus);
 int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
 	     float *y, struct smalti_error *error);
 
+/* y[i] [captions[i].count, width] */
+int stage_t5_together(struct smalti_session *session, struct smalti_t5 *t5,
+		      const struct smalti_words *captions, int64_t count, float *const *y,
+		      struct smalti_error *error);
+
 /* v [out_channels, height, width] from x [in_channels, height, width] and text [tokens, caption_channels] */
 int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const float *x, int64_t height,
 	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,

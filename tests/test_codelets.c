@@ -155,60 +155,51 @@ static void linear_bf16(void)
 	free(packed);
 }
 
-/* T5 */
-
-static void embed_tokens(void)
+/* As the packed ones, from each part's own dtype. */
+static void linear_raw(void)
 {
-	enum { VOCABULARY = 7, DIM = 5, TOKENS = 4 };
-	static const int32_t ids[TOKENS] = {6, 0, 3, 6};
-	static const int32_t wrong[][1] = {{VOCABULARY}, {-1}, {INT32_MAX}, {INT32_MIN}};
-	uint64_t state = 4;
-	for (int i = 0; i < COUNT(dtypes); i++) {
-		float *rows = random_floats(VOCABULARY * DIM, &state), y[TOKENS * DIM];
-		struct misaligned table_of_rows = misalign(dtypes[i], rows, VOCABULARY * DIM);
-		RUN(embed_tokens, (.ids = ids, .table = table_of_rows.data, .y = y), .tokens = TOKENS,
-		    .dim = DIM, .vocabulary = VOCABULARY, .dtype = dtypes[i]);
-		for (int token = 0; token < TOKENS; token++)
-			CHECK(memcmp(y + token * DIM, rows + ids[token] * DIM, DIM * sizeof(float)) == 0,
-			      "row of the table");
-		for (int j = 0; j < COUNT(wrong); j++) {
-			struct smalti_error error = SMALTI_NO_ERROR;
-			char id[16];
-			snprintf(id, sizeof(id), "%d", (int)wrong[j][0]);
-			int status =
-			    CALL(embed_tokens, (.ids = wrong[j], .table = table_of_rows.data, .y = y), &error,
-				 .tokens = 1, .dim = DIM, .vocabulary = VOCABULARY, .dtype = dtypes[i]);
-			FAILS(status, &error, SMALTI_EFORMAT, "id outside of the vocabulary", id, "7");
+	enum { ROWS = 3, IN = 13, OUT = 12, GATES = 4, GATE_ROW = 2 };
+	uint64_t state = 20;
+	for (int parts = 1; parts <= 3; parts++) {
+		float *w = random_floats(IN * OUT, &state), *x = random_floats(ROWS * IN, &state);
+		float *gates = random_floats(GATES * OUT, &state), *bias = random_floats(OUT, &state);
+		float *before = random_floats(ROWS * OUT, &state), y[ROWS * OUT], gated[ROWS * OUT];
+		struct misaligned part[3] = {{NULL, NULL}};
+		for (int i = 0; i < parts; i++)
+			part[i] = misalign(dtypes[i], w + i * (OUT / parts) * IN, OUT / parts * IN);
+		const struct matmul_arguments plain = {.rows = ROWS, .in = IN, .out = OUT};
+		const struct matmul_arguments gate = {.rows = ROWS,
+						      .in = IN,
+						      .out = OUT,
+						      .epilogue = SMALTI_EPILOGUE_GATE_ADD,
+						      .gate_row = GATE_ROW};
+		const int64_t each = OUT / parts;
+		memcpy(gated, before, sizeof(gated));
+		RUN(matmul_raw,
+		    (.x = x, .part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data,
+		     .bias = bias, .y = y),
+		    .matmul = plain, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
+		    .part_out = {each, each, each});
+		RUN(matmul_raw_add,
+		    (.x = x, .part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data,
+		     .bias = bias, .gate = gates, .y = gated),
+		    .matmul = gate, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
+		    .part_out = {each, each, each});
+		for (int i = 0; i < ROWS * OUT; i++) {
+			int column = i % OUT;
+			double z = product(x + i / OUT * IN, w + column * IN, IN) + (double)bias[column];
+			double factor = (double)gates[GATE_ROW * OUT + column];
+			CHECK(fabs((double)y[i] - z) < 1e-5, "raw parts");
+			CHECK(fabs((double)gated[i] - ((double)before[i] + factor * z)) < 1e-5, "gate row");
 		}
-		free(table_of_rows.block);
-		free(rows);
+		for (int i = 0; i < 3; i++)
+			free(part[i].block);
+		free(w);
+		free(x);
+		free(gates);
+		free(bias);
+		free(before);
 	}
-}
-
-static void buckets(void)
-{
-	/* Specification 2.2: the first distance of each bucket of one side, of 32 for up to 128. */
-	static const int64_t first[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91, 1 << 20};
-	for (int bucket = 0; bucket < 16; bucket++)
-		for (int64_t n = first[bucket]; n < first[bucket + 1]; n += n < 300 ? 1 : 50000) {
-			CHECK(smalti_relative_bucket(-n, 32, 128) == bucket, "before");
-			CHECK(smalti_relative_bucket(n, 32, 128) == (n ? 16 + bucket : 0), "after");
-		}
-}
-
-static void relative_bias(void)
-{
-	enum { HEADS = 3, BUCKETS = 8, REACH = 40, LENGTH = 2 * REACH - 1 };
-	uint64_t state = 5;
-	float *values = random_floats(HEADS * BUCKETS, &state), bias[HEADS * LENGTH];
-	RUN(relative_bias, (.table = values, .bias = bias), .heads = HEADS, .buckets = BUCKETS,
-	    .max_distance = 16, .reach = REACH);
-	for (int head = 0; head < HEADS; head++)
-		for (int r = 1 - REACH; r < REACH; r++)
-			CHECK(bias[head * LENGTH + r + REACH - 1] ==
-				  values[smalti_relative_bucket(r, BUCKETS, 16) * HEADS + head],
-			      "bias");
-	free(values);
 }
 
 /* Attention of blocks of queries on blocks of keys, with a bias by distance in the whole sequence. */
@@ -355,9 +346,7 @@ static const struct test tests[] = {
     {"widen", widen},
     {"linear: stacked parts, gate row", linear},
     {"linear: bf16", linear_bf16},
-    {"embed_tokens", embed_tokens},
-    {"buckets", buckets},
-    {"relative_bias", relative_bias},
+    {"linear: raw parts", linear_raw},
     {"attention in blocks", attention},
     {"patch_embed", patch_embed},
 };

@@ -101,7 +101,7 @@ static void t5(const struct precision *precision)
 	smalti_checkpoint_close(checkpoint);
 }
 
-static void dit(const struct precision *precision)
+static void dit(const struct precision *precision, bool raw)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config config;
@@ -112,6 +112,9 @@ static void dit(const struct precision *precision)
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
 	struct smalti_dit *model = smalti_dit_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
+	if (raw)
+		smalti_dit_leave_raw(model);
+	CHECK((smalti_dit_weight_bytes(model) < smalti_dit_file_bytes(model)) == raw, "packed or not");
 	struct smalti_safetensors *file = golden("dit");
 	static const int64_t bands[] = {256, 7, 1};
 	int number = 0;
@@ -211,12 +214,22 @@ static void t5_bf16(void)
 
 static void dit_f32(void)
 {
-	dit(&f32);
+	dit(&f32, false);
 }
 
 static void dit_bf16(void)
 {
-	dit(&bf16);
+	dit(&bf16, false);
+}
+
+static void dit_raw_f32(void)
+{
+	dit(&f32, true);
+}
+
+static void dit_raw_bf16(void)
+{
+	dit(&bf16, true);
 }
 
 static void vae_decode_f32(void)
@@ -248,6 +261,8 @@ static const struct test tests[] = {
     {"DiT, bf16", dit_bf16},
     {"VAE decoder, bf16", vae_decode_bf16},
     {"VAE encoder, bf16", vae_encode_bf16},
+    {"DiT left raw, f32", dit_raw_f32},
+    {"DiT left raw, bf16", dit_raw_bf16},
 };
 
 int main(void)

@@ -237,26 +237,22 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 	return 0;
 }
 
-static struct smalti_caption *caption_of(struct smalti_scope *scope, const int32_t *ids, int64_t count)
+static struct smalti_caption *caption_of(struct smalti_scope *scope, const struct smalti_words *words)
 {
-	struct smalti_tile *hidden = smalti_t5_encode(model->t5, scope, ids, count);
-	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, hidden, count);
+	struct smalti_tile *hidden;
+	smalti_t5_encode(model->t5, scope, words, 1, &hidden);
+	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;
 }
 
-struct words {
-	const int32_t *ids;
-	int64_t count;
-};
-
-static const struct words none = {(const int32_t[]){1}, 1};
-static const struct words prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
-static const struct words unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
+static const struct smalti_words none = {(const int32_t[]){1}, 1};
+static const struct smalti_words prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
+static const struct smalti_words unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
 
 /* Inserts all tasks from text to picture and does not wait. */
-static void begin(struct request *request, const struct smalti_sampler *sampler, const struct words *text,
-		  int64_t most_rows)
+static void begin(struct request *request, const struct smalti_sampler *sampler,
+		  const struct smalti_words *text, int64_t most_rows)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_scope *scope = smalti_scope_new(session, "request", 0, &error);
@@ -272,7 +268,7 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	    .seed = 20260,
 	    .images = 1,
 	    .guidance = 4.5f,
-	    .captions = {caption_of(scope, none.ids, none.count), caption_of(scope, text->ids, text->count)},
+	    .captions = {caption_of(scope, &none), caption_of(scope, text)},
 	    .caption_count = 2,
 	};
 	struct smalti_tile *latents = smalti_diffuse(model->dit, scope, &diffusion);
@@ -361,7 +357,7 @@ static void plans(void)
  * last. */
 static const struct {
 	const char *what;
-	const struct words *text;
+	const struct smalti_words *text;
 	int64_t most_rows;
 	enum smalti_code code;
 	const char *words;

@@ -54,7 +54,7 @@ struct smalti_model_info {
 	int64_t max_tokens;                  /**< of a prompt, with its end-of-sentence */
 	int64_t latent_channels;             /**< of the latents */
 	int64_t latent_pixels;               /**< along each side of the picture, to one latent */
-	int64_t weight_bytes;                /**< of all packed weights together */
+	int64_t weight_bytes;                /**< that memory has to hold of all weights */
 	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
 	/** 32 hexadecimal digits that tell models apart: of the configuration files, the tokenizer, and of
 	 * every tensor its name, type, shape and beginning. */

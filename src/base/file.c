@@ -5,12 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A descriptor of a regular file and its size; O_NONBLOCK, so that a pipe cannot keep us waiting. */
-static int open_regular(const char *path, int64_t *size, struct smalti_error *error)
+/* O_NONBLOCK, so that a pipe cannot keep us waiting. */
+int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -27,32 +26,6 @@ static int open_regular(const char *path, int64_t *size, struct smalti_error *er
 	}
 	close(fd);
 	return -1;
-}
-
-int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_error *error)
-{
-	*map = (struct smalti_map){0};
-	int64_t size;
-	int fd = open_regular(path, &size, error);
-	if (fd < 0)
-		return -1;
-	int status = 0;
-	if (size > 0) {
-		void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (data == MAP_FAILED)
-			status = smalti_fail_errno(error, "%s: cannot be mapped into memory", path);
-		else
-			*map = (struct smalti_map){data, size};
-	}
-	close(fd);
-	return status;
-}
-
-void smalti_map_close(struct smalti_map *map)
-{
-	if (map->data)
-		munmap((void *)map->data, (size_t)map->size);
-	*map = (struct smalti_map){0};
 }
 
 /* Bytes read until the end or `size`; -1 with errno. */
@@ -75,7 +48,7 @@ static ssize_t read_fully(int fd, char *to, size_t size)
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error)
 {
 	int64_t size;
-	int fd = open_regular(path, &size, error);
+	int fd = smalti_open_regular(path, &size, error);
 	if (fd < 0)
 		return NULL;
 	char *text = NULL;

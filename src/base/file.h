@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* A descriptor of a regular file and its size; -1 with an error for anything else. */
+int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error);
+
 /* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. The file must
  * not be cut short by someone else meanwhile: the kernel answers that with SIGBUS. */
 struct smalti_map {
@@ -17,6 +20,12 @@ struct smalti_map {
 
 int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_error *error);
 void smalti_map_close(struct smalti_map *map);
+
+/* Memory of this process that holds the whole pages of [data, data + bytes) is given back; what is read there
+ * again comes from the file again. Nothing happens to memory that is no open map. Any thread. */
+void smalti_map_drop(const void *data, int64_t bytes);
+/* Begins to read what of that range is not in memory, and does not wait for it. */
+void smalti_map_read_ahead(const void *data, int64_t bytes);
 
 /* A whole regular file of at most `limit` bytes, a NUL behind it. Free with free(). */
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);

@@ -80,12 +80,19 @@ BUFFERS(pack_matmul, .part0 = of(a->dtype[0], a->in * a->out),
 BUFFERS(pack_conv, .raw = of(a->dtype, 9 * a->in * a->out),
 	.packed = packed_kernel(a->in, a->out, a->stride, a->compute))
 BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
-	.bias = f32(a->out),
-	.factor = of(a->result, a->epilogue == SMALTI_EPILOGUE_MULTIPLY ? a->rows * a->out : 0),
-	.y = of(a->result, a->rows * a->out))
+	.bias = f32(a->out), .y = of(a->result, a->rows * a->out))
 BUFFERS(matmul_add, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
 	.bias = f32(a->out), .gate = f32(a->epilogue == SMALTI_EPILOGUE_GATE_ADD ? a->out : 0),
 	.y = f32(a->rows * a->out))
+
+#define PARTS                                                                                                \
+	.x = of(a->matmul.x_dtype, a->matmul.rows * a->matmul.in),                                           \
+	.part0 = of(a->dtype[0], a->part_out[0] * a->matmul.in),                                             \
+	.part1 = of(a->dtype[1], a->part_out[1] * a->matmul.in),                                             \
+	.part2 = of(a->dtype[2], a->part_out[2] * a->matmul.in), .bias = f32(a->matmul.out),                 \
+	.y = of(a->matmul.result, a->matmul.rows * a->matmul.out)
+BUFFERS(matmul_raw, PARTS)
+BUFFERS(matmul_raw_add, PARTS)
 
 static void fill_keys(const struct attention_arguments *a, struct smalti_bench_buffer kv[SMALTI_MANY])
 {
@@ -108,11 +115,41 @@ ATTENTION(attention_begin, QUERIES, BIAS, STATE)
 ATTENTION(attention_continue, QUERIES, BIAS, STATE)
 ATTENTION(attention_end, QUERIES, BIAS, STATE, RESULT)
 
-BUFFERS(rmsnorm, .x = f32(a->rows * a->dim), .weight = f32(a->dim), .y = of(a->dtype, a->rows * a->dim))
 BUFFERS(ln_modulate, .x = f32(a->rows * a->dim), .modulation = f32(2 * a->dim),
 	.y = of(a->dtype, a->rows * a->dim))
+
+/* T5's shards, as many as have columns. */
+static void fill_shards(enum smalti_dtype dtype, int64_t rows, const int64_t *columns,
+			struct smalti_bench_buffer x[SMALTI_MANY])
+{
+	for (int i = 0; i < SMALTI_MANY; i++)
+		x[i] = of(dtype, rows * columns[i]);
+}
+
+void smalti_bench_rmsnorm(const struct rmsnorm_arguments *a, struct rmsnorm_extents *extents)
+{
+	*extents = (struct rmsnorm_extents){.weight = f32(a->dim), .y = of(a->dtype, a->rows * a->dim)};
+	fill_shards(SMALTI_F32, a->first_row + a->rows, a->columns, extents->x);
+}
+
+void smalti_bench_sum_shards(const struct sum_shards_arguments *a, struct sum_shards_extents *extents)
+{
+	*extents = (struct sum_shards_extents){.weight = of(a->dtype, (a->first + a->columns) * a->in),
+					       .y = f32(a->rows * a->columns)};
+	fill_shards(a->compute, a->rows, a->x_columns, extents->x);
+}
+
+#define HEADS(i) of(a->dtype[i], (a->first_head + a->heads) * a->head_dim * a->in)
+BUFFERS(attend_heads, .x = of(a->compute, a->tokens * a->in), .q = HEADS(0), .k = HEADS(1), .v = HEADS(2),
+	.bias = f32((a->first_head + a->heads) * (2 * a->bias_reach - 1)),
+	.y = of(a->compute, a->tokens * a->heads * a->head_dim))
+BUFFERS(gated_gelu, .x = of(a->compute, a->rows * a->in),
+	.gate = of(a->dtype[0], (a->first + a->columns) * a->in),
+	.weight = of(a->dtype[1], (a->first + a->columns) * a->in), .y = of(a->compute, a->rows * a->columns))
+BUFFERS(read_ahead, .weight = bytes(a->bytes), .after = bytes(1))
+BUFFERS(drop_pages, .weight = bytes(a->bytes))
 BUFFERS(embed_tokens, .ids = {SMALTI_BENCH_IDS, a->tokens}, .table = of(a->dtype, a->vocabulary * a->dim),
-	.y = f32(a->tokens * a->dim))
+	.y = f32(a->tokens * a->columns))
 BUFFERS(relative_bias, .table = f32(a->buckets * a->heads), .bias = f32(a->heads * (2 * a->reach - 1)))
 BUFFERS(sinusoid, .values = f32(a->rows), .y = f32(a->rows * SMALTI_SINUSOID_SIZE))
 BUFFERS(silu, .x = f32(a->count), .y = f32(a->count))

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "bench/stage_parts.h"
 #include "graphs/t5.h"
+#include "rt/session.h"
 
 #include <stdlib.h>
 
@@ -39,15 +40,25 @@ static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
 	if (status < 0 || smalti_stage_checkpoint(run, "text_encoder", SMALTI_STEM_T5, error) < 0)
 		return -1;
 	state->t5 = smalti_t5_new(run->weights, &config, run->checkpoint, run->model->precision, error);
-	return state->t5 ? write_captions(run->stage, &config, state, error) : -1;
+	if (!state->t5)
+		return -1;
+	const int64_t limit = smalti_session_memory_limit(run->session);
+	if (limit && smalti_t5_mapped_bytes(state->t5) > limit / 2)
+		smalti_t5_stream(state->t5);
+	return write_captions(run->stage, &config, state, error);
 }
 
 static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
 	const int32_t *ids = state->ids;
+	struct smalti_words words[SMALTI_STAGE_CAPTIONS];
+	struct smalti_tile *hidden[SMALTI_STAGE_CAPTIONS];
 	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
-		smalti_tile_release(smalti_t5_encode(state->t5, scope, ids, run->stage->tokens[i]));
+		words[i] = (struct smalti_words){ids, run->stage->tokens[i]};
+	smalti_t5_encode(state->t5, scope, words, run->stage->captions, hidden);
+	for (int64_t i = 0; i < run->stage->captions; i++)
+		smalti_tile_release(hidden[i]);
 }
 
 static void close_t5(struct smalti_stage_run *run)

@@ -143,6 +143,11 @@ static void serve_landed(void *user)
 	}
 }
 
+static bool encoded_together(const struct flight *flight)
+{
+	return flight->texts[0] && flight->texts[0]->scope == flight->texts[1]->scope;
+}
+
 /* A picture's share, and where it is. */
 static double share_of(const struct flight *flight, struct smalti_batch_progress *where)
 {
@@ -151,7 +156,7 @@ static double share_of(const struct flight *flight, struct smalti_batch_progress
 	double done = own.done < flight->flops ? own.done : flight->flops, all = flight->flops;
 	int64_t left = 0;
 	for (int i = 0; i < 2; i++)
-		if (flight->texts[i]) {
+		if (flight->texts[i] && !(i == 1 && encoded_together(flight))) {
 			smalti_scope_progress(flight->texts[i]->scope, &text);
 			done += text.done;
 			all += text.inserted;
@@ -275,12 +280,11 @@ static int get_texts(struct flight *flight, const struct smalti_request *request
 		     struct smalti_error *error)
 {
 	struct smalti_texts *texts = flight->batch->texts;
-	const char *negative = request->negative_prompt ? request->negative_prompt : "";
-	if (flight->plan.guided &&
-	    !(flight->texts[0] = smalti_text_get(texts, negative, request->cleaning, priority, error)))
-		return -1;
-	flight->texts[1] = smalti_text_get(texts, request->prompt, request->cleaning, priority, error);
-	return flight->texts[1] ? 0 : -1;
+	const char *const prompts[2] = {request->negative_prompt ? request->negative_prompt : "",
+					request->prompt};
+	const int first = flight->plan.guided ? 0 : 1;
+	return smalti_texts_get(texts, prompts + first, 2 - first, request->cleaning, priority,
+				flight->texts + first, error);
 }
 
 /* Damaged weights make pictures, too: but of numbers that are none. */

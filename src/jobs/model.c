@@ -2,6 +2,7 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
+#include "jobs/plan.h"
 #include "samplers/sampler.h"
 
 #include <limits.h>
@@ -148,6 +149,26 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	return model->vae ? 0 : -1;
 }
 
+/* In the memory there is, weights may take half of what is left for them and the pictures: packed ones else
+ * stay as the file has them, the text encoder's are else given back behind their readers. */
+static void fit_into_memory(struct smalti_model *model)
+{
+	int64_t left = smalti_memory_budget(model->session) - SMALTI_PROGRAM_BYTES -
+		       smalti_t5_weight_bytes(model->t5) - smalti_vae_decoder_weight_bytes(model->vae);
+	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
+		smalti_dit_leave_raw(model->dit);
+		model->mapped_bytes += smalti_dit_file_bytes(model->dit);
+	}
+	if (!smalti_session_memory_limit(model->session)) {
+		model->mapped_bytes = 0; /* the kernel takes pages of files back as it likes */
+		return;
+	}
+	left -= smalti_dit_weight_bytes(model->dit) + model->mapped_bytes;
+	if (smalti_t5_mapped_bytes(model->t5) > left / 2)
+		smalti_t5_stream(model->t5);
+	model->mapped_bytes += smalti_t5_mapped_bytes(model->t5);
+}
+
 static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
 {
 	const char *const files[] = {p->index,       p->tokenizer_config,   p->tokenizer_pieces,
@@ -177,6 +198,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
 			       smalti_t5_config(model->t5), error) < 0)
 		return -1;
+	fit_into_memory(model);
 	return make_digest(model, p, error);
 }
 
@@ -245,7 +267,7 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->scheduler = smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
 	info->weight_bytes = smalti_t5_weight_bytes(model->t5) + smalti_dit_weight_bytes(model->dit) +
-			     smalti_vae_decoder_weight_bytes(model->vae);
+			     smalti_vae_decoder_weight_bytes(model->vae) + model->mapped_bytes;
 	if (model->vae_encoder)
 		info->weight_bytes += smalti_vae_encoder_weight_bytes(model->vae_encoder);
 }

@@ -9,8 +9,15 @@
 
 enum { KEPT_UNUSED = 8 };
 
+/* Texts that are encoded together share a scope. */
+struct encoding {
+	struct smalti_scope *scope;
+	int entries;
+};
+
 struct entry {
 	struct smalti_text text; /* first: a text is its entry */
+	struct encoding *encoding;
 	int32_t *ids;
 	int64_t users, last_use;
 	struct entry *next;
@@ -34,10 +41,18 @@ struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_
 	return texts;
 }
 
+static void leave(struct encoding *encoding)
+{
+	if (encoding && --encoding->entries == 0) {
+		smalti_scope_free(encoding->scope);
+		free(encoding);
+	}
+}
+
 static void free_entry(struct entry *entry)
 {
 	smalti_caption_release(entry->text.caption);
-	smalti_scope_free(entry->text.scope);
+	leave(entry->encoding);
 	free(entry->ids);
 	free(entry);
 }
@@ -53,10 +68,15 @@ void smalti_texts_free(struct smalti_texts *texts)
 	free(texts);
 }
 
+static bool failed(const struct entry *entry)
+{
+	return entry->encoding && smalti_scope_failed(entry->encoding->scope);
+}
+
 static struct entry *find(const struct smalti_texts *texts, const int32_t *ids, int64_t count)
 {
 	for (struct entry *entry = texts->entries; entry; entry = entry->next)
-		if (entry->text.tokens == count && !smalti_scope_failed(entry->text.scope) &&
+		if (entry->text.tokens == count && !failed(entry) &&
 		    memcmp(entry->ids, ids, (size_t)count * sizeof(*ids)) == 0)
 			return entry;
 	return NULL;
@@ -67,8 +87,7 @@ static void trim(struct smalti_texts *texts)
 {
 	for (struct entry **at = &texts->entries; *at;) {
 		struct entry *entry = *at;
-		bool stale =
-		    entry->last_use + KEPT_UNUSED < texts->clock || smalti_scope_failed(entry->text.scope);
+		bool stale = entry->last_use + KEPT_UNUSED < texts->clock || failed(entry);
 		if (entry->users == 0 && stale) {
 			*at = entry->next;
 			free_entry(entry);
@@ -76,23 +95,6 @@ static void trim(struct smalti_texts *texts)
 			at = &entry->next;
 		}
 	}
-}
-
-/* The tasks of an encoding: T5, then what the transformer keeps of it. */
-static int encode(struct smalti_texts *texts, struct entry *entry, int64_t priority,
-		  struct smalti_error *error)
-{
-	struct smalti_model *model = texts->model;
-	struct smalti_text *text = &entry->text;
-	text->scope = smalti_scope_new(model->session, "text", priority, error);
-	if (!text->scope)
-		return -1;
-	smalti_scope_needs(text->scope, model->scope);
-	smalti_scope_needs(text->scope, texts->scope);
-	struct smalti_tile *hidden = smalti_t5_encode(model->t5, text->scope, entry->ids, text->tokens);
-	text->caption = smalti_dit_caption(model->dit, text->scope, hidden, text->tokens);
-	smalti_tile_release(hidden);
-	return smalti_scope_status(text->scope, error);
 }
 
 static int check_ids(const struct smalti_model *model, const int32_t *ids, int64_t count,
@@ -127,8 +129,49 @@ static int tokenize(const struct smalti_model *model, const char *prompt, enum s
 	return status;
 }
 
-static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count, int64_t priority,
-			 struct smalti_error *error)
+static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t priority,
+				       struct smalti_error *error)
+{
+	struct encoding *encoding = smalti_calloc(1, sizeof(*encoding), error);
+	if (!encoding)
+		return NULL;
+	encoding->scope = smalti_scope_new(texts->model->session, "text", priority, error);
+	if (!encoding->scope) {
+		free(encoding);
+		return NULL;
+	}
+	smalti_scope_needs(encoding->scope, texts->model->scope);
+	smalti_scope_needs(encoding->scope, texts->scope);
+	return encoding;
+}
+
+/* The tasks of an encoding: T5, then what the transformer keeps of it. */
+static int encode(struct smalti_texts *texts, struct entry *const *entries, int count, int64_t priority,
+		  struct smalti_error *error)
+{
+	struct smalti_model *model = texts->model;
+	struct encoding *encoding = begin_encoding(texts, priority, error);
+	if (!encoding)
+		return -1;
+	struct smalti_words words[SMALTI_TEXTS_TOGETHER];
+	struct smalti_tile *hidden[SMALTI_TEXTS_TOGETHER];
+	for (int i = 0; i < count; i++) {
+		words[i] = (struct smalti_words){entries[i]->ids, entries[i]->text.tokens};
+		entries[i]->encoding = encoding;
+		entries[i]->text.scope = encoding->scope;
+		encoding->entries++;
+	}
+	smalti_t5_encode(model->t5, encoding->scope, words, count, hidden);
+	for (int i = 0; i < count; i++) {
+		entries[i]->text.caption =
+		    smalti_dit_caption(model->dit, encoding->scope, hidden[i], words[i].count);
+		smalti_tile_release(hidden[i]);
+	}
+	return smalti_scope_status(encoding->scope, error);
+}
+
+/* Takes `ids` in any case. */
+static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count, struct smalti_error *error)
 {
 	struct entry *entry = smalti_calloc(1, sizeof(*entry), error);
 	if (!entry) {
@@ -137,34 +180,60 @@ static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count
 	}
 	entry->ids = ids;
 	entry->text.tokens = count;
-	if (encode(texts, entry, priority, error) < 0) {
-		free_entry(entry);
-		return NULL;
-	}
 	entry->next = texts->entries;
 	texts->entries = entry;
 	return entry;
 }
 
-const struct smalti_text *smalti_text_get(struct smalti_texts *texts, const char *prompt,
-					  enum smalti_cleaning cleaning, int64_t priority,
-					  struct smalti_error *error)
+static struct entry *find_or_add(struct smalti_texts *texts, const char *prompt,
+				 enum smalti_cleaning cleaning, struct smalti_error *error)
 {
 	int32_t *ids = NULL;
 	int64_t count = 0;
 	if (tokenize(texts->model, prompt, cleaning, &ids, &count, error) < 0)
 		return NULL;
-	trim(texts);
 	struct entry *entry = find(texts, ids, count);
-	if (entry)
-		free(ids);
-	else
-		entry = add(texts, ids, count, priority, error);
 	if (!entry)
-		return NULL;
-	entry->users++;
-	entry->last_use = ++texts->clock;
-	return &entry->text;
+		return add(texts, ids, count, error);
+	free(ids);
+	return entry;
+}
+
+static int encode_missing(struct smalti_texts *texts, const struct smalti_text *const *found, int count,
+			  int64_t priority, struct smalti_error *error)
+{
+	struct entry *missing[SMALTI_TEXTS_TOGETHER];
+	int missing_count = 0;
+	for (struct entry *entry = texts->entries; entry; entry = entry->next)
+		for (int i = 0; i < count && !entry->encoding; i++)
+			if (&entry->text == found[i]) {
+				missing[missing_count++] = entry;
+				break;
+			}
+	return missing_count ? encode(texts, missing, missing_count, priority, error) : 0;
+}
+
+int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
+		     enum smalti_cleaning cleaning, int64_t priority, const struct smalti_text **found,
+		     struct smalti_error *error)
+{
+	int got = 0;
+	trim(texts);
+	for (struct entry *entry; got < count; got++) {
+		entry = find_or_add(texts, prompts[got], cleaning, error);
+		if (!entry)
+			break;
+		entry->users++;
+		entry->last_use = ++texts->clock;
+		found[got] = &entry->text;
+	}
+	if (got == count && encode_missing(texts, found, count, priority, error) == 0)
+		return 0;
+	while (got--) {
+		smalti_text_put(texts, found[got]);
+		found[got] = NULL;
+	}
+	return -1;
 }
 
 void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text)

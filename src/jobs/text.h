@@ -22,10 +22,13 @@ struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_
 /* After the last task that reads a caption was inserted. NULL is allowed. */
 void smalti_texts_free(struct smalti_texts *texts);
 
-/* Prepares, tokenizes and (if it is not there) inserts the tasks that encode; give it back. */
-const struct smalti_text *smalti_text_get(struct smalti_texts *texts, const char *prompt,
-					  enum smalti_cleaning cleaning, int64_t priority,
-					  struct smalti_error *error);
+enum { SMALTI_TEXTS_TOGETHER = 2 };
+
+/* Prepares, tokenizes and inserts the tasks that encode those of up to SMALTI_TEXTS_TOGETHER prompts that are
+ * not there, together; found[i] is the text of prompts[i]. Give each back; after a failure there are none. */
+int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
+		     enum smalti_cleaning cleaning, int64_t priority, const struct smalti_text **found,
+		     struct smalti_error *error);
 void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text);
 
 #endif

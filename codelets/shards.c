@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/codelets.h"
+#include "kernels/attention.h"
+#include "kernels/scratch.h"
+
+/* Columns first … first + columns − 1 of a matrix [*, in] from row `row` on. */
+static struct smalti_raw_weight part_of(const void *matrix, enum smalti_dtype dtype, int64_t in, int64_t row,
+					int64_t column)
+{
+	const int64_t at = (row * in + column) * smalti_dtype_bytes(dtype);
+	return (struct smalti_raw_weight){(const char *)matrix + at, dtype, in};
+}
+
+double smalti_attend_heads_flops(const struct attend_heads_arguments *a)
+{
+	const double columns = (double)a->heads * (double)a->head_dim;
+	return 6.0 * (double)a->tokens * (double)a->in * columns + 4.0 * (double)a->pairs * columns;
+}
+
+double smalti_attend_heads_bytes(const struct attend_heads_arguments *a)
+{
+	const int64_t columns = a->heads * a->head_dim;
+	double sum = smalti_bytes(a->compute, a->tokens, a->in + columns);
+	for (int i = 0; i < 3; i++)
+		sum += smalti_bytes(a->dtype[i], columns, a->in);
+	return sum;
+}
+
+/* The captions' attention, one after the other; q, k and v are [tokens, columns] each. */
+static int attend(const struct attend_heads_data *data, const struct attend_heads_arguments *a,
+		  const char *const qkv[3], struct smalti_error *error)
+{
+	const int64_t columns = a->heads * a->head_dim, length = 2 * a->bias_reach - 1;
+	const int64_t row_bytes = columns * smalti_dtype_bytes(a->compute);
+	const int64_t whole[2] = {0, a->tokens}, *starts = data->starts ? data->starts : whole;
+	for (int64_t i = 0; i < a->captions; i++) {
+		const int64_t tokens = starts[i + 1] - starts[i], at = starts[i] * row_bytes;
+		const struct smalti_attention attention = {
+		    .queries = tokens,
+		    .keys = tokens,
+		    .heads = a->heads,
+		    .head_dim = a->head_dim,
+		    .q_stride = columns,
+		    .k_stride = columns,
+		    .v_stride = columns,
+		    .dtype = a->compute,
+		    .scale = 1,
+		    .first = true,
+		    .last = true,
+		    .bias = (const float *)data->bias + a->first_head * length,
+		    .bias_length = length,
+		    .bias_origin = a->bias_reach - 1,
+		};
+		if (smalti_attention(&attention, qkv[0] + at, qkv[1] + at, qkv[2] + at, NULL,
+				     (char *)data->y + at, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct attend_heads_arguments *a,
+			    struct smalti_error *error)
+{
+	const int64_t columns = a->heads * a->head_dim;
+	const int64_t bytes = a->tokens * columns * smalti_dtype_bytes(a->compute);
+	const void *const matrices[3] = {data->q, data->k, data->v};
+	const struct smalti_matmul matmul = {
+	    .rows = a->tokens, .in = a->in, .out = columns, .compute = a->compute, .result = a->compute};
+	char *all = smalti_scratch(SMALTI_SCRATCH_SHARD, 3 * bytes, error);
+	if (!all)
+		return -1;
+	for (int i = 0; i < 3; i++) {
+		const struct smalti_raw_weight weight =
+		    part_of(matrices[i], a->dtype[i], a->in, a->first_head * a->head_dim, 0);
+		if (smalti_matmul_raw(&matmul, a->in, data->x, &weight, NULL, NULL, columns, all + i * bytes,
+				      error) < 0)
+			return -1;
+	}
+	const char *const qkv[3] = {all, all + bytes, all + 2 * bytes};
+	return attend(data, a, qkv, error);
+}
+
+int smalti_cpu_gated_gelu(const struct gated_gelu_data *data, const struct gated_gelu_arguments *a,
+			  struct smalti_error *error)
+{
+	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(a->compute);
+	struct smalti_matmul matmul = {.rows = a->rows,
+				       .in = a->in,
+				       .out = a->columns,
+				       .compute = a->compute,
+				       .result = a->compute,
+				       .epilogue = SMALTI_EPILOGUE_GELU};
+	const struct smalti_raw_weight gate = part_of(data->gate, a->dtype[0], a->in, a->first, 0);
+	const struct smalti_raw_weight weight = part_of(data->weight, a->dtype[1], a->in, a->first, 0);
+	void *factor = smalti_scratch(SMALTI_SCRATCH_SHARD, bytes, error);
+	if (!factor ||
+	    smalti_matmul_raw(&matmul, a->in, data->x, &gate, NULL, NULL, a->columns, factor, error) < 0)
+		return -1;
+	matmul.epilogue = SMALTI_EPILOGUE_MULTIPLY;
+	return smalti_matmul_raw(&matmul, a->in, data->x, &weight, NULL, factor, a->columns, data->y, error);
+}
+
+int smalti_cpu_sum_shards(const struct sum_shards_data *data, const struct sum_shards_arguments *a,
+			  struct smalti_error *error)
+{
+	struct smalti_matmul matmul = {.rows = a->rows,
+				       .out = a->columns,
+				       .compute = a->compute,
+				       .result = SMALTI_F32,
+				       .epilogue = SMALTI_EPILOGUE_ADD};
+	int64_t column = 0;
+	for (int i = 0; i < SMALTI_MANY && data->x[i]; column += a->x_columns[i++]) {
+		const struct smalti_raw_weight weight =
+		    part_of(data->weight, a->dtype, a->in, a->first, column);
+		matmul.in = a->x_columns[i];
+		if (smalti_matmul_raw(&matmul, matmul.in, data->x[i], &weight, NULL, NULL, a->columns,
+				      data->y, error) < 0)
+			return -1;
+	}
+	return 0;
+}
