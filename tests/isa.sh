@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The golden outputs again on the instruction sets that this machine has but does not choose, by the same
-# tolerances: SMALTI_MAX_ISA limits our kernels and oneDNN alike.
+# The golden outputs, and the products of raw weights, again on the instruction sets that this machine has
+# but does not choose, by the same tolerances: SMALTI_MAX_ISA limits our kernels and oneDNN alike.
 set -euo pipefail
 
 programs=$(dirname "$SMALTI")/tests
 status=0
 for isa in avx512_bf16 avx512 avx2 generic; do
-    for subject in golden synthetic generate; do
+    for subject in golden synthetic generate matmul_raw; do
         log=$(SMALTI_MAX_ISA=$isa "$programs/test_$subject" 2>&1) || {
             echo "FAILED: test_$subject, SMALTI_MAX_ISA=$isa"
             echo "$log"

@@ -253,9 +253,125 @@ static void has_every_epilogue(void)
 			}
 }
 
+/* A row's bits are the same alone, among others, and on a range of the outputs. */
+static void rows_are_independent(void)
+{
+	enum { ROWS = 43, IN = 5003, OUT = 29, FIRST = 8, SOME = 7 };
+	for (int c = 0; c < 2; c++) {
+		struct smalti_matmul m = {
+		    ROWS, IN, OUT, c ? SMALTI_BF16 : SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_GELU};
+		struct operands o = make(m, SMALTI_F16, 0, true);
+		struct smalti_error error = SMALTI_NO_ERROR;
+		float *all = fresh(ROWS * OUT, 4), *some = fresh(ROWS * SOME, 4);
+		SUCCEEDS(run(&o, true, all, &error), &error, "all");
+		int64_t size = smalti_dtype_bytes(m.compute);
+		const struct smalti_raw_weight weight = {o.weight.given + FIRST * IN * 2, SMALTI_F16, IN};
+		for (int64_t row = 0; row < ROWS; row += m.rows) {
+			m.rows = row ? ROWS - 1 : 1;
+			m.out = SOME;
+			SUCCEEDS(smalti_matmul_raw(&m, IN, o.x.given + row * IN * size, &weight,
+						   (float *)(void *)o.bias.given + FIRST, NULL, SOME,
+						   some + row * SOME, &error),
+				 &error, "some");
+		}
+		for (int64_t row = 0; row < ROWS; row++)
+			CHECK(!memcmp(all + row * OUT + FIRST, some + row * SOME, SOME * 4), "bits");
+		free(all);
+		free(some);
+		drop(&o);
+	}
+}
+
+/* A range of W's columns at a time, each added to the ones before. */
+static void adds_pieces(void)
+{
+	enum { ROWS = 11, IN = 700, OUT = 23, CUT = 301 };
+	struct smalti_matmul m = {ROWS, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
+	struct operands o = make(m, SMALTI_BF16, 1, true);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_raw_weight weight = {o.weight.given, o.weight.dtype, o.weight.stride};
+	m.in = CUT;
+	SUCCEEDS(smalti_matmul_raw(&m, o.x.stride, o.x.given, &weight, (float *)(void *)o.bias.given, NULL,
+				   o.y.stride, o.y.given, &error),
+		 &error, "first");
+	weight.data = o.weight.given + CUT * 2;
+	m.in = IN - CUT;
+	m.epilogue = SMALTI_EPILOGUE_ADD;
+	SUCCEEDS(smalti_matmul_raw(&m, o.x.stride, (float *)(void *)o.x.given + CUT, &weight, NULL, NULL,
+				   o.y.stride, o.y.given, &error),
+		 &error, "second");
+	check_result(&o, o.y.given, "pieces");
+	drop(&o);
+}
+
+/* Each f16 value alone in its row of W: subnormals, infinities and NaN come through. */
+static void knows_every_f16(void)
+{
+	enum { VALUES = 1 << 16, IN = 3, OUT = VALUES, ROWS = 2 };
+	uint16_t *w = fresh(OUT * IN, 2);
+	float *y = fresh(ROWS * OUT, 4);
+	memset(w, 0, OUT * IN * 2);
+	for (int i = 0; i < VALUES; i++)
+		w[i * IN + 1] = (uint16_t)i;
+	static const float x[ROWS * IN] = {5, 1, 7, 0, 0, 0};
+	const struct smalti_raw_weight weight = {w, SMALTI_F16, IN};
+	struct smalti_matmul m = {ROWS, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_matmul_raw(&m, IN, x, &weight, NULL, NULL, OUT, y, &error), &error, "f16");
+	int wrong = 0;
+	for (int i = 0; i < VALUES; i++) {
+		float value = smalti_f16_to_f32((uint16_t)i);
+		bool finite = isfinite(value);
+		wrong += isnan(value) ? !isnan(y[i]) : y[i] != value;
+		wrong += finite ? y[OUT + i] != 0 : !isnan(y[OUT + i]);
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	free(w);
+	free(y);
+}
+
+static void refuses_what_it_cannot_do(void)
+{
+	static const struct {
+		struct smalti_matmul matmul;
+		int64_t x_stride, weight_stride, y_stride;
+		const char *word;
+	} cases[] = {
+	    {{-1, 4, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "-1 rows"},
+	    {{1, 0, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "0 in"},
+	    {{1, 4, INT64_MAX, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, INT64_MAX, "out"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE},
+	     4,
+	     INT64_MAX,
+	     5,
+	     "weights 9223372036854775807"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 3, 4, 5, "x 3"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 3, 5, "weights 3"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "y 4"},
+	    {{1, 4, 4, SMALTI_F16, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "f16"},
+	    {{1, 4, 4, SMALTI_F32, SMALTI_F16, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "f16"},
+	    {{1, 4, 4, SMALTI_F32, SMALTI_BF16, SMALTI_EPILOGUE_ADD}, 4, 4, 4, "bf16"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const struct smalti_raw_weight weight = {NULL, SMALTI_F32, cases[i].weight_stride};
+		FAILS(smalti_matmul_raw(&cases[i].matmul, cases[i].x_stride, NULL, &weight, NULL, NULL,
+					cases[i].y_stride, NULL, &error),
+		      &error, SMALTI_EINVAL, cases[i].word, cases[i].word);
+	}
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_matmul none = {0, 4, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
+	const struct smalti_raw_weight weight = {NULL, SMALTI_F16, 4};
+	SUCCEEDS(smalti_matmul_raw(&none, 4, NULL, &weight, NULL, NULL, 4, NULL, &error), &error, "no rows");
+}
+
 static const struct test tests[] = {
     {"agrees with plain sums", agrees_with_plain_sums},
     {"has every epilogue", has_every_epilogue},
+    {"rows are independent", rows_are_independent},
+    {"adds pieces", adds_pieces},
+    {"knows every f16", knows_every_f16},
+    {"refuses what it cannot do", refuses_what_it_cannot_do},
 };
 
 TEST_MAIN("matmul_raw", tests)

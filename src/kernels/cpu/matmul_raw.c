@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* Keeps offsets in bytes within 64 bits. */
-#define LONGEST ((int64_t)1 << 31)
+#define LONGEST ((int64_t)1 << 30)
 
 static int check(const struct smalti_matmul *m, int64_t x_stride, const struct smalti_raw_weight *weight,
 		 int64_t y_stride, struct smalti_error *error)
@@ -15,13 +15,14 @@ static int check(const struct smalti_matmul *m, int64_t x_stride, const struct s
 		return smalti_fail(
 		    error, SMALTI_EINVAL, "matmul of %lld rows, %lld in, %lld out: expected 1 to %lld",
 		    (long long)m->rows, (long long)m->in, (long long)m->out, (long long)LONGEST);
-	if (x_stride < m->in || weight->stride < m->in || y_stride < m->out)
+	if (x_stride < m->in || weight->stride < m->in || y_stride < m->out || x_stride > LONGEST ||
+	    weight->stride > LONGEST || y_stride > LONGEST)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "matmul of %lld in, %lld out with strides of x %lld, weights %lld, y %lld: "
-		    "expected at least an extent",
+		    "expected an extent to %lld",
 		    (long long)m->in, (long long)m->out, (long long)x_stride, (long long)weight->stride,
-		    (long long)y_stride);
+		    (long long)y_stride, (long long)LONGEST);
 	if (m->compute != SMALTI_F32 && m->compute != SMALTI_BF16)
 		return smalti_fail(error, SMALTI_EINVAL, "a matmul computes in f32 or bf16, not %s",
 				   smalti_dtype_name(m->compute));

@@ -16,9 +16,10 @@ enum { ROWS = 4, OUTPUTS = 6, TILE = 24, PADDED = 32 };
 enum { ROWS = 3, OUTPUTS = 4, TILE = 12, PADDED = 16 };
 #endif
 enum {
-	DEPTH = 1024,    /* inputs of widened weights at a time */
+	DEPTH = 512,     /* inputs of widened weights at a time */
 	PIECE = 4096,    /* inputs in a piece, at most */
 	BLOCK = 1 << 18, /* elements in a block of x, at most: 1 MiB, half of a second cache */
+	MANY = 256,      /* rows in a block, at most: of more, widening costs nothing */
 	LINE = 16        /* floats in a cache line */
 };
 
@@ -61,7 +62,7 @@ static struct cut cut_of(const struct smalti_matmul *m)
 {
 	struct cut cut = {.pieces = parts(m->in, PIECE)};
 	cut.depth = round_up(parts(m->in, cut.pieces), LANES);
-	cut.blocks = parts(m->rows, BLOCK / cut.depth / ROWS * ROWS);
+	cut.blocks = parts(m->rows, smaller(BLOCK / cut.depth, MANY) / ROWS * ROWS);
 	cut.rows = round_up(parts(m->rows, cut.blocks), ROWS);
 	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
 	return cut;
