@@ -32,6 +32,7 @@ int smalti_cpu_widen(const struct widen_data *data, const struct widen_arguments
 	return 0;
 }
 
+/* What is packed is not read in the file's form again, so its pages need not stay in this process. */
 int smalti_cpu_pack_matmul(const struct pack_matmul_data *data, const struct pack_matmul_arguments *a,
 			   struct smalti_error *error)
 {
@@ -40,14 +41,21 @@ int smalti_cpu_pack_matmul(const struct pack_matmul_data *data, const struct pac
 	int count = 0;
 	for (; count < 3 && given[count]; count++)
 		parts[count] = (struct smalti_weight_part){given[count], a->dtype[count], a->rows[count]};
-	return smalti_matmul_pack(a->in, a->out, a->compute, parts, count, data->packed, error);
+	if (smalti_matmul_pack(a->in, a->out, a->compute, parts, count, data->packed, error) < 0)
+		return -1;
+	for (int i = 0; i < count; i++)
+		smalti_map_drop(given[i], a->rows[i] * a->in * smalti_dtype_bytes(a->dtype[i]));
+	return 0;
 }
 
 int smalti_cpu_pack_conv(const struct pack_conv_data *data, const struct pack_conv_arguments *a,
 			 struct smalti_error *error)
 {
-	return smalti_conv_pack(a->in, a->out, a->stride, a->compute, data->raw, a->dtype, data->packed,
-				error);
+	if (smalti_conv_pack(a->in, a->out, a->stride, a->compute, data->raw, a->dtype, data->packed, error) <
+	    0)
+		return -1;
+	smalti_map_drop(data->raw, a->out * a->in * 9 * smalti_dtype_bytes(a->dtype));
+	return 0;
 }
 
 int smalti_cpu_read_ahead(const struct read_ahead_data *data, const struct read_ahead_arguments *a,

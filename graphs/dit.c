@@ -58,6 +58,12 @@ int64_t smalti_dit_file_bytes(const struct smalti_dit *dit)
 	return smalti_store_file_bytes(dit->store);
 }
 
+int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t tokens)
+{
+	const int64_t row = dit->config.width * (int64_t)sizeof(float);
+	return tokens * (2 * dit->config.layers + 3) * row;
+}
+
 int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
 				 int branches)
 {

@@ -20,6 +20,8 @@ void smalti_dit_leave_raw(struct smalti_dit *dit);
 /* Bytes of the mapped file. */
 int64_t smalti_dit_file_bytes(const struct smalti_dit *dit);
 /* The most that a forward in bands of `band_tokens` holds at once, besides the weights and captions. */
+/* Bytes of a caption of so many tokens, and of making it. */
+int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t tokens);
 int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
 				 int branches);
 

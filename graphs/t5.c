@@ -157,6 +157,13 @@ int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5)
 	return all / t5->config.layers * LAYERS_AT_A_TIME;
 }
 
+/* The stream and its norm, q, k, v and o, the feed-forward's hidden values; then all results. */
+int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens)
+{
+	const struct smalti_t5_config *c = &t5->config;
+	return tokens * (4 * c->width + 4 * c->inner + c->ff_width) * (int64_t)sizeof(float);
+}
+
 void smalti_t5_stream(struct smalti_t5 *t5)
 {
 	t5->streamed = true;

@@ -20,6 +20,9 @@ int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5);
 /* Bytes of the mapped file that an encoding holds at most: all, or some layers when streamed. */
 int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5);
 
+/* The most that encoding `tokens` tokens together holds, besides weights. */
+int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens);
+
 /* From here on an encoding gives the memory of a layer's weights back behind their last use, and reads the
  * next layer ahead: for a file that does not fit under the memory limit. */
 void smalti_t5_stream(struct smalti_t5 *t5);

@@ -66,7 +66,7 @@ int64_t smalti_vae_decoder_working_bytes(const struct smalti_vae_decoder *vae, i
 		    c->channels[c->blocks - 1 - block], scale * band_rows, workers);
 		worst = bytes > worst ? bytes : worst;
 	}
-	return worst;
+	return worst + smalti_store_pass_bytes(vae->store);
 }
 
 double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width)

@@ -19,7 +19,8 @@ const struct smalti_vae_config *smalti_vae_decoder_config(const struct smalti_va
 /* See smalti_store_set_transient(); for what is decoded from here on. */
 void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient);
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae);
-/* The most that decoding a latent [height, width] in bands of `band_rows` holds at once, over `workers`. */
+/* The most that decoding a latent [height, width] in bands of `band_rows` holds at once, over `workers`, with
+ * the weights made for it when they are transient. */
 int64_t smalti_vae_decoder_working_bytes(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,
 					 int64_t band_rows, int workers);
 

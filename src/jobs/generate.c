@@ -273,6 +273,8 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 	while (batch->in_flight >= window ||
 	       (batch->in_flight && batch->bytes_in_flight + plan->bytes > budget))
 		serve(batch);
+	if (batch->bytes_in_flight + plan->bytes + smalti_texts_unused_bytes(batch->texts) > budget)
+		smalti_texts_drop_unused(batch->texts);
 	return 0;
 }
 

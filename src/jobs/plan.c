@@ -79,7 +79,11 @@ static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *m
 	const int64_t decoding =
 	    smalti_vae_decoder_working_bytes(model->vae, plan->latent_height, plan->latent_width,
 					     plan->tile_rows, smalti_session_workers(model->session));
+	const int64_t texts = plan->guided ? 2 : 1;
+	const int64_t encoding = smalti_t5_working_bytes(model->t5, texts * model->max_tokens);
 	plan->bytes = denoising > decoding ? denoising : decoding;
+	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
+	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->max_tokens);
 }
 
 int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,

@@ -83,11 +83,11 @@ static struct entry *find(const struct smalti_texts *texts, const int32_t *ids, 
 }
 
 /* Drops the unused entries that were not used lately, and those that failed. */
-static void trim(struct smalti_texts *texts)
+static void trim(struct smalti_texts *texts, int64_t kept)
 {
 	for (struct entry **at = &texts->entries; *at;) {
 		struct entry *entry = *at;
-		bool stale = entry->last_use + KEPT_UNUSED < texts->clock || failed(entry);
+		bool stale = entry->last_use + kept < texts->clock || failed(entry);
 		if (entry->users == 0 && stale) {
 			*at = entry->next;
 			free_entry(entry);
@@ -218,7 +218,7 @@ int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int
 		     struct smalti_error *error)
 {
 	int got = 0;
-	trim(texts);
+	trim(texts, KEPT_UNUSED);
 	for (struct entry *entry; got < count; got++) {
 		entry = find_or_add(texts, prompts[got], cleaning, error);
 		if (!entry)
@@ -241,4 +241,18 @@ void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text)
 	for (struct entry *entry = texts->entries; entry; entry = entry->next)
 		if (&entry->text == text)
 			entry->users--;
+}
+
+int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts)
+{
+	int64_t bytes = 0;
+	for (const struct entry *entry = texts->entries; entry; entry = entry->next)
+		if (entry->users == 0)
+			bytes += smalti_dit_caption_bytes(texts->model->dit, entry->text.tokens);
+	return bytes;
+}
+
+void smalti_texts_drop_unused(struct smalti_texts *texts)
+{
+	trim(texts, -1);
 }

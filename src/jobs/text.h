@@ -29,6 +29,9 @@ enum { SMALTI_TEXTS_TOGETHER = 2 };
 int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
 		     enum smalti_cleaning cleaning, int64_t priority, const struct smalti_text **found,
 		     struct smalti_error *error);
+/* Bytes of the captions that are kept and not in use; and to forget them. */
+int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
+void smalti_texts_drop_unused(struct smalti_texts *texts);
 void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text);
 
 #endif
