@@ -5,7 +5,7 @@ cpu_kernels = \
 	src/kernels/cpu/elementwise.c \
 	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
-	src/kernels/cpu/raw.c \
+	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
@@ -30,6 +30,7 @@ libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
 libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(avx512_flags)
 cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
+	src/kernels/cpu/raw_bf16.c \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/suffix.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/raw_parts.h"
 
 /* Both operands of x·Wᵀ have their inputs side by side, so a vector holds LANES inputs of a row, or of an
  * output, and nothing is transposed: a tile of ROWS × OUTPUTS vectors of sums stays in registers, and their
@@ -15,20 +14,7 @@ enum { ROWS = 4, OUTPUTS = 6, TILE = 24, PADDED = 32 };
 #else
 enum { ROWS = 3, OUTPUTS = 4, TILE = 12, PADDED = 16 };
 #endif
-enum {
-	DEPTH = 512,     /* inputs of widened weights at a time */
-	PIECE = 4096,    /* inputs in a piece, at most */
-	BLOCK = 1 << 18, /* elements in a block of x, at most: 1 MiB, half of a second cache */
-	MANY = 256,      /* rows in a block, at most: of more, widening costs nothing */
-	LINE = 16        /* floats in a cache line */
-};
-
-/* How a product is cut. */
-struct cut {
-	int64_t pieces, depth; /* inputs in each but the last: a multiple of LANES */
-	int64_t blocks, rows;  /* rows in each but the last: a multiple of ROWS */
-	int64_t z_stride;      /* an odd number of cache lines */
-};
+enum { DEPTH = 512 }; /* inputs of widened weights at a time */
 
 struct work {
 	float *x;       /* per group of a block [steps, rows of the group, LANES] */
@@ -37,35 +23,9 @@ struct work {
 	float *z;       /* x·Wᵀ of a block [rows, z_stride] */
 };
 
-/* Where the weights of a block of outputs and inputs begin. */
-struct panel {
-	const char *from;
-	int64_t stride; /* bytes from an output to the next */
-};
-
-INLINE int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-INLINE int64_t parts(int64_t whole, int64_t part)
-{
-	return (whole + part - 1) / part;
-}
-
-INLINE int64_t round_up(int64_t value, int64_t to)
-{
-	return parts(value, to) * to;
-}
-
 static struct cut cut_of(const struct smalti_matmul *m)
 {
-	struct cut cut = {.pieces = parts(m->in, PIECE)};
-	cut.depth = round_up(parts(m->in, cut.pieces), LANES);
-	cut.blocks = parts(m->rows, smaller(BLOCK / cut.depth, MANY) / ROWS * ROWS);
-	cut.rows = round_up(parts(m->rows, cut.blocks), ROWS);
-	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
-	return cut;
+	return cut_product(m, (int64_t)sizeof(float), LANES, ROWS);
 }
 
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
@@ -91,7 +51,11 @@ static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
 
 int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul)
 {
-	struct cut cut = cut_of(matmul);
+#if defined(__AVX512BF16__)
+	if (matmul->compute == SMALTI_BF16)
+		return FOR_ISA(smalti_matmul_raw_bf16_scratch)(matmul);
+#endif
+	const struct cut cut = cut_of(matmul);
 	struct work work;
 	return lay_out(&cut, NULL, &work);
 }
@@ -267,53 +231,16 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 	}
 }
 
-/* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
-INLINE vec gelu(vec z)
-{
-	vec u = vec_fma(z * z * z, vec_all(0.044715f), z);
-	return z / (vec_exp(u * -1.5957691216f) + 1.f);
-}
-
-INLINE vec apply(enum smalti_epilogue epilogue, vec z, vec gate, vec operand, vec y)
-{
-	switch (epilogue) {
-	case SMALTI_EPILOGUE_GELU:
-		return gelu(z);
-	case SMALTI_EPILOGUE_SILU:
-		return vec_silu(z);
-	case SMALTI_EPILOGUE_ADD:
-		return y + z;
-	case SMALTI_EPILOGUE_GATE_ADD:
-		return vec_fma(gate, z, y);
-	case SMALTI_EPILOGUE_MULTIPLY:
-		return z * operand;
-	default:
-		return z;
-	}
-}
-
-static void finish_row(const struct smalti_matmul *m, const float *z, const float *bias, const void *operand,
-		       int64_t at, void *y)
-{
-	bool gated = m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
-	bool added = gated || m->epilogue == SMALTI_EPILOGUE_ADD;
-	bool multiplied = m->epilogue == SMALTI_EPILOGUE_MULTIPLY;
-	for (int64_t o = 0; o < m->out; o += LANES) {
-		int64_t left = m->out - o;
-		vec sum = vec_read(SMALTI_F32, z, o, left), zero = {0};
-		if (bias)
-			sum += vec_read(SMALTI_F32, bias, o, left);
-		vec gate = gated ? vec_read(SMALTI_F32, operand, o, left) : zero;
-		vec factor = multiplied ? vec_read(m->result, operand, at + o, left) : zero;
-		vec old = added ? vec_read(m->result, y, at + o, left) : zero;
-		vec_write(m->result, y, at + o, left, apply(m->epilogue, sum, gate, factor, old));
-	}
-}
-
 void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, int64_t x_stride, const void *x,
 				const struct smalti_raw_weight *weight, const float *bias,
 				const void *operand, int64_t y_stride, void *y, float *scratch)
 {
+#if defined(__AVX512BF16__)
+	if (m->compute == SMALTI_BF16) {
+		FOR_ISA(smalti_matmul_raw_bf16)(m, x_stride, x, weight, bias, operand, y_stride, y, scratch);
+		return;
+	}
+#endif
 	const struct cut cut = cut_of(m);
 	struct work work;
 	lay_out(&cut, scratch, &work);

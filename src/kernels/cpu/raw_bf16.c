@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/raw_parts.h"
+#include "kernels/cpu/tiles.h"
+
+/* As in raw.c, but zᵀ = W·xᵀ in tiles of bf16 operands: rows of W are rows of tiles as they are, so that
+ * they only have to be rounded; x, of which there is less, is packed in pairs. */
+
+/* Outputs and inputs of rounded weights at a time: with what passes by, as much as the first cache holds. */
+enum { OUTPUTS = 2 * TILE, DEPTH = 512 };
+
+struct work {
+	float *x;       /* tiles b [tile of rows, step of the piece] */
+	float *weights; /* tiles a [tile of outputs, step] */
+	float *sums;    /* tiles c [tile of rows, tile of outputs] */
+	float *z;       /* x·Wᵀ of a block [rows, z_stride] */
+};
+
+static struct cut cut_of(const struct smalti_matmul *m)
+{
+	return cut_product(m, 2, TILE_TERMS, TILE);
+}
+
+static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
+{
+	struct {
+		float **part;
+		int64_t floats;
+	} all[] = {
+	    {&work->x, cut->rows * cut->depth / 2},
+	    {&work->weights, OUTPUTS * DEPTH / 2},
+	    {&work->sums, cut->rows * OUTPUTS},
+	    {&work->z, cut->rows * cut->z_stride},
+	};
+	int64_t used = 0;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (scratch)
+			*all[i].part = scratch + used;
+		used += round_up(all[i].floats, LINE);
+	}
+	return used;
+}
+
+int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul)
+{
+	const struct cut cut = cut_of(matmul);
+	struct work work;
+	return lay_out(&cut, NULL, &work);
+}
+
+INLINE __mmask32 first_of(int64_t count)
+{
+	return count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
+}
+
+/* A piece of a block of rows, zeros up to whole tiles. */
+static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t depth, float *packed)
+{
+	for (int64_t row = 0; row < rows; row += TILE)
+		for (int64_t k = 0; k < depth; k += TILE_TERMS, packed += TILE_FLOATS) {
+			vec terms[TILE] = {0};
+			for (int64_t i = 0; i < smaller(rows - row, TILE); i++)
+				terms[i] = (vec)_mm512_maskz_loadu_epi16(first_of(depth - k),
+									 x + (row + i) * x_stride + k);
+			vec_transpose(terms);
+			UNROLL
+			for (int i = 0; i < TILE; i++)
+				vec_store(packed + i * TILE, terms[i]);
+		}
+}
+
+/* The first `count` of 32 elements, rounded; zeros after them. */
+INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
+{
+	const __mmask32 mask = first_of(count);
+	if (dtype == SMALTI_F32) {
+		__m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, from);
+		__m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 64);
+		return (vec)_mm512_cvtne2ps_pbh(high, low);
+	}
+	__m512i halves = _mm512_maskz_loadu_epi16(mask, from);
+	if (dtype == SMALTI_BF16)
+		return (vec)halves;
+	__m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+	__m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+	return (vec)_mm512_cvtne2ps_pbh(high, low);
+}
+
+/* Weights of `outputs` outputs, the last of them repeated up to a whole tile; `ahead` are those that come
+ * next, as far from each other. */
+INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const char *ahead, int64_t outputs,
+		       int64_t depth, float *to)
+{
+	const int64_t size = smalti_dtype_bytes(dtype), steps = parts(depth, TILE_TERMS);
+	for (int64_t o = 0; o < round_up(outputs, TILE); o++) {
+		const int64_t at = smaller(o, outputs - 1) * panel->stride;
+		float *row = to + o / TILE * steps * TILE_FLOATS + o % TILE * TILE;
+		for (int64_t k = 0; k < depth; k += TILE_TERMS, row += TILE_FLOATS) {
+			__builtin_prefetch(ahead + at + k * size, 0, 2);
+			if (dtype == SMALTI_F32)
+				__builtin_prefetch(ahead + at + k * size + 64, 0, 2);
+			vec_store(row, read_rounded(dtype, panel->from + at + k * size, depth - k));
+		}
+	}
+}
+
+/* z[rows, tile of outputs] (+)= a tile of sums, transposed; z has room for whole tiles. */
+static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stride, float *z)
+{
+	vec turned[TILE];
+	UNROLL
+	for (int i = 0; i < TILE; i++)
+		turned[i] = vec_load(sums + i * TILE);
+	vec_transpose(turned);
+	for (int64_t row = 0; row < smaller(rows, TILE); row++, z += z_stride)
+		vec_store(z, first ? turned[row] : vec_load(z) + turned[row]);
+}
+
+/* All rows of the block with one panel. */
+INLINE void multiply_panel(const int output_tiles, const bool add, const struct work *work, int64_t rows,
+			   int64_t x_steps, int64_t step, int64_t steps)
+{
+	for (int64_t tile = 0; tile < parts(rows, TILE); tile += 2) {
+		const struct tile_product product = {
+		    .steps = steps,
+		    .a = work->weights,
+		    .a_row = steps,
+		    .a_step = 1,
+		    .b = work->x + (tile * x_steps + step) * TILE_FLOATS,
+		    .b_column = x_steps,
+		    .b_step = 1,
+		    .c = work->sums + tile * 2 * TILE_FLOATS,
+		    .c_row = 1,
+		    .c_column = 2,
+		};
+		if (tile + 1 < parts(rows, TILE))
+			tiles_multiply(output_tiles, 2, add, &product);
+		else
+			tiles_multiply(output_tiles, 1, add, &product);
+	}
+}
+
+static void multiply_any(int64_t output_tiles, bool add, const struct work *work, int64_t rows,
+			 int64_t x_steps, int64_t step, int64_t steps)
+{
+	if (output_tiles > 1 && add)
+		multiply_panel(2, true, work, rows, x_steps, step, steps);
+	else if (output_tiles > 1)
+		multiply_panel(2, false, work, rows, x_steps, step, steps);
+	else if (add)
+		multiply_panel(1, true, work, rows, x_steps, step, steps);
+	else
+		multiply_panel(1, false, work, rows, x_steps, step, steps);
+}
+
+/* One piece of the inputs, from `first`, of a block of rows. */
+static void multiply_piece(const struct smalti_matmul *m, const struct smalti_raw_weight *weight,
+			   const struct cut *cut, const struct work *work, int64_t rows, int64_t first)
+{
+	const int64_t size = smalti_dtype_bytes(weight->dtype);
+	const int64_t piece = smaller(m->in - first, cut->depth), x_steps = parts(piece, TILE_TERMS);
+	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
+		const int64_t outputs = smaller(m->out - out, OUTPUTS), tiles = parts(outputs, TILE);
+		const char *from = (const char *)weight->data + (out * weight->stride + first) * size;
+		for (int64_t k = 0; k < piece; k += DEPTH) {
+			const struct panel panel = {from + k * size, weight->stride * size};
+			const int64_t depth = smaller(piece - k, DEPTH);
+			const char *next =
+			    k + DEPTH < piece ? panel.from + DEPTH * size : from + OUTPUTS * panel.stride;
+			if (weight->dtype == SMALTI_F16)
+				pack_panel(SMALTI_F16, &panel, next, outputs, depth, work->weights);
+			else if (weight->dtype == SMALTI_BF16)
+				pack_panel(SMALTI_BF16, &panel, next, outputs, depth, work->weights);
+			else
+				pack_panel(SMALTI_F32, &panel, next, outputs, depth, work->weights);
+			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS,
+				     parts(depth, TILE_TERMS));
+		}
+		for (int64_t row = 0; row < rows; row += TILE)
+			for (int64_t tile = 0; tile < tiles; tile++)
+				add_tile(rows - row, work->sums + (row / TILE * 2 + tile) * TILE_FLOATS,
+					 first == 0, cut->z_stride,
+					 work->z + row * cut->z_stride + out + tile * TILE);
+	}
+}
+
+void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, int64_t x_stride, const uint16_t *x,
+				     const struct smalti_raw_weight *weight, const float *bias,
+				     const void *operand, int64_t y_stride, void *y, float *scratch)
+{
+	const struct cut cut = cut_of(m);
+	struct work work;
+	lay_out(&cut, scratch, &work);
+	tiles_begin();
+	for (int64_t row = 0; row < m->rows; row += cut.rows) {
+		int64_t rows = smaller(m->rows - row, cut.rows);
+		for (int64_t first = 0; first < m->in; first += cut.depth) {
+			pack_rows(x_stride, x + row * x_stride + first, rows,
+				  smaller(m->in - first, cut.depth), work.x);
+			multiply_piece(m, weight, &cut, &work, rows, first);
+		}
+		for (int64_t r = 0; r < rows; r++)
+			finish_row(m, work.z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
+	}
+	tiles_end();
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_KERNELS_CPU_RAW_PARTS_H
+#define SMALTI_KERNELS_CPU_RAW_PARTS_H
+
+/* What the f32 and the bf16 form of products with raw weights share. */
+#include "kernels/cpu/suffix.h"
+#include "kernels/cpu/vector_math.h"
+
+INLINE int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+INLINE int64_t parts(int64_t whole, int64_t part)
+{
+	return (whole + part - 1) / part;
+}
+
+INLINE int64_t round_up(int64_t value, int64_t to)
+{
+	return parts(value, to) * to;
+}
+
+enum {
+	PIECE = 4096,    /* inputs in a piece, at most */
+	BLOCK = 1 << 20, /* bytes in a block of x, at most: half of a second cache */
+	MANY = 256,      /* rows in a block, at most: of more, converting weights costs nothing */
+	LINE = 16        /* floats in a cache line */
+};
+
+/* How a product is cut: inputs into pieces, rows into blocks. */
+struct cut {
+	int64_t depth;    /* inputs in each piece but the last */
+	int64_t rows;     /* in each block but the last */
+	int64_t z_stride; /* an odd number of cache lines */
+};
+
+/* With elements of x of `size` bytes; depth and rows are multiples of what is given. */
+INLINE struct cut cut_product(const struct smalti_matmul *m, int64_t size, int64_t depth, int64_t rows)
+{
+	struct cut cut;
+	cut.depth = round_up(parts(m->in, parts(m->in, PIECE)), depth);
+	int64_t blocks = parts(m->rows, smaller(BLOCK / size / cut.depth, MANY) / rows * rows);
+	cut.rows = round_up(parts(m->rows, blocks), rows);
+	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
+	return cut;
+}
+
+/* Where the weights of a block of outputs and inputs begin. */
+struct panel {
+	const char *from;
+	int64_t stride; /* bytes from an output to the next */
+};
+
+/* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
+INLINE vec gelu(vec z)
+{
+	vec u = vec_fma(z * z * z, vec_all(0.044715f), z);
+	return z / (vec_exp(u * -1.5957691216f) + 1.f);
+}
+
+INLINE vec apply(enum smalti_epilogue epilogue, vec z, vec gate, vec operand, vec y)
+{
+	switch (epilogue) {
+	case SMALTI_EPILOGUE_GELU:
+		return gelu(z);
+	case SMALTI_EPILOGUE_SILU:
+		return vec_silu(z);
+	case SMALTI_EPILOGUE_ADD:
+		return y + z;
+	case SMALTI_EPILOGUE_GATE_ADD:
+		return vec_fma(gate, z, y);
+	case SMALTI_EPILOGUE_MULTIPLY:
+		return z * operand;
+	default:
+		return z;
+	}
+}
+
+INLINE void finish_row(const struct smalti_matmul *m, const float *z, const float *bias, const void *operand,
+		       int64_t at, void *y)
+{
+	bool gated = m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
+	bool added = gated || m->epilogue == SMALTI_EPILOGUE_ADD;
+	bool multiplied = m->epilogue == SMALTI_EPILOGUE_MULTIPLY;
+	for (int64_t o = 0; o < m->out; o += LANES) {
+		int64_t left = m->out - o;
+		vec sum = vec_read(SMALTI_F32, z, o, left), zero = {0};
+		if (bias)
+			sum += vec_read(SMALTI_F32, bias, o, left);
+		vec gate = gated ? vec_read(SMALTI_F32, operand, o, left) : zero;
+		vec factor = multiplied ? vec_read(m->result, operand, at + o, left) : zero;
+		vec old = added ? vec_read(m->result, y, at + o, left) : zero;
+		vec_write(m->result, y, at + o, left, apply(m->epilogue, sum, gate, factor, old));
+	}
+}
+
+#endif
