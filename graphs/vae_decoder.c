@@ -7,6 +7,10 @@
 
 #include <stdlib.h>
 
+/* Weights above this are packed anew in each decoding, layer by layer: that takes no longer than fresh memory
+ * for all of them would. */
+enum { LARGEST_KEPT = 128 << 20 };
+
 struct smalti_vae_decoder *smalti_vae_decoder_new(struct smalti_scope *scope,
 						  const struct smalti_vae_config *config,
 						  const struct smalti_checkpoint *checkpoint,
@@ -22,8 +26,10 @@ struct smalti_vae_decoder *smalti_vae_decoder_new(struct smalti_scope *scope,
 	vae->store = smalti_store_new(scope, checkpoint, compute, error);
 	if (vae->resnets && vae->store) {
 		smalti_vae_decoder_load(vae);
-		if (smalti_store_status(vae->store, error) == 0)
+		if (smalti_store_status(vae->store, error) == 0) {
+			smalti_store_set_transient(vae->store, smalti_store_bytes(vae->store) > LARGEST_KEPT);
 			return vae;
+		}
 	}
 	smalti_vae_decoder_free(vae);
 	return NULL;

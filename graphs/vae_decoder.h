@@ -16,7 +16,7 @@ struct smalti_vae_decoder *smalti_vae_decoder_new(struct smalti_scope *scope,
 						  enum smalti_dtype compute, struct smalti_error *error);
 void smalti_vae_decoder_free(struct smalti_vae_decoder *vae);
 const struct smalti_vae_config *smalti_vae_decoder_config(const struct smalti_vae_decoder *vae);
-/* See smalti_store_set_transient(); for what is decoded from here on. */
+/* See smalti_store_set_transient(); for what is decoded from here on. At first it depends on their size. */
 void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient);
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae);
 /* The most that decoding a latent [height, width] in bands of `band_rows` holds at once, over `workers`, with

@@ -149,16 +149,10 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	return model->vae ? 0 : -1;
 }
 
-/* A VAE above this is packed anew in each decoding, layer by layer: that takes no longer than fresh memory
- * for all of it would. */
-enum { LARGEST_KEPT_VAE = 128 << 20 };
-
 /* In the memory there is, weights may take half of what is left for them and the pictures: packed ones else
  * stay as the file has them, the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
-	if (smalti_vae_decoder_weight_bytes(model->vae) > LARGEST_KEPT_VAE)
-		smalti_vae_decoder_set_transient(model->vae, true);
 	int64_t left = smalti_memory_budget(model->session) - SMALTI_PROGRAM_BYTES -
 		       smalti_t5_weight_bytes(model->t5) - smalti_vae_decoder_weight_bytes(model->vae);
 	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
