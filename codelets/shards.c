@@ -33,7 +33,8 @@ static int attend(const struct attend_heads_data *data, const struct attend_head
 	const int64_t columns = a->heads * a->head_dim, length = 2 * a->bias_reach - 1;
 	const int64_t row_bytes = columns * smalti_dtype_bytes(a->compute);
 	const int64_t whole[2] = {0, a->tokens}, *starts = data->starts ? data->starts : whole;
-	for (int64_t i = 0; i < a->captions; i++) {
+	const int64_t captions = data->starts ? a->captions : 1;
+	for (int64_t i = 0; i < captions; i++) {
 		const int64_t tokens = starts[i + 1] - starts[i], at = starts[i] * row_bytes;
 		const struct smalti_attention attention = {
 		    .queries = tokens,

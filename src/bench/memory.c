@@ -2,6 +2,8 @@
 #include "bench/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 bool smalti_peak_reset(void)
 {
@@ -15,12 +17,13 @@ bool smalti_peak_reset(void)
 int64_t smalti_peak_read(void)
 {
 	FILE *file = fopen("/proc/self/status", "r");
+	static const char key[] = "VmHWM:";
 	char line[256];
-	long long kilobytes = -1;
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1)
-			break;
+	int64_t bytes = -1;
+	while (bytes < 0 && file && fgets(line, sizeof(line), file))
+		if (strncmp(line, key, strlen(key)) == 0)
+			bytes = strtoll(line + strlen(key), NULL, 10) * 1024; /* in kB */
 	if (file)
 		fclose(file);
-	return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
+	return bytes;
 }

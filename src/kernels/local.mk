@@ -37,7 +37,8 @@ libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
 libcpu_avx512_bf16_la_CFLAGS = $(AM_CFLAGS) $(avx512_flags) -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
-libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
+amx_flags = $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
+libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif
 
