@@ -8,6 +8,15 @@
  * tiles come and go all the time: so what is freed is kept for the next one, of whatever size, and given back
  * only when the budget asks for it. Any thread may call; one pool per process. */
 
+/* Whether tiles come from the pool at all: AddressSanitizer watches what comes from malloc(). */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SMALTI_POOLED = 0 };
+#elif defined(__has_feature)
+enum { SMALTI_POOLED = !__has_feature(address_sanitizer) };
+#else
+enum { SMALTI_POOLED = 1 };
+#endif
+
 /* `budget`: bytes that may be resident: in use, kept, and in the kernels' scratch (kernels/scratch.h); 0: no
  * bound. Bytes in use may exceed it: who inserts tasks sees to that; nothing is kept then. */
 void smalti_pool_open(int64_t budget);

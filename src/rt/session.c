@@ -155,15 +155,6 @@ static int check_options(const struct smalti_session_options *options, struct sm
 	return chosen ? check_policy(chosen, error) : 0;
 }
 
-/* AddressSanitizer watches what comes from malloc(). */
-#if defined(__SANITIZE_ADDRESS__)
-enum { POOLED = 0 };
-#elif defined(__has_feature)
-enum { POOLED = !__has_feature(address_sanitizer) };
-#else
-enum { POOLED = 1 };
-#endif
-
 static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
 {
 	(void)node, (void)flags;
@@ -183,7 +174,7 @@ static void open_pool(const struct smalti_session_options *options)
 {
 	const int64_t limit = options->memory_limit;
 	smalti_pool_open(limit ? limit - SMALTI_PROGRAM_BYTES : 0);
-	if (POOLED && starpu_memory_nodes_get_numa_count() == 1)
+	if (SMALTI_POOLED && starpu_memory_nodes_get_numa_count() == 1)
 		starpu_malloc_set_hooks(take_tile, give_tile);
 }
 
