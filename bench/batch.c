@@ -4,20 +4,13 @@
  *
  * 24 requests of mixed sizes with the embedded model, in flight together and one by one in the same process,
  * alternating: the medians and their ratio. */
+#include "bench/statistics.h"
 #include "smalti/generate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { REQUESTS = 24, MOST_REPEATS = 101 };
-
-static double now(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static int drop_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
 		     struct smalti_error *error)
@@ -51,26 +44,14 @@ static void submit(struct smalti_batch *batch, int i)
 
 static double run(struct smalti_batch *batch, int one_by_one)
 {
-	const double start = now();
+	const double start = smalti_now();
 	for (int i = 0; i < REQUESTS; i++) {
 		submit(batch, i);
 		if (one_by_one)
 			smalti_batch_wait(batch);
 	}
 	smalti_batch_wait(batch);
-	return now() - start;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof(*values), ascending);
-	return values[count / 2];
+	return smalti_now() - start;
 }
 
 int main(int argc, char **argv)
@@ -95,7 +76,7 @@ int main(int argc, char **argv)
 		together[i] = run(batch, 0);
 		alone[i] = run(batch, 1);
 	}
-	const double a = median(together, repeats), b = median(alone, repeats);
+	const double a = smalti_median(together, repeats), b = smalti_median(alone, repeats);
 	printf("%d requests together %.3f s, one by one %.3f s, ratio %.3f\n", REQUESTS, a, b, a / b);
 	smalti_batch_close(batch);
 	smalti_model_close(model);

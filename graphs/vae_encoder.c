@@ -47,21 +47,6 @@ int64_t smalti_vae_encoder_weight_bytes(const struct smalti_vae_encoder *vae)
 	return smalti_store_bytes(vae->store);
 }
 
-int64_t smalti_vae_encoder_working_bytes(const struct smalti_vae_encoder *vae, int64_t height, int64_t width,
-					 int64_t band_rows, int workers)
-{
-	const struct smalti_vae_config *c = &vae->config;
-	int64_t worst = 0;
-	for (int block = 0; block < c->blocks; block++) {
-		const int64_t scale = (int64_t)1 << (c->blocks - 1 - block);
-		const int64_t bytes =
-		    smalti_vae_resnet_bytes(scale * height, scale * width, c->channels[block ? block - 1 : 0],
-					    c->channels[block], scale * band_rows, workers);
-		worst = bytes > worst ? bytes : worst;
-	}
-	return worst;
-}
-
 /* The picture as a map. */
 static void begin(struct smalti_vae_pass *p, const struct smalti_cut *cut, int64_t width,
 		  smalti_row_source source, void *user)

@@ -16,11 +16,6 @@ struct smalti_vae_encoder *smalti_vae_encoder_new(struct smalti_scope *scope,
 void smalti_vae_encoder_free(struct smalti_vae_encoder *vae);
 const struct smalti_vae_config *smalti_vae_encoder_config(const struct smalti_vae_encoder *vae);
 int64_t smalti_vae_encoder_weight_bytes(const struct smalti_vae_encoder *vae);
-/* The most that encoding to a latent [height, width] in bands of `band_rows` holds at once, over `workers`.
- */
-int64_t smalti_vae_encoder_working_bytes(const struct smalti_vae_encoder *vae, int64_t height, int64_t width,
-					 int64_t band_rows, int workers);
-
 /* Encodes the picture [factor·height, factor·width] that `source` hands over row by row, in order, to the
  * distribution of its latents: f32 planes [2·latent_channels, height, width], the means and then the standard
  * deviations, unscaled. Computes in bands of `band_rows` latent rows. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pictures.h"
 #include "cli/bench_report.h"
+#include "cli/common_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +28,6 @@ static const struct generate_options defaults = {
     .policy = "lws",
 };
 
-static const char *const precisions[] = {"f32", "bf16", NULL};
-
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Pictures")},
     {SMALTI_SIZE(TYPE, size), "size", 's', "WxH", "width and height in pixels; default the model's own",
@@ -43,19 +42,14 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "pipeline folder in diffusers' layout; default the embedded model"},
-    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
-    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
-     .choices = precisions},
+    SMALTI_VARIANT_ROW(TYPE),
+    SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_GROUP("Machine")},
     {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
      .maximum = 4096},
     {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY", "StarPU scheduling policy"},
-    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
-     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
-    {SMALTI_INT64(TYPE, tile_tokens), "tile-tokens", 0, "N",
-     "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
-    {SMALTI_INT64(TYPE, tile_rows), "tile-rows", 0, "N",
-     "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_TILING_ROWS(TYPE),
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),
 };
@@ -102,7 +96,7 @@ static cJSON *facts_of(const struct generate_options *o)
 {
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
-	cJSON_AddStringToObject(facts, "precision", precisions[o->precision]);
+	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
 	cJSON_AddStringToObject(facts, "sched", o->policy);
 	cJSON_AddNumberToObject(facts, "cpus", (double)o->cpus);
 	cJSON_AddNumberToObject(facts, "guidance", o->guidance);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/kernels.h"
 #include "cli/bench_report.h"
+#include "cli/common_rows.h"
 #include "kernels/isa.h"
 
 #include <stdio.h>
@@ -14,13 +15,10 @@ struct kernels_options {
 
 static const struct kernels_options defaults = {.bench = {.repeats = 5}};
 
-static const char *const precisions[] = {"f32", "bf16", NULL};
-
 static const struct smalti_option rows[] = {
     {SMALTI_STRING(struct kernels_options, filter), "filter", 0, "TEXT",
      "only what has TEXT in its name, such as \"matmul DiT\" or \"odd\""},
-    {SMALTI_CHOICE(struct kernels_options, precision), "precision", 0, "TYPE",
-     "operands of matrix products and convolutions", .choices = precisions},
+    SMALTI_PRECISION_ROW(struct kernels_options),
     SMALTI_BENCH_ROWS(struct kernels_options),
 };
 
@@ -97,7 +95,7 @@ static int measure(void *user, const struct smalti_bench_case *c)
 static cJSON *facts_of(const struct measuring *m)
 {
 	cJSON *facts = cJSON_CreateObject(), *roofline = cJSON_CreateObject();
-	cJSON_AddStringToObject(facts, "precision", precisions[m->options->precision]);
+	cJSON_AddStringToObject(facts, "precision", smalti_precisions[m->options->precision]);
 	cJSON_AddNumberToObject(roofline, "f32", m->roofline.f32);
 	cJSON_AddNumberToObject(roofline, "bf16", m->roofline.bf16);
 	cJSON_AddNumberToObject(roofline, "read", m->roofline.read);

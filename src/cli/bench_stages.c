@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "bench/stages.h"
 #include "cli/bench_report.h"
+#include "cli/common_rows.h"
 #include "smalti/model.h"
 
 #include <math.h>
@@ -22,8 +23,6 @@ struct stages_options {
 
 static const struct stages_options defaults = {.bench = {.repeats = 3}, .policy = "lws"};
 
-static const char *const precisions[] = {"f32", "bf16", NULL};
-
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},
     {SMALTI_STRING(TYPE, t5), "t5", 0, "TOKENS[,...]", "the text encoder on a caption of so many tokens"},
@@ -37,15 +36,13 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "pipeline folder in diffusers' layout, which needs to hold no more than the stages ask for; default the "
      "embedded model"},
-    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
-    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
-     .choices = precisions},
+    SMALTI_VARIANT_ROW(TYPE),
+    SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_GROUP("Machine")},
     {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
      .maximum = 4096},
     {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY", "StarPU scheduling policy"},
-    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
-     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
+    SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,
      "with one worker, and again without the runtime: the same kernels one after the other in the calling "
      "thread"},
@@ -249,7 +246,7 @@ static cJSON *facts_of(const struct measuring *m)
 	const struct stages_options *o = m->options;
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", m->model.folder);
-	cJSON_AddStringToObject(facts, "precision", precisions[o->precision]);
+	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
 	cJSON_AddStringToObject(facts, "sched", o->policy);
 	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->cpus);
 	return facts;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/common_rows.h"
 #include "cli/generate_batch.h"
 #include "cli/generate_options.h"
 #include "cli/signals.h"
@@ -106,7 +107,6 @@ static enum smalti_exit fail_start(const struct smalti_error *error)
 
 static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *error)
 {
-	static const char *const precisions[] = {"f32", "bf16"};
 	const struct smalti_generate_options *options = g->options;
 	struct smalti_model_info info;
 	smalti_model_info(g->model, &info);
@@ -118,7 +118,7 @@ static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *e
 	    .model = g->model,
 	    .origin = {.model = info.digest,
 		       .scheduler = info.scheduler,
-		       .precision = precisions[options->precision],
+		       .precision = smalti_precisions[options->precision],
 		       .latents = g->start.values ? g->start.digest : NULL},
 	    .start = g->start.values ? &g->start : NULL,
 	    .resume = options->resume,

@@ -2,6 +2,7 @@
 #include "cli/generate_options.h"
 
 #include "base/utf8.h"
+#include "cli/common_rows.h"
 #include "smalti/generate.h"
 
 #include <stdio.h>
@@ -12,7 +13,6 @@
 
 static const char *const cleanings[] = {"raw", "basic", "full", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
-static const char *const precisions[] = {"f32", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Prompts")},
@@ -65,9 +65,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "PixArt pipeline folder in diffusers' layout; default the embedded model"},
-    {SMALTI_STRING(TYPE, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"},
-    {SMALTI_CHOICE(TYPE, precision), "precision", 0, "TYPE", "operands of matrix products and convolutions",
-     .choices = precisions},
+    SMALTI_VARIANT_ROW(TYPE),
+    SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer folder, instead of the pipeline's"},
     {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "the same for the text encoder"},
     {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "the same for the transformer"},
@@ -79,13 +78,9 @@ static const struct smalti_option rows[] = {
      "StarPU scheduling policy; the pictures do not depend on it"},
     {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
      .maximum = INT64_MAX},
-    {SMALTI_BYTES(TYPE, memory_limit), "memory-limit", 0, "SIZE",
-     "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX},
+    SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, scratch), "scratch", 0, "DIR", "folder for data that does not fit under the limit"},
-    {SMALTI_INT64(TYPE, tile_tokens), "tile-tokens", 0, "N",
-     "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
-    {SMALTI_INT64(TYPE, tile_rows), "tile-rows", 0, "N",
-     "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX},
+    SMALTI_TILING_ROWS(TYPE),
     {SMALTI_STRING(TYPE, trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"},
 };
 

@@ -9,6 +9,7 @@ libcli_la_SOURCES = \
 	src/cli/bench_report.c src/cli/bench_report.h \
 	src/cli/bench_stages.c \
 	src/cli/command.c src/cli/command.h \
+	src/cli/common_rows.c src/cli/common_rows.h \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_batch.h \
 	src/cli/generate_latents.c src/cli/generate_latents.h \

@@ -51,10 +51,7 @@ INLINE int64_t padded_values(const struct smalti_attention *a)
 static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct work *work)
 {
 	work->stride = (round_up(a->head_dim, 16) / 16 | 1) * 16;
-	struct {
-		float **part;
-		int64_t floats;
-	} parts[] = {
+	const struct part parts[] = {
 	    {&work->queries, padded_queries(a) * a->head_dim},
 	    {&work->keys, KEYS * work->stride},
 	    {&work->values, KEYS * work->stride},
@@ -62,13 +59,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->bias, a->bias ? padded_queries(a) + a->keys : 0},
 	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
 	};
-	int64_t used = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (scratch)
-			*parts[i].part = scratch + used;
-		used += round_up(parts[i].floats, 16);
-	}
-	return used;
+	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention)

@@ -43,10 +43,7 @@ INLINE int64_t value_tiles(const struct smalti_attention *a)
 
 static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct work *work)
 {
-	struct {
-		float **part;
-		int64_t floats;
-	} parts[] = {
+	const struct part parts[] = {
 	    {&work->queries, padded_queries(a) / TILE * depth_steps(a) * TILE_FLOATS},
 	    {&work->keys, KEY_TILES * depth_steps(a) * TILE_FLOATS},
 	    {&work->values, KEY_STEPS * value_tiles(a) * TILE_FLOATS},
@@ -55,13 +52,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->bias, a->bias ? padded_queries(a) + a->keys : 0},
 	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
 	};
-	int64_t used = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (scratch)
-			*parts[i].part = scratch + used;
-		used += round_up(parts[i].floats, 16);
-	}
-	return used;
+	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 int64_t FOR_ISA(smalti_attention_bf16_scratch)(const struct smalti_attention *attention)

@@ -3,20 +3,11 @@
 #define SMALTI_KERNELS_CPU_ATTENTION_PARTS_H
 
 /* What the f32 and the bf16 form of attention share. */
+#include "kernels/cpu/carve.h"
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
 
 #define LOG2E 0x1.715476p0f
-
-INLINE int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-INLINE int64_t round_up(int64_t value, int64_t to)
-{
-	return (value + to - 1) / to * to;
-}
 
 INLINE int64_t padded_queries(const struct smalti_attention *a)
 {

@@ -9,6 +9,7 @@
 #include "kernels/matmul.h"
 
 #include "base/alloc.h"
+#include "kernels/cpu/carve.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
 #include "kernels/elementwise.h"
@@ -21,14 +22,8 @@ enum {
 	LONGEST = INT32_MAX, /* oneDNN counts with int in places */
 	PANEL = 1 << 18,     /* elements wanted in a widened panel: 1 MiB, half of a level-2 cache */
 	COLUMNS = 64,        /* the largest block of oneDNN's layouts along the outputs */
-	DEPTH = 16,          /* … and along the inputs, in f32 */
-	LINE = 16            /* floats in a cache line */
+	DEPTH = 16           /* … and along the inputs, in f32 */
 };
-
-static int64_t round_up(int64_t value, int64_t multiple)
-{
-	return (value + multiple - 1) / multiple * multiple;
-}
 
 static int check_extents(int64_t rows, int64_t in, int64_t out, enum smalti_dtype compute,
 			 struct smalti_error *error)

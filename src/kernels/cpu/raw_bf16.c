@@ -22,22 +22,13 @@ static struct cut cut_of(const struct smalti_matmul *m)
 
 static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
 {
-	struct {
-		float **part;
-		int64_t floats;
-	} all[] = {
+	const struct part all[] = {
 	    {&work->x, cut->rows * cut->depth / 2},
 	    {&work->weights, OUTPUTS * DEPTH / 2},
 	    {&work->sums, cut->rows * OUTPUTS},
 	    {&work->z, cut->rows * cut->z_stride},
 	};
-	int64_t used = 0;
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (scratch)
-			*all[i].part = scratch + used;
-		used += round_up(all[i].floats, LINE);
-	}
-	return used;
+	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
 }
 
 int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul)

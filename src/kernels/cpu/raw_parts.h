@@ -3,29 +3,19 @@
 #define SMALTI_KERNELS_CPU_RAW_PARTS_H
 
 /* What the f32 and the bf16 form of products with raw weights share. */
+#include "kernels/cpu/carve.h"
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
-
-INLINE int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 INLINE int64_t parts(int64_t whole, int64_t part)
 {
 	return (whole + part - 1) / part;
 }
 
-INLINE int64_t round_up(int64_t value, int64_t to)
-{
-	return parts(value, to) * to;
-}
-
 enum {
 	PIECE = 4096,    /* inputs in a piece, at most */
 	BLOCK = 1 << 20, /* bytes in a block of x, at most: half of a second cache */
-	MANY = 256,      /* rows in a block, at most: of more, converting weights costs nothing */
-	LINE = 16        /* floats in a cache line */
+	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
 /* How a product is cut: inputs into pieces, rows into blocks. */

@@ -114,7 +114,7 @@ struct ahead {
 	float *products; /* the next group's */
 };
 
-enum { LINE = 16, AHEAD = 16 };
+enum { AHEAD = 16 };
 
 /* m[rows, vecs vectors] = v · u over all of `deep`. */
 INLINE void product(const int rows, const int vecs, int64_t deep, const float *v, const float *u, float *m,

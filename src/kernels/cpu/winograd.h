@@ -2,6 +2,7 @@
 #ifndef SMALTI_KERNELS_CPU_WINOGRAD_H
 #define SMALTI_KERNELS_CPU_WINOGRAD_H
 
+#include "kernels/cpu/carve.h"
 #include "kernels/cpu/vector.h"
 
 /* Winograd's F(4×4, 3×3): a tile of 4×4 outputs comes from 6×6 inputs d and the 3×3 taps g as
@@ -20,16 +21,6 @@ enum { STEP = 4, VECS = 2 };
 enum { STEP = 2, VECS = 2 };
 #endif
 enum { ROWS = 3 * STEP, PANEL = VECS * LANES };
-
-INLINE int64_t round_up(int64_t value, int64_t to)
-{
-	return (value + to - 1) / to * to;
-}
-
-INLINE int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Packed weights U [36][panel][in, padded][PANEL]; the last panel may be one vector narrow. */
 INLINE int64_t winograd_point_floats(int64_t in, int64_t out)

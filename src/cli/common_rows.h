@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_COMMON_ROWS_H
+#define SMALTI_CLI_COMMON_ROWS_H
+
+#include "cli/options.h"
+
+/* Options that mean the same in several commands; the fields have the options' names. */
+
+/* The index is the option's value. */
+extern const char *const smalti_precisions[];
+
+/* clang-format off */
+#define SMALTI_PRECISION_ROW(type) \
+	{SMALTI_CHOICE(type, precision), "precision", 0, "TYPE", \
+	 "operands of matrix products and convolutions", .choices = smalti_precisions}
+
+#define SMALTI_VARIANT_ROW(type) \
+	{SMALTI_STRING(type, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
+
+#define SMALTI_MEMORY_ROW(type) \
+	{SMALTI_BYTES(type, memory_limit), "memory-limit", 0, "SIZE", \
+	 "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX}
+
+#define SMALTI_TILING_ROWS(type) \
+	{SMALTI_INT64(type, tile_tokens), "tile-tokens", 0, "N", \
+	 "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}, \
+	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \
+	 "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}
+/* clang-format on */
+
+#endif
