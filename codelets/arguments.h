@@ -240,6 +240,26 @@ struct edges_arguments {
 	int64_t rows, width, channels, groups;
 };
 
+/* Moves bytes to a place in a file, and back; with `last` they are not asked for again. 0 or -1 with an
+ * error. The token of a place says that it was written. */
+typedef int (*smalti_spill_writer)(void *user, int64_t offset, int64_t bytes, const void *data,
+				   struct smalti_error *error);
+typedef int (*smalti_spill_reader)(void *user, int64_t offset, int64_t bytes, bool last, void *data,
+				   struct smalti_error *error);
+
+struct spill_arguments {
+	int64_t offset, bytes;
+	smalti_spill_writer write;
+	void *user;
+};
+
+struct fetch_arguments {
+	int64_t offset, bytes;
+	bool last;
+	smalti_spill_reader read;
+	void *user;
+};
+
 struct merge_moments_arguments {
 	int64_t groups;
 };

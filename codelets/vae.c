@@ -203,6 +203,18 @@ int smalti_cpu_conv_add(const struct conv_add_data *data, const struct conv_argu
 	return convolve(&same, a, true, error);
 }
 
+int smalti_cpu_spill(const struct spill_data *data, const struct spill_arguments *a,
+		     struct smalti_error *error)
+{
+	return a->write(a->user, a->offset, a->bytes, data->x, error);
+}
+
+int smalti_cpu_fetch(const struct fetch_data *data, const struct fetch_arguments *a,
+		     struct smalti_error *error)
+{
+	return a->read(a->user, a->offset, a->bytes, a->last, data->y, error);
+}
+
 int smalti_cpu_emit_rows(const struct emit_rows_data *data, const struct emit_rows_arguments *a,
 			 struct smalti_error *error)
 {

@@ -16,53 +16,55 @@ static struct smalti_tile **new_tiles(struct smalti_scope *scope, int64_t count)
 	return tiles;
 }
 
-static struct smalti_tile *new_moments(struct smalti_scope *scope, int64_t groups)
-{
-	return groups ? smalti_tile_new(scope, groups, sizeof(struct smalti_moments)) : NULL;
-}
-
-/* An empty map in the bands of `cut`, each `divisor` rows of which are `factor` rows here. */
-static struct smalti_features scaled(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t factor,
-				     int64_t divisor, int64_t width, int64_t channels)
+struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
+					   int64_t up, int64_t down, int64_t width, int64_t channels,
+					   int64_t slots)
 {
 	struct smalti_features map = {.width = width, .channels = channels};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (smalti_cut_scale(&map.cut, cut, factor, divisor, &error) < 0) {
+	if (smalti_cut_scale(&map.cut, cut, up, down, &error) < 0) {
 		smalti_scope_fail(scope, &error);
 		return (struct smalti_features){0};
 	}
-	const int64_t bands = map.cut.bands, row_bytes = channels * (int64_t)sizeof(float);
-	map.body = new_tiles(scope, bands);
-	map.top = new_tiles(scope, bands);
-	map.bottom = new_tiles(scope, bands);
-	for (int64_t b = 0; b < bands && !smalti_scope_failed(scope); b++) {
-		map.body[b] = smalti_tile_new(scope, smalti_cut_rows(&map.cut, b) * width, row_bytes);
-		map.top[b] = b > 0 ? smalti_tile_new(scope, width, row_bytes) : NULL;
-		map.bottom[b] = b < bands - 1 ? smalti_tile_new(scope, width, row_bytes) : NULL;
-	}
+	map.slots = slots < cut->bands ? slots : cut->bands;
+	map.body = new_tiles(scope, map.slots);
+	map.top = new_tiles(scope, map.slots);
+	map.bottom = new_tiles(scope, map.slots);
+	map.part = new_tiles(scope, map.cut.bands);
 	return map;
 }
 
-struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
-					   int64_t width, int64_t channels)
+static void drop_tiles(struct smalti_tile **tiles, int64_t count)
 {
-	return scaled(scope, cut, 1, 1, width, channels);
-}
-static void release_tiles(struct smalti_tile **tiles, int64_t count)
-{
-	for (int64_t i = 0; tiles && i < count; i++)
+	for (int64_t i = 0; tiles && i < count; i++) {
 		smalti_tile_release(tiles[i]);
-	free(tiles);
+		tiles[i] = NULL;
+	}
+}
+
+void smalti_features_drop(struct smalti_features *map)
+{
+	drop_tiles(map->body, map->slots);
+	drop_tiles(map->top, map->slots);
+	drop_tiles(map->bottom, map->slots);
 }
 
 void smalti_features_release(struct smalti_features *map)
 {
-	release_tiles(map->body, map->cut.bands);
-	release_tiles(map->top, map->cut.bands);
-	release_tiles(map->bottom, map->cut.bands);
+	smalti_features_drop(map);
+	drop_tiles(map->part, map->cut.bands);
 	smalti_tile_release(map->moments);
+	free(map->body);
+	free(map->top);
+	free(map->bottom);
+	free(map->part);
 	smalti_cut_free(&map->cut);
 	*map = (struct smalti_features){0};
+}
+
+int64_t smalti_features_bytes(const struct smalti_features *map)
+{
+	return map->cut.first[map->cut.bands] * map->width * map->channels * (int64_t)sizeof(float);
 }
 
 int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band)
@@ -70,111 +72,111 @@ int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band)
 	return smalti_cut_rows(&map->cut, band) * map->width;
 }
 
-/* A tree of merges in the order of the bands; takes over (releases) `parts`. */
-static struct smalti_tile *merge_moments(struct smalti_scope *scope, struct smalti_tile **parts,
-					 int64_t count, int64_t groups)
+/* Of a window's slot any band has to fit. */
+static int64_t slot_rows(const struct smalti_features *map, int64_t band)
 {
+	int64_t rows = smalti_cut_rows(&map->cut, band);
+	for (int64_t b = band % map->slots; b < map->cut.bands; b += map->slots)
+		rows = smalti_cut_rows(&map->cut, b) > rows ? smalti_cut_rows(&map->cut, b) : rows;
+	return rows;
+}
+
+static struct smalti_tile *rows_tile(struct smalti_scope *scope, const struct smalti_features *map,
+				     int64_t rows)
+{
+	return smalti_tile_new(scope, rows * map->width, map->channels * (int64_t)sizeof(float));
+}
+
+struct smalti_tile *smalti_features_body(struct smalti_scope *scope, struct smalti_features *map,
+					 int64_t band)
+{
+	if (smalti_scope_failed(scope)) /* then the map may not even have slots */
+		return NULL;
+	struct smalti_tile **tile = &map->body[band % map->slots];
+	if (!*tile)
+		*tile = rows_tile(scope, map, slot_rows(map, band));
+	return *tile;
+}
+
+void smalti_features_drop_body(struct smalti_features *map, int64_t band)
+{
+	if (map->body)
+		drop_tiles(&map->body[band % map->slots], 1);
+}
+
+/* The first row of a band but of the first one; NULL for that. */
+static struct smalti_tile *top_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+{
+	struct smalti_tile **tile = &map->top[band % map->slots];
+	if (band > 0 && !*tile)
+		*tile = rows_tile(scope, map, 1);
+	return band > 0 ? *tile : NULL;
+}
+
+static struct smalti_tile *bottom_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+{
+	struct smalti_tile **tile = &map->bottom[band % map->slots];
+	if (band < map->cut.bands - 1 && !*tile)
+		*tile = rows_tile(scope, map, 1);
+	return band < map->cut.bands - 1 ? *tile : NULL;
+}
+
+static struct smalti_tile *new_moments(struct smalti_scope *scope, int64_t groups)
+{
+	return smalti_tile_new(scope, groups, sizeof(struct smalti_moments));
+}
+
+static struct smalti_tile *part_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
+				   int64_t groups)
+{
+	if (groups && !map->part[band])
+		map->part[band] = new_moments(scope, groups);
+	return groups ? map->part[band] : NULL;
+}
+
+void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
+			     int64_t groups)
+{
+	if (smalti_scope_failed(scope))
+		return;
+	smalti_insert(edges, scope,
+		      (.x = smalti_features_body(scope, map, band), .top = top_of(scope, map, band),
+		       .bottom = bottom_of(scope, map, band), .moments = part_of(scope, map, band, groups)),
+		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
+		      .channels = map->channels, .groups = groups);
+}
+
+/* SMALTI_MANY parts become one, and so on; the parts are released. */
+void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *map, int64_t groups)
+{
+	int64_t count = map->cut.bands;
 	while (count > 1 && !smalti_scope_failed(scope)) {
 		int64_t merged = 0;
 		for (int64_t first = 0; first < count; first += SMALTI_MANY) {
 			struct merge_moments_buffers buffers = {.merged = new_moments(scope, groups)};
 			int64_t end = first + SMALTI_MANY < count ? first + SMALTI_MANY : count;
 			for (int64_t i = first; i < end; i++)
-				buffers.parts[i - first] = parts[i];
+				buffers.parts[i - first] = map->part[i];
 			smalti_insert_merge_moments(
 			    scope, &buffers, &(const struct merge_moments_arguments){.groups = groups});
-			for (int64_t i = first; i < end; i++) {
-				smalti_tile_release(parts[i]);
-				parts[i] = NULL;
-			}
-			parts[merged++] = buffers.merged;
+			drop_tiles(map->part + first, end - first);
+			map->part[merged++] = buffers.merged;
 		}
 		count = merged;
 	}
-	struct smalti_tile *all = parts[0];
-	for (int64_t i = 1; i < count; i++) /* only after a failure */
-		smalti_tile_release(parts[i]);
-	return all;
-}
-
-/* Bands of statistics for a map that is about to be written; NULL when nobody wants them. */
-static struct smalti_tile **begin_moments(struct smalti_scope *scope, const struct smalti_features *map,
-					  int64_t groups)
-{
-	if (!groups || !map->cut.bands)
-		return NULL;
-	struct smalti_tile **parts = new_tiles(scope, map->cut.bands);
-	for (int64_t b = 0; parts && b < map->cut.bands; b++)
-		parts[b] = new_moments(scope, groups);
-	return parts;
-}
-
-static void end_moments(struct smalti_scope *scope, struct smalti_features *map, struct smalti_tile **parts,
-			int64_t groups)
-{
-	smalti_tile_release(map->moments);
-	map->moments = parts ? merge_moments(scope, parts, map->cut.bands, groups) : NULL;
-	free(parts);
-}
-
-void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t groups)
-{
-	struct smalti_tile **parts = begin_moments(scope, map, groups);
-	for (int64_t b = 0; b < map->cut.bands && !smalti_scope_failed(scope); b++)
-		smalti_insert(edges, scope,
-			      (.x = map->body[b], .top = map->top[b], .bottom = map->bottom[b],
-			       .moments = parts ? parts[b] : NULL),
-			      .rows = smalti_cut_rows(&map->cut, b), .width = map->width,
-			      .channels = map->channels, .groups = groups);
-	end_moments(scope, map, parts, groups);
-}
-
-static void insert_linear(struct smalti_scope *scope, const struct smalti_features *x,
-			  const struct smalti_linear *linear, int64_t band, struct smalti_features *y)
-{
-	smalti_tile_release(y->body[band]);
-	y->body[band] = smalti_linear(scope, linear, smalti_features_pixels(x, band), SMALTI_F32,
-				      x->body[band], SMALTI_EPILOGUE_NONE, SMALTI_F32);
-}
-
-struct smalti_features smalti_features_linear(struct smalti_scope *scope, const struct smalti_features *x,
-					      const struct smalti_linear *linear)
-{
 	if (smalti_scope_failed(scope))
-		return (struct smalti_features){0};
-	struct smalti_features y = smalti_features_new(scope, &x->cut, x->width, linear->out);
-	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(scope); b++)
-		insert_linear(scope, x, linear, b, &y);
-	return y;
+		return;
+	smalti_tile_release(map->moments);
+	map->moments = map->part[0];
+	map->part[0] = NULL;
 }
 
-/* The task of one band, but for what it does to y. */
-static struct conv_buffers band_buffers(const struct smalti_features *x, int64_t b,
-					const struct smalti_conv_input *input,
-					const struct smalti_kernel *kernel, const struct smalti_features *y,
-					struct smalti_tile *y_moments)
-{
-	const bool norm = input->norm != NULL;
-	return (struct conv_buffers){.x = x->body[b],
-				     .above = b > 0 && kernel->stride == 1 ? x->bottom[b - 1] : NULL,
-				     .below = b < x->cut.bands - 1 ? x->top[b + 1] : NULL,
-				     .moments = norm ? x->moments : NULL,
-				     .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
-				     .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,
-				     .weight = smalti_weight_tile_after(kernel->weight, x->body[0]),
-				     .bias = smalti_weight_tile(kernel->bias),
-				     .y = y->body[b],
-				     .top = y->top[b],
-				     .bottom = y->bottom[b],
-				     .y_moments = y_moments};
-}
-
-static struct conv_arguments band_arguments(const struct smalti_features *x, int64_t b,
+static struct conv_arguments conv_arguments(const struct smalti_features *x, int64_t band,
 					    const struct smalti_conv_input *input,
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
 					    int64_t y_groups)
 {
-	return (struct conv_arguments){.rows = smalti_cut_rows(&x->cut, b),
+	return (struct conv_arguments){.rows = smalti_cut_rows(&x->cut, band),
 				       .width = x->width,
 				       .in = kernel->in,
 				       .out = kernel->out,
@@ -186,56 +188,43 @@ static struct conv_arguments band_arguments(const struct smalti_features *x, int
 				       .compute = compute};
 }
 
-struct smalti_features smalti_features_fork(struct smalti_scope *scope, const struct smalti_features *x,
-					    const struct smalti_conv_input *input,
-					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
-					    int64_t y_groups, const struct smalti_linear *linear,
-					    struct smalti_features *z)
+void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+			  const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
+			  enum smalti_dtype compute, bool add, int64_t y_groups, struct smalti_features *y)
 {
-	const int64_t factor = input->upsample ? 2 : 1;
 	if (smalti_scope_failed(scope))
-		return (struct smalti_features){0};
-	struct smalti_features y =
-	    scaled(scope, &x->cut, factor, kernel->stride, factor * x->width / kernel->stride, kernel->out);
-	if (linear)
-		*z = smalti_features_new(scope, &x->cut, x->width, linear->out);
-	struct smalti_tile **parts = begin_moments(scope, &y, y_groups);
-	for (int64_t b = 0; b < y.cut.bands && !smalti_scope_failed(scope); b++) {
-		const struct conv_buffers buffers =
-		    band_buffers(x, b, input, kernel, &y, parts ? parts[b] : NULL);
-		const struct conv_arguments arguments =
-		    band_arguments(x, b, input, kernel, compute, y_groups);
-		smalti_insert_conv(scope, &buffers, &arguments);
-		if (linear)
-			insert_linear(scope, x, linear, b, z);
+		return;
+	const struct conv_arguments arguments = conv_arguments(x, band, input, kernel, compute, y_groups);
+	const bool norm = input->norm != NULL;
+	const struct conv_buffers w = {
+	    .x = smalti_features_body(scope, x, band),
+	    .above = band > 0 && kernel->stride == 1 ? bottom_of(scope, x, band - 1) : NULL,
+	    .below = band < x->cut.bands - 1 ? top_of(scope, x, band + 1) : NULL,
+	    .moments = norm ? x->moments : NULL,
+	    .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
+	    .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,
+	    .weight = smalti_weight_tile_after(kernel->weight, x->body[band % x->slots]),
+	    .bias = smalti_weight_tile(kernel->bias),
+	    .y = smalti_features_body(scope, y, band),
+	    .top = top_of(scope, y, band),
+	    .bottom = bottom_of(scope, y, band),
+	    .y_moments = part_of(scope, y, band, y_groups),
+	};
+	if (!add) {
+		smalti_insert_conv(scope, &w, &arguments);
+		return;
 	}
-	smalti_weight_done(kernel->weight);
-	end_moments(scope, &y, parts, y_groups);
-	return y;
+	const struct conv_add_buffers sum = {w.x,      w.above, w.below, w.moments, w.gamma,  w.beta,
+					     w.weight, w.bias,  w.y,     w.top,     w.bottom, w.y_moments};
+	smalti_insert_conv_add(scope, &sum, &arguments);
 }
 
-struct smalti_features smalti_features_conv(struct smalti_scope *scope, const struct smalti_features *x,
-					    const struct smalti_conv_input *input,
-					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
-					    int64_t y_groups)
+void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+			    const struct smalti_linear *linear, struct smalti_features *y)
 {
-	return smalti_features_fork(scope, x, input, kernel, compute, y_groups, NULL, NULL);
-}
-
-void smalti_features_conv_add(struct smalti_scope *scope, const struct smalti_features *x,
-			      const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
-			      enum smalti_dtype compute, int64_t y_groups, struct smalti_features *y)
-{
-	struct smalti_tile **parts = begin_moments(scope, y, y_groups);
-	for (int64_t b = 0; b < y->cut.bands && !smalti_scope_failed(scope); b++) {
-		const struct conv_buffers w = band_buffers(x, b, input, kernel, y, parts ? parts[b] : NULL);
-		const struct conv_add_buffers buffers = {w.x,     w.above, w.below,  w.moments,
-							 w.gamma, w.beta,  w.weight, w.bias,
-							 w.y,     w.top,   w.bottom, w.y_moments};
-		const struct conv_arguments arguments =
-		    band_arguments(x, b, input, kernel, compute, y_groups);
-		smalti_insert_conv_add(scope, &buffers, &arguments);
-	}
-	smalti_weight_done(kernel->weight);
-	end_moments(scope, y, parts, y_groups);
+	if (smalti_scope_failed(scope))
+		return;
+	smalti_linear_into(scope, linear, smalti_features_pixels(x, band), SMALTI_F32,
+			   smalti_features_body(scope, x, band), SMALTI_EPILOGUE_NONE, SMALTI_F32,
+			   smalti_features_body(scope, y, band));
 }

@@ -7,18 +7,42 @@
 #include "rt/grid.h"
 
 /* A feature map [height, width, channels], f32, cut into bands of rows. Each band publishes its first and
- * last row for its neighbours, and its GroupNorm statistics; so a reader never touches a whole neighbour. */
+ * last row for its neighbours, and its GroupNorm statistics; so a reader never touches a whole neighbour.
+ *
+ * Tiles are made when a band is first written. A map may have fewer of them than bands: then it is a window
+ * that goes over the map, in which band b takes the place of band b − slots. Whoever writes waits for the
+ * readers of what was there, so a window bounds the memory whatever runs when. */
 struct smalti_features {
 	struct smalti_cut cut;
-	int64_t width, channels;
-	struct smalti_tile **body, **top, **bottom; /* top of band 0 and bottom of the last one: NULL */
-	struct smalti_tile *moments;                /* of the whole map; NULL when nobody normalises it */
+	int64_t width, channels, slots;
+	struct smalti_tile **body, **top, **bottom; /* of each slot */
+	struct smalti_tile **part;                  /* of each band: its statistics until they are merged */
+	struct smalti_tile *moments; /* of the whole map; NULL when nobody normalises it, or not known yet */
 };
 
-/* An empty map in the bands of `cut`. */
+/* An empty map in the bands of `cut`, each `down` rows of which are `up` rows here. */
 struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
-					   int64_t width, int64_t channels);
+					   int64_t up, int64_t down, int64_t width, int64_t channels,
+					   int64_t slots);
+/* Of the tiles only, of the map. */
+void smalti_features_drop(struct smalti_features *map);
 void smalti_features_release(struct smalti_features *map);
+
+/* Of all bodies. */
+int64_t smalti_features_bytes(const struct smalti_features *map);
+int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band);
+/* The slot's tile, made if there is none. */
+struct smalti_tile *smalti_features_body(struct smalti_scope *scope, struct smalti_features *map,
+					 int64_t band);
+/* After the last reader of a band's body was inserted. */
+void smalti_features_drop_body(struct smalti_features *map, int64_t band);
+
+/* Publishes the edges of a band whose body was written by other means, and with `statistics` its part of
+ * them over that many groups. */
+void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
+			     int64_t groups);
+/* Merges the parts of all bands, a tree in the order of the bands: the moments are known. */
+void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *map, int64_t groups);
 
 /* What a convolution does to its input first. */
 struct smalti_conv_input {
@@ -28,29 +52,14 @@ struct smalti_conv_input {
 	bool upsample; /* nearest ×2 */
 };
 
-/* A new map conv(f(x)) + bias, with statistics over y_groups (0: none). With a kernel of stride 2 the bands
- * and the width of x are even, and halved in y. */
-struct smalti_features smalti_features_conv(struct smalti_scope *scope, const struct smalti_features *x,
-					    const struct smalti_conv_input *input,
-					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
-					    int64_t y_groups);
-/* The map and *z, a 1×1 convolution of x itself without edges and statistics. Both of a band before the next
- * one, so that x goes band by band while they come. */
-struct smalti_features smalti_features_fork(struct smalti_scope *scope, const struct smalti_features *x,
-					    const struct smalti_conv_input *input,
-					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
-					    int64_t y_groups, const struct smalti_linear *linear,
-					    struct smalti_features *z);
-/* A 1×1 convolution of x, without edges and statistics. */
-struct smalti_features smalti_features_linear(struct smalti_scope *scope, const struct smalti_features *x,
-					      const struct smalti_linear *linear);
-/* y += conv(f(x)) + bias, where y is a map of the same bands; its edges and statistics are renewed. */
-void smalti_features_conv_add(struct smalti_scope *scope, const struct smalti_features *x,
-			      const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
-			      enum smalti_dtype compute, int64_t y_groups, struct smalti_features *y);
-/* (Re)publishes edges and statistics of bodies that were written by other means. */
-void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t groups);
-
-int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band);
+/* A band of y = conv(f(x)) + bias, or with `add` y += that, with its edges and its part of the statistics
+ * over y_groups (0: none). x has the band and its neighbours, and the moments if it is normalised. With a
+ * kernel of stride 2 the bands and the width of x are even, and halved in y. */
+void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+			  const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
+			  enum smalti_dtype compute, bool add, int64_t y_groups, struct smalti_features *y);
+/* The body of a band of y = a 1×1 convolution of x. */
+void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+			    const struct smalti_linear *linear, struct smalti_features *y);
 
 #endif

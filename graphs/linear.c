@@ -26,12 +26,11 @@ static struct matmul_raw_arguments raw_arguments_of(const struct smalti_linear *
 	return raw;
 }
 
-struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
-				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
-				  enum smalti_epilogue epilogue, enum smalti_dtype result)
+void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
+			enum smalti_dtype result, struct smalti_tile *y)
 {
 	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
-	struct smalti_tile *y = smalti_tile_new(scope, rows, linear->out * smalti_dtype_bytes(result));
 	struct smalti_weight *weight = linear->weight;
 	if (smalti_weight_is_raw(weight)) {
 		const struct matmul_raw_arguments raw = raw_arguments_of(linear, &arguments);
@@ -42,11 +41,19 @@ struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalt
 							   .bias = smalti_weight_tile(linear->bias),
 							   .y = y};
 		smalti_insert_matmul_raw(scope, &buffers, &raw);
-		return y;
+		return;
 	}
 	const struct matmul_buffers buffers = {
 	    .x = x, .weight = smalti_weight_tile(weight), .bias = smalti_weight_tile(linear->bias), .y = y};
 	smalti_insert_matmul(scope, &buffers, &arguments);
+}
+
+struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
+				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+				  enum smalti_epilogue epilogue, enum smalti_dtype result)
+{
+	struct smalti_tile *y = smalti_tile_new(scope, rows, linear->out * smalti_dtype_bytes(result));
+	smalti_linear_into(scope, linear, rows, x_dtype, x, epilogue, result, y);
 	return y;
 }
 

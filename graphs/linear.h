@@ -12,6 +12,10 @@
 struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
 				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 				  enum smalti_epilogue epilogue, enum smalti_dtype result);
+/* The same into a tile y that is there. */
+void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
+			enum smalti_dtype result, struct smalti_tile *y);
 /* y [rows, out], f32, += x·Wᵀ + b. */
 void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
 		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y);

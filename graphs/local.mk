@@ -7,9 +7,11 @@ libcore_la_SOURCES += \
 	graphs/features.c graphs/features.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/t5.c graphs/t5.h \
-	graphs/vae_blocks.c graphs/vae_blocks.h \
+	graphs/vae_attention.c graphs/vae_attention.h \
+	graphs/vae_cost.c graphs/vae_cost.h \
 	graphs/vae_decoder.c graphs/vae_decoder.h \
-	graphs/vae_decoder_weights.c graphs/vae_decoder_weights.h \
 	graphs/vae_encoder.c graphs/vae_encoder.h \
-	graphs/vae_encoder_weights.c graphs/vae_encoder_weights.h \
+	graphs/vae_layers.c graphs/vae_layers.h \
+	graphs/vae_pass.c graphs/vae_pass.h \
+	graphs/vae_plan.c graphs/vae_plan.h \
 	graphs/weights.c graphs/weights.h

@@ -2,10 +2,13 @@
 #include "graphs/vae_encoder.h"
 
 #include "base/alloc.h"
-#include "graphs/linear.h"
-#include "graphs/vae_encoder_weights.h"
+#include "graphs/vae_pass.h"
 
 #include <stdlib.h>
+
+struct smalti_vae_encoder {
+	struct smalti_vae_layers layers;
+};
 
 struct smalti_vae_encoder *smalti_vae_encoder_new(struct smalti_scope *scope,
 						  const struct smalti_vae_config *config,
@@ -15,105 +18,91 @@ struct smalti_vae_encoder *smalti_vae_encoder_new(struct smalti_scope *scope,
 	struct smalti_vae_encoder *vae = smalti_calloc(1, sizeof(*vae), error);
 	if (!vae)
 		return NULL;
-	vae->config = *config;
-	vae->compute = compute;
-	vae->resnets = smalti_calloc(config->blocks * config->layers_per_block, sizeof(*vae->resnets), error);
-	vae->store = smalti_store_new(scope, checkpoint, compute, error);
-	if (vae->resnets && vae->store) {
-		smalti_vae_encoder_load(vae);
-		if (smalti_store_status(vae->store, error) == 0)
-			return vae;
+	if (smalti_vae_layers_encoder(&vae->layers, scope, config, checkpoint, compute, error) < 0) {
+		free(vae);
+		return NULL;
 	}
-	smalti_vae_encoder_free(vae);
-	return NULL;
+	return vae;
 }
 
 void smalti_vae_encoder_free(struct smalti_vae_encoder *vae)
 {
 	if (!vae)
 		return;
-	smalti_store_free(vae->store);
-	free(vae->resnets);
+	smalti_vae_layers_free(&vae->layers);
 	free(vae);
 }
 
 const struct smalti_vae_config *smalti_vae_encoder_config(const struct smalti_vae_encoder *vae)
 {
-	return &vae->config;
+	return &vae->layers.config;
+}
+
+const struct smalti_vae_layers *smalti_vae_encoder_layers(const struct smalti_vae_encoder *vae)
+{
+	return &vae->layers;
 }
 
 int64_t smalti_vae_encoder_weight_bytes(const struct smalti_vae_encoder *vae)
 {
-	return smalti_store_bytes(vae->store);
+	return smalti_store_bytes(vae->layers.store);
 }
 
-/* The picture as a map. */
-static void begin(struct smalti_vae_pass *p, const struct smalti_cut *cut, int64_t width,
-		  smalti_row_source source, void *user)
+int smalti_vae_encoder_plan(const struct smalti_vae_encoder *vae, int64_t height, int64_t width,
+			    int64_t band_rows, const struct smalti_vae_budget *budget,
+			    struct smalti_vae_plan *plan, struct smalti_error *error)
 {
-	struct smalti_tile *token = smalti_tile_new(p->scope, 1, 1); /* orders the bands: each updates it */
-	smalti_insert(clear, p->scope, (.y = token), .bytes = 1);
-	p->map = smalti_features_new(p->scope, cut, width, p->config->image_channels);
-	for (int64_t b = 0; b < cut->bands && !smalti_scope_failed(p->scope); b++)
-		smalti_insert(read_rows, p->scope, (.y = p->map.body[b], .source = token),
-			      .rows = smalti_cut_rows(cut, b), .width = width, .first = cut->first[b],
-			      .source = source, .user = user);
-	smalti_tile_release(token);
-	smalti_features_publish(p->scope, &p->map, 0);
+	const int64_t factor = smalti_vae_factor(&vae->layers.config);
+	struct smalti_cut latent = {0}, cut = {0};
+	int status = -1;
+	if (smalti_cut_even(&latent, height, band_rows, error) == 0 &&
+	    smalti_cut_scale(&cut, &latent, factor, 1, error) == 0)
+		status = smalti_vae_plan_make(plan, &vae->layers, &cut, factor * width, budget, error);
+	smalti_cut_free(&latent);
+	smalti_cut_free(&cut);
+	return status;
 }
 
-/* From the picture to mean and logarithm of the variance, as a map. */
-static void encode(struct smalti_vae_pass *p, const struct smalti_vae_encoder *vae)
+struct ends {
+	int64_t channels, height, width;    /* of the latent */
+	struct smalti_tile *token, *planes; /* `token` orders the bands that are read: each updates it */
+	smalti_row_source source;
+	void *user;
+};
+
+static void begin(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
 {
-	const struct smalti_vae_config *c = p->config;
-	const struct smalti_conv_input plain = {0};
-	const struct smalti_conv_input last = smalti_vae_normalised(p, &vae->norm_out);
-	smalti_vae_conv(p, &plain, &vae->conv_in, c->norm_groups);
-	for (int block = 0; block < c->blocks; block++) {
-		for (int64_t layer = 0; layer < c->layers_per_block; layer++)
-			smalti_vae_resnet(p, &vae->resnets[block * c->layers_per_block + layer]);
-		if (block < c->blocks - 1)
-			smalti_vae_conv(p, &plain, &vae->downsample[block], c->norm_groups);
-	}
-	smalti_vae_mid_block(p, &vae->mid_block);
-	smalti_vae_conv(p, &last, &vae->conv_out, 0);
-	if (vae->quant_conv.weight)
-		smalti_vae_linear(p, &vae->quant_conv);
+	const struct ends *ends = user;
+	smalti_insert(read_rows, scope, (.y = smalti_features_body(scope, map, band), .source = ends->token),
+		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
+		      .first = map->cut.first[band], .source = ends->source, .user = ends->user);
 }
 
-static struct smalti_tile *collect(struct smalti_vae_pass *p, int64_t height, int64_t width)
+static void end(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
 {
-	const int64_t channels = p->config->latent_channels;
-	struct smalti_tile *planes =
-	    smalti_tile_new(p->scope, 2 * channels * height, width * (int64_t)sizeof(float));
-	smalti_insert(clear, p->scope, (.y = planes),
-		      .bytes = 2 * channels * height * width * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < p->map.cut.bands && !smalti_scope_failed(p->scope); b++)
-		smalti_insert(posterior_rows, p->scope, (.moments = p->map.body[b], .planes = planes),
-			      .channels = channels, .height = height, .width = width,
-			      .first_row = p->map.cut.first[b], .rows = smalti_cut_rows(&p->map.cut, b));
-	return planes;
+	const struct ends *ends = user;
+	smalti_insert(posterior_rows, scope,
+		      (.moments = smalti_features_body(scope, map, band), .planes = ends->planes),
+		      .channels = ends->channels, .height = ends->height, .width = ends->width,
+		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band));
 }
 
 struct smalti_tile *smalti_vae_encode(struct smalti_vae_encoder *vae, struct smalti_scope *scope,
-				      int64_t height, int64_t width, int64_t band_rows,
-				      smalti_row_source source, void *user)
+				      const struct smalti_vae_plan *plan, smalti_row_source source,
+				      void *user)
 {
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	struct smalti_vae_pass pass = {.config = &vae->config, .compute = vae->compute, .scope = scope};
-	struct smalti_cut latent = {0}, cut = {0};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_tile *planes = NULL;
-	if (smalti_cut_even(&latent, height, band_rows, &error) < 0 ||
-	    smalti_cut_scale(&cut, &latent, factor, 1, &error) < 0) {
-		smalti_scope_fail(scope, &error);
-	} else {
-		begin(&pass, &cut, factor * width, source, user);
-		encode(&pass, vae);
-		planes = collect(&pass, height, width);
-		smalti_features_release(&pass.map);
-	}
-	smalti_cut_free(&latent);
-	smalti_cut_free(&cut);
-	return planes;
+	const int64_t factor = smalti_vae_factor(&vae->layers.config);
+	struct ends ends = {.channels = vae->layers.config.latent_channels,
+			    .height = plan->cut.first[plan->cut.bands] / factor,
+			    .width = plan->width / factor,
+			    .source = source,
+			    .user = user};
+	const int64_t rows = 2 * ends.channels * ends.height, row = ends.width * (int64_t)sizeof(float);
+	ends.token = smalti_tile_new(scope, 1, 1);
+	ends.planes = smalti_tile_new(scope, rows, row);
+	smalti_insert(clear, scope, (.y = ends.token), .bytes = 1);
+	smalti_insert(clear, scope, (.y = ends.planes), .bytes = rows * row);
+	smalti_vae_run(&vae->layers, plan, scope, &(const struct smalti_vae_ends){begin, end, &ends});
+	smalti_tile_release(ends.token);
+	return ends.planes;
 }

@@ -70,13 +70,9 @@ int64_t smalti_store_bytes(const struct smalti_store *store)
 	return store->transient ? 0 : store->bytes;
 }
 
-int64_t smalti_store_pass_bytes(const struct smalti_store *store)
+bool smalti_store_is_transient(const struct smalti_store *store)
 {
-	enum { AT_A_TIME = 4 }; /* of a resnet: both convolutions and the shortcut; and the next layer's */
-	int64_t largest = 0;
-	for (const struct smalti_weight *weight = store->weights; weight; weight = weight->next)
-		largest = weight->bytes > largest ? weight->bytes : largest;
-	return store->transient ? AT_A_TIME * largest : 0;
+	return store->transient;
 }
 
 int64_t smalti_store_file_bytes(const struct smalti_store *store)

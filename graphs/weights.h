@@ -44,10 +44,9 @@ int smalti_store_status(const struct smalti_store *store, struct smalti_error *e
 /* Whether made forms live only as long as smalti_weight_done() says, to be made again at the next use; else,
  * and at first, they live as long as the store. */
 void smalti_store_set_transient(struct smalti_store *store, bool transient);
+bool smalti_store_is_transient(const struct smalti_store *store);
 /* Bytes of all packed forms together, made or not; none when they are transient. */
 int64_t smalti_store_bytes(const struct smalti_store *store);
-/* Bytes of the transient forms that are there at a time in one pass through the layers. */
-int64_t smalti_store_pass_bytes(const struct smalti_store *store);
 /* Bytes of the tensors in the file. */
 int64_t smalti_store_file_bytes(const struct smalti_store *store);
 /* Before the first use of a weight: the matrices of smalti_store_linear() are not packed but multiplied with

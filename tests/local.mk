@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h
+libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -51,6 +51,7 @@ check_PROGRAMS += tests/test_codelets_vae
 check_PROGRAMS += tests/test_t5
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
+check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
 tests_test_bench_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_topology

@@ -151,17 +151,45 @@ static int paint(void *user, int64_t first, int64_t rows, int64_t width, const f
 	return 0;
 }
 
-int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
-		 int64_t height, int64_t width, int64_t band_rows, float *picture, struct smalti_error *error)
+int stage_decode_by(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+		    const struct smalti_vae_plan *plan, float *picture, struct smalti_error *error)
 {
 	const struct smalti_vae_config *c = smalti_vae_decoder_config(vae);
+	const int64_t height = plan->cut.first[plan->cut.bands];
 	struct canvas canvas = {height * smalti_vae_factor(c), picture};
 	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
 	struct smalti_tile *planes =
-	    smalti_tile_upload(scope, c->latent_channels * height * width, sizeof(float), latents);
-	smalti_vae_decode(vae, scope, planes, height, width, band_rows, paint, &canvas);
+	    smalti_tile_upload(scope, c->latent_channels * height * plan->width, sizeof(float), latents);
+	smalti_vae_decode(vae, scope, planes, 1 / c->scaling_factor, plan, paint, &canvas);
 	smalti_tile_release(planes);
 	return finish(scope, error);
+}
+
+int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+		 int64_t height, int64_t width, int64_t band_rows, float *picture, struct smalti_error *error)
+{
+	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	struct smalti_vae_plan plan;
+	int status = smalti_vae_decoder_plan(vae, height, width, band_rows, &all, &plan, error);
+	if (status == 0)
+		status = stage_decode_by(session, vae, latents, &plan, picture, error);
+	smalti_vae_plan_free(&plan);
+	return status;
+}
+
+void stage_insert_decoding(struct smalti_vae_decoder *vae, struct smalti_scope *scope,
+			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
+			   smalti_row_sink sink, void *user)
+{
+	const struct smalti_vae_budget all =
+	    smalti_vae_no_budget(smalti_session_workers(smalti_scope_session(scope)));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_plan plan;
+	if (smalti_vae_decoder_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
+		smalti_scope_fail(scope, &error);
+	smalti_vae_decode(vae, scope, latents, 1 / smalti_vae_decoder_config(vae)->scaling_factor, &plan,
+			  sink, user);
+	smalti_vae_plan_free(&plan);
 }
 
 struct scanner {
@@ -181,14 +209,29 @@ static int scan(void *user, int64_t first, int64_t rows, int64_t width, float *p
 	return 0;
 }
 
-int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
-		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error)
+int stage_encode_by(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+		    const struct smalti_vae_plan *plan, float *planes, struct smalti_error *error)
 {
-	const int64_t count = 2 * smalti_vae_encoder_config(vae)->latent_channels * height * width;
+	const struct smalti_vae_config *c = smalti_vae_encoder_config(vae);
+	const int64_t factor = smalti_vae_factor(c);
+	const int64_t count =
+	    2 * c->latent_channels * (plan->cut.first[plan->cut.bands] / factor) * (plan->width / factor);
 	struct scanner scanner = {pixels, 0};
 	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
-	struct smalti_tile *result = smalti_vae_encode(vae, scope, height, width, band_rows, scan, &scanner);
+	struct smalti_tile *result = smalti_vae_encode(vae, scope, plan, scan, &scanner);
 	deliver(scope, result, count, planes);
 	smalti_tile_release(result);
 	return finish(scope, error);
+}
+
+int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error)
+{
+	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	struct smalti_vae_plan plan;
+	int status = smalti_vae_encoder_plan(vae, height, width, band_rows, &all, &plan, error);
+	if (status == 0)
+		status = stage_encode_by(session, vae, pixels, &plan, planes, error);
+	smalti_vae_plan_free(&plan);
+	return status;
 }

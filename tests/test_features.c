@@ -44,13 +44,15 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 	struct smalti_scope *scope = smalti_scope_new(session, "features", 0, &error);
 	struct smalti_cut cut = {0};
 	SUCCEEDS(smalti_cut_even(&cut, rows, height, &error), &error, "cut");
-	struct smalti_features map = smalti_features_new(scope, &cut, WIDTH, CHANNELS);
+	struct smalti_features map = smalti_features_new(scope, &cut, 1, 1, WIDTH, CHANNELS, cut.bands);
 	for (int64_t b = 0; b < cut.bands; b++) {
 		smalti_tile_release(map.body[b]);
 		map.body[b] = smalti_tile_upload(scope, smalti_cut_rows(&cut, b) * WIDTH,
 						 CHANNELS * sizeof(float), map_values + cut.first[b] * ROW);
 	}
-	smalti_features_publish(scope, &map, GROUPS);
+	for (int64_t b = 0; b < cut.bands; b++)
+		smalti_features_publish(scope, &map, b, GROUPS);
+	smalti_features_merge(scope, &map, GROUPS);
 	float(*edge)[ROW] = calloc((size_t)(2 * cut.bands), sizeof(*edge));
 	struct kept *kept = calloc((size_t)(2 * cut.bands + 1), sizeof(*kept));
 	if (!edge || !kept)

@@ -101,7 +101,7 @@ static void foresee_decoding(const struct smalti_model *model, int64_t height, i
 	struct smalti_scope *scope = smalti_scope_new(session, "decoding", 0, &error);
 	struct smalti_tile *latents = smalti_tile_new(scope, 4 * height * width, sizeof(float));
 	smalti_insert(clear, scope, (.y = latents), .bytes = 16 * height * width);
-	smalti_vae_decode(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
+	stage_insert_decoding(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
 	smalti_tile_release(latents);
 	near(scope, smalti_vae_decoder_flops(model->vae, height, width), "decoding");
 	smalti_scope_free(scope);

@@ -6,6 +6,7 @@
 #include "graphs/diffusion.h"
 #include "harness.h"
 #include "jobs/model.h"
+#include "judge.h"
 #include "rt/pool.h"
 #include "stage.h"
 
@@ -50,95 +51,7 @@ static void close_model(void)
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
-/* What was computed: the first result of every tiling of every stage and size. */
-
-enum { DIT, DECODER, ENCODER, DIFFUSION /* and the number of the sampler */ };
-
-struct result {
-	int stage;
-	int64_t height, width, tile;
-	int64_t count;
-	float *values;
-};
-
-static struct result results[512];
-static int result_count;
-
-static void forget_results(void)
-{
-	for (int i = 0; i < result_count; i++)
-		free(results[i].values);
-	result_count = 0;
-}
-
-static bool same_size(const struct result *a, const struct result *b)
-{
-	return a->stage == b->stage && a->height == b->height && a->width == b->width;
-}
-
-/* Takes the values over. */
-static void judge(const struct result *found, const char *schedule)
-{
-	static const double tolerance = 1e-5;
-	const struct result *same_tiling = NULL, *first = NULL;
-	char what[160];
-	for (int i = 0; i < result_count; i++) {
-		if (!same_size(&results[i], found))
-			continue;
-		first = first ? first : &results[i];
-		same_tiling = results[i].tile == found->tile ? &results[i] : same_tiling;
-	}
-	snprintf(what, sizeof(what), "stage %d, %lld×%lld in tiles of %lld, %s", found->stage,
-		 (long long)found->height, (long long)found->width, (long long)found->tile, schedule);
-	const struct result *other = same_tiling ? same_tiling : first;
-	const size_t bytes = (size_t)found->count * sizeof(float);
-	if (same_tiling)
-		CHECK(memcmp(same_tiling->values, found->values, bytes) == 0, what);
-	else if (other)
-		CHECK(test_max_error(other->values, found->values, found->count) <=
-			  tolerance * test_max_abs(other->values, found->count),
-		      what);
-	if (same_tiling)
-		free(found->values);
-	else if (result_count < (int)(sizeof(results) / sizeof(results[0])))
-		results[result_count++] = *found;
-	else
-		abort();
-}
-
-static float *array(int64_t count)
-{
-	float *values = malloc((size_t)count * sizeof(*values));
-	if (!values)
-		abort();
-	return values;
-}
-
-static float *filled(int64_t count, double a, double b)
-{
-	float *values = array(count);
-	test_fill(values, count, a, b);
-	return values;
-}
-
 /* Random plans */
-
-static int64_t draw(uint64_t *state, const int64_t *choices, int count)
-{
-	return choices[(int)((test_random(state) + 1) / 2 * (float)count)];
-}
-
-/* A tile no taller than what it tiles: then equal numbers are equal tilings. */
-static int64_t draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
-			 int64_t most_tiles)
-{
-	int64_t tile;
-	do {
-		tile = draw(state, choices, count);
-		tile = tile < extent ? tile : extent;
-	} while ((extent - 1) / tile >= most_tiles);
-	return tile;
-}
 
 enum { WHOLE = 1 << 20, TEXT_TOKENS = 9, LATENT_CHANNELS = 4 };
 
@@ -147,14 +60,14 @@ static void plan_dit(uint64_t *state, const char *schedule)
 	static const int64_t sides[4][2] = {{2, 2}, {6, 10}, {14, 10}, {32, 40}};
 	static const int64_t tiles[] = {1, 9, 7, 64, 256, WHOLE}, most_tiles = 40;
 	const struct smalti_transformer_config *c = smalti_dit_config(model->dit);
-	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
+	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
 	const int64_t tokens = side[0] / c->patch_size * (side[1] / c->patch_size);
-	struct result result = {.stage = DIT, .height = side[0], .width = side[1]};
-	result.tile = draw_tile(state, tiles, 6, tokens, most_tiles);
+	struct judge_result result = {.stage = JUDGE_DIT, .height = side[0], .width = side[1]};
+	result.tile = judge_draw_tile(state, tiles, 6, tokens, most_tiles);
 	result.count = c->out_channels * side[0] * side[1];
-	result.values = array(result.count);
-	float *x = filled(LATENT_CHANNELS * side[0] * side[1], 0.11, 0.2);
-	float *text = filled(TEXT_TOKENS * c->caption_channels, 0.07, 0.5);
+	result.values = judge_array(result.count);
+	float *x = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.11, 0.2);
+	float *text = judge_filled(TEXT_TOKENS * c->caption_channels, 0.07, 0.5);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(stage_dit(session, model->dit, x, side[0], side[1], 500, text, TEXT_TOKENS, result.tile,
 			   smalti_model_factor(model), result.values, &error),
@@ -162,45 +75,6 @@ static void plan_dit(uint64_t *state, const char *schedule)
 	judge(&result, schedule);
 	free(x);
 	free(text);
-}
-
-static void plan_decoder(uint64_t *state, const char *schedule)
-{
-	static const int64_t sides[4][2] = {{1, 1}, {6, 10}, {14, 10}, {23, 4}};
-	static const int64_t tiles[] = {1, 2, 3, 7, WHOLE};
-	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
-	const int64_t factor = smalti_model_factor(model);
-	struct result result = {.stage = DECODER, .height = side[0], .width = side[1]};
-	result.tile = draw_tile(state, tiles, 5, side[0], side[0]);
-	result.count = 3 * factor * side[0] * factor * side[1];
-	result.values = array(result.count);
-	float *z = filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
-	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_vae_decoder_set_transient(model->vae, test_random(state) > 0);
-	SUCCEEDS(stage_decode(session, model->vae, z, side[0], side[1], result.tile, result.values, &error),
-		 &error, schedule);
-	judge(&result, schedule);
-	free(z);
-}
-
-static void plan_encoder(uint64_t *state, const char *schedule)
-{
-	static const int64_t sides[5][2] = {{1, 1}, {1, 3}, {6, 10}, {14, 5}, {23, 4}};
-	static const int64_t tiles[] = {1, 2, 3, 7, WHOLE};
-	const int64_t *side = sides[draw(state, (const int64_t[]){0, 1, 2, 3, 4}, 5)];
-	const int64_t factor = smalti_model_factor(model);
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_vae_encoder *encoder = smalti_model_vae_encoder(model, &error);
-	SUCCEEDS(encoder ? 0 : -1, &error, schedule);
-	struct result result = {.stage = ENCODER, .height = side[0], .width = side[1]};
-	result.tile = draw_tile(state, tiles, 5, side[0], side[0]);
-	result.count = 2 * LATENT_CHANNELS * side[0] * side[1];
-	result.values = array(result.count);
-	float *pixels = filled(3 * factor * side[0] * factor * side[1], 0.05, 0.1);
-	SUCCEEDS(stage_encode(session, encoder, pixels, side[0], side[1], result.tile, result.values, &error),
-		 &error, schedule);
-	judge(&result, schedule);
-	free(pixels);
 }
 
 /* Whole requests */
@@ -274,7 +148,7 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	struct smalti_tile *latents = smalti_diffuse(model->dit, scope, &diffusion);
 	smalti_insert(deliver, scope, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
 		      .sink = keep_latents, .user = request);
-	smalti_vae_decode(model->vae, scope, latents, HEIGHT, WIDTH, 2, keep_rows, request);
+	stage_insert_decoding(model->vae, scope, latents, HEIGHT, WIDTH, 2, keep_rows, request);
 	smalti_tile_release(latents);
 	smalti_caption_release(diffusion.captions[0]);
 	smalti_caption_release(diffusion.captions[1]);
@@ -303,8 +177,8 @@ static struct smalti_sampler *sampler_named(const struct smalti_sampler_name *na
 
 static void keep(int stage, const float *values, int64_t count, const char *schedule)
 {
-	struct result result = {
-	    .stage = stage, .height = HEIGHT, .width = WIDTH, .count = count, .values = array(count)};
+	struct judge_result result = {
+	    .stage = stage, .height = HEIGHT, .width = WIDTH, .count = count, .values = judge_array(count)};
 	memcpy(result.values, values, (size_t)count * sizeof(*values));
 	judge(&result, schedule);
 }
@@ -325,8 +199,9 @@ static void diffuse_all(const char *schedule)
 	for (int i = 0; i < count; i++) {
 		SUCCEEDS(end(&requests[i], &error), &error, smalti_sampler_name_at(i)->name);
 		CHECK(requests[i].rows == FACTOR * HEIGHT, smalti_sampler_name_at(i)->name);
-		keep(DIFFUSION + 2 * i, requests[i].latents, LATENT_CHANNELS * HEIGHT * WIDTH, schedule);
-		keep(DIFFUSION + 2 * i + 1, requests[i].picture, PICTURE, schedule);
+		keep(JUDGE_DIFFUSION + 2 * i, requests[i].latents, LATENT_CHANNELS * HEIGHT * WIDTH,
+		     schedule);
+		keep(JUDGE_DIFFUSION + 2 * i + 1, requests[i].picture, PICTURE, schedule);
 		free(samplers[i]);
 	}
 }
@@ -342,13 +217,11 @@ static void plans(void)
 		open_model(schedules[i].policy, schedules[i].workers);
 		for (int plan = 0; plan < PLANS_EACH; plan++) {
 			plan_dit(&state, schedule);
-			plan_decoder(&state, schedule);
-			plan_encoder(&state, schedule);
 		}
 		diffuse_all(schedule);
 		close_model();
 	}
-	forget_results();
+	judge_forget();
 }
 
 /* Failures */
@@ -410,8 +283,9 @@ static int64_t held_after_decoding(bool transient)
 	enum { SIDE = 4 };
 	open_model("lws", 2);
 	smalti_vae_decoder_set_transient(model->vae, transient);
-	float *z = filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
-	float *picture = array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
+	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
+	float *picture =
+	    judge_array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, picture, &error), &error, "decode");
 	struct smalti_pool_state state;

@@ -15,6 +15,20 @@ static int no_rows(void *user, int64_t first, int64_t rows, int64_t width, float
 	return 0;
 }
 
+static int write_nothing(void *user, int64_t offset, int64_t bytes, const void *data,
+			 struct smalti_error *error)
+{
+	(void)user, (void)offset, (void)bytes, (void)data, (void)error;
+	return 0;
+}
+
+static int read_nothing(void *user, int64_t offset, int64_t bytes, bool last, void *data,
+			struct smalti_error *error)
+{
+	(void)user, (void)offset, (void)bytes, (void)last, (void)data, (void)error;
+	return 0;
+}
+
 static int drop_floats(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	(void)user, (void)count, (void)values, (void)error;

@@ -15,6 +15,7 @@ struct state {
 	struct smalti_vae_decoder *decoder; /* the one or the other */
 	struct smalti_vae_encoder *encoder;
 	struct smalti_tile *latents; /* the decoder's input */
+	struct smalti_vae_plan plan;
 };
 
 static int open_vae(struct smalti_stage_run *run, struct smalti_error *error)
@@ -39,6 +40,7 @@ static void close_vae(struct smalti_stage_run *run)
 	if (!state)
 		return;
 	smalti_tile_release(state->latents);
+	smalti_vae_plan_free(&state->plan);
 	smalti_vae_decoder_free(state->decoder);
 	smalti_vae_encoder_free(state->encoder);
 	free(state);
@@ -51,7 +53,9 @@ static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error
 	struct state *state = run->state;
 	state->decoder = smalti_vae_decoder_new(run->weights, &state->config, run->checkpoint,
 						run->model->precision, error);
-	if (!state->decoder)
+	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(run->session));
+	if (!state->decoder || smalti_vae_decoder_plan(state->decoder, state->height, state->width,
+						       SMALTI_TILE_ROWS, &all, &state->plan, error) < 0)
 		return -1;
 	state->latents =
 	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
@@ -68,8 +72,8 @@ static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 static void decode(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
-	smalti_vae_decode(state->decoder, scope, state->latents, state->height, state->width,
-			  SMALTI_TILE_ROWS, drop_rows, NULL);
+	smalti_vae_decode(state->decoder, scope, state->latents, 1 / state->config.scaling_factor,
+			  &state->plan, drop_rows, NULL);
 }
 
 const struct smalti_stage_part smalti_stage_decode = {open_decoder, decode, close_vae};
@@ -81,7 +85,11 @@ static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error
 	struct state *state = run->state;
 	state->encoder = smalti_vae_encoder_new(run->weights, &state->config, run->checkpoint,
 						run->model->precision, error);
-	return state->encoder ? 0 : -1;
+	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(run->session));
+	if (!state->encoder)
+		return -1;
+	return smalti_vae_encoder_plan(state->encoder, state->height, state->width, SMALTI_TILE_ROWS, &all,
+				       &state->plan, error);
 }
 
 /* A picture of colours that change from pixel to pixel. */
@@ -97,8 +105,7 @@ static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 static void encode(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
-	smalti_tile_release(smalti_vae_encode(state->encoder, scope, state->height, state->width,
-					      SMALTI_TILE_ROWS, draw_rows, NULL));
+	smalti_tile_release(smalti_vae_encode(state->encoder, scope, &state->plan, draw_rows, NULL));
 }
 
 const struct smalti_stage_part smalti_stage_encode = {open_encoder, encode, close_vae};

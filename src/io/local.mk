@@ -12,6 +12,7 @@ libcore_la_SOURCES += \
 	src/io/png.h src/io/png_read.c src/io/png_write.c \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
+	src/io/spill.c src/io/spill.h \
 	src/io/spiece.c src/io/spiece.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
 	src/io/utf8.c src/io/utf8.h

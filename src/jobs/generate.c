@@ -261,7 +261,7 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 	struct smalti_model_info info;
 	smalti_model_info(batch->model, &info);
 	const int64_t window = 2 * (int64_t)smalti_session_workers(session) + 2;
-	const int64_t budget = smalti_memory_budget(session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+	const int64_t budget = smalti_memory_for_pictures(batch->model);
 	if (plan->bytes > budget && !smalti_session_spills(session))
 		return smalti_fail(
 		    error, SMALTI_ENOMEM,
@@ -372,10 +372,7 @@ static double foresee(const struct flight *flight)
 			tokens[captions++] = flight->texts[i]->tokens;
 	const double step = smalti_dit_flops(
 	    model->dit, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
-	const double decoding =
-	    flight->picture.rows
-		? smalti_vae_decoder_flops(model->vae, plan->latent_height, plan->latent_width)
-		: 0;
+	const double decoding = flight->picture.rows ? plan->decoding.flops : 0;
 	return (double)plan->sampler->steps * step + decoding;
 }
 
@@ -389,8 +386,9 @@ static void insert_tasks(struct flight *flight, const struct smalti_request *req
 		      .count = flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
 		      .sink = deliver_latents, .user = flight);
 	if (flight->picture.rows)
-		smalti_vae_decode(model->vae, flight->scope, latents, plan->latent_height, plan->latent_width,
-				  plan->tile_rows, deliver_rows, flight);
+		smalti_vae_decode(model->vae, flight->scope, latents,
+				  1 / smalti_vae_decoder_config(model->vae)->scaling_factor, &plan->decoding,
+				  deliver_rows, flight);
 	smalti_tile_release(latents);
 }
 

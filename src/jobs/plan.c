@@ -70,18 +70,31 @@ static int check_latents(const struct smalti_plan *plan, const struct smalti_mod
 	return 0;
 }
 
+/* What the session's memory allows beside the weights; what does not fit is left to the session's scratch, or
+ * refused when the picture is admitted. */
+static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model,
+			 struct smalti_error *error)
+{
+	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(model->session));
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	if (!smalti_session_spills(model->session))
+		budget.memory = smalti_memory_for_pictures(model);
+	if (smalti_vae_decoder_plan(model->vae, plan->latent_height, plan->latent_width, plan->tile_rows,
+				    &budget, &plan->decoding, &ignored) < 0 &&
+	    !plan->decoding.storage)
+		return smalti_fail(error, ignored.code, "%s", ignored.message);
+	return 0;
+}
+
 static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *model)
 {
 	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
 	const int64_t tokens = plan->latent_height / dit->patch_size * (plan->latent_width / dit->patch_size);
 	const int64_t denoising =
 	    smalti_dit_working_bytes(model->dit, tokens, plan->tile_tokens, plan->guided ? 2 : 1);
-	const int64_t decoding =
-	    smalti_vae_decoder_working_bytes(model->vae, plan->latent_height, plan->latent_width,
-					     plan->tile_rows, smalti_session_workers(model->session));
 	const int64_t texts = plan->guided ? 2 : 1;
 	const int64_t encoding = smalti_t5_working_bytes(model->t5, texts * model->max_tokens);
-	plan->bytes = denoising > decoding ? denoising : decoding;
+	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
 	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->max_tokens);
 }
@@ -107,8 +120,10 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 	if (check_latents(plan, model, request, error) < 0)
 		return -1;
 	plan->sampler = sampler_for(model, request, error);
-	if (!plan->sampler)
+	if (!plan->sampler || plan_decoding(plan, model, error) < 0) {
+		smalti_plan_free(plan);
 		return -1;
+	}
 	predict_bytes(plan, model);
 	return 0;
 }
@@ -131,6 +146,14 @@ void smalti_plan_free(struct smalti_plan *plan)
 {
 	free(plan->sampler);
 	plan->sampler = NULL;
+	smalti_vae_plan_free(&plan->decoding);
+}
+
+int64_t smalti_memory_for_pictures(const struct smalti_model *model)
+{
+	struct smalti_model_info info;
+	smalti_model_info(model, &info);
+	return smalti_memory_budget(model->session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
 }
 
 int64_t smalti_memory_budget(const struct smalti_session *session)

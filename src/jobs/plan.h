@@ -17,7 +17,8 @@ struct smalti_plan {
 	int64_t tile_tokens, tile_rows;
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */
-	int64_t bytes;                  /* held at most by one picture, besides weights and captions */
+	struct smalti_vae_plan decoding;
+	int64_t bytes; /* held at most by one picture, besides weights and captions */
 };
 
 /* Checks every field of the request. */
@@ -27,5 +28,7 @@ void smalti_plan_free(struct smalti_plan *plan);
 
 /* Bytes that the process may hold: the session's limit, else the machine's memory. */
 int64_t smalti_memory_budget(const struct smalti_session *session);
+/* What of it is left beside the weights and the program. */
+int64_t smalti_memory_for_pictures(const struct smalti_model *model);
 
 #endif

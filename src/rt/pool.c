@@ -201,6 +201,8 @@ void *smalti_pool_take(int64_t bytes)
 		const int64_t held = pool.state.used + pool.state.kept;
 		if (held > pool.state.peak)
 			pool.state.peak = held;
+		if (pool.state.used > pool.state.most_used)
+			pool.state.most_used = pool.state.used;
 	}
 	pthread_mutex_unlock(&pool.mutex);
 	return block ? (char *)block + HEAD : NULL;

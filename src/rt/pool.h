@@ -30,6 +30,7 @@ void smalti_pool_give(void *memory);
 struct smalti_pool_state {
 	int64_t used, kept; /* bytes resident in blocks that are taken, and in others */
 	int64_t peak;       /* largest sum of both since the pool was opened */
+	int64_t most_used;  /* largest `used` since then */
 };
 void smalti_pool_state(struct smalti_pool_state *state);
 

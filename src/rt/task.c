@@ -99,8 +99,8 @@ static void ended(void *argument)
 	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
 	if (trace)
 		smalti_trace_task(trace, task, smalti_scope_name(scope));
-	smalti_throttle_leave();
 	smalti_scope_task_ends(scope, message->stage, task->flops);
+	smalti_throttle_leave();
 }
 
 static enum starpu_data_access_mode mode_of(enum smalti_access access)

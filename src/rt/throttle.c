@@ -2,14 +2,15 @@
 #include "rt/throttle.h"
 
 #include <pthread.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <time.h>
 
 enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
-static int64_t tasks; /* guarded by mutex */
+static int64_t tasks;        /* guarded by mutex, as is the next */
+static bool waits_for_scope; /* each end of a task is of interest */
 static void (*serve_function)(void *user);
 static void *serve_user;
 
@@ -23,18 +24,22 @@ static void wait_a_moment(void)
 	pthread_cond_timedwait(&room, &mutex, &until);
 }
 
+/* With the mutex, which it lets go meanwhile. */
+static void wait_and_serve(void)
+{
+	wait_a_moment();
+	pthread_mutex_unlock(&mutex);
+	if (serve_function)
+		serve_function(serve_user);
+	pthread_mutex_lock(&mutex);
+}
+
 void smalti_throttle_enter(void)
 {
 	pthread_mutex_lock(&mutex);
-	if (tasks >= SMALTI_MOST_TASKS) {
-		while (tasks > RESUME_AT) {
-			wait_a_moment();
-			pthread_mutex_unlock(&mutex);
-			if (serve_function)
-				serve_function(serve_user);
-			pthread_mutex_lock(&mutex);
-		}
-	}
+	if (tasks >= SMALTI_MOST_TASKS)
+		while (tasks > RESUME_AT)
+			wait_and_serve();
 	tasks++;
 	pthread_mutex_unlock(&mutex);
 }
@@ -42,8 +47,25 @@ void smalti_throttle_enter(void)
 void smalti_throttle_leave(void)
 {
 	pthread_mutex_lock(&mutex);
-	if (--tasks == RESUME_AT)
+	if (--tasks == RESUME_AT || waits_for_scope)
 		pthread_cond_signal(&room);
+	pthread_mutex_unlock(&mutex);
+}
+
+static int64_t tasks_of(struct smalti_scope *scope)
+{
+	struct smalti_scope_progress progress;
+	smalti_scope_progress(scope, &progress);
+	return progress.left;
+}
+
+void smalti_throttle_scope(struct smalti_scope *scope, int64_t most)
+{
+	pthread_mutex_lock(&mutex);
+	waits_for_scope = true;
+	while (tasks_of(scope) > most)
+		wait_and_serve();
+	waits_for_scope = false;
 	pthread_mutex_unlock(&mutex);
 }
 

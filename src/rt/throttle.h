@@ -2,6 +2,8 @@
 #ifndef SMALTI_RT_THROTTLE_H
 #define SMALTI_RT_THROTTLE_H
 
+#include "rt/scope.h"
+
 /* A task and the tiles it brings cost some 12 kB from insertion to end, so only so many are in flight: enough
  * for any number of workers to look ahead, few enough to stay small beside the tiles. */
 enum { SMALTI_MOST_TASKS = 6000 };
@@ -10,6 +12,10 @@ enum { SMALTI_MOST_TASKS = 6000 };
 void smalti_throttle_enter(void);
 /* A task has ended (or was not inserted after all). */
 void smalti_throttle_leave(void);
+
+/* By the inserting thread: blocks until no more than `most` of the scope's tasks are left. What is inserted
+ * in the order in which memory is freed then takes little more than it would in that order. */
+void smalti_throttle_scope(struct smalti_scope *scope, int64_t most);
 
 /* What the inserting thread does now and then while it is blocked, so that finished work is not kept waiting;
  * it must not insert. NULL: nothing. */

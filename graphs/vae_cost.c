@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/vae_cost.h"
+
+#include "kernels/conv.h"
+
+enum { TASKS_EACH = 3 }; /* per worker, and per map on the way to the target */
+
+int64_t smalti_vae_tasks_ahead(int workers, int maps)
+{
+	return TASKS_EACH * (workers + (int64_t)maps - 1);
+}
+
+int64_t smalti_vae_bands_ahead(int workers, int maps)
+{
+	return maps > 1 ? workers + TASKS_EACH : TASKS_EACH * (int64_t)workers + 1;
+}
+
+/* A sweep, seen from its cost. */
+struct sweep {
+	const struct smalti_vae_layers *layers;
+	const struct smalti_vae_plan *plan;
+	const struct smalti_vae_budget *budget;
+	int alive, target;
+	bool last;
+	struct smalti_vae_cost cost;
+	int64_t growing, dropping; /* bytes of kept maps that come and go band by band */
+	int64_t bands;             /* of those, a band of each */
+	int made;                  /* maps that are made */
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t band_rows(const struct sweep *s, int map)
+{
+	int64_t rows = 0;
+	for (int64_t b = 0; b < s->plan->cut.bands; b++)
+		rows = larger(rows, smalti_cut_rows(&s->plan->cut, b));
+	return rows * s->layers->map[map].up / s->layers->map[map].down;
+}
+
+static int64_t row_bytes(const struct sweep *s, int map)
+{
+	const struct smalti_vae_shape *shape = &s->layers->map[map];
+	return s->plan->width * shape->up / shape->down * shape->channels * (int64_t)sizeof(float);
+}
+
+/* With the edges. */
+static int64_t band_bytes(const struct sweep *s, int map)
+{
+	return (band_rows(s, map) + 2) * row_bytes(s, map);
+}
+
+static int64_t body_bytes(const struct sweep *s, int map)
+{
+	const struct smalti_vae_shape *shape = &s->layers->map[map];
+	return s->plan->cut.first[s->plan->cut.bands] * shape->up / shape->down * row_bytes(s, map);
+}
+
+static int64_t edge_bytes(const struct sweep *s, int map)
+{
+	return 2 * s->plan->cut.bands * row_bytes(s, map);
+}
+
+static int64_t window_bytes(const struct sweep *s, int map)
+{
+	const int64_t slots = s->plan->window < s->plan->cut.bands ? s->plan->window : s->plan->cut.bands;
+	return slots * band_bytes(s, map);
+}
+
+static bool stored(const struct sweep *s, int map)
+{
+	return s->plan->storage[map] != SMALTI_RECOMPUTE;
+}
+
+/* A kept map that the sweep makes or eats up. */
+static void comes_or_goes(struct sweep *s, int64_t *direction, int map)
+{
+	*direction += body_bytes(s, map);
+	s->cost.memory += edge_bytes(s, map);
+	s->bands += band_bytes(s, map);
+}
+
+static void hold(struct sweep *s, int map)
+{
+	s->cost.memory += body_bytes(s, map) + edge_bytes(s, map);
+}
+
+static bool hands_over(const struct sweep *s, int x)
+{
+	return s->last && s->plan->storage[x] == SMALTI_KEEP && !s->layers->layer[x + 1].linear.weight;
+}
+
+/* The map that is made, and with it the end of its resnet if that is begun early. */
+static void count_target(struct sweep *s)
+{
+	const enum smalti_storage *storage = s->plan->storage;
+	const int t = s->target;
+	if (storage[t] != SMALTI_KEEP)
+		s->cost.memory += window_bytes(s, t);
+	else if (t > 0 && smalti_vae_early_residual(s->layers, storage, t - 1))
+		hold(s, t);
+	else
+		comes_or_goes(s, &s->growing, t);
+	if (!smalti_vae_early_residual(s->layers, storage, t))
+		return;
+	if (hands_over(s, t - 1))
+		hold(s, t + 1);
+	else
+		comes_or_goes(s, &s->growing, t + 1);
+}
+
+/* A map before the target, read or made on the way, or only there. */
+static void count_source(struct sweep *s, int map, bool read)
+{
+	const enum smalti_storage storage = s->plan->storage[map];
+	if (storage == SMALTI_KEEP) {
+		const bool body_goes_on = map == s->target - 1 && hands_over(s, map) &&
+					  smalti_vae_early_residual(s->layers, s->plan->storage, s->target);
+		if (body_goes_on)
+			s->cost.memory += edge_bytes(s, map);
+		else if (s->last)
+			comes_or_goes(s, &s->dropping, map);
+		else
+			hold(s, map);
+		return;
+	}
+	if (read)
+		s->cost.memory += window_bytes(s, map);
+	if (read && storage == SMALTI_SPILL)
+		s->cost.traffic += (double)body_bytes(s, map);
+}
+
+/* One worker's lines of a convolution's input, a slab of rows at a time, and its weights. */
+static int64_t assembly(const struct sweep *s, int layer)
+{
+	const struct smalti_vae_layer *l = &s->layers->layer[layer];
+	if (!l->kernel.weight)
+		return 0;
+	struct smalti_conv conv = {.rows = band_rows(s, layer + 1),
+				   .width = s->plan->width * s->layers->map[layer + 1].up /
+					    s->layers->map[layer + 1].down * l->kernel.stride,
+				   .in = l->kernel.in,
+				   .out = l->kernel.out,
+				   .stride = l->kernel.stride,
+				   .compute = s->layers->compute};
+	conv.rows = smalti_conv_slab(&conv);
+	return (conv.rows * conv.stride + 2) * conv.width * conv.in * smalti_dtype_bytes(conv.compute);
+}
+
+static int64_t transient(const struct sweep *s, int layer)
+{
+	const struct smalti_kernel *kernel = &s->layers->layer[layer].kernel;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (!smalti_store_is_transient(s->layers->store) || !kernel->weight)
+		return 0;
+	return smalti_conv_packed_bytes(kernel->in, kernel->out, kernel->stride, s->layers->compute, &error);
+}
+
+/* Queries, keys and values beside the map, and what workers hold of a band. */
+static void count_attention(struct sweep *s)
+{
+	const int map = s->target;
+	const int64_t share = smalti_dtype_bytes(s->layers->compute);
+	const int64_t size = (int64_t)sizeof(float);
+	s->cost.memory = body_bytes(s, map) + 2 * edge_bytes(s, map) + 3 * body_bytes(s, map) * share / size +
+			 3 * s->budget->workers * band_bytes(s, map);
+	s->cost.flops = smalti_vae_layer_flops(
+	    s->layers, map - 1, (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width);
+}
+
+/* Walks down from the target over what has to be made for it. */
+static void count_layers(struct sweep *s)
+{
+	const double pixels = (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width;
+	bool read[2] = {true, false}; /* whether maps `map` and `map` − 1 are */
+	int64_t lines = 0, weights = 0;
+	for (int map = s->target; map >= s->alive; map--) {
+		const bool made = map == s->target || (read[0] && !stored(s, map));
+		bool reads_x = false;
+		if (map == s->target)
+			count_target(s);
+		else if (read[0] || stored(s, map))
+			count_source(s, map, read[0]);
+		if (made && map > 0) {
+			s->made++;
+			reads_x = s->layers->layer[map - 1].kind == SMALTI_VAE_RESIDUAL &&
+				  !smalti_vae_early_residual(s->layers, s->plan->storage, map - 1);
+			s->cost.flops += smalti_vae_layer_flops(s->layers, map - 1, pixels);
+			lines = larger(lines, assembly(s, map - 1));
+			weights += transient(s, map - 1);
+		}
+		read[0] = made || read[1];
+		read[1] = reads_x;
+	}
+	s->cost.memory += lines * s->budget->workers + weights;
+}
+
+static void count_file(struct sweep *s)
+{
+	for (int map = s->alive; map <= s->target; map++)
+		if (s->plan->storage[map] == SMALTI_SPILL)
+			s->cost.spilled += body_bytes(s, map);
+	if (s->plan->storage[s->target] == SMALTI_SPILL)
+		s->cost.traffic += (double)body_bytes(s, s->target);
+}
+
+struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
+					     const struct smalti_vae_plan *plan,
+					     const struct smalti_vae_budget *budget, int alive, int target)
+{
+	struct sweep s = {.layers = layers, .plan = plan, .budget = budget, .alive = alive, .target = target};
+	s.last = smalti_vae_is_last(layers, plan->storage, target);
+	if (target > 0 && layers->layer[target - 1].kind == SMALTI_VAE_ATTENTION) {
+		count_attention(&s);
+		return s.cost;
+	}
+	count_layers(&s);
+	count_file(&s);
+	const int64_t ahead = smalti_vae_bands_ahead(budget->workers, s.made) * s.bands;
+	const int64_t both = s.growing + s.dropping;
+	const int64_t steady = larger(s.growing, s.dropping) + ahead;
+	s.cost.memory += steady < both ? steady : both;
+	return s.cost;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_VAE_COST_H
+#define SMALTI_GRAPHS_VAE_COST_H
+
+#include "graphs/vae_plan.h"
+
+/* What one sweep of smalti_vae_run() takes, counted by the rules that it runs by. */
+struct smalti_vae_cost {
+	int64_t memory;  /* at most at a time */
+	int64_t spilled; /* in the file at its end */
+	double flops, traffic;
+};
+
+/* The sweep that makes map `target` when everything stored from map `alive` on is there. */
+struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
+					     const struct smalti_vae_plan *plan,
+					     const struct smalti_vae_budget *budget, int alive, int target);
+
+/* How many tasks of a sweep that makes `maps` maps are inserted before those that have ended, so that every
+ * worker finds one; and how many bands of a kept map that is at most. */
+int64_t smalti_vae_tasks_ahead(int workers, int maps);
+int64_t smalti_vae_bands_ahead(int workers, int maps);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/vae_layers.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PREFIX_LENGTH = 48 };
+
+/* Room for a resnet's two layers per resnet, and for what is not in resnets. */
+static int open_layers(struct smalti_vae_layers *l, struct smalti_scope *scope,
+		       const struct smalti_vae_config *config, const struct smalti_checkpoint *checkpoint,
+		       enum smalti_dtype compute, struct smalti_error *error)
+{
+	enum { OTHERS = 16 };
+	*l = (struct smalti_vae_layers){.config = *config, .compute = compute};
+	l->capacity = (int)(2 * config->blocks * (config->layers_per_block + 1)) + config->blocks + OTHERS;
+	l->layer = smalti_calloc(l->capacity, sizeof(*l->layer), error);
+	l->map = smalti_calloc(l->capacity + 1, sizeof(*l->map), error);
+	l->store = l->layer && l->map ? smalti_store_new(scope, checkpoint, compute, error) : NULL;
+	return l->store ? 0 : -1;
+}
+
+void smalti_vae_layers_free(struct smalti_vae_layers *l)
+{
+	smalti_store_free(l->store);
+	free(l->layer);
+	free(l->map);
+	*l = (struct smalti_vae_layers){0};
+}
+
+static int close_layers(struct smalti_vae_layers *l, struct smalti_error *error)
+{
+	if (smalti_store_status(l->store, error) == 0)
+		return 0;
+	smalti_vae_layers_free(l);
+	return -1;
+}
+
+static struct smalti_vae_layer *append(struct smalti_vae_layers *l, enum smalti_vae_layer_kind kind,
+				       const char *name, int64_t channels)
+{
+	struct smalti_vae_layer *layer = &l->layer[l->count++];
+	l->map[l->count] = l->map[l->count - 1];
+	l->map[l->count].channels = channels;
+	layer->kind = kind;
+	snprintf(layer->name, sizeof(layer->name), "%s", name);
+	return layer;
+}
+
+static struct smalti_vae_layer *append_conv(struct smalti_vae_layers *l, const char *name, int64_t out,
+					    const char *norm)
+{
+	const int64_t in = l->map[l->count].channels;
+	struct smalti_vae_layer *layer = append(l, SMALTI_VAE_CONV, name, out);
+	if (norm)
+		layer->norm = smalti_store_affine(l->store, in, norm);
+	layer->kernel = smalti_store_conv(l->store, in, out, 1, name);
+	return layer;
+}
+
+static void append_upsampling(struct smalti_vae_layers *l, const char *name)
+{
+	append_conv(l, name, l->map[l->count].channels, NULL)->upsample = true;
+	l->map[l->count].up *= 2;
+}
+
+static void append_downsampling(struct smalti_vae_layers *l, const char *name)
+{
+	const int64_t channels = l->map[l->count].channels;
+	append(l, SMALTI_VAE_CONV, name, channels)->kernel =
+	    smalti_store_conv(l->store, channels, channels, 2, name);
+	l->map[l->count].down *= 2;
+}
+
+/* shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))) */
+static void append_resnet(struct smalti_vae_layers *l, const char *prefix, int64_t out)
+{
+	const int64_t in = l->map[l->count].channels;
+	char name[SMALTI_VAE_NAME_LENGTH], norm[SMALTI_VAE_NAME_LENGTH];
+	snprintf(name, sizeof(name), "%s.conv1", prefix);
+	snprintf(norm, sizeof(norm), "%s.norm1", prefix);
+	append_conv(l, name, out, norm);
+	snprintf(name, sizeof(name), "%s.conv2", prefix);
+	snprintf(norm, sizeof(norm), "%s.norm2", prefix);
+	struct smalti_vae_layer *end = append_conv(l, name, out, norm);
+	end->kind = SMALTI_VAE_RESIDUAL;
+	snprintf(name, sizeof(name), "%s.conv_shortcut", prefix);
+	if (in != out)
+		end->linear = smalti_store_linear_1x1(l->store, in, out, name);
+}
+
+static void append_attention(struct smalti_vae_layers *l, const char *prefix)
+{
+	const int64_t channels = l->map[l->count].channels;
+	const char *const q[3] = {"to_q"}, *const kv[3] = {"to_k", "to_v"}, *const out[3] = {"to_out.0"};
+	char name[SMALTI_VAE_NAME_LENGTH], below[SMALTI_VAE_NAME_LENGTH];
+	snprintf(name, sizeof(name), "%s.group_norm", prefix);
+	snprintf(below, sizeof(below), "%s.", prefix);
+	struct smalti_vae_layer *layer = append(l, SMALTI_VAE_ATTENTION, prefix, channels);
+	layer->norm = smalti_store_affine(l->store, channels, name);
+	layer->q = smalti_store_linear(l->store, channels, channels, true, below, q);
+	layer->kv = smalti_store_linear(l->store, channels, 2 * channels, true, below, kv);
+	layer->out = smalti_store_linear(l->store, channels, channels, true, below, out);
+}
+
+/* `half`: "encoder" or "decoder". */
+static void append_mid_block(struct smalti_vae_layers *l, const char *half)
+{
+	const int64_t channels = l->map[l->count].channels;
+	char prefix[PREFIX_LENGTH];
+	snprintf(prefix, sizeof(prefix), "%s.mid_block.resnets.0", half);
+	append_resnet(l, prefix, channels);
+	snprintf(prefix, sizeof(prefix), "%s.mid_block.attentions.0", half);
+	if (l->config.mid_block_attention)
+		append_attention(l, prefix);
+	snprintf(prefix, sizeof(prefix), "%s.mid_block.resnets.1", half);
+	append_resnet(l, prefix, channels);
+}
+
+/* In f32 always: it is small and decides much. */
+static void append_quantiser(struct smalti_vae_layers *l, const char *name, int64_t channels)
+{
+	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =
+	    smalti_store_exact_linear(l->store, (const int64_t[]){channels, channels, 1, 1}, 4, name);
+}
+
+static void append_resnets(struct smalti_vae_layers *l, const char *blocks, int block, int64_t count,
+			   int64_t out)
+{
+	char prefix[PREFIX_LENGTH + 32];
+	for (int64_t i = 0; i < count; i++) {
+		snprintf(prefix, sizeof(prefix), "%s.%d.resnets.%lld", blocks, block, (long long)i);
+		append_resnet(l, prefix, out);
+	}
+}
+
+int smalti_vae_layers_decoder(struct smalti_vae_layers *l, struct smalti_scope *scope,
+			      const struct smalti_vae_config *c, const struct smalti_checkpoint *checkpoint,
+			      enum smalti_dtype compute, struct smalti_error *error)
+{
+	char name[SMALTI_VAE_NAME_LENGTH];
+	if (open_layers(l, scope, c, checkpoint, compute, error) < 0) {
+		smalti_vae_layers_free(l);
+		return -1;
+	}
+	l->map[0] = (struct smalti_vae_shape){c->latent_channels, 1, 1};
+	if (c->post_quant_conv)
+		append_quantiser(l, "post_quant_conv", c->latent_channels);
+	append_conv(l, "decoder.conv_in", c->channels[c->blocks - 1], NULL);
+	append_mid_block(l, "decoder");
+	for (int block = 0; block < c->blocks; block++) {
+		append_resnets(l, "decoder.up_blocks", block, c->layers_per_block + 1,
+			       c->channels[c->blocks - 1 - block]);
+		snprintf(name, sizeof(name), "decoder.up_blocks.%d.upsamplers.0.conv", block);
+		if (block < c->blocks - 1)
+			append_upsampling(l, name);
+	}
+	append_conv(l, "decoder.conv_out", c->image_channels, "decoder.conv_norm_out");
+	return close_layers(l, error);
+}
+
+int smalti_vae_layers_encoder(struct smalti_vae_layers *l, struct smalti_scope *scope,
+			      const struct smalti_vae_config *c, const struct smalti_checkpoint *checkpoint,
+			      enum smalti_dtype compute, struct smalti_error *error)
+{
+	char name[SMALTI_VAE_NAME_LENGTH];
+	if (open_layers(l, scope, c, checkpoint, compute, error) < 0) {
+		smalti_vae_layers_free(l);
+		return -1;
+	}
+	l->input_comes_once = true;
+	l->map[0] = (struct smalti_vae_shape){c->image_channels, 1, 1};
+	append_conv(l, "encoder.conv_in", c->channels[0], NULL);
+	for (int block = 0; block < c->blocks; block++) {
+		append_resnets(l, "encoder.down_blocks", block, c->layers_per_block, c->channels[block]);
+		snprintf(name, sizeof(name), "encoder.down_blocks.%d.downsamplers.0.conv", block);
+		if (block < c->blocks - 1)
+			append_downsampling(l, name);
+	}
+	append_mid_block(l, "encoder");
+	append_conv(l, "encoder.conv_out", 2 * c->latent_channels, "encoder.conv_norm_out");
+	if (c->quant_conv)
+		append_quantiser(l, "quant_conv", 2 * c->latent_channels);
+	return close_layers(l, error);
+}
+
+int64_t smalti_vae_map_groups(const struct smalti_vae_layers *l, int map)
+{
+	return map < l->count && l->layer[map].norm.gamma ? l->config.norm_groups : 0;
+}
+
+double smalti_vae_map_pixels(const struct smalti_vae_layers *l, int map, double input_pixels)
+{
+	const double scale = (double)l->map[map].up / (double)l->map[map].down;
+	return input_pixels * scale * scale;
+}
+
+double smalti_vae_layer_flops(const struct smalti_vae_layers *l, int layer, double input_pixels)
+{
+	const double in = (double)l->map[layer].channels, out = (double)l->map[layer + 1].channels;
+	const double pixels = smalti_vae_map_pixels(l, layer + 1, input_pixels);
+	switch (l->layer[layer].kind) {
+	case SMALTI_VAE_RESIDUAL:
+		return pixels * (18 * in * out + 2 * out * (double)l->layer[layer].linear.in);
+	case SMALTI_VAE_ATTENTION:
+		return pixels * (8 * in * in + 4 * pixels * in);
+	case SMALTI_VAE_LINEAR:
+		return pixels * 2 * in * out;
+	case SMALTI_VAE_CONV:
+		break;
+	}
+	return pixels * 18 * in * out;
+}
+
+double smalti_vae_layers_flops(const struct smalti_vae_layers *l, double input_pixels)
+{
+	double flops = 0;
+	for (int layer = 0; layer < l->count; layer++)
+		flops += smalti_vae_layer_flops(l, layer, input_pixels);
+	return flops;
+}

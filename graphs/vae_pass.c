@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/vae_pass.h"
+
+#include "base/alloc.h"
+#include "graphs/features.h"
+#include "graphs/vae_attention.h"
+#include "graphs/vae_cost.h"
+#include "io/spill.h"
+#include "rt/throttle.h"
+
+#include <stdlib.h>
+
+/* A map of the half that runs. */
+struct map {
+	struct smalti_features features; /* whole when it is kept, else a window */
+	int64_t made;                 /* bands that were made in this sweep, or, of a stored one, are there */
+	bool whole;                   /* stored, and all bands are there */
+	struct smalti_tile **spilled; /* of each band: it is in the file; NULL: not a spilled map */
+	int64_t spilled_at;           /* in the file */
+};
+
+struct pass {
+	const struct smalti_vae_layers *layers;
+	const struct smalti_vae_plan *plan;
+	struct smalti_scope *scope;
+	const struct smalti_vae_ends *ends;
+	struct map *map; /* layers->count + 1 */
+	int target;      /* what this sweep is for */
+	int maps;        /* bands that were made for the last one of the target, with it */
+	bool last;       /* no later sweep reads what is stored before the target */
+	int64_t spilled; /* bytes of the file that were given away */
+};
+
+static int last_map(const struct pass *p)
+{
+	return p->layers->count;
+}
+
+static enum smalti_storage storage(const struct pass *p, int map)
+{
+	return p->plan->storage[map];
+}
+
+static bool early_residual(const struct pass *p, int inner)
+{
+	return smalti_vae_early_residual(p->layers, p->plan->storage, inner);
+}
+
+static void open_map(struct pass *p, int index)
+{
+	const struct smalti_vae_shape *shape = &p->layers->map[index];
+	struct map *map = &p->map[index];
+	if (!map->features.body)
+		map->features = smalti_features_new(
+		    p->scope, &p->plan->cut, shape->up, shape->down, p->plan->width * shape->up / shape->down,
+		    shape->channels, storage(p, index) == SMALTI_KEEP ? INT64_MAX : p->plan->window);
+}
+
+static void close_map(struct pass *p, int index)
+{
+	struct map *map = &p->map[index];
+	for (int64_t b = 0; map->spilled && b < map->features.cut.bands; b++)
+		smalti_tile_release(map->spilled[b]);
+	free(map->spilled);
+	smalti_features_release(&map->features);
+	*map = (struct map){0};
+}
+
+static int64_t row_bytes(const struct smalti_features *map)
+{
+	return map->width * map->channels * (int64_t)sizeof(float);
+}
+
+static int64_t place(const struct map *map, int64_t band)
+{
+	return map->spilled_at + map->features.cut.first[band] * row_bytes(&map->features);
+}
+
+static void spill(struct pass *p, int index, int64_t band)
+{
+	struct map *map = &p->map[index];
+	map->spilled[band] = smalti_tile_new(p->scope, 1, 1);
+	smalti_insert(
+	    spill, p->scope,
+	    (.x = smalti_features_body(p->scope, &map->features, band), .token = map->spilled[band]),
+	    .offset = place(map, band),
+	    .bytes = smalti_cut_rows(&map->features.cut, band) * row_bytes(&map->features),
+	    .write = smalti_spill_write, .user = p->plan->file);
+}
+
+static void fetch(struct pass *p, int index, int64_t band)
+{
+	struct map *map = &p->map[index];
+	smalti_insert(
+	    fetch, p->scope,
+	    (.token = map->spilled[band], .y = smalti_features_body(p->scope, &map->features, band)),
+	    .offset = place(map, band),
+	    .bytes = smalti_cut_rows(&map->features.cut, band) * row_bytes(&map->features), .last = p->last,
+	    .read = smalti_spill_read, .user = p->plan->file);
+	smalti_features_publish(p->scope, &map->features, band, 0);
+}
+
+/* y's band becomes the shortcut of x's: what the end of a resnet adds to. A kept x that nobody reads again
+ * hands its body over. */
+static void begin_residual(struct pass *p, int x_index, int64_t band)
+{
+	struct map *x = &p->map[x_index], *y = &p->map[x_index + 2];
+	const struct smalti_linear *shortcut = &p->layers->layer[x_index + 1].linear;
+	open_map(p, x_index + 2);
+	if (smalti_scope_failed(p->scope))
+		return;
+	if (shortcut->weight) {
+		smalti_features_linear(p->scope, &x->features, band, shortcut, &y->features);
+	} else if (p->last && x->whole && storage(p, x_index) == SMALTI_KEEP &&
+		   storage(p, x_index + 2) == SMALTI_KEEP) {
+		y->features.body[band] = x->features.body[band];
+		x->features.body[band] = NULL;
+	} else {
+		smalti_insert(copy, p->scope,
+			      (.x = smalti_features_body(p->scope, &x->features, band),
+			       .y = smalti_features_body(p->scope, &y->features, band)),
+			      .bytes = smalti_cut_rows(&x->features.cut, band) * row_bytes(&x->features));
+	}
+}
+
+/* A kept map goes band by band behind its last reader. */
+static void drop_behind(struct pass *p, int index, int64_t band)
+{
+	struct map *map = &p->map[index];
+	if (p->last && map->whole && storage(p, index) == SMALTI_KEEP)
+		smalti_features_drop_body(&map->features, band);
+}
+
+static void convolve(struct pass *p, int y_index, int64_t band)
+{
+	const struct smalti_vae_layer *layer = &p->layers->layer[y_index - 1];
+	struct map *x = &p->map[y_index - 1], *y = &p->map[y_index];
+	const bool residual = layer->kind == SMALTI_VAE_RESIDUAL;
+	const bool early = early_residual(p, y_index), normalised = layer->norm.gamma;
+	const struct smalti_conv_input input = {.norm = normalised ? &layer->norm : NULL,
+						.groups = normalised ? p->layers->config.norm_groups : 0,
+						.epsilon = normalised ? SMALTI_VAE_EPSILON : 0,
+						.upsample = layer->upsample};
+	const int64_t groups = y->features.moments ? 0 : smalti_vae_map_groups(p->layers, y_index);
+	if (residual && !early_residual(p, y_index - 1)) {
+		begin_residual(p, y_index - 2, band);
+		drop_behind(p, y_index - 2, band);
+	}
+	smalti_features_conv(p->scope, &x->features, band, &input, &layer->kernel, p->layers->compute,
+			     residual, groups, &y->features);
+	if (early)
+		begin_residual(p, y_index - 1, band);
+	if (early || y_index == last_map(p) || p->layers->layer[y_index].kind != SMALTI_VAE_RESIDUAL)
+		drop_behind(p, y_index - 1, band);
+}
+
+static void make_band(struct pass *p, int index);
+
+/* Bands up to `band` of a map, and the one behind the last row of which its reader looks at. */
+static void need(struct pass *p, int index, int64_t band)
+{
+	struct map *map = &p->map[index];
+	open_map(p, index);
+	while (!smalti_scope_failed(p->scope) && map->made <= band && map->made < map->features.cut.bands)
+		make_band(p, index);
+}
+
+/* The next band. */
+static void make_band(struct pass *p, int index)
+{
+	struct map *map = &p->map[index];
+	const int64_t band = map->made;
+	p->maps++;
+	if (map->whole) { /* spilled: what is kept was made already */
+		fetch(p, index, band);
+	} else if (index == 0) {
+		p->ends->begin(p->ends->user, p->scope, &map->features, band);
+		smalti_features_publish(p->scope, &map->features, band, 0);
+	} else if (p->layers->layer[index - 1].kind == SMALTI_VAE_LINEAR) {
+		need(p, index - 1, band);
+		smalti_features_linear(p->scope, &p->map[index - 1].features, band,
+				       &p->layers->layer[index - 1].linear, &map->features);
+		smalti_features_publish(p->scope, &map->features, band,
+					map->features.moments ? 0 : smalti_vae_map_groups(p->layers, index));
+		drop_behind(p, index - 1, band);
+	} else {
+		need(p, index - 1, band + 1);
+		if (p->layers->layer[index - 1].kind == SMALTI_VAE_RESIDUAL && !early_residual(p, index - 1))
+			need(p, index - 2, band);
+		convolve(p, index, band);
+	}
+	map->made++;
+}
+
+/* Attention reads all of its map, which becomes the next one. */
+static void attend(struct pass *p, int index)
+{
+	struct map *x = &p->map[index - 1], *y = &p->map[index];
+	const int64_t groups = smalti_vae_map_groups(p->layers, index);
+	smalti_vae_attention(p->layers, &p->layers->layer[index - 1], p->scope, &x->features);
+	open_map(p, index);
+	for (int64_t b = 0; b < y->features.cut.bands && !smalti_scope_failed(p->scope); b++) {
+		y->features.body[b] = x->features.body[b];
+		x->features.body[b] = NULL;
+		smalti_features_publish(p->scope, &y->features, b, groups);
+		y->made = b + 1;
+	}
+}
+
+/* What is not stored is made anew in the next sweep; with `last` nobody asks for anything before the target
+ * again. */
+static void end_sweep(struct pass *p)
+{
+	struct map *target = &p->map[p->target];
+	for (int i = 0; i < p->target; i++) {
+		smalti_weight_done(p->layers->layer[i].kernel.weight);
+		if (p->last)
+			close_map(p, i);
+		else if (!p->map[i].whole || p->map[i].spilled)
+			p->map[i].made = 0;
+	}
+	target->whole = storage(p, p->target) != SMALTI_RECOMPUTE;
+	if (storage(p, p->target) != SMALTI_KEEP)
+		target->made = 0;
+}
+
+static void open_target(struct pass *p)
+{
+	struct map *map = &p->map[p->target];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	open_map(p, p->target);
+	if (storage(p, p->target) != SMALTI_SPILL || smalti_scope_failed(p->scope))
+		return;
+	map->spilled = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
+	map->spilled_at = p->spilled;
+	p->spilled += smalti_features_bytes(&map->features);
+	if (!map->spilled)
+		smalti_scope_fail(p->scope, &error);
+}
+
+/* All bands of the target: to store them, to hand them on, or for their statistics alone. */
+static void sweep(struct pass *p)
+{
+	const int64_t groups = smalti_vae_map_groups(p->layers, p->target);
+	struct map *map = &p->map[p->target];
+	open_target(p);
+	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
+		attend(p, p->target);
+	while (!smalti_scope_failed(p->scope) && map->made < map->features.cut.bands) {
+		p->maps = 0;
+		make_band(p, p->target);
+		if (map->spilled)
+			spill(p, p->target, map->made - 1);
+		if (p->target == last_map(p))
+			p->ends->end(p->ends->user, p->scope, &map->features, map->made - 1);
+		if (p->plan->bounded)
+			smalti_throttle_scope(p->scope, smalti_vae_tasks_ahead(p->plan->workers, p->maps));
+	}
+	if (groups && !smalti_scope_failed(p->scope))
+		smalti_features_merge(p->scope, &map->features, groups);
+	end_sweep(p);
+}
+
+void smalti_vae_run(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+		    struct smalti_scope *scope, const struct smalti_vae_ends *ends)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct pass p = {.layers = layers, .plan = plan, .scope = scope, .ends = ends};
+	p.map = smalti_calloc(layers->count + 1, sizeof(*p.map), &error);
+	if (!p.map) {
+		smalti_scope_fail(scope, &error);
+		return;
+	}
+	for (p.target = 0; p.target <= layers->count && !smalti_scope_failed(scope); p.target++) {
+		p.last = smalti_vae_is_last(layers, plan->storage, p.target);
+		if (smalti_vae_is_target(layers, plan->storage, p.target))
+			sweep(&p);
+	}
+	for (int i = 0; i <= layers->count; i++)
+		close_map(&p, i);
+	free(p.map);
+}

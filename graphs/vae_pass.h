@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_VAE_PASS_H
+#define SMALTI_GRAPHS_VAE_PASS_H
+
+#include "graphs/features.h"
+#include "graphs/vae_plan.h"
+
+/* Runs a half of the VAE as its plan says. Every map between two layers is kept whole, spilled to a file, or
+ * made again from the last stored one, band by band through windows of a few bands, whenever it is read: once
+ * for the statistics of every map in between, and once for the next stored map. The tasks on a band are the
+ * same in each case, so the bits do not depend on what is stored. */
+
+/* Who fills map 0 and who takes the last map, band by band, in order. */
+struct smalti_vae_ends {
+	void (*begin)(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band);
+	void (*end)(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band);
+	void *user;
+};
+
+void smalti_vae_run(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+		    struct smalti_scope *scope, const struct smalti_vae_ends *ends);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_VAE_PLAN_H
+#define SMALTI_GRAPHS_VAE_PLAN_H
+
+#include "graphs/vae_layers.h"
+#include "io/spill.h"
+#include "rt/grid.h"
+
+/* What a half of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,
+ * spilled to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
+ * rest changes time and memory only. */
+
+enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL };
+extern const char *const smalti_storage_names[]; /* NULL past the last */
+
+struct smalti_vae_plan {
+	struct smalti_cut cut; /* of map 0 */
+	int64_t width;         /* of map 0 */
+	int workers;
+	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
+	int64_t window; /* bands of a map that is not kept: 3 or more */
+	enum smalti_storage *storage; /* of each map; the last one is handed on band by band */
+	struct smalti_spill *file;    /* where maps are spilled, not owned; NULL: no map is */
+	int64_t memory;  /* bytes held at most in maps, transient weights and the kernels' scratch */
+	int64_t spilled; /* bytes in the file at most */
+	double flops;    /* of all sweeps */
+	double traffic;  /* bytes to and from the file */
+};
+
+struct smalti_vae_budget {
+	int64_t memory;  /* for what plan->memory counts; INT64_MAX: no bound */
+	int64_t scratch; /* for plan->spilled */
+	int workers;
+};
+
+/* No bound, over so many workers: nothing is made twice. */
+struct smalti_vae_budget smalti_vae_no_budget(int workers);
+
+/* The fastest plan within the budget. SMALTI_ENOMEM when there is none: then plan->memory is the least
+ * that would do with that scratch, and the message says it. */
+int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
+			 struct smalti_error *error);
+/* After plan->storage was changed: the predictions anew. SMALTI_EINVAL when no half can run so. */
+int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+			    const struct smalti_vae_budget *budget, struct smalti_error *error);
+void smalti_vae_plan_free(struct smalti_vae_plan *plan);
+
+/* The end of a resnet is begun in the sweep that makes the map inside it, `inner`: the shortcut of x while x
+ * goes band by band, so that x and the result are never there together. */
+bool smalti_vae_early_residual(const struct smalti_vae_layers *layers, const enum smalti_storage *storage,
+			       int inner);
+/* A sweep makes all bands of this map: to store it, to hand it on, or for its statistics. */
+bool smalti_vae_is_target(const struct smalti_vae_layers *layers, const enum smalti_storage *storage,
+			  int map);
+/* After the sweep that makes this map nothing before it is read again. */
+bool smalti_vae_is_last(const struct smalti_vae_layers *layers, const enum smalti_storage *storage, int map);
+
+#endif

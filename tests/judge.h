@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_JUDGE_H
+#define SMALTI_TESTS_JUDGE_H
+
+#include <stdint.h>
+
+/* A tiling fixes the bits; another one changes rounding only. The judge keeps the first result of every
+ * tiling of every stage and size and holds later ones against it. */
+
+enum { JUDGE_DIT, JUDGE_DECODER, JUDGE_ENCODER, JUDGE_DIFFUSION /* and the number of the sampler */ };
+
+struct judge_result {
+	int stage;
+	int64_t height, width, tile;
+	int64_t count;
+	float *values; /* from judge_array() */
+};
+
+/* Takes the values over. */
+void judge(const struct judge_result *found, const char *schedule);
+void judge_forget(void);
+
+float *judge_array(int64_t count);
+float *judge_filled(int64_t count, double a, double b); /* test_fill() */
+
+int64_t judge_draw(uint64_t *state, const int64_t *choices, int count);
+/* A tile no taller than what it tiles: then equal numbers are equal tilings. */
+int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
+			int64_t most_tiles);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whatever a plan of the VAE keeps, spills or makes again, and whoever runs it: the same bands give the same
+ * bits, other bands change rounding only. And a plan holds what it promises of memory. */
+#include "graphs/vae_cost.h"
+#include "harness.h"
+#include "jobs/model.h"
+#include "judge.h"
+#include "rt/pool.h"
+#include "stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *policy; /* NULL: without StarPU */
+	int64_t workers;
+} schedules[] = {{"lws", 1}, {"lws", 2}, {"eager", 2}, {"dmdas", 2}, {"random", 2}, {NULL, 1}};
+
+enum { SCHEDULES = sizeof(schedules) / sizeof(schedules[0]), PLANS_EACH = 10, LATENT_CHANNELS = 4 };
+enum { WHOLE = 1 << 20, UNEQUAL = -1, VERY_UNEQUAL = -2 };
+
+static struct smalti_session *session;
+static struct smalti_model *model;
+static struct smalti_spill *file;
+
+static void open_model(const char *policy, int64_t workers)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_model_options options;
+	smalti_model_defaults(&options);
+	options.folder = test_model("tesserae");
+	session = policy ? stage_session(policy, workers) : smalti_session_open_plain(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
+	model = smalti_model_open(session, &options, &error);
+	file = smalti_spill_open(".", 1 << 20, &error);
+	SUCCEEDS(model && file ? 0 : -1, &error, "the embedded model and a file");
+	if (!model || !file)
+		exit(1);
+}
+
+static void close_model(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_model_close(model);
+	smalti_spill_close(file);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+/* Bands of `tile` rows, or unequal ones of 1, 2, 3 … rows, or of 1 and then as many as are left. */
+static struct smalti_cut cut_of(int64_t rows, int64_t tile, int64_t factor)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_cut cut = {0}, scaled = {0};
+	SUCCEEDS(smalti_cut_even(&cut, rows, tile > 0 ? tile : 1, &error), &error, "cut");
+	if (tile < 0) {
+		int64_t bands = 0, row = 0;
+		for (int64_t height = 1; row < rows; height = tile == UNEQUAL ? height + 1 : rows) {
+			cut.first[bands++] = row;
+			row = row + height < rows ? row + height : rows;
+		}
+		cut.first[bands] = rows;
+		cut.bands = bands;
+	}
+	SUCCEEDS(smalti_cut_scale(&scaled, &cut, factor, 1, &error), &error, "cut");
+	smalti_cut_free(&cut);
+	return scaled;
+}
+
+/* Any storage of any map that may have it. */
+static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+		    const struct smalti_vae_budget *budget, uint64_t *state)
+{
+	static const int64_t storages[] = {SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int map = 0; map < layers->count; map++) {
+		const enum smalti_storage before = plan->storage[map];
+		plan->storage[map] = (enum smalti_storage)judge_draw(state, storages, 3);
+		struct smalti_error refused = SMALTI_NO_ERROR;
+		if (smalti_vae_plan_predict(plan, layers, budget, &refused) < 0)
+			plan->storage[map] = before;
+	}
+	SUCCEEDS(smalti_vae_plan_predict(plan, layers, budget, &error), &error, "shuffled");
+	plan->file = file;
+	plan->window = judge_draw(state, (const int64_t[]){3, 4, 7}, 3);
+}
+
+static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers, int64_t rows,
+		      int64_t tile, int64_t factor, int64_t width, uint64_t *state)
+{
+	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_cut cut = cut_of(rows, tile, factor);
+	SUCCEEDS(smalti_vae_plan_make(plan, layers, &cut, width, &all, &error), &error, "plan");
+	smalti_cut_free(&cut);
+	shuffle(plan, layers, &all, state);
+}
+
+static const int64_t tiles[] = {1, 2, 3, 7, WHOLE, UNEQUAL, VERY_UNEQUAL};
+enum { TILES = sizeof(tiles) / sizeof(tiles[0]) };
+
+static void plan_decoder(uint64_t *state, const char *schedule)
+{
+	static const int64_t sides[4][2] = {{1, 1}, {6, 10}, {14, 10}, {23, 4}};
+	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
+	const int64_t factor = smalti_model_factor(model);
+	struct judge_result result = {.stage = JUDGE_DECODER, .height = side[0], .width = side[1]};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_plan plan;
+	result.tile = judge_draw_tile(state, tiles, TILES, side[0], side[0]);
+	result.count = 3 * factor * side[0] * factor * side[1];
+	result.values = judge_array(result.count);
+	float *z = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
+	smalti_vae_decoder_set_transient(model->vae, test_random(state) > 0);
+	make_plan(&plan, smalti_vae_decoder_layers(model->vae), side[0], result.tile, 1, side[1], state);
+	SUCCEEDS(stage_decode_by(session, model->vae, z, &plan, result.values, &error), &error, schedule);
+	smalti_vae_plan_free(&plan);
+	judge(&result, schedule);
+	free(z);
+}
+
+static void plan_encoder(uint64_t *state, const char *schedule)
+{
+	static const int64_t sides[5][2] = {{1, 1}, {1, 3}, {6, 10}, {14, 5}, {23, 4}};
+	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3, 4}, 5)];
+	const int64_t factor = smalti_model_factor(model);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_encoder *encoder = smalti_model_vae_encoder(model, &error);
+	SUCCEEDS(encoder ? 0 : -1, &error, schedule);
+	struct judge_result result = {.stage = JUDGE_ENCODER, .height = side[0], .width = side[1]};
+	struct smalti_vae_plan plan;
+	result.tile = judge_draw_tile(state, tiles, TILES, side[0], side[0]);
+	result.count = 2 * LATENT_CHANNELS * side[0] * side[1];
+	result.values = judge_array(result.count);
+	float *pixels = judge_filled(3 * factor * side[0] * factor * side[1], 0.05, 0.1);
+	make_plan(&plan, smalti_vae_encoder_layers(encoder), side[0], result.tile, factor, factor * side[1],
+		  state);
+	SUCCEEDS(stage_encode_by(session, encoder, pixels, &plan, result.values, &error), &error, schedule);
+	smalti_vae_plan_free(&plan);
+	judge(&result, schedule);
+	free(pixels);
+}
+
+static void plans(void)
+{
+	uint64_t state = 1;
+	for (int i = 0; i < SCHEDULES; i++) {
+		char schedule[64];
+		snprintf(schedule, sizeof(schedule), "%s on %lld workers",
+			 schedules[i].policy ? schedules[i].policy : "nothing",
+			 (long long)schedules[i].workers);
+		open_model(schedules[i].policy, schedules[i].workers);
+		for (int plan = 0; plan < PLANS_EACH; plan++) {
+			plan_decoder(&state, schedule);
+			plan_encoder(&state, schedule);
+		}
+		close_model();
+	}
+	judge_forget();
+}
+
+/* Latents that a tiling with statistics of its own would get wrong: a ramp over four standard deviations, and
+ * one hot pixel. */
+static void global_statistics(void)
+{
+	enum { SIDE = 16, COUNT = LATENT_CHANNELS * SIDE * SIDE };
+	static float latents[2][COUNT];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	open_model("lws", 2);
+	for (int i = 0; i < COUNT; i++)
+		latents[0][i] = -2 + 4 * (float)(i / SIDE % SIDE) / (SIDE - 1);
+	latents[1][SIDE * SIDE + 5 * SIDE + 9] = 40;
+	const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
+	for (int kind = 0; kind < 2; kind++) {
+		float *one = judge_array(count), *many = judge_array(count);
+		SUCCEEDS(stage_decode(session, model->vae, latents[kind], SIDE, SIDE, SIDE, one, &error),
+			 &error, "one band");
+		for (int64_t bands = 2; bands <= 8; bands *= 2) {
+			char what[64];
+			snprintf(what, sizeof(what), "%s in %lld bands", kind ? "hot pixel" : "ramp",
+				 (long long)bands);
+			SUCCEEDS(stage_decode(session, model->vae, latents[kind], SIDE, SIDE, SIDE / bands,
+					      many, &error),
+				 &error, what);
+			CHECK(test_max_error(one, many, count) <= 1e-5 * test_max_abs(one, count), what);
+		}
+		free(one);
+		free(many);
+	}
+	close_model();
+}
+
+/* What a decoding by the plan takes of tiles beside the weights; its bits are those of `whole`, if given. */
+static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, float *whole, int64_t count,
+			 bool keep)
+{
+	float *picture = keep ? whole : judge_array(count);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_pool_state state;
+	SUCCEEDS(stage_decode_by(session, model->vae, z, plan, picture, &error), &error, "decode");
+	smalti_pool_state(&state);
+	CHECK(memcmp(picture, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
+	if (!keep)
+		free(picture);
+	return state.most_used - smalti_vae_decoder_weight_bytes(model->vae);
+}
+
+/* Under ever smaller budgets: what is held stays below what was promised, and the bits do not change. */
+static void budgets(void)
+{
+	enum { SIDE = 64, BAND = 2 };
+	struct smalti_vae_budget budget = smalti_vae_no_budget(2);
+	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4), *whole = NULL;
+	double flops = 0;
+	int fitting = 0;
+	for (bool fits = true; fits; fitting += fits) {
+		struct smalti_vae_plan plan;
+		struct smalti_error refused = SMALTI_NO_ERROR;
+		open_model("lws", 2);
+		smalti_vae_decoder_set_transient(model->vae, false);
+		fits = smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused) == 0;
+		if (fits) {
+			const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
+			const bool first = !whole;
+			whole = first ? judge_array(count) : whole;
+			const int64_t used = most_used(&plan, z, whole, count, first);
+			char what[96];
+			snprintf(what, sizeof(what), "promised %lld, used %lld", (long long)plan.memory,
+				 (long long)used);
+			CHECK(!SMALTI_POOLED || used <= plan.memory, what);
+			CHECK(!SMALTI_POOLED || used > plan.memory / 3, what);
+			CHECK(plan.memory <= budget.memory && plan.flops >= flops,
+			      "less memory, more arithmetic");
+			flops = plan.flops;
+			budget.memory = plan.memory - 1;
+		} else {
+			CHECK(refused.code == SMALTI_ENOMEM && plan.memory > budget.memory, refused.message);
+		}
+		smalti_vae_plan_free(&plan);
+		close_model();
+	}
+	CHECK(fitting >= 4, "several plans");
+	free(z);
+	free(whole);
+}
+
+static const struct test tests[] = {
+    {"the same bands, the same bits", plans},
+    {"statistics of all bands", global_statistics},
+    {"smaller and smaller budgets", budgets},
+};
+
+TEST_MAIN("plans of the VAE", tests)
