@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "io/image.h"
 
 #include <CUnit/Basic.h>
 #include <ftw.h>
@@ -73,6 +74,23 @@ const char *test_scratch(void)
 		exit(1);
 	}
 	return scratch;
+}
+
+uint8_t *test_picture(const char *path, int64_t *width, int64_t *height, struct smalti_error *error)
+{
+	const struct smalti_image_limits limits = {.pixels = 1 << 20, .bytes = 16 << 20};
+	struct smalti_image *image = smalti_image_open(path, &limits, error);
+	if (!image)
+		return NULL;
+	*width = smalti_image_info(image)->width;
+	*height = smalti_image_info(image)->height;
+	uint8_t *pixels = malloc((size_t)(*width * *height * 3));
+	if (smalti_image_read_rows(image, 0, *height, pixels, error)) {
+		free(pixels);
+		pixels = NULL;
+	}
+	smalti_image_close(image);
+	return pixels;
 }
 
 void test_check(bool ok, const char *what, const char *file, int line)

@@ -27,6 +27,10 @@ const char *test_model(const char *name);
 /* A fresh empty folder, removed with all it holds at exit. */
 const char *test_scratch(void);
 
+/* The pixels of any picture that src/io/image.h reads, at most 2^20 of them, [height, width, 3]; NULL with an
+ * error. Free with free(). */
+uint8_t *test_picture(const char *path, int64_t *width, int64_t *height, struct smalti_error *error);
+
 /* Asserts with a message that says where: `what` names the case of a table. */
 void test_check(bool ok, const char *what, const char *file, int line);
 #define CHECK(ok, what) test_check((ok), (what), __FILE__, __LINE__)

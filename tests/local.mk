@@ -18,7 +18,9 @@ check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
-check_PROGRAMS += tests/test_png
+check_PROGRAMS += tests/test_image
+tests_test_image_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
+check_PROGRAMS += tests/test_image_writer
 check_PROGRAMS += tests/test_progress
 tests_test_progress_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_prompts
@@ -91,6 +93,7 @@ clean-local:
 if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_caption
+noinst_PROGRAMS += tests/fuzz/fuzz_image
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts

@@ -28,6 +28,17 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 	return -1;
 }
 
+FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *error)
+{
+	int fd = smalti_open_regular(path, size, error);
+	FILE *stream = fd < 0 ? NULL : fdopen(fd, "rb");
+	if (fd >= 0 && !stream) {
+		smalti_fail_errno(error, "%s: cannot be opened", path);
+		close(fd);
+	}
+	return stream;
+}
+
 /* Bytes read until the end or `size`; -1 with errno. */
 static ssize_t read_fully(int fd, char *to, size_t size)
 {

@@ -10,6 +10,8 @@
 
 /* A descriptor of a regular file and its size; -1 with an error for anything else. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error);
+/* The same as a stream to read; NULL with an error. */
+FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *error);
 
 /* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. The file must
  * not be cut short by someone else meanwhile: the kernel answers that with SIGBUS. */

@@ -2,7 +2,8 @@
 #include "cli/generate_picture.h"
 
 #include "base/alloc.h"
-#include "io/png.h"
+#include "io/image_writer.h"
+#include "io/png_text.h"
 #include "io/safetensors.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 struct smalti_picture_file {
 	char *path, *latents_path, *parameters;
 	int64_t width, height;
-	struct smalti_png *png; /* from the first rows on: what waits for its turn holds no file open */
+	/* From the first rows on: what waits for its turn holds no file open. */
+	struct smalti_image_writer *picture;
 	float *latents;
 	int64_t shape[3];
 };
@@ -60,17 +62,18 @@ bool smalti_picture_file_keeps_latents(const struct smalti_picture_file *file)
 int smalti_picture_file_rows(struct smalti_picture_file *file, int64_t first, int64_t count,
 			     const unsigned char *rgb, struct smalti_error *error)
 {
-	if (!file->png) {
-		const struct smalti_png_text texts[] = {{"Software", PACKAGE_STRING},
-							{"parameters", file->parameters}};
-		const struct smalti_png_format format = {.width = file->width,
-							 .height = file->height,
-							 .depth = 8,
-							 .texts = texts,
-							 .text_count = 2};
-		file->png = smalti_png_create(file->path, &format, error);
+	if (!file->picture) {
+		const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING},
+							  {"parameters", file->parameters}};
+		const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
+							   .width = file->width,
+							   .height = file->height,
+							   .depth = 8,
+							   .texts = texts,
+							   .text_count = 2};
+		file->picture = smalti_image_create(file->path, &format, error);
 	}
-	return file->png ? smalti_png_write_rows(file->png, first, count, rgb, error) : -1;
+	return file->picture ? smalti_image_write_rows(file->picture, first, count, rgb, error) : -1;
 }
 
 int smalti_picture_file_latents(struct smalti_picture_file *file, const int64_t shape[3], const float *values,
@@ -106,11 +109,11 @@ static int commit_latents(const struct smalti_picture_file *file, struct smalti_
 
 int smalti_picture_file_commit(struct smalti_picture_file *file, struct smalti_error *error)
 {
-	if (smalti_png_finish(file->png, error) < 0 || commit_latents(file, error) < 0) {
+	if (smalti_image_finish(file->picture, error) < 0 || commit_latents(file, error) < 0) {
 		smalti_picture_file_abort(file);
 		return -1;
 	}
-	const int status = smalti_png_commit(file->png, error);
+	const int status = smalti_image_commit(file->picture, error);
 	if (status < 0 && file->latents)
 		unlink(file->latents_path);
 	release(file);
@@ -121,6 +124,6 @@ void smalti_picture_file_abort(struct smalti_picture_file *file)
 {
 	if (!file)
 		return;
-	smalti_png_abort(file->png);
+	smalti_image_abort(file->picture);
 	release(file);
 }

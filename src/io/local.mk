@@ -6,10 +6,14 @@ libcore_la_SOURCES += \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
+	src/io/exif.c src/io/exif.h \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
+	src/io/image.c src/io/image.h src/io/image_decoder.h \
+	src/io/image_jpeg.c src/io/image_png.c src/io/image_webp.c \
+	src/io/image_writer.c src/io/image_writer.h src/io/image_encoder.h src/io/write_png.c src/io/write_ppm.c \
 	src/io/inventory.c src/io/inventory.h \
 	src/io/pattern.c src/io/pattern.h \
-	src/io/png.h src/io/png_read.c src/io/png_write.c \
+	src/io/png_reader.c src/io/png_reader.h src/io/png_text.c src/io/png_text.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spill.c src/io/spill.h \

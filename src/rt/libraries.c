@@ -10,6 +10,7 @@
 #include <png.h>
 #include <starpu.h>
 #include <stdio.h>
+#include <webp/decode.h>
 #include <xxhash.h>
 
 struct version {
@@ -54,15 +55,26 @@ static struct version hwloc(void)
 	return join(version >> 16, version >> 8 & 0xff, version & 0xff);
 }
 
-/* It cannot be asked: what it was built against. */
+/* These cannot be asked: what this was built against. */
 static struct version sentencepiece(void)
 {
 	return named(SMALTI_SENTENCEPIECE_VERSION);
 }
 
+static struct version libjpeg(void)
+{
+	return named(SMALTI_LIBJPEG_VERSION);
+}
+
 static struct version libpng(void)
 {
 	return named(png_get_libpng_ver(NULL));
+}
+
+static struct version libwebp(void)
+{
+	unsigned version = (unsigned)WebPGetDecoderVersion();
+	return join(version >> 16, version >> 8 & 0xff, version & 0xff);
 }
 
 static struct version cjson(void)
@@ -87,6 +99,8 @@ static const struct {
     {"hwloc", hwloc, "the machine's topology"},
     {"SentencePiece", sentencepiece, "tokenizer"},
     {"libpng", libpng, "PNG files"},
+    {"libjpeg", libjpeg, "JPEG files"},
+    {"libwebp", libwebp, "WebP files"},
     {"cJSON", cjson, "JSON"},
     {"xxHash", xxhash, "checksums"},
 };

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "io/image_decoder.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIGNATURE_BYTES = 12 };
+
+/* How files begin; those without a decoder are known by name only. */
+static const struct signature {
+	const char *name;
+	size_t offset, length;
+	const char *bytes;
+	const struct smalti_image_decoder *decoder;
+} signatures[] = {
+    {"JPEG", 0, 3, "\xff\xd8\xff", &smalti_jpeg_decoder},
+    {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", &smalti_png_decoder},
+    {"WebP", 8, 4, "WEBP", &smalti_webp_decoder},
+    {"GIF", 0, 4, "GIF8", NULL},
+    {"TIFF", 0, 4, "II*\0", NULL},
+    {"TIFF", 0, 4, "MM\0*", NULL},
+    {"BMP", 0, 2, "BM", NULL},
+    {"AVIF or HEIF", 4, 4, "ftyp", NULL},
+    {"JPEG 2000", 4, 4, "jP  ", NULL},
+    {"JPEG XL", 4, 4, "JXL ", NULL},
+    {"JPEG XL", 0, 2, "\xff\x0a", NULL},
+    {"PPM", 0, 2, "P6", NULL},
+};
+
+static const struct signature *recognise(const char *start, size_t length)
+{
+	for (size_t i = 0; i < sizeof(signatures) / sizeof(signatures[0]); i++) {
+		const struct signature *s = &signatures[i];
+		if (s->offset + s->length <= length && memcmp(start + s->offset, s->bytes, s->length) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static int choose_decoder(struct smalti_image *image, struct smalti_error *error)
+{
+	char start[SIGNATURE_BYTES];
+	const size_t length = fread(start, 1, sizeof(start), image->file);
+	if (ferror(image->file) || fseek(image->file, 0, SEEK_SET) != 0)
+		return smalti_fail_errno(error, "%s: cannot be read", image->path);
+	const struct signature *signature = recognise(start, length);
+	if (!signature)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "%s: a JPEG, PNG or WebP file was expected, this %s", image->path,
+				   length ? "is none of them" : "file is empty");
+	if (!signature->decoder)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: a %s file cannot be read; convert it to JPEG, PNG or WebP",
+				   image->path, signature->name);
+	image->info.format = signature->name;
+	image->info.orientation = 1;
+	image->decoder = signature->decoder;
+	return 0;
+}
+
+int smalti_image_admit(struct smalti_image *image, int64_t width, int64_t height, struct smalti_error *error)
+{
+	int64_t pixels = width;
+	if (!smalti_multiply(&pixels, height) || pixels < 1 || pixels > image->limits.pixels)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: a picture of 1 to %" PRId64 " pixels was expected, found %" PRId64
+				   "x%" PRId64 "; scale it down, or allow more",
+				   image->path, image->limits.pixels, width, height);
+	image->info.width = width;
+	image->info.height = height;
+	return 0;
+}
+
+int smalti_image_hold(const struct smalti_image *image, const char *kind, int64_t bytes,
+		      struct smalti_error *error)
+{
+	if (bytes <= image->limits.bytes)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "%s: %s has to be held whole: %" PRId64 " bytes, at most %" PRId64
+			   " are allowed; allow more, or convert it to a PNG without interlacing",
+			   image->path, kind, bytes, image->limits.bytes);
+}
+
+static int open_image(struct smalti_image *image, const char *path, struct smalti_error *error)
+{
+	image->path = smalti_format(error, "%s", path);
+	image->file = image->path ? smalti_open_stream(path, &image->file_bytes, error) : NULL;
+	if (!image->file || choose_decoder(image, error))
+		return -1;
+	return image->decoder->open(image, error);
+}
+
+struct smalti_image *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
+				       struct smalti_error *error)
+{
+	struct smalti_image *image = smalti_calloc(1, sizeof(*image), error);
+	if (!image)
+		return NULL;
+	image->limits = *limits;
+	if (open_image(image, path, error) == 0)
+		return image;
+	smalti_image_close(image);
+	return NULL;
+}
+
+const struct smalti_image_info *smalti_image_info(const struct smalti_image *image)
+{
+	return &image->info;
+}
+
+int smalti_image_read_rows(struct smalti_image *image, int64_t first, int64_t count, uint8_t *rows,
+			   struct smalti_error *error)
+{
+	if (image->failed || first != image->next || count < 0 || count > image->info.height - first)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: rows %" PRId64 " to %" PRId64 " of %" PRId64
+				   " were asked for where %s %" PRId64 " was expected",
+				   image->path, first, first + count - 1, image->info.height,
+				   image->failed ? "nothing after the failure at row" : "row", image->next);
+	if (count == 0)
+		return 0;
+	image->failed = image->decoder->read_rows(image, count, rows, error) < 0;
+	if (image->failed)
+		return -1;
+	image->next += count;
+	return 0;
+}
+
+void smalti_image_close(struct smalti_image *image)
+{
+	if (!image)
+		return;
+	if (image->state)
+		image->decoder->close(image->state);
+	if (image->file)
+		fclose(image->file);
+	free(image->path);
+	free(image);
+}
