@@ -3,6 +3,9 @@
 
 #include "kernels/conv.h"
 
+/* Unless somebody measured. */
+static const double seconds_per_flop = 1 / 1.5e11, seconds_per_byte = 1 / 5e8;
+
 enum { TASKS_EACH = 3 }; /* per worker, and per map on the way to the target */
 
 int64_t smalti_vae_tasks_ahead(int workers, int maps)
@@ -159,22 +162,40 @@ static int64_t transient(const struct sweep *s, int layer)
 	return smalti_conv_packed_bytes(kernel->in, kernel->out, kernel->stride, s->layers->compute, &error);
 }
 
+/* Bands are shared out whole, and convolutions compute rows by fours. */
+static double share(const struct sweep *s, int map)
+{
+	enum { TOGETHER = 4 };
+	const int64_t bands = s->plan->cut.bands, rows = band_rows(s, map), workers = s->budget->workers;
+	const int64_t turns = (bands + workers - 1) / workers;
+	const int64_t padded = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
+	return (double)turns / (double)bands * (double)padded / (double)rows;
+}
+
+static void count_work(struct sweep *s, int map)
+{
+	const double pixels = (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width;
+	const double flops = smalti_vae_layer_flops(s->layers, map - 1, pixels);
+	const double *measured = s->budget->seconds_per_flop;
+	s->made++;
+	s->cost.flops += flops;
+	s->cost.seconds += flops * (measured ? measured[map - 1] : seconds_per_flop) * share(s, map);
+}
+
 /* Queries, keys and values beside the map, and what workers hold of a band. */
 static void count_attention(struct sweep *s)
 {
 	const int map = s->target;
-	const int64_t share = smalti_dtype_bytes(s->layers->compute);
-	const int64_t size = (int64_t)sizeof(float);
-	s->cost.memory = body_bytes(s, map) + 2 * edge_bytes(s, map) + 3 * body_bytes(s, map) * share / size +
+	const int64_t element = smalti_dtype_bytes(s->layers->compute), size = (int64_t)sizeof(float);
+	s->cost.memory = body_bytes(s, map) + 2 * edge_bytes(s, map) +
+			 3 * body_bytes(s, map) / size * element +
 			 3 * s->budget->workers * band_bytes(s, map);
-	s->cost.flops = smalti_vae_layer_flops(
-	    s->layers, map - 1, (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width);
+	count_work(s, map);
 }
 
 /* Walks down from the target over what has to be made for it. */
 static void count_layers(struct sweep *s)
 {
-	const double pixels = (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width;
 	bool read[2] = {true, false}; /* whether maps `map` and `map` − 1 are */
 	int64_t lines = 0, weights = 0;
 	for (int map = s->target; map >= s->alive; map--) {
@@ -185,10 +206,9 @@ static void count_layers(struct sweep *s)
 		else if (read[0] || stored(s, map))
 			count_source(s, map, read[0]);
 		if (made && map > 0) {
-			s->made++;
 			reads_x = s->layers->layer[map - 1].kind == SMALTI_VAE_RESIDUAL &&
 				  !smalti_vae_early_residual(s->layers, s->plan->storage, map - 1);
-			s->cost.flops += smalti_vae_layer_flops(s->layers, map - 1, pixels);
+			count_work(s, map);
 			lines = larger(lines, assembly(s, map - 1));
 			weights += transient(s, map - 1);
 		}
@@ -223,5 +243,6 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *lay
 	const int64_t both = s.growing + s.dropping;
 	const int64_t steady = larger(s.growing, s.dropping) + ahead;
 	s.cost.memory += steady < both ? steady : both;
+	s.cost.seconds += s.cost.traffic * seconds_per_byte;
 	return s.cost;
 }

@@ -9,6 +9,7 @@ struct smalti_vae_cost {
 	int64_t memory;  /* at most at a time */
 	int64_t spilled; /* in the file at its end */
 	double flops, traffic;
+	double seconds; /* over all workers */
 };
 
 /* The sweep that makes map `target` when everything stored from map `alive` on is there. */

@@ -68,6 +68,7 @@ int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height
 			    struct smalti_vae_plan *plan, struct smalti_error *error)
 {
 	struct smalti_cut cut = {0};
+	*plan = (struct smalti_vae_plan){0};
 	if (smalti_cut_even(&cut, height, band_rows, error) < 0)
 		return -1;
 	const int status = smalti_vae_plan_make(plan, &vae->layers, &cut, width, budget, error);

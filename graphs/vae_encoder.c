@@ -55,6 +55,7 @@ int smalti_vae_encoder_plan(const struct smalti_vae_encoder *vae, int64_t height
 	const int64_t factor = smalti_vae_factor(&vae->layers.config);
 	struct smalti_cut latent = {0}, cut = {0};
 	int status = -1;
+	*plan = (struct smalti_vae_plan){0};
 	if (smalti_cut_even(&latent, height, band_rows, error) == 0 &&
 	    smalti_cut_scale(&cut, &latent, factor, 1, error) == 0)
 		status = smalti_vae_plan_make(plan, &vae->layers, &cut, factor * width, budget, error);

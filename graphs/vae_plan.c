@@ -10,9 +10,6 @@
 
 const char *const smalti_storage_names[] = {"recompute", "keep", "spill", NULL};
 
-/* What plans are compared by; a machine's own speeds change little of what is best. */
-static const double flops_per_second = 1.5e11, bytes_per_second = 5e8;
-
 bool smalti_vae_early_residual(const struct smalti_vae_layers *l, const enum smalti_storage *storage,
 			       int inner)
 {
@@ -65,7 +62,7 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 	if (check_storage(plan, l, error) < 0)
 		return -1;
 	plan->memory = plan->spilled = 0;
-	plan->flops = plan->traffic = 0;
+	plan->flops = plan->traffic = plan->seconds = 0;
 	for (int map = 0, alive = 0; map <= l->count; map++) {
 		if (!smalti_vae_is_target(l, plan->storage, map))
 			continue;
@@ -74,6 +71,7 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 		plan->spilled = cost.spilled > plan->spilled ? cost.spilled : plan->spilled;
 		plan->flops += cost.flops;
 		plan->traffic += cost.traffic;
+		plan->seconds += cost.seconds;
 		if (smalti_vae_is_last(l, plan->storage, map))
 			alive = map;
 	}
@@ -151,8 +149,7 @@ static void try_step(struct search *s, int from, int to)
 			continue;
 		const struct smalti_vae_cost cost =
 		    smalti_vae_sweep_cost(s->layers, s->plan, s->budget, from, map);
-		way.seconds += cost.flops / flops_per_second / s->budget->workers;
-		way.seconds += cost.traffic / bytes_per_second;
+		way.seconds += cost.seconds;
 		way.memory = cost.memory > way.memory ? cost.memory : way.memory;
 		if (cost.spilled > s->budget->scratch ||
 		    (!s->least_memory && cost.memory > s->budget->memory))

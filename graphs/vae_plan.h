@@ -25,12 +25,14 @@ struct smalti_vae_plan {
 	int64_t spilled; /* bytes in the file at most */
 	double flops;    /* of all sweeps */
 	double traffic;  /* bytes to and from the file */
+	double seconds;  /* at the budget's speeds */
 };
 
 struct smalti_vae_budget {
 	int64_t memory;  /* for what plan->memory counts; INT64_MAX: no bound */
 	int64_t scratch; /* for plan->spilled */
 	int workers;
+	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */
 };
 
 /* No bound, over so many workers: nothing is made twice. */

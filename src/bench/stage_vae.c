@@ -3,7 +3,7 @@
 #include "bench/stage_parts.h"
 #include "graphs/vae_decoder.h"
 #include "graphs/vae_encoder.h"
-#include "jobs/plan.h"
+#include "jobs/vae_tiling.h"
 
 #include <stdlib.h>
 
@@ -53,9 +53,12 @@ static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error
 	struct state *state = run->state;
 	state->decoder = smalti_vae_decoder_new(run->weights, &state->config, run->checkpoint,
 						run->model->precision, error);
-	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(run->session));
-	if (!state->decoder || smalti_vae_decoder_plan(state->decoder, state->height, state->width,
-						       SMALTI_TILE_ROWS, &all, &state->plan, error) < 0)
+	if (!state->decoder)
+		return -1;
+	const struct smalti_vae_budget budget =
+	    smalti_vae_session_budget(run->session, smalti_vae_decoder_weight_bytes(state->decoder), 0, NULL);
+	if (smalti_vae_tile_decoding(state->decoder, state->height, state->width, 0, &budget, &state->plan,
+				     error) < 0)
 		return -1;
 	state->latents =
 	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
@@ -85,11 +88,12 @@ static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error
 	struct state *state = run->state;
 	state->encoder = smalti_vae_encoder_new(run->weights, &state->config, run->checkpoint,
 						run->model->precision, error);
-	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(run->session));
 	if (!state->encoder)
 		return -1;
-	return smalti_vae_encoder_plan(state->encoder, state->height, state->width, SMALTI_TILE_ROWS, &all,
-				       &state->plan, error);
+	const struct smalti_vae_budget budget =
+	    smalti_vae_session_budget(run->session, smalti_vae_encoder_weight_bytes(state->encoder), 0, NULL);
+	return smalti_vae_tile_encoding(state->encoder, state->height, state->width, 0, &budget, &state->plan,
+					error);
 }
 
 /* A picture of colours that change from pixel to pixel. */

@@ -3,4 +3,6 @@ libcore_la_SOURCES += \
 	src/jobs/generate.c \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
-	src/jobs/text.c src/jobs/text.h
+	src/jobs/text.c src/jobs/text.h \
+	src/jobs/vae_speed.c src/jobs/vae_speed.h \
+	src/jobs/vae_tiling.c src/jobs/vae_tiling.h
