@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 #include "codelets/codelets.h"
-#include "kernels/scratch.h"
 
 double smalti_attention_flops(const struct attention_arguments *a)
 {
@@ -35,22 +34,13 @@ struct attending {
 	void *y;
 };
 
-static int count_blocks(const struct attending *t)
-{
-	int blocks = 0;
-	while (blocks < SMALTI_MANY && t->kv[blocks])
-		blocks++;
-	return blocks;
-}
-
-static int attend_block(const struct attending *t, int block, int blocks, int64_t first_key, float *state,
-			struct smalti_error *error)
+static int attend(const struct attending *t, struct smalti_error *error)
 {
 	const struct attention_arguments *a = t->a;
 	const int64_t width = a->heads * a->head_dim;
-	const struct smalti_attention attention = {
+	struct smalti_keys blocks[SMALTI_MANY];
+	struct smalti_attention attention = {
 	    .queries = a->queries,
-	    .keys = a->keys[block],
 	    .heads = a->heads,
 	    .head_dim = a->head_dim,
 	    .q_stride = width,
@@ -58,32 +48,16 @@ static int attend_block(const struct attending *t, int block, int blocks, int64_
 	    .v_stride = 2 * width,
 	    .dtype = a->dtype,
 	    .scale = a->scale,
-	    .first = t->begins && block == 0,
-	    .last = t->ends && block == blocks - 1,
+	    .first = t->begins,
+	    .last = t->ends,
 	    .bias = t->bias,
 	    .bias_length = t->bias ? 2 * a->bias_reach - 1 : 0,
-	    .bias_origin = a->bias_reach - 1 + first_key - a->first_query,
+	    .bias_origin = a->bias_reach - 1 + a->first_key - a->first_query,
 	};
-	const char *values = (const char *)t->kv[block] + width * smalti_dtype_bytes(a->dtype);
-	return smalti_attention(&attention, t->q, t->kv[block], values, state, t->y, error);
-}
-
-static int attend(const struct attending *t, struct smalti_error *error)
-{
-	const struct attention_arguments *a = t->a;
-	const int blocks = count_blocks(t);
-	float *state = t->state;
-	if (!state && blocks > 1) {
-		int64_t floats = smalti_attention_state(a->queries, a->heads, a->head_dim);
-		state = smalti_scratch(SMALTI_SCRATCH_STATE, floats * (int64_t)sizeof(float), error);
-		if (!state)
-			return -1;
-	}
-	int64_t first_key = a->first_key;
-	for (int block = 0; block < blocks; first_key += a->keys[block++])
-		if (attend_block(t, block, blocks, first_key, state, error) < 0)
-			return -1;
-	return 0;
+	for (int i = 0; i < SMALTI_MANY && t->kv[i]; i++)
+		blocks[attention.blocks++] = (struct smalti_keys){
+		    a->keys[i], t->kv[i], (const char *)t->kv[i] + width * smalti_dtype_bytes(a->dtype)};
+	return smalti_attention(&attention, t->q, blocks, t->state, t->y, error);
 }
 
 int smalti_cpu_attention(const struct attention_data *data, const struct attention_arguments *a,

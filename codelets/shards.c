@@ -38,7 +38,7 @@ static int attend(const struct attend_heads_data *data, const struct attend_head
 		const int64_t tokens = starts[i + 1] - starts[i], at = starts[i] * row_bytes;
 		const struct smalti_attention attention = {
 		    .queries = tokens,
-		    .keys = tokens,
+		    .blocks = 1,
 		    .heads = a->heads,
 		    .head_dim = a->head_dim,
 		    .q_stride = columns,
@@ -52,8 +52,8 @@ static int attend(const struct attend_heads_data *data, const struct attend_head
 		    .bias_length = length,
 		    .bias_origin = a->bias_reach - 1,
 		};
-		if (smalti_attention(&attention, qkv[0] + at, qkv[1] + at, qkv[2] + at, NULL,
-				     (char *)data->y + at, error) < 0)
+		const struct smalti_keys keys = {tokens, qkv[1] + at, qkv[2] + at};
+		if (smalti_attention(&attention, qkv[0] + at, &keys, NULL, (char *)data->y + at, error) < 0)
 			return -1;
 	}
 	return 0;

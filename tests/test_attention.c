@@ -11,7 +11,7 @@
 struct shape {
 	int64_t queries, keys, heads, head_dim;
 	bool bias;
-	int64_t cut; /* keys of each call; 0: all in one call */
+	int64_t cut; /* keys of each block; 0: all in one */
 };
 
 static const struct shape shapes[] = {
@@ -106,7 +106,7 @@ static struct problem make_problem(const struct shape *shape, float spread, enum
 	p.expected = calloc((size_t)(shape->queries * width), sizeof(double));
 	p.attention = (struct smalti_attention){
 	    .queries = shape->queries,
-	    .keys = shape->keys,
+	    .blocks = 1,
 	    .heads = shape->heads,
 	    .head_dim = shape->head_dim,
 	    .q_stride = p.stride,
@@ -160,14 +160,14 @@ static double largest_error(const struct problem *p)
 	return largest;
 }
 
-static void call(enum smalti_isa isa, const struct smalti_attention *a, const void *q, const void *k,
-		 const void *v, float *state, void *y)
+static void call(enum smalti_isa isa, const struct smalti_attention *a, const void *q,
+		 const struct smalti_keys *blocks, float *state, void *y)
 {
 	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(isa);
 	int64_t floats = kernels->attention_scratch(a);
 	float *scratch = aligned_alloc(64, (size_t)((floats + 15) / 16 * 64));
 	memset(scratch, 0xff, (size_t)floats * sizeof(float)); /* NaN: nothing may be read unwritten */
-	kernels->attention(a, q, k, v, state, y, scratch);
+	kernels->attention(a, q, blocks, state, y, scratch);
 	free(scratch);
 }
 
@@ -178,28 +178,39 @@ static void widen_result(const struct problem *p)
 			     p->shape.queries * p->shape.heads * p->shape.head_dim, p->y);
 }
 
+/* `count` keys from `first` on. */
+static struct smalti_keys keys_of(const struct problem *p, int64_t first, int64_t count)
+{
+	int64_t skipped = first * p->stride * smalti_dtype_bytes(p->attention.dtype);
+	return (struct smalti_keys){count, (char *)p->operands[1] + skipped,
+				    (char *)p->operands[2] + skipped};
+}
+
 static void call_whole(enum smalti_isa isa, const struct problem *p)
 {
-	void *const *o = p->operands;
-	call(isa, &p->attention, o[0], o[1], o[2], NULL, o[3]);
+	const struct smalti_keys keys = keys_of(p, 0, p->shape.keys);
+	call(isa, &p->attention, p->operands[0], &keys, NULL, p->operands[3]);
 	widen_result(p);
 }
 
-/* In blocks of `cut` keys, as a graph of bands does. */
-static void call_in_blocks(enum smalti_isa isa, const struct problem *p, int64_t cut)
+/* In blocks of `cut` keys, `most` of them in a call, as a graph of bands does. */
+static void call_in_blocks(enum smalti_isa isa, const struct problem *p, int64_t cut, int64_t most)
 {
 	struct smalti_attention a = p->attention;
+	struct smalti_keys blocks[128];
 	int64_t floats = smalti_attention_state(a.queries, a.heads, a.head_dim);
 	float *state = malloc((size_t)floats * sizeof(float));
 	memset(state, 0xff, (size_t)floats * sizeof(float));
-	for (int64_t key = 0; key < p->attention.keys; key += cut) {
-		a.keys = p->attention.keys - key < cut ? p->attention.keys - key : cut;
+	for (int64_t key = 0; key < p->shape.keys;) {
 		a.first = key == 0;
-		a.last = key + a.keys == p->attention.keys;
 		a.bias_origin = p->attention.bias_origin + key;
-		int64_t skipped = key * p->stride * smalti_dtype_bytes(a.dtype);
-		call(isa, &a, p->operands[0], (char *)p->operands[1] + skipped,
-		     (char *)p->operands[2] + skipped, a.first && a.last ? NULL : state,
+		for (a.blocks = 0; a.blocks < most && key < p->shape.keys; a.blocks++) {
+			int64_t count = p->shape.keys - key < cut ? p->shape.keys - key : cut;
+			blocks[a.blocks] = keys_of(p, key, count);
+			key += count;
+		}
+		a.last = key == p->shape.keys;
+		call(isa, &a, p->operands[0], blocks, a.first && a.last ? NULL : state,
 		     a.last ? p->operands[3] : NULL);
 	}
 	free(state);
@@ -233,7 +244,7 @@ static void compare(const struct shape *shape, float spread, enum smalti_dtype d
 		if (!shape->cut)
 			continue;
 		memset(p.y, 0xff, (size_t)(p.shape.queries * p.shape.heads * p.shape.head_dim) * 4);
-		call_in_blocks(isa, &p, shape->cut);
+		call_in_blocks(isa, &p, shape->cut, 1);
 		CHECK(largest_error(&p) < loss * tolerance(isa, dtype), name_of(isa, shape));
 	}
 	free_problem(&p);
@@ -269,7 +280,7 @@ static void takes_a_negative_scale(void)
 		p.attention.scale = -p.attention.scale;
 		expect(&p);
 		for (int i = 0; i <= (int)smalti_isa(); i++) {
-			call_in_blocks((enum smalti_isa)i, &p, shape.cut);
+			call_in_blocks((enum smalti_isa)i, &p, shape.cut, 1);
 			CHECK(largest_error(&p) < tolerance((enum smalti_isa)i, p.attention.dtype),
 			      name_of((enum smalti_isa)i, &shape));
 		}
@@ -290,7 +301,7 @@ static void mask_keys(enum smalti_dtype dtype)
 		enum smalti_isa isa = (enum smalti_isa)i;
 		call_whole(isa, &p);
 		CHECK(largest_error(&p) < tolerance(isa, dtype), name_of(isa, &shape));
-		call_in_blocks(isa, &p, shape.cut);
+		call_in_blocks(isa, &p, shape.cut, 2);
 		CHECK(largest_error(&p) < tolerance(isa, dtype), name_of(isa, &shape));
 	}
 	for (int64_t i = 0; i < p.bias_length; i++)
@@ -315,19 +326,23 @@ static void attend_to_nothing(enum smalti_isa isa, const struct problem *p, floa
 	void *const *o = p->operands;
 	const int64_t count = p->shape.queries * p->shape.heads * p->shape.head_dim;
 	struct smalti_attention a = p->attention;
-	a.keys = 0;
+	struct smalti_keys blocks[3] = {keys_of(p, 0, 0), keys_of(p, 0, p->shape.keys), keys_of(p, 0, 0)};
+	a.blocks = 0;
 	memset(o[3], 0xff, (size_t)(count * smalti_dtype_bytes(a.dtype)));
-	call(isa, &a, o[0], o[1], o[2], NULL, o[3]);
+	call(isa, &a, o[0], NULL, NULL, o[3]);
 	widen_result(p);
 	CHECK(test_max_abs(p->y, count) == 0 && p->y[0] == 0, "no keys at all");
+	a.blocks = 3;
+	call(isa, &a, o[0], blocks, NULL, o[3]);
+	widen_result(p);
+	CHECK(largest_error(p) < tolerance(isa, a.dtype), "empty blocks beside the keys");
+	a.blocks = 1;
 	a.last = false;
-	call(isa, &a, o[0], o[1], o[2], state, NULL);
+	call(isa, &a, o[0], &blocks[0], state, NULL);
 	a.first = false;
-	a.keys = p->shape.keys;
-	call(isa, &a, o[0], o[1], o[2], state, NULL);
-	a.keys = 0;
+	call(isa, &a, o[0], &blocks[1], state, NULL);
 	a.last = true;
-	call(isa, &a, o[0], o[1], o[2], state, o[3]);
+	call(isa, &a, o[0], &blocks[2], state, o[3]);
 	widen_result(p);
 	CHECK(largest_error(p) < tolerance(isa, a.dtype), "empty blocks around the keys");
 }
@@ -367,6 +382,49 @@ static void not_a_number_stays_in_its_row(void)
 	}
 }
 
+/* The same blocks in one call, in a call each, in calls of three. */
+static void calls_change_no_bit(void)
+{
+	for (size_t i = 0; i < 2 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+		const struct shape *shape = &shapes[i / 2];
+		struct problem p = make_problem(shape, 1, i % 2 ? SMALTI_BF16 : SMALTI_F32);
+		const size_t bytes =
+		    (size_t)(shape->queries * shape->heads * shape->head_dim) * sizeof(float);
+		float *before = malloc(bytes);
+		for (int isa = 0; shape->cut && isa <= (int)smalti_isa(); isa++) {
+			call_in_blocks((enum smalti_isa)isa, &p, shape->cut, 128);
+			memcpy(before, p.y, bytes);
+			for (int64_t most = 1; most <= 3; most += 2) {
+				call_in_blocks((enum smalti_isa)isa, &p, shape->cut, most);
+				CHECK(!memcmp(before, p.y, bytes), name_of((enum smalti_isa)isa, shape));
+			}
+		}
+		free(before);
+		free_problem(&p);
+	}
+}
+
+/* Blocks of 128 keys and multiples of that. */
+static void whole_spans_change_no_bit(void)
+{
+	const struct shape shape = {37, 600, 2, 72, true, 0};
+	const size_t bytes = (size_t)(shape.queries * shape.heads * shape.head_dim) * sizeof(float);
+	float *before = malloc(bytes);
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct problem p = make_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+			call_whole((enum smalti_isa)isa, &p);
+			memcpy(before, p.y, bytes);
+			for (int64_t cut = 128; cut <= 512; cut += 128) {
+				call_in_blocks((enum smalti_isa)isa, &p, cut, 2);
+				CHECK(!memcmp(before, p.y, bytes), name_of((enum smalti_isa)isa, &shape));
+			}
+		}
+		free_problem(&p);
+	}
+	free(before);
+}
+
 static void repeat(enum smalti_dtype dtype)
 {
 	const struct shape shape = {50, 170, 2, 72, true, 64};
@@ -374,15 +432,16 @@ static void repeat(enum smalti_dtype dtype)
 	    (size_t)(shape.queries * shape.heads * shape.head_dim * smalti_dtype_bytes(dtype));
 	struct problem p = make_problem(&shape, 1, dtype);
 	void *const *o = p.operands;
+	const struct smalti_keys keys = keys_of(&p, 0, shape.keys);
 	void *before = malloc(bytes);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int again = 0; again < 3; again++) {
-		SUCCEEDS(smalti_attention(&p.attention, o[0], o[1], o[2], NULL, o[3], &error), &error,
+		SUCCEEDS(smalti_attention(&p.attention, o[0], &keys, NULL, o[3], &error), &error,
 			 "public call");
 		CHECK(!again || !memcmp(before, o[3], bytes), "the same bits");
 		memcpy(before, o[3], bytes);
 	}
-	call(smalti_isa(), &p.attention, o[0], o[1], o[2], NULL, o[3]);
+	call(smalti_isa(), &p.attention, o[0], &keys, NULL, o[3]);
 	CHECK(!memcmp(before, o[3], bytes), "the public function is this machine's kernel");
 	free(before);
 	free_problem(&p);
@@ -396,13 +455,19 @@ static void repeats_to_the_bit(void)
 
 static void refuses_nonsense(void)
 {
-	const struct smalti_attention good = {4, 5, 2, 8, 16, 16, 16, SMALTI_F32, 1, true, true, NULL, 0, 0};
+	const struct smalti_attention good = {4, 2, 2, 8, 16, 16, 16, SMALTI_F32, 1, true, true, NULL, 0, 0};
 	const float bias[2 * 8] = {0};
-	struct smalti_attention cases[10];
-	for (int i = 0; i < 10; i++)
+	enum { CASES = 11 };
+	struct smalti_attention cases[CASES];
+	struct smalti_keys keys[CASES][2];
+	for (int i = 0; i < CASES; i++) {
 		cases[i] = good;
+		keys[i][0] = (struct smalti_keys){3, bias, bias};
+		keys[i][1] = (struct smalti_keys){2, bias, bias};
+	}
 	cases[0].queries = -1;
-	cases[1].keys = INT64_MAX;
+	keys[1][1].count = INT64_MAX;
+	keys[10][0].count = -1;
 	cases[2].heads = 0;
 	cases[3].head_dim = 1025;
 	cases[4].q_stride = 15;
@@ -412,10 +477,10 @@ static void refuses_nonsense(void)
 	cases[6].bias_origin = 2;
 	cases[7].bias_origin = 4;
 	cases[8].last = false;
-	for (int i = 0; i < 10; i++) { /* the last: no result */
+	for (int i = 0; i < CASES; i++) { /* of which 9 has no result */
 		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(smalti_attention(&cases[i], bias, bias, bias, NULL, NULL, &error), &error,
-		      SMALTI_EINVAL, "nonsense", "attention");
+		FAILS(smalti_attention(&cases[i], bias, keys[i], NULL, NULL, &error), &error, SMALTI_EINVAL,
+		      "nonsense", "attention");
 	}
 	CU_ASSERT_EQUAL(smalti_attention_state(INT64_MAX - 20, 16, 72), -1);
 	CU_ASSERT_TRUE(smalti_attention_state(5, 2, 24) >= 2 * 5 * (24 + 2));
@@ -429,6 +494,8 @@ static const struct test tests[] = {
     {"masked keys weigh nothing", masked_keys_weigh_nothing},
     {"no keys give zero", no_keys_give_zero},
     {"NaN stays in its row", not_a_number_stays_in_its_row},
+    {"calls change no bit", calls_change_no_bit},
+    {"blocks of whole spans change no bit", whole_spans_change_no_bit},
     {"repeats to the bit", repeats_to_the_bit},
     {"refuses nonsense", refuses_nonsense},
 };

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "bench/statistics.h"
 #include "kernels/norms.h"
+#include "rt/pool.h"
 #include "rt/task.h"
 #include "samplers/noise.h"
 
@@ -43,9 +44,11 @@ static void *make_buffer(const struct smalti_bench_buffer *buffer, uint32_t *sta
 			 struct smalti_error *error)
 {
 	const int64_t size = smalti_bench_bytes(buffer);
-	char *data = smalti_aligned_alloc(size, 1, error);
-	if (!data)
+	char *data = smalti_pool_take(size); /* the same kind of pages as tiles have */
+	if (!data) {
+		smalti_fail(error, SMALTI_ENOMEM, "%lld bytes to measure a kernel with", (long long)size);
 		return NULL;
+	}
 	const int64_t drawn = buffer->count < PATTERN ? buffer->count : PATTERN;
 	fill_pattern(buffer->kind, drawn, state, data);
 	const int64_t period = size / buffer->count * drawn;
@@ -127,7 +130,8 @@ int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 		compare(c, roofline, result);
 	}
 	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++)
-		free(data[i]);
+		if (data[i])
+			smalti_pool_give(data[i]);
 	free(seconds);
 	return status;
 }

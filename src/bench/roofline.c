@@ -6,6 +6,7 @@
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 #include "kernels/measure.h"
+#include "rt/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +90,13 @@ int smalti_roofline_measure(struct smalti_roofline *roofline, struct smalti_erro
 {
 	*roofline = (struct smalti_roofline){0};
 	const int64_t floats = (int64_t)PIECES * PIECE_FLOATS;
-	float *memory = smalti_aligned_alloc(floats, sizeof(float), error);
+	float *memory = smalti_pool_take(floats * (int64_t)sizeof(float)); /* as tiles have it */
 	if (!memory)
-		return -1;
+		return smalti_fail(error, SMALTI_ENOMEM, "%lld floats to measure memory with",
+				   (long long)floats);
 	memset(memory, 0, (size_t)floats * sizeof(float));
 	measure_fma(&roofline->f32);
 	measure_memory(roofline, memory);
-	free(memory);
+	smalti_pool_give(memory);
 	return smalti_isa_bf16() ? measure_bf16(&roofline->bf16, error) : 0;
 }

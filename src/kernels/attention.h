@@ -7,20 +7,28 @@
 
 #include <stdbool.h>
 
+/* Keys and values of some tokens. */
+struct smalti_keys {
+	int64_t count;
+	const void *k, *v;
+};
+
 /* Attention of a block of queries, streamed over blocks of keys with an online softmax: the scores are
- * never whole in memory. One call takes one block of keys; the caller's order of blocks fixes the
- * arithmetic, so the bits do not depend on who runs it when.
+ * never whole in memory. A call takes some blocks of keys; the caller's order of blocks fixes the
+ * arithmetic, whatever calls they are spread over, so the bits do not depend on who runs it when.
  *
  * Head h is columns h·head_dim … of each token's row. Softmax and sums in f32. */
 struct smalti_attention {
-	int64_t queries, keys; /* tokens of this block */
+	int64_t queries; /* tokens */
+	int64_t blocks;  /* of keys, of this call */
 	int64_t heads, head_dim;
 	int64_t q_stride, k_stride, v_stride; /* elements from a token to the next */
 	enum smalti_dtype dtype;              /* of q, k, v and y: f32 or bf16 */
 	float scale;                          /* on the scores, before bias */
-	bool first, last;                     /* of the blocks of keys */
-	/* NULL, or f32 [heads, bias_length]: what is added to head h's score of query i and key j is
-	 * bias[h][bias_origin + j − i] (a relative position bias, specification 2.2). */
+	bool first, last;                     /* whether the first and the last block are in this call */
+	/* NULL, or f32 [heads, bias_length]: what is added to head h's score of query i and key j, counted
+	 * over the blocks of this call, is bias[h][bias_origin + j − i] (a relative position bias,
+	 * specification 2.2). */
 	const float *bias;
 	int64_t bias_length, bias_origin;
 };
@@ -34,7 +42,7 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 /* `state` is written when first, updated otherwise (NULL allowed when first && last);
  * y [queries, heads·head_dim], contiguous, is written when last (else NULL allowed); rows where no key
  * has any weight (none at all, or every score -inf) are 0. head_dim is at most 1024. */
-int smalti_attention(const struct smalti_attention *attention, const void *q, const void *k, const void *v,
-		     float *state, void *y, struct smalti_error *error);
+int smalti_attention(const struct smalti_attention *attention, const void *q,
+		     const struct smalti_keys *blocks, float *state, void *y, struct smalti_error *error);
 
 #endif

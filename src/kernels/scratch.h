@@ -11,7 +11,6 @@ enum smalti_scratch_use {
 	SMALTI_SCRATCH_ASSEMBLE,  /* a convolution's input with its halo rows */
 	SMALTI_SCRATCH_CONVERT,   /* an operand in another dtype */
 	SMALTI_SCRATCH_ATTENTION, /* packed keys and values, scores */
-	SMALTI_SCRATCH_STATE,     /* attention's, between blocks of keys of one task */
 	SMALTI_SCRATCH_PRODUCT,   /* a raw product's packed operands and sums */
 	SMALTI_SCRATCH_LIBRARY,   /* what oneDNN asks for */
 	SMALTI_SCRATCH_SHARD,     /* what a shard of a layer computes in between */

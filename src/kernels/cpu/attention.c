@@ -5,13 +5,13 @@
 
 /* Everything is kept transposed, a lane per query: Qᵀ [head_dim, queries], scores Sᵀ [keys, queries],
  * result Oᵀ [head_dim, queries]. Then maxima, sums and rescaling need no work across lanes, and both
- * products are the same: rows of K (or columns of V) broadcast one element at a time, times vectors
+ * products are the same: a column of keys (or of values) broadcast one element at a time, times vectors
  * of queries. A tile is ROWS × up to VECS vectors: as many sums as registers hold.
  *
- * Per head: Qᵀ is packed once; then per sub-block of keys, K and V are copied (contiguous, f32, padded
- * with zeros to ROWS), and per tile of queries: Sᵀ = K·Qᵀ, P = 2^(S − max), Oᵀ = Oᵀ·2^(old max − max) +
- * Vᵀ·P. Scores carry a factor of log2 e, folded into Q, as 2^x is cheaper than e^x. The partition into
- * sub-blocks and tiles depends on the shape alone. */
+ * Per head: Qᵀ is packed once; then per span of keys, K and V are packed (f32, in
+ * panels that products read from end to end), and per tile of queries: Sᵀ = K·Qᵀ, P = 2^(S − max), Oᵀ =
+ * Oᵀ·2^(old max − max) + Vᵀ·P. Scores carry a factor of log2 e, folded into Q, as 2^x is cheaper than e^x.
+ * The partition into spans and tiles depends on the shape alone. */
 #if VEC_BYTES == 64
 enum { ROWS = 8, VECS = 3 };
 #elif VEC_BYTES == 32
@@ -20,9 +20,8 @@ enum { ROWS = 4, VECS = 3 };
 enum { ROWS = 4, VECS = 2 };
 #endif
 
-/* Keys of a sub-block: the scores of a tile stay in the first cache. */
-enum { KEYS = 128 };
-enum { AHEAD = 16 };
+/* Keys of a span: the scores of a tile stay in the first cache, as do the queries of DEPTH columns. */
+enum { KEYS = 128, DEPTH = 96 };
 /* Values are padded to a multiple of this. */
 enum { VALUES = 8 };
 
@@ -34,12 +33,11 @@ struct head_state {
 
 struct work {
 	float *queries; /* Qᵀ, per tile [head_dim, tile] */
-	float *keys;    /* [KEYS, stride] */
-	float *values;  /* [KEYS, stride] */
+	float *keys;    /* in panels [head_dim, LANES] of LANES keys */
+	float *values;  /* in panels [KEYS, LANES] of LANES columns */
 	float *scores;  /* [KEYS, tile] */
-	float *bias;    /* of query i and key j: bias[i − j + keys − 1] */
+	float *bias;    /* of query i and the span's key j: bias[i − j + keys − 1] */
 	float *state;   /* of one head, when the caller keeps none */
-	int64_t stride; /* of keys and values; an odd number of cache lines */
 };
 
 INLINE int64_t padded_values(const struct smalti_attention *a)
@@ -50,13 +48,13 @@ INLINE int64_t padded_values(const struct smalti_attention *a)
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
 static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct work *work)
 {
-	work->stride = (round_up(a->head_dim, 16) / 16 | 1) * 16;
+	const int64_t queries = padded_queries(a);
 	const struct part parts[] = {
-	    {&work->queries, padded_queries(a) * a->head_dim},
-	    {&work->keys, KEYS * work->stride},
-	    {&work->values, KEYS * work->stride},
+	    {&work->queries, queries * a->head_dim},
+	    {&work->keys, KEYS * a->head_dim},
+	    {&work->values, KEYS * round_up(a->head_dim, LANES)},
 	    {&work->scores, KEYS * VECS * LANES},
-	    {&work->bias, a->bias ? padded_queries(a) + a->keys : 0},
+	    {&work->bias, a->bias ? queries + KEYS : 0},
 	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
 	};
 	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
@@ -72,13 +70,15 @@ int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attenti
 	return lay_out(attention, NULL, &work);
 }
 
-/* c[r, q] = factor[q]·c[r, q] + Σ_k A(r, k)·b[k, q] for `rows` (a multiple of ROWS) rows; A(r, k) is
- * a[r·a_row + k·a_step]; b and c have `vecs` vectors a row. Without `factor` c is only written. */
-INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a, int64_t a_row,
-		    int64_t a_step, const float *b, const float *factor, float *c)
+/* c[r, q] = factor[q]·c[r, q] + Σ_k a[r, k]·b[k, q] for `rows` (a multiple of ROWS) rows; `a` lies in panels
+ * [depth, LANES] of LANES rows each, `panel` floats apart; b and c have `vecs` vectors a row. Without
+ * `factor` c is only written. */
+INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a, int64_t panel,
+		    const float *b, const float *factor, float *c, struct ahead *ahead)
 {
-	for (int64_t row = 0; row < rows; row += ROWS, a += ROWS * a_row, c += ROWS * vecs * LANES) {
+	for (int64_t row = 0; row < rows; row += ROWS, c += ROWS * vecs * LANES) {
 		vec sums[ROWS][VECS];
+		look_ahead(ahead);
 		UNROLL
 		for (int r = 0; r < ROWS; r++) {
 			UNROLL
@@ -87,15 +87,15 @@ INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a,
 				sums[r][v] = factor ? vec_load(at) * vec_load(factor + v * LANES) : (vec){0};
 			}
 		}
-		const float *left = a, *right = b;
-		for (int64_t k = 0; k < depth; k++, left += a_step, right += vecs * LANES) {
+		const float *left = a + row / LANES * panel + row % LANES, *right = b;
+		for (int64_t k = 0; k < depth; k++, left += LANES, right += vecs * LANES) {
 			vec lanes[VECS];
 			UNROLL
 			for (int v = 0; v < vecs; v++)
 				lanes[v] = vec_load(right + v * LANES);
 			UNROLL
 			for (int r = 0; r < ROWS; r++) {
-				vec element = vec_all(left[r * a_row]);
+				vec element = vec_all(left[r]);
 				UNROLL
 				for (int v = 0; v < vecs; v++)
 					sums[r][v] = vec_fma(element, lanes[v], sums[r][v]);
@@ -110,48 +110,80 @@ INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a,
 	}
 }
 
-/* One vector of queries: scores [keys, vecs vectors] become weights; `max` and `sum` are brought up to
- * date; `factor` is what earlier sums have to be multiplied with. */
-INLINE void softmax(int64_t keys, int64_t row, float *scores, const float *bias, float *max, float *sum,
-		    float *factor)
+INLINE void add_bias(const int vecs, int64_t keys, const float *bias, float *scores)
 {
-	vec old = vec_load(max), largest = old;
-	for (int64_t key = 0; key < keys; key++) {
-		float *at = scores + key * row;
-		if (bias)
-			vec_store(at, vec_load(at) + vec_load(bias - key));
-		largest = vec_max(vec_load(at), largest);
+	for (int64_t key = 0; key < keys; key++, scores += vecs * LANES) {
+		UNROLL
+		for (int v = 0; v < vecs; v++)
+			vec_store(scores + v * LANES,
+				  vec_load(scores + v * LANES) + vec_load(bias - key + v * LANES));
 	}
-	/* No key yet with any weight: 2^(-inf - 0) is 0, where 2^(-inf + inf) were NaN. */
-	vec origin = vec_select(largest == -INFINITY, vec_all(0.f), largest);
-	vec total = {0};
-	for (int64_t key = 0; key < keys; key++) {
-		float *at = scores + key * row;
-		vec weight = vec_exp2(vec_load(at) - origin);
-		vec_store(at, weight);
-		total += weight;
-	}
-	vec rescale = vec_exp2(old - origin);
-	vec_store(max, largest);
-	vec_store(sum, vec_fma(vec_load(sum), rescale, total));
-	vec_store(factor, rescale);
 }
 
-/* One tile of queries, the first of them `query`, against one sub-block of keys. */
-INLINE void tile(const int vecs, const struct smalti_attention *a, const struct work *work,
-		 const struct head_state *state, int64_t query, int64_t keys, const float *bias)
+/* The largest of each query's scores and of `max`; two chains of comparisons are twice as fast as one. */
+INLINE void largest_of(const int vecs, int64_t keys, const float *scores, const float *max, vec largest[VECS])
 {
-	float factor[VECS * LANES];
-	int64_t row = vecs * LANES;
-	product(vecs, round_up(keys, ROWS), a->head_dim, work->keys, work->stride, 1,
-		work->queries + query * a->head_dim, NULL, work->scores);
-	for (int v = 0; v < vecs; v++) {
-		int64_t at = query + v * LANES;
-		softmax(keys, row, work->scores + v * LANES, bias ? bias + at : NULL, state->max + at,
-			state->sum + at, factor + v * LANES);
+	vec odd[VECS];
+	UNROLL
+	for (int v = 0; v < vecs; v++)
+		largest[v] = odd[v] = vec_load(max + v * LANES);
+	for (int64_t key = 0; key < keys; key += 2, scores += 2 * vecs * LANES) {
+		const float *next = key + 1 < keys ? scores + vecs * LANES : scores;
+		UNROLL
+		for (int v = 0; v < vecs; v++) {
+			largest[v] = vec_max(vec_load(scores + v * LANES), largest[v]);
+			odd[v] = vec_max(vec_load(next + v * LANES), odd[v]);
+		}
 	}
-	product(vecs, round_up(a->head_dim, ROWS), keys, work->values, 1, work->stride, work->scores, factor,
-		state->values + query * padded_values(a));
+	UNROLL
+	for (int v = 0; v < vecs; v++)
+		largest[v] = vec_max(odd[v], largest[v]);
+}
+
+/* Scores [keys, vecs vectors] become weights; `max` and `sum` are brought up to date; `factor` is what
+ * earlier sums have to be multiplied with. */
+INLINE void softmax(const int vecs, int64_t keys, float *scores, float *max, float *sum, float *factor)
+{
+	vec largest[VECS], origin[VECS], total[VECS] = {{0}};
+	largest_of(vecs, keys, scores, max, largest);
+	/* No key yet with any weight: 2^(-inf - 0) is 0, where 2^(-inf + inf) were NaN. */
+	UNROLL
+	for (int v = 0; v < vecs; v++)
+		origin[v] = vec_select(largest[v] == -INFINITY, vec_all(0.f), largest[v]);
+	for (int64_t key = 0; key < keys; key++, scores += vecs * LANES) {
+		UNROLL
+		for (int v = 0; v < vecs; v++) {
+			vec weight = vec_exp2(vec_load(scores + v * LANES) - origin[v]);
+			vec_store(scores + v * LANES, weight);
+			total[v] += weight;
+		}
+	}
+	UNROLL
+	for (int v = 0; v < vecs; v++) {
+		const int at = v * LANES;
+		vec rescale = vec_exp2(vec_load(max + at) - origin[v]);
+		vec_store(max + at, largest[v]);
+		vec_store(sum + at, vec_fma(vec_load(sum + at), rescale, total[v]));
+		vec_store(factor + at, rescale);
+	}
+}
+
+/* One tile of queries against one span of keys: Qᵀ of the tile, its part of the state, its biases. */
+INLINE void tile(const int vecs, const struct smalti_attention *a, const struct work *work,
+		 const float *queries, const struct head_state *state, int64_t keys, const float *bias,
+		 struct ahead *ahead)
+{
+	static const float ones[VECS * LANES] = {[0 ... VECS * LANES - 1] = 1};
+	float factor[VECS * LANES];
+	for (int64_t d = 0; d < a->head_dim; d += DEPTH)
+		product(vecs, round_up(keys, ROWS), smaller(a->head_dim - d, DEPTH), work->keys + d * LANES,
+			a->head_dim * LANES, queries + d * vecs * LANES, d ? ones : NULL, work->scores,
+			ahead);
+	if (bias)
+		add_bias(vecs, keys, bias, work->scores);
+	softmax(vecs, keys, work->scores, state->max, state->sum, factor);
+	product(vecs, round_up(a->head_dim, ROWS), keys, work->values, KEYS * LANES, work->scores, factor,
+		state->values, ahead);
 }
 
 /* Vectors of the tile at `vector` of `vectors`: as even as can be. */
@@ -161,65 +193,94 @@ INLINE int tile_vecs(int64_t vector, int64_t vectors)
 	return (int)((vectors - vector + tiles - 1) / tiles);
 }
 
+/* The part of a head's state that belongs to the queries from `query` on. */
+INLINE struct head_state state_at(const struct smalti_attention *a, const struct head_state *state,
+				  int64_t query)
+{
+	return (struct head_state){state->max + query, state->sum + query,
+				   state->values + query * padded_values(a)};
+}
+
 static void all_tiles(const struct smalti_attention *a, const struct work *work,
-		      const struct head_state *state, int64_t keys, const float *bias)
+		      const struct head_state *state, int64_t keys, const float *bias, struct ahead *ahead)
 {
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
+		const int64_t query = vector * LANES;
+		const float *q = work->queries + query * a->head_dim, *added = bias ? bias + query : NULL;
+		const struct head_state part = state_at(a, state, query);
 		if (vecs == 1)
-			tile(1, a, work, state, vector * LANES, keys, bias);
+			tile(1, a, work, q, &part, keys, added, ahead);
 		else if (vecs == 2)
-			tile(2, a, work, state, vector * LANES, keys, bias);
+			tile(2, a, work, q, &part, keys, added, ahead);
 		else
-			tile(VECS, a, work, state, vector * LANES, keys, bias);
+			tile(VECS, a, work, q, &part, keys, added, ahead);
 	}
 }
 
-/* One vector of queries, scaled and transposed: to[d·row + lane]. */
-static void pack_vector(const struct smalti_attention *a, const void *q, int64_t column, int64_t query,
-			int64_t row, float *to)
+/* Looks ahead that many times. */
+static int64_t count_products(const struct smalti_attention *a, int64_t keys)
 {
-	float scale = a->scale * LOG2E;
-	for (int64_t d = 0; d < a->head_dim; d += LANES) {
-		vec rows[LANES] = {0};
-		for (int i = 0; i < LANES && query + i < a->queries; i++) {
-			int64_t at = (query + i) * a->q_stride + column + d;
-			rows[i] = vec_read(a->dtype, q, at, a->head_dim - d) * scale;
-		}
-		vec_transpose(rows);
-		for (int i = 0; i < LANES && d + i < a->head_dim; i++)
-			vec_store(to + (d + i) * row, rows[i]);
+	const int64_t tiles = (padded_queries(a) / LANES + VECS - 1) / VECS;
+	const int64_t scores = (keys + ROWS - 1) / ROWS * ((a->head_dim + DEPTH - 1) / DEPTH);
+	return tiles * (scores + (a->head_dim + ROWS - 1) / ROWS);
+}
+
+/* At most LANES rows, scaled and transposed: to[d·step + lane]; further lanes repeat the last. */
+INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t stride, int64_t rows,
+			int64_t dim, float scale, int64_t step, float *to)
+{
+	for (int64_t d = 0; d < dim; d += LANES) {
+		vec lanes[LANES];
+		UNROLL
+		for (int i = 0; i < LANES; i++)
+			lanes[i] = vec_read(dtype, from, smaller(i, rows - 1) * stride + d, dim - d) * scale;
+		vec_transpose(lanes);
+		UNROLL
+		for (int i = 0; i < LANES; i++)
+			if (d + i < dim)
+				vec_store(to + (d + i) * step, lanes[i]);
 	}
+}
+
+static void pack_rows(const struct smalti_attention *a, const void *from, int64_t stride, int64_t rows,
+		      float scale, int64_t step, float *to)
+{
+	if (a->dtype == SMALTI_F32)
+		pack_vector(SMALTI_F32, from, stride, rows, a->head_dim, scale, step, to);
+	else
+		pack_vector(SMALTI_BF16, from, stride, rows, a->head_dim, scale, step, to);
 }
 
 /* Qᵀ of one head, in tiles. */
-static void pack_queries(const struct smalti_attention *a, const void *q, int64_t column, float *packed)
+static void pack_queries(const struct smalti_attention *a, const void *q, float *packed)
 {
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
 		float *to = packed + vector * LANES * a->head_dim;
-		for (int64_t v = 0; v < vecs; v++)
-			pack_vector(a, q, column, (vector + v) * LANES, vecs * LANES, to + v * LANES);
+		for (int64_t v = 0; v < vecs; v++) {
+			int64_t query = smaller((vector + v) * LANES, a->queries - 1);
+			pack_rows(a, row_at(a, q, query, a->q_stride, 0), a->q_stride, a->queries - query,
+				  a->scale * LOG2E, vecs * LANES, to + v * LANES);
+		}
 	}
 }
 
-/* Some keys (or values) of one head, f32, zeros up to a multiple of ROWS both ways. Rows lie pages
- * apart, where the hardware does not look ahead: so we do. */
-static void pack_keys(const struct smalti_attention *a, const void *from, int64_t key, int64_t keys,
-		      int64_t from_stride, int64_t column, int64_t stride, float *packed)
+static void pack_keys(const struct smalti_attention *a, const void *k, int64_t keys, float *packed)
 {
-	for (int64_t i = 0; i < keys; i++, packed += stride) {
-		int64_t at = (key + i) * from_stride + column;
-		int64_t ahead = (smaller(key + i + AHEAD, a->keys - 1) * from_stride + column) *
-				smalti_dtype_bytes(a->dtype);
-		for (int64_t d = 0; d < a->head_dim; d += LANES) {
-			__builtin_prefetch((const char *)from + ahead + d * smalti_dtype_bytes(a->dtype));
-			vec_store(packed + d, vec_read(a->dtype, from, at + d, a->head_dim - d));
-		}
-	}
-	memset(packed, 0, (size_t)((round_up(keys, ROWS) - keys) * stride) * sizeof(float));
+	for (int64_t key = 0; key < keys; key += LANES)
+		pack_rows(a, row_at(a, k, key, a->k_stride, 0), a->k_stride, keys - key, 1, LANES,
+			  packed + key * a->head_dim);
+}
+
+static void pack_values(const struct smalti_attention *a, const void *v, int64_t keys, float *packed)
+{
+	for (int64_t key = 0; key < keys; key++)
+		for (int64_t d = 0; d < a->head_dim; d += LANES)
+			vec_store(packed + d * KEYS + key * LANES,
+				  vec_read(a->dtype, v, key * a->v_stride + d, a->head_dim - d));
 }
 
 static void start(const struct smalti_attention *a, const struct head_state *state)
@@ -231,56 +292,55 @@ static void start(const struct smalti_attention *a, const struct head_state *sta
 	memset(state->values, 0, (size_t)(queries * padded_values(a)) * sizeof(float));
 }
 
-static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t column, void *y)
+static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t head, void *y)
 {
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
-		const float *from = state->values + vector * LANES * padded_values(a);
-		for (int64_t v = 0; v < vecs; v++) {
-			int64_t query = (vector + v) * LANES;
-			finish_vector(a, from + v * LANES, vecs * LANES, vec_load(state->sum + query), query,
-				      column, y);
-		}
+		const struct head_state part = state_at(a, state, vector * LANES);
+		for (int64_t v = 0; v < vecs; v++)
+			finish_vector(a, part.values + v * LANES, vecs * LANES,
+				      vec_load(part.sum + v * LANES), (vector + v) * LANES,
+				      head * a->head_dim, y);
 	}
 }
 
-static void attend_head(const struct smalti_attention *a, const struct work *work, int64_t head,
-			const void *q, const void *k, const void *v, const struct head_state *state)
+static void attend_head(const struct smalti_attention *a, const struct work *work, const struct operands *o,
+			int64_t head, const struct head_state *state)
 {
-	int64_t column = head * a->head_dim;
-	pack_queries(a, q, column, work->queries);
-	if (a->bias)
-		pack_bias(a, head, work->bias);
-	for (int64_t key = 0; key < a->keys; key += KEYS) {
-		int64_t keys = smaller(a->keys - key, KEYS);
-		pack_keys(a, k, key, keys, a->k_stride, column, work->stride, work->keys);
-		pack_keys(a, v, key, keys, a->v_stride, column, work->stride, work->values);
-		all_tiles(a, work, state, keys, a->bias ? work->bias + a->keys - 1 - key : NULL);
+	pack_queries(a, row_at(a, o->q, 0, a->q_stride, head), work->queries);
+	struct span span = next_span(a, o->blocks, KEYS, (struct span){0});
+	for (; span.keys; span = next_span(a, o->blocks, KEYS, span)) {
+		struct ahead ahead = next_rows(a, o, head, span, KEYS, count_products(a, span.keys));
+		if (a->bias)
+			pack_bias(a, head, &span, work->bias);
+		pack_keys(a, span_keys(a, o->blocks, &span, head), span.keys, work->keys);
+		pack_values(a, span_values(a, o->blocks, &span, head), span.keys, work->values);
+		all_tiles(a, work, state, span.keys, a->bias ? work->bias + span.keys - 1 : NULL, &ahead);
 	}
 }
 
-void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q, const void *k,
-			       const void *v, float *state, void *y, float *scratch)
+void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q,
+			       const struct smalti_keys *blocks, float *state, void *y, float *scratch)
 {
 #if defined(__AVX512BF16__)
 	if (attention->dtype == SMALTI_BF16) {
-		FOR_ISA(smalti_attention_bf16)(attention, q, k, v, state, y, scratch);
+		FOR_ISA(smalti_attention_bf16)(attention, q, blocks, state, y, scratch);
 		return;
 	}
 #endif
+	const struct operands operands = {q, blocks, attention->last ? y : NULL};
+	const int64_t queries = padded_queries(attention);
 	struct work work;
 	lay_out(attention, scratch, &work);
-	int64_t queries = padded_queries(attention);
 	for (int64_t head = 0; head < attention->heads; head++) {
 		float *at = attention->first && attention->last ? work.state
 								: state + head * head_state_floats(attention);
 		struct head_state parts = {at, at + queries, at + 2 * queries};
 		if (attention->first)
 			start(attention, &parts);
-		if (attention->keys)
-			attend_head(attention, &work, head, q, k, v, &parts);
+		attend_head(attention, &work, &operands, head, &parts);
 		if (attention->last)
-			finish(attention, &parts, head * attention->head_dim, y);
+			finish(attention, &parts, head, y);
 	}
 }

@@ -49,7 +49,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->values, KEY_STEPS * value_tiles(a) * TILE_FLOATS},
 	    {&work->scores, 2 * KEY_TILES * TILE_FLOATS},
 	    {&work->weights, 2 * KEY_STEPS * TILE_FLOATS},
-	    {&work->bias, a->bias ? padded_queries(a) + a->keys : 0},
+	    {&work->bias, a->bias ? padded_queries(a) + KEYS : 0},
 	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
 	};
 	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
@@ -288,40 +288,24 @@ INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, cons
 		product(values, tiles, true, sums);
 }
 
-/* What the next sub-block of keys needs, else the next head; and the rows that this head's result goes to. */
-static struct ahead next_rows(const struct smalti_attention *a, const uint16_t *q, const uint16_t *k,
-			      const uint16_t *v, int64_t key, const uint16_t *y)
-{
-	struct ahead ahead = {.row = 0};
-	const int64_t width = a->heads * a->head_dim, next = key + KEYS < a->keys ? key + KEYS : 0;
-	const int64_t column = next ? 0 : a->head_dim, keys = smaller(KEYS, a->keys - next);
-	add_ahead(&ahead, 0, a, k + next * a->k_stride + column, a->k_stride, keys);
-	add_ahead(&ahead, 1, a, v + next * a->v_stride + column, a->v_stride, keys);
-	if (!next) {
-		add_ahead(&ahead, 2, a, q + column, a->q_stride, a->queries);
-		add_ahead(&ahead, 3, a, y, width, y ? a->queries : 0);
-	}
-	spread_ahead(&ahead, padded_queries(a) / TILE * ((keys + TILE - 1) / TILE));
-	return ahead;
-}
-
 static void attend_head(const struct smalti_attention *a, const struct work *work, int64_t head,
-			const uint16_t *q, const uint16_t *k, const uint16_t *v, const uint16_t *y,
-			const struct head_state *state)
+			const struct operands *o, const struct head_state *state)
 {
-	pack_queries(a, q, work->queries);
-	if (a->bias)
-		pack_bias(a, head, work->bias);
-	for (int64_t key = 0; key < a->keys; key += KEYS) {
+	pack_queries(a, row_at(a, o->q, 0, a->q_stride, head), work->queries);
+	struct span span = next_span(a, o->blocks, KEYS, (struct span){0});
+	for (; span.keys; span = next_span(a, o->blocks, KEYS, span)) {
+		const int64_t turns = padded_queries(a) / TILE * ((span.keys + TILE - 1) / TILE);
 		int64_t query = 0;
 		struct block block = {
-		    .keys = smaller(a->keys - key, KEYS),
-		    .fresh = a->first && key == 0,
-		    .bias = a->bias ? work->bias + a->keys - 1 - key : NULL,
-		    .ahead = next_rows(a, q, k, v, key, y),
+		    .keys = span.keys,
+		    .fresh = a->first && span.first == 0,
+		    .bias = a->bias ? work->bias + span.keys - 1 : NULL,
+		    .ahead = next_rows(a, o, head, span, KEYS, turns),
 		};
-		pack_keys(a, k + key * a->k_stride, block.keys, work->keys);
-		pack_values(a, v + key * a->v_stride, block.keys, work->values);
+		if (a->bias)
+			pack_bias(a, head, &span, work->bias);
+		pack_keys(a, span_keys(a, o->blocks, &span, head), span.keys, work->keys);
+		pack_values(a, span_values(a, o->blocks, &span, head), span.keys, work->values);
 		for (; query + TILE < padded_queries(a); query += 2 * TILE)
 			attend_tiles(2, a, work, state, query, &block);
 		if (query < padded_queries(a))
@@ -329,12 +313,13 @@ static void attend_head(const struct smalti_attention *a, const struct work *wor
 	}
 }
 
-static void start(const struct smalti_attention *a, const struct head_state *state)
+static void start(const struct smalti_attention *a, const struct smalti_keys *blocks,
+		  const struct head_state *state)
 {
 	int64_t queries = padded_queries(a);
 	for (int64_t query = 0; query < queries; query++)
 		state->max[query] = -INFINITY;
-	if (!a->keys)
+	if (!next_span(a, blocks, KEYS, (struct span){0}).keys)
 		memset(state->values, 0, (size_t)(queries * value_tiles(a) * TILE) * sizeof(float));
 }
 
@@ -346,25 +331,22 @@ static void finish(const struct smalti_attention *a, const struct head_state *st
 	}
 }
 
-void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, const uint16_t *q,
-				    const uint16_t *k, const uint16_t *v, float *state, void *y,
-				    float *scratch)
+void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, const void *q,
+				    const struct smalti_keys *blocks, float *state, void *y, float *scratch)
 {
+	const struct operands operands = {q, blocks, attention->last ? y : NULL};
 	struct work work;
 	lay_out(attention, scratch, &work);
 	tiles_begin();
 	for (int64_t head = 0; head < attention->heads; head++) {
-		const int64_t column = head * attention->head_dim;
 		float *at = attention->first && attention->last ? work.state
 								: state + head * head_state_floats(attention);
 		struct head_state parts = {at, at + padded_queries(attention)};
 		if (attention->first)
-			start(attention, &parts);
-		if (attention->keys)
-			attend_head(attention, &work, head, q + column, k + column, v + column,
-				    attention->last ? (const uint16_t *)y + column : NULL, &parts);
+			start(attention, blocks, &parts);
+		attend_head(attention, &work, head, &operands, &parts);
 		if (attention->last)
-			finish(attention, &parts, column, y);
+			finish(attention, &parts, head * attention->head_dim, y);
 	}
 	tiles_end();
 }

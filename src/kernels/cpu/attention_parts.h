@@ -20,6 +20,46 @@ INLINE int64_t head_state_floats(const struct smalti_attention *a)
 	return padded_queries(a) * smalti_attention_state_values(a->head_dim);
 }
 
+/* Some keys of one of the blocks, which are gone through at a time. */
+struct span {
+	int64_t block, key; /* where they begin */
+	int64_t first;      /* the same among all keys of the call */
+	int64_t keys;       /* 0 behind the last block */
+};
+
+/* What follows `span`: at most `most` keys. The first span follows one of zeros. */
+INLINE struct span next_span(const struct smalti_attention *a, const struct smalti_keys *blocks, int64_t most,
+			     struct span span)
+{
+	span.first += span.keys;
+	span.key += span.keys;
+	while (span.block < a->blocks && span.key == blocks[span.block].count) {
+		span.block++;
+		span.key = 0;
+	}
+	span.keys = span.block < a->blocks ? smaller(blocks[span.block].count - span.key, most) : 0;
+	return span;
+}
+
+/* Where a row of one head lies among rows of `stride` elements. */
+INLINE const void *row_at(const struct smalti_attention *a, const void *rows, int64_t row, int64_t stride,
+			  int64_t head)
+{
+	return (const char *)rows + (row * stride + head * a->head_dim) * smalti_dtype_bytes(a->dtype);
+}
+
+INLINE const void *span_keys(const struct smalti_attention *a, const struct smalti_keys *blocks,
+			     const struct span *span, int64_t head)
+{
+	return row_at(a, blocks[span->block].k, span->key, a->k_stride, head);
+}
+
+INLINE const void *span_values(const struct smalti_attention *a, const struct smalti_keys *blocks,
+			       const struct span *span, int64_t head)
+{
+	return row_at(a, blocks[span->block].v, span->key, a->v_stride, head);
+}
+
 /* Rows that come next, asked for while others are computed with: they lie pages apart, where the hardware
  * does not look ahead. */
 struct ahead {
@@ -27,51 +67,78 @@ struct ahead {
 		const char *rows;
 		int64_t stride, count; /* in bytes */
 	} part[4];
-	int64_t row_bytes, row;
-	int64_t rows_a_turn;
+	int parts, part_now;
+	int64_t row_bytes, row_now; /* and how many of these bytes are done */
+	int64_t lines_a_turn;
 };
 
-INLINE void add_ahead(struct ahead *ahead, int part, const struct smalti_attention *a, const void *rows,
-		      int64_t stride, int64_t count)
+INLINE void add_ahead(struct ahead *ahead, const struct smalti_attention *a, const void *rows, int64_t stride,
+		      int64_t count)
 {
-	int64_t size = smalti_dtype_bytes(a->dtype);
-	ahead->row_bytes = a->head_dim * size;
-	ahead->part[part].rows = rows;
-	ahead->part[part].stride = stride * size;
-	ahead->part[part].count = count;
+	if (!count)
+		return;
+	ahead->part[ahead->parts].rows = rows;
+	ahead->part[ahead->parts].stride = stride * smalti_dtype_bytes(a->dtype);
+	ahead->part[ahead->parts++].count = count;
 }
 
-/* How many rows to ask for at each of `turns`. */
-INLINE void spread_ahead(struct ahead *ahead, int64_t turns)
-{
-	int64_t most = 0;
-	for (int i = 0; i < 4; i++)
-		most = ahead->part[i].count > most ? ahead->part[i].count : most;
-	ahead->rows_a_turn = (most + turns - 1) / turns;
-}
-
+/* Asks for a few lines: one call's share of the turns that there will be. */
 INLINE void look_ahead(struct ahead *ahead)
 {
-	for (int64_t end = ahead->row + ahead->rows_a_turn; ahead->row < end; ahead->row++) {
-		for (int i = 0; i < 4; i++) {
-			if (ahead->row >= ahead->part[i].count)
-				continue;
-			const char *row = ahead->part[i].rows + ahead->row * ahead->part[i].stride;
-			for (int64_t at = 0; at < ahead->row_bytes; at += 64)
-				__builtin_prefetch(row + at, 0, 2);
-		}
+	for (int64_t lines = ahead->lines_a_turn; lines && ahead->part_now < ahead->parts; lines--) {
+		__builtin_prefetch(ahead->part[ahead->part_now].rows + ahead->row_now, 0, 2);
+		ahead->row_now += 64;
+		if (ahead->row_now < ahead->row_bytes)
+			continue;
+		ahead->row_now = 0;
+		ahead->part[ahead->part_now].rows += ahead->part[ahead->part_now].stride;
+		if (!--ahead->part[ahead->part_now].count)
+			ahead->part_now++;
 	}
 }
 
-/* The biases that this call needs of one head, in the order of queries: of query i and key j at
- * i − j + keys − 1. */
-INLINE void pack_bias(const struct smalti_attention *a, int64_t head, float *packed)
+/* The call's operands. */
+struct operands {
+	const void *q;
+	const struct smalti_keys *blocks;
+	void *y; /* NULL when not last */
+};
+
+/* What the span after this one needs, be it of the same head or the next; and the rows that the result goes
+ * to. */
+static struct ahead next_rows(const struct smalti_attention *a, const struct operands *o, int64_t head,
+			      struct span span, int64_t most, int64_t turns)
+{
+	struct ahead ahead = {.row_bytes = a->head_dim * smalti_dtype_bytes(a->dtype)};
+	const int64_t width = a->heads * a->head_dim;
+	struct span next = next_span(a, o->blocks, most, span);
+	const bool other_head = !next.keys;
+	if (other_head)
+		next = next_span(a, o->blocks, most, (struct span){0});
+	const int64_t its_head = head + other_head;
+	if (its_head < a->heads) {
+		add_ahead(&ahead, a, span_keys(a, o->blocks, &next, its_head), a->k_stride, next.keys);
+		add_ahead(&ahead, a, span_values(a, o->blocks, &next, its_head), a->v_stride, next.keys);
+		if (other_head)
+			add_ahead(&ahead, a, row_at(a, o->q, 0, a->q_stride, its_head), a->q_stride,
+				  a->queries);
+	}
+	if (other_head && o->y)
+		add_ahead(&ahead, a, row_at(a, o->y, 0, width, head), width, a->queries);
+	int64_t rows = 0;
+	for (int i = 0; i < ahead.parts; i++)
+		rows += ahead.part[i].count;
+	ahead.lines_a_turn = (rows * ((ahead.row_bytes + 63) / 64) + turns - 1) / turns;
+	return ahead;
+}
+
+/* The biases of one span of keys in the order of queries: of query i and key j at i − j + keys − 1. */
+INLINE void pack_bias(const struct smalti_attention *a, int64_t head, const struct span *span, float *packed)
 {
 	const float *bias = a->bias + head * a->bias_length;
-	for (int64_t i = 0; i < padded_queries(a) + a->keys - 1; i++) {
-		int64_t from = a->bias_origin + a->keys - 1 - i;
-		packed[i] = i < a->queries + a->keys - 1 ? bias[from] * LOG2E : 0;
-	}
+	const int64_t last = a->bias_origin + span->first + span->keys - 1;
+	for (int64_t i = 0; i < padded_queries(a) + span->keys - 1; i++)
+		packed[i] = i < a->queries + span->keys - 1 ? bias[last - i] * LOG2E : 0;
 }
 
 /* One vector of queries, from[d·row + lane] / sum, transposed back; 0 where no key had any weight. */

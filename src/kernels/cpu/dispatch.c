@@ -55,13 +55,29 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 }
 
 /* 2^40 tokens are beyond any memory, and keep the sizes of the working memory within 64 bits. */
-static int check_attention(const struct smalti_attention *a, struct smalti_error *error)
+static const int64_t most_tokens = (int64_t)1 << 40;
+
+/* All of the call; -1 when there are too many, or a negative number. */
+static int64_t count_keys(int64_t blocks, const struct smalti_keys *block)
 {
-	const int64_t most = (int64_t)1 << 40;
-	int64_t width = a->heads * a->head_dim;
-	if (a->queries < 0 || a->keys < 0 || a->queries > most || a->keys > most)
-		return smalti_fail(error, SMALTI_EINVAL, "attention of %lld queries and %lld keys",
-				   (long long)a->queries, (long long)a->keys);
+	int64_t keys = 0;
+	for (int64_t i = 0; i < blocks; i++) {
+		if (block[i].count < 0 || block[i].count > most_tokens - keys)
+			return -1;
+		keys += block[i].count;
+	}
+	return keys;
+}
+
+static int check_attention(const struct smalti_attention *a, const struct smalti_keys *blocks,
+			   struct smalti_error *error)
+{
+	int64_t width = a->heads * a->head_dim, keys = count_keys(a->blocks, blocks);
+	if (a->queries < 0 || a->queries > most_tokens || keys < 0)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "attention of %lld queries and %lld blocks of keys: expected at most 2^40 tokens",
+		    (long long)a->queries, (long long)a->blocks);
 	if (a->heads < 1 || a->heads > 1 << 16 || a->head_dim < 1 || a->head_dim > 1024)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "attention of %lld heads of %lld: expected 1 to 65536 heads of 1 to 1024",
@@ -73,20 +89,20 @@ static int check_attention(const struct smalti_attention *a, struct smalti_error
 	if (a->dtype != SMALTI_F32 && a->dtype != SMALTI_BF16)
 		return smalti_fail(error, SMALTI_EINVAL, "attention of %s: expected f32 or bf16",
 				   smalti_dtype_name(a->dtype));
-	if (a->bias && a->queries && a->keys &&
-	    (a->bias_origin - (a->queries - 1) < 0 || a->bias_origin + a->keys > a->bias_length))
+	if (a->bias && a->queries && keys &&
+	    (a->bias_origin - (a->queries - 1) < 0 || a->bias_origin + keys > a->bias_length))
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "attention with %lld biases, origin %lld: too few for %lld queries and %lld keys",
 		    (long long)a->bias_length, (long long)a->bias_origin, (long long)a->queries,
-		    (long long)a->keys);
+		    (long long)keys);
 	return 0;
 }
 
-int smalti_attention(const struct smalti_attention *attention, const void *q, const void *k, const void *v,
-		     float *state, void *y, struct smalti_error *error)
+int smalti_attention(const struct smalti_attention *attention, const void *q,
+		     const struct smalti_keys *blocks, float *state, void *y, struct smalti_error *error)
 {
-	if (check_attention(attention, error) < 0)
+	if (check_attention(attention, blocks, error) < 0)
 		return -1;
 	if ((!state && !(attention->first && attention->last)) || (!y && attention->last))
 		return smalti_fail(error, SMALTI_EINVAL, "attention without %s",
@@ -95,7 +111,7 @@ int smalti_attention(const struct smalti_attention *attention, const void *q, co
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_ATTENTION, floats * (int64_t)sizeof(float), error);
 	if (!scratch)
 		return -1;
-	here()->attention(attention, q, k, v, state, y, scratch);
+	here()->attention(attention, q, blocks, state, y, scratch);
 	return 0;
 }
 

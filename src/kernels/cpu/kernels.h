@@ -16,8 +16,8 @@
 struct smalti_cpu_kernels {
 	/* Floats of working memory that attention() needs. */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
-	void (*attention)(const struct smalti_attention *attention, const void *q, const void *k,
-			  const void *v, float *state, void *y, float *scratch);
+	void (*attention)(const struct smalti_attention *attention, const void *q,
+			  const struct smalti_keys *blocks, float *state, void *y, float *scratch);
 	void (*layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
 				   const float *shift, const float *scale, enum smalti_dtype dtype, void *y);
 	void (*rmsnorm)(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,

@@ -10,13 +10,12 @@
 #define FOR_ISA(name)             FOR_ISA_EXPAND(name, SMALTI_CPU_ISA)
 
 int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention);
-void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q, const void *k,
-			       const void *v, float *state, void *y, float *scratch);
+void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const void *q,
+			       const struct smalti_keys *blocks, float *state, void *y, float *scratch);
 /* The same where all is bf16; compiled where the instruction set multiplies bf16. */
 int64_t FOR_ISA(smalti_attention_bf16_scratch)(const struct smalti_attention *attention);
-void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, const uint16_t *q,
-				    const uint16_t *k, const uint16_t *v, float *state, void *y,
-				    float *scratch);
+void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, const void *q,
+				    const struct smalti_keys *blocks, float *state, void *y, float *scratch);
 void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *x, float epsilon,
 					const float *shift, const float *scale, enum smalti_dtype dtype,
 					void *y);
