@@ -4,4 +4,5 @@ smaltiinclude_HEADERS = \
 	include/smalti/generate.h \
 	include/smalti/model.h \
 	include/smalti/session.h \
-	include/smalti/topology.h
+	include/smalti/topology.h \
+	include/smalti/vae.h

@@ -38,6 +38,7 @@ check_PROGRAMS += tests/test_make_model
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_model
+check_PROGRAMS += tests/test_vae
 check_PROGRAMS += tests/test_golden
 check_PROGRAMS += tests/test_full_geometry
 check_PROGRAMS += tests/test_diffusion

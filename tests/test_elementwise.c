@@ -176,6 +176,41 @@ static void pixels_round_half_to_even(void)
 	CHECK(y[0] == 0 && y[2] == 255 && y[3] == 0 && y[4] == 128, "NaN, infinities, 127.5");
 }
 
+static uint16_t plain_u16(float x)
+{
+	float value = x * 0.5f + 0.5f;
+	value = !(value > 0) ? 0 : value > 1 ? 1 : value;
+	return (uint16_t)rintf(value * 65535);
+}
+
+static void pixels_of_16_bits(void)
+{
+	enum { COUNT = 3 * 1009 + 4 };
+	static float x[COUNT];
+	static uint16_t y[COUNT + 1];
+	int count = 0;
+	const float special[] = {NAN, INFINITY, -INFINITY, -0.5f};
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		x[count++] = special[i];
+	for (int i = 0; i < 1009; i++) {
+		float middle = (float)((i * 64.9 + 0.5) / 65535 * 2 - 1);
+		x[count++] = middle;
+		x[count++] = nextafterf(middle, 2);
+		x[count++] = nextafterf(middle, -2);
+	}
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++)
+		for (int used = count; used > count - 33; used--) {
+			memset(y, 0xaa, sizeof(y));
+			kernels_of(isa)->to_u16(used, x, y);
+			bool same = y[used] == 0xaaaa;
+			for (int i = 0; i < used; i++)
+				same = same && y[i] == plain_u16(x[i]);
+			CHECK(same, name_of(isa, "to_u16", used));
+		}
+	smalti_to_u16(4, x, y);
+	CHECK(y[0] == 0 && y[1] == 65535 && y[2] == 0 && y[3] == 16384, "NaN, infinities, 16383.75");
+}
+
 static void bytes_to_pixels(void)
 {
 	unsigned char x[256], back[256];
@@ -208,6 +243,7 @@ static const struct test tests[] = {
     {"tails are exact", tails_are_exact},
     {"conversions match the plain ones", conversions_match_the_plain_ones},
     {"pixels round half to even", pixels_round_half_to_even},
+    {"pixels of 16 bits", pixels_of_16_bits},
     {"bytes to pixels", bytes_to_pixels},
     {"upsampling doubles pixels", upsampling_doubles_pixels},
 };

@@ -7,11 +7,11 @@
 #include "jobs/model.h"
 #include "jobs/plan.h"
 #include "jobs/text.h"
+#include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 #include "rt/throttle.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,24 +289,10 @@ static int get_texts(struct flight *flight, const struct smalti_request *request
 				flight->texts + first, error);
 }
 
-/* Damaged weights make pictures, too: but of numbers that are none. */
-static int check_finite(int64_t count, const float *values, const char *maker, struct smalti_error *error)
-{
-	int64_t bad = 0;
-	for (int64_t i = 0; i < count; i++)
-		bad += !isfinite(values[i]);
-	if (bad == 0)
-		return 0;
-	return smalti_fail(error, SMALTI_ECORRUPT,
-			   "the %s gave %lld values that are not finite: the model's weights are damaged, or "
-			   "were not trained for this precision",
-			   maker, (long long)bad);
-}
-
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct flight *flight = user;
-	if (check_finite(count, values, "transformer", error) < 0)
+	if (smalti_check_made(count, values, "transformer", error) < 0)
 		return -1;
 	if (!flight->picture.latents)
 		return 0;
@@ -322,7 +308,7 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	const int64_t line = flight->plan.width * 3;
 	if (keep <= 0)
 		return 0;
-	if (check_finite(rows * width * 3, pixels, "VAE", error) < 0)
+	if (smalti_check_made(rows * width * 3, pixels, "VAE", error) < 0)
 		return -1;
 	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, keep * line, error);
 	if (!rgb)

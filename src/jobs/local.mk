@@ -4,5 +4,8 @@ libcore_la_SOURCES += \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/text.c src/jobs/text.h \
+	src/jobs/vae.c src/jobs/vae.h \
+	src/jobs/vae_decode.c \
+	src/jobs/vae_encode.c \
 	src/jobs/vae_speed.c src/jobs/vae_speed.h \
 	src/jobs/vae_tiling.c src/jobs/vae_tiling.h

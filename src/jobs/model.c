@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "jobs/plan.h"
+#include "jobs/vae.h"
 #include "samplers/sampler.h"
 
 #include <limits.h>
@@ -139,9 +140,7 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 		    struct smalti_error *error)
 {
 	struct smalti_vae_config config;
-	if (smalti_vae_config_read(p->vae_config, &config, error) < 0)
-		return -1;
-	model->vae_checkpoint = smalti_checkpoint_open(p->vae, SMALTI_STEM_DIFFUSERS, variant, error);
+	model->vae_checkpoint = smalti_vae_read(p->vae, variant, &config, error);
 	if (!model->vae_checkpoint)
 		return -1;
 	model->vae =

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { MAX_SCOPES = 4096, NAME_LENGTH = 64 };
 
@@ -126,12 +127,33 @@ void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), voi
 	one_less(scope);
 }
 
+/* Under the mutex. */
+static bool is_idle(const struct smalti_scope *scope)
+{
+	return scope->running <= (scope->sealed ? 0 : 1);
+}
+
 void smalti_scope_wait(struct smalti_scope *scope)
 {
 	pthread_mutex_lock(&scope->mutex);
-	while (scope->running > (scope->sealed ? 0 : 1))
+	while (!is_idle(scope))
 		pthread_cond_wait(&scope->idle, &scope->mutex);
 	pthread_mutex_unlock(&scope->mutex);
+}
+
+bool smalti_scope_wait_for(struct smalti_scope *scope, int64_t nanoseconds)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (until.tv_nsec + nanoseconds) / 1000000000;
+	until.tv_nsec = (until.tv_nsec + nanoseconds) % 1000000000;
+	pthread_mutex_lock(&scope->mutex);
+	int status = 0;
+	while (!is_idle(scope) && status == 0)
+		status = pthread_cond_timedwait(&scope->idle, &scope->mutex, &until);
+	const bool idle = is_idle(scope);
+	pthread_mutex_unlock(&scope->mutex);
+	return idle;
 }
 
 void smalti_scope_free(struct smalti_scope *scope)

@@ -31,6 +31,9 @@ void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), voi
 /* Blocks until all tasks inserted so far have ended; a sealed scope's `done` may come a moment later. */
 void smalti_scope_wait(struct smalti_scope *scope);
 
+/* The same for some `nanoseconds` at most: whether they have ended. */
+bool smalti_scope_wait_for(struct smalti_scope *scope, int64_t nanoseconds);
+
 /* Waits, then frees. NULL is allowed. */
 void smalti_scope_free(struct smalti_scope *scope);
 

@@ -198,6 +198,11 @@ void smalti_to_u8(int64_t count, const float *x, uint8_t *y)
 	here()->to_u8(count, x, y);
 }
 
+void smalti_to_u16(int64_t count, const float *x, uint16_t *y)
+{
+	here()->to_u16(count, x, y);
+}
+
 int64_t smalti_measure_fma(int64_t rounds, float *sum)
 {
 	return here()->measure_fma(rounds, sum);

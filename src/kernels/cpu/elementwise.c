@@ -41,14 +41,29 @@ void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype d
 			  vec_read(SMALTI_F32, z, i, count - i) * vec_read(dtype, operand, i, count - i));
 }
 
-/* The operations of the specification one by one, none fused: these bits are the same everywhere. */
+/* Levels 0 … `most` of [-1, 1]: the operations of the specification one by one, none fused, so that these
+ * bits are the same everywhere. */
+INLINE uvec levels(vec x, float most)
+{
+	vec value = x * 0.5f + 0.5f;
+	value = vec_min(vec_max(value, vec_all(0.f)), vec_all(1.f)); /* NaN becomes 0 */
+	return (uvec)(value * most + ROUNDER) & 0xffff;
+}
+
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y)
 {
 	for (int64_t i = 0; i < count; i += LANES) {
-		vec value = vec_read(SMALTI_F32, x, i, count - i) * 0.5f + 0.5f;
-		value = vec_min(vec_max(value, vec_all(0.f)), vec_all(1.f)); /* NaN becomes 0 */
-		uvec rounded = (uvec)(value * 255.f + ROUNDER) & 0xff;
+		uvec rounded = levels(vec_read(SMALTI_F32, x, i, count - i), 255.f);
 		bvec bytes = __builtin_convertvector(rounded, bvec);
 		memcpy(y + i, &bytes, (size_t)(count - i < LANES ? count - i : LANES));
+	}
+}
+
+void FOR_ISA(smalti_to_u16)(int64_t count, const float *x, uint16_t *y)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		uvec rounded = levels(vec_read(SMALTI_F32, x, i, count - i), 65535.f);
+		hvec halves = __builtin_convertvector(rounded, hvec);
+		memcpy(y + i, &halves, (size_t)(count - i < LANES ? count - i : LANES) * sizeof(*y));
 	}
 }

@@ -39,6 +39,7 @@ struct smalti_cpu_kernels {
 			   const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 			   int64_t y_stride, void *y, float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
+	void (*to_u16)(int64_t count, const float *x, uint16_t *y);
 	/* For conv.c: floats of the packed form and of working memory; x is f32, the stride 1. */
 	int64_t (*winograd_packed)(int64_t in, int64_t out);
 	void (*winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,

@@ -42,6 +42,7 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *matmul, int64_t
 				     const struct smalti_raw_weight *weight, const float *bias,
 				     const void *operand, int64_t y_stride, void *y, float *scratch);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
+void FOR_ISA(smalti_to_u16)(int64_t count, const float *x, uint16_t *y);
 int64_t FOR_ISA(smalti_winograd_packed)(int64_t in, int64_t out);
 void FOR_ISA(smalti_winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
 				   float *packed);

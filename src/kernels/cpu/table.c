@@ -18,6 +18,7 @@ const struct smalti_cpu_kernels FOR_ISA(smalti_cpu_kernels) = {
     .matmul_raw_scratch = FOR_ISA(smalti_matmul_raw_scratch),
     .matmul_raw = FOR_ISA(smalti_matmul_raw),
     .to_u8 = FOR_ISA(smalti_to_u8),
+    .to_u16 = FOR_ISA(smalti_to_u16),
     .winograd_packed = FOR_ISA(smalti_winograd_packed),
     .winograd_pack = FOR_ISA(smalti_winograd_pack),
     .winograd_slab = FOR_ISA(smalti_winograd_slab),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_VAE_H
+#define SMALTI_VAE_H
+
+#include <smalti/model.h>
+#include <stdbool.h>
+
+/** @file
+ * The VAE of a pipeline alone: pictures from latents, and the distribution of a picture's latents
+ * (specification 5). Both halves compute layer by layer over bands of rows, exactly: another height of the
+ * bands changes results by rounding alone, another scheduling policy or number of workers not at all. A
+ * picture passes by in rows and is never whole in memory.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct smalti_vae;
+
+struct smalti_vae_options {
+	const char
+	    *folder; /**< of a pipeline in diffusers' layout, or of a VAE alone; NULL: the embedded model */
+	const char *variant; /**< of the weight file ("fp16"); NULL: the plain one */
+	enum smalti_precision precision;
+};
+
+/** All fields at their defaults. */
+void smalti_vae_defaults(struct smalti_vae_options *options);
+
+/** Reads the configuration and maps the weights; decoder and encoder are checked when first used, as a file
+ * may hold only one of them. The session outlives the VAE. NULL with SMALTI_EIO, SMALTI_EFORMAT or
+ * SMALTI_EUNSUPPORTED and a message that names the file and the key. */
+struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
+				   struct smalti_error *error);
+/** NULL is allowed. */
+void smalti_vae_close(struct smalti_vae *vae);
+
+struct smalti_vae_info {
+	int64_t latent_channels; /**< of the latents */
+	int64_t latent_pixels;   /**< along each side of the picture, to one latent */
+	double scaling_factor;   /**< the diffusion model's latents are the VAE's, times this */
+};
+void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info);
+
+/** What a picture's samples are handed over as. */
+enum smalti_samples {
+	SMALTI_SAMPLES_U8,  /**< round_half_even(clamp(x/2 + 1/2, 0, 1)·255), as the reference (5.4) */
+	SMALTI_SAMPLES_U16, /**< the same with 65535, in the machine's byte order */
+	SMALTI_SAMPLES_F32  /**< x itself: about [-1, 1], not clamped */
+};
+
+/** One latent to decode. Pointers are the caller's; only the functions' `user` is kept until the return. */
+struct smalti_vae_decoding {
+	const float *latents;  /**< [latent_channels, height, width], all finite */
+	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
+	bool raw;          /**< latents are the VAE's own; else the diffusion model's, times scaling_factor */
+	int64_t tile_rows; /**< latent rows in a band; 0: chosen */
+	enum smalti_samples samples;
+	void *user;
+	/** Rows first … first + count − 1 of the picture, in order: RGB, latent_pixels·width pixels each, of
+	 * the type that `samples` names. On any thread, one call at a time. Non-zero fails the decoding with
+	 * the error that was left. */
+	int (*rows)(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);
+	/** NULL, or told some ten times a second, on the calling thread, which share of the arithmetic is
+	 * done, 0 to 1. */
+	void (*watch)(void *user, double share);
+};
+
+/** Decodes it and returns when the last row was taken. -1 with SMALTI_EINVAL (an extent, or a value that is
+ * not finite, which is named), SMALTI_EFORMAT (no decoder in the file), SMALTI_ENOMEM (it does not fit under
+ * the session's limit), SMALTI_ECORRUPT (the decoder gave what is not finite), SMALTI_ECANCELLED, or what
+ * `rows` left. One thread at a time decodes or encodes in a session. */
+int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+			      struct smalti_error *error);
+
+/** One picture to encode. */
+struct smalti_vae_encoding {
+	int64_t height, width; /**< of the picture: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
+	int64_t tile_rows;     /**< latent rows in a band; 0: chosen */
+	void *user;
+	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`
+	 * pixels each. On any thread, one call at a time. Non-zero fails the encoding with the error that was
+	 * left. */
+	int (*rows)(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error);
+	/** As in smalti_vae_decoding. */
+	void (*watch)(void *user, double share);
+	/** Results [latent_channels, height/latent_pixels, width/latent_pixels]: of each latent the mean and
+	 * the standard deviation exp(clamp(logvar, −30, 20)/2), unscaled (5.2). @{ */
+	float *mean, *std;
+	/** @} */
+};
+
+/** Encodes it and returns when mean and std are complete. -1 as smalti_vae_decode_picture(). */
+int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+			      struct smalti_error *error);
+
+/** Draws latents in the diffusion model's scale: scaling_factor·(mean + std·noise), where the noise is that
+ * of one torch.randn() of `count` values after manual_seed(seed). For a batch of pictures `count` spans all
+ * of them. `latents` overlaps neither of the others. */
+void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, const float *mean, const float *std,
+		       uint64_t seed, float *latents);
+
+/** What is decoded or encoded now fails with SMALTI_ECANCELLED as soon as the tasks that run have ended, and
+ * so does every later call. Only sets a flag: any thread and a signal handler may call it. */
+void smalti_vae_cancel(struct smalti_vae *vae);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/vae.h"
+
+#include "base/alloc.h"
+#include "jobs/plan.h"
+#include "rt/throttle.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TELL_NANOSECONDS = 100000000 };
+
+void smalti_vae_defaults(struct smalti_vae_options *options)
+{
+	*options = (struct smalti_vae_options){0};
+}
+
+struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *variant,
+					  struct smalti_vae_config *config, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/config.json", folder);
+	const int status = path ? smalti_vae_config_read(path, config, error) : -1;
+	free(path);
+	return status < 0 ? NULL : smalti_checkpoint_open(folder, SMALTI_STEM_DIFFUSERS, variant, error);
+}
+
+/* The VAE's folder in a pipeline's; else the folder is its own. */
+static char *find_folder(const char *given, struct smalti_error *error)
+{
+	const char *folder = given ? given : smalti_embedded_model(error);
+	char *below = folder ? smalti_format(error, "%s/vae", folder) : NULL;
+	if (!below || access(below, F_OK) == 0)
+		return below;
+	free(below);
+	return smalti_format(error, "%s", folder);
+}
+
+static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *options,
+		      struct smalti_error *error)
+{
+	vae->compute = options->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
+	vae->weights = smalti_scope_new(vae->session, "weights", INT64_MAX, error);
+	vae->cancelled = smalti_scope_new(vae->session, "cancelled", 0, error);
+	if (!vae->weights || !vae->cancelled)
+		return -1;
+	char *folder = find_folder(options->folder, error);
+	if (folder)
+		vae->checkpoint = smalti_vae_read(folder, options->variant, &vae->config, error);
+	free(folder);
+	return vae->checkpoint ? 0 : -1;
+}
+
+struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
+				   struct smalti_error *error)
+{
+	struct smalti_vae *vae = smalti_calloc(1, sizeof(*vae), error);
+	if (!vae)
+		return NULL;
+	vae->session = session;
+	if (open_parts(vae, options, error) == 0)
+		return vae;
+	smalti_vae_close(vae);
+	return NULL;
+}
+
+void smalti_vae_close(struct smalti_vae *vae)
+{
+	if (!vae)
+		return;
+	if (vae->weights)
+		smalti_scope_wait(vae->weights); /* its tasks read the mapped file */
+	smalti_vae_encoder_free(vae->encoder);
+	smalti_vae_decoder_free(vae->decoder);
+	smalti_scope_free(vae->cancelled);
+	smalti_scope_free(vae->weights);
+	smalti_checkpoint_close(vae->checkpoint);
+	free(vae);
+}
+
+void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)
+{
+	*info = (struct smalti_vae_info){.latent_channels = vae->config.latent_channels,
+					 .latent_pixels = smalti_vae_factor(&vae->config),
+					 .scaling_factor = vae->config.scaling_factor};
+}
+
+void smalti_vae_cancel(struct smalti_vae *vae)
+{
+	smalti_scope_cancel(vae->cancelled);
+}
+
+struct smalti_vae_budget smalti_vae_job_budget(const struct smalti_vae *vae, int64_t weight_bytes)
+{
+	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(vae->session));
+	if (!smalti_session_spills(vae->session))
+		budget.memory = smalti_memory_budget(vae->session) - weight_bytes - SMALTI_PROGRAM_BYTES;
+	return budget;
+}
+
+static void tell(void *user)
+{
+	const struct smalti_vae_job *job = user;
+	struct smalti_scope_progress progress;
+	smalti_scope_progress(job->scope, &progress);
+	const double share = progress.done / job->flops;
+	if (job->watch)
+		job->watch(job->user, share < 1 ? share : 1);
+}
+
+int smalti_vae_job_begin(struct smalti_vae_job *job, struct smalti_vae *vae, struct smalti_error *error)
+{
+	if (smalti_scope_status(vae->cancelled, error) < 0)
+		return -1;
+	job->scope = smalti_scope_new(vae->session, job->name, 0, error);
+	if (!job->scope)
+		return -1;
+	smalti_scope_needs(job->scope, vae->weights);
+	smalti_scope_needs(job->scope, vae->cancelled);
+	smalti_throttle_serve(tell, job);
+	return 0;
+}
+
+int smalti_vae_job_end(struct smalti_vae_job *job, struct smalti_error *error)
+{
+	smalti_throttle_serve(NULL, NULL);
+	while (!smalti_scope_wait_for(job->scope, TELL_NANOSECONDS))
+		tell(job);
+	const int status = smalti_scope_status(job->scope, error);
+	smalti_scope_free(job->scope);
+	return status;
+}
+
+int smalti_check_planes(const float *planes, int64_t channels, int64_t height, int64_t width,
+			struct smalti_error *error)
+{
+	for (int64_t i = 0; i < channels * height * width; i++)
+		if (!isfinite(planes[i]))
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "latents: expected finite values, found %g at [%" PRId64
+					   ", %" PRId64 ", %" PRId64 "]",
+					   (double)planes[i], i / (height * width), i / width % height,
+					   i % width);
+	return 0;
+}
+
+int smalti_check_made(int64_t count, const float *values, const char *maker, struct smalti_error *error)
+{
+	int64_t bad = 0;
+	for (int64_t i = 0; i < count; i++)
+		bad += !isfinite(values[i]);
+	if (bad == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_ECORRUPT,
+			   "the %s gave %" PRId64
+			   " values that are not finite: the model's weights are damaged, "
+			   "or were not trained for this precision",
+			   maker, bad);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_JOBS_VAE_H
+#define SMALTI_JOBS_VAE_H
+
+#include "graphs/vae_decoder.h"
+#include "graphs/vae_encoder.h"
+#include "rt/session.h"
+#include "smalti/vae.h"
+
+/* The configuration and the mapped weights of a VAE's folder. */
+struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *variant,
+					  struct smalti_vae_config *config, struct smalti_error *error);
+
+struct smalti_vae {
+	struct smalti_session *session;
+	struct smalti_scope *weights;   /* of the tasks that make them */
+	struct smalti_scope *cancelled; /* without tasks: failed when the VAE is cancelled */
+	struct smalti_vae_config config;
+	enum smalti_dtype compute;
+	struct smalti_checkpoint *checkpoint;
+	struct smalti_vae_decoder *decoder; /* NULL: not asked for yet */
+	struct smalti_vae_encoder *encoder; /* NULL: not asked for yet */
+};
+
+/* One decoding or encoding. */
+struct smalti_vae_job {
+	const char *name; /* of its scope */
+	double flops;     /* that it takes */
+	void (*watch)(void *user, double share);
+	void *user;
+	struct smalti_scope *scope;
+};
+
+/* What its plan may take beside the weights and the program. */
+struct smalti_vae_budget smalti_vae_job_budget(const struct smalti_vae *vae, int64_t weight_bytes);
+/* Makes the scope and begins to tell; 0, or -1 and nothing to end. */
+int smalti_vae_job_begin(struct smalti_vae_job *job, struct smalti_vae *vae, struct smalti_error *error);
+/* Waits for the tasks, telling; the status is theirs. */
+int smalti_vae_job_end(struct smalti_vae_job *job, struct smalti_error *error);
+
+/* -1 when the values of planes [channels, height, width] are not all finite: the first that is not is named.
+ */
+int smalti_check_planes(const float *planes, int64_t channels, int64_t height, int64_t width,
+			struct smalti_error *error);
+
+/* Damaged weights make pictures, too: but of numbers that are none. */
+int smalti_check_made(int64_t count, const float *values, const char *maker, struct smalti_error *error);
+
+#endif

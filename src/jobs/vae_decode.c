@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/plan.h"
+#include "jobs/vae.h"
+#include "kernels/elementwise.h"
+#include "kernels/scratch.h"
+
+#include <inttypes.h>
+
+static int open_decoder(struct smalti_vae *vae, struct smalti_error *error)
+{
+	if (!vae->decoder)
+		vae->decoder =
+		    smalti_vae_decoder_new(vae->weights, &vae->config, vae->checkpoint, vae->compute, error);
+	return vae->decoder ? 0 : -1;
+}
+
+static int check_side(const char *name, int64_t latents, int64_t factor, struct smalti_error *error)
+{
+	if (latents >= 1 && latents <= SMALTI_SIDE_MAX / factor)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s of the latents: expected 1 to %" PRId64 ", found %" PRId64, name,
+			   SMALTI_SIDE_MAX / factor, latents);
+}
+
+static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
+		 struct smalti_error *error)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	if (check_side("height", d->height, factor, error) < 0 ||
+	    check_side("width", d->width, factor, error) < 0)
+		return -1;
+	if (d->tile_rows < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "tile rows: expected 0 or more, found %" PRId64,
+				   d->tile_rows);
+	return smalti_check_planes(d->latents, vae->config.latent_channels, d->height, d->width, error);
+}
+
+/* A band of finished rows, as the caller wants it. */
+static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
+			struct smalti_error *error)
+{
+	static const int64_t sizes[] = {[SMALTI_SAMPLES_U8] = 1, [SMALTI_SAMPLES_U16] = 2};
+	const struct smalti_vae_decoding *d = user;
+	const int64_t count = rows * width * 3;
+	if (smalti_check_made(count, pixels, "VAE", error) < 0)
+		return -1;
+	if (d->samples == SMALTI_SAMPLES_F32)
+		return d->rows(d->user, first, rows, pixels, error);
+	void *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, count * sizes[d->samples], error);
+	if (!rgb)
+		return -1;
+	if (d->samples == SMALTI_SAMPLES_U8)
+		smalti_to_u8(count, pixels, rgb);
+	else
+		smalti_to_u16(count, pixels, rgb);
+	return d->rows(d->user, first, rows, rgb, error);
+}
+
+static int run(struct smalti_vae *vae, struct smalti_vae_decoding *d, const struct smalti_vae_plan *plan,
+	       struct smalti_error *error)
+{
+	const int64_t rows = vae->config.latent_channels * d->height;
+	struct smalti_vae_job job = {
+	    .name = "decoding", .flops = plan->flops, .watch = d->watch, .user = d->user};
+	if (smalti_vae_job_begin(&job, vae, error) < 0)
+		return -1;
+	struct smalti_tile *latents =
+	    smalti_tile_upload(job.scope, rows, d->width * (int64_t)sizeof(float), d->latents);
+	smalti_vae_decode(vae->decoder, job.scope, latents, d->raw ? 1 : 1 / vae->config.scaling_factor, plan,
+			  deliver_rows, d);
+	smalti_tile_release(latents);
+	return smalti_vae_job_end(&job, error);
+}
+
+int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+			      struct smalti_error *error)
+{
+	struct smalti_vae_decoding d = *decoding;
+	struct smalti_vae_plan plan = {0};
+	if (check(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
+		return -1;
+	const struct smalti_vae_budget budget =
+	    smalti_vae_job_budget(vae, smalti_vae_decoder_weight_bytes(vae->decoder));
+	int status =
+	    smalti_vae_decoder_plan(vae->decoder, d.height, d.width,
+				    d.tile_rows ? d.tile_rows : SMALTI_TILE_ROWS, &budget, &plan, error);
+	if (status == 0)
+		status = run(vae, &d, &plan, error);
+	smalti_vae_plan_free(&plan);
+	return status;
+}

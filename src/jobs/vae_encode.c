@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/plan.h"
+#include "jobs/vae.h"
+#include "samplers/noise.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static int open_encoder(struct smalti_vae *vae, struct smalti_error *error)
+{
+	if (!vae->encoder)
+		vae->encoder =
+		    smalti_vae_encoder_new(vae->weights, &vae->config, vae->checkpoint, vae->compute, error);
+	return vae->encoder ? 0 : -1;
+}
+
+static int check_side(const char *name, int64_t pixels, int64_t factor, struct smalti_error *error)
+{
+	if (pixels >= factor && pixels <= SMALTI_SIDE_MAX && pixels % factor == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s of the picture: expected a multiple of %" PRId64 " up to %d, found %" PRId64,
+			   name, factor, SMALTI_SIDE_MAX, pixels);
+}
+
+static int check(const struct smalti_vae *vae, const struct smalti_vae_encoding *e,
+		 struct smalti_error *error)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	if (check_side("height", e->height, factor, error) < 0 ||
+	    check_side("width", e->width, factor, error) < 0)
+		return -1;
+	if (e->tile_rows < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "tile rows: expected 0 or more, found %" PRId64,
+				   e->tile_rows);
+	return 0;
+}
+
+static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		     struct smalti_error *error)
+{
+	const struct smalti_vae_encoding *e = user;
+	if (e->rows(e->user, first, rows, pixels, error))
+		return -1;
+	for (int64_t i = 0; i < rows * width * 3; i++)
+		if (!isfinite(pixels[i]))
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "picture: expected finite values, found %g in row %" PRId64
+					   ", column %" PRId64,
+					   (double)pixels[i], first + i / (width * 3), i / 3 % width);
+	return 0;
+}
+
+/* The encoder's planes: means, then deviations. */
+static int deliver_planes(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	const struct smalti_vae_encoding *e = user;
+	if (smalti_check_made(count, values, "VAE", error) < 0)
+		return -1;
+	const size_t half = (size_t)count / 2;
+	memcpy(e->mean, values, half * sizeof(float));
+	memcpy(e->std, values + half, half * sizeof(float));
+	return 0;
+}
+
+static int run(struct smalti_vae *vae, struct smalti_vae_encoding *e, const struct smalti_vae_plan *plan,
+	       struct smalti_error *error)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	struct smalti_vae_job job = {
+	    .name = "encoding", .flops = plan->flops, .watch = e->watch, .user = e->user};
+	if (smalti_vae_job_begin(&job, vae, error) < 0)
+		return -1;
+	struct smalti_tile *planes = smalti_vae_encode(vae->encoder, job.scope, plan, read_rows, e);
+	smalti_insert(deliver, job.scope, (.x = planes),
+		      .count = 2 * vae->config.latent_channels * (e->height / factor) * (e->width / factor),
+		      .sink = deliver_planes, .user = e);
+	smalti_tile_release(planes);
+	return smalti_vae_job_end(&job, error);
+}
+
+int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+			      struct smalti_error *error)
+{
+	struct smalti_vae_encoding e = *encoding;
+	struct smalti_vae_plan plan = {0};
+	if (check(vae, &e, error) < 0 || open_encoder(vae, error) < 0)
+		return -1;
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	const struct smalti_vae_budget budget =
+	    smalti_vae_job_budget(vae, smalti_vae_encoder_weight_bytes(vae->encoder));
+	int status =
+	    smalti_vae_encoder_plan(vae->encoder, e.height / factor, e.width / factor,
+				    e.tile_rows ? e.tile_rows : SMALTI_TILE_ROWS, &budget, &plan, error);
+	if (status == 0)
+		status = run(vae, &e, &plan, error);
+	smalti_vae_plan_free(&plan);
+	return status;
+}
+
+void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, const float *mean, const float *std,
+		       uint64_t seed, float *latents)
+{
+	const float scale = (float)vae->config.scaling_factor;
+	struct smalti_generator generator;
+	smalti_generator_seed(&generator, seed);
+	smalti_randn(&generator, SMALTI_F32, count, latents);
+	for (int64_t i = 0; i < count; i++)
+		latents[i] = scale * (mean[i] + std[i] * latents[i]);
+}

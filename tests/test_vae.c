@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The VAE alone, through the public API: equal to the reference's, in any form and bands, and it fails
+ * cleanly. */
+#include "harness.h"
+#include "io/safetensors.h"
+#include "kernels/elementwise.h"
+#include "kernels/layout.h"
+#include "smalti/vae.h"
+#include "stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct smalti_session *session;
+
+static struct smalti_vae *open_vae(const char *folder)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_options options;
+	smalti_vae_defaults(&options);
+	options.folder = folder;
+	struct smalti_vae *vae = smalti_vae_open(session, &options, &error);
+	SUCCEEDS(vae ? 0 : -1, &error, folder);
+	return vae;
+}
+
+/* A picture as it comes, or as it is read: [height, width, 3] samples of `size` bytes. */
+struct picture {
+	int64_t height, width, size, next;
+	char *samples;
+	int watched;
+	double share;
+	int64_t refuse, cancel; /* from this row on; -1: never */
+	struct smalti_vae *vae;
+};
+
+static struct picture new_picture(int64_t height, int64_t width, int64_t size)
+{
+	struct picture picture = {.height = height, .width = width, .size = size, .refuse = -1, .cancel = -1};
+	picture.samples = malloc((size_t)(height * width * 3 * size));
+	return picture;
+}
+
+static int take(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
+{
+	struct picture *to = user;
+	const int64_t row = to->width * 3 * to->size;
+	if (first != to->next || first + count > to->height)
+		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
+	if (to->refuse >= 0 && first + count > to->refuse)
+		return smalti_fail(error, SMALTI_EIO, "refused");
+	if (to->cancel >= 0 && first + count > to->cancel)
+		smalti_vae_cancel(to->vae);
+	memcpy(to->samples + first * row, rgb, (size_t)(count * row));
+	to->next = first + count;
+	return 0;
+}
+
+static int give(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
+{
+	struct picture *from = user;
+	const int64_t row = from->width * 3;
+	if (first != from->next || first + count > from->height)
+		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
+	if (from->refuse >= 0 && first + count > from->refuse)
+		return smalti_fail(error, SMALTI_EIO, "refused");
+	memcpy(rgb, from->samples + first * row * (int64_t)sizeof(*rgb),
+	       (size_t)(count * row) * sizeof(*rgb));
+	from->next = first + count;
+	return 0;
+}
+
+static void watch(void *user, double share)
+{
+	struct picture *picture = user;
+	CHECK(share >= picture->share && share <= 1, "the share grows");
+	picture->share = share;
+	picture->watched++;
+}
+
+static struct smalti_vae_decoding decoding_of(const float *latents, struct picture *to)
+{
+	static const enum smalti_samples kinds[] = {
+	    [1] = SMALTI_SAMPLES_U8, [2] = SMALTI_SAMPLES_U16, [4] = SMALTI_SAMPLES_F32};
+	return (struct smalti_vae_decoding){.latents = latents,
+					    .height = to->height / 8,
+					    .width = to->width / 8,
+					    .samples = kinds[to->size],
+					    .user = to,
+					    .rows = take,
+					    .watch = watch};
+}
+
+static struct smalti_safetensors *golden(const char *name)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_safetensors *file = smalti_safetensors_open(test_data(name), &error);
+	SUCCEEDS(file ? 0 : -1, &error, name);
+	return file;
+}
+
+static const struct smalti_tensor_view *tensor(const struct smalti_safetensors *file, const char *kind,
+					       int number, const char *part)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%s.%d%s", kind, number, part);
+	return smalti_safetensors_find(file, name);
+}
+
+static void near(const float *found, const float *expected, int64_t count, double tolerance, const char *what)
+{
+	char text[96];
+	const double relative = test_max_error(found, expected, count) / test_max_abs(expected, count);
+	snprintf(text, sizeof(text), "%s: %.1e of the largest, %.0e allowed", what, relative, tolerance);
+	CHECK(relative <= tolerance, text);
+}
+
+/* [3, height, width] as [height, width, 3]. */
+static float *interleaved(const struct smalti_tensor_view *planes)
+{
+	const int64_t pixels = planes->shape[2] * planes->shape[3];
+	float *rgb = malloc((size_t)planes->bytes), *values = malloc((size_t)planes->bytes);
+	memcpy(values, planes->data, (size_t)planes->bytes);
+	for (int64_t i = 0; i < pixels; i++)
+		for (int64_t c = 0; c < 3; c++)
+			rgb[i * 3 + c] = values[c * pixels + i];
+	free(values);
+	return rgb;
+}
+
+static float *copy_of(const struct smalti_tensor_view *view)
+{
+	float *values = malloc((size_t)view->bytes);
+	memcpy(values, view->data, (size_t)view->bytes);
+	return values;
+}
+
+static void golden_decodings(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae *vae = open_vae(test_model("tesserae"));
+	struct smalti_safetensors *file = golden("golden/vae_decode.safetensors");
+	int number = 0;
+	for (const struct smalti_tensor_view *z; (z = tensor(file, "vae_decode", number, ".z")); number++) {
+		const struct smalti_tensor_view *out = tensor(file, "vae_decode", number, ".out");
+		struct picture found = new_picture(out->shape[2], out->shape[3], 4);
+		float *latents = copy_of(z), *expected = interleaved(out);
+		struct smalti_vae_decoding decoding = decoding_of(latents, &found);
+		decoding.raw = true;
+		decoding.tile_rows = number % 4;
+		SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+		CHECK(found.next == found.height, "all rows");
+		near((float *)(void *)found.samples, expected, found.height * found.width * 3, 5e-5, z->name);
+		free(latents);
+		free(expected);
+		free(found.samples);
+	}
+	CHECK(number > 0 && 2 * number == smalti_safetensors_count(file), "every case was seen");
+	smalti_safetensors_close(file);
+	smalti_vae_close(vae);
+}
+
+static void golden_encodings(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae *vae = open_vae(test_model("tesserae/vae")); /* its own folder does as well */
+	struct smalti_safetensors *file = golden("golden/vae_encode.safetensors");
+	int number = 0;
+	for (const struct smalti_tensor_view *u8; (u8 = tensor(file, "vae_encode", number, ".image_u8"));
+	     number++) {
+		const struct smalti_tensor_view *out = tensor(file, "vae_encode", number, ".mean_std");
+		const int64_t half = out->bytes / (2 * (int64_t)sizeof(float));
+		struct picture picture = new_picture(u8->shape[0], u8->shape[1], 4);
+		float *expected = copy_of(out), *found = malloc((size_t)out->bytes);
+		smalti_from_u8(u8->bytes, u8->data, (float *)(void *)picture.samples);
+		const struct smalti_vae_encoding encoding = {.height = picture.height,
+							     .width = picture.width,
+							     .tile_rows = number % 3,
+							     .user = &picture,
+							     .rows = give,
+							     .watch = watch,
+							     .mean = found,
+							     .std = found + half};
+		SUCCEEDS(smalti_vae_encode_picture(vae, &encoding, &error), &error, "encode");
+		CHECK(picture.next == picture.height, "all rows");
+		near(found, expected, 2 * half, 5e-5, u8->name);
+		free(expected);
+		free(found);
+		free(picture.samples);
+	}
+	CHECK(number > 0 && 2 * number == smalti_safetensors_count(file), "every case was seen");
+	smalti_safetensors_close(file);
+	smalti_vae_close(vae);
+}
+
+enum { HEIGHT = 6, WIDTH = 5, VALUES = 4 * HEIGHT * WIDTH, SAMPLES = 64 * HEIGHT * WIDTH * 3 };
+
+static struct picture decoded(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
+			      int64_t tile_rows)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct picture found = new_picture(8 * HEIGHT, 8 * WIDTH, size);
+	struct smalti_vae_decoding decoding = decoding_of(latents, &found);
+	decoding.raw = raw;
+	decoding.tile_rows = tile_rows;
+	SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+	CHECK(found.next == found.height, "all rows");
+	return found;
+}
+
+static void forms_of_a_picture(void)
+{
+	struct smalti_vae *vae = open_vae(NULL);
+	struct smalti_vae_info info;
+	smalti_vae_info(vae, &info);
+	CHECK(info.latent_channels == 4 && info.latent_pixels == 8 && info.scaling_factor == 0.607718,
+	      "info");
+	float scaled[VALUES], raw[VALUES];
+	test_fill(raw, VALUES, 0.7, 0.2);
+	for (int i = 0; i < VALUES; i++)
+		scaled[i] = (float)info.scaling_factor * raw[i];
+	struct picture whole = decoded(vae, scaled, 4, false, 0), bytes = decoded(vae, scaled, 1, false, 0);
+	struct picture halves = decoded(vae, scaled, 2, false, 0), unscaled = decoded(vae, raw, 4, true, 0);
+	struct picture bands = decoded(vae, scaled, 4, false, 1);
+	const float *x = (float *)(void *)whole.samples;
+	static uint8_t u8[SAMPLES];
+	static uint16_t u16[SAMPLES];
+	smalti_to_u8(SAMPLES, x, u8);
+	smalti_to_u16(SAMPLES, x, u16);
+	CHECK(memcmp(u8, bytes.samples, sizeof(u8)) == 0, "8 bits");
+	CHECK(memcmp(u16, halves.samples, sizeof(u16)) == 0, "16 bits");
+	near((float *)(void *)unscaled.samples, x, SAMPLES, 1e-5, "raw latents");
+	near((float *)(void *)bands.samples, x, SAMPLES, 1e-5, "bands of one row");
+	CHECK(memcmp(bands.samples, whole.samples, SAMPLES * sizeof(float)) != 0, "the bands are used");
+	free(whole.samples);
+	free(bytes.samples);
+	free(halves.samples);
+	free(unscaled.samples);
+	free(bands.samples);
+	smalti_vae_close(vae);
+}
+
+/* scaling_factor·(mean + std·torch.randn(count, generator=manual_seed(7))), by torch itself. */
+static void samples_as_torch(void)
+{
+	static const struct {
+		int count;
+		float first, second, last;
+	} cases[] = {{20, -0x1.b6bea6p-1f, -0x1.9606c2p-2f, 0x1.e10f3cp-2f},
+		     {7, -0x1.4dfd48p-1f, -0x1.0d547ep-2f, -0x1.5d3816p-2f}};
+	struct smalti_vae *vae = open_vae(NULL);
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		float mean[20], std[20], latents[20];
+		for (int i = 0; i < 20; i++) {
+			mean[i] = 0.125f * (float)i - 1;
+			std[i] = 0.5f + 0.0625f * (float)i;
+		}
+		smalti_vae_sample(vae, cases[k].count, mean, std, 7, latents);
+		CHECK(latents[0] == cases[k].first && latents[1] == cases[k].second &&
+			  latents[cases[k].count - 1] == cases[k].last,
+		      "the very bits");
+	}
+	smalti_vae_close(vae);
+}
+
+static void bad_latents(void)
+{
+	static const struct {
+		int64_t height, width, tile_rows, at;
+		float value;
+		const char *words[2];
+	} cases[] = {
+	    {0, WIDTH, 0, -1, 0, {"height", "found 0"}},
+	    {HEIGHT, -1, 0, -1, 0, {"width", "found -1"}},
+	    {HEIGHT, INT64_MAX, 0, -1, 0, {"width", "16384"}},
+	    {HEIGHT, WIDTH, -1, -1, 0, {"tile rows", "found -1"}},
+	    {HEIGHT, WIDTH, 0, 0, NAN, {"nan", "[0, 0, 0]"}},
+	    {HEIGHT, WIDTH, 0, VALUES - 1, INFINITY, {"inf", "[3, 5, 4]"}},
+	    {HEIGHT, WIDTH, 0, WIDTH + 2, -INFINITY, {"-inf", "[0, 1, 2]"}},
+	};
+	struct smalti_vae *vae = open_vae(NULL);
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		float latents[VALUES] = {0};
+		struct picture picture = new_picture(8 * HEIGHT, 8 * WIDTH, 1);
+		struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
+		decoding.height = cases[k].height;
+		decoding.width = cases[k].width;
+		decoding.tile_rows = cases[k].tile_rows;
+		if (cases[k].at >= 0)
+			latents[cases[k].at] = cases[k].value;
+		FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EINVAL,
+		      cases[k].words[0], cases[k].words[0], cases[k].words[1]);
+		CHECK(picture.next == 0, "no row");
+		free(picture.samples);
+	}
+	smalti_vae_close(vae);
+}
+
+static int encode(struct smalti_vae *vae, int64_t height, int64_t width, struct picture *picture,
+		  struct smalti_error *error)
+{
+	static float mean[4 * 4], std[4 * 4];
+	const struct smalti_vae_encoding encoding = {
+	    .height = height, .width = width, .user = picture, .rows = give, .mean = mean, .std = std};
+	picture->next = 0;
+	return smalti_vae_encode_picture(vae, &encoding, error);
+}
+
+static void bad_pictures(void)
+{
+	static const struct {
+		int64_t height, width;
+		const char *word;
+	} cases[] = {{0, 8, "height"}, {8, 4, "width"}, {12, 8, "multiple of 8"}, {8, 1 << 18, "width"}};
+	struct smalti_vae *vae = open_vae(NULL);
+	struct picture picture = new_picture(16, 16, 4);
+	float *pixels = (float *)(void *)picture.samples;
+	test_fill(pixels, 16 * 16 * 3, 0.1, 0);
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		FAILS(encode(vae, cases[k].height, cases[k].width, &picture, &error), &error, SMALTI_EINVAL,
+		      cases[k].word, cases[k].word);
+	}
+	struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR, again = SMALTI_NO_ERROR;
+	picture.refuse = 9;
+	FAILS(encode(vae, 16, 16, &picture, &error), &error, SMALTI_EIO, "source", "refused");
+	picture.refuse = -1;
+	pixels[(3 * 16 + 5) * 3 + 1] = NAN;
+	FAILS(encode(vae, 16, 16, &picture, &bad), &bad, SMALTI_EINVAL, "NaN", "nan", "row 3", "column 5");
+	pixels[(3 * 16 + 5) * 3 + 1] = 0;
+	SUCCEEDS(encode(vae, 16, 16, &picture, &again), &again, "the VAE is as good as before");
+	free(picture.samples);
+	smalti_vae_close(vae);
+}
+
+static void failing_sinks_and_cancelling(void)
+{
+	enum { SIDE = 32 };
+	static float latents[4 * SIDE * SIDE];
+	struct smalti_vae *vae = open_vae(NULL);
+	struct smalti_error error = SMALTI_NO_ERROR, cancelled = SMALTI_NO_ERROR, later = SMALTI_NO_ERROR;
+	struct picture picture = new_picture(8 * SIDE, 8 * SIDE, 1);
+	const struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
+	picture.refuse = 100;
+	FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EIO, "sink", "refused");
+	CHECK(picture.next > 0 && picture.next <= 100, "rows up to there");
+	picture.next = 0;
+	picture.share = 0;
+	picture.refuse = -1;
+	picture.vae = vae;
+	picture.cancel = 70;
+	FAILS(smalti_vae_decode_picture(vae, &decoding, &cancelled), &cancelled, SMALTI_ECANCELLED,
+	      "cancelled", "cancelled");
+	CHECK(picture.next > 70 && picture.next < picture.height, "rows up to there");
+	FAILS(smalti_vae_decode_picture(vae, &decoding, &later), &later, SMALTI_ECANCELLED, "later",
+	      "cancelled");
+	free(picture.samples);
+	smalti_vae_close(vae);
+}
+
+/* Long enough that somebody is told. */
+static void watching(void)
+{
+	enum { SIDE = 96 };
+	static float latents[4 * SIDE * SIDE];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae *vae = open_vae(NULL);
+	struct picture picture = new_picture(8 * SIDE, 8 * SIDE, 1);
+	const struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
+	SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+	char text[64];
+	snprintf(text, sizeof(text), "told %d times, at last %g", picture.watched, picture.share);
+	CHECK(picture.watched > 1 && picture.share > 0.3, text);
+	free(picture.samples);
+	smalti_vae_close(vae);
+}
+
+static void missing_models(void)
+{
+	static const char *const folders[] = {"tesserae/missing", "tesserae/tokenizer"};
+	for (size_t k = 0; k < sizeof(folders) / sizeof(folders[0]); k++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_vae_options options;
+		smalti_vae_defaults(&options);
+		options.folder = test_model(folders[k]);
+		FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, SMALTI_EIO, folders[k],
+		      folders[k], "config.json");
+	}
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_vae_options options = {.folder = test_model("tesserae/transformer")};
+	FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, "transformer",
+	      "AutoencoderKL");
+}
+
+static const struct test tests[] = {
+    {"golden decodings", golden_decodings},
+    {"golden encodings", golden_encodings},
+    {"the forms of a picture", forms_of_a_picture},
+    {"samples as torch draws them", samples_as_torch},
+    {"bad latents", bad_latents},
+    {"bad pictures", bad_pictures},
+    {"failing sinks and cancelling", failing_sinks_and_cancelling},
+    {"watching", watching},
+    {"missing models", missing_models},
+};
+
+int main(void)
+{
+	session = stage_session(NULL, 0);
+	int status = test_main("the VAE alone", tests, sizeof(tests) / sizeof(tests[0]));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	return smalti_session_close(session, &error) < 0 ? 1 : status;
+}
