@@ -39,9 +39,8 @@ static const struct smalti_option rows[] = {
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_GROUP("Machine")},
-    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
-     .maximum = 4096},
-    {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY", "StarPU scheduling policy"},
+    SMALTI_CPUS_ROW(TYPE),
+    SMALTI_POLICY_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,
      "with one worker, and again without the runtime: the same kernels one after the other in the calling "

@@ -21,11 +21,25 @@ extern const char *const smalti_precisions[];
 	{SMALTI_BYTES(type, memory_limit), "memory-limit", 0, "SIZE", \
 	 "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX}
 
+#define SMALTI_CPUS_ROW(type) \
+	{SMALTI_INT64(type, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0, \
+	 .maximum = INT64_MAX}
+
+#define SMALTI_POLICY_ROW(type) \
+	{SMALTI_STRING(type, policy), "sched", 0, "POLICY", \
+	 "StarPU scheduling policy; what is computed does not depend on it"}
+
+#define SMALTI_TRACE_ROW(type) \
+	{SMALTI_STRING(type, trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"}
+
+#define SMALTI_TILE_ROWS_ROW(type) \
+	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \
+	 "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}
+
 #define SMALTI_TILING_ROWS(type) \
 	{SMALTI_INT64(type, tile_tokens), "tile-tokens", 0, "N", \
 	 "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}, \
-	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \
-	 "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}
+	SMALTI_TILE_ROWS_ROW(type)
 /* clang-format on */
 
 #endif

@@ -47,7 +47,8 @@ static int open_files(struct generate *g, struct smalti_error *error)
 	g->source = smalti_source_open(g->options, &base, error);
 	if (!g->source)
 		return -1;
-	return smalti_output_open(&g->output, g->options, smalti_source_pictures(g->source), error);
+	return smalti_output_open(&g->output, g->options->output, ".png", smalti_source_pictures(g->source),
+				  error);
 }
 
 static int open_session(struct generate *g, struct smalti_error *error)

@@ -3,7 +3,7 @@
 #define SMALTI_CLI_GENERATE_BATCH_H
 
 #include "cli/generate_latents.h"
-#include "cli/generate_output.h"
+#include "cli/output.h"
 #include "cli/generate_picture.h"
 #include "cli/generate_report.h"
 #include "cli/generate_source.h"

@@ -74,14 +74,12 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR", "the same for the scheduler"},
 
     {SMALTI_GROUP("Machine")},
-    {SMALTI_STRING(TYPE, policy), "sched", 0, "POLICY",
-     "StarPU scheduling policy; the pictures do not depend on it"},
-    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0,
-     .maximum = INT64_MAX},
+    SMALTI_POLICY_ROW(TYPE),
+    SMALTI_CPUS_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, scratch), "scratch", 0, "DIR", "folder for data that does not fit under the limit"},
     SMALTI_TILING_ROWS(TYPE),
-    {SMALTI_STRING(TYPE, trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"},
+    SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_generate_options defaults = {

@@ -29,9 +29,6 @@ struct smalti_outcome {
 	int64_t pictures; /* that it stands for */
 };
 
-/* Seconds of a steady clock. */
-double smalti_clock(void);
-
 /* What a batch's watch is told; `user` is the report. */
 void smalti_report_watch(void *user, const struct smalti_batch_progress *progress);
 

@@ -14,7 +14,6 @@ libcli_la_SOURCES = \
 	src/cli/generate_batch.c src/cli/generate_batch.h \
 	src/cli/generate_latents.c src/cli/generate_latents.h \
 	src/cli/generate_options.c src/cli/generate_options.h \
-	src/cli/generate_output.c src/cli/generate_output.h \
 	src/cli/generate_parameters.c \
 	src/cli/generate_picture.c src/cli/generate_picture.h \
 	src/cli/generate_report.c src/cli/generate_report.h \
@@ -23,6 +22,7 @@ libcli_la_SOURCES = \
 	src/cli/man.c \
 	src/cli/notes.c \
 	src/cli/options.c src/cli/options.h \
+	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/suggest.c src/cli/suggest.h \

@@ -11,7 +11,7 @@
 static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15;
 enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
 
-static double now(void)
+double smalti_clock(void)
 {
 	struct timespec time;
 	clock_gettime(CLOCK_MONOTONIC, &time);
@@ -23,10 +23,10 @@ void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const
 	*progress = (struct smalti_progress){
 	    .stream = stream,
 	    .unit = unit,
-	    .clock = now,
+	    .clock = smalti_clock,
 	    .terminal = isatty(fileno(stream)),
 	    .quiet = quiet,
-	    .start = now(),
+	    .start = smalti_clock(),
 	    .shown = -1,
 	    .total = -1,
 	};

@@ -2,7 +2,6 @@
 #include "jobs/vae.h"
 
 #include "base/alloc.h"
-#include "jobs/plan.h"
 #include "rt/throttle.h"
 
 #include <inttypes.h>
@@ -89,14 +88,6 @@ void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)
 void smalti_vae_cancel(struct smalti_vae *vae)
 {
 	smalti_scope_cancel(vae->cancelled);
-}
-
-struct smalti_vae_budget smalti_vae_job_budget(const struct smalti_vae *vae, int64_t weight_bytes)
-{
-	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(vae->session));
-	if (!smalti_session_spills(vae->session))
-		budget.memory = smalti_memory_budget(vae->session) - weight_bytes - SMALTI_PROGRAM_BYTES;
-	return budget;
 }
 
 static void tell(void *user)

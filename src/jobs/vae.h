@@ -31,8 +31,6 @@ struct smalti_vae_job {
 	struct smalti_scope *scope;
 };
 
-/* What its plan may take beside the weights and the program. */
-struct smalti_vae_budget smalti_vae_job_budget(const struct smalti_vae *vae, int64_t weight_bytes);
 /* Makes the scope and begins to tell; 0, or -1 and nothing to end. */
 int smalti_vae_job_begin(struct smalti_vae_job *job, struct smalti_vae *vae, struct smalti_error *error);
 /* Waits for the tasks, telling; the status is theirs. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/plan.h"
 #include "jobs/vae.h"
+#include "jobs/vae_tiling.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
+#include "smalti/generate.h"
 
 #include <inttypes.h>
 
@@ -81,10 +82,9 @@ int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_de
 	if (check(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_budget budget =
-	    smalti_vae_job_budget(vae, smalti_vae_decoder_weight_bytes(vae->decoder));
+	    smalti_vae_session_budget(vae->session, smalti_vae_decoder_weight_bytes(vae->decoder), 0, NULL);
 	int status =
-	    smalti_vae_decoder_plan(vae->decoder, d.height, d.width,
-				    d.tile_rows ? d.tile_rows : SMALTI_TILE_ROWS, &budget, &plan, error);
+	    smalti_vae_tile_decoding(vae->decoder, d.height, d.width, d.tile_rows, &budget, &plan, error);
 	if (status == 0)
 		status = run(vae, &d, &plan, error);
 	smalti_vae_plan_free(&plan);

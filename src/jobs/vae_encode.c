@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/plan.h"
 #include "jobs/vae.h"
+#include "jobs/vae_tiling.h"
 #include "samplers/noise.h"
+#include "smalti/generate.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -89,10 +90,9 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 		return -1;
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	const struct smalti_vae_budget budget =
-	    smalti_vae_job_budget(vae, smalti_vae_encoder_weight_bytes(vae->encoder));
-	int status =
-	    smalti_vae_encoder_plan(vae->encoder, e.height / factor, e.width / factor,
-				    e.tile_rows ? e.tile_rows : SMALTI_TILE_ROWS, &budget, &plan, error);
+	    smalti_vae_session_budget(vae->session, smalti_vae_encoder_weight_bytes(vae->encoder), 0, NULL);
+	int status = smalti_vae_tile_encoding(vae->encoder, e.height / factor, e.width / factor, e.tile_rows,
+					      &budget, &plan, error);
 	if (status == 0)
 		status = run(vae, &e, &plan, error);
 	smalti_vae_plan_free(&plan);

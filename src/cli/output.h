@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_GENERATE_OUTPUT_H
-#define SMALTI_CLI_GENERATE_OUTPUT_H
+#ifndef SMALTI_CLI_OUTPUT_H
+#define SMALTI_CLI_OUTPUT_H
 
+#include "base/error.h"
 #include "base/set.h"
-#include "cli/generate_options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Where pictures go: one file, or files in a folder that are named after their ids. */
 struct smalti_output {
-	const char *file; /* "-": the standard output; NULL: a folder */
-	char *folder;     /* where the files lie */
+	const char *file;   /* "-": the standard output; NULL: a folder */
+	char *folder;       /* where the files lie */
+	const char *suffix; /* of files in a folder, ".png" */
 	struct smalti_set ids;
 	struct smalti_set names;
 };
 
-/* Decides by the option and the number of pictures (-1: not known), which is looked at only to see whether
- * it is 1. SMALTI_EINVAL for a choice that does not fit, SMALTI_EIO for a folder that cannot be made or
- * written to. */
-int smalti_output_open(struct smalti_output *output, const struct smalti_generate_options *options,
-		       int64_t pictures, struct smalti_error *error);
+/* An existing folder, or a name that ends in '/'. */
+bool smalti_is_folder(const char *path);
+
+/* Decides by the path (NULL: "picture.png" if there is one picture) and the number of pictures (-1: not
+ * known), which is looked at only to see whether it is 1. Both texts outlive the output. SMALTI_EINVAL for a
+ * choice that does not fit, SMALTI_EIO for a folder that cannot be made or written to. */
+int smalti_output_open(struct smalti_output *output, const char *path, const char *suffix, int64_t pictures,
+		       struct smalti_error *error);
 void smalti_output_close(struct smalti_output *output);
 
 /* Takes the id and the file names of a request's pictures: -1 if it was taken before. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_output.h"
+#include "cli/output.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-static bool is_folder(const char *path)
+bool smalti_is_folder(const char *path)
 {
 	struct stat info;
 	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
@@ -52,12 +52,11 @@ static int open_file(struct smalti_output *output, const char *path, struct smal
 	return output->folder ? check_folder(output->folder, error) : -1;
 }
 
-int smalti_output_open(struct smalti_output *output, const struct smalti_generate_options *options,
-		       int64_t pictures, struct smalti_error *error)
+int smalti_output_open(struct smalti_output *output, const char *path, const char *suffix, int64_t pictures,
+		       struct smalti_error *error)
 {
-	const char *path = options->output;
-	*output = (struct smalti_output){0};
-	if (path && is_folder(path))
+	*output = (struct smalti_output){.suffix = suffix};
+	if (path && smalti_is_folder(path))
 		return open_folder(output, path, error);
 	if (pictures == 1)
 		return open_file(output, path ? path : "picture.png", error);
@@ -96,8 +95,8 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 		char *name = stem(id, image, images, error);
 		added = name ? smalti_set_add(&output->names, hash_of(name), error) : -1;
 		if (added == 0)
-			smalti_fail(error, SMALTI_EINVAL, "\"%s.png\" is another prompt's picture already",
-				    name);
+			smalti_fail(error, SMALTI_EINVAL, "\"%s%s\" is another prompt's picture already",
+				    name, output->suffix);
 		free(name);
 	}
 	return added > 0 ? 0 : -1;
@@ -122,7 +121,7 @@ char *smalti_output_picture(const struct smalti_output *output, const char *id, 
 	} else {
 		char *name = stem(id, image, images, error);
 		if (name)
-			path = smalti_format(error, "%s/%s.png", output->folder, name);
+			path = smalti_format(error, "%s/%s%s", output->folder, name, output->suffix);
 		free(name);
 	}
 	if (!path || check_file(path, error) == 0)
