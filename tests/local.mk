@@ -16,6 +16,8 @@ check_PROGRAMS += tests/test_matmul_raw
 check_PROGRAMS += tests/test_onednn
 check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_set
+check_PROGRAMS += tests/test_latents
+check_PROGRAMS += tests/test_npy
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_image
@@ -95,6 +97,7 @@ if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_caption
 noinst_PROGRAMS += tests/fuzz/fuzz_image
+noinst_PROGRAMS += tests/fuzz/fuzz_npy
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "io/safetensors.h"
+#include "io/latents.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,41 +11,20 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const struct smalti_tensor_view *find(const struct smalti_safetensors *file, const char *path,
-					     struct smalti_error *error)
+static int read_all(struct smalti_start *start, const struct smalti_latents *latents,
+		    struct smalti_error *error)
 {
-	const struct smalti_tensor_view *view = smalti_safetensors_find(file, "latents");
-	if (!view && smalti_safetensors_count(file) == 1)
-		view = smalti_safetensors_at(file, 0);
-	if (!view)
-		smalti_fail(error, SMALTI_EFORMAT,
-			    "%s: expected a tensor \"latents\", or a single one, found %" PRId64 " others",
-			    path, smalti_safetensors_count(file));
-	else if (!view->usable)
-		smalti_fail(error, SMALTI_EUNSUPPORTED, "%s: %s: expected F32, F16 or BF16", path,
-			    view->name);
-	else if (view->rank != 3 && view->rank != 4)
-		smalti_fail(error, SMALTI_EFORMAT,
-			    "%s: %s: expected [channels, height, width] or [images, channels, height, "
-			    "width], found %d axes",
-			    path, view->name, view->rank);
-	else
-		return view;
-	return NULL;
-}
-
-static int copy(struct smalti_start *start, const struct smalti_tensor_view *view, struct smalti_error *error)
-{
-	start->shape[0] = 1;
-	for (int i = 0; i < view->rank; i++)
-		start->shape[4 - view->rank + i] = view->shape[i];
-	start->count = view->bytes / smalti_dtype_bytes(view->dtype);
-	if (start->count == 0)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: an axis is 0", view->name);
+	const struct smalti_latents_info *info = smalti_latents_info(latents);
+	const int64_t shape[] = {info->count, info->channels, info->height, info->width};
+	const int64_t each = info->channels * info->height * info->width;
+	memcpy(start->shape, shape, sizeof(shape));
+	start->count = info->count * each;
 	start->values = smalti_calloc(start->count, sizeof(float), error);
 	if (!start->values)
 		return -1;
-	smalti_widen(view->dtype, view->data, start->count, start->values);
+	for (int64_t i = 0; i < info->count; i++)
+		if (smalti_latents_read(latents, i, start->values + i * each, error) < 0)
+			return -1;
 	snprintf(start->digest, sizeof(start->digest), "%016" PRIx64,
 		 XXH3_64bits(start->values, (size_t)start->count * sizeof(float)));
 	return 0;
@@ -54,14 +33,9 @@ static int copy(struct smalti_start *start, const struct smalti_tensor_view *vie
 int smalti_start_read(struct smalti_start *start, const char *path, struct smalti_error *error)
 {
 	*start = (struct smalti_start){0};
-	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
-	if (!file)
-		return -1;
-	const struct smalti_tensor_view *view = find(file, path, error);
-	int status = view ? copy(start, view, error) : -1;
-	if (view && status < 0)
-		smalti_error_prefix(error, "%s", path);
-	smalti_safetensors_close(file);
+	struct smalti_latents *latents = smalti_latents_open(path, NULL, error);
+	const int status = latents ? read_all(start, latents, error) : -1;
+	smalti_latents_close(latents);
 	return status;
 }
 

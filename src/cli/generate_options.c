@@ -46,7 +46,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
      "number type that noise is drawn as: each gives other pictures", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
-     "begin with the tensor \"latents\" of this safetensors file instead of noise; size and number of "
+     "begin with the latents of this safetensors or .npy file instead of noise; size and number of "
      "pictures follow it unless given"},
 
     {SMALTI_GROUP("Output")},

@@ -12,6 +12,8 @@ libcore_la_SOURCES += \
 	src/io/image_jpeg.c src/io/image_png.c src/io/image_webp.c \
 	src/io/image_writer.c src/io/image_writer.h src/io/image_encoder.h src/io/write_png.c src/io/write_ppm.c \
 	src/io/inventory.c src/io/inventory.h \
+	src/io/latents.c src/io/latents.h \
+	src/io/npy.c src/io/npy.h \
 	src/io/pattern.c src/io/pattern.h \
 	src/io/png_reader.c src/io/png_reader.h src/io/png_text.c src/io/png_text.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \

@@ -110,6 +110,7 @@ static int read_tensor(const cJSON *item, const struct smalti_map *data, struct 
 	view->name = item->string;
 	view->dtype = dtype->dtype;
 	view->usable = dtype->usable;
+	view->stored = dtype->name;
 	view->data = (const char *)data->data + range->begin;
 	view->bytes = range->end - range->begin;
 	return check_size(view, dtype, error);

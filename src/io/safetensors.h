@@ -18,7 +18,8 @@ struct smalti_tensor_view {
 	int64_t shape[SMALTI_MAX_RANK]; /* 0 and more */
 	const void *data;
 	int64_t bytes;
-	bool usable; /* false: of a dtype that `enum smalti_dtype` lacks; it can be listed, not read */
+	bool usable;        /* false: of a dtype that `enum smalti_dtype` lacks; it can be listed, not read */
+	const char *stored; /* the dtype in the file's words: "F64" */
 };
 
 /* A safetensors file (specification 1.2), checked whole when it is opened: every view lies in the
