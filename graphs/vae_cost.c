@@ -29,6 +29,7 @@ struct sweep {
 	int64_t growing, dropping; /* bytes of kept maps that come and go band by band */
 	int64_t bands;             /* of those, a band of each */
 	int made;                  /* maps that are made */
+	int *times;                /* how often each is, or NULL */
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -178,6 +179,8 @@ static void count_work(struct sweep *s, int map)
 	const double flops = smalti_vae_layer_flops(s->layers, map - 1, pixels);
 	const double *measured = s->budget->seconds_per_flop;
 	s->made++;
+	if (s->times)
+		s->times[map]++;
 	s->cost.flops += flops;
 	s->cost.seconds += flops * (measured ? measured[map - 1] : seconds_per_flop) * share(s, map);
 }
@@ -229,9 +232,15 @@ static void count_file(struct sweep *s)
 
 struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
 					     const struct smalti_vae_plan *plan,
-					     const struct smalti_vae_budget *budget, int alive, int target)
+					     const struct smalti_vae_budget *budget, int alive, int target,
+					     int *times)
 {
-	struct sweep s = {.layers = layers, .plan = plan, .budget = budget, .alive = alive, .target = target};
+	struct sweep s = {.layers = layers,
+			  .plan = plan,
+			  .budget = budget,
+			  .alive = alive,
+			  .target = target,
+			  .times = times};
 	s.last = smalti_vae_is_last(layers, plan->storage, target);
 	if (target > 0 && layers->layer[target - 1].kind == SMALTI_VAE_ATTENTION) {
 		count_attention(&s);

@@ -12,10 +12,12 @@ struct smalti_vae_cost {
 	double seconds; /* over all workers */
 };
 
-/* The sweep that makes map `target` when everything stored from map `alive` on is there. */
+/* The sweep that makes map `target` when everything stored from map `alive` on is there; unless `times` is
+ * NULL, it counts there how often each map is made. */
 struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
 					     const struct smalti_vae_plan *plan,
-					     const struct smalti_vae_budget *budget, int alive, int target);
+					     const struct smalti_vae_budget *budget, int alive, int target,
+					     int *times);
 
 /* How many tasks of a sweep that makes `maps` maps are inserted before those that have ended, so that every
  * worker finds one; and how many bands of a kept map that is at most. */

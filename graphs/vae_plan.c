@@ -62,11 +62,13 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 	if (check_storage(plan, l, error) < 0)
 		return -1;
 	plan->memory = plan->spilled = 0;
+	memset(plan->times, 0, (size_t)(l->count + 1) * sizeof(*plan->times));
 	plan->flops = plan->traffic = plan->seconds = 0;
 	for (int map = 0, alive = 0; map <= l->count; map++) {
 		if (!smalti_vae_is_target(l, plan->storage, map))
 			continue;
-		const struct smalti_vae_cost cost = smalti_vae_sweep_cost(l, plan, budget, alive, map);
+		const struct smalti_vae_cost cost =
+		    smalti_vae_sweep_cost(l, plan, budget, alive, map, plan->times);
 		plan->memory = cost.memory > plan->memory ? cost.memory : plan->memory;
 		plan->spilled = cost.spilled > plan->spilled ? cost.spilled : plan->spilled;
 		plan->flops += cost.flops;
@@ -88,7 +90,8 @@ static int open_plan(struct smalti_vae_plan *plan, const struct smalti_vae_layer
 					 .bounded = budget->memory < INT64_MAX,
 					 .window = LEAST_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);
-	if (plan->storage && smalti_cut_scale(&plan->cut, cut, 1, 1, error) == 0)
+	plan->times = smalti_calloc(l->count + 1, sizeof(*plan->times), error);
+	if (plan->storage && plan->times && smalti_cut_scale(&plan->cut, cut, 1, 1, error) == 0)
 		return 0;
 	smalti_vae_plan_free(plan);
 	return -1;
@@ -97,6 +100,7 @@ static int open_plan(struct smalti_vae_plan *plan, const struct smalti_vae_layer
 void smalti_vae_plan_free(struct smalti_vae_plan *plan)
 {
 	free(plan->storage);
+	free(plan->times);
 	smalti_cut_free(&plan->cut);
 	*plan = (struct smalti_vae_plan){0};
 }
@@ -148,7 +152,7 @@ static void try_step(struct search *s, int from, int to)
 		if (!smalti_vae_is_target(s->layers, storage, map))
 			continue;
 		const struct smalti_vae_cost cost =
-		    smalti_vae_sweep_cost(s->layers, s->plan, s->budget, from, map);
+		    smalti_vae_sweep_cost(s->layers, s->plan, s->budget, from, map, NULL);
 		way.seconds += cost.seconds;
 		way.memory = cost.memory > way.memory ? cost.memory : way.memory;
 		if (cost.spilled > s->budget->scratch ||

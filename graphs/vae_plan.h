@@ -20,7 +20,8 @@ struct smalti_vae_plan {
 	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
 	enum smalti_storage *storage; /* of each map; the last one is handed on band by band */
-	struct smalti_spill *file;    /* where maps are spilled, not owned; NULL: no map is */
+	int *times;                /* that each map is made: read where it is stored, made anew elsewhere */
+	struct smalti_spill *file; /* where maps are spilled, not owned; NULL: no map is */
 	int64_t memory;  /* bytes held at most in maps, transient weights and the kernels' scratch */
 	int64_t spilled; /* bytes in the file at most */
 	double flops;    /* of all sweeps */

@@ -56,7 +56,8 @@ struct smalti_vae_decoding {
 	const float *latents;  /**< [latent_channels, height, width], all finite */
 	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
 	bool raw;          /**< latents are the VAE's own; else the diffusion model's, times scaling_factor */
-	int64_t tile_rows; /**< latent rows in a band; 0: chosen */
+	int64_t tile_rows; /**< latent rows in a band; 0: chosen by size and memory */
+	const char *scratch; /**< folder for what does not fit into memory; NULL: none */
 	enum smalti_samples samples;
 	void *user;
 	/** Rows first … first + count − 1 of the picture, in order: RGB, latent_pixels·width pixels each, of
@@ -78,7 +79,8 @@ int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_de
 /** One picture to encode. */
 struct smalti_vae_encoding {
 	int64_t height, width; /**< of the picture: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
-	int64_t tile_rows;     /**< latent rows in a band; 0: chosen */
+	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size and memory */
+	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
 	void *user;
 	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`
 	 * pixels each. On any thread, one call at a time. Non-zero fails the encoding with the error that was
@@ -95,6 +97,37 @@ struct smalti_vae_encoding {
 /** Encodes it and returns when mean and std are complete. -1 as smalti_vae_decode_picture(). */
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			      struct smalti_error *error);
+
+/** What becomes of a map, the output of one layer, on the way through the VAE (specification 5.10). */
+struct smalti_vae_map {
+	const char *layer;               /**< that makes it, as the checkpoint names it; "input" */
+	int64_t height, width, channels; /**< f32 */
+	const char *storage; /**< "keep", "spill" to the scratch folder, "recompute" when it is read */
+	int64_t times;       /**< that it is made */
+	double flops;        /**< to make it once */
+};
+
+/** What decoding or encoding a picture will take. */
+struct smalti_vae_forecast {
+	int64_t tile_rows;  /**< latent rows in a band */
+	int64_t memory;     /**< bytes resident at most: the program, weights, and what the plan holds */
+	int64_t scratch;    /**< bytes in the scratch folder at most */
+	double flops;       /**< of all that is computed */
+	double least_flops; /**< of computing everything once */
+	double seconds;     /**< at the speeds that this machine showed in a short trial of each layer */
+	int64_t count;
+	struct smalti_vae_map *maps; /**< `count`; freed by smalti_vae_forecast_free() */
+};
+
+/** Plans as the function itself does, computes nothing, and touches neither `latents` nor `rows`. -1 with
+ * SMALTI_EINVAL, or SMALTI_ENOMEM and a message that says the least memory that would do. The VAE outlives
+ * the forecast. @{ */
+int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+				struct smalti_vae_forecast *forecast, struct smalti_error *error);
+int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+				struct smalti_vae_forecast *forecast, struct smalti_error *error);
+/** @} */
+void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast);
 
 /** Draws latents in the diffusion model's scale: scaling_factor·(mean + std·noise), where the noise is that
  * of one torch.randn() of `count` values after manual_seed(seed). For a batch of pictures `count` spans all

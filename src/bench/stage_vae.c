@@ -46,6 +46,16 @@ static void close_vae(struct smalti_stage_run *run)
 	free(state);
 }
 
+static struct smalti_vae_half half_of(const struct smalti_stage_run *run)
+{
+	const struct state *state = run->state;
+	return (struct smalti_vae_half){.session = run->session,
+					.decoder = state->decoder,
+					.encoder = state->encoder,
+					.height = state->height,
+					.width = state->width};
+}
+
 static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error)
 {
 	if (open_vae(run, error) < 0)
@@ -55,10 +65,8 @@ static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error
 						run->model->precision, error);
 	if (!state->decoder)
 		return -1;
-	const struct smalti_vae_budget budget =
-	    smalti_vae_session_budget(run->session, smalti_vae_decoder_weight_bytes(state->decoder), 0, NULL);
-	if (smalti_vae_tile_decoding(state->decoder, state->height, state->width, 0, &budget, &state->plan,
-				     error) < 0)
+	const struct smalti_vae_half half = half_of(run);
+	if (smalti_vae_half_plan(&half, &state->plan, error) < 0)
 		return -1;
 	state->latents =
 	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
@@ -90,10 +98,8 @@ static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error
 						run->model->precision, error);
 	if (!state->encoder)
 		return -1;
-	const struct smalti_vae_budget budget =
-	    smalti_vae_session_budget(run->session, smalti_vae_encoder_weight_bytes(state->encoder), 0, NULL);
-	return smalti_vae_tile_encoding(state->encoder, state->height, state->width, 0, &budget, &state->plan,
-					error);
+	const struct smalti_vae_half half = half_of(run);
+	return smalti_vae_half_plan(&half, &state->plan, error);
 }
 
 /* A picture of colours that change from pixel to pixel. */

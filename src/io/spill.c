@@ -31,20 +31,25 @@ static int open_nameless(const char *folder, struct smalti_error *error)
 	return file;
 }
 
-static int check_space(const struct smalti_spill *spill, int64_t bytes, struct smalti_error *error)
+int64_t smalti_spill_space(const char *folder, struct smalti_error *error)
 {
 	struct statvfs disk;
-	if (fstatvfs(spill->file, &disk) < 0)
-		return smalti_fail(error, SMALTI_EIO, "scratch folder '%s': %s", spill->folder,
-				   strerror(errno));
+	if (statvfs(folder, &disk) < 0)
+		return smalti_fail(error, SMALTI_EIO, "scratch folder '%s': %s", folder, strerror(errno));
 	const double space = (double)disk.f_bavail * (double)disk.f_frsize;
-	if (space >= (double)bytes)
-		return 0;
+	return space < (double)INT64_MAX ? (int64_t)space : INT64_MAX;
+}
+
+static int check_space(const char *folder, int64_t bytes, struct smalti_error *error)
+{
+	const int64_t space = smalti_spill_space(folder, error);
+	if (space < 0 || space >= bytes)
+		return space < 0 ? -1 : 0;
 	return smalti_fail(
 	    error, SMALTI_EIO,
-	    "scratch folder '%s' has %.0f MB free, and %lld MB are needed: name another one, or "
+	    "scratch folder '%s' has %lld MB free, and %lld MB are needed: name another one, or "
 	    "allow more memory",
-	    spill->folder, space / (1 << 20), (long long)(bytes >> 20) + 1);
+	    folder, (long long)(space >> 20), (long long)(bytes >> 20) + 1);
 }
 
 struct smalti_spill *smalti_spill_open(const char *folder, int64_t bytes, struct smalti_error *error)
@@ -62,7 +67,7 @@ struct smalti_spill *smalti_spill_open(const char *folder, int64_t bytes, struct
 			    "scratch folder '%s': no file can be made there: %s; it must exist and be "
 			    "writable",
 			    folder, strerror(errno));
-		else if (check_space(spill, bytes, error) == 0)
+		else if (check_space(folder, bytes, error) == 0)
 			return spill;
 	}
 	smalti_spill_close(spill);

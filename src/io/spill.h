@@ -11,6 +11,8 @@
  * however the program ends. */
 struct smalti_spill;
 
+/* Bytes that the folder's disk has free; -1 with an error. */
+int64_t smalti_spill_space(const char *folder, struct smalti_error *error);
 /* In a folder that has `bytes` free, else SMALTI_EIO. NULL with an error. */
 struct smalti_spill *smalti_spill_open(const char *folder, int64_t bytes, struct smalti_error *error);
 /* NULL is allowed. */

@@ -7,5 +7,6 @@ libcore_la_SOURCES += \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \
+	src/jobs/vae_forecast.c src/jobs/vae_forecast.h \
 	src/jobs/vae_speed.c src/jobs/vae_speed.h \
 	src/jobs/vae_tiling.c src/jobs/vae_tiling.h

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae.h"
-#include "jobs/vae_tiling.h"
+#include "jobs/vae_forecast.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 #include "smalti/generate.h"
@@ -34,6 +34,12 @@ static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding 
 	if (d->tile_rows < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "tile rows: expected 0 or more, found %" PRId64,
 				   d->tile_rows);
+	return 0;
+}
+
+static int check_latents(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
+			 struct smalti_error *error)
+{
 	return smalti_check_planes(d->latents, vae->config.latent_channels, d->height, d->width, error);
 }
 
@@ -74,19 +80,39 @@ static int run(struct smalti_vae *vae, struct smalti_vae_decoding *d, const stru
 	return smalti_vae_job_end(&job, error);
 }
 
+static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct smalti_vae_decoding *d)
+{
+	return (struct smalti_vae_half){.session = vae->session,
+					.decoder = vae->decoder,
+					.height = d->height,
+					.width = d->width,
+					.tile_rows = d->tile_rows,
+					.scratch = d->scratch};
+}
+
 int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 			      struct smalti_error *error)
 {
 	struct smalti_vae_decoding d = *decoding;
 	struct smalti_vae_plan plan = {0};
-	if (check(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
+	if (check(vae, &d, error) < 0 || check_latents(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
 		return -1;
-	const struct smalti_vae_budget budget =
-	    smalti_vae_session_budget(vae->session, smalti_vae_decoder_weight_bytes(vae->decoder), 0, NULL);
-	int status =
-	    smalti_vae_tile_decoding(vae->decoder, d.height, d.width, d.tile_rows, &budget, &plan, error);
+	const struct smalti_vae_half half = half_of(vae, &d);
+	int status = smalti_vae_half_plan(&half, &plan, error);
+	if (status == 0)
+		status = smalti_vae_open_scratch(&plan, d.scratch, error);
 	if (status == 0)
 		status = run(vae, &d, &plan, error);
+	smalti_spill_close(plan.file);
 	smalti_vae_plan_free(&plan);
 	return status;
+}
+
+int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+				struct smalti_vae_forecast *forecast, struct smalti_error *error)
+{
+	if (check(vae, decoding, error) < 0 || open_decoder(vae, error) < 0)
+		return -1;
+	const struct smalti_vae_half half = half_of(vae, decoding);
+	return smalti_vae_half_foresee(&half, forecast, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae.h"
-#include "jobs/vae_tiling.h"
+#include "jobs/vae_forecast.h"
 #include "samplers/noise.h"
 #include "smalti/generate.h"
 
@@ -81,6 +81,17 @@ static int run(struct smalti_vae *vae, struct smalti_vae_encoding *e, const stru
 	return smalti_vae_job_end(&job, error);
 }
 
+static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct smalti_vae_encoding *e)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	return (struct smalti_vae_half){.session = vae->session,
+					.encoder = vae->encoder,
+					.height = e->height / factor,
+					.width = e->width / factor,
+					.tile_rows = e->tile_rows,
+					.scratch = e->scratch};
+}
+
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			      struct smalti_error *error)
 {
@@ -88,15 +99,24 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 	struct smalti_vae_plan plan = {0};
 	if (check(vae, &e, error) < 0 || open_encoder(vae, error) < 0)
 		return -1;
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	const struct smalti_vae_budget budget =
-	    smalti_vae_session_budget(vae->session, smalti_vae_encoder_weight_bytes(vae->encoder), 0, NULL);
-	int status = smalti_vae_tile_encoding(vae->encoder, e.height / factor, e.width / factor, e.tile_rows,
-					      &budget, &plan, error);
+	const struct smalti_vae_half half = half_of(vae, &e);
+	int status = smalti_vae_half_plan(&half, &plan, error);
+	if (status == 0)
+		status = smalti_vae_open_scratch(&plan, e.scratch, error);
 	if (status == 0)
 		status = run(vae, &e, &plan, error);
+	smalti_spill_close(plan.file);
 	smalti_vae_plan_free(&plan);
 	return status;
+}
+
+int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+				struct smalti_vae_forecast *forecast, struct smalti_error *error)
+{
+	if (check(vae, encoding, error) < 0 || open_encoder(vae, error) < 0)
+		return -1;
+	const struct smalti_vae_half half = half_of(vae, encoding);
+	return smalti_vae_half_foresee(&half, forecast, error);
 }
 
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, const float *mean, const float *std,

@@ -6,18 +6,27 @@
 #include "graphs/vae_encoder.h"
 #include "rt/session.h"
 
-/* How a VAE alone fits into a session's memory: beside the program and the weights, `scratch` bytes on a disk
- * (0: none), at the speeds given (NULL: an ordinary CPU's). */
-struct smalti_vae_budget smalti_vae_session_budget(const struct smalti_session *session, int64_t weight_bytes,
-						   int64_t scratch, const double *seconds_per_flop);
+/* What a half of a VAE is asked for. */
+struct smalti_vae_half {
+	const struct smalti_session *session;
+	const struct smalti_vae_decoder *decoder; /* the one or the other */
+	const struct smalti_vae_encoder *encoder;
+	int64_t height, width; /* of the latent */
+	int64_t tile_rows;     /* of it in a band; 0: as suits best */
+	const char *scratch;   /* folder, or NULL */
+};
 
-/* The fastest plan for a latent [height, width], in bands of `tile_rows` of its rows, or with 0 of as many as
- * suit best. As smalti_vae_plan_make(). */
-int smalti_vae_tile_decoding(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,
-			     int64_t tile_rows, const struct smalti_vae_budget *budget,
-			     struct smalti_vae_plan *plan, struct smalti_error *error);
-int smalti_vae_tile_encoding(const struct smalti_vae_encoder *vae, int64_t height, int64_t width,
-			     int64_t tile_rows, const struct smalti_vae_budget *budget,
-			     struct smalti_vae_plan *plan, struct smalti_error *error);
+const struct smalti_vae_layers *smalti_vae_half_layers(const struct smalti_vae_half *half);
+/* Bytes that are resident besides what a plan holds. */
+int64_t smalti_vae_half_fixed_bytes(const struct smalti_vae_half *half);
+/* What a plan may take in the session's memory and on the scratch folder's disk; -1 with an error. */
+int smalti_vae_half_budget(const struct smalti_vae_half *half, struct smalti_vae_budget *budget,
+			   struct smalti_error *error);
+/* The fastest plan in that. SMALTI_ENOMEM with a message that says the least memory that would do. Free it in
+ * any case. */
+int smalti_vae_half_plan(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
+			 struct smalti_error *error);
+/* Opens the plan's file in the folder if it spills anything. */
+int smalti_vae_open_scratch(struct smalti_vae_plan *plan, const char *folder, struct smalti_error *error);
 
 #endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/vae_forecast.h"
+
+#include "base/alloc.h"
+#include "jobs/vae_speed.h"
+
+#include <stdlib.h>
+
+void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast)
+{
+	free(forecast->maps);
+	*forecast = (struct smalti_vae_forecast){0};
+}
+
+static int list_maps(const struct smalti_vae_layers *l, const struct smalti_vae_plan *plan,
+		     struct smalti_vae_forecast *forecast, struct smalti_error *error)
+{
+	const int64_t rows = plan->cut.first[plan->cut.bands];
+	forecast->maps = smalti_calloc(l->count + 1, sizeof(*forecast->maps), error);
+	if (!forecast->maps)
+		return -1;
+	forecast->count = l->count + 1;
+	for (int i = 0; i <= l->count; i++) {
+		const struct smalti_vae_shape *shape = &l->map[i];
+		forecast->maps[i] = (struct smalti_vae_map){
+		    .layer = i ? l->layer[i - 1].name : "input",
+		    .height = rows * shape->up / shape->down,
+		    .width = plan->width * shape->up / shape->down,
+		    .channels = shape->channels,
+		    .storage = smalti_storage_names[plan->storage[i]],
+		    .times = plan->times[i],
+		    .flops = i ? smalti_vae_layer_flops(l, i - 1, (double)rows * (double)plan->width) : 0};
+	}
+	return 0;
+}
+
+/* The plan is the one that runs, chosen at ordinary speeds; the machine's own only say how long it takes. */
+static int predict(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
+		   struct smalti_error *error)
+{
+	struct smalti_vae_budget budget;
+	double *speeds = smalti_vae_speeds(smalti_vae_half_layers(half), plan->width, error);
+	int status = speeds ? smalti_vae_half_budget(half, &budget, error) : -1;
+	if (status == 0) {
+		budget.seconds_per_flop = speeds;
+		status = smalti_vae_plan_predict(plan, smalti_vae_half_layers(half), &budget, error);
+	}
+	free(speeds);
+	return status;
+}
+
+int smalti_vae_half_foresee(const struct smalti_vae_half *half, struct smalti_vae_forecast *forecast,
+			    struct smalti_error *error)
+{
+	const struct smalti_vae_layers *layers = smalti_vae_half_layers(half);
+	struct smalti_vae_plan plan;
+	*forecast = (struct smalti_vae_forecast){0};
+	int status = smalti_vae_half_plan(half, &plan, error);
+	if (status == 0)
+		status = predict(half, &plan, error);
+	if (status == 0)
+		status = list_maps(layers, &plan, forecast, error);
+	if (status == 0) {
+		const int64_t rows = plan.cut.first[1], scale = plan.cut.first[plan.cut.bands] / half->height;
+		forecast->tile_rows = rows / scale;
+		forecast->memory = plan.memory + smalti_vae_half_fixed_bytes(half);
+		forecast->scratch = plan.spilled;
+		forecast->flops = plan.flops;
+		forecast->least_flops = smalti_vae_layers_flops(
+		    layers, (double)plan.cut.first[plan.cut.bands] * (double)plan.width);
+		forecast->seconds = plan.seconds;
+	}
+	smalti_vae_plan_free(&plan);
+	return status;
+}
