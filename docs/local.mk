@@ -5,6 +5,8 @@ EXTRA_DIST += CONTRIBUTING.md
 # The man pages are the command's own words: one line here for each subcommand.
 command_pages = \
 	docs/smalti-generate.1 \
+	docs/smalti-decode.1 \
+	docs/smalti-encode.1 \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \
 	docs/smalti-bench-generate.1 \

@@ -18,6 +18,6 @@ while read -r command; do
     echo "$command"
     bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
-for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors trace.json heart.png; do
+for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors trace.json heart.png; do
     [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
 done

@@ -8,8 +8,8 @@
 /** @file
  * The VAE of a pipeline alone: pictures from latents, and the distribution of a picture's latents
  * (specification 5). Both halves compute layer by layer over bands of rows, exactly: another height of the
- * bands changes results by rounding alone, another scheduling policy or number of workers not at all. A
- * picture passes by in rows and is never whole in memory.
+ * bands changes results by rounding alone, and with a given height another scheduling policy, memory limit or
+ * number of workers not at all. A picture passes by in rows and is never whole in memory.
  */
 
 #ifdef __cplusplus
@@ -56,7 +56,7 @@ struct smalti_vae_decoding {
 	const float *latents;  /**< [latent_channels, height, width], all finite */
 	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
 	bool raw;          /**< latents are the VAE's own; else the diffusion model's, times scaling_factor */
-	int64_t tile_rows; /**< latent rows in a band; 0: chosen by size and memory */
+	int64_t tile_rows; /**< latent rows in a band; 0: chosen by size, memory and workers */
 	const char *scratch; /**< folder for what does not fit into memory; NULL: none */
 	enum smalti_samples samples;
 	void *user;
@@ -79,7 +79,7 @@ int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_de
 /** One picture to encode. */
 struct smalti_vae_encoding {
 	int64_t height, width; /**< of the picture: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
-	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size and memory */
+	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
 	void *user;
 	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`

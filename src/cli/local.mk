@@ -10,6 +10,10 @@ libcli_la_SOURCES = \
 	src/cli/bench_stages.c \
 	src/cli/command.c src/cli/command.h \
 	src/cli/common_rows.c src/cli/common_rows.h \
+	src/cli/decode.c src/cli/decode.h \
+	src/cli/decode_options.c \
+	src/cli/encode.c src/cli/encode.h \
+	src/cli/encode_options.c \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_batch.h \
 	src/cli/generate_latents.c src/cli/generate_latents.h \
@@ -28,7 +32,9 @@ libcli_la_SOURCES = \
 	src/cli/suggest.c src/cli/suggest.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
-	src/cli/topology_text.c
+	src/cli/topology_text.c \
+	src/cli/upright.c src/cli/upright.h \
+	src/cli/vae_command.c src/cli/vae_command.h
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = \

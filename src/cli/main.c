@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench.h"
 #include "cli/command.h"
+#include "cli/decode.h"
+#include "cli/encode.h"
 #include "cli/generate_options.h"
 #include "cli/help.h"
 
 static const struct smalti_command *const commands[] = {
     &smalti_generate_command,
+    &smalti_decode_command,
+    &smalti_encode_command,
     &smalti_topology_command,
     &smalti_bench_command,
     NULL,

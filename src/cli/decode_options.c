@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/decode.h"
+
+#define TYPE struct smalti_decode_options
+
+static const char *const formats[] = {"png", "ppm", NULL};
+static const char *const depths[] = {"8", "16", NULL};
+
+const char *const smalti_picture_suffixes[] = {".png", ".ppm", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Latents")},
+    {SMALTI_STRING(TYPE, key), "key", 'k', "NAME",
+     "tensor of a safetensors file; default \"latents\", or the only one there is"},
+    {SMALTI_INT64(TYPE, index), "index", 'i', "N", "decode this one of several, counted from 0; default all",
+     .minimum = 0, .maximum = INT64_MAX, SMALTI_GIVEN(TYPE, has_index)},
+    {SMALTI_FLAG(TYPE, raw), "raw", 0, NULL,
+     "latents are the VAE's own, such as the \"mean\" of smalti encode; else they are the diffusion model's, "
+     "multiplied by the VAE's scaling factor"},
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
+     "the picture's file, - for the standard output, or a folder (existing, or ending in '/'), where "
+     "pictures "
+     "are NAME.png or NAME-0.png, NAME-1.png, ... after the name of LATENTS"},
+    {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE", "kind of file, whatever its name ends in (.png, .ppm)",
+     .choices = formats, SMALTI_GIVEN(TYPE, has_format)},
+    {SMALTI_CHOICE(TYPE, bits), "bits", 'b', "N", "bits of a sample", .choices = depths},
+    SMALTI_VAE_REPORT_ROWS,
+
+    SMALTI_VAE_ROWS,
+};
+
+static const struct smalti_decode_options defaults = {.vae = SMALTI_VAE_DEFAULTS};
+
+static const struct smalti_example examples[] = {
+    {"The picture of latents that smalti generate kept", "smalti decode star.safetensors -o star.png"},
+    {"Every latent of a batch, with 16 bits a sample", "smalti decode batch.npy --bits 16 -o pictures/"},
+    {"The way back from smalti encode", "smalti decode photo.safetensors --key mean --raw -o again.png"},
+    {"A picture to a pipe, by the VAE of another model",
+     "smalti decode big.npy -m PixArt-Sigma-XL-2-512-MS --format ppm -o - | pnmtojpeg >big.jpg"},
+    {NULL, NULL},
+};
+
+const struct smalti_command smalti_decode_command = {
+    .name = "decode",
+    .summary = "make pictures from latents",
+    .operands = "LATENTS",
+    .description =
+	"Makes pictures from the latents [channels, height, width] or [pictures, channels, height, width] of "
+	"a safetensors file or .npy file, with the VAE's decoder alone. Nothing is "
+	"approximated, whatever the size: every row is computed with all that it depends on. A picture is "
+	"written "
+	"row by row as it is decoded, and appears under its name when it is complete and safe on the "
+	"disk.\n\n"
+	"SIGINT or SIGTERM drop the picture in work; those that were complete stay.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(defaults),
+    .run = smalti_decode_run,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/encode.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+#include "cli/upright.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a picture may ask for: headers lie at little cost. */
+static const struct smalti_image_limits limits = {.pixels = INT64_C(1) << 34, .bytes = INT64_C(1) << 31};
+
+struct encode {
+	const struct smalti_encode_options *options;
+	struct smalti_vae_command run;
+	char *const *paths;
+	int64_t count;
+	int64_t width, height; /* that all pictures have, cropped */
+	int64_t values;        /* latents of a picture */
+	float *mean, *std, *latents;
+	struct smalti_output output;
+	char *path; /* of the latents */
+	int format; /* enum smalti_latents_format */
+};
+
+static int check(const struct smalti_encode_options *o, int count, char *const *paths,
+		 struct smalti_error *error)
+{
+	if (count == 0)
+		return smalti_fail(error, SMALTI_EINVAL, "nothing to encode: name a picture");
+	if (!o->output || !*o->output)
+		return smalti_fail(error, SMALTI_EINVAL, "no place for the latents: give -o FILE");
+	if (o->has_seed && !o->sample)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "--seed: is of the noise of --sample, which is missing");
+	for (int i = 0; i < count; i++)
+		if (strcmp(paths[i], "-") == 0)
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "pictures are not read from the standard input: their sizes are "
+					   "looked at before; name a file");
+	return smalti_check_stdout(o->output, o->vae.json, error);
+}
+
+/* Opens a picture and checks its size against the first one's. */
+static int open_picture(struct encode *e, int64_t index, struct smalti_upright *picture,
+			struct smalti_error *error)
+{
+	const int64_t factor = e->run.info.latent_pixels;
+	if (smalti_upright_open(picture, e->paths[index], factor, &limits, error) < 0)
+		return -1;
+	if (index == 0) {
+		e->width = picture->width;
+		e->height = picture->height;
+	}
+	if (picture->width == e->width && picture->height == e->height)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "%s: %" PRId64 "x%" PRId64 " pixels, but %s: %" PRId64 "x%" PRId64
+			   "; one file holds pictures of one size: encode them one by one",
+			   e->paths[index], picture->width, picture->height, e->paths[0], e->width,
+			   e->height);
+}
+
+/* All pictures are there and of one size: before the work, not after it. */
+static int look_at_pictures(struct encode *e, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < e->count; i++) {
+		struct smalti_upright picture;
+		const int status = open_picture(e, i, &picture, error);
+		if (status == 0 &&
+		    (picture.width != picture.whole_width || picture.height != picture.whole_height) &&
+		    !e->options->vae.quiet)
+			fprintf(stderr,
+				"smalti encode: %s: cropped from %" PRId64 "x%" PRId64 " to %" PRId64
+				"x%" PRId64 " pixels\n",
+				e->paths[i], picture.whole_width, picture.whole_height, picture.width,
+				picture.height);
+		smalti_upright_close(&picture);
+		if (status < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int allocate(struct encode *e, struct smalti_error *error)
+{
+	const int64_t factor = e->run.info.latent_pixels;
+	e->values = e->run.info.latent_channels * (e->height / factor) * (e->width / factor);
+	int64_t all = e->values;
+	if (!smalti_multiply(&all, e->count))
+		return smalti_fail(error, SMALTI_ENOMEM, "too many pictures");
+	e->mean = smalti_calloc(all, sizeof(float), error);
+	e->std = smalti_calloc(all, sizeof(float), error);
+	if (e->options->sample)
+		e->latents = smalti_calloc(all, sizeof(float), error);
+	return e->mean && e->std && (e->latents || !e->options->sample) ? 0 : -1;
+}
+
+/* What a job's callbacks are given. */
+struct picture {
+	struct encode *encode;
+	struct smalti_upright upright;
+};
+
+static int on_rows(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
+{
+	return smalti_upright_rows(&((struct picture *)user)->upright, first, count, rgb, error);
+}
+
+static void on_watch(void *user, double share)
+{
+	smalti_vae_command_watch(&((struct picture *)user)->encode->run, share);
+}
+
+static int encode_picture(struct encode *e, int64_t index, struct smalti_error *error)
+{
+	struct picture picture = {.encode = e};
+	int status = open_picture(e, index, &picture.upright, error);
+	const struct smalti_vae_encoding encoding = {.height = e->height,
+						     .width = e->width,
+						     .tile_rows = e->options->vae.tile_rows,
+						     .user = &picture,
+						     .rows = on_rows,
+						     .watch = on_watch,
+						     .mean = e->mean + index * e->values,
+						     .std = e->std + index * e->values};
+	if (status == 0)
+		status = smalti_vae_encode_picture(e->run.vae, &encoding, error);
+	smalti_upright_close(&picture.upright);
+	return status;
+}
+
+static void shape_of(const struct encode *e, struct smalti_tensor_view *view)
+{
+	const int64_t factor = e->run.info.latent_pixels;
+	const int64_t shape[] = {e->count, e->run.info.latent_channels, e->height / factor,
+				 e->width / factor};
+	const int first = e->count > 1 ? 0 : 1;
+	view->dtype = SMALTI_F32;
+	view->rank = 4 - first;
+	memcpy(view->shape, shape + first, (size_t)view->rank * sizeof(*shape));
+}
+
+static int write_latents(const struct encode *e, struct smalti_error *error)
+{
+	struct smalti_tensor_view views[] = {{.name = "mean", .data = e->mean},
+					     {.name = "std", .data = e->std},
+					     {.name = "latents", .data = e->latents}};
+	for (int i = 0; i < 3; i++)
+		shape_of(e, &views[i]);
+	if (e->format == SMALTI_LATENTS_NPY)
+		return smalti_npy_write(e->path, &views[e->latents ? 2 : 0], error);
+	return smalti_safetensors_write(e->path, views, e->latents ? 3 : 2, error);
+}
+
+/* One file: a picture that fails fails all. */
+static int encode_all(struct encode *e)
+{
+	while (smalti_vae_command_next(&e->run)) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const int64_t index = e->run.made;
+		const int status = encode_picture(e, index, &error);
+		const struct smalti_vae_outcome outcome = {.file = e->paths[index],
+							   .width = e->width,
+							   .height = e->height,
+							   .error = status < 0 ? &error : NULL};
+		smalti_vae_command_add(&e->run, &outcome);
+		if (status < 0) {
+			smalti_vae_command_lose(&e->run, NULL);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static enum smalti_exit encode_and_write(struct encode *e)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_vae_command_begin(&e->run, e->count);
+	if (encode_all(e) == 0 && e->run.made == e->count) {
+		if (e->latents)
+			smalti_vae_sample(e->run.vae, e->count * e->values, e->mean, e->std, e->options->seed,
+					  e->latents);
+		if (write_latents(e, &error) < 0)
+			smalti_vae_command_lose(&e->run, &error);
+	}
+	return smalti_vae_command_end(&e->run, e->path);
+}
+
+/* The latents' file and its format, before StarPU is started for nothing. */
+static int open_output(struct encode *e, struct smalti_error *error)
+{
+	const struct smalti_encode_options *o = e->options;
+	if (smalti_is_folder(o->output))
+		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a folder; name a file", o->output);
+	e->format = smalti_format_of(o->output, o->has_format, o->format, smalti_latents_suffixes, error);
+	if (e->format < 0 || smalti_output_open(&e->output, o->output, "", 1, error) < 0)
+		return -1;
+	e->path = smalti_output_picture(&e->output, "", 0, 1, error);
+	return e->path ? 0 : -1;
+}
+
+static enum smalti_exit run(struct encode *e)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (check(e->options, e->count, e->paths, &error) < 0 || open_output(e, &error) < 0 ||
+	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_pictures(e, &error) < 0 ||
+	    allocate(e, &error) < 0)
+		return smalti_vae_command_fail(&e->run, &error);
+	return encode_and_write(e);
+}
+
+enum smalti_exit smalti_encode_run(void *options, int count, char **operands)
+{
+	const struct smalti_encode_options *o = options;
+	struct encode e = {
+	    .options = o,
+	    .paths = operands,
+	    .count = count,
+	    .run = {.command = &smalti_encode_command, .settings = &o->vae, .doing = "encoding"},
+	};
+	smalti_signals_catch();
+	const enum smalti_exit status = smalti_vae_command_close(&e.run, run(&e));
+	smalti_output_close(&e.output);
+	free(e.path);
+	free(e.mean);
+	free(e.std);
+	free(e.latents);
+	return status;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/vae_command.h"
+
+#include "base/error.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int open_session(struct smalti_vae_command *run, struct smalti_error *error)
+{
+	struct smalti_session_options options;
+	smalti_session_defaults(&options);
+	options.policy = run->settings->policy;
+	options.cpus = run->settings->cpus;
+	options.memory_limit = run->settings->memory_limit;
+	options.trace = run->settings->trace;
+	smalti_signals_hold();
+	run->session = smalti_session_open(&options, error);
+	smalti_signals_release();
+	return run->session ? 0 : -1;
+}
+
+int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error)
+{
+	const struct smalti_vae_settings *settings = run->settings;
+	struct smalti_vae_options options;
+	smalti_vae_defaults(&options);
+	options.folder = settings->vae ? settings->vae : settings->model;
+	options.variant = settings->variant;
+	options.precision = (enum smalti_precision)settings->precision;
+	if (open_session(run, error) < 0)
+		return -1;
+	run->vae = smalti_vae_open(run->session, &options, error);
+	if (!run->vae)
+		return -1;
+	smalti_vae_info(run->vae, &run->info);
+	return 0;
+}
+
+enum smalti_exit smalti_vae_command_fail(const struct smalti_vae_command *run,
+					 const struct smalti_error *error)
+{
+	if (error->code == SMALTI_EINVAL)
+		return smalti_usage_error(run->command, "%s", error->message);
+	fprintf(stderr, "smalti %s: %s\n", run->command->name, error->message);
+	return SMALTI_EXIT_FAILED;
+}
+
+enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_vae_close(run->vae);
+	if (!run->session || smalti_session_close(run->session, &error) == 0)
+		return status;
+	return smalti_vae_command_fail(run, &error);
+}
+
+void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
+{
+	run->total = total;
+	run->began = smalti_clock();
+	smalti_progress_begin(&run->progress, stderr, "pictures", run->settings->quiet);
+}
+
+bool smalti_vae_command_next(struct smalti_vae_command *run)
+{
+	run->picture_began = smalti_clock();
+	return run->made + run->failed < run->total && !smalti_signals_caught() && !run->broken;
+}
+
+static void update(struct smalti_vae_command *run, double share)
+{
+	smalti_progress_within(&run->progress, share, run->doing);
+	smalti_progress_update(&run->progress, run->made + run->failed, run->total);
+}
+
+void smalti_vae_command_watch(void *user, double share)
+{
+	struct smalti_vae_command *run = user;
+	if (smalti_signals_caught())
+		smalti_vae_cancel(run->vae);
+	update(run, share);
+}
+
+static double rounded(double seconds)
+{
+	return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
+}
+
+/* A line that cannot be written ends the work: nobody reads on. */
+static void print_json(struct smalti_vae_command *run, cJSON *object)
+{
+	char *text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	if (text && !run->broken) {
+		puts(text);
+		run->broken = smalti_finish_stdout() != SMALTI_EXIT_OK;
+	}
+	free(text);
+}
+
+static void add_json(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "file", outcome->file);
+	cJSON_AddStringToObject(object, "status", outcome->error ? "failed" : "ok");
+	if (outcome->error)
+		cJSON_AddStringToObject(object, "error", outcome->error->message);
+	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
+	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
+	cJSON_AddNumberToObject(object, "seconds", rounded(smalti_clock() - run->picture_began));
+	print_json(run, object);
+}
+
+void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome)
+{
+	if (outcome->error && outcome->error->code == SMALTI_ECANCELLED)
+		return; /* that it was stopped is said at the end */
+	*(outcome->error ? &run->failed : &run->made) += 1;
+	if (outcome->error)
+		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name,
+				      outcome->error->message);
+	if (run->settings->json)
+		add_json(run, outcome);
+	update(run, 0);
+}
+
+void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error)
+{
+	if (error)
+		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, error->message);
+	run->failed += run->made;
+	run->made = 0;
+}
+
+static void summarize(struct smalti_vae_command *run, const char *result)
+{
+	const double seconds = smalti_clock() - run->began;
+	const bool named = strcmp(result, "-") != 0;
+	char rate[32] = "", failed[48] = "";
+	if (run->made > 1)
+		snprintf(rate, sizeof(rate), " (%.3g/s)", (double)run->made / seconds);
+	if (run->failed)
+		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", run->failed);
+	smalti_progress_print(&run->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s", run->made,
+			      run->made == 1 ? "" : "s", seconds, rate, failed, named ? ": " : "",
+			      named ? result : "");
+}
+
+static void summarize_json(struct smalti_vae_command *run, const char *signal)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *summary = cJSON_AddObjectToObject(object, "summary");
+	cJSON_AddNumberToObject(summary, "made", (double)run->made);
+	cJSON_AddNumberToObject(summary, "failed", (double)run->failed);
+	if (signal)
+		cJSON_AddStringToObject(summary, "stopped", signal);
+	cJSON_AddNumberToObject(summary, "seconds", rounded(smalti_clock() - run->began));
+	print_json(run, object);
+}
+
+enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result)
+{
+	const char *signal = run->made + run->failed < run->total ? smalti_signals_caught() : NULL;
+	if (run->settings->json)
+		summarize_json(run, signal);
+	if (signal)
+		smalti_progress_print(&run->progress,
+				      "smalti %s: stopped by %s: %" PRId64 " of %" PRId64 " pictures done",
+				      run->command->name, signal, run->made, run->total);
+	else if (run->made > 0 && !run->settings->quiet && !run->settings->json)
+		summarize(run, result);
+	else
+		smalti_progress_end(&run->progress);
+	if (signal || run->broken || (run->failed && !run->made))
+		return SMALTI_EXIT_FAILED;
+	return run->failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;
+}
+
+int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
+		     struct smalti_error *error)
+{
+	const size_t length = strlen(path);
+	char names[64] = "";
+	if (chosen)
+		return choice;
+	if (strcmp(path, "-") == 0 || smalti_is_folder(path))
+		return 0;
+	for (int i = 0; suffixes[i]; i++) {
+		const size_t end = strlen(suffixes[i]), used = strlen(names);
+		if (length > end && strcmp(path + length - end, suffixes[i]) == 0)
+			return i;
+		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " or " : "", suffixes[i]);
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "-o %s: expected a name that ends in %s, or --format", path,
+			   names);
+}
+
+int smalti_check_stdout(const char *path, bool json, struct smalti_error *error)
+{
+	if (strcmp(path, "-") != 0)
+		return 0;
+	if (json)
+		return smalti_fail(error, SMALTI_EINVAL, "-o -: cannot be combined with --json");
+	if (isatty(STDOUT_FILENO))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "-o -: the standard output is a terminal; redirect it, or name a file");
+	return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_VAE_COMMAND_H
+#define SMALTI_CLI_VAE_COMMAND_H
+
+#include "cli/command.h"
+#include "cli/common_rows.h"
+#include "cli/progress.h"
+#include "smalti/vae.h"
+
+/* What `smalti decode` and `smalti encode` have in common: options, the open VAE, what is told of the work.
+ */
+
+/* The first member of both commands' options. */
+struct smalti_vae_settings {
+	const char *model, *vae, *variant;
+	int precision; /* enum smalti_precision */
+	const char *policy, *trace;
+	int64_t cpus, memory_limit, tile_rows;
+	bool json, quiet;
+};
+
+#define SMALTI_VAE_DEFAULTS                                                                                  \
+	{                                                                                                    \
+		.policy = "lws"                                                                              \
+	}
+
+/* clang-format off */
+#define SMALTI_VAE_REPORT_ROWS \
+	{SMALTI_FLAG(struct smalti_vae_settings, json), "json", 0, NULL, \
+	 "report each picture as a line of JSON on standard output"}, \
+	{SMALTI_FLAG(struct smalti_vae_settings, quiet), "quiet", 'q', NULL, "report errors only"}
+
+#define SMALTI_VAE_ROWS \
+	{SMALTI_GROUP("Model")}, \
+	{SMALTI_STRING(struct smalti_vae_settings, model), "model", 'm', "DIR", \
+	 "pipeline folder in diffusers' layout, of which only the VAE is opened; default the embedded model"}, \
+	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae", 0, "DIR", \
+	 "folder of a VAE alone, instead of the pipeline's"}, \
+	SMALTI_VARIANT_ROW(struct smalti_vae_settings), \
+	SMALTI_PRECISION_ROW(struct smalti_vae_settings), \
+	{SMALTI_GROUP("Machine")}, \
+	SMALTI_POLICY_ROW(struct smalti_vae_settings), \
+	SMALTI_CPUS_ROW(struct smalti_vae_settings), \
+	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
+	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
+	SMALTI_TRACE_ROW(struct smalti_vae_settings)
+/* clang-format on */
+
+struct smalti_vae_command {
+	const struct smalti_command *command;
+	const struct smalti_vae_settings *settings;
+	const char *doing; /* "decoding" */
+	struct smalti_session *session;
+	struct smalti_vae *vae;
+	struct smalti_vae_info info;
+	struct smalti_progress progress;
+	int64_t total, made, failed; /* pictures */
+	double began, picture_began; /* smalti_clock() */
+	bool broken;                 /* the standard output does not take more */
+};
+
+/* Starts the session and opens the VAE. */
+int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error);
+/* Says what is wrong before the work: on the command line, or with the world. */
+enum smalti_exit smalti_vae_command_fail(const struct smalti_vae_command *run,
+					 const struct smalti_error *error);
+/* Ends the session; `status` unless that fails. */
+enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
+
+/* What is told of `total` pictures begins here. */
+void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total);
+/* Whether another picture is to be begun. It is then what is being done. */
+bool smalti_vae_command_next(struct smalti_vae_command *run);
+/* For the `watch` of a job, `user` being the command: tells how far it is, and cancels after a signal. */
+void smalti_vae_command_watch(void *user, double share);
+
+/* A picture that is through: made (error NULL) or failed. */
+struct smalti_vae_outcome {
+	const char *file;      /* as it is named to the user */
+	int64_t width, height; /* pixels */
+	const struct smalti_error *error;
+};
+void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome);
+/* One result of all, and it is not there: what was made counts as failed. `error` (or NULL) is told. */
+void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
+/* The last line; `result` is the file or folder that was asked for. */
+enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
+
+/* The index of the format that was chosen, or else that the file's name ends in, one of `suffixes`, which
+ * NULL ends; for the standard output and folders the first. -1 for another name. */
+int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
+		     struct smalti_error *error);
+
+/* -1 where a file cannot go to the standard output: a terminal, or one that is taken by --json. */
+int smalti_check_stdout(const char *path, bool json, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti decode`: latents become pictures, streamed into files that are whole or not there.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+golden=$SMALTI_TESTDATA/golden
+
+# In the bands that generate has.
+decode() {
+    timeout 60 "$SMALTI" decode --tile-rows 8 "$@"
+}
+
+# safetensors DTYPE SHAPE: of one tensor "latents"; its numbers come from the standard input.
+safetensors() {
+    local data=numbers header
+    cat >$data
+    header="{\"latents\":{\"dtype\":\"$1\",\"shape\":[$2],\"data_offsets\":[0,$(wc -c <$data)]}}"
+    printf '%b\0\0\0\0\0\0' "\\x$(printf %02x $((${#header} % 256)))\\x$(printf %02x $((${#header} / 256)))"
+    printf %s "$header"
+    cat $data
+}
+
+zeros() {
+    head -c "$1" /dev/zero
+}
+
+# What generate kept becomes the very picture that it made.
+expect 0 '' "$SMALTI" generate -p 'a red star' --size 96x64 --steps 2 --save-latents -o star.png
+expect 0 '1 picture in' decode star.safetensors -o again.png
+grep -qF ': again.png' err || fail "the file is not named: $(cat err)"
+expect 0 '' decode star.safetensors -o star.ppm
+expect 0 '' "$SMALTI" encode star.png -o one.npy
+expect 0 '' "$SMALTI" encode again.png -o other.npy
+cp one.npy star.npy
+cmp one.npy other.npy
+
+# The same whatever the workers, the policy and where it goes; nothing else is written.
+mkdir folder
+expect 0 '' decode star.safetensors --tile-rows 3 --bits 16 -o one.ppm -q --sched eager --cpus 1
+[ ! -s err ] || fail "--quiet says $(cat err)"
+expect 0 '' decode star.safetensors --tile-rows 3 --bits 16 -o two.ppm
+cmp one.ppm two.ppm
+expect 0 '' decode star.safetensors -o folder/star.ppm
+expect 0 '' decode star.safetensors --format ppm -o folder/
+decode star.safetensors --format ppm -o - -q >stdout.ppm
+[ "$(files folder)" = star.ppm ] || fail "files: $(files folder)"
+cmp star.ppm folder/star.ppm
+cmp star.ppm stdout.ppm
+[ "$(head -n 3 star.ppm | tr '\n' ' ')" = 'P6 96 64 255 ' ] || fail "$(head -n 3 star.ppm)"
+[ "$(wc -c <star.ppm)" -eq $((13 + 96 * 64 * 3)) ] || fail "size: $(wc -c <star.ppm)"
+decode star.safetensors -o - -q | cmp again.png
+
+# 16 bits: the same levels, finer.
+expect 0 '' decode star.safetensors --bits 16 -o deep.ppm
+expect 0 '' decode star.safetensors --bits 16 -o deep.png
+[ "$(head -n 3 deep.ppm | tr '\n' ' ')" = 'P6 96 64 65535 ' ] || fail "$(head -n 3 deep.ppm)"
+[ "$(wc -c <deep.ppm)" -eq $((15 + 96 * 64 * 6)) ] || fail "size: $(wc -c <deep.ppm)"
+tail -c +14 star.ppm | od -An -v -tu1 -w1 >levels
+worst=$(tail -c +16 deep.ppm | od -An -v -tu2 --endian=big -w2 | paste levels - |
+    awk '{ d = $1 * 257 - $2; d = d < 0 ? -d : d; if (d > m) m = d } END { print m }')
+{ [ "$worst" -gt 0 ] && [ "$worst" -le 129 ]; } || fail "16 bits differ by $worst of 65535"
+
+# Other bands are the same picture but for rounding, other precisions nearly.
+expect 0 '' decode star.safetensors --tile-rows 1 -o bands.ppm
+expect 0 '' decode star.safetensors --precision bf16 -o bf16.ppm
+expect 0 '' decode star.safetensors --raw -o raw.ppm
+differ() {
+    cmp -l "$1" "$2" | awk '{ n++ } END { print n + 0 }'
+}
+[ "$(differ star.ppm bands.ppm)" -le 20 ] || fail "bands: $(differ star.ppm bands.ppm) values differ"
+[ "$(differ star.ppm raw.ppm)" -gt 1000 ] || fail "--raw is not used"
+
+# Several, one of them, half types, a tensor by its name.
+zeros 192 | safetensors F32 2,4,2,3 >two.safetensors
+zeros 48 | safetensors BF16 4,2,3 >small.safetensors
+expect 0 '2 pictures in' decode two.safetensors -o several/
+[ "$(files several)" = "two-0.png two-1.png" ] || fail "files: $(files several)"
+cmp several/two-0.png several/two-1.png
+expect 0 '' decode two.safetensors --index 1 -o several/
+expect 0 '' decode two.safetensors --index 1 -o single.png
+expect 0 '' decode small.safetensors --key latents -o small.png
+cmp several/two-0.png single.png
+cmp small.png single.png
+expect 0 '' decode two.safetensors --json -o several/
+[ "$(wc -l <out)" -eq 3 ] || fail "not a line for each picture: $(cat out)"
+grep -qF '{"file":"several/two-1.png","status":"ok","width":24,"height":16,' out || fail "$(cat out)"
+expect 0 '' decode two.safetensors --index 0 --trace trace.json -o traced.png
+grep -qF '"traceEvents"' trace.json
+
+# What is wrong: one line, at once, and no file.
+mkdir made
+# wrong STATUS WORDS OPTION...
+wrong() {
+    local wanted=$1 words=$2
+    shift 2
+    refuse "$wanted" "$words" decode "$@"
+    [ -z "$(files made)" ] || fail "$*: left $(files made)"
+}
+wrong 2 'one file of latents, found 0' -o made/x.png
+wrong 2 'one file of latents, found 2' star.safetensors star.safetensors -o made/x.png
+wrong 2 'standard input' - -o made/x.png
+wrong 2 'give -o' star.safetensors
+wrong 2 '.png or .ppm' star.safetensors -o made/x.jpg
+wrong 2 "end it with '/'" two.safetensors -o made/x.png
+wrong 2 '--json' star.safetensors --json -o -
+wrong 2 'expected 0 to 1, found 2' two.safetensors --index 2 -o made/x.png
+wrong 2 '8, 16' star.safetensors --bits 12 -o made/x.png
+wrong 2 'f32, bf16' star.safetensors --precision f64 -o made/x.png
+wrong 2 'lws' star.safetensors --sched nosuch -o made/x.png
+wrong 2 'did you mean' star.safetensors --tiel-rows 1 -o made/x.png
+wrong 1 'cannot be made' star.safetensors -o made/missing/x.png
+wrong 1 'expected a file' star.safetensors --format png -o /dev/null
+wrong 2 'no name' star.npy --key latents -o made/x.png
+wrong 1 'No such file' missing.safetensors -o made/x.png
+wrong 1 'No such file' star.safetensors -m missing -o made/x.png
+wrong 1 'folder' folder -o made/x.png
+zeros $((2 * 4 * 1024 * 1024)) | safetensors F16 4,1024,1024 >huge.safetensors
+wrong 1 'of memory at least' huge.safetensors --memory-limit 192M -o made/x.png
+wrong 1 'nosuch' star.safetensors --key nosuch -o made/x.png
+wrong 1 '"latents"' "$golden/t5.safetensors" -o made/x.png
+# bad WORDS DTYPE SHAPE BYTES: latents of a shape that is none.
+bad() {
+    zeros "$4" | safetensors "$2" "$3" >bad.safetensors
+    wrong 1 "$1" bad.safetensors -o made/x.png
+    grep -qF 'bad.safetensors' err || fail "not named: $(cat err)"
+}
+bad 'axes' F32 6 24
+bad 'axes' F32 2,3 24
+bad 'axes' F32 1,1,4,2,3 96
+bad '' F32 4,0,3 0
+bad '' F32 0,4,2,3 0
+bad 'channels' F32 3,2,3 72
+bad 'channels' F32 1,16,2,3 384
+bad '' I32 4,2,3 96
+for bytes in 0 7 60; do
+    head -c $bytes star.safetensors >cut.safetensors
+    wrong 1 'cut.safetensors' cut.safetensors -o made/x.png
+done
+printf 'hello, world' >text.npy
+wrong 1 'text.npy' text.npy -o made/x.png
+
+# Numbers that are none are named with their place; the others of a batch are made.
+{ zeros 60 && printf '\0\0\300\177' && zeros 128; } | safetensors F32 2,4,2,3 >nan.safetensors
+expect 3 'nan.safetensors: item 0, channel 2, row 1, column 0: ' decode nan.safetensors -o partly/
+[ "$(files partly)" = nan-1.png ] || fail "left $(files partly)"
+cmp partly/nan-1.png single.png
+wrong 1 'column 0: a finite number was expected, found nan' nan.safetensors --index 0 -o made/x.png
+{ zeros 188 && printf '\0\0\200\377'; } | safetensors F32 2,4,2,3 >inf.safetensors
+wrong 1 'item 1, channel 3, row 1, column 2: ' inf.safetensors --index 1 -o made/x.png
+grep -qF 'found -inf' err || fail "$(cat err)"
+
+# Weights that are readable and yet no numbers; no decoder at all.
+cp -r "$SMALTI_MODELS/tesserae/vae" vae
+chmod -R u+w vae
+weights=vae/diffusion_pytorch_model.safetensors
+sed -i 's/decoder.conv_in.bias/decoder.conv_in.bais/' $weights
+wrong 1 'decoder.conv_in.bias' star.safetensors --vae vae -o made/x.png
+{ head -c -20000 "$SMALTI_MODELS/tesserae/$weights" && zeros 20000 | tr '\0' '\377'; } >$weights
+wrong 1 'not finite' star.safetensors --vae vae -o made/x.png
+
+# A full disk, a closed pipe, a signal: half a file is none.
+limited() {
+    (
+        ulimit -f 1
+        exec "$@"
+    )
+}
+expect 1 'File too large' limited "$SMALTI" decode star.safetensors -o made/x.ppm
+[ -z "$(files made)" ] || fail "left $(files made)"
+cp star.ppm made/x.ppm
+expect 1 'File too large' limited "$SMALTI" decode star.safetensors --raw -o made/x.ppm
+cmp star.ppm made/x.ppm
+rm made/x.ppm
+to_full_disk() {
+    "$@" >/dev/full
+}
+to_nobody() {
+    "$@" | true
+}
+expect 1 'No space left' to_full_disk "$SMALTI" decode star.safetensors -o -
+expect 1 'Broken pipe' to_nobody "$SMALTI" decode star.safetensors --format ppm -o -
+zeros $((4 * 4 * 256 * 256)) | safetensors F32 4,256,256 >large.safetensors
+for signal in INT TERM; do
+    env --default-signal=INT "$SMALTI" decode large.safetensors --tile-rows 4 -o made/x.ppm 2>err &
+    for ((i = 0; i < 300; i++)); do
+        [ -z "$(files made)" ] || break
+        sleep 0.1
+    done
+    kill -$signal $!
+    status=0
+    wait $! || status=$?
+    [ $status -eq 1 ] || fail "SIG$signal: status $status: $(cat err)"
+    grep -qF "stopped by SIG$signal: 0 of 1 pictures done" err || fail "$(cat err)"
+    [ -z "$(files made)" ] || fail "SIG$signal: left $(files made)"
+done
+
+
+# Who waits for long is told how much is done and how long it will take.
+mkfifo pipe
+"$SMALTI" decode large.safetensors -o made/x.ppm 2>pipe &
+found=
+while [ -z "$found" ] && read -r -t 300 line; do
+    [[ $line =~ ^[0-9]+\ %,\ decoding,\ [0-9:]+\ ?s?\ left$ ]] && found=$line
+done <pipe
+kill -KILL $!
+wait $! || true
+[ -n "$found" ] || fail "no progress, at last: ${line:-none}"
+
+expect 0 '' "$SMALTI" decode --help
+grep -qF -e '--raw' out
