@@ -4,6 +4,7 @@
 #include "io/exif.h"
 #include "io/image.h"
 #include "io/image_writer.h"
+#include "io/png_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -394,10 +395,11 @@ static void claims_are_checked_before_memory_is_taken(void)
 	}
 }
 
-/* A chunk behind the header of a good PNG: those that are not used are not inflated, whatever is in them. */
+/* A chunk behind the header of a good PNG: those that are not used are not inflated, whatever is in them,
+ * and a text that is too large is none. */
 static void bombs_do_not_go_off(void)
 {
-	enum { INFLATED = 200 << 20 };
+	enum { INFLATED = 50 << 20 };
 	uint8_t *zeros = calloc(1, INFLATED), *packed = malloc(FILE_BYTES), *file = malloc(2 * FILE_BYTES);
 	uLongf length = FILE_BYTES - 32;
 	CU_ASSERT_EQUAL_FATAL(compress2(packed + 32, &length, zeros, INFLATED, 9), Z_OK);
@@ -421,6 +423,11 @@ static void bombs_do_not_go_off(void)
 		uint8_t *pixels = read_picture(path, &roomy, 1, &info, &error);
 		SUCCEEDS(pixels ? 0 : -1, &error, cases[i].name);
 		free(pixels);
+		struct smalti_error ignored = SMALTI_NO_ERROR;
+		char *value;
+		smalti_png_read_text(path, "a", &value, &ignored);
+		CHECK(!value, cases[i].name);
+		free(value);
 	}
 	free(good);
 	free(packed);

@@ -137,15 +137,13 @@ static int read_rows(struct smalti_image *image, int64_t count, uint8_t *rows, s
 		return -1;
 	for (int64_t y = 0; y < count; y++, reader->row++) {
 		uint8_t *to = rows + y * width * 3;
-		const uint8_t *from = self->whole    ? self->pointers[reader->row]
-				      : self->grey16 ? self->row
-						     : to;
-		if (!self->whole && read_row(self, self->grey16 ? self->row : to, error))
+		uint8_t *row = self->whole ? self->pointers[reader->row] : self->grey16 ? self->row : to;
+		if (!self->whole && read_row(self, row, error))
 			return -1;
 		if (self->grey16)
-			clip_grey16(from, width, to);
-		else if (self->whole)
-			memcpy(to, from, (size_t)self->row_bytes);
+			clip_grey16(row, width, to);
+		else if (row != to)
+			memcpy(to, row, (size_t)self->row_bytes);
 	}
 	return 0;
 }
