@@ -28,8 +28,7 @@ static bool streams(const struct turn *turn)
 	return !turn->transposed && !turn->rows_back;
 }
 
-static int crop(struct smalti_upright *picture, const char *path, int64_t multiple,
-		struct smalti_error *error)
+static int crop(struct smalti_upright *picture, int64_t multiple, struct smalti_error *error)
 {
 	const struct smalti_image_info *info = smalti_image_info(picture->image);
 	const bool transposed = turn_of(picture)->transposed;
@@ -45,15 +44,15 @@ static int crop(struct smalti_upright *picture, const char *path, int64_t multip
 			   "%s: a picture of %" PRId64 "x%" PRId64
 			   " pixels cannot be encoded: a latent stands for "
 			   "%" PRId64 "x%" PRId64,
-			   path, picture->whole_width, picture->whole_height, multiple, multiple);
+			   picture->path, picture->whole_width, picture->whole_height, multiple, multiple);
 }
 
 int smalti_upright_open(struct smalti_upright *picture, const char *path, int64_t multiple,
 			const struct smalti_image_limits *limits, struct smalti_error *error)
 {
-	*picture = (struct smalti_upright){.most_bytes = limits->bytes};
+	*picture = (struct smalti_upright){.path = path, .most_bytes = limits->bytes};
 	picture->image = smalti_image_open(path, limits, error);
-	return picture->image ? crop(picture, path, multiple, error) : -1;
+	return picture->image ? crop(picture, multiple, error) : -1;
 }
 
 /* Stored rows that nobody wants. */
@@ -73,9 +72,9 @@ static int begin(struct smalti_upright *picture, struct smalti_error *error)
 	const int64_t bytes = 3 * info->width * (whole ? info->height : 1);
 	if (bytes > picture->most_bytes)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "a picture that has to be turned is held whole: %" PRId64
+				   "%s: a picture that has to be turned is held whole: %" PRId64
 				   " bytes, at most %" PRId64 " are allowed",
-				   bytes, picture->most_bytes);
+				   picture->path, bytes, picture->most_bytes);
 	picture->held = smalti_calloc(bytes, 1, error);
 	if (!picture->held)
 		return -1;

@@ -9,13 +9,14 @@
 struct smalti_upright {
 	int64_t width, height;             /* after cropping */
 	int64_t whole_width, whole_height; /* before */
+	const char *path;                  /* the caller's */
 	struct smalti_image *image;
 	int64_t left, top;   /* of the crop */
 	int64_t most_bytes;  /* that may be held */
 	unsigned char *held; /* the stored picture, or one of its rows */
 };
 
-/* SMALTI_EINVAL for a side shorter than `multiple`; else as smalti_image_open(). Reads no pixels. */
+/* SMALTI_EUNSUPPORTED for a side shorter than `multiple`; else as smalti_image_open(). Reads no pixels. */
 int smalti_upright_open(struct smalti_upright *picture, const char *path, int64_t multiple,
 			const struct smalti_image_limits *limits, struct smalti_error *error);
 /* Rows first … first + count − 1, each call beginning where the last ended: RGB in [-1, 1]. With the last one

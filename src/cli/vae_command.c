@@ -128,7 +128,8 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_
 				      outcome->error->message);
 	if (run->settings->json)
 		add_json(run, outcome);
-	update(run, 0);
+	if (!outcome->error || run->made + run->failed < run->total) /* a last failure is no progress */
+		update(run, 0);
 }
 
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error)
