@@ -6,17 +6,28 @@
 
 /* A row's sums go into several vectors in turn: shorter chains of additions, and a smaller error. */
 enum { SUMS = 4 };
+enum { LINE_FLOATS = 16 };
 
 INLINE float sum_all(const vec sums[SUMS])
 {
 	return vec_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
+/* What goes into sums[turn] of the row's elements from `i` on: zeros past its end. */
+INLINE vec read_turn(int64_t dim, const float *x, int64_t i, int turn)
+{
+	i += turn * LANES;
+	return i < dim ? vec_read(SMALTI_F32, x, i, dim - i) : (vec){0};
+}
+
 static float mean_of(int64_t dim, const float *x)
 {
 	vec sums[SUMS] = {0};
-	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS)
-		sums[turn] += vec_read(SMALTI_F32, x, i, dim - i);
+	for (int64_t i = 0; i < dim; i += SUMS * LANES) {
+		UNROLL
+		for (int j = 0; j < SUMS; j++)
+			sums[j] += read_turn(dim, x, i, j);
+	}
 	return sum_all(sums) / (float)dim;
 }
 
@@ -27,7 +38,7 @@ INLINE vec vec_trim(vec value, int64_t count)
 		return value;
 	float lanes[LANES];
 	vec_store(lanes, value);
-	return vec_load_some(lanes, count);
+	return vec_load_some(lanes, count > 0 ? count : 0);
 }
 
 /* A first mean, rounded to f32, is only a shift here: deviations from it correct it, so that a mean
@@ -37,10 +48,13 @@ static void layernorm_row(int64_t dim, const float *x, float epsilon, const floa
 {
 	float origin = mean_of(dim, x);
 	vec sums[SUMS] = {0}, squares[SUMS] = {0};
-	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS) {
-		vec deviation = vec_trim(vec_read(SMALTI_F32, x, i, dim - i) - origin, dim - i);
-		sums[turn] += deviation;
-		squares[turn] = vec_fma(deviation, deviation, squares[turn]);
+	for (int64_t i = 0; i < dim; i += SUMS * LANES) {
+		UNROLL
+		for (int j = 0; j < SUMS; j++) {
+			vec deviation = vec_trim(read_turn(dim, x, i, j) - origin, dim - i - j * LANES);
+			sums[j] += deviation;
+			squares[j] = vec_fma(deviation, deviation, squares[j]);
+		}
 	}
 	float offset = sum_all(sums) / (float)dim;
 	float variance = sum_all(squares) / (float)dim - offset * offset;
@@ -65,9 +79,12 @@ static void rmsnorm_row(int64_t dim, const float *x, float epsilon, const float 
 			enum smalti_dtype dtype, void *y, int64_t at)
 {
 	vec squares[SUMS] = {0};
-	for (int64_t i = 0, turn = 0; i < dim; i += LANES, turn = (turn + 1) % SUMS) {
-		vec value = vec_read(SMALTI_F32, x, i, dim - i);
-		squares[turn] = vec_fma(value, value, squares[turn]);
+	for (int64_t i = 0; i < dim; i += SUMS * LANES) {
+		UNROLL
+		for (int j = 0; j < SUMS; j++) {
+			vec value = read_turn(dim, x, i, j);
+			squares[j] = vec_fma(value, value, squares[j]);
+		}
 	}
 	float factor = 1.f / sqrtf(sum_all(squares) / (float)dim + epsilon);
 	for (int64_t i = 0; i < dim; i += LANES) {
@@ -90,7 +107,9 @@ enum { HALF = LANES / 2 };
 
 INLINE dvec widen_half(const float *from)
 {
-#if defined(__AVX2__) && !defined(__AVX512F__) /* the compiler's own conversion is two half ones */
+#if defined(__AVX512F__) /* the compiler's own conversion is two half ones */
+	return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+#elif defined(__AVX2__)
 	return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(from));
 #else
 	halfvec value;
@@ -106,36 +125,42 @@ INLINE dvec load_doubles(const double *from)
 	return value;
 }
 
-/* Channels whose sums are kept at a time, and pixels that stay in the first cache meanwhile. */
-enum { SLAB = 256, PIXELS = 16 };
+/* Channels whose sums are kept at a time, pixels that stay in the first cache meanwhile, and vectors whose
+ * sums stay in registers: fewer would be chains of additions. */
+enum { SLAB = 512, PIXELS = 8, VECTORS = 4 };
 
 struct sums {
 	double shift[SLAB], sum[SLAB], squares[SLAB];
 };
 
-/* HALF channels of a block of pixels into the sums; even and odd pixels apart, for shorter chains. */
-INLINE void add_vector(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
+/* `vectors` times HALF channels of a block of pixels into the sums. The next block is asked for, as it comes
+ * in pieces that are too far apart for the hardware to foresee. */
+INLINE void add_vectors(const int vectors, int64_t pixels, int64_t channels, const float *x, int at,
+			struct sums *sums)
 {
-	dvec shift = load_doubles(sums->shift + at);
-	dvec sum = load_doubles(sums->sum + at), squares = load_doubles(sums->squares + at);
-	dvec odd_sum = {0}, odd_squares = {0};
-	for (int64_t pixel = 0; pixel + 1 < pixels; pixel += 2) {
-		dvec even = widen_half(x + at + pixel * channels) - shift;
-		dvec odd = widen_half(x + at + (pixel + 1) * channels) - shift;
-		sum += even;
-		squares += even * even;
-		odd_sum += odd;
-		odd_squares += odd * odd;
+	dvec shift[VECTORS], sum[VECTORS], squares[VECTORS];
+	UNROLL
+	for (int v = 0; v < vectors; v++) {
+		shift[v] = load_doubles(sums->shift + at + v * HALF);
+		sum[v] = load_doubles(sums->sum + at + v * HALF);
+		squares[v] = load_doubles(sums->squares + at + v * HALF);
 	}
-	if (pixels % 2) {
-		dvec last = widen_half(x + at + (pixels - 1) * channels) - shift;
-		sum += last;
-		squares += last * last;
+	x += at;
+	for (int64_t pixel = 0; pixel < pixels; pixel++, x += channels) {
+		UNROLL
+		for (int v = 0; v < vectors; v++) {
+			dvec deviation = widen_half(x + v * HALF) - shift[v];
+			if (v * HALF % LINE_FLOATS == 0)
+				__builtin_prefetch(x + PIXELS * channels + v * HALF);
+			sum[v] += deviation;
+			squares[v] += deviation * deviation;
+		}
 	}
-	sum += odd_sum;
-	squares += odd_squares;
-	memcpy(sums->sum + at, &sum, sizeof(sum));
-	memcpy(sums->squares + at, &squares, sizeof(squares));
+	UNROLL
+	for (int v = 0; v < vectors; v++) {
+		memcpy(sums->sum + at + v * HALF, &sum[v], sizeof(sum[v]));
+		memcpy(sums->squares + at + v * HALF, &squares[v], sizeof(squares[v]));
+	}
 }
 
 static void add_channel(int64_t pixels, int64_t channels, const float *x, int at, struct sums *sums)
@@ -158,8 +183,10 @@ static void sum_slab(int64_t pixels, int64_t channels, const float *x, int width
 		int64_t block = pixels - from < PIXELS ? pixels - from : PIXELS;
 		const float *first = x + from * channels;
 		int at = 0;
+		for (; at + VECTORS * HALF <= width; at += VECTORS * HALF)
+			add_vectors(VECTORS, block, channels, first, at, sums);
 		for (; at + HALF <= width; at += HALF)
-			add_vector(block, channels, first, at, sums);
+			add_vectors(1, block, channels, first, at, sums);
 		for (; at < width; at++)
 			add_channel(block, channels, first, at, sums);
 	}
