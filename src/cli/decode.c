@@ -33,6 +33,8 @@ static int check(const struct smalti_decode_options *o, int count, char *const *
 		    error, SMALTI_EINVAL,
 		    "latents are not read from the standard input: they are mapped, not copied; "
 		    "name a file");
+	if (o->vae.plan)
+		return 0;
 	if (!o->output || !*o->output)
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the picture: give -o PICTURE");
 	return smalti_check_stdout(o->output, o->vae.json, error);
@@ -62,8 +64,7 @@ static int choose(struct decode *d, struct smalti_error *error)
 	return 0;
 }
 
-/* Latents and outputs: before StarPU is started for nothing. */
-static int open_files(struct decode *d, struct smalti_error *error)
+static int open_output(struct decode *d, struct smalti_error *error)
 {
 	const struct smalti_decode_options *o = d->options;
 	const int format =
@@ -71,11 +72,17 @@ static int open_files(struct decode *d, struct smalti_error *error)
 	if (format < 0)
 		return -1;
 	d->encoding = (enum smalti_image_encoding)format;
-	d->latents = smalti_latents_open(d->path, o->key, error);
+	return smalti_output_open(&d->output, o->output, smalti_picture_suffixes[format], d->count, error);
+}
+
+/* Latents and outputs: before StarPU is started for nothing. */
+static int open_files(struct decode *d, struct smalti_error *error)
+{
+	d->latents = smalti_latents_open(d->path, d->options->key, error);
 	d->stem = stem_of(d->path, error);
 	if (!d->latents || !d->stem || choose(d, error) < 0)
 		return -1;
-	return smalti_output_open(&d->output, o->output, smalti_picture_suffixes[format], d->count, error);
+	return d->options->vae.plan ? 0 : open_output(d, error);
 }
 
 /* What a job's callbacks are given. */
@@ -104,6 +111,7 @@ static int decode_into(struct decode *d, const float *latents, struct smalti_ima
 						     .width = info->width,
 						     .raw = d->options->raw,
 						     .tile_rows = d->options->vae.tile_rows,
+						     .scratch = d->options->vae.scratch,
 						     .samples = d->options->bits ? SMALTI_SAMPLES_U16
 										 : SMALTI_SAMPLES_U8,
 						     .user = &picture,
@@ -163,6 +171,21 @@ static void decode_all(struct decode *d, float *latents)
 	}
 }
 
+static int print_plan(const struct decode *d, struct smalti_error *error)
+{
+	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
+	const struct smalti_vae_decoding decoding = {.height = info->height,
+						     .width = info->width,
+						     .tile_rows = d->options->vae.tile_rows,
+						     .scratch = d->options->vae.scratch};
+	struct smalti_vae_forecast forecast;
+	if (smalti_vae_foresee_decoding(d->run.vae, &decoding, &forecast, error) < 0)
+		return -1;
+	smalti_vae_command_plan(&d->run, &forecast, d->path);
+	smalti_vae_forecast_free(&forecast);
+	return 0;
+}
+
 static int check_channels(const struct decode *d, struct smalti_error *error)
 {
 	const int64_t expected = d->run.info.latent_channels;
@@ -180,6 +203,8 @@ static enum smalti_exit run(struct decode *d)
 	if (open_files(d, &error) < 0 || smalti_vae_command_open(&d->run, &error) < 0 ||
 	    check_channels(d, &error) < 0)
 		return smalti_vae_command_fail(&d->run, &error);
+	if (d->options->vae.plan)
+		return print_plan(d, &error) < 0 ? smalti_vae_command_fail(&d->run, &error) : SMALTI_EXIT_OK;
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	float *latents = smalti_calloc(info->channels * info->height * info->width, sizeof(*latents), &error);
 	if (!latents)

@@ -39,6 +39,8 @@ static const struct smalti_example examples[] = {
     {"The way back from smalti encode", "smalti decode photo.safetensors --key mean --raw -o again.png"},
     {"A picture to a pipe, by the VAE of another model",
      "smalti decode big.npy -m PixArt-Sigma-XL-2-512-MS --format ppm -o - | pnmtojpeg >big.jpg"},
+    {"What an 8192x8192 picture would take in 4 GB",
+     "smalti decode latents-1024x1024.npy --memory-limit 4G --scratch /var/tmp --plan"},
     {NULL, NULL},
 };
 

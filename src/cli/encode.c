@@ -35,7 +35,7 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 {
 	if (count == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "nothing to encode: name a picture");
-	if (!o->output || !*o->output)
+	if (!o->vae.plan && (!o->output || !*o->output))
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the latents: give -o FILE");
 	if (o->has_seed && !o->sample)
 		return smalti_fail(error, SMALTI_EINVAL,
@@ -45,7 +45,7 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 			return smalti_fail(error, SMALTI_EINVAL,
 					   "pictures are not read from the standard input: their sizes are "
 					   "looked at before; name a file");
-	return smalti_check_stdout(o->output, o->vae.json, error);
+	return o->vae.plan ? 0 : smalti_check_stdout(o->output, o->vae.json, error);
 }
 
 /* Opens a picture and checks its size against the first one's. */
@@ -126,6 +126,7 @@ static int encode_picture(struct encode *e, int64_t index, struct smalti_error *
 	const struct smalti_vae_encoding encoding = {.height = e->height,
 						     .width = e->width,
 						     .tile_rows = e->options->vae.tile_rows,
+						     .scratch = e->options->vae.scratch,
 						     .user = &picture,
 						     .rows = on_rows,
 						     .watch = on_watch,
@@ -207,14 +208,29 @@ static int open_output(struct encode *e, struct smalti_error *error)
 	return e->path ? 0 : -1;
 }
 
+static int print_plan(const struct encode *e, struct smalti_error *error)
+{
+	const struct smalti_vae_encoding encoding = {.height = e->height,
+						     .width = e->width,
+						     .tile_rows = e->options->vae.tile_rows,
+						     .scratch = e->options->vae.scratch};
+	struct smalti_vae_forecast forecast;
+	if (smalti_vae_foresee_encoding(e->run.vae, &encoding, &forecast, error) < 0)
+		return -1;
+	smalti_vae_command_plan(&e->run, &forecast, e->paths[0]);
+	smalti_vae_forecast_free(&forecast);
+	return 0;
+}
+
 static enum smalti_exit run(struct encode *e)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (check(e->options, e->count, e->paths, &error) < 0 || open_output(e, &error) < 0 ||
+	const bool plan = e->options->vae.plan;
+	if (check(e->options, e->count, e->paths, &error) < 0 || (!plan && open_output(e, &error) < 0) ||
 	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_pictures(e, &error) < 0 ||
-	    allocate(e, &error) < 0)
+	    (plan ? print_plan(e, &error) : allocate(e, &error)) < 0)
 		return smalti_vae_command_fail(&e->run, &error);
-	return encode_and_write(e);
+	return plan ? SMALTI_EXIT_OK : encode_and_write(e);
 }
 
 enum smalti_exit smalti_encode_run(void *options, int count, char **operands)

@@ -3,10 +3,10 @@
 #define SMALTI_CLI_GENERATE_BATCH_H
 
 #include "cli/generate_latents.h"
-#include "cli/output.h"
 #include "cli/generate_picture.h"
 #include "cli/generate_report.h"
 #include "cli/generate_source.h"
+#include "cli/output.h"
 
 /* What `smalti generate` works with; all of it outlives the run. */
 struct smalti_generation {

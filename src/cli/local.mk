@@ -34,7 +34,8 @@ libcli_la_SOURCES = \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
 	src/cli/upright.c src/cli/upright.h \
-	src/cli/vae_command.c src/cli/vae_command.h
+	src/cli/vae_command.c src/cli/vae_command.h \
+	src/cli/vae_forecast.c src/cli/vae_forecast.h
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = \

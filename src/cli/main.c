@@ -7,12 +7,8 @@
 #include "cli/help.h"
 
 static const struct smalti_command *const commands[] = {
-    &smalti_generate_command,
-    &smalti_decode_command,
-    &smalti_encode_command,
-    &smalti_topology_command,
-    &smalti_bench_command,
-    NULL,
+    &smalti_generate_command, &smalti_decode_command, &smalti_encode_command,
+    &smalti_topology_command, &smalti_bench_command,  NULL,
 };
 
 static const struct smalti_command smalti = {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/vae_forecast.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -138,6 +139,15 @@ void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti
 		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, error->message);
 	run->failed += run->made;
 	run->made = 0;
+}
+
+void smalti_vae_command_plan(const struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+			     const char *file)
+{
+	if (run->settings->json)
+		smalti_vae_forecast_print_json(forecast, file);
+	else
+		smalti_vae_forecast_print(forecast, run->doing);
 }
 
 static void summarize(struct smalti_vae_command *run, const char *result)

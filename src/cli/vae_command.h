@@ -14,9 +14,9 @@
 struct smalti_vae_settings {
 	const char *model, *vae, *variant;
 	int precision; /* enum smalti_precision */
-	const char *policy, *trace;
+	const char *policy, *trace, *scratch;
 	int64_t cpus, memory_limit, tile_rows;
-	bool json, quiet;
+	bool json, quiet, plan;
 };
 
 #define SMALTI_VAE_DEFAULTS                                                                                  \
@@ -28,6 +28,9 @@ struct smalti_vae_settings {
 #define SMALTI_VAE_REPORT_ROWS \
 	{SMALTI_FLAG(struct smalti_vae_settings, json), "json", 0, NULL, \
 	 "report each picture as a line of JSON on standard output"}, \
+	{SMALTI_FLAG(struct smalti_vae_settings, plan), "plan", 0, NULL, \
+	 "do nothing but print what would be kept, spilled or recomputed, and the memory, scratch space and time " \
+	 "that it would take"}, \
 	{SMALTI_FLAG(struct smalti_vae_settings, quiet), "quiet", 'q', NULL, "report errors only"}
 
 #define SMALTI_VAE_ROWS \
@@ -42,6 +45,8 @@ struct smalti_vae_settings {
 	SMALTI_POLICY_ROW(struct smalti_vae_settings), \
 	SMALTI_CPUS_ROW(struct smalti_vae_settings), \
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
+	{SMALTI_STRING(struct smalti_vae_settings, scratch), "scratch", 0, "DIR", \
+	 "folder for a nameless file with what does not fit under the limit"}, \
 	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)
 /* clang-format on */
@@ -83,6 +88,9 @@ struct smalti_vae_outcome {
 void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome);
 /* One result of all, and it is not there: what was made counts as failed. `error` (or NULL) is told. */
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
+/* Prints a plan (--plan); `file` is what it is for. */
+void smalti_vae_command_plan(const struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+			     const char *file);
 /* The last line; `result` is the file or folder that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
 
