@@ -361,6 +361,21 @@ static void no_keys_give_zero(void)
 	free(state);
 }
 
+static void no_queries_write_nothing(void)
+{
+	const struct shape shape = {0, 12, 2, 24, false, 0};
+	float untouched = 7;
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct problem p = make_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+		const struct smalti_keys keys = keys_of(&p, 0, shape.keys);
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+			call((enum smalti_isa)isa, &p.attention, p.operands[0], &keys, NULL, &untouched);
+			CHECK(untouched == 7, name_of((enum smalti_isa)isa, &shape));
+		}
+		free_problem(&p);
+	}
+}
+
 static void not_a_number_stays_in_its_row(void)
 {
 	const struct shape shape = {20, 30, 1, 16, false, 0};
@@ -493,6 +508,7 @@ static const struct test tests[] = {
     {"takes a negative scale", takes_a_negative_scale},
     {"masked keys weigh nothing", masked_keys_weigh_nothing},
     {"no keys give zero", no_keys_give_zero},
+    {"no queries write nothing", no_queries_write_nothing},
     {"NaN stays in its row", not_a_number_stays_in_its_row},
     {"calls change no bit", calls_change_no_bit},
     {"blocks of whole spans change no bit", whole_spans_change_no_bit},

@@ -128,7 +128,8 @@ static struct ahead next_rows(const struct smalti_attention *a, const struct ope
 	int64_t rows = 0;
 	for (int i = 0; i < ahead.parts; i++)
 		rows += ahead.part[i].count;
-	ahead.lines_a_turn = (rows * ((ahead.row_bytes + 63) / 64) + turns - 1) / turns;
+	if (turns) /* none without queries */
+		ahead.lines_a_turn = (rows * ((ahead.row_bytes + 63) / 64) + turns - 1) / turns;
 	return ahead;
 }
 
