@@ -7,6 +7,18 @@
 
 /* Outputs and inputs of rounded weights at a time: with what passes by, as much as the first cache holds. */
 enum { OUTPUTS = 2 * TILE, DEPTH = 512 };
+enum {
+	PIECE = 4096,    /* inputs in a piece, at most */
+	BLOCK = 1 << 20, /* bytes in a block of x, at most: half of a second cache */
+	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
+};
+
+/* How a product is cut: inputs into pieces, which depend on their number alone, rows into blocks. */
+struct cut {
+	int64_t depth;    /* inputs in each piece but the last */
+	int64_t rows;     /* in each block but the last */
+	int64_t z_stride; /* an odd number of cache lines */
+};
 
 struct work {
 	float *x;       /* tiles b [tile of rows, step of the piece] */
@@ -17,7 +29,12 @@ struct work {
 
 static struct cut cut_of(const struct smalti_matmul *m)
 {
-	return cut_product(m, 2, TILE_TERMS, TILE);
+	struct cut cut;
+	cut.depth = round_up(parts(m->in, parts(m->in, PIECE)), TILE_TERMS);
+	int64_t blocks = parts(m->rows, smaller(BLOCK / 2 / cut.depth, MANY) / TILE * TILE);
+	cut.rows = round_up(parts(m->rows, blocks), TILE);
+	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
+	return cut;
 }
 
 static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)

@@ -12,30 +12,6 @@ INLINE int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-enum {
-	PIECE = 4096,    /* inputs in a piece, at most */
-	BLOCK = 1 << 20, /* bytes in a block of x, at most: half of a second cache */
-	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
-};
-
-/* How a product is cut: inputs into pieces, rows into blocks. */
-struct cut {
-	int64_t depth;    /* inputs in each piece but the last */
-	int64_t rows;     /* in each block but the last */
-	int64_t z_stride; /* an odd number of cache lines */
-};
-
-/* With elements of x of `size` bytes; depth and rows are multiples of what is given. */
-INLINE struct cut cut_product(const struct smalti_matmul *m, int64_t size, int64_t depth, int64_t rows)
-{
-	struct cut cut;
-	cut.depth = round_up(parts(m->in, parts(m->in, PIECE)), depth);
-	int64_t blocks = parts(m->rows, smaller(BLOCK / size / cut.depth, MANY) / rows * rows);
-	cut.rows = round_up(parts(m->rows, blocks), rows);
-	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
-	return cut;
-}
-
 /* Where the weights of a block of outputs and inputs begin. */
 struct panel {
 	const char *from;
