@@ -39,7 +39,9 @@ static int predict(const struct smalti_vae_half *half, struct smalti_vae_plan *p
 		   struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
+	smalti_session_sleep(half->session);
 	double *speeds = smalti_vae_speeds(smalti_vae_half_layers(half), plan->width, error);
+	smalti_session_wake(half->session);
 	int status = speeds ? smalti_vae_half_budget(half, &budget, error) : -1;
 	if (status == 0) {
 		budget.seconds_per_flop = speeds;

@@ -38,6 +38,18 @@ int smalti_session_workers(const struct smalti_session *session)
 	return session->workers;
 }
 
+void smalti_session_sleep(const struct smalti_session *session)
+{
+	if (!session->plain)
+		starpu_pause();
+}
+
+void smalti_session_wake(const struct smalti_session *session)
+{
+	if (!session->plain)
+		starpu_resume();
+}
+
 int64_t smalti_session_memory_limit(const struct smalti_session *session)
 {
 	return session->memory_limit;

@@ -13,6 +13,11 @@ struct smalti_trace;
 struct smalti_session *smalti_session_open_plain(struct smalti_error *error);
 bool smalti_session_plain(const struct smalti_session *session);
 
+/* Workers look for tasks even when there are none, and take the CPU from whoever measures something on the
+ * calling thread: so put them to sleep meanwhile. No task runs until they are woken. */
+void smalti_session_sleep(const struct smalti_session *session);
+void smalti_session_wake(const struct smalti_session *session);
+
 int smalti_session_workers(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Data that does not fit under the limit goes to the scratch folder. */
