@@ -171,7 +171,7 @@ static void make_band(struct pass *p, int index)
 	struct map *map = &p->map[index];
 	const int64_t band = map->made;
 	p->maps++;
-	if (map->whole) { /* spilled: what is kept was made already */
+	if (map->spilled && map->whole) {
 		fetch(p, index, band);
 	} else if (index == 0) {
 		p->ends->begin(p->ends->user, p->scope, &map->features, band);

