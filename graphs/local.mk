@@ -14,4 +14,5 @@ libcore_la_SOURCES += \
 	graphs/vae_layers.c graphs/vae_layers.h \
 	graphs/vae_pass.c graphs/vae_pass.h \
 	graphs/vae_plan.c graphs/vae_plan.h \
+	graphs/vae_search.c graphs/vae_search.h \
 	graphs/weights.c graphs/weights.h

@@ -3,6 +3,8 @@
 
 #include "kernels/conv.h"
 
+#include <string.h>
+
 /* Unless somebody measured. */
 static const double seconds_per_flop = 1 / 1.5e11, seconds_per_byte = 1 / 5e8;
 
@@ -254,4 +256,41 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *lay
 	s.cost.memory += steady < both ? steady : both;
 	s.cost.seconds += s.cost.traffic * seconds_per_byte;
 	return s.cost;
+}
+
+static int check_storage(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+			 struct smalti_error *error)
+{
+	for (int map = 0; map <= l->count; map++) {
+		const bool kept = plan->storage[map] == SMALTI_KEEP;
+		if ((smalti_vae_has_to_be_kept(l, map) && !kept) ||
+		    (!smalti_vae_may_be_stored(l, map) && plan->storage[map] != SMALTI_RECOMPUTE))
+			return smalti_fail(error, SMALTI_EINVAL, "map %d of %d of the VAE cannot be '%s'",
+					   map, l->count, smalti_storage_names[plan->storage[map]]);
+	}
+	return 0;
+}
+
+int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+			    const struct smalti_vae_budget *budget, struct smalti_error *error)
+{
+	if (check_storage(plan, l, error) < 0)
+		return -1;
+	plan->memory = plan->spilled = 0;
+	memset(plan->times, 0, (size_t)(l->count + 1) * sizeof(*plan->times));
+	plan->flops = plan->traffic = plan->seconds = 0;
+	for (int map = 0, alive = 0; map <= l->count; map++) {
+		if (!smalti_vae_is_target(l, plan->storage, map))
+			continue;
+		const struct smalti_vae_cost cost =
+		    smalti_vae_sweep_cost(l, plan, budget, alive, map, plan->times);
+		plan->memory = cost.memory > plan->memory ? cost.memory : plan->memory;
+		plan->spilled = cost.spilled > plan->spilled ? cost.spilled : plan->spilled;
+		plan->flops += cost.flops;
+		plan->traffic += cost.traffic;
+		plan->seconds += cost.seconds;
+		if (smalti_vae_is_last(l, plan->storage, map))
+			alive = map;
+	}
+	return 0;
 }

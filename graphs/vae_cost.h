@@ -24,4 +24,9 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *lay
 int64_t smalti_vae_tasks_ahead(int workers, int maps);
 int64_t smalti_vae_bands_ahead(int workers, int maps);
 
+/* All sweeps of a plan: its predictions for what plan->storage says. SMALTI_EINVAL when no half can run so.
+ */
+int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+			    const struct smalti_vae_budget *budget, struct smalti_error *error);
+
 #endif

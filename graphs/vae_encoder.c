@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "graphs/vae_pass.h"
+#include "graphs/vae_search.h"
 
 #include <stdlib.h>
 

@@ -39,14 +39,10 @@ struct smalti_vae_budget {
 /* No bound, over so many workers: nothing is made twice. */
 struct smalti_vae_budget smalti_vae_no_budget(int workers);
 
-/* The fastest plan within the budget. SMALTI_ENOMEM when there is none: then plan->memory is the least
- * that would do with that scratch, and the message says it. */
-int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+/* A plan of the cut, which is copied, that stores nothing yet; -1 with an error. */
+int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
 			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
 			 struct smalti_error *error);
-/* After plan->storage was changed: the predictions anew. SMALTI_EINVAL when no half can run so. */
-int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
-			    const struct smalti_vae_budget *budget, struct smalti_error *error);
 void smalti_vae_plan_free(struct smalti_vae_plan *plan);
 
 /* The end of a resnet is begun in the sweep that makes the map inside it, `inner`: the shortcut of x while x
@@ -58,5 +54,9 @@ bool smalti_vae_is_target(const struct smalti_vae_layers *layers, const enum sma
 			  int map);
 /* After the sweep that makes this map nothing before it is read again. */
 bool smalti_vae_is_last(const struct smalti_vae_layers *layers, const enum smalti_storage *storage, int map);
+
+/* Both sides of the attention, and an input that comes once, are kept in any case. */
+bool smalti_vae_has_to_be_kept(const struct smalti_vae_layers *layers, int map);
+bool smalti_vae_may_be_stored(const struct smalti_vae_layers *layers, int map);
 
 #endif

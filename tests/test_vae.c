@@ -379,6 +379,44 @@ static void watching(void)
 	smalti_vae_close(vae);
 }
 
+static void forecast_is(const struct smalti_vae_forecast *f, int64_t side, const char *what)
+{
+	CHECK(f->count >= 20 && f->tile_rows >= 1 && f->memory > 0 && f->scratch == 0, what);
+	CHECK(f->flops >= f->least_flops && f->least_flops > 0, what);
+	CHECK(f->seconds > 0 && f->seconds < 60, what);
+	int64_t largest = 0;
+	double flops = 0;
+	for (int64_t i = 0; i < f->count; i++) {
+		const struct smalti_vae_map *map = &f->maps[i];
+		largest = map->width > largest ? map->width : largest;
+		flops += (double)map->times * map->flops;
+		CHECK(map->height == map->width && map->layer && map->storage, what);
+	}
+	CHECK(largest == side, what);
+	CHECK(flops > 0.999 * f->flops && flops < 1.001 * f->flops, "the maps' arithmetic is all there is");
+}
+
+static void forecasts(void)
+{
+	enum { LATENT = 24 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae *vae = open_vae(NULL);
+	const int64_t side = LATENT * 8;
+	const struct smalti_vae_decoding decoding = {.height = LATENT, .width = LATENT};
+	const struct smalti_vae_encoding encoding = {.height = side, .width = side};
+	struct smalti_vae_forecast forecast;
+	SUCCEEDS(smalti_vae_foresee_decoding(vae, &decoding, &forecast, &error), &error, "decoding");
+	forecast_is(&forecast, side, "decoding");
+	smalti_vae_forecast_free(&forecast);
+	SUCCEEDS(smalti_vae_foresee_encoding(vae, &encoding, &forecast, &error), &error, "encoding");
+	forecast_is(&forecast, side, "encoding");
+	smalti_vae_forecast_free(&forecast);
+	const struct smalti_vae_decoding nothing = {.height = 0, .width = LATENT};
+	FAILS(smalti_vae_foresee_decoding(vae, &nothing, &forecast, &error), &error, SMALTI_EINVAL, "nothing",
+	      "height");
+	smalti_vae_close(vae);
+}
+
 static void missing_models(void)
 {
 	static const char *const folders[] = {"tesserae/missing", "tesserae/tokenizer"};
@@ -405,6 +443,7 @@ static const struct test tests[] = {
     {"bad pictures", bad_pictures},
     {"failing sinks and cancelling", failing_sinks_and_cancelling},
     {"watching", watching},
+    {"forecasts", forecasts},
     {"missing models", missing_models},
 };
 

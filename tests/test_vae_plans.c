@@ -3,6 +3,7 @@
  * Whatever a plan of the VAE keeps, spills or makes again, and whoever runs it: the same bands give the same
  * bits, other bands change rounding only. And a plan holds what it promises of memory. */
 #include "graphs/vae_cost.h"
+#include "graphs/vae_search.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "judge.h"

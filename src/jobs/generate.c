@@ -269,7 +269,7 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 		    "limit, give a scratch folder, or make it smaller",
 		    (long long)plan->width, (long long)plan->height,
 		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
-		    (long long)(smalti_memory_budget(session) >> 20));
+		    (long long)(smalti_session_memory(session) >> 20));
 	while (batch->in_flight >= window ||
 	       (batch->in_flight && batch->bytes_in_flight + plan->bytes > budget))
 		serve(batch);

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/jobs/digest.c src/jobs/digest.h \
+	src/jobs/embedded.c \
 	src/jobs/generate.c \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \

@@ -2,11 +2,9 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
-#include "jobs/plan.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,41 +13,6 @@
 void smalti_model_defaults(struct smalti_model_options *options)
 {
 	*options = (struct smalti_model_options){0};
-}
-
-/* `folder` below the folder of the running program, if it is there. */
-static bool beside_program(const char *folder, char path[PATH_MAX])
-{
-	char program[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	if (length < 0)
-		return false;
-	program[length] = '\0';
-	*strrchr(program, '/') = '\0';
-	int needed = snprintf(path, PATH_MAX, "%s/%s", program, folder);
-	return needed < PATH_MAX && access(path, R_OK) == 0;
-}
-
-const char *smalti_embedded_model(struct smalti_error *error)
-{
-	/* the build tree (libtool runs programs from .libs), then a relocated installation */
-	static const char *const near[] = {"../models/tesserae", "../../models/tesserae",
-					   "../share/smalti/models/tesserae"};
-	static char path[PATH_MAX];
-	const char *chosen = getenv("SMALTI_MODEL_DIR");
-	if (chosen && *chosen)
-		return chosen;
-	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-		if (beside_program(near[i], path))
-			return path;
-	snprintf(path, sizeof(path), "%s/models/tesserae", SMALTI_DATADIR);
-	if (access(path, R_OK) == 0)
-		return path;
-	smalti_fail(error, SMALTI_EIO,
-		    "the embedded model is neither beside the program nor in %s; name a model folder, or set "
-		    "SMALTI_MODEL_DIR",
-		    path);
-	return NULL;
 }
 
 /* Where each component lies. */
@@ -152,7 +115,7 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
  * stay as the file has them, the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
-	int64_t left = smalti_memory_budget(model->session) - SMALTI_PROGRAM_BYTES -
+	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
 		       smalti_t5_weight_bytes(model->t5) - smalti_vae_decoder_weight_bytes(model->vae);
 	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
 		smalti_dit_leave_raw(model->dit);

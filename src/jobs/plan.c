@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static int check_range(const char *what, int64_t value, int64_t least, int64_t most,
 		       struct smalti_error *error)
@@ -153,11 +152,5 @@ int64_t smalti_memory_for_pictures(const struct smalti_model *model)
 {
 	struct smalti_model_info info;
 	smalti_model_info(model, &info);
-	return smalti_memory_budget(model->session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
-}
-
-int64_t smalti_memory_budget(const struct smalti_session *session)
-{
-	const int64_t limit = smalti_session_memory_limit(session);
-	return limit ? limit : sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	return smalti_session_memory(model->session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
 }

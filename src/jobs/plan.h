@@ -26,9 +26,7 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 		     const struct smalti_request *request, struct smalti_error *error);
 void smalti_plan_free(struct smalti_plan *plan);
 
-/* Bytes that the process may hold: the session's limit, else the machine's memory. */
-int64_t smalti_memory_budget(const struct smalti_session *session);
-/* What of it is left beside the weights and the program. */
+/* What of the memory that the session may hold is left beside the weights and the program. */
 int64_t smalti_memory_for_pictures(const struct smalti_model *model);
 
 #endif

@@ -2,6 +2,7 @@
 #include "jobs/vae_forecast.h"
 
 #include "base/alloc.h"
+#include "graphs/vae_cost.h"
 #include "jobs/vae_speed.h"
 
 #include <stdlib.h>

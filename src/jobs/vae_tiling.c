@@ -20,7 +20,7 @@ int smalti_vae_half_budget(const struct smalti_vae_half *half, struct smalti_vae
 			   struct smalti_error *error)
 {
 	*budget = smalti_vae_no_budget(smalti_session_workers(half->session));
-	budget->memory = smalti_memory_budget(half->session) - smalti_vae_half_fixed_bytes(half);
+	budget->memory = smalti_session_memory(half->session) - smalti_vae_half_fixed_bytes(half);
 	if (half->scratch)
 		budget->scratch = smalti_spill_space(half->scratch, error);
 	return budget->scratch < 0 ? -1 : 0;
@@ -80,7 +80,7 @@ static int refuse(const struct smalti_vae_half *half, const struct smalti_vae_pl
 	    " MB are allowed: raise the memory limit, or give a scratch folder with more space",
 	    half->decoder ? "decoding" : "encoding", factor * half->width, factor * half->height,
 	    ((plan->memory + smalti_vae_half_fixed_bytes(half)) >> 20) + 1,
-	    smalti_memory_budget(half->session) >> 20);
+	    smalti_session_memory(half->session) >> 20);
 }
 
 int smalti_vae_half_plan(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,

@@ -55,6 +55,13 @@ int64_t smalti_session_memory_limit(const struct smalti_session *session)
 	return session->memory_limit;
 }
 
+int64_t smalti_session_memory(const struct smalti_session *session)
+{
+	if (session->memory_limit)
+		return session->memory_limit;
+	return sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
 bool smalti_session_spills(const struct smalti_session *session)
 {
 	return session->spills;

@@ -20,6 +20,8 @@ void smalti_session_wake(const struct smalti_session *session);
 
 int smalti_session_workers(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
+/* Bytes that the process may hold: the limit, else the machine's memory. */
+int64_t smalti_session_memory(const struct smalti_session *session);
 /* Data that does not fit under the limit goes to the scratch folder. */
 bool smalti_session_spills(const struct smalti_session *session);
 

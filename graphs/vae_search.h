@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_VAE_SEARCH_H
+#define SMALTI_GRAPHS_VAE_SEARCH_H
+
+#include "graphs/vae_plan.h"
+
+/* The fastest plan within the budget. SMALTI_ENOMEM when there is none: then plan->memory is the least
+ * that would do with that scratch, and the message says it. */
+int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
+			 struct smalti_error *error);
+
+#endif
