@@ -246,10 +246,67 @@ static void budgets(void)
 	free(whole);
 }
 
+/* The arithmetic that the busiest of `workers` gets when bands are dealt out layer by layer, each layer's to
+ * who has least: of all of it. */
+static double largest_share(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+			    int workers)
+{
+	enum { MOST = 16 };
+	double load[MOST] = {0}, all = 0, largest = 0;
+	const double rows = (double)plan->cut.first[plan->cut.bands], pixels = rows * (double)plan->width;
+	for (int layer = 0; layer < layers->count; layer++)
+		for (int64_t band = 0; band < plan->cut.bands; band++) {
+			int least = 0;
+			for (int i = 1; i < workers; i++)
+				least = load[i] < load[least] ? i : least;
+			const double part = smalti_vae_layer_flops(layers, layer, pixels) *
+					    (double)smalti_cut_rows(&plan->cut, band) / rows;
+			load[least] += part;
+			all += part;
+		}
+	for (int i = 0; i < workers; i++)
+		largest = load[i] > largest ? load[i] : largest;
+	return largest / all;
+}
+
+/* No layer is computed twice, and attention is shared out like all else. */
+static void shares_of_workers(void)
+{
+	static const int workers[] = {1, 2, 3, 4, 8, 16};
+	static const int64_t heights[] = {8, 4, 2, 1};
+	enum { SIDE = 128 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	open_model("lws", 2);
+	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
+	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++) {
+		const struct smalti_vae_budget budget = smalti_vae_no_budget(workers[i]);
+		double seconds = 0, share = 1;
+		char what[96];
+		for (size_t j = 0; j < sizeof(heights) / sizeof(heights[0]); j++) {
+			struct smalti_vae_plan plan;
+			SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, heights[j], &budget, &plan,
+							 &error),
+				 &error, "plan");
+			if (j == 0 || plan.seconds < seconds) {
+				seconds = plan.seconds;
+				share = largest_share(layers, &plan, workers[i]);
+			}
+			CHECK(plan.flops == smalti_vae_layers_flops(layers, (double)SIDE * SIDE),
+			      "nothing is computed twice");
+			smalti_vae_plan_free(&plan);
+		}
+		snprintf(what, sizeof(what), "%d workers: the busiest has %.4f of the work", workers[i],
+			 share);
+		CHECK(share <= 1.05 / workers[i], what);
+	}
+	close_model();
+}
+
 static const struct test tests[] = {
     {"the same bands, the same bits", plans},
     {"statistics of all bands", global_statistics},
     {"smaller and smaller budgets", budgets},
+    {"shares of workers", shares_of_workers},
 };
 
 TEST_MAIN("plans of the VAE", tests)

@@ -16,7 +16,7 @@ enum { ROWS = 6 };
 enum {
 	VECTORS = 2, /* of outputs in a tile */
 	OUTPUTS = VECTORS * LANES,
-	DEPTH = 256,             /* inputs in a piece, at most */
+	DEPTH = 128,             /* inputs in a piece, at most: a longer run of sums rounds more */
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share cache lines' places */
 	LINE_BYTES = 4 * LINE,   /* of an output's weights that are widened at a time */
 	BLOCK = 1 << 19,         /* bytes in a block of x, at most: half of a small second cache */
