@@ -1,6 +1,8 @@
 libcore_la_SOURCES += \
+	src/jobs/bins.c src/jobs/bins.h \
 	src/jobs/digest.c src/jobs/digest.h \
 	src/jobs/embedded.c \
+	src/jobs/fit.c src/jobs/fit.h \
 	src/jobs/generate.c \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
