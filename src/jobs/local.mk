@@ -6,6 +6,7 @@ libcore_la_SOURCES += \
 	src/jobs/generate.c \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
+	src/jobs/resizer.c src/jobs/resizer.h \
 	src/jobs/text.c src/jobs/text.h \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \

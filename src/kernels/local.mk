@@ -48,7 +48,7 @@ libcore_la_SOURCES += \
 	src/kernels/matmul.h src/kernels/measure.h src/kernels/norms.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \
-	src/kernels/conditioning.h src/kernels/layout.h \
+	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
 	src/kernels/cpu/conditioning.c \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
@@ -57,4 +57,5 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/matmul_raw.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
 	src/kernels/cpu/pack.c \
-	src/kernels/cpu/product.c src/kernels/cpu/product.h
+	src/kernels/cpu/product.c src/kernels/cpu/product.h \
+	src/kernels/cpu/resize.c
