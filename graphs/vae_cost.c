@@ -139,7 +139,7 @@ static void count_source(struct sweep *s, int map, bool read)
 		s->cost.traffic += (double)body_bytes(s, map);
 }
 
-/* One worker's lines of a convolution's input, a slab of rows at a time, and its weights. */
+/* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
 static int64_t assembly(const struct sweep *s, int layer)
 {
 	const struct smalti_vae_layer *l = &s->layers->layer[layer];
@@ -153,7 +153,20 @@ static int64_t assembly(const struct sweep *s, int layer)
 				   .stride = l->kernel.stride,
 				   .compute = s->layers->compute};
 	conv.rows = smalti_conv_slab(&conv);
-	return (conv.rows * conv.stride + 2) * conv.width * conv.in * smalti_dtype_bytes(conv.compute);
+	const int64_t row = conv.width * conv.in * smalti_dtype_bytes(conv.compute);
+	return (conv.rows * conv.stride + 2) * row + smalti_conv_scratch(&conv);
+}
+
+/* A worker keeps what it took for the largest of all layers; attention packs queries, keys and values. */
+static int64_t workspace(const struct sweep *s)
+{
+	int64_t lines = 0, packed = 0;
+	for (int layer = 0; layer < s->layers->count; layer++) {
+		lines = larger(lines, assembly(s, layer));
+		if (s->layers->layer[layer].kind == SMALTI_VAE_ATTENTION)
+			packed = 3 * band_bytes(s, layer);
+	}
+	return s->budget->workers * (lines + packed);
 }
 
 static int64_t transient(const struct sweep *s, int layer)
@@ -193,8 +206,8 @@ static void count_attention(struct sweep *s)
 	const int map = s->target;
 	const int64_t element = smalti_dtype_bytes(s->layers->compute), size = (int64_t)sizeof(float);
 	s->cost.memory = body_bytes(s, map) + 2 * edge_bytes(s, map) +
-			 3 * body_bytes(s, map) / size * element +
-			 3 * s->budget->workers * band_bytes(s, map);
+			 3 * body_bytes(s, map) / size * element + s->budget->workers * band_bytes(s, map) +
+			 workspace(s);
 	count_work(s, map);
 }
 
@@ -202,7 +215,7 @@ static void count_attention(struct sweep *s)
 static void count_layers(struct sweep *s)
 {
 	bool read[2] = {true, false}; /* whether maps `map` and `map` − 1 are */
-	int64_t lines = 0, weights = 0;
+	int64_t weights = 0;
 	for (int map = s->target; map >= s->alive; map--) {
 		const bool made = map == s->target || (read[0] && !stored(s, map));
 		bool reads_x = false;
@@ -214,13 +227,12 @@ static void count_layers(struct sweep *s)
 			reads_x = s->layers->layer[map - 1].kind == SMALTI_VAE_RESIDUAL &&
 				  !smalti_vae_early_residual(s->layers, s->plan->storage, map - 1);
 			count_work(s, map);
-			lines = larger(lines, assembly(s, map - 1));
 			weights += transient(s, map - 1);
 		}
 		read[0] = made || read[1];
 		read[1] = reads_x;
 	}
-	s->cost.memory += lines * s->budget->workers + weights;
+	s->cost.memory += workspace(s) + weights;
 }
 
 static void count_file(struct sweep *s)

@@ -34,6 +34,9 @@ int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype comp
 /* How many of conv->rows rows it is best to give at a time; of `conv`'s shape alone. */
 int64_t smalti_conv_slab(const struct smalti_conv *conv);
 
+/* Bytes of scratch that smalti_conv() takes on such rows, but for what the library asks for. */
+int64_t smalti_conv_scratch(const struct smalti_conv *conv);
+
 int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,
 		float *y, struct smalti_error *error);
 

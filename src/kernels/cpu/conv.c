@@ -205,6 +205,11 @@ static const float *widened(const struct smalti_conv *conv, const void *x, struc
 	return wide;
 }
 
+int64_t smalti_conv_scratch(const struct smalti_conv *conv)
+{
+	return by_winograd(conv) ? kernels()->winograd_scratch(conv) * (int64_t)sizeof(float) : 0;
+}
+
 int64_t smalti_conv_slab(const struct smalti_conv *conv)
 {
 	const int64_t slab = kernels()->winograd_slab(conv);
@@ -214,8 +219,7 @@ int64_t smalti_conv_slab(const struct smalti_conv *conv)
 static int convolve_by_winograd(const struct smalti_conv *conv, const void *x, const void *packed,
 				const float *bias, float *y, struct smalti_error *error)
 {
-	int64_t bytes = kernels()->winograd_scratch(conv) * (int64_t)sizeof(float);
-	float *scratch = smalti_scratch(SMALTI_SCRATCH_WINOGRAD, bytes, error);
+	float *scratch = smalti_scratch(SMALTI_SCRATCH_WINOGRAD, smalti_conv_scratch(conv), error);
 	if (!scratch)
 		return -1;
 	kernels()->winograd(conv, x, packed, bias, y, scratch);
