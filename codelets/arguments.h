@@ -240,6 +240,12 @@ struct edges_arguments {
 	int64_t rows, width, channels, groups;
 };
 
+/* `count` elements in another dtype. */
+struct convert_arguments {
+	int64_t count;
+	enum smalti_dtype from, to;
+};
+
 /* Moves bytes to a place in a file, and back; with `last` they are not asked for again. 0 or -1 with an
  * error. The token of a place says that it was written. */
 typedef int (*smalti_spill_writer)(void *user, int64_t offset, int64_t bytes, const void *data,

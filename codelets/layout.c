@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/layout.h"
 #include "codelets/codelets.h"
+#include "kernels/elementwise.h"
 
 #include <string.h>
 
@@ -8,6 +9,14 @@ int smalti_cpu_copy(const struct copy_data *data, const struct copy_arguments *a
 {
 	(void)error;
 	memcpy(data->y, data->x, (size_t)a->bytes);
+	return 0;
+}
+
+int smalti_cpu_convert(const struct convert_data *data, const struct convert_arguments *a,
+		       struct smalti_error *error)
+{
+	(void)error;
+	smalti_convert(a->count, a->from, data->x, a->to, data->y);
 	return 0;
 }
 

@@ -65,6 +65,12 @@ static int64_t body_bytes(const struct sweep *s, int map)
 	return s->plan->cut.first[s->plan->cut.bands] * shape->up / shape->down * row_bytes(s, map);
 }
 
+/* In the file, or in bf16. */
+static int64_t stored_bytes(const struct sweep *s, int map)
+{
+	return s->plan->bf16 ? body_bytes(s, map) / 2 : body_bytes(s, map);
+}
+
 static int64_t edge_bytes(const struct sweep *s, int map)
 {
 	return 2 * s->plan->cut.bands * row_bytes(s, map);
@@ -104,6 +110,8 @@ static void count_target(struct sweep *s)
 {
 	const enum smalti_storage *storage = s->plan->storage;
 	const int t = s->target;
+	if (storage[t] == SMALTI_KEEP_BF16)
+		s->growing += stored_bytes(s, t);
 	if (storage[t] != SMALTI_KEEP)
 		s->cost.memory += window_bytes(s, t);
 	else if (t > 0 && smalti_vae_early_residual(s->layers, storage, t - 1))
@@ -133,10 +141,12 @@ static void count_source(struct sweep *s, int map, bool read)
 			hold(s, map);
 		return;
 	}
+	if (storage == SMALTI_KEEP_BF16)
+		*(s->last ? &s->dropping : &s->cost.memory) += stored_bytes(s, map);
 	if (read)
 		s->cost.memory += window_bytes(s, map);
 	if (read && storage == SMALTI_SPILL)
-		s->cost.traffic += (double)body_bytes(s, map);
+		s->cost.traffic += (double)stored_bytes(s, map);
 }
 
 /* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
@@ -239,9 +249,9 @@ static void count_file(struct sweep *s)
 {
 	for (int map = s->alive; map <= s->target; map++)
 		if (s->plan->storage[map] == SMALTI_SPILL)
-			s->cost.spilled += body_bytes(s, map);
+			s->cost.spilled += stored_bytes(s, map);
 	if (s->plan->storage[s->target] == SMALTI_SPILL)
-		s->cost.traffic += (double)body_bytes(s, s->target);
+		s->cost.traffic += (double)stored_bytes(s, s->target);
 }
 
 struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
@@ -275,7 +285,8 @@ static int check_storage(const struct smalti_vae_plan *plan, const struct smalti
 {
 	for (int map = 0; map <= l->count; map++) {
 		const bool kept = plan->storage[map] == SMALTI_KEEP;
-		if ((smalti_vae_has_to_be_kept(l, map) && !kept) ||
+		const bool rounded = plan->storage[map] == SMALTI_KEEP_BF16 && !plan->bf16;
+		if (rounded || (smalti_vae_has_to_be_kept(l, map) && !kept) ||
 		    (!smalti_vae_may_be_stored(l, map) && plan->storage[map] != SMALTI_RECOMPUTE))
 			return smalti_fail(error, SMALTI_EINVAL, "map %d of %d of the VAE cannot be '%s'",
 					   map, l->count, smalti_storage_names[plan->storage[map]]);

@@ -13,10 +13,11 @@
 /* A map of the half that runs. */
 struct map {
 	struct smalti_features features; /* whole when it is kept, else a window */
-	int64_t made;                 /* bands that were made in this sweep, or, of a stored one, are there */
-	bool whole;                   /* stored, and all bands are there */
-	struct smalti_tile **spilled; /* of each band: it is in the file; NULL: not a spilled map */
-	int64_t spilled_at;           /* in the file */
+	int64_t made; /* bands that were made in this sweep, or, of a stored one, are there */
+	bool whole;   /* stored, and all bands are there */
+	struct smalti_tile *
+	    *stored;       /* of each band: in bf16, or a token that it is in the file; NULL: neither */
+	int64_t stored_at; /* in the file */
 };
 
 struct pass {
@@ -59,44 +60,80 @@ static void open_map(struct pass *p, int index)
 static void close_map(struct pass *p, int index)
 {
 	struct map *map = &p->map[index];
-	for (int64_t b = 0; map->spilled && b < map->features.cut.bands; b++)
-		smalti_tile_release(map->spilled[b]);
-	free(map->spilled);
+	for (int64_t b = 0; map->stored && b < map->features.cut.bands; b++)
+		smalti_tile_release(map->stored[b]);
+	free(map->stored);
 	smalti_features_release(&map->features);
 	*map = (struct map){0};
 }
 
-static int64_t row_bytes(const struct smalti_features *map)
+static int64_t band_values(const struct smalti_features *map, int64_t band)
 {
-	return map->width * map->channels * (int64_t)sizeof(float);
+	return smalti_features_pixels(map, band) * map->channels;
 }
 
-static int64_t place(const struct map *map, int64_t band)
+/* What is stored of a value. */
+static enum smalti_dtype stored_dtype(const struct pass *p)
 {
-	return map->spilled_at + map->features.cut.first[band] * row_bytes(&map->features);
+	return p->plan->bf16 ? SMALTI_BF16 : SMALTI_F32;
 }
 
-static void spill(struct pass *p, int index, int64_t band)
+static struct smalti_tile *converted(struct pass *p, int64_t count)
+{
+	return smalti_tile_new(p->scope, count, smalti_dtype_bytes(stored_dtype(p)));
+}
+
+static int64_t place(const struct pass *p, const struct map *map, int64_t band)
+{
+	return map->stored_at + map->features.cut.first[band] * map->features.width * map->features.channels *
+				    smalti_dtype_bytes(stored_dtype(p));
+}
+
+/* Takes a band out of the window: into a tile of bf16, or the file. */
+static void store(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
-	map->spilled[band] = smalti_tile_new(p->scope, 1, 1);
-	smalti_insert(
-	    spill, p->scope,
-	    (.x = smalti_features_body(p->scope, &map->features, band), .token = map->spilled[band]),
-	    .offset = place(map, band),
-	    .bytes = smalti_cut_rows(&map->features.cut, band) * row_bytes(&map->features),
-	    .write = smalti_spill_write, .user = p->plan->file);
+	const int64_t count = band_values(&map->features, band);
+	struct smalti_tile *body = smalti_features_body(p->scope, &map->features, band), *rounded = NULL;
+	if (p->plan->bf16) {
+		rounded = converted(p, count);
+		smalti_insert(convert, p->scope, (.x = body, .y = rounded), .count = count,
+			      .from = SMALTI_F32, .to = SMALTI_BF16);
+	}
+	if (storage(p, index) == SMALTI_KEEP_BF16) {
+		map->stored[band] = rounded;
+		return;
+	}
+	map->stored[band] = smalti_tile_new(p->scope, 1, 1);
+	smalti_insert(spill, p->scope, (.x = rounded ? rounded : body, .token = map->stored[band]),
+		      .offset = place(p, map, band), .bytes = count * smalti_dtype_bytes(stored_dtype(p)),
+		      .write = smalti_spill_write, .user = p->plan->file);
+	smalti_tile_release(rounded);
 }
 
+/* And back. */
 static void fetch(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
-	smalti_insert(
-	    fetch, p->scope,
-	    (.token = map->spilled[band], .y = smalti_features_body(p->scope, &map->features, band)),
-	    .offset = place(map, band),
-	    .bytes = smalti_cut_rows(&map->features.cut, band) * row_bytes(&map->features), .last = p->last,
-	    .read = smalti_spill_read, .user = p->plan->file);
+	const int64_t count = band_values(&map->features, band);
+	struct smalti_tile *body = smalti_features_body(p->scope, &map->features, band);
+	struct smalti_tile *from = map->stored[band];
+	if (storage(p, index) == SMALTI_SPILL) {
+		from = p->plan->bf16 ? converted(p, count) : body;
+		smalti_insert(fetch, p->scope, (.token = map->stored[band], .y = from),
+			      .offset = place(p, map, band),
+			      .bytes = count * smalti_dtype_bytes(stored_dtype(p)), .last = p->last,
+			      .read = smalti_spill_read, .user = p->plan->file);
+	}
+	if (from != body)
+		smalti_insert(convert, p->scope, (.x = from, .y = body), .count = count, .from = SMALTI_BF16,
+			      .to = SMALTI_F32);
+	if (from != body && from != map->stored[band])
+		smalti_tile_release(from);
+	if (p->last) {
+		smalti_tile_release(map->stored[band]);
+		map->stored[band] = NULL;
+	}
 	smalti_features_publish(p->scope, &map->features, band, 0);
 }
 
@@ -119,7 +156,7 @@ static void begin_residual(struct pass *p, int x_index, int64_t band)
 		smalti_insert(copy, p->scope,
 			      (.x = smalti_features_body(p->scope, &x->features, band),
 			       .y = smalti_features_body(p->scope, &y->features, band)),
-			      .bytes = smalti_cut_rows(&x->features.cut, band) * row_bytes(&x->features));
+			      .bytes = band_values(&x->features, band) * (int64_t)sizeof(float));
 	}
 }
 
@@ -171,7 +208,7 @@ static void make_band(struct pass *p, int index)
 	struct map *map = &p->map[index];
 	const int64_t band = map->made;
 	p->maps++;
-	if (map->spilled && map->whole) {
+	if (map->stored && map->whole) {
 		fetch(p, index, band);
 	} else if (index == 0) {
 		p->ends->begin(p->ends->user, p->scope, &map->features, band);
@@ -216,7 +253,7 @@ static void end_sweep(struct pass *p)
 		smalti_weight_done(p->layers->layer[i].kernel.weight);
 		if (p->last)
 			close_map(p, i);
-		else if (!p->map[i].whole || p->map[i].spilled)
+		else if (!p->map[i].whole || p->map[i].stored)
 			p->map[i].made = 0;
 	}
 	target->whole = storage(p, p->target) != SMALTI_RECOMPUTE;
@@ -228,13 +265,15 @@ static void open_target(struct pass *p)
 {
 	struct map *map = &p->map[p->target];
 	struct smalti_error error = SMALTI_NO_ERROR;
+	const enum smalti_storage kind = storage(p, p->target);
 	open_map(p, p->target);
-	if (storage(p, p->target) != SMALTI_SPILL || smalti_scope_failed(p->scope))
+	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_scope_failed(p->scope))
 		return;
-	map->spilled = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
-	map->spilled_at = p->spilled;
-	p->spilled += smalti_features_bytes(&map->features);
-	if (!map->spilled)
+	map->stored = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
+	map->stored_at = p->spilled;
+	if (kind == SMALTI_SPILL)
+		p->spilled += smalti_features_bytes(&map->features);
+	if (!map->stored)
 		smalti_scope_fail(p->scope, &error);
 }
 
@@ -249,8 +288,8 @@ static void sweep(struct pass *p)
 	while (!smalti_scope_failed(p->scope) && map->made < map->features.cut.bands) {
 		p->maps = 0;
 		make_band(p, p->target);
-		if (map->spilled)
-			spill(p, p->target, map->made - 1);
+		if (map->stored)
+			store(p, p->target, map->made - 1);
 		if (p->target == last_map(p))
 			p->ends->end(p->ends->user, p->scope, &map->features, map->made - 1);
 		if (p->plan->bounded)

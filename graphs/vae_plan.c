@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-const char *const smalti_storage_names[] = {"recompute", "keep", "spill", NULL};
+const char *const smalti_storage_names[] = {"recompute", "keep", "spill", "keep bf16", NULL};
 
 bool smalti_vae_early_residual(const struct smalti_vae_layers *l, const enum smalti_storage *storage,
 			       int inner)
@@ -46,6 +46,7 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_l
 	enum { LEAST_WINDOW = 3 };
 	*plan = (struct smalti_vae_plan){.width = width,
 					 .workers = budget->workers,
+					 .bf16 = budget->bf16,
 					 .bounded = budget->memory < INT64_MAX,
 					 .window = LEAST_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);

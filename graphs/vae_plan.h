@@ -10,7 +10,7 @@
  * spilled to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
  * rest changes time and memory only. */
 
-enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL };
+enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL, SMALTI_KEEP_BF16, SMALTI_STORAGES };
 extern const char *const smalti_storage_names[]; /* NULL past the last */
 
 struct smalti_vae_plan {
@@ -20,6 +20,7 @@ struct smalti_vae_plan {
 	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
 	enum smalti_storage *storage; /* of each map; the last one is handed on band by band */
+	bool bf16;                    /* spilled maps are rounded to bf16, and others may be kept so */
 	int *times;                /* that each map is made: read where it is stored, made anew elsewhere */
 	struct smalti_spill *file; /* where maps are spilled, not owned; NULL: no map is */
 	int64_t memory;  /* bytes held at most in maps, transient weights and the kernels' scratch */
@@ -33,6 +34,7 @@ struct smalti_vae_budget {
 	int64_t memory;  /* for what plan->memory counts; INT64_MAX: no bound */
 	int64_t scratch; /* for plan->spilled */
 	int workers;
+	bool bf16; /* maps may be rounded to be stored: then the bits depend on the plan */
 	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */
 };
 

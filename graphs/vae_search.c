@@ -26,7 +26,7 @@ struct search {
 
 static struct way *way_to(const struct search *s, int map, enum smalti_storage storage)
 {
-	return &s->way[map * (SMALTI_SPILL + 1) + (int)storage];
+	return &s->way[map * SMALTI_STORAGES + (int)storage];
 }
 
 static bool better(const struct search *s, const struct way *a, const struct way *b)
@@ -68,8 +68,9 @@ static void try_inner(struct search *s, int from, int to)
 	enum smalti_storage *storage = s->plan->storage;
 	if (s->layers->layer[to - 1].kind != SMALTI_VAE_RESIDUAL || from == to - 1)
 		return;
-	for (enum smalti_storage inner = SMALTI_KEEP; inner <= SMALTI_SPILL; inner++) {
-		if (inner == SMALTI_KEEP ? storage[to] != SMALTI_KEEP : from != to - 2)
+	for (enum smalti_storage inner = SMALTI_KEEP; inner < SMALTI_STORAGES; inner++) {
+		if ((inner == SMALTI_KEEP ? storage[to] != SMALTI_KEEP : from != to - 2) ||
+		    (inner == SMALTI_KEEP_BF16 && !s->budget->bf16))
 			continue;
 		storage[to - 1] = inner;
 		try_step(s, from, to);
@@ -84,9 +85,10 @@ static void try_steps_from(struct search *s, int from)
 	for (int to = from + 1; to <= l->count; to++) {
 		const bool inner = to < l->count && l->layer[to].kind == SMALTI_VAE_RESIDUAL;
 		const bool end = to == l->count;
-		for (enum smalti_storage at = SMALTI_RECOMPUTE; at <= SMALTI_SPILL && !inner; at++) {
+		for (enum smalti_storage at = SMALTI_RECOMPUTE; at < SMALTI_STORAGES && !inner; at++) {
 			if ((at == SMALTI_RECOMPUTE) != end ||
-			    (at == SMALTI_SPILL && smalti_vae_has_to_be_kept(l, to)))
+			    (at > SMALTI_KEEP && smalti_vae_has_to_be_kept(l, to)) ||
+			    (at == SMALTI_KEEP_BF16 && !s->budget->bf16))
 				continue;
 			storage[to] = at;
 			try_step(s, from, to);
@@ -102,12 +104,12 @@ static bool find_ways(struct search *s)
 {
 	const int maps = s->layers->count + 1;
 	const enum smalti_storage input = s->layers->input_comes_once ? SMALTI_KEEP : SMALTI_RECOMPUTE;
-	for (int i = 0; i < maps * (SMALTI_SPILL + 1); i++)
+	for (int i = 0; i < maps * SMALTI_STORAGES; i++)
 		s->way[i] = (struct way){.seconds = (double)INFINITY};
 	memset(s->plan->storage, 0, (size_t)maps * sizeof(*s->plan->storage));
 	*way_to(s, 0, input) = (struct way){.seconds = 0};
 	for (int map = 0; map < maps - 1; map++)
-		for (enum smalti_storage at = SMALTI_RECOMPUTE; at <= SMALTI_SPILL; at++)
+		for (enum smalti_storage at = SMALTI_RECOMPUTE; at < SMALTI_STORAGES; at++)
 			if (way_to(s, map, at)->seconds < (double)INFINITY) {
 				s->plan->storage[map] = at;
 				try_steps_from(s, map);
@@ -138,7 +140,7 @@ int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_l
 	struct search s = {.layers = l, .budget = budget, .plan = plan};
 	if (smalti_vae_plan_open(plan, l, cut, width, budget, error) < 0)
 		return -1;
-	s.way = smalti_calloc((l->count + 1) * (SMALTI_SPILL + 1), sizeof(*s.way), error);
+	s.way = smalti_calloc((l->count + 1) * SMALTI_STORAGES, sizeof(*s.way), error);
 	if (!s.way) {
 		smalti_vae_plan_free(plan);
 		return -1;

@@ -246,6 +246,55 @@ static void budgets(void)
 	free(whole);
 }
 
+/* What is stored in bf16 takes less, and is off by bf16's rounding: by every plan that the search makes, and
+ * with every other map stored so or spilled so. */
+static void rounded_storage(void)
+{
+	enum { SIDE = 64, BAND = 2 };
+	static const double tolerance = 5e-2;
+	struct smalti_error error = SMALTI_NO_ERROR, refused = SMALTI_NO_ERROR;
+	open_model("lws", 2);
+	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
+	const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
+	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
+	float *exact = judge_array(count), *rounded = judge_array(count);
+	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, BAND, exact, &error), &error, "exact");
+	struct smalti_vae_budget budget = smalti_vae_no_budget(2);
+	struct smalti_vae_plan plan;
+	budget.memory = 1;
+	FAILS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused), &refused,
+	      SMALTI_ENOMEM, "exact in no memory", "MB at least");
+	budget.memory = plan.memory;
+	smalti_vae_plan_free(&plan);
+	SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,
+		 "exact");
+	const double seconds = plan.seconds;
+	smalti_vae_plan_free(&plan);
+	budget.bf16 = true;
+	for (int kind = 0; kind < 3; kind++) {
+		SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error),
+			 &error, "rounded");
+		CHECK(plan.memory <= budget.memory && plan.seconds < seconds, "less work in the same memory");
+		for (int map = 1; kind && map < layers->count; map++)
+			if (!smalti_vae_has_to_be_kept(layers, map))
+				plan.storage[map] = kind == 1 ? SMALTI_KEEP_BF16
+						    : map % 2 ? SMALTI_SPILL
+							      : SMALTI_RECOMPUTE;
+		SUCCEEDS(smalti_vae_plan_predict(&plan, layers, &budget, &error), &error, "stored in bf16");
+		plan.file = file;
+		SUCCEEDS(stage_decode_by(session, model->vae, z, &plan, rounded, &error), &error, "rounded");
+		const double off = test_max_error(exact, rounded, count) / test_max_abs(exact, count);
+		char what[64];
+		snprintf(what, sizeof(what), "kind %d is off by %g", kind, off);
+		CHECK(off > 1e-5 && off < tolerance, what);
+		smalti_vae_plan_free(&plan);
+	}
+	free(z);
+	free(exact);
+	free(rounded);
+	close_model();
+}
+
 /* The arithmetic that the busiest of `workers` gets when bands are dealt out layer by layer, each layer's to
  * who has least: of all of it. */
 static double largest_share(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
@@ -303,9 +352,8 @@ static void shares_of_workers(void)
 }
 
 static const struct test tests[] = {
-    {"the same bands, the same bits", plans},
-    {"statistics of all bands", global_statistics},
-    {"smaller and smaller budgets", budgets},
+    {"the same bands, the same bits", plans}, {"statistics of all bands", global_statistics},
+    {"smaller and smaller budgets", budgets}, {"rounded storage", rounded_storage},
     {"shares of workers", shares_of_workers},
 };
 

@@ -58,6 +58,8 @@ struct smalti_vae_decoding {
 	bool raw;          /**< latents are the VAE's own; else the diffusion model's, times scaling_factor */
 	int64_t tile_rows; /**< latent rows in a band; 0: chosen by size, memory and workers */
 	const char *scratch; /**< folder for what does not fit into memory; NULL: none */
+	bool store_bf16; /**< maps may be rounded to bf16 where memory is short: less of it, or less time, for
+			    results that are not exact and depend on the memory */
 	enum smalti_samples samples;
 	void *user;
 	/** Rows first … first + count − 1 of the picture, in order: RGB, latent_pixels·width pixels each, of
@@ -81,6 +83,7 @@ struct smalti_vae_encoding {
 	int64_t height, width; /**< of the picture: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
 	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
+	bool store_bf16;       /**< as in smalti_vae_decoding */
 	void *user;
 	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`
 	 * pixels each. On any thread, one call at a time. Non-zero fails the encoding with the error that was
@@ -102,7 +105,8 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 struct smalti_vae_map {
 	const char *layer;               /**< that makes it, as the checkpoint names it; "input" */
 	int64_t height, width, channels; /**< f32 */
-	const char *storage; /**< "keep", "spill" to the scratch folder, "recompute" when it is read */
+	const char *storage; /**< "keep", "keep bf16", "spill" to the scratch folder, or "recompute" when it
+				is read */
 	int64_t times;       /**< that it is made */
 	double flops;        /**< to make it once */
 };

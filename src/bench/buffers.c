@@ -199,6 +199,8 @@ BUFFERS(groupnorm, .x = f32(a->pixels * a->channels), .moments = moments(a->grou
 BUFFERS(read_rows, .y = f32(3 * a->rows * a->width), .source = bytes(1))
 BUFFERS(posterior_rows, .moments = f32(a->rows * a->width * 2 * a->channels),
 	.planes = f32(2 * a->channels * a->height * a->width))
+BUFFERS(convert, .x = bytes(a->count * smalti_dtype_bytes(a->from)),
+	.y = bytes(a->count * smalti_dtype_bytes(a->to)))
 BUFFERS(spill, .x = bytes(a->bytes), .token = bytes(1))
 BUFFERS(fetch, .token = bytes(1), .y = bytes(a->bytes))
 BUFFERS(emit_rows, .x = f32(3 * a->rows * a->width), .sink = bytes(1))

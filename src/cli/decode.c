@@ -112,6 +112,7 @@ static int decode_into(struct decode *d, const float *latents, struct smalti_ima
 						     .raw = d->options->raw,
 						     .tile_rows = d->options->vae.tile_rows,
 						     .scratch = d->options->vae.scratch,
+						     .store_bf16 = d->options->vae.store,
 						     .samples = d->options->bits ? SMALTI_SAMPLES_U16
 										 : SMALTI_SAMPLES_U8,
 						     .user = &picture,
@@ -177,7 +178,8 @@ static int print_plan(const struct decode *d, struct smalti_error *error)
 	const struct smalti_vae_decoding decoding = {.height = info->height,
 						     .width = info->width,
 						     .tile_rows = d->options->vae.tile_rows,
-						     .scratch = d->options->vae.scratch};
+						     .scratch = d->options->vae.scratch,
+						     .store_bf16 = d->options->vae.store};
 	struct smalti_vae_forecast forecast;
 	if (smalti_vae_foresee_decoding(d->run.vae, &decoding, &forecast, error) < 0)
 		return -1;

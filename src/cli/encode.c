@@ -127,6 +127,7 @@ static int encode_picture(struct encode *e, int64_t index, struct smalti_error *
 						     .width = e->width,
 						     .tile_rows = e->options->vae.tile_rows,
 						     .scratch = e->options->vae.scratch,
+						     .store_bf16 = e->options->vae.store,
 						     .user = &picture,
 						     .rows = on_rows,
 						     .watch = on_watch,
@@ -213,7 +214,8 @@ static int print_plan(const struct encode *e, struct smalti_error *error)
 	const struct smalti_vae_encoding encoding = {.height = e->height,
 						     .width = e->width,
 						     .tile_rows = e->options->vae.tile_rows,
-						     .scratch = e->options->vae.scratch};
+						     .scratch = e->options->vae.scratch,
+						     .store_bf16 = e->options->vae.store};
 	struct smalti_vae_forecast forecast;
 	if (smalti_vae_foresee_encoding(e->run.vae, &encoding, &forecast, error) < 0)
 		return -1;

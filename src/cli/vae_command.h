@@ -13,7 +13,7 @@
 /* The first member of both commands' options. */
 struct smalti_vae_settings {
 	const char *model, *vae, *variant;
-	int precision; /* enum smalti_precision */
+	int precision, store; /* enum smalti_precision */
 	const char *policy, *trace, *scratch;
 	int64_t cpus, memory_limit, tile_rows;
 	bool json, quiet, plan;
@@ -47,6 +47,9 @@ struct smalti_vae_settings {
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
 	{SMALTI_STRING(struct smalti_vae_settings, scratch), "scratch", 0, "DIR", \
 	 "folder for a nameless file with what does not fit under the limit"}, \
+	{SMALTI_CHOICE(struct smalti_vae_settings, store), "store", 0, "TYPE", \
+	 "what feature maps may be kept or spilled as where memory is short; bf16 is not exact", \
+	 .choices = smalti_precisions}, \
 	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)
 /* clang-format on */

@@ -87,7 +87,8 @@ static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct
 					.height = d->height,
 					.width = d->width,
 					.tile_rows = d->tile_rows,
-					.scratch = d->scratch};
+					.scratch = d->scratch,
+					.store_bf16 = d->store_bf16};
 }
 
 int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,

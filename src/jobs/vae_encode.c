@@ -89,7 +89,8 @@ static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct
 					.height = e->height / factor,
 					.width = e->width / factor,
 					.tile_rows = e->tile_rows,
-					.scratch = e->scratch};
+					.scratch = e->scratch,
+					.store_bf16 = e->store_bf16};
 }
 
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,

@@ -21,6 +21,7 @@ int smalti_vae_half_budget(const struct smalti_vae_half *half, struct smalti_vae
 {
 	*budget = smalti_vae_no_budget(smalti_session_workers(half->session));
 	budget->memory = smalti_session_memory(half->session) - smalti_vae_half_fixed_bytes(half);
+	budget->bf16 = half->store_bf16;
 	if (half->scratch)
 		budget->scratch = smalti_spill_space(half->scratch, error);
 	return budget->scratch < 0 ? -1 : 0;

@@ -14,6 +14,7 @@ struct smalti_vae_half {
 	int64_t height, width; /* of the latent */
 	int64_t tile_rows;     /* of it in a band; 0: as suits best */
 	const char *scratch;   /* folder, or NULL */
+	bool store_bf16;
 };
 
 const struct smalti_vae_layers *smalti_vae_half_layers(const struct smalti_vae_half *half);
