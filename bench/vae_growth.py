@@ -93,7 +93,7 @@ def plot(rows, config, path):
     for tick in seconds.ticks():
         text(MARGIN - 8, seconds.at(tick) + 4, f"{tick:g} s", "end", "#0044bb")
     for tick in memory.ticks():
-        text(WIDTH - MARGIN + 8, memory.at(tick) + 4, f"{tick / 1e6:g} MB", "start", "#bb4400")
+        text(WIDTH - MARGIN + 8, memory.at(tick) + 4, f"{tick / 1e9:g} GB", "start", "#bb4400")
     rate = rows[-1][2] / sum(decoder_flops(config, rows[-1][0]))
     line([(x.at(row[0]), seconds.at(rate * sum(decoder_flops(config, row[0])))) for row in rows], "#0044bb", "4 4")
     per_pixel = rows[-1][3] / rows[-1][0]
