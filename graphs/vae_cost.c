@@ -39,12 +39,10 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* Of the tallest band. */
 static int64_t band_rows(const struct sweep *s, int map)
 {
-	int64_t rows = 0;
-	for (int64_t b = 0; b < s->plan->cut.bands; b++)
-		rows = larger(rows, smalti_cut_rows(&s->plan->cut, b));
-	return rows * s->layers->map[map].up / s->layers->map[map].down;
+	return s->plan->tallest * s->layers->map[map].up / s->layers->map[map].down;
 }
 
 static int64_t row_bytes(const struct sweep *s, int map)

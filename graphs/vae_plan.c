@@ -51,6 +51,9 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_l
 					 .window = LEAST_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);
 	plan->times = smalti_calloc(l->count + 1, sizeof(*plan->times), error);
+	for (int64_t b = 0; b < cut->bands; b++)
+		if (smalti_cut_rows(cut, b) > plan->tallest)
+			plan->tallest = smalti_cut_rows(cut, b);
 	if (plan->storage && plan->times && smalti_cut_scale(&plan->cut, cut, 1, 1, error) == 0)
 		return 0;
 	smalti_vae_plan_free(plan);

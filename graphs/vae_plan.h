@@ -16,6 +16,7 @@ extern const char *const smalti_storage_names[]; /* NULL past the last */
 struct smalti_vae_plan {
 	struct smalti_cut cut; /* of map 0 */
 	int64_t width;         /* of map 0 */
+	int64_t tallest;       /* rows of the tallest band */
 	int workers;
 	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
