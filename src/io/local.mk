@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/io/checkpoint.c src/io/checkpoint.h \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
+	src/io/dataset.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
 	src/io/exif.c src/io/exif.h \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_FEATURES_H
+#define SMALTI_FEATURES_H
+
+#include <smalti/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** @file
+ * Reading what `smalti extract` has made: the features of a data set's items, text (T5, specification 2.2)
+ * and pictures (VAE, 5.2), from the shards of one folder. Every row that is handed out was checked against
+ * its checksum. Needs no session: nothing is computed.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/** What values are kept as. */
+enum smalti_features_type { SMALTI_FEATURES_F32, SMALTI_FEATURES_F16, SMALTI_FEATURES_BF16 };
+
+enum { SMALTI_FEATURES_CAPTIONS_MAX = 8 };
+
+/** One caption of an item. */
+struct smalti_features_text {
+	int64_t tokens;     /**< with the end mark, without padding; 0: the item has no features of it */
+	const int32_t *ids; /**< [tokens] */
+	const void *values; /**< T5's hidden states [tokens, text_width] */
+};
+
+/** The picture of an item. */
+struct smalti_features_picture {
+	int64_t height, width;               /**< pixels of the original, as it is seen */
+	double ratio;                        /**< of its bin: height / width as in the tables (7.2) */
+	int64_t latent_height, latent_width; /**< 0: the item has no features of it */
+	const void *values; /**< mean, then standard deviation, unscaled: [2·latent_channels, latent_height,
+			       latent_width] */
+};
+
+/** One item. Pointers are the reader's, until its next call or its close. */
+struct smalti_features_row {
+	int64_t index;   /**< in the data set's list, from 0 */
+	const char *key; /**< the full relative path, or what the list calls the item; UTF-8 */
+	struct smalti_features_text texts[SMALTI_FEATURES_CAPTIONS_MAX]; /**< one per caption key */
+	struct smalti_features_picture picture;
+};
+
+/** What is in a folder of features. Strings are the reader's. */
+struct smalti_features_info {
+	int64_t rows; /**< committed, of all shards; with those whose items failed, wholly or partly */
+	enum smalti_features_type type;
+	int caption_count; /**< 0: no text in it */
+	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX];
+	int64_t text_width;      /**< of T5's hidden states; 0: no text */
+	int64_t max_tokens;      /**< that a caption was cut to; 0: no text */
+	int64_t latent_channels; /**< of the latents; 0: no pictures */
+	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no pictures */
+	double scaling_factor;   /**< the diffusion model's latents are these, times it */
+	const char *provenance;  /**< JSON: model, tokenizer, weights, options */
+};
+
+struct smalti_features_options {
+	bool shuffled; /**< in an order that `seed` and `epoch` fix: shards in random order, rows at random
+			  out of a buffer of `buffer` rows */
+	uint64_t seed, epoch;
+	int64_t buffer; /**< rows; 0: 1024 */
+	/** Of `parts` readers this is number `part`: each has its own shards, all have all. @{ */
+	int64_t part, parts;
+	/** @} */
+	int64_t skip;     /**< rows of that order that were read already: how a stopped epoch goes on */
+	bool complete;    /**< leave out rows that lack a caption's or the picture's features */
+	int64_t prefetch; /**< rows read ahead by a thread of the reader; 0: none */
+};
+
+void smalti_features_defaults(struct smalti_features_options *options);
+
+struct smalti_features;
+
+/** Opens the folder's committed shards. NULL with SMALTI_EIO, SMALTI_EFORMAT (no folder of features) or
+ * SMALTI_ECORRUPT (its journal is damaged). `options` NULL: the defaults. */
+struct smalti_features *smalti_features_open(const char *folder,
+					     const struct smalti_features_options *options,
+					     struct smalti_error *error);
+void smalti_features_close(struct smalti_features *features); /**< NULL is allowed */
+void smalti_features_info(const struct smalti_features *features, struct smalti_features_info *info);
+
+/** The next row: 1; 0 after the last one; -1 with SMALTI_ECORRUPT (names the shard and the row; the next call
+ * goes on behind it) or SMALTI_EIO. */
+int smalti_features_next(struct smalti_features *features, struct smalti_features_row *row,
+			 struct smalti_error *error);
+
+/** The row of the item with this index: 0, or -1 (SMALTI_EINVAL: no such row). Does not disturb next(). */
+int smalti_features_get(struct smalti_features *features, int64_t index, struct smalti_features_row *row,
+			struct smalti_error *error);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

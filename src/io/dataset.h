@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_IO_DATASET_H
+#define SMALTI_IO_DATASET_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The items of a data set, pictures and their captions, in the order of its list: a PixArt data_info.json (an
+ * array of objects), JSON Lines, CSV or TSV with a header, a folder of pictures with captions beside them
+ * (STEM.txt, STEM.json), or a webdataset tar. Memory does not grow with the number of items, but for 16 bytes
+ * an item in which equal keys are found. */
+struct smalti_dataset;
+
+enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
+
+struct smalti_dataset_options {
+	const char *path; /* of the list, folder or tar */
+	const char
+	    *images; /* folder that the list's paths are relative to; NULL: for a list in a folder InternData
+			the InternImgs beside it (specification 6.2), else the list's own folder */
+	const char *captions[SMALTI_DATASET_CAPTIONS_MAX]; /* keys, in order */
+	int caption_count;                                 /* 0: captions are not looked at */
+	bool pictures;                                     /* whether they are looked for */
+	/* NULL, or told now and then which share of the list was read; false ends the opening (ECANCELED). */
+	bool (*watch)(void *user, double share);
+	void *user;
+};
+
+/* Where a picture's bytes are: a whole file, or a part of one (of a tar). */
+struct smalti_picture_source {
+	const char *path;
+	int64_t offset, bytes; /* bytes -1: all of the file */
+};
+
+struct smalti_caption_text {
+	const char *text; /* NULL: there is none under this key. Any bytes: not checked for UTF-8 */
+	size_t length;
+	const char *problem; /* NULL, or why there is no text ("caption: expected a string, found 3") */
+};
+
+/* One item; pointers until the next call. */
+struct smalti_record {
+	int64_t index;   /* in the list, from 0 */
+	const char *key; /* full relative path of the picture, else what the list calls the item ("id"), else
+			    its index in 9 digits. Valid UTF-8, never NULL, at most SMALTI_KEY_BYTES long */
+	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
+	struct smalti_picture_source picture; /* path NULL: none was named */
+};
+
+enum { SMALTI_KEY_BYTES = 4096 };
+
+enum smalti_dataset_status {
+	SMALTI_DATASET_FAILED = -1, /* the list cannot be read on */
+	SMALTI_DATASET_END = 0,
+	SMALTI_DATASET_RECORD = 1,
+	/* This item is wrong (`error` says why; give an empty one each time): its entry cannot be read, or
+	 * its key was there before. record->index and ->key are set. */
+	SMALTI_DATASET_BAD = 2,
+};
+
+/* Reads the list once: counts, remembers where to go on at every some items, and finds keys that are there
+ * twice. */
+struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *options,
+					   struct smalti_error *error);
+void smalti_dataset_close(struct smalti_dataset *dataset); /* NULL is fine */
+
+int64_t smalti_dataset_count(const struct smalti_dataset *dataset);
+/* XXH3 over the keys in order: tells lists apart. */
+uint64_t smalti_dataset_digest(const struct smalti_dataset *dataset);
+
+/* The next call reads item `index`, 0 … count. */
+int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);
+enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *dataset, struct smalti_record *record,
+					       struct smalti_error *error);
+
+#endif

@@ -1,0 +1,4 @@
+# Sources of src/store
+libcore_la_SOURCES += \
+	src/store/shard.h \
+	src/store/store.h

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_STORE_H
+#define SMALTI_STORE_STORE_H
+
+#include "base/json.h"
+#include "store/shard.h"
+
+/* A folder of features as those see it that fill it: any number of processes on any machines that share it.
+ *
+ *   extract.json         what the features are of and how they are made, fixed by who came first
+ *   shard-FIRST-END.h5   items FIRST … END − 1 (12 digits each); -rN before .h5: made anew for the Nth time
+ *   journal              a line with a checksum per commit; a shard that is not in it does not exist
+ *   claims/FIRST-END     ranges that a process is at work on, kept alive by its heartbeat
+ *   failed.jsonl         items without all their features: from the shards
+ *   runs/                what each process measured, for `smalti report`
+ *   features.h5          all shards as one data set; manifest.json: all shards and totals (made at the end)
+ *
+ * Whatever changes the journal or the claims holds a lock on the folder. A commit is: close, verify, fsync,
+ * rename, fsync of the folder, journal line, fsync. */
+struct smalti_store;
+
+struct smalti_store_options {
+	/* What has to be the same for a resume, a flat or nested object. A difference is refused and named by
+	 * its dotted key, with both values and the remedy. */
+	const cJSON *identity;
+	int64_t lease_seconds; /* a claim not renewed for so long is anyone's; one whose process has died on
+				  this machine is at once. 0: 300 */
+};
+
+/* Makes the folder or resumes it; unfinished files of dead processes are removed. */
+struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
+				       struct smalti_error *error);
+/* Gives the claims back and stops the heartbeat. NULL is fine. */
+void smalti_store_close(struct smalti_store *store);
+
+struct smalti_range {
+	int64_t first, end;
+};
+
+enum smalti_claim_status {
+	SMALTI_CLAIM_FAILED = -1,
+	SMALTI_CLAIM_NONE = 0,  /* all of it is committed */
+	SMALTI_CLAIM_TAKEN = 1, /* *range is this process's to do */
+	SMALTI_CLAIM_WAIT = 2,  /* what is left is claimed by others: ask again later; `holder` says whom */
+};
+
+/* The first piece of `within` that is neither committed nor claimed. It lies between two multiples of
+ * `items`. */
+enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
+					    int64_t items, struct smalti_range *range, char holder[256],
+					    struct smalti_error *error);
+/* The same for a committed shard with failures that this process has not claimed by this call before: all of
+ * its range, to be made anew. *path of the old file is for free(). */
+enum smalti_claim_status smalti_store_claim_failed(struct smalti_store *store,
+						   const struct smalti_range *within,
+						   struct smalti_range *range, char **path, char holder[256],
+						   struct smalti_error *error);
+
+/* The file to write what was claimed into (a .part). One at a time per range, several ranges at a time. */
+struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const struct smalti_range *range,
+					       const struct smalti_shard_schema *schema,
+					       struct smalti_error *error);
+/* Commits the range, or its first part if fewer rows were appended, with its failures, and gives the claim
+ * back; after -1 nothing has been committed and the claim is given back, too. A claim that was lost meanwhile
+ * (the process was stopped for longer than its lease) is no error: what was made is dropped, *lost is true.
+ */
+int smalti_store_commit(struct smalti_store *store, const struct smalti_range *range,
+			struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+			bool *lost, struct smalti_error *error);
+/* Drops the file (writer may be NULL) and gives the claim back. */
+void smalti_store_abandon(struct smalti_store *store, const struct smalti_range *range,
+			  struct smalti_shard_writer *writer);
+
+struct smalti_store_totals {
+	int64_t items, failures, shards, bytes;
+};
+/* Of what is committed within the range, by whomever, as last read by a claim or commit. */
+void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
+			 struct smalti_store_totals *totals);
+
+/* features.h5, manifest.json and failed.jsonl, when 0 … items − 1 are committed. */
+int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error);
+
+#endif
