@@ -60,6 +60,7 @@ check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_memory_limit
 check_PROGRAMS += tests/test_spill
+check_PROGRAMS += tests/test_run_log
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
 tests_test_bench_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)

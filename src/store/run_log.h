@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_RUN_LOG_H
+#define SMALTI_STORE_RUN_LOG_H
+
+#include "base/json.h"
+
+#include <stdint.h>
+
+/* What one extracting process measures, as JSON Lines in FOLDER/runs/HOST-PID-TIME.jsonl, for `smalti
+ * report`:
+ *
+ *   {"run":1,"program":"smalti 0.1.0","host":..,"pid":..,"began":SECONDS SINCE 1970,"policy":..,
+ *    "workers":[NAME..],"options":{..}}
+ *   {"t":SECONDS SINCE IT BEGAN,"resident":BYTES,<the fields of a sample>,"busy":[SECONDS PER WORKER]} ...
+ *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,PICTURES]..]} now and then; the last counts
+ *   {"t":..,"end":"finished"}, which a process that was killed lacks
+ *
+ * The last line may be torn. A log is worth less than the run: one that cannot be begun or written on is done
+ * without. Used from one thread. */
+struct smalti_run_log;
+
+struct smalti_run_head {
+	const char *policy;         /* NULL: none */
+	const char *const *workers; /* their names */
+	int worker_count;
+	const cJSON *options; /* NULL: none */
+	double interval; /* seconds between samples at first; 0: 1. A long run's become rarer, so that a day
+			    is a few thousand lines */
+};
+
+/* Where a run is. Counters only grow. */
+struct smalti_run_sample {
+	/* Done since the run began: an item is done when its row was handed to the writer. */
+	int64_t items, captions, tokens, pictures, pixels, failures;
+	int64_t rows, bytes; /* in committed shards */
+	/* Records that wait for their bytes, items being computed, rows that wait for the writer. @{ */
+	int64_t waiting, computing, finished;
+	/* @} */
+	/* Seconds of work since the run began, of all threads together: T5, reading and decoding pictures,
+	 * the VAE, writing shards. @{ */
+	double text, decode, vae, write;
+	/* @} */
+	const double *busy; /* seconds, [worker_count]; NULL: not known */
+};
+
+/* NULL with an error, when the run has to do without; the functions below do nothing then. */
+struct smalti_run_log *smalti_run_log_open(const char *folder, const struct smalti_run_head *head,
+					   struct smalti_error *error);
+
+/* For the histograms: a caption of so many tokens, a picture in a bin of this size. */
+void smalti_run_log_caption(struct smalti_run_log *log, int64_t tokens);
+void smalti_run_log_picture(struct smalti_run_log *log, int64_t height, int64_t width);
+
+/* Whether the next sample is due: add() drops what comes earlier. */
+bool smalti_run_log_due(const struct smalti_run_log *log);
+void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample);
+
+/* The last sample (NULL: none), the histograms, how the run ended ("finished", "stopped", "failed"); frees
+ * the log. -1 with the first error of all writing: the log is not complete, which is to be told. */
+int smalti_run_log_close(struct smalti_run_log *log, const struct smalti_run_sample *last, const char *end,
+			 struct smalti_error *error);
+
+/* The numbers of a sample as a table, for who writes or reads all of them. */
+struct smalti_run_field {
+	const char *key;
+	size_t offset;
+	bool real; /* double, else int64_t */
+};
+enum { SMALTI_RUN_FIELDS = 15 };
+extern const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS];
+
+#endif
