@@ -4,6 +4,7 @@
  *
  * 24 requests of mixed sizes with the embedded model, in flight together and one by one in the same process,
  * alternating: the medians and their ratio. */
+#include "base/clock.h"
 #include "bench/statistics.h"
 #include "smalti/generate.h"
 

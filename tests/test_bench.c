@@ -2,6 +2,7 @@
  *
  * What `smalti bench` computes with: medians, ratios to an earlier report, and that every codelet has its
  * cases. How fast anything is is not looked at. */
+#include "base/clock.h"
 #include "bench/cases.h"
 #include "bench/kernels.h"
 #include "bench/statistics.h"

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
+	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h \
 	src/base/error.c src/base/error.h \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/file.h \

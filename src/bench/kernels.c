@@ -2,6 +2,7 @@
 #include "bench/kernels.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "bench/statistics.h"
 #include "kernels/norms.h"
 #include "rt/pool.h"

@@ -2,6 +2,7 @@
 #include "bench/pictures.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "bench/memory.h"
 #include "bench/statistics.h"
 

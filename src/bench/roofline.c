@@ -2,7 +2,7 @@
 #include "bench/roofline.h"
 
 #include "base/alloc.h"
-#include "bench/statistics.h"
+#include "base/clock.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 #include "kernels/measure.h"

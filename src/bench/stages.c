@@ -2,6 +2,7 @@
 #include "bench/stages.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "bench/memory.h"
 #include "bench/stage_parts.h"
 #include "bench/statistics.h"

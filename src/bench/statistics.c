@@ -2,14 +2,6 @@
 #include "bench/statistics.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-double smalti_now(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int ascending(const void *a, const void *b)
 {

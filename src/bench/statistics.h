@@ -2,9 +2,6 @@
 #ifndef SMALTI_BENCH_STATISTICS_H
 #define SMALTI_BENCH_STATISTICS_H
 
-/* Seconds of a clock that only goes on. */
-double smalti_now(void);
-
 /* The middle one, the mean of both where two are in the middle; sorts `values`, of which there is one or
  * more. */
 double smalti_median(double *values, int count);

@@ -2,6 +2,7 @@
 #include "cli/generate_batch.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "cli/signals.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 						       .width = flight->width,
 						       .height = flight->height,
 						       .image = flight->image,
-						       .seconds = smalti_clock() - flight->began,
+						       .seconds = smalti_now() - flight->began,
 						       .pictures = 1};
 		smalti_report_add(flight->generation->report, &outcome);
 	} else {
@@ -105,7 +106,7 @@ static int submit(struct smalti_generation *generation, struct smalti_batch *bat
 				  .width = item->request.width,
 				  .height = item->request.height,
 				  .image = image,
-				  .began = smalti_clock()};
+				  .began = smalti_now()};
 	memcpy(flight->id, item->id, sizeof(flight->id));
 	const struct smalti_picture picture = {.user = flight,
 					       .rows = on_rows,

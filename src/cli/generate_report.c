@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate_report.h"
 
+#include "base/clock.h"
+
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +11,7 @@
 
 void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total)
 {
-	*report =
-	    (struct smalti_report){.json = json, .quiet = quiet, .total = total, .began = smalti_clock()};
+	*report = (struct smalti_report){.json = json, .quiet = quiet, .total = total, .began = smalti_now()};
 	smalti_progress_begin(&report->progress, stderr, "pictures", quiet);
 }
 
@@ -150,7 +151,7 @@ static void summarize(struct smalti_report *report, double seconds)
 
 enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal)
 {
-	const double seconds = smalti_clock() - report->began;
+	const double seconds = smalti_now() - report->began;
 	const bool any = report->made + report->skipped > 0;
 	if (report->json)
 		summarize_json(report, signal, seconds);

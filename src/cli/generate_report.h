@@ -12,7 +12,7 @@ struct smalti_report {
 	bool json, quiet;
 	bool broken;   /* the standard output does not take more */
 	int64_t total; /* pictures; -1: not known */
-	double began;  /* smalti_clock() */
+	double began;  /* smalti_now() */
 	int64_t made, skipped, failed;
 	struct smalti_progress progress;
 	char *last; /* file of the last picture made */

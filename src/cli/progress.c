@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15;
 enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
-
-double smalti_clock(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet)
 {
 	*progress = (struct smalti_progress){
 	    .stream = stream,
 	    .unit = unit,
-	    .clock = smalti_clock,
+	    .clock = smalti_now,
 	    .terminal = isatty(fileno(stream)),
 	    .quiet = quiet,
-	    .start = smalti_clock(),
+	    .start = smalti_now(),
 	    .shown = -1,
 	    .total = -1,
 	};

@@ -26,9 +26,6 @@ struct smalti_progress {
 	int drawn;   /* columns of the bar that is on the terminal now, 0: none */
 };
 
-/* Seconds of a steady clock. */
-double smalti_clock(void);
-
 /* `quiet` shows nothing but smalti_progress_print()'s lines. */
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet);
 

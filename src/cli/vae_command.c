@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/vae_command.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -65,13 +66,13 @@ enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum s
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
 {
 	run->total = total;
-	run->began = smalti_clock();
+	run->began = smalti_now();
 	smalti_progress_begin(&run->progress, stderr, "pictures", run->settings->quiet);
 }
 
 bool smalti_vae_command_next(struct smalti_vae_command *run)
 {
-	run->picture_began = smalti_clock();
+	run->picture_began = smalti_now();
 	return run->made + run->failed < run->total && !smalti_signals_caught() && !run->broken;
 }
 
@@ -115,7 +116,7 @@ static void add_json(struct smalti_vae_command *run, const struct smalti_vae_out
 		cJSON_AddStringToObject(object, "error", outcome->error->message);
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
-	cJSON_AddNumberToObject(object, "seconds", rounded(smalti_clock() - run->picture_began));
+	cJSON_AddNumberToObject(object, "seconds", rounded(smalti_now() - run->picture_began));
 	print_json(run, object);
 }
 
@@ -152,7 +153,7 @@ void smalti_vae_command_plan(const struct smalti_vae_command *run, const struct 
 
 static void summarize(struct smalti_vae_command *run, const char *result)
 {
-	const double seconds = smalti_clock() - run->began;
+	const double seconds = smalti_now() - run->began;
 	const bool named = strcmp(result, "-") != 0;
 	char rate[32] = "", failed[48] = "";
 	if (run->made > 1)
@@ -172,7 +173,7 @@ static void summarize_json(struct smalti_vae_command *run, const char *signal)
 	cJSON_AddNumberToObject(summary, "failed", (double)run->failed);
 	if (signal)
 		cJSON_AddStringToObject(summary, "stopped", signal);
-	cJSON_AddNumberToObject(summary, "seconds", rounded(smalti_clock() - run->began));
+	cJSON_AddNumberToObject(summary, "seconds", rounded(smalti_now() - run->began));
 	print_json(run, object);
 }
 

@@ -63,7 +63,7 @@ struct smalti_vae_command {
 	struct smalti_vae_info info;
 	struct smalti_progress progress;
 	int64_t total, made, failed; /* pictures */
-	double began, picture_began; /* smalti_clock() */
+	double began, picture_began; /* smalti_now() */
 	bool broken;                 /* the standard output does not take more */
 };
 

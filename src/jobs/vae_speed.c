@@ -2,6 +2,7 @@
 #include "jobs/vae_speed.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "codelets/codelets.h"
 #include "kernels/attention.h"
 #include "kernels/conv.h"
@@ -10,19 +11,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A piece of a map: wide and high enough for a kernel's full speed. */
 enum { ROWS = 16, MOST_WIDTH = 512, KEYS = 1024, MOST_REPEATS = 16, MOST_PARTS = 12 };
 
 static const double enough_seconds = 0.02;
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The best of some runs: what disturbs them only makes them longer. */
 static double best_seconds(enum smalti_op_number number, const void *data, const void *arguments,
@@ -31,10 +24,10 @@ static double best_seconds(enum smalti_op_number number, const void *data, const
 	const struct smalti_op *op = smalti_op(number);
 	double best = (double)INFINITY, all = 0;
 	for (int i = 0; i < MOST_REPEATS && (i < 2 || all < enough_seconds); i++) {
-		const double begin = now();
+		const double begin = smalti_now();
 		if (op->cpu(data, arguments, error) < 0)
 			return -1;
-		const double seconds = now() - begin;
+		const double seconds = smalti_now() - begin;
 		best = seconds < best ? seconds : best;
 		all += seconds;
 	}

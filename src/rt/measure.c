@@ -3,13 +3,13 @@
 #include "kernels/measure.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "rt/topology.h"
 
 #include <pthread.h>
 #include <starpu.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	PIECES = 32, /* of a worker's share, each timed: shorter than a time slice of a busy machine */
@@ -64,13 +64,6 @@ struct race {
 	double rate[KINDS]; /* sums of the workers' */
 };
 
-static double now(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -82,9 +75,9 @@ static double measure_kind(int kind, int64_t count, float *x, float *result)
 {
 	double rates[PASSES * PIECES];
 	for (int i = 0; i < PASSES * PIECES; i++) {
-		double start = now();
+		double start = smalti_now();
 		int64_t work = kinds[kind](count, x + i % PIECES * count, result);
-		double seconds = now() - start;
+		double seconds = smalti_now() - start;
 		rates[i] = (double)work / (seconds > 1e-9 ? seconds : 1e-9);
 	}
 	qsort(rates, PASSES * PIECES, sizeof(rates[0]), compare);
