@@ -22,8 +22,8 @@ struct smalti_dit *smalti_dit_new(struct smalti_scope *scope, const struct smalt
 	dit->config = *config;
 	dit->compute = compute;
 	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
-	dit->store = smalti_store_new(scope, checkpoint, compute, error);
-	if (dit->blocks && dit->store && smalti_dit_load(dit, checkpoint, error) == 0)
+	dit->weights = smalti_weights_new(scope, checkpoint, compute, error);
+	if (dit->blocks && dit->weights && smalti_dit_load(dit, checkpoint, error) == 0)
 		return dit;
 	smalti_dit_free(dit);
 	return NULL;
@@ -33,7 +33,7 @@ void smalti_dit_free(struct smalti_dit *dit)
 {
 	if (!dit)
 		return;
-	smalti_store_free(dit->store);
+	smalti_weights_free(dit->weights);
 	free(dit->blocks);
 	free(dit);
 }
@@ -45,17 +45,17 @@ const struct smalti_transformer_config *smalti_dit_config(const struct smalti_di
 
 int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit)
 {
-	return smalti_store_bytes(dit->store);
+	return smalti_weights_bytes(dit->weights);
 }
 
 void smalti_dit_leave_raw(struct smalti_dit *dit)
 {
-	smalti_store_leave_raw(dit->store);
+	smalti_weights_leave_raw(dit->weights);
 }
 
 int64_t smalti_dit_file_bytes(const struct smalti_dit *dit)
 {
-	return smalti_store_file_bytes(dit->store);
+	return smalti_weights_file_bytes(dit->weights);
 }
 
 int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t tokens)

@@ -15,7 +15,7 @@ struct smalti_dit *smalti_dit_new(struct smalti_scope *scope, const struct smalt
 void smalti_dit_free(struct smalti_dit *dit);
 const struct smalti_transformer_config *smalti_dit_config(const struct smalti_dit *dit);
 int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit);
-/* Before the first task: see smalti_store_leave_raw(). */
+/* Before the first task: see smalti_weights_leave_raw(). */
 void smalti_dit_leave_raw(struct smalti_dit *dit);
 /* Bytes of the mapped file. */
 int64_t smalti_dit_file_bytes(const struct smalti_dit *dit);

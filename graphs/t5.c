@@ -32,7 +32,7 @@ struct smalti_t5 {
 	int shards;
 	bool streamed;
 	struct smalti_scope *scope; /* of the weights */
-	struct smalti_store *store;
+	struct smalti_weights *weights;
 	struct smalti_weight *relative_bias, *final_norm;
 	struct matrix embedding;
 	struct block *blocks;
@@ -46,7 +46,7 @@ static struct matrix load_matrix(struct smalti_t5 *t5, int64_t out, int64_t in, 
 	struct matrix matrix = {NULL, SMALTI_F32};
 	char full[128];
 	snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
-	matrix.weight = smalti_store_table(t5->store, out, in, &matrix.dtype, full);
+	matrix.weight = smalti_weights_table(t5->weights, out, in, &matrix.dtype, full);
 	return matrix;
 }
 
@@ -71,8 +71,8 @@ static void load_block(struct smalti_t5 *t5, int64_t i)
 	for (int layer = 0; layer < 2; layer++)
 		snprintf(prefix[layer], sizeof(prefix[layer]), "encoder.block.%lld.layer.%d.", (long long)i,
 			 layer);
-	b->norm1 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", prefix[0]);
-	b->norm2 = smalti_store_vector(t5->store, c->width, "%slayer_norm.weight", prefix[1]);
+	b->norm1 = smalti_weights_vector(t5->weights, c->width, "%slayer_norm.weight", prefix[0]);
+	b->norm2 = smalti_weights_vector(t5->weights, c->width, "%slayer_norm.weight", prefix[1]);
 	for (int m = 0; m < MATRICES; m++)
 		b->matrix[m] = load_matrix(t5, rows[m].out, rows[m].in, prefix[rows[m].layer], rows[m].name);
 }
@@ -84,11 +84,11 @@ static void load(struct smalti_t5 *t5, const struct smalti_checkpoint *checkpoin
 	t5->embedding =
 	    load_matrix(t5, c->vocabulary, c->width, "", shared ? "shared" : "encoder.embed_tokens");
 	t5->relative_bias =
-	    smalti_store_rows(t5->store, c->buckets, c->heads,
-			      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
+	    smalti_weights_rows(t5->weights, c->buckets, c->heads,
+				"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
 	for (int64_t i = 0; i < c->layers; i++)
 		load_block(t5, i);
-	t5->final_norm = smalti_store_vector(t5->store, c->width, "encoder.final_layer_norm.weight");
+	t5->final_norm = smalti_weights_vector(t5->weights, c->width, "encoder.final_layer_norm.weight");
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -115,13 +115,13 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 	t5->shards = count_shards(config);
 	t5->scope = scope;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
-	t5->store = smalti_store_new(scope, checkpoint, compute, error);
-	if (!t5->blocks || !t5->store) {
+	t5->weights = smalti_weights_new(scope, checkpoint, compute, error);
+	if (!t5->blocks || !t5->weights) {
 		smalti_t5_free(t5);
 		return NULL;
 	}
 	load(t5, checkpoint);
-	if (smalti_store_status(t5->store, error) < 0) {
+	if (smalti_weights_status(t5->weights, error) < 0) {
 		smalti_t5_free(t5);
 		return NULL;
 	}
@@ -133,7 +133,7 @@ void smalti_t5_free(struct smalti_t5 *t5)
 	if (!t5)
 		return;
 	smalti_tile_release(t5->bias);
-	smalti_store_free(t5->store);
+	smalti_weights_free(t5->weights);
 	free(t5->blocks);
 	free(t5);
 }
@@ -145,13 +145,13 @@ const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5)
 
 int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5)
 {
-	return smalti_store_bytes(t5->store);
+	return smalti_weights_bytes(t5->weights);
 }
 
 int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5)
 {
 	enum { LAYERS_AT_A_TIME = 3 }; /* the one computed, the one dropped, the one read ahead */
-	const int64_t all = smalti_store_file_bytes(t5->store);
+	const int64_t all = smalti_weights_file_bytes(t5->weights);
 	if (!t5->streamed || t5->config.layers <= LAYERS_AT_A_TIME)
 		return all;
 	return all / t5->config.layers * LAYERS_AT_A_TIME;

@@ -27,7 +27,8 @@ struct smalti_vae_decoder *smalti_vae_decoder_new(struct smalti_scope *scope,
 		free(vae);
 		return NULL;
 	}
-	smalti_store_set_transient(vae->layers.store, smalti_store_bytes(vae->layers.store) > LARGEST_KEPT);
+	smalti_weights_set_transient(vae->layers.weights,
+				     smalti_weights_bytes(vae->layers.weights) > LARGEST_KEPT);
 	return vae;
 }
 
@@ -51,12 +52,12 @@ const struct smalti_vae_layers *smalti_vae_decoder_layers(const struct smalti_va
 
 void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient)
 {
-	smalti_store_set_transient(vae->layers.store, transient);
+	smalti_weights_set_transient(vae->layers.weights, transient);
 }
 
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae)
 {
-	return smalti_store_bytes(vae->layers.store);
+	return smalti_weights_bytes(vae->layers.weights);
 }
 
 double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width)

@@ -16,7 +16,7 @@ struct smalti_vae_decoder *smalti_vae_decoder_new(struct smalti_scope *scope,
 void smalti_vae_decoder_free(struct smalti_vae_decoder *vae);
 const struct smalti_vae_config *smalti_vae_decoder_config(const struct smalti_vae_decoder *vae);
 const struct smalti_vae_layers *smalti_vae_decoder_layers(const struct smalti_vae_decoder *vae);
-/* See smalti_store_set_transient(); for what is decoded from here on. At first it depends on their size. */
+/* See smalti_weights_set_transient(); for what is decoded from here on. At first it depends on their size. */
 void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient);
 /* Of what is there all the time: none when it is transient. */
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae);

@@ -46,7 +46,7 @@ const struct smalti_vae_layers *smalti_vae_encoder_layers(const struct smalti_va
 
 int64_t smalti_vae_encoder_weight_bytes(const struct smalti_vae_encoder *vae)
 {
-	return smalti_store_bytes(vae->layers.store);
+	return smalti_weights_bytes(vae->layers.weights);
 }
 
 int smalti_vae_encoder_plan(const struct smalti_vae_encoder *vae, int64_t height, int64_t width,

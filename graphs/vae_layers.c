@@ -18,13 +18,13 @@ static int open_layers(struct smalti_vae_layers *l, struct smalti_scope *scope,
 	l->capacity = (int)(2 * config->blocks * (config->layers_per_block + 1)) + config->blocks + OTHERS;
 	l->layer = smalti_calloc(l->capacity, sizeof(*l->layer), error);
 	l->map = smalti_calloc(l->capacity + 1, sizeof(*l->map), error);
-	l->store = l->layer && l->map ? smalti_store_new(scope, checkpoint, compute, error) : NULL;
-	return l->store ? 0 : -1;
+	l->weights = l->layer && l->map ? smalti_weights_new(scope, checkpoint, compute, error) : NULL;
+	return l->weights ? 0 : -1;
 }
 
 void smalti_vae_layers_free(struct smalti_vae_layers *l)
 {
-	smalti_store_free(l->store);
+	smalti_weights_free(l->weights);
 	free(l->layer);
 	free(l->map);
 	*l = (struct smalti_vae_layers){0};
@@ -32,7 +32,7 @@ void smalti_vae_layers_free(struct smalti_vae_layers *l)
 
 static int close_layers(struct smalti_vae_layers *l, struct smalti_error *error)
 {
-	if (smalti_store_status(l->store, error) == 0)
+	if (smalti_weights_status(l->weights, error) == 0)
 		return 0;
 	smalti_vae_layers_free(l);
 	return -1;
@@ -55,8 +55,8 @@ static struct smalti_vae_layer *append_conv(struct smalti_vae_layers *l, const c
 	const int64_t in = l->map[l->count].channels;
 	struct smalti_vae_layer *layer = append(l, SMALTI_VAE_CONV, name, out);
 	if (norm)
-		layer->norm = smalti_store_affine(l->store, in, norm);
-	layer->kernel = smalti_store_conv(l->store, in, out, 1, name);
+		layer->norm = smalti_weights_affine(l->weights, in, norm);
+	layer->kernel = smalti_weights_conv(l->weights, in, out, 1, name);
 	return layer;
 }
 
@@ -70,7 +70,7 @@ static void append_downsampling(struct smalti_vae_layers *l, const char *name)
 {
 	const int64_t channels = l->map[l->count].channels;
 	append(l, SMALTI_VAE_CONV, name, channels)->kernel =
-	    smalti_store_conv(l->store, channels, channels, 2, name);
+	    smalti_weights_conv(l->weights, channels, channels, 2, name);
 	l->map[l->count].down *= 2;
 }
 
@@ -88,7 +88,7 @@ static void append_resnet(struct smalti_vae_layers *l, const char *prefix, int64
 	end->kind = SMALTI_VAE_RESIDUAL;
 	snprintf(name, sizeof(name), "%s.conv_shortcut", prefix);
 	if (in != out)
-		end->linear = smalti_store_linear_1x1(l->store, in, out, name);
+		end->linear = smalti_weights_linear_1x1(l->weights, in, out, name);
 }
 
 static void append_attention(struct smalti_vae_layers *l, const char *prefix)
@@ -99,10 +99,10 @@ static void append_attention(struct smalti_vae_layers *l, const char *prefix)
 	snprintf(name, sizeof(name), "%s.group_norm", prefix);
 	snprintf(below, sizeof(below), "%s.", prefix);
 	struct smalti_vae_layer *layer = append(l, SMALTI_VAE_ATTENTION, prefix, channels);
-	layer->norm = smalti_store_affine(l->store, channels, name);
-	layer->q = smalti_store_linear(l->store, channels, channels, true, below, q);
-	layer->kv = smalti_store_linear(l->store, channels, 2 * channels, true, below, kv);
-	layer->out = smalti_store_linear(l->store, channels, channels, true, below, out);
+	layer->norm = smalti_weights_affine(l->weights, channels, name);
+	layer->q = smalti_weights_linear(l->weights, channels, channels, true, below, q);
+	layer->kv = smalti_weights_linear(l->weights, channels, 2 * channels, true, below, kv);
+	layer->out = smalti_weights_linear(l->weights, channels, channels, true, below, out);
 }
 
 /* `half`: "encoder" or "decoder". */
@@ -123,7 +123,7 @@ static void append_mid_block(struct smalti_vae_layers *l, const char *half)
 static void append_quantiser(struct smalti_vae_layers *l, const char *name, int64_t channels)
 {
 	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =
-	    smalti_store_exact_linear(l->store, (const int64_t[]){channels, channels, 1, 1}, 4, name);
+	    smalti_weights_exact_linear(l->weights, (const int64_t[]){channels, channels, 1, 1}, 4, name);
 }
 
 static void append_resnets(struct smalti_vae_layers *l, const char *blocks, int block, int64_t count,

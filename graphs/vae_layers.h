@@ -35,7 +35,7 @@ struct smalti_vae_shape {
 struct smalti_vae_layers {
 	struct smalti_vae_config config;
 	enum smalti_dtype compute;
-	struct smalti_store *store;
+	struct smalti_weights *weights;
 	bool input_comes_once; /* map 0 cannot be asked for again */
 	int count, capacity;
 	struct smalti_vae_layer *layer; /* count */

@@ -16,7 +16,7 @@ enum { MAX_PARTS = 3, NAME_LENGTH = 160 };
 enum form { FORM_RAW, FORM_VECTOR, FORM_MATMUL, FORM_CONV };
 
 struct smalti_weight {
-	struct smalti_store *store;
+	struct smalti_weights *weights;
 	enum form form;
 	enum smalti_dtype compute;
 	int64_t in, out; /* of a matrix or convolution */
@@ -31,75 +31,76 @@ struct smalti_weight {
 	struct smalti_weight *next;
 };
 
-struct smalti_store {
+struct smalti_weights {
 	struct smalti_scope *scope;
 	const struct smalti_checkpoint *checkpoint;
 	enum smalti_dtype compute;
 	bool transient;
 	struct smalti_error error;
-	struct smalti_weight *weights;
+	struct smalti_weight *first;
 	int64_t bytes;
 };
 
-struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct smalti_checkpoint *checkpoint,
-				      enum smalti_dtype compute, struct smalti_error *error)
+struct smalti_weights *smalti_weights_new(struct smalti_scope *scope,
+					  const struct smalti_checkpoint *checkpoint,
+					  enum smalti_dtype compute, struct smalti_error *error)
 {
-	struct smalti_store *store = smalti_calloc(1, sizeof(*store), error);
-	if (!store)
+	struct smalti_weights *weights = smalti_calloc(1, sizeof(*weights), error);
+	if (!weights)
 		return NULL;
-	store->scope = scope;
-	store->checkpoint = checkpoint;
-	store->compute = compute;
-	return store;
+	weights->scope = scope;
+	weights->checkpoint = checkpoint;
+	weights->compute = compute;
+	return weights;
 }
 
-int smalti_store_status(const struct smalti_store *store, struct smalti_error *error)
+int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error)
 {
-	if (store->error.code == SMALTI_OK)
+	if (weights->error.code == SMALTI_OK)
 		return 0;
-	return smalti_fail(error, store->error.code, "%s", store->error.message);
+	return smalti_fail(error, weights->error.code, "%s", weights->error.message);
 }
 
-void smalti_store_set_transient(struct smalti_store *store, bool transient)
+void smalti_weights_set_transient(struct smalti_weights *weights, bool transient)
 {
-	store->transient = transient;
+	weights->transient = transient;
 }
 
-int64_t smalti_store_bytes(const struct smalti_store *store)
+int64_t smalti_weights_bytes(const struct smalti_weights *weights)
 {
-	return store->transient ? 0 : store->bytes;
+	return weights->transient ? 0 : weights->bytes;
 }
 
-bool smalti_store_is_transient(const struct smalti_store *store)
+bool smalti_weights_is_transient(const struct smalti_weights *weights)
 {
-	return store->transient;
+	return weights->transient;
 }
 
-int64_t smalti_store_file_bytes(const struct smalti_store *store)
+int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
 {
 	int64_t bytes = 0;
-	for (const struct smalti_weight *weight = store->weights; weight; weight = weight->next)
+	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
 		for (int i = 0; i < weight->parts; i++)
 			bytes += weight->part[i].bytes;
 	return bytes;
 }
 
-void smalti_store_leave_raw(struct smalti_store *store)
+void smalti_weights_leave_raw(struct smalti_weights *weights)
 {
-	for (struct smalti_weight *weight = store->weights; weight; weight = weight->next)
+	for (struct smalti_weight *weight = weights->first; weight; weight = weight->next)
 		if (weight->form == FORM_MATMUL && !weight->fixed) {
 			weight->form = FORM_RAW;
-			store->bytes -= weight->bytes;
+			weights->bytes -= weight->bytes;
 			weight->bytes = 0;
 		}
 }
 
-void smalti_store_free(struct smalti_store *store)
+void smalti_weights_free(struct smalti_weights *weights)
 {
-	if (!store)
+	if (!weights)
 		return;
-	smalti_scope_wait(store->scope); /* its tasks read `host` and the checkpoint */
-	for (struct smalti_weight *weight = store->weights, *next; weight; weight = next) {
+	smalti_scope_wait(weights->scope); /* its tasks read `host` and the checkpoint */
+	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
 		for (int i = 0; i < MAX_PARTS; i++)
@@ -107,46 +108,46 @@ void smalti_store_free(struct smalti_store *store)
 		free(weight->host);
 		free(weight);
 	}
-	free(store);
+	free(weights);
 }
 
-static struct smalti_weight *add(struct smalti_store *store, enum form form)
+static struct smalti_weight *add(struct smalti_weights *weights, enum form form)
 {
-	if (store->error.code != SMALTI_OK)
+	if (weights->error.code != SMALTI_OK)
 		return NULL;
-	struct smalti_weight *weight = smalti_calloc(1, sizeof(*weight), &store->error);
+	struct smalti_weight *weight = smalti_calloc(1, sizeof(*weight), &weights->error);
 	if (!weight)
 		return NULL;
-	weight->store = store;
+	weight->weights = weights;
 	weight->form = form;
-	weight->compute = store->compute;
-	weight->next = store->weights;
-	store->weights = weight;
+	weight->compute = weights->compute;
+	weight->next = weights->first;
+	weights->first = weight;
 	return weight;
 }
 
 static void add_part(struct smalti_weight *weight, int rank, const int64_t *shape, const char *name)
 {
-	struct smalti_store *store = weight->store;
-	if (smalti_checkpoint_find(store->checkpoint, name, rank, shape, &weight->part[weight->parts],
-				   &store->error) == 0)
+	struct smalti_weights *weights = weight->weights;
+	if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &weight->part[weight->parts],
+				   &weights->error) == 0)
 		weight->parts++;
 }
 
 /* The made form's size is known: the weight is whole, unless something failed. */
 static struct smalti_weight *whole(struct smalti_weight *weight, int64_t bytes)
 {
-	if (weight->store->error.code != SMALTI_OK)
+	if (weight->weights->error.code != SMALTI_OK)
 		return NULL;
 	weight->bytes = bytes;
-	weight->store->bytes += bytes;
+	weight->weights->bytes += bytes;
 	return weight;
 }
 
-static struct smalti_weight *vector(struct smalti_store *store, int rank, const int64_t *shape,
+static struct smalti_weight *vector(struct smalti_weights *weights, int rank, const int64_t *shape,
 				    const char *name)
 {
-	struct smalti_weight *weight = add(store, FORM_VECTOR);
+	struct smalti_weight *weight = add(weights, FORM_VECTOR);
 	if (!weight)
 		return NULL;
 	add_part(weight, rank, shape, name);
@@ -156,26 +157,27 @@ static struct smalti_weight *vector(struct smalti_store *store, int rank, const 
 	return whole(weight, count * (int64_t)sizeof(float));
 }
 
-struct smalti_weight *smalti_store_vector(struct smalti_store *store, int64_t count, const char *name, ...)
+struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
+					    ...)
 {
 	char full[NAME_LENGTH];
 	va_list args;
 	va_start(args, name);
 	vsnprintf(full, sizeof(full), name, args);
 	va_end(args);
-	return vector(store, 1, (const int64_t[]){count}, full);
+	return vector(weights, 1, (const int64_t[]){count}, full);
 }
 
-struct smalti_weight *smalti_store_rows(struct smalti_store *store, int64_t rows, int64_t columns,
-					const char *name)
+struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					  const char *name)
 {
-	return vector(store, 2, (const int64_t[]){rows, columns}, name);
+	return vector(weights, 2, (const int64_t[]){rows, columns}, name);
 }
 
-struct smalti_weight *smalti_store_table(struct smalti_store *store, int64_t rows, int64_t columns,
-					 enum smalti_dtype *dtype, const char *name)
+struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					   enum smalti_dtype *dtype, const char *name)
 {
-	struct smalti_weight *weight = add(store, FORM_RAW);
+	struct smalti_weight *weight = add(weights, FORM_RAW);
 	if (!weight)
 		return NULL;
 	add_part(weight, 2, (const int64_t[]){rows, columns}, name);
@@ -184,22 +186,22 @@ struct smalti_weight *smalti_store_table(struct smalti_store *store, int64_t row
 }
 
 /* Too many parts for one task, and small: put together here. */
-struct smalti_weight *smalti_store_stack(struct smalti_store *store, int64_t count, int64_t rows,
-					 int64_t columns, const char *name)
+struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
+					   int64_t columns, const char *name)
 {
-	struct smalti_weight *weight = add(store, FORM_VECTOR);
+	struct smalti_weight *weight = add(weights, FORM_VECTOR);
 	if (!weight)
 		return NULL;
 	const int64_t elements = rows * columns;
-	float *all = smalti_calloc(count * elements, sizeof(*all), &store->error);
+	float *all = smalti_calloc(count * elements, sizeof(*all), &weights->error);
 	weight->host = all;
 	for (int64_t i = 0; all && i < count; i++) {
 		char full[NAME_LENGTH];
 		const char *at = strstr(name, "%d");
 		snprintf(full, sizeof(full), "%.*s%lld%s", (int)(at - name), name, (long long)i, at + 2);
 		struct smalti_tensor_view view;
-		if (smalti_checkpoint_find(store->checkpoint, full, 2, (const int64_t[]){rows, columns},
-					   &view, &store->error) < 0)
+		if (smalti_checkpoint_find(weights->checkpoint, full, 2, (const int64_t[]){rows, columns},
+					   &view, &weights->error) < 0)
 			return NULL;
 		smalti_widen(view.dtype, view.data, elements, all + i * elements);
 	}
@@ -215,7 +217,7 @@ static struct smalti_weight *packed(struct smalti_weight *weight, enum smalti_dt
 	weight->compute = compute;
 	weight->in = in;
 	weight->out = out;
-	struct smalti_error *error = &weight->store->error;
+	struct smalti_error *error = &weight->weights->error;
 	if (error->code != SMALTI_OK)
 		return NULL;
 	int64_t bytes = weight->form == FORM_CONV
@@ -224,11 +226,11 @@ static struct smalti_weight *packed(struct smalti_weight *weight, enum smalti_dt
 	return whole(weight, bytes);
 }
 
-struct smalti_linear smalti_store_linear(struct smalti_store *store, int64_t in, int64_t out, bool bias,
-					 const char *prefix, const char *const parts[3])
+struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
+					   const char *prefix, const char *const parts[3])
 {
-	struct smalti_weight *weight = add(store, FORM_MATMUL);
-	struct smalti_weight *vector_of_biases = bias ? add(store, FORM_VECTOR) : NULL;
+	struct smalti_weight *weight = add(weights, FORM_MATMUL);
+	struct smalti_weight *vector_of_biases = bias ? add(weights, FORM_VECTOR) : NULL;
 	if (!weight || (bias && !vector_of_biases))
 		return (struct smalti_linear){0};
 	int count = 0;
@@ -242,17 +244,17 @@ struct smalti_linear smalti_store_linear(struct smalti_store *store, int64_t in,
 		if (bias)
 			add_part(vector_of_biases, 1, (const int64_t[]){out / count}, name);
 	}
-	struct smalti_linear linear = {.in = in, .out = out, .compute = store->compute};
-	linear.weight = packed(weight, store->compute, in, out);
+	struct smalti_linear linear = {.in = in, .out = out, .compute = weights->compute};
+	linear.weight = packed(weight, weights->compute, in, out);
 	linear.bias = bias ? whole(vector_of_biases, out * (int64_t)sizeof(float)) : NULL;
 	return linear;
 }
 
 /* One tensor of any shape as a matrix. */
-static struct smalti_linear reshaped(struct smalti_store *store, const int64_t *shape, int rank,
+static struct smalti_linear reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
 				     enum smalti_dtype compute, const char *prefix)
 {
-	struct smalti_weight *weight = add(store, FORM_MATMUL);
+	struct smalti_weight *weight = add(weights, FORM_MATMUL);
 	if (!weight)
 		return (struct smalti_linear){0};
 	weight->fixed = true;
@@ -263,26 +265,26 @@ static struct smalti_linear reshaped(struct smalti_store *store, const int64_t *
 	snprintf(name, sizeof(name), "%s.weight", prefix);
 	add_part(weight, rank, shape, name);
 	linear.weight = packed(weight, compute, linear.in, linear.out);
-	linear.bias = smalti_store_vector(store, linear.out, "%s.bias", prefix);
+	linear.bias = smalti_weights_vector(weights, linear.out, "%s.bias", prefix);
 	return linear;
 }
 
-struct smalti_linear smalti_store_linear_1x1(struct smalti_store *store, int64_t in, int64_t out,
-					     const char *prefix)
-{
-	return reshaped(store, (const int64_t[]){out, in, 1, 1}, 4, store->compute, prefix);
-}
-
-struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const int64_t *shape, int rank,
+struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, int64_t in, int64_t out,
 					       const char *prefix)
 {
-	return reshaped(store, shape, rank, SMALTI_F32, prefix);
+	return reshaped(weights, (const int64_t[]){out, in, 1, 1}, 4, weights->compute, prefix);
 }
 
-struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out, int stride,
-				       const char *prefix)
+struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights, const int64_t *shape,
+						 int rank, const char *prefix)
 {
-	struct smalti_weight *weight = add(store, FORM_CONV);
+	return reshaped(weights, shape, rank, SMALTI_F32, prefix);
+}
+
+struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
+					 const char *prefix)
+{
+	struct smalti_weight *weight = add(weights, FORM_CONV);
 	if (!weight)
 		return (struct smalti_kernel){0};
 	char name[NAME_LENGTH];
@@ -290,15 +292,16 @@ struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, i
 	add_part(weight, 4, (const int64_t[]){out, in, 3, 3}, name);
 	struct smalti_kernel kernel = {.in = in, .out = out, .stride = stride};
 	weight->stride = stride;
-	kernel.weight = packed(weight, store->compute, in, out);
-	kernel.bias = smalti_store_vector(store, out, "%s.bias", prefix);
+	kernel.weight = packed(weight, weights->compute, in, out);
+	kernel.bias = smalti_weights_vector(weights, out, "%s.bias", prefix);
 	return kernel;
 }
 
-struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t channels, const char *prefix)
+struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
+					   const char *prefix)
 {
-	return (struct smalti_affine){.gamma = smalti_store_vector(store, channels, "%s.weight", prefix),
-				      .beta = smalti_store_vector(store, channels, "%s.bias", prefix),
+	return (struct smalti_affine){.gamma = smalti_weights_vector(weights, channels, "%s.weight", prefix),
+				      .beta = smalti_weights_vector(weights, channels, "%s.bias", prefix),
 				      .channels = channels};
 }
 
@@ -306,13 +309,14 @@ static struct smalti_tile *part_tile(const struct smalti_weight *weight, int ind
 {
 	if (index >= weight->parts)
 		return NULL;
-	return smalti_tile_over(weight->store->scope, 1, weight->part[index].bytes, weight->part[index].data);
+	return smalti_tile_over(weight->weights->scope, 1, weight->part[index].bytes,
+				weight->part[index].data);
 }
 
 static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS],
 		 struct smalti_tile *after)
 {
-	struct smalti_scope *scope = weight->store->scope;
+	struct smalti_scope *scope = weight->weights->scope;
 	const struct smalti_tensor_view *part = weight->part;
 	if (weight->form == FORM_VECTOR)
 		smalti_insert(widen, scope, (parts[0], parts[1], parts[2], weight->tile),
@@ -327,7 +331,7 @@ static void make(struct smalti_weight *weight, struct smalti_tile *const parts[M
 			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
 	else
 		smalti_insert(pack_conv, scope,
-			      (.raw = parts[0], .after = weight->store->transient ? after : NULL,
+			      (.raw = parts[0], .after = weight->weights->transient ? after : NULL,
 			       .packed = weight->tile),
 			      .in = weight->in, .out = weight->out, .stride = weight->stride,
 			      .compute = weight->compute, .dtype = part[0].dtype);
@@ -353,7 +357,7 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 		return weight ? weight->tile : NULL;
 	struct smalti_tile *parts[MAX_PARTS] = {part_tile(weight, 0), part_tile(weight, 1),
 						part_tile(weight, 2)};
-	weight->tile = smalti_tile_new(weight->store->scope, 1, weight->bytes);
+	weight->tile = smalti_tile_new(weight->weights->scope, 1, weight->bytes);
 	make(weight, parts, after);
 	for (int i = 0; i < MAX_PARTS; i++)
 		smalti_tile_release(parts[i]);
@@ -367,7 +371,7 @@ struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight)
 
 void smalti_weight_done(struct smalti_weight *weight)
 {
-	if (!weight || !weight->store->transient)
+	if (!weight || !weight->weights->transient)
 		return;
 	smalti_tile_release(weight->tile);
 	weight->tile = NULL;

@@ -11,9 +11,9 @@
 /* The weights of one component. They lie in the mapped checkpoint, in its dtype; the form that kernels
  * want (f32 vectors, matrices packed for this CPU) is made by a task in front of the first reader, once.
  *
- * Errors are sticky: after the first one every call gives NULL (or empty) and the store keeps the
+ * Errors are sticky: after the first one every call gives NULL (or empty) and they keep the
  * cause, so that a loader reads like the list of tensors. */
-struct smalti_store;
+struct smalti_weights;
 struct smalti_weight;
 
 /* A matrix [out, in] with its bias [out] (NULL: none). */
@@ -37,51 +37,53 @@ struct smalti_affine {
 };
 
 /* Tasks that make packed forms belong to `scope`, the model's; `compute` is the dtype of matrix products
- * unless a call says otherwise. The checkpoint outlives the store. */
-struct smalti_store *smalti_store_new(struct smalti_scope *scope, const struct smalti_checkpoint *checkpoint,
-				      enum smalti_dtype compute, struct smalti_error *error);
-int smalti_store_status(const struct smalti_store *store, struct smalti_error *error);
+ * unless a call says otherwise. The checkpoint outlives them. */
+struct smalti_weights *smalti_weights_new(struct smalti_scope *scope,
+					  const struct smalti_checkpoint *checkpoint,
+					  enum smalti_dtype compute, struct smalti_error *error);
+int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
 /* Whether made forms live only as long as smalti_weight_done() says, to be made again at the next use; else,
- * and at first, they live as long as the store. */
-void smalti_store_set_transient(struct smalti_store *store, bool transient);
-bool smalti_store_is_transient(const struct smalti_store *store);
+ * and at first, they live as long as the weights do. */
+void smalti_weights_set_transient(struct smalti_weights *weights, bool transient);
+bool smalti_weights_is_transient(const struct smalti_weights *weights);
 /* Bytes of all packed forms together, made or not; none when they are transient. */
-int64_t smalti_store_bytes(const struct smalti_store *store);
+int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Bytes of the tensors in the file. */
-int64_t smalti_store_file_bytes(const struct smalti_store *store);
-/* Before the first use of a weight: the matrices of smalti_store_linear() are not packed but multiplied with
- * as the file has them, which is slower and takes no memory. Results differ by rounding. */
-void smalti_store_leave_raw(struct smalti_store *store);
+int64_t smalti_weights_file_bytes(const struct smalti_weights *weights);
+/* Before the first use of a weight: the matrices of smalti_weights_linear() are not packed but multiplied
+ * with as the file has them, which is slower and takes no memory. Results differ by rounding. */
+void smalti_weights_leave_raw(struct smalti_weights *weights);
 /* Waits for the model's scope, then releases the tiles; after the last task that reads them was inserted.
  * NULL is allowed. */
-void smalti_store_free(struct smalti_store *store);
+void smalti_weights_free(struct smalti_weights *weights);
 
 /* `prefix`.weight as f32 [count]. */
-struct smalti_weight *smalti_store_vector(struct smalti_store *store, int64_t count, const char *name, ...)
-    __attribute__((format(printf, 3, 4)));
+struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
+					    ...) __attribute__((format(printf, 3, 4)));
 /* A table [rows, columns] left in the file's dtype, which *dtype receives. */
-struct smalti_weight *smalti_store_table(struct smalti_store *store, int64_t rows, int64_t columns,
-					 enum smalti_dtype *dtype, const char *name);
+struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					   enum smalti_dtype *dtype, const char *name);
 /* A table as f32. */
-struct smalti_weight *smalti_store_rows(struct smalti_store *store, int64_t rows, int64_t columns,
-					const char *name);
+struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					  const char *name);
 /* Several tables of [rows, columns] on top of each other, as f32: `name` holds one %d. */
-struct smalti_weight *smalti_store_stack(struct smalti_store *store, int64_t count, int64_t rows,
-					 int64_t columns, const char *name);
+struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
+					   int64_t columns, const char *name);
 
 /* Up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). */
-struct smalti_linear smalti_store_linear(struct smalti_store *store, int64_t in, int64_t out, bool bias,
-					 const char *prefix, const char *const parts[3]);
+struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
+					   const char *prefix, const char *const parts[3]);
 /* A 1×1 convolution [out, in, 1, 1], which is a matrix. */
-struct smalti_linear smalti_store_linear_1x1(struct smalti_store *store, int64_t in, int64_t out,
-					     const char *prefix);
+struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, int64_t in, int64_t out,
+					       const char *prefix);
 /* A tensor of any shape as the matrix [shape[0], product of the others], always in f32: for what is small and
  * decides much. */
-struct smalti_linear smalti_store_exact_linear(struct smalti_store *store, const int64_t *shape, int rank,
-					       const char *prefix);
-struct smalti_kernel smalti_store_conv(struct smalti_store *store, int64_t in, int64_t out, int stride,
-				       const char *prefix);
-struct smalti_affine smalti_store_affine(struct smalti_store *store, int64_t channels, const char *prefix);
+struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights, const int64_t *shape,
+						 int rank, const char *prefix);
+struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
+					 const char *prefix);
+struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
+					   const char *prefix);
 
 /* The tile, made now if it is not there yet. NULL for NULL, and when the model's scope has failed. */
 struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);

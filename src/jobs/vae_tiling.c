@@ -13,7 +13,7 @@ const struct smalti_vae_layers *smalti_vae_half_layers(const struct smalti_vae_h
 
 int64_t smalti_vae_half_fixed_bytes(const struct smalti_vae_half *half)
 {
-	return SMALTI_PROGRAM_BYTES + smalti_store_bytes(smalti_vae_half_layers(half)->store);
+	return SMALTI_PROGRAM_BYTES + smalti_weights_bytes(smalti_vae_half_layers(half)->weights);
 }
 
 int smalti_vae_half_budget(const struct smalti_vae_half *half, struct smalti_vae_budget *budget,
