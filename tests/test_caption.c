@@ -70,6 +70,11 @@ static void any_bytes_are_a_caption(void)
 			       cases[i].expected_length),
 		      cases[i].expected);
 	CHECK(prepares(SMALTI_CLEANING_RAW, "\xff\0 A", 4, "\xff\0 A", 4), "raw bytes");
+	CHECK(prepares(SMALTI_CLEANING_STRIP,
+		       " \xe2\x80\x83"
+		       "A \xff b\n",
+		       9, "A \xef\xbf\xbd b", 7),
+	      "stripped alone");
 	CHECK(prepares(SMALTI_CLEANING_FULL, "A\0B%00", 6, "ab", 2), "full cleaning drops NUL");
 	CHECK(prepares(SMALTI_CLEANING_FULL, NULL, 0, "", 0), "empty");
 }

@@ -114,7 +114,7 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 static struct smalti_caption *caption_of(struct smalti_scope *scope, const struct smalti_words *words)
 {
 	struct smalti_tile *hidden;
-	smalti_t5_encode(model->t5, scope, words, 1, &hidden);
+	smalti_t5_encode(model->text.t5, scope, words, 1, &hidden);
 	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;

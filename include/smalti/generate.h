@@ -19,7 +19,8 @@ extern "C" {
 enum smalti_cleaning {
 	SMALTI_CLEANING_RAW,   /**< as it stands */
 	SMALTI_CLEANING_BASIC, /**< lower case, stripped: what diffusers does without ftfy and bs4 */
-	SMALTI_CLEANING_FULL   /**< diffusers' clean_caption=True */
+	SMALTI_CLEANING_FULL,  /**< diffusers' clean_caption=True */
+	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does (6.3) */
 };
 
 /** What noise is drawn as (specification 8.1): the same seed gives unrelated pictures for each. */

@@ -11,7 +11,7 @@
 
 #define TYPE struct smalti_generate_options
 
-static const char *const cleanings[] = {"raw", "basic", "full", NULL};
+static const char *const cleanings[] = {"raw", "basic", "full", "strip", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
@@ -24,8 +24,8 @@ static const struct smalti_option rows[] = {
      "\"scheduler\""},
     {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
-     "how prompts are cleaned: as they stand, lower-cased and stripped, or freed of links, markup and the "
-     "like too",
+     "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
+     "too, or stripped alone",
      .choices = cleanings},
 
     {SMALTI_GROUP("Pictures")},

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static const char *const noises[] = {"f32", "f16", "bf16"};
-static const char *const cleanings[] = {"raw", "basic", "full"};
+static const char *const cleanings[] = {"raw", "basic", "full", "strip"};
 
 /* cJSON's numbers are doubles: a seed may need more digits. */
 static bool add_integer(cJSON *object, const char *key, const char *format, uint64_t value)

@@ -9,9 +9,9 @@
 static int clean(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
 		 struct smalti_string *string, struct smalti_error *error)
 {
-	if (cleaning == SMALTI_CLEANING_BASIC) {
-		if (smalti_string_lower(string, error))
-			return -1;
+	if (cleaning == SMALTI_CLEANING_BASIC && smalti_string_lower(string, error))
+		return -1;
+	if (cleaning != SMALTI_CLEANING_FULL) {
 		smalti_string_strip(string);
 		return 0;
 	}

@@ -8,6 +8,7 @@ libcore_la_SOURCES += \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
 	src/jobs/text.c src/jobs/text.h \
+	src/jobs/text_encoder.c src/jobs/text_encoder.h \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \

@@ -21,7 +21,8 @@ struct paths {
 	char *tokenizer_config, *tokenizer_pieces, *text_config, *transformer_config, *vae_config;
 };
 
-static char *component(const char *given, const char *folder, const char *name, struct smalti_error *error)
+char *smalti_model_component(const char *given, const char *folder, const char *name,
+			     struct smalti_error *error)
 {
 	return given ? smalti_format(error, "%s", given) : smalti_format(error, "%s/%s", folder, name);
 }
@@ -32,11 +33,11 @@ static int find_paths(struct paths *p, const struct smalti_model_options *o, str
 	if (!folder)
 		return -1;
 	p->index = smalti_format(error, "%s/model_index.json", folder);
-	p->tokenizer = component(o->tokenizer, folder, "tokenizer", error);
-	p->text_encoder = component(o->text_encoder, folder, "text_encoder", error);
-	p->transformer = component(o->transformer, folder, "transformer", error);
-	p->vae = component(o->vae, folder, "vae", error);
-	char *scheduler = component(o->scheduler, folder, "scheduler", error);
+	p->tokenizer = smalti_model_component(o->tokenizer, folder, "tokenizer", error);
+	p->text_encoder = smalti_model_component(o->text_encoder, folder, "text_encoder", error);
+	p->transformer = smalti_model_component(o->transformer, folder, "transformer", error);
+	p->vae = smalti_model_component(o->vae, folder, "vae", error);
+	char *scheduler = smalti_model_component(o->scheduler, folder, "scheduler", error);
 	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler) {
 		free(scheduler);
 		return -1;
@@ -69,23 +70,6 @@ static void free_paths(struct paths *p)
 	free(p->vae_config);
 }
 
-static int open_text_encoder(struct smalti_model *model, const struct paths *p, const char *variant,
-			     struct smalti_error *error)
-{
-	struct smalti_t5_config config;
-	if (smalti_t5_config_read(p->text_config, &config, error) < 0)
-		return -1;
-	model->cleaner = smalti_cleaner_new(error);
-	model->tokenizer = smalti_tokenizer_open(p->tokenizer, error);
-	if (!model->cleaner || !model->tokenizer)
-		return -1;
-	model->text_checkpoint = smalti_checkpoint_open(p->text_encoder, SMALTI_STEM_T5, variant, error);
-	if (!model->text_checkpoint)
-		return -1;
-	model->t5 = smalti_t5_new(model->scope, &config, model->text_checkpoint, model->compute, error);
-	return model->t5 ? 0 : -1;
-}
-
 static int open_transformer(struct smalti_model *model, const struct paths *p, const char *variant,
 			    struct smalti_error *error)
 {
@@ -116,7 +100,7 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
-		       smalti_t5_weight_bytes(model->t5) - smalti_vae_decoder_weight_bytes(model->vae);
+		       smalti_t5_weight_bytes(model->text.t5) - smalti_vae_decoder_weight_bytes(model->vae);
 	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
 		smalti_dit_leave_raw(model->dit);
 		model->mapped_bytes += smalti_dit_file_bytes(model->dit);
@@ -126,9 +110,9 @@ static void fit_into_memory(struct smalti_model *model)
 		return;
 	}
 	left -= smalti_dit_weight_bytes(model->dit) + model->mapped_bytes;
-	if (smalti_t5_mapped_bytes(model->t5) > left / 2)
-		smalti_t5_stream(model->t5);
-	model->mapped_bytes += smalti_t5_mapped_bytes(model->t5);
+	if (smalti_t5_mapped_bytes(model->text.t5) > left / 2)
+		smalti_t5_stream(model->text.t5);
+	model->mapped_bytes += smalti_t5_mapped_bytes(model->text.t5);
 }
 
 static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
@@ -136,7 +120,7 @@ static int make_digest(struct smalti_model *model, const struct paths *p, struct
 	const char *const files[] = {p->index,       p->tokenizer_config,   p->tokenizer_pieces,
 				     p->text_config, p->transformer_config, p->vae_config,
 				     p->scheduler};
-	const struct smalti_checkpoint *const weights[] = {model->text_checkpoint, model->dit_checkpoint,
+	const struct smalti_checkpoint *const weights[] = {model->text.checkpoint, model->dit_checkpoint,
 							   model->vae_checkpoint};
 	return smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
 			     sizeof(weights) / sizeof(weights[0]), model->digest, error);
@@ -149,16 +133,17 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	model->compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	if (smalti_model_index_read(p->index, &index, error) < 0)
 		return -1;
-	model->max_tokens = smalti_pipeline_tokens(index.pipeline);
+	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
 	model->scheduler_path = smalti_format(error, "%s", p->scheduler);
 	if (!model->scheduler_path ||
 	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
 		return -1;
-	if (open_text_encoder(model, p, o->variant, error) < 0 ||
+	if (smalti_text_encoder_open(&model->text, model->scope, p->tokenizer, p->text_encoder, o->variant,
+				     model->compute, error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
-			       smalti_t5_config(model->t5), error) < 0)
+			       smalti_t5_config(model->text.t5), error) < 0)
 		return -1;
 	fit_into_memory(model);
 	return make_digest(model, p, error);
@@ -192,13 +177,10 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_vae_encoder_free(model->vae_encoder);
 	smalti_vae_decoder_free(model->vae);
 	smalti_dit_free(model->dit);
-	smalti_t5_free(model->t5);
+	smalti_text_encoder_close(&model->text);
 	smalti_scope_free(model->scope);
 	smalti_checkpoint_close(model->vae_checkpoint);
 	smalti_checkpoint_close(model->dit_checkpoint);
-	smalti_checkpoint_close(model->text_checkpoint);
-	smalti_tokenizer_close(model->tokenizer);
-	smalti_cleaner_free(model->cleaner);
 	free(model->scheduler_path);
 	free(model);
 }
@@ -223,12 +205,12 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	const int64_t factor = smalti_model_factor(model);
 	info->native_width = info->native_height = dit->sample_size * factor;
 	info->size_multiple = dit->patch_size * factor;
-	info->max_tokens = model->max_tokens;
+	info->max_tokens = model->text.max_tokens;
 	info->latent_channels = dit->in_channels;
 	info->latent_pixels = factor;
 	info->scheduler = smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
-	info->weight_bytes = smalti_t5_weight_bytes(model->t5) + smalti_dit_weight_bytes(model->dit) +
+	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) + smalti_dit_weight_bytes(model->dit) +
 			     smalti_vae_decoder_weight_bytes(model->vae) + model->mapped_bytes;
 	if (model->vae_encoder)
 		info->weight_bytes += smalti_vae_encoder_weight_bytes(model->vae_encoder);

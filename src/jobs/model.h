@@ -3,13 +3,11 @@
 #define SMALTI_JOBS_MODEL_H
 
 #include "graphs/dit.h"
-#include "graphs/t5.h"
 #include "graphs/vae_decoder.h"
 #include "graphs/vae_encoder.h"
-#include "io/cleaning.h"
 #include "io/config.h"
-#include "io/tokenizer.h"
 #include "jobs/digest.h"
+#include "jobs/text_encoder.h"
 #include "rt/session.h"
 #include "smalti/model.h"
 
@@ -17,11 +15,8 @@ struct smalti_model {
 	struct smalti_session *session;
 	struct smalti_scope *scope; /* of the tasks that make weights */
 	enum smalti_dtype compute;
-	int64_t max_tokens;
-	struct smalti_cleaner *cleaner;
-	struct smalti_tokenizer *tokenizer;
-	struct smalti_checkpoint *text_checkpoint, *dit_checkpoint, *vae_checkpoint;
-	struct smalti_t5 *t5;
+	struct smalti_text_encoder text;
+	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_dit *dit;
 	struct smalti_vae_decoder *vae;
 	struct smalti_vae_encoder *vae_encoder; /* NULL: not asked for yet */
@@ -33,6 +28,10 @@ struct smalti_model {
 
 /* The encoder, opened by the first call: a model that only paints may lack it. By one thread at a time. */
 struct smalti_vae_encoder *smalti_model_vae_encoder(struct smalti_model *model, struct smalti_error *error);
+
+/* The folder of a component: the one given, else NAME below the pipeline's folder. For free(). */
+char *smalti_model_component(const char *given, const char *folder, const char *name,
+			     struct smalti_error *error);
 
 /* Pixels to a latent. */
 int64_t smalti_model_factor(const struct smalti_model *model);

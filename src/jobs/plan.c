@@ -92,10 +92,10 @@ static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *m
 	const int64_t denoising =
 	    smalti_dit_working_bytes(model->dit, tokens, plan->tile_tokens, plan->guided ? 2 : 1);
 	const int64_t texts = plan->guided ? 2 : 1;
-	const int64_t encoding = smalti_t5_working_bytes(model->t5, texts * model->max_tokens);
+	const int64_t encoding = smalti_t5_working_bytes(model->text.t5, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
-	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->max_tokens);
+	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->text.max_tokens);
 }
 
 int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,

@@ -2,7 +2,6 @@
 #include "jobs/text.h"
 
 #include "base/alloc.h"
-#include "io/caption.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,38 +96,6 @@ static void trim(struct smalti_texts *texts, int64_t kept)
 	}
 }
 
-static int check_ids(const struct smalti_model *model, const int32_t *ids, int64_t count,
-		     struct smalti_error *error)
-{
-	const int64_t vocabulary = smalti_t5_config(model->t5)->vocabulary;
-	for (int64_t i = 0; i < count; i++)
-		if (ids[i] < 0 || ids[i] >= vocabulary)
-			return smalti_fail(
-			    error, SMALTI_EFORMAT,
-			    "token id %d does not exist: the text encoder knows %lld; tokenizer and "
-			    "text_encoder do not belong together",
-			    (int)ids[i], (long long)vocabulary);
-	return 0;
-}
-
-static int tokenize(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
-		    int32_t **ids, int64_t *count, struct smalti_error *error)
-{
-	size_t length;
-	char *prepared =
-	    smalti_caption_prepare(model->cleaner, cleaning, prompt, strlen(prompt), &length, error);
-	if (!prepared)
-		return -1;
-	int status =
-	    smalti_tokenizer_encode(model->tokenizer, prepared, length, model->max_tokens, ids, count, error);
-	free(prepared);
-	if (status == 0 && check_ids(model, *ids, *count, error) < 0) {
-		free(*ids);
-		return -1;
-	}
-	return status;
-}
-
 static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t priority,
 				       struct smalti_error *error)
 {
@@ -161,7 +128,7 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 		entries[i]->text.scope = encoding->scope;
 		encoding->entries++;
 	}
-	smalti_t5_encode(model->t5, encoding->scope, words, count, hidden);
+	smalti_t5_encode(model->text.t5, encoding->scope, words, count, hidden);
 	for (int i = 0; i < count; i++) {
 		entries[i]->text.caption =
 		    smalti_dit_caption(model->dit, encoding->scope, hidden[i], words[i].count);
@@ -190,7 +157,8 @@ static struct entry *find_or_add(struct smalti_texts *texts, const char *prompt,
 {
 	int32_t *ids = NULL;
 	int64_t count = 0;
-	if (tokenize(texts->model, prompt, cleaning, &ids, &count, error) < 0)
+	if (smalti_text_encoder_tokenize(&texts->model->text, prompt, strlen(prompt), cleaning, &ids, &count,
+					 error) < 0)
 		return NULL;
 	struct entry *entry = find(texts, ids, count);
 	if (!entry)

@@ -44,10 +44,9 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 	vae->cancelled = smalti_scope_new(vae->session, "cancelled", 0, error);
 	if (!vae->weights || !vae->cancelled)
 		return -1;
-	char *folder = find_folder(options->folder, error);
-	if (folder)
-		vae->checkpoint = smalti_vae_read(folder, options->variant, &vae->config, error);
-	free(folder);
+	vae->folder = find_folder(options->folder, error);
+	if (vae->folder)
+		vae->checkpoint = smalti_vae_read(vae->folder, options->variant, &vae->config, error);
 	return vae->checkpoint ? 0 : -1;
 }
 
@@ -75,7 +74,19 @@ void smalti_vae_close(struct smalti_vae *vae)
 	smalti_scope_free(vae->cancelled);
 	smalti_scope_free(vae->weights);
 	smalti_checkpoint_close(vae->checkpoint);
+	free(vae->folder);
 	free(vae);
+}
+
+int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LENGTH + 1],
+		      struct smalti_error *error)
+{
+	const struct smalti_checkpoint *const weights[] = {vae->checkpoint};
+	char *config = smalti_format(error, "%s/config.json", vae->folder);
+	const int status =
+	    config ? smalti_digest((const char *const[]){config}, 1, weights, 1, digest, error) : -1;
+	free(config);
+	return status;
 }
 
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)

@@ -4,6 +4,7 @@
 
 #include "graphs/vae_decoder.h"
 #include "graphs/vae_encoder.h"
+#include "jobs/digest.h"
 #include "rt/session.h"
 #include "smalti/vae.h"
 
@@ -17,10 +18,18 @@ struct smalti_vae {
 	struct smalti_scope *cancelled; /* without tasks: failed when the VAE is cancelled */
 	struct smalti_vae_config config;
 	enum smalti_dtype compute;
+	char *folder;
 	struct smalti_checkpoint *checkpoint;
 	struct smalti_vae_decoder *decoder; /* NULL: not asked for yet */
 	struct smalti_vae_encoder *encoder; /* NULL: not asked for yet */
 };
+
+/* Unless it is there already. */
+int smalti_vae_open_encoder(struct smalti_vae *vae, struct smalti_error *error);
+
+/* Tells VAEs apart. */
+int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LENGTH + 1],
+		      struct smalti_error *error);
 
 /* One decoding or encoding. */
 struct smalti_vae_job {

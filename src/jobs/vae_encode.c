@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static int open_encoder(struct smalti_vae *vae, struct smalti_error *error)
+int smalti_vae_open_encoder(struct smalti_vae *vae, struct smalti_error *error)
 {
 	if (!vae->encoder)
 		vae->encoder =
@@ -98,7 +98,7 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 {
 	struct smalti_vae_encoding e = *encoding;
 	struct smalti_vae_plan plan = {0};
-	if (check(vae, &e, error) < 0 || open_encoder(vae, error) < 0)
+	if (check(vae, &e, error) < 0 || smalti_vae_open_encoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, &e);
 	int status = smalti_vae_half_plan(&half, &plan, error);
@@ -114,7 +114,7 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 				struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
-	if (check(vae, encoding, error) < 0 || open_encoder(vae, error) < 0)
+	if (check(vae, encoding, error) < 0 || smalti_vae_open_encoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, encoding);
 	return smalti_vae_half_foresee(&half, forecast, error);

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct smalti_cleaner *cleaner;
 	if (!cleaner)
 		cleaner = smalti_cleaner_new(NULL);
-	for (enum smalti_cleaning cleaning = SMALTI_CLEANING_BASIC; cleaning <= SMALTI_CLEANING_FULL;
+	for (enum smalti_cleaning cleaning = SMALTI_CLEANING_BASIC; cleaning <= SMALTI_CLEANING_STRIP;
 	     cleaning++) {
 		size_t length;
 		char *prepared =

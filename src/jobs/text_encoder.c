@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/text_encoder.h"
+
+#include "base/alloc.h"
+#include "io/caption.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_scope *scope,
+			     const char *tokenizer, const char *folder, const char *variant,
+			     enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_t5_config config;
+	char *path = smalti_format(error, "%s/config.json", folder);
+	const int status = path ? smalti_t5_config_read(path, &config, error) : -1;
+	free(path);
+	if (status < 0)
+		return -1;
+	encoder->cleaner = smalti_cleaner_new(error);
+	encoder->tokenizer = smalti_tokenizer_open(tokenizer, error);
+	if (!encoder->cleaner || !encoder->tokenizer)
+		return -1;
+	encoder->checkpoint = smalti_checkpoint_open(folder, SMALTI_STEM_T5, variant, error);
+	if (!encoder->checkpoint)
+		return -1;
+	encoder->t5 = smalti_t5_new(scope, &config, encoder->checkpoint, compute, error);
+	return encoder->t5 ? 0 : -1;
+}
+
+void smalti_text_encoder_close(struct smalti_text_encoder *encoder)
+{
+	smalti_t5_free(encoder->t5);
+	smalti_checkpoint_close(encoder->checkpoint);
+	smalti_tokenizer_close(encoder->tokenizer);
+	smalti_cleaner_free(encoder->cleaner);
+	*encoder = (struct smalti_text_encoder){0};
+}
+
+static int check_ids(const struct smalti_text_encoder *encoder, const int32_t *ids, int64_t count,
+		     struct smalti_error *error)
+{
+	const int64_t vocabulary = smalti_t5_config(encoder->t5)->vocabulary;
+	for (int64_t i = 0; i < count; i++)
+		if (ids[i] < 0 || ids[i] >= vocabulary)
+			return smalti_fail(error, SMALTI_EFORMAT,
+					   "token id %" PRId32
+					   " does not exist: the text encoder knows %" PRId64
+					   "; tokenizer and text_encoder do not belong together",
+					   ids[i], vocabulary);
+	return 0;
+}
+
+int smalti_text_encoder_tokenize(const struct smalti_text_encoder *encoder, const char *text, size_t length,
+				 enum smalti_cleaning cleaning, int32_t **ids, int64_t *count,
+				 struct smalti_error *error)
+{
+	size_t prepared_length;
+	char *prepared =
+	    smalti_caption_prepare(encoder->cleaner, cleaning, text, length, &prepared_length, error);
+	if (!prepared)
+		return -1;
+	const int status = smalti_tokenizer_encode(encoder->tokenizer, prepared, prepared_length,
+						   encoder->max_tokens, ids, count, error);
+	free(prepared);
+	if (status == 0 && check_ids(encoder, *ids, *count, error) < 0) {
+		free(*ids);
+		return -1;
+	}
+	return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_JOBS_TEXT_ENCODER_H
+#define SMALTI_JOBS_TEXT_ENCODER_H
+
+#include "graphs/t5.h"
+#include "io/cleaning.h"
+#include "io/tokenizer.h"
+#include "smalti/generate.h"
+
+/* The first stage of a pipeline: texts to tokens to T5's hidden states. */
+struct smalti_text_encoder {
+	struct smalti_cleaner *cleaner;
+	struct smalti_tokenizer *tokenizer;
+	struct smalti_checkpoint *checkpoint;
+	struct smalti_t5 *t5;
+	int64_t max_tokens; /* of a text, with its end mark; the caller's to set */
+};
+
+/* From the folders of the tokenizer and the encoder. Close it in any case. */
+int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_scope *scope,
+			     const char *tokenizer, const char *folder, const char *variant,
+			     enum smalti_dtype compute, struct smalti_error *error);
+void smalti_text_encoder_close(struct smalti_text_encoder *encoder);
+
+/* The tokens of a text, `*count` of them and at most max_tokens, for free(). */
+int smalti_text_encoder_tokenize(const struct smalti_text_encoder *encoder, const char *text, size_t length,
+				 enum smalti_cleaning cleaning, int32_t **ids, int64_t *count,
+				 struct smalti_error *error);
+
+#endif
