@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,4 +90,28 @@ int smalti_make_folder(const char *path, struct smalti_error *error)
 		return 0;
 	errno = cause;
 	return smalti_fail_errno(error, "%s: the folder cannot be made", path);
+}
+
+/* "a/b.png" -> "a", "/b.png" -> "/.", "b.png" -> "." */
+char *smalti_folder_of(const char *path, struct smalti_error *error)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return smalti_format(error, ".");
+	if (slash == path)
+		return smalti_format(error, "/.");
+	return smalti_format(error, "%.*s", (int)(slash - path), path);
+}
+
+int smalti_sync_folder(const char *path, struct smalti_error *error)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = fd < 0 ? -1 : fsync(fd);
+	if (status && fd >= 0 && errno == EINVAL)
+		status = 0; /* this file system has no fsync of folders */
+	if (status)
+		smalti_fail_errno(error, "%s: the folder cannot be synchronised", path);
+	if (fd >= 0)
+		close(fd);
+	return status;
 }

@@ -34,6 +34,10 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 
 /* Makes the folder unless it is there; its parent must exist. */
 int smalti_make_folder(const char *path, struct smalti_error *error);
+/* The folder that a path's last name stands in; NULL with an error. Free with free(). */
+char *smalti_folder_of(const char *path, struct smalti_error *error);
+/* Names that were made, changed or removed in the folder are so on the disk afterwards. */
+int smalti_sync_folder(const char *path, struct smalti_error *error);
 
 /* A file that appears under its name complete, on the disk, or not at all. It is written as
  * `.NAME.PID-COUNTER.part` in the same folder. An existing regular file is replaced; a folder, device

@@ -58,17 +58,6 @@ static int open_part(struct smalti_writer *writer, struct smalti_error *error)
 	return fd;
 }
 
-/* "a/b.png" -> "a", "/b.png" -> "/.", "b.png" -> "." */
-static char *folder_of(const char *path, struct smalti_error *error)
-{
-	const char *slash = strrchr(path, '/');
-	if (!slash)
-		return smalti_format(error, ".");
-	if (slash == path)
-		return smalti_format(error, "/.");
-	return smalti_format(error, "%.*s", (int)(slash - path), path);
-}
-
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error)
 {
 	if (check_target(path, error))
@@ -81,7 +70,7 @@ struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *
 		writer->stream = stdout;
 		return writer;
 	}
-	writer->folder = folder_of(path, error);
+	writer->folder = smalti_folder_of(path, error);
 	int fd = writer->path && writer->folder ? open_part(writer, error) : -1;
 	if (fd >= 0) {
 		writer->stream = fdopen(fd, "wb");
@@ -97,18 +86,6 @@ struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *
 FILE *smalti_writer_stream(struct smalti_writer *writer)
 {
 	return writer->stream;
-}
-
-static int sync_folder(const char *folder)
-{
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	int status = fsync(fd);
-	int cause = errno;
-	close(fd);
-	errno = cause;
-	return status && cause != EINVAL ? -1 : 0; /* EINVAL: this file system has no fsync of folders */
 }
 
 /* A failed write sets the stream's flag but its errno is long gone: writing once more, which may have to be
@@ -144,11 +121,9 @@ int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *erro
 	} else {
 		free(writer->part);
 		writer->part = NULL;
-		if (sync_folder(writer->folder)) {
-			status =
-			    smalti_fail_errno(error, "%s: its folder cannot be synchronised", writer->path);
+		status = smalti_sync_folder(writer->folder, error);
+		if (status)
 			unlink(writer->path);
-		}
 	}
 	smalti_writer_abort(writer);
 	return status;

@@ -1,5 +1,15 @@
 # Sources of src/store
 libcore_la_SOURCES += \
+	src/store/claim.c src/store/clean.c src/store/commit.c src/store/complete.c \
+	src/store/folder.c src/store/open.c src/store/range.c src/store/folder.h src/store/store.h \
+	src/store/claims.c src/store/claims.h \
+	src/store/digest.c src/store/digest.h \
+	src/store/failed.c src/store/failed.h \
+	src/store/identity.c src/store/identity.h \
+	src/store/journal.c src/store/journal.h \
+	src/store/layout.c src/store/layout.h \
+	src/store/lock.c src/store/lock.h \
+	src/store/process.c src/store/process.h \
 	src/store/run_log.c src/store/run_log.h \
-	src/store/shard.h \
-	src/store/store.h
+	src/store/sealed.c src/store/sealed.h \
+	src/store/shard.h

@@ -19,6 +19,8 @@
  * rename, fsync of the folder, journal line, fsync. */
 struct smalti_store;
 
+/* A store may be used by several threads, but for HDF5's sake only one at a time may be in what opens,
+ * begins, commits, abandons or completes. */
 struct smalti_store_options {
 	/* What has to be the same for a resume, a flat or nested object. A difference is refused and named by
 	 * its dotted key, with both values and the remedy. */
@@ -30,16 +32,22 @@ struct smalti_store_options {
 /* Makes the folder or resumes it; unfinished files of dead processes are removed. */
 struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
 				       struct smalti_error *error);
-/* Gives the claims back and stops the heartbeat. NULL is fine. */
+/* Gives the claims back and stops the heartbeat; writers have been committed or abandoned before. NULL is
+ * fine.
+ */
 void smalti_store_close(struct smalti_store *store);
 
 struct smalti_range {
 	int64_t first, end;
 };
 
+/* Part `part` of `parts` of a range: all parts together are the range, each item in one; the lengths differ
+ * by at most 1, so that some are empty when there are more parts than items. */
+struct smalti_range smalti_range_part(const struct smalti_range *range, int64_t part, int64_t parts);
+
 enum smalti_claim_status {
 	SMALTI_CLAIM_FAILED = -1,
-	SMALTI_CLAIM_NONE = 0,  /* all of it is committed */
+	SMALTI_CLAIM_NONE = 0,  /* all of it is committed, or claimed by this store already */
 	SMALTI_CLAIM_TAKEN = 1, /* *range is this process's to do */
 	SMALTI_CLAIM_WAIT = 2,  /* what is left is claimed by others: ask again later; `holder` says whom */
 };
@@ -49,8 +57,8 @@ enum smalti_claim_status {
 enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
 					    int64_t items, struct smalti_range *range, char holder[256],
 					    struct smalti_error *error);
-/* The same for a committed shard with failures that this process has not claimed by this call before: all of
- * its range, to be made anew. *path of the old file is for free(). */
+/* The same for a shard with failures that was committed before the store was opened, and that it has not
+ * claimed by this call before: all of its range, to be made anew. *path of the old file is for free(). */
 enum smalti_claim_status smalti_store_claim_failed(struct smalti_store *store,
 						   const struct smalti_range *within,
 						   struct smalti_range *range, char **path, char holder[256],
@@ -63,7 +71,7 @@ struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const
 /* Commits the range, or its first part if fewer rows were appended, with its failures, and gives the claim
  * back; after -1 nothing has been committed and the claim is given back, too. A claim that was lost meanwhile
  * (the process was stopped for longer than its lease) is no error: what was made is dropped, *lost is true.
- */
+ * So it is when a shard to be made anew has fewer rows than the old one. */
 int smalti_store_commit(struct smalti_store *store, const struct smalti_range *range,
 			struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 			bool *lost, struct smalti_error *error);
@@ -74,11 +82,13 @@ void smalti_store_abandon(struct smalti_store *store, const struct smalti_range 
 struct smalti_store_totals {
 	int64_t items, failures, shards, bytes;
 };
-/* Of what is committed within the range, by whomever, as last read by a claim or commit. */
+/* Of what is committed within the range, by whomever, as last read by a claim or commit. A shard that reaches
+ * beyond it counts with its items in it, but with all its failures and bytes. */
 void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
 			 struct smalti_store_totals *totals);
 
-/* features.h5, manifest.json and failed.jsonl, when 0 … items − 1 are committed. */
+/* features.h5, manifest.json and failed.jsonl, when 0 … items − 1 are committed; before that, and when they
+ * are there, nothing is done. */
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error);
 
 #endif

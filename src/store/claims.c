@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/claims.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "store/layout.h"
+#include "store/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CLAIM_BYTES = 4096, CLAIM_NAME = 48 };
+
+/* One of ours. The file stays open, so that its time is renewed even where its name is another's by now. */
+struct held {
+	int64_t first, end;
+	char token[SMALTI_TOKEN + 1];
+	int fd;
+};
+
+struct smalti_claims {
+	char *folder, *claims; /* FOLDER, FOLDER/claims */
+	struct smalti_process self;
+	int64_t lease; /* seconds */
+	pthread_mutex_t mutex;
+	pthread_cond_t wake;
+	pthread_t thread;
+	bool running, stop;
+	struct held *held;
+	int64_t count, capacity;
+};
+
+static void *beat(void *user)
+{
+	struct smalti_claims *claims = user;
+	pthread_mutex_lock(&claims->mutex);
+	while (!claims->stop) {
+		for (int64_t i = 0; i < claims->count; i++)
+			(void)futimens(claims->held[i].fd, NULL); /* if it fails, the claim runs out */
+		struct timespec next;
+		clock_gettime(CLOCK_MONOTONIC, &next);
+		const int64_t pause = claims->lease * 1000000000 / 4 + next.tv_nsec;
+		next.tv_sec += pause / 1000000000;
+		next.tv_nsec = pause % 1000000000;
+		pthread_cond_timedwait(&claims->wake, &claims->mutex, &next);
+	}
+	pthread_mutex_unlock(&claims->mutex);
+	return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start(struct smalti_claims *claims, struct smalti_error *error)
+{
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&claims->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&claims->mutex, NULL);
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	const int status = pthread_create(&claims->thread, NULL, beat, claims);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	claims->running = status == 0;
+	errno = status;
+	return status ? smalti_fail_errno(error, "no thread can be started") : 0;
+}
+
+struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
+					 struct smalti_error *error)
+{
+	struct smalti_claims *claims = smalti_calloc(1, sizeof(*claims), error);
+	if (!claims)
+		return NULL;
+	claims->lease = lease_seconds;
+	smalti_process_self(&claims->self);
+	claims->folder = smalti_format(error, "%s", folder);
+	claims->claims = smalti_format(error, "%s/claims", folder);
+	if (claims->folder && claims->claims && start(claims, error) == 0)
+		return claims;
+	smalti_claims_close(claims);
+	return NULL;
+}
+
+void smalti_claims_close(struct smalti_claims *claims)
+{
+	if (!claims)
+		return;
+	if (claims->running) {
+		pthread_mutex_lock(&claims->mutex);
+		claims->stop = true;
+		pthread_cond_signal(&claims->wake);
+		pthread_mutex_unlock(&claims->mutex);
+		pthread_join(claims->thread, NULL);
+		pthread_cond_destroy(&claims->wake);
+		pthread_mutex_destroy(&claims->mutex);
+	}
+	for (int64_t i = 0; i < claims->count; i++)
+		close(claims->held[i].fd);
+	free(claims->held);
+	free(claims->claims);
+	free(claims->folder);
+	free(claims);
+}
+
+static void name_of(int64_t first, int64_t end, char name[CLAIM_NAME])
+{
+	snprintf(name, CLAIM_NAME, "%012" PRId64 "-%012" PRId64, first, end);
+}
+
+static bool parse_name(const char *name, int64_t *first, int64_t *end)
+{
+	char again[CLAIM_NAME];
+	if (sscanf(name, "%12" SCNd64 "-%12" SCNd64, first, end) != 2)
+		return false;
+	name_of(*first, *end, again);
+	return strcmp(again, name) == 0 && *first >= 0 && *end > *first;
+}
+
+static char *path_of(const struct smalti_claims *claims, int64_t first, int64_t end,
+		     struct smalti_error *error)
+{
+	char name[CLAIM_NAME];
+	name_of(first, end, name);
+	return smalti_format(error, "%s/%s", claims->claims, name);
+}
+
+static struct held *find(const struct smalti_claims *claims, int64_t first, int64_t end)
+{
+	for (int64_t i = 0; i < claims->count; i++)
+		if (claims->held[i].first == first && claims->held[i].end == end)
+			return &claims->held[i];
+	return NULL;
+}
+
+/* What a claim's file says. What cannot be read was cut short by a loss of power: it runs out. */
+struct record {
+	struct smalti_process process;
+	int64_t lease;
+	const char *token;
+};
+
+static int read_record(const cJSON *object, struct record *record, struct smalti_error *error)
+{
+	if (smalti_process_read(&record->process, object, error) ||
+	    smalti_json_int(object, "lease", SMALTI_JSON_REQUIRED, 1, SMALTI_LEASE_MAX, &record->lease,
+			    error) ||
+	    smalti_json_string(object, "token", SMALTI_JSON_REQUIRED, &record->token, error))
+		return -1;
+	return strlen(record->token) == SMALTI_TOKEN
+		   ? 0
+		   : smalti_fail(error, SMALTI_EFORMAT, "its token is none");
+}
+
+/* Whether the claim holds; else it is to be removed. */
+static bool judge(const struct smalti_claims *claims, const char *path, int64_t now, const cJSON *object,
+		  struct smalti_claim *claim)
+{
+	struct record record = {.lease = claims->lease};
+	struct stat info;
+	const bool readable = object && read_record(object, &record, NULL) == 0;
+	if (readable) {
+		memcpy(claim->token, record.token, SMALTI_TOKEN);
+		snprintf(claim->holder, sizeof(claim->holder), "%s, process %" PRId64, record.process.host,
+			 record.process.pid);
+		const struct held *held = find(claims, claim->first, claim->end);
+		claim->mine = held && strcmp(held->token, claim->token) == 0;
+		if (claim->mine)
+			return true;
+		if (smalti_process_is_gone(&record.process, &claims->self))
+			return false;
+	} else {
+		snprintf(claim->holder, sizeof(claim->holder), "an unknown process");
+	}
+	if (stat(path, &info))
+		return false;
+	const int64_t age = now - ((int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec);
+	const int64_t lease = record.lease * 1000000000;
+	return age <= lease && age >= -lease; /* a clock that was set back must not make it last for ever */
+}
+
+/* 1: it holds. */
+static int examine(struct smalti_claims *claims, int64_t now, struct smalti_claim *claim,
+		   struct smalti_error *error)
+{
+	char *path = path_of(claims, claim->first, claim->end, error);
+	if (!path)
+		return -1;
+	cJSON *object = smalti_json_read(path, CLAIM_BYTES, NULL);
+	const bool holds = judge(claims, path, now, object, claim);
+	cJSON_Delete(object);
+	int status = holds;
+	if (!holds && unlink(path) && errno != ENOENT)
+		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
+	free(path);
+	if (holds || status < 0 || !claim->token[0])
+		return status;
+	path = smalti_part_path(claims->folder, claim->first, claim->end, claim->token, error);
+	if (!path)
+		return -1;
+	unlink(path); /* what it was at work on, if it was */
+	free(path);
+	return 0;
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct smalti_claim *x = a, *y = b;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
+		       struct smalti_error *error)
+{
+	if ((*count & (*count - 1)) == 0) { /* full: at each power of two */
+		struct smalti_claim *more = smalti_calloc(*count ? 2 * *count : 1, sizeof(*more), error);
+		if (!more)
+			return -1;
+		if (*count)
+			memcpy(more, *list, (size_t)*count * sizeof(*more));
+		free(*list);
+		*list = more;
+	}
+	(*list)[(*count)++] = *claim;
+	return 0;
+}
+
+int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
+		       struct smalti_error *error)
+{
+	*list = NULL;
+	*count = 0;
+	DIR *folder = opendir(claims->claims);
+	if (!folder)
+		return smalti_fail_errno(error, "%s: cannot be read", claims->claims);
+	int status = 0;
+	for (const struct dirent *entry; status >= 0 && (entry = readdir(folder));) {
+		struct smalti_claim claim = {0};
+		if (!parse_name(entry->d_name, &claim.first, &claim.end))
+			continue;
+		status = examine(claims, now, &claim, error);
+		if (status > 0)
+			status = add_to_list(list, count, &claim, error);
+	}
+	closedir(folder);
+	if (status < 0) {
+		free(*list);
+		*list = NULL;
+		return -1;
+	}
+	if (*count)
+		qsort(*list, (size_t)*count, sizeof(**list), by_first);
+	return 0;
+}
+
+static int make_token(char token[SMALTI_TOKEN + 1], struct smalti_error *error)
+{
+	uint64_t random;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return smalti_fail_errno(error, "no random number can be had");
+	snprintf(token, SMALTI_TOKEN + 1, "%016" PRIx64, random);
+	return 0;
+}
+
+static int write_claim(const struct smalti_claims *claims, const char *path, const char *token,
+		       struct smalti_error *error)
+{
+	cJSON *object = cJSON_CreateObject();
+	int status = smalti_process_print(&claims->self, object, error);
+	if (status == 0 && !(cJSON_AddNumberToObject(object, "lease", (double)claims->lease) &&
+			     cJSON_AddStringToObject(object, "token", token)))
+		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a claim");
+	if (status == 0)
+		status = smalti_json_write(path, object, error);
+	cJSON_Delete(object);
+	return status;
+}
+
+/* Room for one more, which the thread may be reading. */
+static int make_room(struct smalti_claims *claims, struct smalti_error *error)
+{
+	if (claims->count < claims->capacity)
+		return 0;
+	const int64_t capacity = 2 * claims->capacity + 4;
+	struct held *held = smalti_calloc(capacity, sizeof(*held), error);
+	if (!held)
+		return -1;
+	pthread_mutex_lock(&claims->mutex);
+	if (claims->count)
+		memcpy(held, claims->held, (size_t)claims->count * sizeof(*held));
+	free(claims->held);
+	claims->held = held;
+	claims->capacity = capacity;
+	pthread_mutex_unlock(&claims->mutex);
+	return 0;
+}
+
+int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, char token[SMALTI_TOKEN + 1],
+		      struct smalti_error *error)
+{
+	struct held held = {.first = first, .end = end};
+	char *path = path_of(claims, first, end, error);
+	if (!path || make_room(claims, error) || make_token(held.token, error) ||
+	    write_claim(claims, path, held.token, error)) {
+		free(path);
+		return -1;
+	}
+	held.fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (held.fd < 0) {
+		smalti_fail_errno(error, "%s: cannot be opened", path);
+		unlink(path);
+	} else {
+		pthread_mutex_lock(&claims->mutex);
+		claims->held[claims->count++] = held;
+		pthread_mutex_unlock(&claims->mutex);
+		memcpy(token, held.token, sizeof(held.token));
+	}
+	free(path);
+	return held.fd < 0 ? -1 : 0;
+}
+
+int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_error *error)
+{
+	const struct held *held = find(claims, first, end);
+	if (!held)
+		return 0;
+	char *path = path_of(claims, first, end, error);
+	if (!path)
+		return -1;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	cJSON *object = NULL;
+	int status = 0;
+	if (access(path, F_OK) == 0) {
+		object = smalti_json_read(path, CLAIM_BYTES, &cause);
+		struct record record;
+		status = object && read_record(object, &record, &cause) == 0 &&
+			 strcmp(record.token, held->token) == 0;
+	} else if (errno != ENOENT) {
+		smalti_fail_errno(&cause, "%s: cannot be examined", path);
+	}
+	if (cause.code != SMALTI_OK)
+		status = smalti_fail(error, cause.code, "%s", cause.message);
+	cJSON_Delete(object);
+	free(path);
+	return status;
+}
+
+void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t end)
+{
+	struct held *held = find(claims, first, end);
+	if (!held)
+		return;
+	char *path = path_of(claims, first, end, NULL);
+	if (path && smalti_claims_holds(claims, first, end, NULL) == 1)
+		unlink(path); /* if that fails, it runs out */
+	free(path);
+	pthread_mutex_lock(&claims->mutex);
+	close(held->fd);
+	*held = claims->held[--claims->count];
+	pthread_mutex_unlock(&claims->mutex);
+}
+
+void smalti_claims_remove_all(struct smalti_claims *claims)
+{
+	while (claims->count)
+		smalti_claims_remove(claims, claims->held[0].first, claims->held[0].end);
+}

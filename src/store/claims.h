@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_CLAIMS_H
+#define SMALTI_STORE_CLAIMS_H
+
+#include "store/layout.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* FOLDER/claims/FIRST-END: a range of items that a process is at work on. The file says which: host, boot,
+ * process, its start, a token that no other claim has. A thread renews the files' times, so that those of a
+ * process that is gone, or cannot reach the folder, run out. All but that thread holds the folder's lock. */
+struct smalti_claims;
+
+enum { SMALTI_HOLDER = 256, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
+
+struct smalti_claim {
+	int64_t first, end;
+	char token[SMALTI_TOKEN + 1];
+	bool mine;                  /* of these claims */
+	char holder[SMALTI_HOLDER]; /* whose, for a person */
+};
+
+struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
+					 struct smalti_error *error);
+/* Stops the thread; claims that are still there run out. NULL is fine. */
+void smalti_claims_close(struct smalti_claims *claims);
+
+/* Those that hold, by their first item; what has run out, or whose process is gone from this machine, is
+ * removed. Free *list with free(). */
+int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
+		       struct smalti_error *error);
+
+/* The token of the new claim goes to `token`. */
+int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, char token[SMALTI_TOKEN + 1],
+		      struct smalti_error *error);
+/* Whether the range is still claimed by these claims: 1, 0, or -1. */
+int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_error *error);
+/* Gives the claim back, if it is these claims' own. */
+void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t end);
+void smalti_claims_remove_all(struct smalti_claims *claims);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "store/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What decides whether a file is anybody's. */
+struct known {
+	const char *folder;
+	const struct smalti_journal *journal;
+	const struct smalti_claim *claims;
+	int64_t count;
+};
+
+static bool begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+static bool is_part(const char *name)
+{
+	const size_t length = strlen(name);
+	return name[0] == '.' && length > 5 && strcmp(name + length - 5, ".part") == 0;
+}
+
+/* Files like these are written under the lock, which we hold: their writers are dead. */
+static bool is_abandoned(const char *name)
+{
+	static const char *const names[] = {".extract.json.", ".failed.jsonl.", ".features.h5.", ".journal.",
+					    ".manifest.json."};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (begins(name, names[i]))
+			return is_part(name);
+	return false;
+}
+
+/* The unfinished shard of a claim that holds. */
+static bool is_worked_on(const struct known *known, const char *name)
+{
+	for (int64_t i = 0; i < known->count; i++) {
+		char *part = smalti_part_path(known->folder, known->claims[i].first, known->claims[i].end,
+					      known->claims[i].token, NULL);
+		const bool same = part && strcmp(strrchr(part, '/') + 1, name) == 0;
+		free(part);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static bool is_committed_or_claimed(const struct known *known, const struct smalti_shard_id *id)
+{
+	int64_t from;
+	const int64_t to = smalti_journal_within(known->journal, id->first, id->end, &from);
+	for (int64_t i = from; i < to; i++) {
+		const struct smalti_shard_id *other = &known->journal->entries[i].id;
+		if (other->first == id->first && other->end == id->end && other->remake == id->remake)
+			return true;
+	}
+	for (int64_t i = 0; i < known->count; i++)
+		if (known->claims[i].first < id->end && id->first < known->claims[i].end)
+			return true;
+	return false;
+}
+
+static bool is_orphan(const struct known *known, const char *name)
+{
+	struct smalti_shard_id id;
+	if (smalti_shard_name_parse(name, &id))
+		return !is_committed_or_claimed(known, &id);
+	if (begins(name, ".shard-") && is_part(name))
+		return !is_worked_on(known, name);
+	return is_abandoned(name);
+}
+
+/* Of claims/: files that a claim was being written to. */
+static bool is_torn_claim(const struct known *known, const char *name)
+{
+	(void)known;
+	return is_part(name);
+}
+
+static int sweep(const struct known *known, const char *path,
+		 bool (*unwanted)(const struct known *known, const char *name), struct smalti_error *error)
+{
+	DIR *entries = opendir(path);
+	if (!entries)
+		return smalti_fail_errno(error, "%s: cannot be read", path);
+	int status = 0;
+	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));) {
+		if (unwanted(known, entry->d_name) && unlinkat(dirfd(entries), entry->d_name, 0) &&
+		    errno != ENOENT)
+			status = smalti_fail_errno(error, "%s/%s: nobody's, but it cannot be removed", path,
+						   entry->d_name);
+	}
+	closedir(entries);
+	return status;
+}
+
+int smalti_folder_clean(const char *folder, const struct smalti_journal *journal,
+			const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
+{
+	const struct known known = {folder, journal, claims, count};
+	char *inside = smalti_format(error, "%s/claims", folder);
+	int status = inside ? sweep(&known, folder, is_orphan, error) : -1;
+	if (status == 0)
+		status = sweep(&known, inside, is_torn_claim, error);
+	free(inside);
+	return status;
+}

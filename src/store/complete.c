@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "store/digest.h"
+#include "store/failed.h"
+#include "store/folder.h"
+#include "store/sealed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const outputs[] = {"features.h5", "failed.jsonl", "extract.json", "journal"};
+
+static char *manifest_path(const char *folder, struct smalti_error *error)
+{
+	return smalti_format(error, "%s/manifest.json", folder);
+}
+
+void smalti_manifest_remove(const char *folder)
+{
+	static const char *const names[] = {"manifest.json", "features.h5"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *path = smalti_format(NULL, "%s/%s", folder, names[i]);
+		if (path)
+			unlink(path);
+		free(path);
+	}
+}
+
+static int add_digest(cJSON *object, int64_t bytes, uint64_t digest, struct smalti_error *error)
+{
+	char text[SMALTI_HEX_DIGITS + 1];
+	smalti_hex_print(digest, text);
+	if (cJSON_AddNumberToObject(object, "bytes", (double)bytes) &&
+	    cJSON_AddStringToObject(object, "xxh3", text))
+		return 0;
+	return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
+}
+
+static int add_file(cJSON *files, const char *folder, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	if (!path)
+		return -1;
+	int status = 0;
+	if (access(path, F_OK) == 0) {
+		uint64_t digest;
+		int64_t bytes;
+		cJSON *object = cJSON_AddObjectToObject(files, name);
+		status = smalti_file_digest(path, &digest, &bytes, error);
+		if (status == 0)
+			status = add_digest(object, bytes, digest, error);
+	}
+	free(path);
+	return status;
+}
+
+static int add_shard(cJSON *shards, const struct smalti_journal_entry *entry, struct smalti_error *error)
+{
+	char name[SMALTI_SHARD_NAME];
+	smalti_shard_name(&entry->id, name);
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddItemToArray(shards, object);
+	cJSON_AddStringToObject(object, "file", name);
+	cJSON_AddNumberToObject(object, "first", (double)entry->id.first);
+	cJSON_AddNumberToObject(object, "end", (double)entry->id.end);
+	cJSON_AddNumberToObject(object, "failures", (double)entry->failures);
+	cJSON_AddNumberToObject(object, "time", entry->time);
+	return add_digest(object, entry->bytes, entry->digest, error);
+}
+
+static int add_totals(cJSON *manifest, const struct smalti_journal *journal)
+{
+	int64_t items = 0, failures = 0, bytes = 0;
+	for (int64_t i = 0; i < journal->count; i++) {
+		items += journal->entries[i].id.end - journal->entries[i].id.first;
+		failures += journal->entries[i].failures;
+		bytes += journal->entries[i].bytes;
+	}
+	cJSON *totals = cJSON_AddObjectToObject(manifest, "totals");
+	return cJSON_AddNumberToObject(totals, "items", (double)items) &&
+		       cJSON_AddNumberToObject(totals, "failures", (double)failures) &&
+		       cJSON_AddNumberToObject(totals, "shards", (double)journal->count) &&
+		       cJSON_AddNumberToObject(totals, "bytes", (double)bytes)
+		   ? 0
+		   : -1;
+}
+
+static int fill(cJSON *manifest, const char *folder, const struct smalti_journal *journal,
+		struct smalti_error *error)
+{
+	cJSON *identity = smalti_folder_identity(folder, error);
+	if (!identity)
+		return -1;
+	cJSON_AddNumberToObject(manifest, "created", (double)time(NULL));
+	cJSON_AddItemToObject(manifest, "identity", identity);
+	if (add_totals(manifest, journal))
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
+	cJSON *files = cJSON_AddObjectToObject(manifest, "files");
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		if (add_file(files, folder, outputs[i], error))
+			return -1;
+	cJSON *shards = cJSON_AddArrayToObject(manifest, "shards");
+	for (int64_t i = 0; i < journal->count; i++)
+		if (add_shard(shards, &journal->entries[i], error))
+			return -1;
+	return 0;
+}
+
+int smalti_manifest_write(const char *folder, const struct smalti_journal *journal,
+			  struct smalti_error *error)
+{
+	char *path = manifest_path(folder, error);
+	cJSON *manifest = cJSON_CreateObject();
+	int status = path ? fill(manifest, folder, journal, error) : -1;
+	if (status == 0)
+		status = smalti_sealed_write(path, manifest, error);
+	cJSON_Delete(manifest);
+	free(path);
+	return status;
+}
+
+/* The journal's length and checksum in it: nothing was committed since. */
+static bool is_of(const char *folder, const cJSON *manifest, const struct smalti_journal *journal)
+{
+	const cJSON *files = cJSON_GetObjectItemCaseSensitive(manifest, "files");
+	const cJSON *was = cJSON_GetObjectItemCaseSensitive(files, "journal");
+	const char *text = "";
+	int64_t bytes = -1;
+	uint64_t digest = 0, found = 1;
+	if (smalti_json_int(was, "bytes", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &bytes, NULL) ||
+	    smalti_json_string(was, "xxh3", SMALTI_JSON_REQUIRED, &text, NULL) || bytes != journal->bytes ||
+	    strlen(text) != SMALTI_HEX_DIGITS || !smalti_hex_parse(text, &digest))
+		return false;
+	char *path = smalti_format(NULL, "%s/journal", folder);
+	const bool same = path && smalti_file_digest(path, &found, &bytes, NULL) == 0 && found == digest;
+	free(path);
+	return same;
+}
+
+bool smalti_manifest_fits(const char *folder, const struct smalti_journal *journal)
+{
+	char *path = manifest_path(folder, NULL);
+	cJSON *manifest = path ? smalti_sealed_read(path, NULL) : NULL;
+	const bool fits = manifest && is_of(folder, manifest, journal);
+	cJSON_Delete(manifest);
+	free(path);
+	return fits;
+}
+
+static bool covers(const struct smalti_journal *journal, int64_t items)
+{
+	int64_t at = 0;
+	for (int64_t i = 0; i < journal->count && journal->entries[i].id.first == at; i++)
+		at = journal->entries[i].id.end;
+	return at >= items;
+}
+
+/* With the lock held. */
+static int complete(struct smalti_store *store, int64_t items, int64_t now, struct smalti_error *error)
+{
+	struct smalti_claim *claims;
+	int64_t count;
+	if (smalti_store_read(store, error))
+		return -1;
+	if (!covers(&store->journal, items) || smalti_manifest_fits(store->folder, &store->journal))
+		return 0;
+	if (smalti_claims_list(store->claims, now, &claims, &count, error))
+		return -1;
+	smalti_manifest_remove(store->folder);
+	int status = smalti_folder_clean(store->folder, &store->journal, claims, count, error);
+	free(claims);
+	if (status == 0)
+		status = smalti_failed_rebuild(store->folder, &store->journal, error);
+	if (status == 0)
+		status = smalti_manifest_write(store->folder, &store->journal, error);
+	return status;
+}
+
+int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)
+{
+	int64_t now;
+	if (smalti_lock_take(store->lock, &now, error))
+		return -1;
+	const int status = complete(store, items, now, error);
+	smalti_lock_give(store->lock);
+	return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_FAILED_H
+#define SMALTI_STORE_FAILED_H
+
+#include "store/journal.h"
+#include "store/shard.h"
+
+/* FOLDER/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
+ * features. All of it is in the shards, too: where it does not fit the journal, it is made anew. Under the
+ * folder's lock. */
+
+/* What a shard adds, for free(); its items that failed, its reasons. */
+struct smalti_failed {
+	char *lines;
+	int64_t failures, reasons;
+};
+
+int smalti_failed_of(struct smalti_shard *shard, struct smalti_failed *failed, struct smalti_error *error);
+
+/* Takes the place of the lines that there were of the shard's items, if it was made anew. */
+int smalti_failed_add(const char *folder, const struct smalti_journal_entry *entry, const char *lines,
+		      struct smalti_error *error);
+/* Whether it has as many lines as the journal counts. */
+bool smalti_failed_fits(const char *folder, const struct smalti_journal *journal);
+/* From the shards, in the order of their items. */
+int smalti_failed_rebuild(const char *folder, const struct smalti_journal *journal,
+			  struct smalti_error *error);
+
+#endif

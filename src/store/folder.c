@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/folder.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "store/sealed.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char FORMAT[] = "smalti features";
+enum { LAYOUT = 1 };
+
+/* What may be there before extract.json is, since it is made before. */
+static bool comes_first(const char *name)
+{
+	static const char *const names[] = {"journal", "claims", "runs", "extract.json"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return name[0] == '.';
+}
+
+/* A name that a folder of features would not have from the beginning; '\0' first: there is none. */
+static int find_foreign(const char *folder, char name[256], struct smalti_error *error)
+{
+	name[0] = '\0';
+	DIR *entries = opendir(folder);
+	if (!entries)
+		return smalti_fail_errno(error, "%s: cannot be read", folder);
+	for (const struct dirent *entry; !name[0] && (entry = readdir(entries));)
+		if (!comes_first(entry->d_name))
+			snprintf(name, 256, "%s", entry->d_name);
+	closedir(entries);
+	return 0;
+}
+
+static int exists(const char *folder, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	if (!path)
+		return -1;
+	struct stat info;
+	int status = stat(path, &info) == 0;
+	if (!status && errno != ENOENT)
+		status = smalti_fail_errno(error, "%s: cannot be examined", path);
+	free(path);
+	return status;
+}
+
+int smalti_folder_look(const char *folder, struct smalti_error *error)
+{
+	char foreign[256];
+	if (find_foreign(folder, foreign, error))
+		return -1;
+	const int status = exists(folder, "extract.json", error);
+	if (status == 0 && foreign[0])
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: holds %s but no extract.json, so it is no folder of features: name a "
+				   "new or empty one",
+				   folder, foreign);
+	return status;
+}
+
+static int make_journal(const char *folder, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/journal", folder);
+	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
+	free(path);
+	return writer ? smalti_writer_commit(writer, error) : -1;
+}
+
+static int make_inside(const char *folder, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	const int status = path ? smalti_make_folder(path, error) : -1;
+	free(path);
+	return status;
+}
+
+static int write_extract(const char *folder, const cJSON *identity, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/extract.json", folder);
+	cJSON *object = cJSON_CreateObject();
+	int status = -1;
+	if (path && cJSON_AddStringToObject(object, "format", FORMAT) &&
+	    cJSON_AddNumberToObject(object, "version", LAYOUT) &&
+	    cJSON_AddNumberToObject(object, "created", (double)time(NULL)) &&
+	    cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(identity, true)))
+		status = smalti_sealed_write(path, object, error);
+	else if (path)
+		smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
+	cJSON_Delete(object);
+	free(path);
+	return status;
+}
+
+/* extract.json last: what it stands for is complete. */
+int smalti_folder_make(const char *folder, const cJSON *identity, struct smalti_error *error)
+{
+	if (make_inside(folder, "claims", error) || make_inside(folder, "runs", error) ||
+	    make_journal(folder, error))
+		return -1;
+	return write_extract(folder, identity, error);
+}
+
+static int check_extract(cJSON *object, struct smalti_error *error)
+{
+	const char *format;
+	int64_t version;
+	if (smalti_json_string(object, "format", SMALTI_JSON_REQUIRED, &format, error) ||
+	    smalti_json_int(object, "version", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &version, error))
+		return -1;
+	if (strcmp(format, FORMAT) != 0)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"format\" is \"%.60s\", \"%s\" was expected",
+				   format, FORMAT);
+	if (version != LAYOUT)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "\"version\" is %lld, this program knows %d alone", (long long)version,
+				   LAYOUT);
+	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(object, "identity")))
+		return smalti_fail(error, SMALTI_EFORMAT, "the key \"identity\" (an object) is missing");
+	return 0;
+}
+
+cJSON *smalti_folder_identity(const char *folder, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/extract.json", folder);
+	cJSON *object = path ? smalti_sealed_read(path, error) : NULL;
+	cJSON *identity = NULL;
+	if (object && check_extract(object, error))
+		smalti_error_prefix(error, "%s", path);
+	else if (object)
+		identity = cJSON_DetachItemFromObjectCaseSensitive(object, "identity");
+	cJSON_Delete(object);
+	free(path);
+	return identity;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_IDENTITY_H
+#define SMALTI_STORE_IDENTITY_H
+
+#include "base/json.h"
+
+/* SMALTI_EINVAL unless the two say the same, in whatever order: names the first key that differs, dotted,
+ * both values and the remedy. */
+int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
+			    struct smalti_error *error);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_LAYOUT_H
+#define SMALTI_STORE_LAYOUT_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How a shard's file is called. Its name says what is in it: items first … end − 1, made anew `remake` times
+ * (shard-000000000000-000000001000.h5, shard-000000000000-000000001000-r1.h5). */
+struct smalti_shard_id {
+	int64_t first, end;
+	int remake;
+};
+
+enum { SMALTI_SHARD_NAME = 48, SMALTI_TOKEN = 16 };
+#define SMALTI_ITEMS_MAX INT64_C(999999999999) /* 12 digits */
+
+void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME]);
+/* Whether a file of that name is a shard, and which. */
+bool smalti_shard_name_parse(const char *name, struct smalti_shard_id *id);
+
+/* FOLDER/.shard-FIRST-END.h5.TOKEN.part: what a claim's holder writes. NULL with an error; free with free().
+ */
+char *smalti_part_path(const char *folder, int64_t first, int64_t end, const char *token,
+		       struct smalti_error *error);
+
+#endif

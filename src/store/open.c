@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "store/failed.h"
+#include "store/folder.h"
+#include "store/identity.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { LEASE = 300 };
+
+int smalti_store_read(struct smalti_store *store, struct smalti_error *error)
+{
+	pthread_mutex_lock(&store->mutex);
+	const int status = smalti_journal_read(&store->journal, store->folder, NULL, error);
+	pthread_mutex_unlock(&store->mutex);
+	return status;
+}
+
+static int make_durably(const char *folder, struct smalti_error *error)
+{
+	struct stat info;
+	if (stat(folder, &info) == 0)
+		return smalti_make_folder(folder, error); /* which says what else it is, if it is */
+	char *parent = smalti_folder_of(folder, error);
+	const int status =
+	    parent && smalti_make_folder(folder, error) == 0 ? smalti_sync_folder(parent, error) : -1;
+	free(parent);
+	return status;
+}
+
+static int compare(const char *folder, const cJSON *identity, struct smalti_error *error)
+{
+	cJSON *old = smalti_folder_identity(folder, error);
+	const int status = old ? smalti_identity_compare(folder, old, identity, error) : -1;
+	cJSON_Delete(old);
+	return status;
+}
+
+/* Files that a crash has left, or that do not say what the journal does. */
+static int tidy(struct smalti_store *store, int64_t now, struct smalti_error *error)
+{
+	struct smalti_claim *claims;
+	int64_t count;
+	if (smalti_claims_list(store->claims, now, &claims, &count, error))
+		return -1;
+	int status = smalti_folder_clean(store->folder, &store->journal, claims, count, error);
+	free(claims);
+	if (status)
+		return -1;
+	if (!smalti_manifest_fits(store->folder, &store->journal))
+		smalti_manifest_remove(store->folder);
+	if (!smalti_failed_fits(store->folder, &store->journal))
+		status = smalti_failed_rebuild(store->folder, &store->journal, error);
+	return status;
+}
+
+/* With the lock held. */
+static int resume(struct smalti_store *store, const cJSON *identity, int64_t now, struct smalti_error *error)
+{
+	const int there = smalti_folder_look(store->folder, error);
+	if (there < 0 || (there == 0 && smalti_folder_make(store->folder, identity, error)) ||
+	    (there > 0 && compare(store->folder, identity, error)) || smalti_store_read(store, error))
+		return -1;
+	store->first_line = store->journal.lines;
+	store->claims = smalti_claims_open(store->folder, store->lease, error);
+	return store->claims ? tidy(store, now, error) : -1;
+}
+
+static int open_folder(struct smalti_store *store, const cJSON *identity, struct smalti_error *error)
+{
+	/* A foreign folder is looked at before there is a lock in it. */
+	if (make_durably(store->folder, error) || smalti_folder_look(store->folder, error) < 0)
+		return -1;
+	store->lock = smalti_lock_open(store->folder, error);
+	int64_t now;
+	if (!store->lock || smalti_lock_take(store->lock, &now, error))
+		return -1;
+	const int status = resume(store, identity, now, error);
+	smalti_lock_give(store->lock);
+	return status;
+}
+
+struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
+				       struct smalti_error *error)
+{
+	struct smalti_store *store = smalti_calloc(1, sizeof(*store), error);
+	if (!store)
+		return NULL;
+	pthread_mutex_init(&store->mutex, NULL);
+	store->lease = options->lease_seconds ? options->lease_seconds : LEASE;
+	store->folder = smalti_format(error, "%s", folder);
+	int status = store->folder ? 0 : -1;
+	if (status == 0 && (store->lease < 1 || store->lease > SMALTI_LEASE_MAX))
+		status = smalti_fail(error, SMALTI_EINVAL, "a lease of %lld seconds: 1 to %d are possible",
+				     (long long)store->lease, SMALTI_LEASE_MAX);
+	if (status == 0)
+		status = open_folder(store, options->identity, error);
+	if (status == 0)
+		return store;
+	smalti_store_close(store);
+	return NULL;
+}
+
+void smalti_store_close(struct smalti_store *store)
+{
+	if (!store)
+		return;
+	if (store->claims && smalti_lock_take(store->lock, NULL, NULL) == 0) {
+		smalti_claims_remove_all(store->claims);
+		smalti_lock_give(store->lock);
+	}
+	smalti_claims_close(store->claims);
+	smalti_lock_close(store->lock);
+	smalti_journal_free(&store->journal);
+	for (int64_t i = 0; i < store->work_count; i++)
+		free(store->work[i].part);
+	free(store->work);
+	pthread_mutex_destroy(&store->mutex);
+	free(store->folder);
+	free(store);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/process.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Files of /proc have no size: they are read as streams. */
+static void read_line(const char *path, char *text, int size)
+{
+	text[0] = '\0';
+	FILE *stream = fopen(path, "re");
+	if (!stream)
+		return;
+	if (!fgets(text, size, stream))
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	fclose(stream);
+}
+
+/* The state of a process ('\0': there is nothing to read) and when it began. */
+static char look_at(int64_t pid, int64_t *start)
+{
+	enum { START = 19 }; /* fields between the state and the start */
+	char path[64], text[1024];
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
+	read_line(path, text, sizeof(text));
+	*start = 0;
+	char *at = strrchr(text, ')'); /* behind the command's name, which may hold anything */
+	if (!at || at[1] != ' ' || !at[2])
+		return '\0';
+	const char state = at[2];
+	for (int field = 0; at && field <= START; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		*start = strtoll(at, NULL, 10);
+	return state;
+}
+
+void smalti_process_self(struct smalti_process *self)
+{
+	*self = (struct smalti_process){.pid = getpid()};
+	if (gethostname(self->host, sizeof(self->host) - 1))
+		snprintf(self->host, sizeof(self->host), "unknown");
+	char boot[64];
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	struct stat space;
+	if (boot[0] && stat("/proc/self/ns/pid", &space) == 0)
+		snprintf(self->machine, sizeof(self->machine), "%s %" PRIuMAX, boot, (uintmax_t)space.st_ino);
+	look_at(self->pid, &self->start);
+}
+
+bool smalti_process_is_gone(const struct smalti_process *process, const struct smalti_process *self)
+{
+	if (!self->machine[0] || strcmp(process->machine, self->machine) != 0)
+		return false;
+	int64_t start;
+	const char state = look_at(process->pid, &start);
+	if (!state) /* /proc may hide the processes of others */
+		return kill((pid_t)process->pid, 0) && errno == ESRCH;
+	return state == 'Z' || state == 'X' || (process->start && start && start != process->start);
+}
+
+int smalti_process_print(const struct smalti_process *process, cJSON *object, struct smalti_error *error)
+{
+	if (cJSON_AddStringToObject(object, "host", process->host) &&
+	    cJSON_AddStringToObject(object, "machine", process->machine) &&
+	    cJSON_AddNumberToObject(object, "pid", (double)process->pid) &&
+	    cJSON_AddNumberToObject(object, "start", (double)process->start))
+		return 0;
+	return smalti_fail(error, SMALTI_ENOMEM, "no memory for a claim");
+}
+
+int smalti_process_read(struct smalti_process *process, const cJSON *object, struct smalti_error *error)
+{
+	const char *host, *machine;
+	if (smalti_json_string(object, "host", SMALTI_JSON_REQUIRED, &host, error) ||
+	    smalti_json_string(object, "machine", SMALTI_JSON_REQUIRED, &machine, error) ||
+	    smalti_json_int(object, "pid", SMALTI_JSON_REQUIRED, 1, INT32_MAX, &process->pid, error) ||
+	    smalti_json_int(object, "start", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &process->start, error))
+		return -1;
+	snprintf(process->host, sizeof(process->host), "%s", host);
+	snprintf(process->machine, sizeof(process->machine), "%s", machine);
+	return 0;
+}
