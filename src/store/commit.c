@@ -191,6 +191,19 @@ static int commit_finished(struct smalti_store *store, const struct smalti_work 
 	return status;
 }
 
+/* The file could not be finished: whoever has taken the claim over has removed it, or it is a failure. */
+static int give_up(struct smalti_store *store, const struct smalti_work *work,
+		   const struct smalti_error *cause, bool *lost, struct smalti_error *error)
+{
+	if (smalti_lock_take(store->lock, NULL, NULL) == 0) {
+		*lost = smalti_claims_holds(store->claims, work->range.first, work->range.end, NULL) == 0;
+		unlink(work->part);
+		release(store, &work->range);
+		smalti_lock_give(store->lock);
+	}
+	return *lost ? 0 : smalti_fail(error, cause->code, "%s", cause->message);
+}
+
 int smalti_store_commit(struct smalti_store *store, const struct smalti_range *range,
 			struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 			bool *lost, struct smalti_error *error)
@@ -203,13 +216,14 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 				   range->first, range->end);
 	}
 	struct finished finished = {0};
-	int status = smalti_shard_finish(writer, timing, error);
-	if (status == 0)
-		status = describe(&work, &finished, error);
-	if (status == 0 && finished.entry.id.end > finished.entry.id.first)
-		status = commit_finished(store, &work, &finished, lost, error);
-	else
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	int status = 0;
+	if (smalti_shard_finish(writer, timing, &cause) || describe(&work, &finished, &cause))
+		status = give_up(store, &work, &cause, lost, error);
+	else if (finished.entry.id.end == finished.entry.id.first)
 		drop(store, &work);
+	else
+		status = commit_finished(store, &work, &finished, lost, error);
 	free(finished.lines);
 	return status;
 }
