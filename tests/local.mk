@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h
+libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -18,12 +18,12 @@ check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_bins
 check_PROGRAMS += tests/test_resize
 check_PROGRAMS += tests/test_set
+check_PROGRAMS += tests/test_shard
 check_PROGRAMS += tests/test_latents
 check_PROGRAMS += tests/test_npy
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_image
-tests_test_image_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_image_writer
 check_PROGRAMS += tests/test_progress
 tests_test_progress_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)

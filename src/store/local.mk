@@ -12,4 +12,10 @@ libcore_la_SOURCES += \
 	src/store/process.c src/store/process.h \
 	src/store/run_log.c src/store/run_log.h \
 	src/store/sealed.c src/store/sealed.h \
-	src/store/shard.h
+	src/store/h5.c src/store/h5.h src/store/h5_driver.c src/store/h5_driver.h \
+	src/store/shard.h \
+	src/store/shard_arrays.c src/store/shard_finish.c src/store/shard_locate.c \
+	src/store/shard_write.c src/store/shard_writer.h \
+	src/store/shard_checksum.c src/store/shard_layout.c src/store/shard_layout.h \
+	src/store/shard_index.c src/store/shard_index_json.c src/store/shard_index.h \
+	src/store/shard_read.c src/store/shard_values.c src/store/shard_values.h

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shards.h"
+
+#include "harness.h"
+#include "store/shard_layout.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct smalti_shard_timing made_timing = {1.7e9, 1.7e9 + 60.25, 33.5, 12.25, 12345, 678910};
+
+enum { TEXTS = SMALTI_FEATURES_CAPTIONS_MAX, SLOTS = TEXTS + 1 };
+static void *kept[SLOTS], *kept_ids[TEXTS];
+static char key[512];
+
+/* Bytes that no neighbour has, the same for the same index and slot; half of them zero, for compression. */
+static void *fill(int slot, int64_t index, int64_t bytes)
+{
+	free(kept[slot]);
+	unsigned char *to = kept[slot] = malloc(bytes > 0 ? (size_t)bytes : 1);
+	uint64_t state = (uint64_t)index * 64 + (uint64_t)slot + 1;
+	for (int64_t i = 0; i < bytes; i++) {
+		state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+		to[i] = i % 2 ? (unsigned char)(state >> 56) : 0;
+	}
+	return to;
+}
+
+static int32_t *fill_ids(int caption, int64_t index, int64_t count)
+{
+	free(kept_ids[caption]);
+	int32_t *ids = kept_ids[caption] = malloc((size_t)(count + 1) * sizeof(*ids));
+	for (int64_t i = 0; i < count; i++)
+		ids[i] = (int32_t)((index * 31 + i * 7 + caption) % 32128);
+	return ids;
+}
+
+void make_row(const struct made_rows *rows, int64_t index, struct smalti_features_row *row)
+{
+	const struct smalti_shard_schema *schema = rows->schema;
+	int64_t bytes = 0;
+	/* Keys of all lengths, with letters of two bytes. */
+	snprintf(key, sizeof(key), "folder/%.*s%" PRId64 ".png", (int)(index % 20) * 2,
+		 "äöüäöüäöüäöüäöüäöüäöü", index);
+	*row = (struct smalti_features_row){.index = index, .key = key};
+	for (int i = 0; i < schema->caption_count; i++) {
+		struct smalti_features_text *text = &row->texts[i];
+		const bool missing = (index + i) % 5 == 3 || rows->tokens_max == 0;
+		text->tokens = missing ? 0 : 1 + (index * 13 + i * 5) % rows->tokens_max;
+		smalti_shard_text_bytes(schema, text, &bytes);
+		text->ids = fill_ids(i, index, text->tokens);
+		text->values = fill(i, index, bytes);
+	}
+	if (schema->latent_channels == 0)
+		return;
+	const bool missing = index % 7 == 2 || rows->latent_max == 0;
+	row->picture = (struct smalti_features_picture){
+	    .height = 100 + index,
+	    .width = 200 + index * 3 % 50,
+	    .ratio = 0.25 + (double)(index % 16) / 7,
+	    .latent_height = missing ? 0 : 1 + index * 5 % rows->latent_max,
+	    .latent_width = missing ? 0 : 1 + index * 3 % rows->latent_max,
+	};
+	smalti_shard_picture_bytes(schema, &row->picture, &bytes);
+	row->picture.values = fill(TEXTS, index, bytes);
+}
+
+static bool same(const void *a, const void *b, int64_t bytes)
+{
+	return bytes == 0 || (a && b && memcmp(a, b, (size_t)bytes) == 0);
+}
+
+static bool same_picture(const struct smalti_shard_schema *schema, const struct smalti_features_picture *a,
+			 const struct smalti_features_picture *b)
+{
+	int64_t bytes = 0;
+	smalti_shard_picture_bytes(schema, a, &bytes);
+	return a->height == b->height && a->width == b->width && a->ratio == b->ratio &&
+	       a->latent_height == b->latent_height && a->latent_width == b->latent_width &&
+	       same(a->values, b->values, bytes);
+}
+
+bool is_made_row(const struct made_rows *rows, int64_t index, const struct smalti_features_row *row)
+{
+	const struct smalti_shard_schema *schema = rows->schema;
+	struct smalti_features_row made;
+	make_row(rows, index, &made);
+	bool ok = row->index == index && strcmp(row->key, made.key) == 0;
+	for (int i = 0; i < schema->caption_count; i++) {
+		const struct smalti_features_text *a = &made.texts[i], *b = &row->texts[i];
+		int64_t bytes = 0;
+		smalti_shard_text_bytes(schema, a, &bytes);
+		ok = ok && a->tokens == b->tokens && same(a->ids, b->ids, a->tokens * 4) &&
+		     same(a->values, b->values, bytes);
+	}
+	return ok && (schema->latent_channels == 0 || same_picture(schema, &made.picture, &row->picture));
+}
+
+int made_failures(int64_t index)
+{
+	return index % 11 == 4;
+}
+
+static int write_failure(struct smalti_shard_writer *writer, int64_t index, struct smalti_error *error)
+{
+	char reason[64];
+	snprintf(reason, sizeof(reason), "tried it %" PRId64 " times", index);
+	const struct smalti_shard_failure failure = {index, key, "vae", reason};
+	return smalti_shard_fail(writer, &failure, error);
+}
+
+int write_shard(const char *path, const struct made_rows *rows, int64_t first, int64_t end, int64_t stop,
+		struct smalti_error *error)
+{
+	struct smalti_shard_writer *writer = smalti_shard_create(path, rows->schema, first, end, error);
+	if (!writer)
+		return -1;
+	int status = 0;
+	snprintf(key, sizeof(key), "who knows");
+	for (int64_t i = end - 1; i >= first && status == 0; i--) /* also of items beyond `stop` */
+		status = made_failures(i) ? write_failure(writer, i, error) : 0;
+	for (int64_t i = first; i < stop && status == 0; i++) {
+		struct smalti_features_row row;
+		make_row(rows, i, &row);
+		status = smalti_shard_append(writer, &row, error);
+	}
+	if (status == 0)
+		return smalti_shard_finish(writer, &made_timing, error);
+	smalti_shard_discard(writer);
+	return -1;
+}

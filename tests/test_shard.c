@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "harness.h"
+#include "shards.h"
+#include "store/shard_index.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static const struct shard_case {
+	const char *name;
+	struct smalti_shard_schema schema;
+	int64_t first, end, rows;
+	int64_t tokens_max, latent_max;
+} cases[] = {
+    {"f32, two captions, pictures",
+     {SMALTI_F32, 2, {"prompt", "a/b%."}, 7, 300, 4, 512, 0.13025, false, "{}"},
+     0,
+     37,
+     37,
+     9,
+     5},
+    {"f16", {SMALTI_F16, 1, {"prompt"}, 16, 120, 4, 256, 0.18215, false, "{\"a\":1}"}, 1000, 1031, 31, 40, 7},
+    {"bf16, compressed", {SMALTI_BF16, 1, {".."}, 33, 300, 4, 1024, 1, true, "{}"}, 5, 60, 55, 30, 9},
+    {"f16, compressed, ended early",
+     {SMALTI_F16, 3, {"x", "y", "z"}, 5, 300, 1, 512, 1, true, "{}"},
+     3,
+     90,
+     17,
+     4,
+     3},
+    {"no rows at all", {SMALTI_F16, 1, {"prompt"}, 5, 300, 4, 512, 1, false, "{}"}, 9, 9, 0, 4, 3},
+    {"no rows of ten, compressed",
+     {SMALTI_F16, 1, {"prompt"}, 5, 300, 4, 512, 1, true, "{}"},
+     9,
+     19,
+     0,
+     4,
+     3},
+    {"texts only", {SMALTI_F16, 1, {"prompt"}, 64, 300, 0, 0, 1, false, "{}"}, 0, 21, 21, 25, 0},
+    {"pictures only", {SMALTI_F32, 0, {NULL}, 0, 0, 4, 512, 1, false, "{}"}, 0, 21, 21, 0, 8},
+    {"nothing in any row", {SMALTI_F16, 2, {"a", "b"}, 8, 300, 4, 512, 1, true, "{}"}, 0, 7, 7, 0, 0},
+    {"several chunks", {SMALTI_F32, 1, {"prompt"}, 1024, 300, 4, 512, 1, false, "{}"}, 0, 60, 60, 60, 130},
+    {"several chunks, compressed",
+     {SMALTI_F16, 1, {"prompt"}, 1024, 300, 4, 512, 1, true, "{}"},
+     0,
+     60,
+     60,
+     60,
+     130},
+};
+
+static const char *scratch_path(const char *name)
+{
+	static char path[4][512];
+	static const char *folder;
+	static int turn;
+	char *to = path[turn++ % 4];
+	folder = folder ? folder : test_scratch();
+	snprintf(to, sizeof(path[0]), "%s/%s", folder, name);
+	return to;
+}
+
+static int write_case(const struct shard_case *c, const char *path, struct smalti_error *error)
+{
+	const struct made_rows rows = {&c->schema, c->tokens_max, c->latent_max};
+	return write_shard(path, &rows, c->first, c->end, c->first + c->rows, error);
+}
+
+/* Every row that a shard hands out is the one that was made. -1: at least one was refused as damaged. */
+static int compare_rows(struct smalti_shard *shard, const struct shard_case *c)
+{
+	const struct made_rows rows = {&c->schema, c->tokens_max, c->latent_max};
+	int status = 0;
+	for (int64_t i = smalti_shard_first(shard); i < smalti_shard_end(shard); i++) {
+		struct smalti_features_row row;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		if (smalti_shard_row(shard, i, &row, &error) == 0) {
+			CHECK(is_made_row(&rows, i, &row), c->name);
+			continue;
+		}
+		CHECK(error.code == SMALTI_ECORRUPT && strstr(error.message, "row "), error.message);
+		status = -1;
+	}
+	return status;
+}
+
+static void check_schema(const struct smalti_shard_schema *a, const struct smalti_shard_schema *b,
+			 const char *name)
+{
+	CHECK(a->dtype == b->dtype && a->caption_count == b->caption_count &&
+		  a->text_width == b->text_width && a->max_tokens == b->max_tokens &&
+		  a->latent_channels == b->latent_channels && a->image_size == b->image_size &&
+		  a->scaling_factor == b->scaling_factor && a->compress == b->compress &&
+		  strcmp(a->provenance, b->provenance) == 0,
+	      name);
+	for (int i = 0; i < b->caption_count; i++)
+		CHECK(strcmp(a->captions[i], b->captions[i]) == 0, name);
+}
+
+static void check_failures(struct smalti_shard *shard, const struct shard_case *c)
+{
+	int64_t expected = 0;
+	for (int64_t i = c->first; i < c->first + c->rows; i++)
+		expected += made_failures(i);
+	CHECK(smalti_shard_failure_count(shard) == expected, c->name);
+	int64_t before = -1;
+	for (int64_t n = 0; n < smalti_shard_failure_count(shard); n++) {
+		struct smalti_shard_failure failure;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		SUCCEEDS(smalti_shard_failure(shard, n, &failure, &error), &error, c->name);
+		CHECK(failure.index >= before && made_failures(failure.index) &&
+			  strcmp(failure.stage, "vae") == 0 && strstr(failure.reason, "tried it") &&
+			  strlen(failure.key) > 0,
+		      c->name);
+		before = failure.index;
+	}
+}
+
+static void rows_come_back_as_they_were(void)
+{
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct shard_case *c = &cases[i];
+		const char *path = scratch_path("round.h5");
+		struct smalti_error error = SMALTI_NO_ERROR;
+		SUCCEEDS(write_case(c, path, &error), &error, c->name);
+		struct smalti_shard *shard = smalti_shard_open(path, &error);
+		SUCCEEDS(shard ? 0 : -1, &error, c->name);
+		if (!shard)
+			continue;
+		CHECK(smalti_shard_first(shard) == c->first && smalti_shard_end(shard) == c->first + c->rows,
+		      c->name);
+		check_schema(smalti_shard_schema(shard), &c->schema, c->name);
+		CHECK(compare_rows(shard, c) == 0, c->name);
+		check_failures(shard, c);
+		struct smalti_shard_timing timing;
+		SUCCEEDS(smalti_shard_timing(shard, &timing, &error), &error, c->name);
+		CHECK(timing.began == made_timing.began && timing.pixels == made_timing.pixels, c->name);
+		struct smalti_features_row row;
+		FAILS(smalti_shard_row(shard, c->first + c->rows, &row, &error), &error, SMALTI_EINVAL,
+		      c->name, "has no row");
+		smalti_shard_close(shard);
+	}
+}
+
+/* The one that many cuts are made of: chunks and texts and pictures, but small. */
+static unsigned char *read_case(const struct shard_case *c, size_t *size)
+{
+	const char *path = scratch_path("whole.h5");
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(write_case(c, path, &error), &error, c->name);
+	return (unsigned char *)smalti_file_read(path, (size_t)1 << 28, size, &error);
+}
+
+static void write_bytes(const char *path, const unsigned char *bytes, size_t size)
+{
+	FILE *file = fopen(path, "wb");
+	CHECK(file && fwrite(bytes, 1, size, file) == size, path);
+	if (file)
+		fclose(file);
+}
+
+static void no_flipped_byte_goes_unnoticed(void)
+{
+	enum { FLIPS = 200 };
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct shard_case *c = &cases[i];
+		size_t size = 0;
+		unsigned char *bytes = read_case(c, &size);
+		uint64_t random = 7 + i;
+		for (int flip = 0; bytes && flip < FLIPS; flip++) {
+			const size_t at = (size_t)((test_random(&random) + 1) / 2 * (float)size) % size;
+			const unsigned char kept = bytes[at];
+			bytes[at] ^= (unsigned char)(1u << flip % 8);
+			const char *path = scratch_path("flipped.h5");
+			write_bytes(path, bytes, size);
+			struct smalti_error error = SMALTI_NO_ERROR;
+			struct smalti_shard *shard = smalti_shard_open(path, &error);
+			const bool noticed = !shard || compare_rows(shard, c) < 0;
+			CHECK(noticed, c->name);
+			CHECK(shard || error.code == SMALTI_ECORRUPT || error.code == SMALTI_EFORMAT,
+			      error.message);
+			smalti_shard_close(shard);
+			bytes[at] = kept;
+		}
+		free(bytes);
+	}
+}
+
+static void shards_that_are_cut_short_are_refused(void)
+{
+	enum { CUTS = 100 };
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t size = 0;
+		unsigned char *bytes = read_case(&cases[i], &size);
+		for (size_t cut = 0; bytes && cut < CUTS; cut++) {
+			const size_t left =
+			    cut < CUTS / 2 ? size - 1 - cut : (cut - CUTS / 2) * size / CUTS * 2;
+			const char *path = scratch_path("cut.h5");
+			write_bytes(path, bytes, left);
+			struct smalti_error error = SMALTI_NO_ERROR;
+			struct smalti_shard *shard = smalti_shard_open(path, &error);
+			FAILS(shard ? 0 : -1, &error, left < 8 ? SMALTI_EFORMAT : SMALTI_ECORRUPT,
+			      cases[i].name, "cut.h5");
+			smalti_shard_close(shard);
+		}
+		free(bytes);
+	}
+}
+
+/* An index that contradicts itself or the file, behind right checksums. */
+static void indexes_are_not_believed(void)
+{
+	static const struct {
+		const char *from, *to, *word;
+	} changes[] = {
+	    {"\"rows\":31", "\"rows\":32", "count"},
+	    {"\"rows\":31", "\"rows\":-1", "rows"},
+	    {"\"version\":1", "\"version\":2", "newer"},
+	    {"\"text_width\":16", "\"text_width\":17", "size"},
+	    {"\"text_width\":16", "\"text_width\":0", "width"},
+	    {"\"latent_channels\":4", "\"latent_channels\":1e9", "channels"},
+	    {"\"dtype\":\"f16\"", "\"dtype\":\"f64\"", "dtype"},
+	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"\"]", "caption"},
+	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"p\",\"p\"]", "twice"},
+	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"other\"]", "missing"},
+	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31,\"pieces\":[",
+	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31,\"pieces\":[99", "not in the file"},
+	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31",
+	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":30", "pieces"},
+	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31",
+	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":0", "size"},
+	    {"\"/items/key\":{", "\"/items/kez\":{", "missing"},
+	};
+	size_t size = 0;
+	unsigned char *bytes = read_case(&cases[1], &size);
+	struct smalti_shard_index index;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char *text = bytes ? strstr((char *)bytes + size - 20000, "{\"version\"") : NULL;
+	for (size_t i = size - 64; bytes && !text && i > 0; i--)
+		if (memcmp(bytes + i, "{\"version\":1,", 13) == 0)
+			text = (char *)bytes + i;
+	CHECK(text, "an index");
+	const size_t body = text ? (size_t)(text - (char *)bytes) : 0;
+	const size_t length = text ? strcspn(text, "\n") - 61 : 0;
+	SUCCEEDS(smalti_shard_index_parse(&index, text, length, (int64_t)body, &error), &error, "the index");
+	for (size_t i = 0; text && i < COUNT(changes); i++) {
+		char changed[20000];
+		memcpy(changed, text, length);
+		changed[length] = '\0';
+		char *at = strstr(changed, changes[i].from);
+		CHECK(at, changes[i].from);
+		if (!at)
+			continue;
+		const size_t old = strlen(changes[i].from), new = strlen(changes[i].to);
+		memmove(at + new, at + old, strlen(at + old) + 1);
+		memcpy(at, changes[i].to, new);
+		int64_t sealed_bytes;
+		char *sealed = smalti_shard_seal_text(&index, changed, (char *)bytes, (int64_t)body,
+						      &sealed_bytes, &error);
+		unsigned char *file = malloc(body + (size_t)sealed_bytes);
+		memcpy(file, bytes, body);
+		memcpy(file + body, sealed, (size_t)sealed_bytes);
+		write_bytes(scratch_path("changed.h5"), file, body + (size_t)sealed_bytes);
+		struct smalti_error found = SMALTI_NO_ERROR;
+		struct smalti_shard *shard = smalti_shard_open(scratch_path("changed.h5"), &found);
+		CHECK(!shard && strstr(found.message, changes[i].word), found.message);
+		smalti_shard_close(shard);
+		free(file);
+		free(sealed);
+	}
+	smalti_shard_index_free(&index);
+	free(bytes);
+}
+
+static void rows_out_of_turn_are_refused(void)
+{
+	const struct smalti_shard_schema *schema = &cases[1].schema;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_shard_writer *writer =
+	    smalti_shard_create(scratch_path("turn.h5"), schema, 5, 7, &error);
+	const struct smalti_features_row row = {.index = 6, .key = "k"}, next = {.index = 5, .key = "k"};
+	FAILS(smalti_shard_append(writer, &row, &error), &error, SMALTI_EINVAL, "row 6 first", "row 5");
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_shard_append(writer, &next, &error), &error, "row 5");
+	const struct smalti_shard_failure failure = {7, "k", "vae", "r"};
+	FAILS(smalti_shard_fail(writer, &failure, &error), &error, SMALTI_EINVAL, "a failure of 7", "item 7");
+	smalti_shard_discard(writer);
+	smalti_shard_discard(NULL);
+	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_EINVAL,
+	      "kept", "item 7");
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_EIO,
+	      "no folder", "/nonexistent/a.h5");
+}
+
+/* At every size that the file may have at most: writing ends with an error that says why, and nothing else.
+ */
+static void full_disks_are_told(void)
+{
+	const struct shard_case *c = &cases[9];
+	struct rlimit kept;
+	getrlimit(RLIMIT_FSIZE, &kept);
+	signal(SIGXFSZ, SIG_IGN);
+	size_t size = 0;
+	free(read_case(c, &size));
+	for (int i = 0; i < 40; i++) {
+		const struct rlimit limit = {(rlim_t)((size - 1) * (size_t)i / 39), kept.rlim_max};
+		setrlimit(RLIMIT_FSIZE, &limit);
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const int status = write_case(c, scratch_path("full.h5"), &error);
+		setrlimit(RLIMIT_FSIZE, &kept);
+		FAILS(status, &error, SMALTI_EIO, c->name, "full.h5", "File too large", "limit");
+	}
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+static const struct test tests[] = {
+    {"rows come back as they were", rows_come_back_as_they_were},
+    {"no flipped byte goes unnoticed", no_flipped_byte_goes_unnoticed},
+    {"shards that are cut short are refused", shards_that_are_cut_short_are_refused},
+    {"indexes are not believed", indexes_are_not_believed},
+    {"rows out of turn are refused", rows_out_of_turn_are_refused},
+    {"full disks are told", full_disks_are_told},
+};
+
+TEST_MAIN("shard", tests)
