@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
+libharness_la_SOURCES = tests/datasets.c tests/datasets.h tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -21,6 +21,8 @@ check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_shard
 check_PROGRAMS += tests/test_latents
 check_PROGRAMS += tests/test_npy
+check_PROGRAMS += tests/test_dataset
+check_PROGRAMS += tests/test_dataset_files
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_image
@@ -104,6 +106,7 @@ clean-local:
 if FUZZERS
 LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_caption
+noinst_PROGRAMS += tests/fuzz/fuzz_dataset
 noinst_PROGRAMS += tests/fuzz/fuzz_image
 noinst_PROGRAMS += tests/fuzz/fuzz_npy
 noinst_PROGRAMS += tests/fuzz/fuzz_parse

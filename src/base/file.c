@@ -80,6 +80,33 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 	return text;
 }
 
+/* Without a name from the beginning where the file system can, else it loses it at once. */
+static int open_nameless(const char *folder, struct smalti_error *error)
+{
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	char *path = smalti_format(error, "%s/.smalti-XXXXXX", folder);
+	if (!path)
+		return -1;
+	fd = mkstemp(path);
+	if (fd >= 0)
+		unlink(path);
+	free(path);
+	return fd;
+}
+
+int smalti_open_nameless(const char *folder, struct smalti_error *error)
+{
+	const int fd = open_nameless(folder, error);
+	if (fd < 0)
+		smalti_fail(
+		    error, SMALTI_EIO,
+		    "scratch folder '%s': no file can be made there: %s; it must exist and be writable",
+		    folder, strerror(errno));
+	return fd;
+}
+
 int smalti_make_folder(const char *path, struct smalti_error *error)
 {
 	if (!mkdir(path, 0777))

@@ -32,6 +32,10 @@ void smalti_map_read_ahead(const void *data, int64_t bytes);
 /* A whole regular file of at most `limit` bytes, a NUL behind it. Free with free(). */
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);
 
+/* A file in the folder to write and read that has no name: the system takes it back when it is closed,
+ * however the program ends. -1 with an error. */
+int smalti_open_nameless(const char *folder, struct smalti_error *error);
+
 /* Makes the folder unless it is there; its parent must exist. */
 int smalti_make_folder(const char *path, struct smalti_error *error);
 /* The folder that a path's last name stands in; NULL with an error. Free with free(). */

@@ -1,11 +1,14 @@
 # Sources of src/io
 libcore_la_SOURCES += \
+	src/io/byte_reader.c src/io/byte_reader.h \
 	src/io/caption.c src/io/caption.h src/io/cleaning.c src/io/cleaning.h \
 	src/io/charsmap.c src/io/charsmap.h \
 	src/io/checkpoint.c src/io/checkpoint.h \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
-	src/io/dataset.h \
+	src/io/dataset.c src/io/dataset.h src/io/dataset_format.h src/io/dataset_recognise.c \
+	src/io/dataset_csv.c src/io/dataset_fields.c src/io/dataset_folder.c src/io/dataset_json.c \
+	src/io/dataset_lines.c src/io/dataset_tar.c src/io/dataset_walk.c src/io/dataset_walk.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
 	src/io/exif.c src/io/exif.h \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
@@ -21,6 +24,7 @@ libcore_la_SOURCES += \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spill.c src/io/spill.h \
 	src/io/spiece.c src/io/spiece.h \
+	src/io/tar.c src/io/tar.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
 	src/io/utf8.c src/io/utf8.h
 

@@ -2,6 +2,7 @@
 #include "io/spill.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,22 +15,6 @@ struct smalti_spill {
 	char *folder;
 	int file;
 };
-
-/* Without a name from the beginning where the file system can, else it loses it at once. */
-static int open_nameless(const char *folder, struct smalti_error *error)
-{
-	int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-		return file;
-	char *path = smalti_format(error, "%s/.smalti-XXXXXX", folder);
-	if (!path)
-		return -1;
-	file = mkstemp(path);
-	if (file >= 0)
-		unlink(path);
-	free(path);
-	return file;
-}
 
 int64_t smalti_spill_space(const char *folder, struct smalti_error *error)
 {
@@ -60,14 +45,8 @@ struct smalti_spill *smalti_spill_open(const char *folder, int64_t bytes, struct
 	spill->file = -1;
 	spill->folder = smalti_format(error, "%s", folder);
 	if (spill->folder) {
-		spill->file = open_nameless(folder, error);
-		if (spill->file < 0)
-			smalti_fail(
-			    error, SMALTI_EIO,
-			    "scratch folder '%s': no file can be made there: %s; it must exist and be "
-			    "writable",
-			    folder, strerror(errno));
-		else if (check_space(folder, bytes, error) == 0)
+		spill->file = smalti_open_nameless(folder, error);
+		if (spill->file >= 0 && check_space(folder, bytes, error) == 0)
 			return spill;
 	}
 	smalti_spill_close(spill);

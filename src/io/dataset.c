@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/dataset.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/set.h"
+#include "base/utf8.h"
+#include "io/dataset_format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* Places of items that are kept, so that to go to one means to read over few: of every stride-th, the stride
+ * twice as long whenever there are too many. */
+enum { PLACES_MAX = 8192, WATCH_EVERY = 1024 };
+
+struct smalti_dataset {
+	struct smalti_dataset_options options; /* strings are its own */
+	struct smalti_dataset_source source;
+	const struct smalti_dataset_format *format;
+	void *state;
+	char *images; /* the folder of pictures */
+	int64_t count, next;
+	uint64_t digest;
+	struct smalti_dataset_place *places;
+	int64_t stride;
+	int64_t *repeated; /* indices of items whose key was there before, ascending */
+	int64_t repeated_count, repeated_capacity;
+	struct smalti_dataset_entry entry;
+	char key[SMALTI_KEY_BYTES + 1];
+	char *picture; /* its path */
+};
+
+/* What one reading of the list gathers. */
+struct survey {
+	struct smalti_set keys;
+	XXH3_state_t *digest;
+	int64_t good;
+	struct smalti_error first; /* why the first bad item is bad */
+};
+
+enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *error)
+{
+	return error->code == SMALTI_EFORMAT || error->code == SMALTI_EUNSUPPORTED ? SMALTI_DATASET_BAD
+										   : SMALTI_DATASET_FAILED;
+}
+
+/* Valid UTF-8 out of any bytes: others as \xNN, what is past the longest key left out. */
+static void escape_key(const struct smalti_caption_text *text, char key[SMALTI_KEY_BYTES + 1])
+{
+	size_t to = 0;
+	for (size_t at = 0; at < text->length;) {
+		const size_t length =
+		    text->text[at] ? smalti_utf8_length(text->text + at, text->length - at) : 0;
+		if (to + (length ? length : 4) > SMALTI_KEY_BYTES)
+			break;
+		if (length)
+			memcpy(key + to, text->text + at, length);
+		else
+			snprintf(key + to, 5, "\\x%02x", (unsigned char)text->text[at]);
+		to += length ? length : 4;
+		at += length ? length : 1;
+	}
+	key[to] = '\0';
+}
+
+static int check_key(const struct smalti_caption_text *text, struct smalti_error *error)
+{
+	if (text->problem)
+		return smalti_fail(error, SMALTI_EFORMAT, "%s", text->problem);
+	if (text->length > SMALTI_KEY_BYTES)
+		return smalti_fail(error, SMALTI_EFORMAT, "its name has %zu bytes, at most %d were expected",
+				   text->length, SMALTI_KEY_BYTES);
+	if (memchr(text->text, '\0', text->length) || !smalti_utf8_valid(text->text, text->length))
+		return smalti_fail(error, SMALTI_EFORMAT, "its name is not UTF-8; rename it");
+	return 0;
+}
+
+/* Item `index` as it was found, which had `status`: its key, and whether it is good. */
+static enum smalti_dataset_status name_item(struct smalti_dataset *d, int64_t index,
+					    enum smalti_dataset_status status, struct smalti_error *error)
+{
+	const struct smalti_dataset_entry *e = &d->entry;
+	const struct smalti_caption_text *name = e->path.length > 0 || e->path.problem ? &e->path : &e->id;
+	snprintf(d->key, sizeof(d->key), "%09lld", (long long)index);
+	if (name->length > 0)
+		escape_key(name, d->key);
+	if (status != SMALTI_DATASET_RECORD || (name->length == 0 && !name->problem))
+		return status;
+	return check_key(name, error) < 0 ? SMALTI_DATASET_BAD : SMALTI_DATASET_RECORD;
+}
+
+static enum smalti_dataset_status next_item(struct smalti_dataset *d, int64_t index, bool texts,
+					    struct smalti_error *error)
+{
+	memset(&d->entry, 0, offsetof(struct smalti_dataset_entry, problems));
+	const enum smalti_dataset_status status = d->format->next(d->state, texts, &d->entry, error);
+	return status > SMALTI_DATASET_END ? name_item(d, index, status, error) : status;
+}
+
+static void keep_place(struct smalti_dataset *d)
+{
+	if (d->count % d->stride != 0)
+		return;
+	if (d->count / d->stride == PLACES_MAX) {
+		for (int64_t i = 0; i < PLACES_MAX / 2; i++)
+			d->places[i] = d->places[2 * i];
+		d->stride *= 2;
+	}
+	d->places[d->count / d->stride] = d->format->tell(d->state);
+}
+
+static int add_repeated(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
+{
+	if (d->repeated_count == d->repeated_capacity) {
+		const int64_t capacity = 2 * d->repeated_capacity + 64;
+		int64_t *repeated = realloc(d->repeated, (size_t)capacity * sizeof(*repeated));
+		if (!repeated)
+			return smalti_fail(error, SMALTI_ENOMEM, "no memory for %lld indices",
+					   (long long)capacity);
+		d->repeated = repeated;
+		d->repeated_capacity = capacity;
+	}
+	d->repeated[d->repeated_count++] = index;
+	return 0;
+}
+
+static int survey_item(struct smalti_dataset *d, struct survey *survey, enum smalti_dataset_status status,
+		       struct smalti_error *why, struct smalti_error *error)
+{
+	XXH3_64bits_update(survey->digest, d->key, strlen(d->key) + 1);
+	if (status == SMALTI_DATASET_BAD) {
+		if (!survey->first.code)
+			survey->first = *why;
+		return 0;
+	}
+	survey->good++;
+	const int added = smalti_set_add(&survey->keys, XXH3_64bits(d->key, strlen(d->key)), error);
+	return added == 0 ? add_repeated(d, d->count, error) : added < 0 ? -1 : 0;
+}
+
+static int tell_share(const struct smalti_dataset *d, struct smalti_error *error)
+{
+	const struct smalti_dataset_options *o = &d->options;
+	if (!o->watch || d->count % WATCH_EVERY != 0)
+		return 0;
+	const double share = (double)d->format->tell(d->state).offset / (double)(d->source.size + 1);
+	return o->watch(o->user, share)
+		   ? 0
+		   : smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was read", o->path);
+}
+
+static int read_all(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
+{
+	for (;; d->count++) {
+		struct smalti_error why = SMALTI_NO_ERROR;
+		keep_place(d);
+		const enum smalti_dataset_status status = next_item(d, d->count, false, &why);
+		if (status == SMALTI_DATASET_FAILED)
+			return smalti_fail(error, why.code, "%s: %s", d->options.path, why.message);
+		if (status == SMALTI_DATASET_END)
+			break;
+		if (survey_item(d, survey, status, &why, error) < 0 || tell_share(d, error) < 0)
+			return -1;
+	}
+	if (d->count > 0 && survey->good == 0)
+		return smalti_fail(error, survey->first.code,
+				   "%s: none of its %lld items can be read; the first: %s", d->options.path,
+				   (long long)d->count, survey->first.message);
+	d->digest = XXH3_64bits_digest(survey->digest);
+	d->next = d->count;
+	return 0;
+}
+
+static int survey(struct smalti_dataset *d, struct smalti_error *error)
+{
+	struct survey survey = {.digest = XXH3_createState()};
+	d->stride = 1;
+	d->places = smalti_calloc(PLACES_MAX, sizeof(*d->places), error);
+	int status = d->places ? 0 : -1;
+	if (!survey.digest)
+		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a digest");
+	if (status == 0) {
+		XXH3_64bits_reset(survey.digest);
+		status = read_all(d, &survey, error);
+	}
+	XXH3_freeState(survey.digest);
+	smalti_set_free(&survey.keys);
+	return status;
+}
+
+/* The folder that the list is in, resolved so that its name is known; NULL with an error. */
+static char *folder_of(const char *path, struct smalti_error *error)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder =
+	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
+	char *resolved = folder ? realpath(folder, NULL) : NULL;
+	if (folder && !resolved)
+		smalti_fail_errno(error, "%s: cannot be resolved", folder);
+	free(folder);
+	return resolved;
+}
+
+/* PixArt's layout, or all in one folder. */
+static char *default_images(const char *path, struct smalti_error *error)
+{
+	char *folder = folder_of(path, error);
+	if (!folder)
+		return NULL;
+	static const char data[] = "/InternData";
+	const size_t length = strlen(folder), end = sizeof(data) - 1;
+	const bool pixart = length >= end && strcmp(folder + length - end, data) == 0;
+	char *images = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), folder)
+			      : smalti_format(error, "%s", folder);
+	free(folder);
+	return images;
+}
+
+static int find_images(struct smalti_dataset *d, const char *images, struct smalti_error *error)
+{
+	const bool list = d->format != &smalti_dataset_folder && d->format != &smalti_dataset_tar;
+	if (images && !list)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: has its pictures in it: a folder of pictures (%s) is for lists",
+				   d->options.path, images);
+	struct stat info;
+	if (images && (stat(images, &info) < 0 || !S_ISDIR(info.st_mode)))
+		return smalti_fail(error, SMALTI_EINVAL, "%s: expected a folder, with the list's pictures",
+				   images);
+	d->images = images || !list ? smalti_format(error, "%s", images ? images : d->options.path)
+				    : default_images(d->options.path, error);
+	return d->images ? 0 : -1;
+}
+
+static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_options *from,
+			struct smalti_error *error)
+{
+	struct smalti_dataset_options *o = &d->options;
+	o->pictures = from->pictures;
+	o->watch = from->watch;
+	o->user = from->user;
+	if (from->caption_count < 0 || from->caption_count > SMALTI_DATASET_CAPTIONS_MAX)
+		return smalti_fail(error, SMALTI_EINVAL, "expected 0 to %d captions an item, found %d",
+				   SMALTI_DATASET_CAPTIONS_MAX, from->caption_count);
+	o->path = smalti_format(error, "%s", from->path);
+	for (; o->path && o->caption_count < from->caption_count; o->caption_count++) {
+		o->captions[o->caption_count] = smalti_format(error, "%s", from->captions[o->caption_count]);
+		if (!o->captions[o->caption_count])
+			return -1;
+	}
+	return o->path ? 0 : -1;
+}
+
+static int open_source(struct smalti_dataset *d, struct smalti_error *error)
+{
+	struct stat info;
+	d->source = (struct smalti_dataset_source){.options = &d->options, .file = -1};
+	if (stat(d->options.path, &info) == 0 && S_ISDIR(info.st_mode))
+		return 0;
+	d->source.file = smalti_open_regular(d->options.path, &d->source.size, error);
+	return d->source.file < 0 ? -1 : 0;
+}
+
+static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_options *options,
+			struct smalti_error *error)
+{
+	d->source.file = -1;
+	if (copy_options(d, options, error) < 0 || open_source(d, error) < 0)
+		return -1;
+	d->format = smalti_dataset_recognise(&d->source, error);
+	if (!d->format || find_images(d, options->images, error) < 0)
+		return -1;
+	d->state = d->format->open(&d->source, error);
+	return d->state ? survey(d, error) : -1;
+}
+
+struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *options,
+					   struct smalti_error *error)
+{
+	struct smalti_dataset *d = smalti_calloc(1, sizeof(*d), error);
+	if (!d)
+		return NULL;
+	if (open_dataset(d, options, error) == 0 && smalti_dataset_seek(d, 0, error) == 0)
+		return d;
+	smalti_dataset_close(d);
+	return NULL;
+}
+
+void smalti_dataset_close(struct smalti_dataset *d)
+{
+	if (!d)
+		return;
+	if (d->state)
+		d->format->close(d->state);
+	if (d->source.file >= 0)
+		close(d->source.file);
+	for (int i = 0; i < d->options.caption_count; i++)
+		free((char *)d->options.captions[i]);
+	free((char *)d->options.path);
+	free(d->images);
+	free(d->places);
+	free(d->repeated);
+	free(d->picture);
+	free(d);
+}
+
+int64_t smalti_dataset_count(const struct smalti_dataset *d)
+{
+	return d->count;
+}
+
+uint64_t smalti_dataset_digest(const struct smalti_dataset *d)
+{
+	return d->digest;
+}
+
+static int fail_changed(const struct smalti_dataset *d, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EIO,
+			   "%s: it had %lld items when it was opened and has fewer now: it was changed",
+			   d->options.path, (long long)d->count);
+}
+
+int smalti_dataset_seek(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
+{
+	if (index < 0 || index > d->count)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: item %lld was asked for, expected 0 to %lld",
+				   d->options.path, (long long)index, (long long)d->count);
+	if (index == d->next || d->count == 0)
+		return 0;
+	d->next = index / d->stride * d->stride;
+	d->format->seek(d->state, &d->places[d->next / d->stride]);
+	for (; d->next < index; d->next++) {
+		struct smalti_error why = SMALTI_NO_ERROR;
+		const enum smalti_dataset_status status = next_item(d, d->next, false, &why);
+		if (status == SMALTI_DATASET_FAILED)
+			return smalti_fail(error, why.code, "%s: %s", d->options.path, why.message);
+		if (status == SMALTI_DATASET_END)
+			return fail_changed(d, error);
+	}
+	return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int check_repeated(const struct smalti_dataset *d, int64_t index, struct smalti_error *error)
+{
+	if (d->repeated_count > 0 &&
+	    bsearch(&index, d->repeated, (size_t)d->repeated_count, sizeof(*d->repeated), by_index))
+		return smalti_fail(error, SMALTI_EFORMAT, "an item before it has the same key");
+	return 0;
+}
+
+static int fill_picture(struct smalti_dataset *d, struct smalti_record *record, struct smalti_error *error)
+{
+	const struct smalti_dataset_entry *e = &d->entry;
+	free(d->picture);
+	d->picture = NULL;
+	if (!d->options.pictures || e->path.length == 0)
+		return 0;
+	if (e->inside)
+		d->picture = smalti_format(error, "%s", d->options.path);
+	else if (d->key[0] == '/')
+		d->picture = smalti_format(error, "%s", d->key);
+	else
+		d->picture = smalti_format(error, "%s/%s", d->images, d->key);
+	record->picture = (struct smalti_picture_source){
+	    .path = d->picture, .offset = e->inside ? e->offset : 0, .bytes = e->inside ? e->bytes : -1};
+	return d->picture ? 0 : -1;
+}
+
+enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct smalti_record *record,
+					       struct smalti_error *error)
+{
+	*record = (struct smalti_record){.index = d->next, .key = d->key};
+	if (d->next == d->count)
+		return SMALTI_DATASET_END;
+	const enum smalti_dataset_status status = next_item(d, d->next, true, error);
+	if (status == SMALTI_DATASET_FAILED)
+		smalti_error_prefix(error, "%s", d->options.path);
+	if (status == SMALTI_DATASET_END)
+		fail_changed(d, error);
+	if (status <= SMALTI_DATASET_END)
+		return SMALTI_DATASET_FAILED;
+	d->next++;
+	if (status == SMALTI_DATASET_BAD || check_repeated(d, record->index, error) < 0)
+		return SMALTI_DATASET_BAD;
+	memcpy(record->captions, d->entry.captions, sizeof(record->captions));
+	return fill_picture(d, record, error) < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_RECORD;
+}

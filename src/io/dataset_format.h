@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_IO_DATASET_FORMAT_H
+#define SMALTI_IO_DATASET_FORMAT_H
+
+#include "base/json.h"
+#include "io/dataset.h"
+
+/* What a format gives to dataset.c: a file dataset_FORMAT.c each. */
+
+/* Where an item begins. */
+struct smalti_dataset_place {
+	int64_t offset; /* in the file */
+	int64_t line;   /* of a list of lines, from 1 */
+};
+
+/* What a format finds of an item; texts are its own until its next call. */
+struct smalti_dataset_entry {
+	struct smalti_caption_text path; /* of the picture: the key */
+	struct smalti_caption_text id;   /* the key where no picture is named */
+	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
+	bool inside; /* the picture lies in the data set's own file, here: */
+	int64_t offset, bytes;
+	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
+};
+
+struct smalti_dataset_source {
+	const struct smalti_dataset_options *options;
+	int file;     /* -1: a folder */
+	int64_t size; /* of the file; the format of a folder sets the scale of its places */
+};
+
+struct smalti_dataset_format {
+	/* The state, at the first item; NULL with an error. */
+	void *(*open)(struct smalti_dataset_source *source, struct smalti_error *error);
+	void (*close)(void *state);
+	struct smalti_dataset_place (*tell)(const void *state);
+	void (*seek)(void *state, const struct smalti_dataset_place *place);
+	/* The next item, `entry` all zeros before. Without `texts` captions need not be looked for. A bad
+	 * item may have a path or id. */
+	enum smalti_dataset_status (*next)(void *state, bool texts, struct smalti_dataset_entry *entry,
+					   struct smalti_error *error);
+};
+
+extern const struct smalti_dataset_format smalti_dataset_json, smalti_dataset_lines, smalti_dataset_csv,
+    smalti_dataset_folder, smalti_dataset_tar;
+
+/* Which one it is; NULL with an error. */
+const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
+							     struct smalti_error *error);
+
+/* A failure's place among the statuses: after SMALTI_EFORMAT and SMALTI_EUNSUPPORTED reading goes on. */
+enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *error);
+
+/* Names that lists have for a picture's path, the best first, and for an item's id; NULL-terminated. */
+extern const char *const smalti_dataset_path_names[], *const smalti_dataset_id_names[];
+
+/* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in.
+ * *object is what the entry's texts belong to: cJSON_Delete() it also after a failure. */
+int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
+			 struct smalti_dataset_entry *entry, cJSON **object, struct smalti_error *error);
+
+/* Those captions that are not there yet, out of an object in a file of its own: `text` NULL, it could not be
+ * read, and `error` says why. */
+void smalti_dataset_parse_captions(const char *text, size_t length,
+				   const struct smalti_dataset_options *options,
+				   struct smalti_dataset_entry *entry, cJSON **object,
+				   struct smalti_error *error);
+
+/* Whether a name ends like a picture's. */
+bool smalti_dataset_is_picture(const char *name);
+/* The number of the caption whose key is the extension (without dot), or -1. */
+int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
+
+/* A leading byte order mark's length. */
+size_t smalti_dataset_mark_length(const char *text, size_t length);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/dataset_walk.h"
+
+#include "base/alloc.h"
+#include "base/set.h"
+#include "io/dataset_format.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, FOLDER = 'd', FILE_NAME = 'f' };
+
+struct walk {
+	const struct smalti_dataset_options *options;
+	FILE *list;
+	struct smalti_set folders; /* that were walked */
+	int64_t seen;
+};
+
+/* The names in one folder, each behind a byte that says whether it is a folder. */
+struct names {
+	char *bytes;
+	int64_t used, capacity;
+	char **sorted;
+	int64_t count;
+};
+
+static int add_name(struct names *names, char kind, const char *name, struct smalti_error *error)
+{
+	const int64_t length = (int64_t)strlen(name) + 2;
+	if (names->used + length > names->capacity) {
+		const int64_t capacity = 2 * names->capacity + length + 4096;
+		char *bytes = realloc(names->bytes, (size_t)capacity);
+		if (!bytes)
+			return smalti_fail(error, SMALTI_ENOMEM, "no memory for the names in a folder");
+		names->bytes = bytes;
+		names->capacity = capacity;
+	}
+	names->bytes[names->used] = kind;
+	memcpy(names->bytes + names->used + 1, name, (size_t)length - 1);
+	names->used += length;
+	names->count++;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a + 1, *(char *const *)b + 1);
+}
+
+static int sort_names(struct names *names, struct smalti_error *error)
+{
+	names->sorted = smalti_calloc(names->count + 1, sizeof(*names->sorted), error);
+	if (!names->sorted)
+		return -1;
+	char *at = names->bytes;
+	for (int64_t i = 0; i < names->count; i++, at += strlen(at) + 1)
+		names->sorted[i] = at;
+	qsort(names->sorted, (size_t)names->count, sizeof(*names->sorted), by_name);
+	return 0;
+}
+
+static void free_names(struct names *names)
+{
+	free(names->bytes);
+	free(names->sorted);
+}
+
+/* Through links; one that leads nowhere is a file that cannot be read. */
+static char kind_of(DIR *folder, const struct dirent *entry)
+{
+	struct stat info;
+	if (entry->d_type == DT_REG)
+		return FILE_NAME;
+	if (entry->d_type == DT_DIR)
+		return FOLDER;
+	return fstatat(dirfd(folder), entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode) ? FOLDER
+											     : FILE_NAME;
+}
+
+static int read_names(DIR *folder, const char *path, struct names *names, struct smalti_error *error)
+{
+	const struct dirent *entry;
+	while (errno = 0, (entry = readdir(folder)) != NULL)
+		if (entry->d_name[0] != '.' &&
+		    add_name(names, kind_of(folder, entry), entry->d_name, error) < 0)
+			return -1;
+	return errno ? smalti_fail_errno(error, "%s: cannot be read", path) : sort_names(names, error);
+}
+
+/* 1, 0 if the folder was walked before, -1. */
+static int enter(struct walk *w, DIR *folder, const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (fstat(dirfd(folder), &info) < 0)
+		return smalti_fail_errno(error, "%s: cannot be examined", path);
+	const uint64_t identity[] = {info.st_dev, info.st_ino};
+	return smalti_set_add(&w->folders, XXH3_64bits(identity, sizeof(identity)), error);
+}
+
+/* How well a name serves as the text of a caption, 0 the best; -1: not at all. */
+static int rank_of_text(const struct walk *w, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	const int caption = dot ? smalti_dataset_caption_of(w->options, dot + 1) : -1;
+	if (caption >= 0)
+		return caption;
+	return dot && strcmp(dot, ".json") == 0 ? SMALTI_DATASET_CAPTIONS_MAX : -1;
+}
+
+/* Whether file `index` is a caption of no picture, and the one that stands for all with its stem. Those with
+ * the same stem are among the names with the same beginning. */
+static bool is_lone_text(const struct walk *w, const struct names *names, int64_t index)
+{
+	const char *name = names->sorted[index] + 1;
+	const int rank = rank_of_text(w, name);
+	const size_t stem = rank < 0 ? 0 : (size_t)(strrchr(name, '.') - name) + 1;
+	int64_t first = index;
+	while (first > 0 && strncmp(names->sorted[first - 1] + 1, name, stem) == 0)
+		first--;
+	for (int64_t i = first; rank >= 0 && i < names->count; i++) {
+		const char *other = names->sorted[i] + 1;
+		if (strncmp(other, name, stem) != 0)
+			break;
+		if (i == index || names->sorted[i][0] != FILE_NAME || strchr(other + stem, '.'))
+			continue;
+		const int other_rank = rank_of_text(w, other);
+		if (smalti_dataset_is_picture(other) || (other_rank >= 0 && other_rank < rank))
+			return false;
+	}
+	return rank >= 0;
+}
+
+static int put(struct walk *w, int kind, const char *path, size_t length, struct smalti_error *error)
+{
+	const struct smalti_dataset_options *o = w->options;
+	fputc(kind, w->list);
+	fwrite(path, 1, length, w->list);
+	fputc('\0', w->list);
+	if (ferror(w->list))
+		return smalti_fail_errno(error, "the list of a folder's files cannot be kept: $TMPDIR");
+	if (++w->seen % WATCH_EVERY == 0 && o->watch && !o->watch(o->user, 0.0))
+		return smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was listed", o->path);
+	return 0;
+}
+
+static int walk_folder(struct walk *w, const char *below, int depth, struct smalti_error *error);
+
+/* `below` is the folder's path below the one of the data set, "" or ending with a slash. */
+static int walk_names(struct walk *w, const char *below, const struct names *names, int depth,
+		      struct smalti_error *error)
+{
+	int status = 0;
+	for (int64_t i = 0; i < names->count && status == 0; i++) {
+		const char *name = names->sorted[i] + 1;
+		const bool folder = names->sorted[i][0] == FOLDER, picture = smalti_dataset_is_picture(name);
+		if (!folder && !picture && (w->options->pictures || !is_lone_text(w, names, i)))
+			continue;
+		char *path = smalti_format(error, "%s%s%s", below, name, folder ? "/" : "");
+		if (!path)
+			return -1;
+		if (folder)
+			status = walk_folder(w, path, depth + 1, error);
+		else if (picture)
+			status = put(w, SMALTI_WALK_PICTURE, path, strlen(path), error);
+		else
+			status = put(w, SMALTI_WALK_TEXT, path, (size_t)(strrchr(path, '.') - path), error);
+		free(path);
+	}
+	return status;
+}
+
+static int walk_open_folder(struct walk *w, DIR *folder, const char *path, const char *below, int depth,
+			    struct smalti_error *error)
+{
+	struct names names = {0};
+	int status = enter(w, folder, path, error);
+	if (status > 0)
+		status = read_names(folder, path, &names, error);
+	if (status == 0)
+		status = walk_names(w, below, &names, depth, error);
+	free_names(&names);
+	return status;
+}
+
+static int walk_folder(struct walk *w, const char *below, int depth, struct smalti_error *error)
+{
+	if (depth > DEPTH_MAX)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED, "%s/%s: folders in more than %d folders",
+				   w->options->path, below, DEPTH_MAX);
+	char *path = smalti_format(error, "%s/%s", w->options->path, below);
+	DIR *folder = path ? opendir(path) : NULL;
+	int status = folder ? walk_open_folder(w, folder, path, below, depth, error) : -1;
+	if (folder)
+		closedir(folder);
+	else if (path)
+		smalti_fail_errno(error, "%s: the folder cannot be opened", path);
+	free(path);
+	return status;
+}
+
+int smalti_dataset_walk(const struct smalti_dataset_options *options, FILE *list, struct smalti_error *error)
+{
+	struct walk walk = {.options = options, .list = list};
+	int status = walk_folder(&walk, "", 0, error);
+	if (status == 0 && fflush(list) != 0)
+		status = smalti_fail_errno(error, "the list of a folder's files cannot be kept: $TMPDIR");
+	smalti_set_free(&walk.folders);
+	return status;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_DATASETS_H
+#define SMALTI_TESTS_DATASETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Data sets for tests, the same items in every format. */
+
+enum { DATASET_CAPTIONS = 2 };
+
+struct dataset_item {
+	const char *path;                       /* of the picture, whose bytes are this text */
+	const char *captions[DATASET_CAPTIONS]; /* under dataset_keys[] */
+};
+extern const char *const dataset_keys[DATASET_CAPTIONS];
+
+/* Writes a file below the folder, whose folders are made. */
+void dataset_write_file(const char *folder, const char *path, const void *bytes, size_t length);
+
+/* A format: its file below the folder, "" for the folder itself. */
+struct dataset_format {
+	const char *name, *file;
+	void (*write)(const char *folder, const struct dataset_item *items, int count);
+};
+enum { DATASET_FORMATS = 6 };
+extern const struct dataset_format dataset_formats[DATASET_FORMATS];
+
+/* A member of a tar: a header, the bytes, and padding. `type` as in the header: '0' is a file. */
+void dataset_write_member(FILE *tar, char type, const char *name, const void *bytes, size_t length);
+/* The header alone, of a member said to have so many bytes. */
+void dataset_tar_header(unsigned char block[512], char type, const char *name, uint64_t bytes);
+
+#endif

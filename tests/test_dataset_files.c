@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "datasets.h"
+#include "harness.h"
+#include "io/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static struct smalti_dataset *open_dataset(const char *path, const char *key, bool pictures,
+					   struct smalti_error *error)
+{
+	const struct smalti_dataset_options options = {
+	    .path = path, .captions = {key}, .caption_count = key ? 1 : 0, .pictures = pictures};
+	return smalti_dataset_open(&options, error);
+}
+
+/* Puts all keys into one text, a bar between them; of a bad item with an exclamation mark in front; with the
+ * first caption, or its problem behind a question mark. */
+static void describe(struct smalti_dataset *dataset, char *text, size_t size)
+{
+	text[0] = '\0';
+	for (;;) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_record record;
+		const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &error);
+		if (status <= SMALTI_DATASET_END)
+			return;
+		const struct smalti_caption_text *caption = &record.captions[0];
+		const size_t used = strlen(text);
+		snprintf(text + used, size - used, "%s%s%s%s%s", used ? "|" : "",
+			 status == SMALTI_DATASET_BAD ? "!" : "", record.key,
+			 caption->problem ? "?"
+			 : caption->text  ? "="
+					  : "",
+			 caption->problem ? caption->problem
+			 : caption->text  ? caption->text
+					  : "");
+	}
+}
+
+static void expect(const char *path, const char *key, bool pictures, const char *expected)
+{
+	char text[2048];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_dataset *dataset = open_dataset(path, key, pictures, &error);
+	CHECK(dataset, error.message);
+	if (!dataset)
+		return;
+	describe(dataset, text, sizeof(text));
+	if (strcmp(text, expected) != 0)
+		printf("\n    found    %s\n    expected %s", text, expected);
+	CHECK(strcmp(text, expected) == 0, expected);
+	smalti_dataset_close(dataset);
+}
+
+static void write_text(const char *folder, const char *path, const char *text)
+{
+	dataset_write_file(folder, path, text, strlen(text));
+}
+
+static void folders_are_read_in_order(void)
+{
+	static const char *const paths[] = {
+	    "b.png",   "a/z.jpg",  "a.b.jpg", "a/.hidden.jpg", ".git/x.jpg", "B.JPEG", "a/deep/er/1.WebP",
+	    "a-b.png", "notes.md", "a.gif",   "jpg",           "c.txt",      "a.txt",  "a.b.txt",
+	    "a/z.txt"};
+	const char *folder = test_scratch();
+	for (size_t i = 0; i < COUNT(paths); i++)
+		write_text(folder, paths[i], paths[i]);
+	expect(folder, NULL, true, "B.JPEG|a/deep/er/1.WebP|a/z.jpg|a-b.png|a.b.jpg|b.png");
+	expect(folder, "txt", true, "B.JPEG|a/deep/er/1.WebP|a/z.jpg=a/z.txt|a-b.png|a.b.jpg=a.b.txt|b.png");
+	expect(folder, "txt", false,
+	       "B.JPEG|a/deep/er/1.WebP|a/z.jpg=a/z.txt|a-b.png|a.b.jpg=a.b.txt|a=a.txt|b.png|c=c.txt");
+}
+
+static void captions_lie_beside_pictures(void)
+{
+	const char *folder = test_scratch();
+	static const char *const files[][2] = {
+	    {"a.png", ""},
+	    {"a.k", "in a file"},
+	    {"a.json", "{\"k\": \"in an object\"}"},
+	    {"b.png", ""},
+	    {"b.json", "{\"k\": \"in an object\"}"},
+	    {"c.png", ""},
+	    {"c.json", "{\"k\": 3}"},
+	    {"d.png", ""},
+	    {"d.json", "{\"other\": 3}"},
+	    {"e.png", ""},
+	    {"e.json", "[]"},
+	    {"f.png", ""},
+	    {"f.k", "raw \xff"},
+	    {"f.json", "broken"},
+	    {"g.json", "{\"k\": \"alone\"}"},
+	    {"g.x.k", "another stem"},
+	    {"h.json", "{}"},
+	    {"h.k", "text first"},
+	};
+	for (size_t i = 0; i < COUNT(files); i++)
+		write_text(folder, files[i][0], files[i][1]);
+	expect(folder, "k", false,
+	       "a.png=in a file|b.png=in an object|c.png?k: expected a string, found 3|d.png|"
+	       "e.png?k: JSON: expected an object, found an array|f.png=raw \xff|g=alone|g.x=another stem|"
+	       "h=text first");
+}
+
+static void folders_with_links_end(void)
+{
+	const char *folder = test_scratch();
+	char target[512], link[512];
+	write_text(folder, "real/a.png", "a");
+	write_text(folder, "z.png", "z");
+	snprintf(target, sizeof(target), "%s/z.png", folder);
+	snprintf(link, sizeof(link), "%s/linked.png", folder);
+	CU_ASSERT_EQUAL(symlink(target, link), 0);
+	snprintf(link, sizeof(link), "%s/real/loop", folder);
+	CU_ASSERT_EQUAL(symlink(folder, link), 0);
+	snprintf(target, sizeof(target), "%s/real", folder);
+	snprintf(link, sizeof(link), "%s/second", folder);
+	CU_ASSERT_EQUAL(symlink(target, link), 0);
+	snprintf(link, sizeof(link), "%s/nowhere.png", folder);
+	CU_ASSERT_EQUAL(symlink("absent", link), 0);
+	expect(folder, NULL, true, "linked.png|nowhere.png|real/a.png|z.png");
+}
+
+static void names_that_are_not_utf8_are_bad(void)
+{
+	const char *folder = test_scratch();
+	write_text(folder, "a\xff.png", "");
+	write_text(folder, "b.png", "");
+	expect(folder, NULL, true, "!a\\xff.png|b.png");
+}
+
+static void deep_folders_are_refused(void)
+{
+	char path[512] = "";
+	for (int i = 0; i < 70; i++)
+		strcat(path, "d/");
+	strcat(path, "a.png");
+	const char *folder = test_scratch();
+	write_text(folder, path, "");
+	struct smalti_error error = SMALTI_NO_ERROR;
+	FAILS(open_dataset(folder, NULL, true, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, path,
+	      "more than 64 folders");
+}
+
+/* What tars are made of. */
+struct member {
+	char type;
+	const char *name, *text;
+};
+enum { MEMBERS_MAX = 12 };
+
+static const char *write_members(const struct member *members, size_t cut)
+{
+	static char path[512];
+	snprintf(path, sizeof(path), "%s/set.tar", test_scratch());
+	FILE *tar = fopen(path, "wb");
+	for (; members->name; members++)
+		dataset_write_member(tar, members->type, members->name, members->text, strlen(members->text));
+	static const char end[1024];
+	fwrite(end, 1, sizeof(end), tar);
+	const long size = ftell(tar);
+	fclose(tar);
+	CU_ASSERT_EQUAL(truncate(path, size - (long)cut), 0);
+	return path;
+}
+
+static char long_name[300], longest_name[4200];
+
+static const struct archive {
+	const char *what;
+	struct member members[MEMBERS_MAX];
+	size_t cut; /* bytes off its end */
+	const char *expected;
+} archives[] = {
+    {"grouping",
+     {{'0', "./d/a.jpg", "A"},
+      {'0', "./d/a.txt", "one"},
+      {'0', "d/b.txt", "two"},
+      {'0', "d/b.png", "B"},
+      {'0', "e.txt", "three"},
+      {'0', "README", "x"},
+      {'0', "f.cls", "7"},
+      {'0', "g.png", "G"}},
+     0,
+     "d/a.jpg=one|d/b.png=two|e=three|g.png"},
+    {"pictures of one item",
+     {{'0', "a.mask.png", "M"},
+      {'0', "a.jpg", "A"},
+      {'0', "a.png", "P"},
+      {'0', "a.json", "{\"txt\": \"j\"}"},
+      {'0', "b.c.jpeg", "B"},
+      {'0', "b.txt", "t"},
+      {'0', "b.json", "broken"}},
+     0,
+     "a.jpg=j|b.c.jpeg=t"},
+    {"what is no file",
+     {{'5', "d/", ""},
+      {'0', "d/a.jpg", "A"},
+      {'2', "d/a.txt", ""},
+      {'g', "pax_global", "19 comment=abcdefgh\n"},
+      {'0', "d/._a.jpg", "x"},
+      {'0', "d/a.txt", "still a"}},
+     0,
+     "d/a.jpg=still a"},
+    {"a key twice",
+     {{'0', "a.jpg", "A"},
+      {'0', "a.txt", "1"},
+      {'0', "a.jpg", "A"},
+      {'0', "a.txt", "2"},
+      {'0', "b.jpg", "B"},
+      {'0', "a.jpg", "A"}},
+     0,
+     "a.jpg=1|!a.jpg|b.jpg|!a.jpg"},
+    {"long names", {{'0', long_name, "A"}}, 0, long_name},
+    {"pax",
+     {{'x', "pax", "17 path=p\xc3\xa4x.jpg\n"},
+      {'0', "short", "A"},
+      {'x', "pax", "14 path=q.txt\n"},
+      {'0', "short", "Q"}},
+     0,
+     "p\xc3\xa4x.jpg|q=Q"},
+    {"a damaged pax header",
+     {{'0', "a.jpg", "A"}, {'x', "pax", "99 path=b.jpg\n"}, {'0', "c.jpg", "C"}},
+     0,
+     "a.jpg|!000000001"},
+    {"cut at its end", {{'0', "a.jpg", "A"}, {'0', "b.jpg", "B"}}, 1024, "a.jpg|b.jpg"},
+    {"cut within padding", {{'0', "a.jpg", "A"}, {'0', "b.jpg", "B"}}, 1024 + 500, "a.jpg|b.jpg"},
+    {"cut within a file", {{'0', "a.jpg", "A"}, {'0', "b.jpg", "Bytes"}}, 1024 + 510, "a.jpg|!b.jpg"},
+    {
+	"cut within a header",
+	{{'0', "a.jpg", "A"}, {'0', "b.jpg", "B"}},
+	1024 + 512 + 30,
+	"a.jpg|!000000001",
+    },
+    {"a sparse file", {{'0', "a.jpg", "A"}, {'S', "b.jpg", "B"}, {'0', "c.jpg", "C"}}, 0, "a.jpg|!b.jpg"},
+    {"a name past the longest", {{'0', "a.jpg", "A"}, {'0', longest_name, "B"}}, 0, "a.jpg|!000000001"},
+};
+
+static void tars_are_grouped(void)
+{
+	memset(long_name, 'n', sizeof(long_name) - 5);
+	memcpy(long_name + sizeof(long_name) - 5, ".jpg", 5);
+	memset(longest_name, 'n', sizeof(longest_name) - 5);
+	memcpy(longest_name + sizeof(longest_name) - 5, ".jpg", 5);
+	for (size_t i = 0; i < COUNT(archives); i++)
+		expect(write_members(archives[i].members, archives[i].cut), "txt", true,
+		       archives[i].expected);
+}
+
+/* Headers with numbers that lie. */
+static void absurd_sizes_are_refused(void)
+{
+	static const uint64_t sizes[] = {1, UINT64_C(1) << 32, UINT64_C(1) << 54, UINT64_MAX};
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		unsigned char block[512];
+		char path[512];
+		snprintf(path, sizeof(path), "%s/set.tar", test_scratch());
+		FILE *tar = fopen(path, "wb");
+		dataset_write_member(tar, '0', "a.jpg", "A", 1);
+		dataset_tar_header(block, '0', "b.jpg", sizes[i]);
+		fwrite(block, 1, sizeof(block), tar);
+		fclose(tar);
+		expect(path, "txt", true, i < 3 ? "a.jpg|!b.jpg" : "a.jpg|!000000001");
+	}
+}
+
+static const struct test tests[] = {
+    {"folders are read in order", folders_are_read_in_order},
+    {"captions lie beside pictures", captions_lie_beside_pictures},
+    {"folders with links end", folders_with_links_end},
+    {"names that are not UTF-8 are bad", names_that_are_not_utf8_are_bad},
+    {"deep folders are refused", deep_folders_are_refused},
+    {"tars are grouped", tars_are_grouped},
+    {"absurd sizes are refused", absurd_sizes_are_refused},
+};
+TEST_MAIN("dataset files", tests)
