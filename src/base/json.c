@@ -46,7 +46,7 @@ static int clean_string(struct cleaner *c, struct smalti_error *error)
 			copy(c, left < 2 ? 1 : 2);
 			continue;
 		}
-		size_t character = smalti_utf8_length((const char *)c->in + c->at, left);
+		size_t character = byte < 0x80 ? 1 : smalti_utf8_length((const char *)c->in + c->at, left);
 		if (!character)
 			return broken(c, "bytes that are not UTF-8", error);
 		copy(c, character);

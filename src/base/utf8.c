@@ -28,7 +28,8 @@ size_t smalti_utf8_length(const char *text, size_t left)
 bool smalti_utf8_valid(const char *text, size_t length)
 {
 	for (size_t at = 0; at < length;) {
-		size_t character = smalti_utf8_length(text + at, length - at);
+		const bool ascii = (unsigned char)text[at] < 0x80;
+		size_t character = ascii ? 1 : smalti_utf8_length(text + at, length - at);
 		if (!character)
 			return false;
 		at += character;

@@ -61,16 +61,20 @@ static int64_t read_number(const unsigned char *field, int length)
 	return i == length || field[i] == ' ' || field[i] == '\0' ? value : -1;
 }
 
+/* The sum of all bytes, those of the checksum taken as blanks; some old programs added signed ones. */
+static int64_t add_up(const unsigned char block[SMALTI_TAR_BLOCK], bool with_signs)
+{
+	int64_t sum = (int64_t)CHECKSUM_BYTES * ' ';
+	for (int i = 0; i < SMALTI_TAR_BLOCK; i++)
+		if (i < CHECKSUM || i >= CHECKSUM + CHECKSUM_BYTES)
+			sum += with_signs ? (signed char)block[i] : block[i];
+	return sum;
+}
+
 bool smalti_tar_is_header(const unsigned char block[SMALTI_TAR_BLOCK])
 {
-	int64_t sum = 0, signed_sum = 0;
-	for (int i = 0; i < SMALTI_TAR_BLOCK; i++) {
-		const bool own = i >= CHECKSUM && i < CHECKSUM + CHECKSUM_BYTES;
-		sum += own ? ' ' : block[i];
-		signed_sum += own ? ' ' : (signed char)block[i]; /* as some old programs added */
-	}
 	const int64_t told = read_number(block + CHECKSUM, CHECKSUM_BYTES);
-	return block[NAME] && (told == sum || told == signed_sum);
+	return block[NAME] && (told == add_up(block, false) || told == add_up(block, true));
 }
 
 static bool is_zero(const unsigned char block[SMALTI_TAR_BLOCK])
