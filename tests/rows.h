@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_ROWS_H
+#define SMALTI_TESTS_ROWS_H
+
+#include "store/shard.h"
+
+enum { TEST_TOKENS = 16, TEST_WIDTH = 8, TEST_CHANNELS = 4, TEST_EDGE = 5 };
+
+extern const struct smalti_shard_schema test_rows_schema;
+
+/* A row that its index decides: pseudo-random values, lengths, extents. */
+struct test_row {
+	char key[64];
+	int32_t ids[TEST_TOKENS];
+	uint16_t text[TEST_TOKENS * TEST_WIDTH];
+	uint16_t picture[2 * TEST_CHANNELS * TEST_EDGE * TEST_EDGE];
+	struct smalti_features_row row; /* points to the above */
+};
+
+/* Some rows lack their caption, some their picture, some both; `whole` has none of that. */
+void test_row_make(struct test_row *to, int64_t index, bool whole);
+/* Why: up to 2 reasons; returns how many. */
+int test_row_failures(const struct test_row *row, struct smalti_shard_failure failures[2]);
+/* XXH3 of all that is in it but for the key and the index. */
+uint64_t test_row_digest(const struct smalti_features_row *row);
+
+/* The row and why it lacks what it lacks. */
+int test_row_append(struct smalti_shard_writer *writer, int64_t index, bool whole,
+		    struct smalti_error *error);
+
+#endif
