@@ -5,4 +5,4 @@ CLEANFILES += $(EXTRA_PROGRAMS)
 EXTRA_DIST += bench/peers bench/vae_growth.py
 
 .PHONY: bench
-bench: $(EXTRA_PROGRAMS)
+bench: bench/batch$(EXEEXT)

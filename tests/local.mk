@@ -88,6 +88,15 @@ dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/readme.sh
+dist_check_SCRIPTS += tests/store_kill.sh
+
+# What scripts run besides the command: no tests themselves.
+EXTRA_PROGRAMS += tests/store_worker
+EXTRA_LTLIBRARIES = libfault.la
+libfault_la_SOURCES = tests/fault.c tests/fault.h
+libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+CLEANFILES += $(EXTRA_LTLIBRARIES)
+tests/store_kill.log: tests/store_worker$(EXEEXT) libfault.la
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

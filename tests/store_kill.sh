@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A folder of features survives what happens to those that fill it: processes are killed, the disk is full, writes
+# fail. Nothing is lost and nothing is there twice.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+worker=$(dirname "$SMALTI")/tests/store_worker
+fault=$(dirname "$SMALTI")/.libs/libfault.so
+trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work" "$memory"' EXIT
+memory=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
+cd "$work"
+export SEED=${SEED:-$RANDOM} # said where it fails
+RANDOM=$SEED
+
+# check FOLDER: all rows once, as the undisturbed run made them.
+check() {
+    "$worker" dump "$1" >dumped || fail "SEED=$SEED: $1 cannot be read"
+    cmp dumped whole.txt || fail "SEED=$SEED: $1 differs from an undisturbed run"
+    [ -z "$(find "$1" -name '*.part')" ] || fail "SEED=$SEED: left $(find "$1" -name '*.part')"
+    [ -z "$(ls "$1/claims")" ] || fail "SEED=$SEED: claims are left: $(ls "$1/claims")"
+}
+
+items=1200 shard=40
+"$worker" fill whole $items $shard
+"$worker" dump whole >whole.txt
+[ "$(wc -l <whole.txt)" -eq $items ] || fail "an undisturbed run made $(wc -l <whole.txt) rows"
+
+# Two processes, one of them killed and started anew at random moments; a folder after the other, until there were
+# enough.
+kills=0 folders=0
+while [ $kills -lt 100 ]; do
+    folder=$memory/killed
+    rm -rf "$folder"
+    "$worker" fill "$folder" $items $shard 1500 &
+    processes=($!)
+    "$worker" fill "$folder" $items $shard 1500 &
+    processes+=($!)
+    while [ $kills -lt 100 ]; do
+        sleep "0.0$((RANDOM % 9))$((RANDOM % 10))"
+        which=$((RANDOM % 2))
+        kill -KILL "${processes[$which]}" 2>/dev/null || break
+        wait "${processes[$which]}" 2>/dev/null || true
+        kills=$((kills + 1))
+        "$worker" fill "$folder" $items $shard 1500 &
+        processes[which]=$!
+    done
+    for process in "${processes[@]}"; do
+        wait "$process" 2>err || fail "SEED=$SEED: a process failed"
+    done
+    check "$folder"
+    folders=$((folders + 1))
+done
+echo "$kills kills in $folders folders"
+
+# A file that may not grow, a disk that is full.
+(
+    ulimit -f 16
+    expect 1 'File too large' "$worker" fill limited $items $shard
+)
+"$worker" fill limited $items $shard
+check limited
+mkdir disk
+if mount -t tmpfs -o size=600k none disk 2>/dev/null; then
+    expect 1 'No space left' "$worker" fill disk/out $items $shard
+    expect 1 'No space left' "$worker" fill disk/out $items $shard
+    mount -o remount,size=20m disk
+    "$worker" fill disk/out $items $shard
+    check disk/out
+else
+    echo "SKIPPED: no tmpfs can be mounted here: a full disk"
+fi
+
+# Every single call that changes a file fails, or is the last that there is.
+if grep -q __asan_init "$worker"; then
+    echo "SKIPPED: a library cannot come before AddressSanitizer: failing calls"
+    exit 0
+fi
+LD_PRELOAD=$fault "$worker" faults "$memory" 6 3 write full+ short sync sync+ rename truncate unlink all+ kill \
+    2>err >out || fail "$(grep -A1 'after' err)"
+cat out
