@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLAIM_BYTES = 4096, CLAIM_NAME = 48 };
+enum { CLAIM_BYTES = 4096 };
 
 /* One of ours. The file stays open, so that its time is renewed even where its name is another's by now. */
 struct held {
@@ -113,25 +113,11 @@ void smalti_claims_close(struct smalti_claims *claims)
 	free(claims);
 }
 
-static void name_of(int64_t first, int64_t end, char name[CLAIM_NAME])
-{
-	snprintf(name, CLAIM_NAME, "%012" PRId64 "-%012" PRId64, first, end);
-}
-
-static bool parse_name(const char *name, int64_t *first, int64_t *end)
-{
-	char again[CLAIM_NAME];
-	if (sscanf(name, "%12" SCNd64 "-%12" SCNd64, first, end) != 2)
-		return false;
-	name_of(*first, *end, again);
-	return strcmp(again, name) == 0 && *first >= 0 && *end > *first;
-}
-
 static char *path_of(const struct smalti_claims *claims, int64_t first, int64_t end,
 		     struct smalti_error *error)
 {
-	char name[CLAIM_NAME];
-	name_of(first, end, name);
+	char name[SMALTI_RANGE_NAME];
+	smalti_range_name(first, end, name);
 	return smalti_format(error, "%s/%s", claims->claims, name);
 }
 
@@ -246,7 +232,8 @@ int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_
 	int status = 0;
 	for (const struct dirent *entry; status >= 0 && (entry = readdir(folder));) {
 		struct smalti_claim claim = {0};
-		if (!parse_name(entry->d_name, &claim.first, &claim.end))
+		const char *rest = smalti_range_parse(entry->d_name, &claim.first, &claim.end);
+		if (!rest || *rest)
 			continue;
 		status = examine(claims, now, &claim, error);
 		if (status > 0)

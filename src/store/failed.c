@@ -75,12 +75,14 @@ static int append(const char *path, const char *lines, struct smalti_error *erro
 	return failed ? smalti_fail_errno(error, "%s: cannot be written", path) : 0;
 }
 
-/* Whether a line is of an item of the range. */
+/* Whether a line, as it is printed here, is of an item of the range. */
 static bool is_within(const char *line, const struct smalti_shard_id *range)
 {
-	int64_t index;
-	return sscanf(line, "{\"index\":%" SCNd64, &index) == 1 && index >= range->first &&
-	       index < range->end;
+	static const char begin[] = "{\"index\":";
+	if (strncmp(line, begin, strlen(begin)) != 0)
+		return false;
+	const int64_t index = strtoll(line + strlen(begin), NULL, 10);
+	return index >= range->first && index < range->end;
 }
 
 static int replace(const char *path, const struct smalti_shard_id *range, const char *lines,

@@ -14,8 +14,14 @@ struct smalti_shard_id {
 	int remake;
 };
 
-enum { SMALTI_SHARD_NAME = 48, SMALTI_TOKEN = 16 };
+enum { SMALTI_SHARD_NAME = 80, SMALTI_TOKEN = 16 };
 #define SMALTI_ITEMS_MAX INT64_C(999999999999) /* 12 digits */
+
+/* How a range of items is called in names of files: FIRST-END, 12 digits each. */
+enum { SMALTI_RANGE_NAME = 48 };
+void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME]);
+/* What follows it; NULL if the text does not begin with a range. */
+const char *smalti_range_parse(const char *text, int64_t *first, int64_t *end);
 
 void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME]);
 /* Whether a file of that name is a shard, and which. */
