@@ -53,6 +53,7 @@ tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wr
 check_PROGRAMS += tests/test_session
 check_PROGRAMS += tests/test_pool
 check_PROGRAMS += tests/test_features
+check_PROGRAMS += tests/test_features_reader
 check_PROGRAMS += tests/test_codelets
 check_PROGRAMS += tests/test_codelets_diffusion
 check_PROGRAMS += tests/test_codelets_t5

@@ -2,7 +2,9 @@
 #include "shards.h"
 
 #include "harness.h"
+#include "store/layout.h"
 #include "store/shard_layout.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,12 +113,9 @@ static int write_failure(struct smalti_shard_writer *writer, int64_t index, stru
 	return smalti_shard_fail(writer, &failure, error);
 }
 
-int write_shard(const char *path, const struct made_rows *rows, int64_t first, int64_t end, int64_t stop,
-		struct smalti_error *error)
+static int write_rows(struct smalti_shard_writer *writer, const struct made_rows *rows, int64_t first,
+		      int64_t end, int64_t stop, struct smalti_error *error)
 {
-	struct smalti_shard_writer *writer = smalti_shard_create(path, rows->schema, first, end, error);
-	if (!writer)
-		return -1;
 	int status = 0;
 	snprintf(key, sizeof(key), "who knows");
 	for (int64_t i = end - 1; i >= first && status == 0; i--) /* also of items beyond `stop` */
@@ -126,8 +125,61 @@ int write_shard(const char *path, const struct made_rows *rows, int64_t first, i
 		make_row(rows, i, &row);
 		status = smalti_shard_append(writer, &row, error);
 	}
-	if (status == 0)
+	return status;
+}
+
+int write_shard(const char *path, const struct made_rows *rows, int64_t first, int64_t end, int64_t stop,
+		struct smalti_error *error)
+{
+	struct smalti_shard_writer *writer = smalti_shard_create(path, rows->schema, first, end, error);
+	if (!writer)
+		return -1;
+	if (write_rows(writer, rows, first, end, stop, error) == 0)
 		return smalti_shard_finish(writer, &made_timing, error);
 	smalti_shard_discard(writer);
 	return -1;
+}
+
+static int write_range(struct smalti_store *store, const struct made_rows *rows,
+		       const struct smalti_range *range, struct smalti_error *error)
+{
+	struct smalti_shard_writer *writer = smalti_store_begin(store, range, rows->schema, error);
+	bool lost = false;
+	if (!writer)
+		return -1;
+	if (write_rows(writer, rows, range->first, range->end, range->end, error) == 0)
+		return smalti_store_commit(store, range, writer, &made_timing, &lost, error);
+	smalti_store_abandon(store, range, writer);
+	return -1;
+}
+
+int write_folder(const char *folder, const struct made_rows *rows, int64_t items, int64_t each,
+		 struct smalti_error *error)
+{
+	const struct smalti_range all = {0, items};
+	struct smalti_range range;
+	char holder[256];
+	cJSON *identity = cJSON_CreateObject();
+	cJSON_AddStringToObject(identity, "made", "by a formula");
+	const struct smalti_store_options options = {.identity = identity};
+	struct smalti_store *store = smalti_store_open(folder, &options, error);
+	int status = store ? 0 : -1;
+	while (status == 0 &&
+	       smalti_store_claim(store, &all, each, &range, holder, error) == SMALTI_CLAIM_TAKEN)
+		status = write_range(store, rows, &range, error);
+	if (status == 0)
+		status = smalti_store_complete(store, items, error);
+	smalti_store_close(store);
+	cJSON_Delete(identity);
+	return status;
+}
+
+const char *shard_path(const char *folder, int64_t first, int64_t end)
+{
+	static char path[512];
+	char name[SMALTI_SHARD_NAME];
+	const struct smalti_shard_id id = {first, end, 0};
+	smalti_shard_name(&id, name);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
 }

@@ -23,4 +23,10 @@ int made_failures(int64_t index);
 int write_shard(const char *path, const struct made_rows *rows, int64_t first, int64_t end, int64_t stop,
 		struct smalti_error *error);
 
+/* A folder of them, the items 0 … items − 1 in shards of `each`, completed. */
+int write_folder(const char *folder, const struct made_rows *rows, int64_t items, int64_t each,
+		 struct smalti_error *error);
+/* A way to the shard of the items first … end − 1 in it, in a static buffer. */
+const char *shard_path(const char *folder, int64_t first, int64_t end);
+
 #endif

@@ -12,6 +12,9 @@ libcore_la_SOURCES += \
 	src/store/process.c src/store/process.h \
 	src/store/run_log.c src/store/run_log.h \
 	src/store/sealed.c src/store/sealed.h \
+	src/store/features.c src/store/features_order.c src/store/features_order.h \
+	src/store/features_queue.c src/store/features_source.c src/store/features_queue.h \
+	src/store/features_set.c src/store/features_set.h \
 	src/store/h5.c src/store/h5.h src/store/h5_driver.c src/store/h5_driver.h \
 	src/store/shard.h \
 	src/store/shard_arrays.c src/store/shard_finish.c src/store/shard_locate.c \

@@ -66,6 +66,8 @@ int64_t smalti_shard_end(const struct smalti_shard *shard);
  * the close. */
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error);
+/* Whether the row (which has to be in it) has every caption's features, and the picture's. */
+bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
 /* 0 … count − 1, in the order of their indices. */
 int64_t smalti_shard_failure_count(const struct smalti_shard *shard);
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,

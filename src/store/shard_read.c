@@ -194,6 +194,17 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 			   row->key, cause.message);
 }
 
+bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	const int64_t i = index - shard->index.first;
+	for (int caption = 0; caption < schema->caption_count; caption++)
+		if (entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0) == 0)
+			return false;
+	return schema->latent_channels == 0 || (entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 0) > 0 &&
+						entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 1) > 0);
+}
+
 int64_t smalti_shard_failure_count(const struct smalti_shard *shard)
 {
 	return shard->index.places[SMALTI_FAILURE_INDEX].count;
