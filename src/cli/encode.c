@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "cli/output.h"
 #include "cli/signals.h"
-#include "cli/upright.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
+#include "jobs/input_picture.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,43 +48,49 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 	return o->vae.plan ? 0 : smalti_check_stdout(o->output, o->vae.json, error);
 }
 
-/* Opens a picture and checks its size against the first one's. */
-static int open_picture(struct encode *e, int64_t index, struct smalti_upright *picture,
-			struct smalti_error *error)
+/* Opens a picture and checks its size against the first one's; NULL with an error. */
+static struct smalti_input_picture *open_picture(struct encode *e, int64_t index, struct smalti_error *error)
 {
-	const int64_t factor = e->run.info.latent_pixels;
-	if (smalti_upright_open(picture, e->paths[index], factor, &limits, error) < 0)
-		return -1;
+	const struct smalti_input_options options = {
+	    .fit = SMALTI_FIT_CROP, .multiple = e->run.info.latent_pixels, .limits = limits};
+	struct smalti_input_picture *picture =
+	    smalti_input_picture_open(e->paths[index], NULL, 0, &options, error);
+	if (!picture)
+		return NULL;
+	const struct smalti_input_info *info = smalti_input_picture_info(picture);
 	if (index == 0) {
-		e->width = picture->width;
-		e->height = picture->height;
+		e->width = info->width;
+		e->height = info->height;
 	}
-	if (picture->width == e->width && picture->height == e->height)
-		return 0;
-	return smalti_fail(error, SMALTI_EUNSUPPORTED,
-			   "%s: %" PRId64 "x%" PRId64 " pixels, but %s: %" PRId64 "x%" PRId64
-			   "; one file holds pictures of one size: encode them one by one",
-			   e->paths[index], picture->width, picture->height, e->paths[0], e->width,
-			   e->height);
+	if (info->width == e->width && info->height == e->height)
+		return picture;
+	smalti_fail(error, SMALTI_EUNSUPPORTED,
+		    "%s: %" PRId64 "x%" PRId64 " pixels, but %s: %" PRId64 "x%" PRId64
+		    "; one file holds pictures of one size: encode them one by one",
+		    e->paths[index], info->width, info->height, e->paths[0], e->width, e->height);
+	smalti_input_picture_close(picture);
+	return NULL;
+}
+
+static void tell_cropping(const char *path, const struct smalti_input_info *info)
+{
+	if (info->width != info->original_width || info->height != info->original_height)
+		fprintf(stderr,
+			"smalti encode: %s: cropped from %" PRId64 "x%" PRId64 " to %" PRId64 "x%" PRId64
+			" pixels\n",
+			path, info->original_width, info->original_height, info->width, info->height);
 }
 
 /* All pictures are there and of one size: before the work, not after it. */
 static int look_at_pictures(struct encode *e, struct smalti_error *error)
 {
 	for (int64_t i = 0; i < e->count; i++) {
-		struct smalti_upright picture;
-		const int status = open_picture(e, i, &picture, error);
-		if (status == 0 &&
-		    (picture.width != picture.whole_width || picture.height != picture.whole_height) &&
-		    !e->options->vae.quiet)
-			fprintf(stderr,
-				"smalti encode: %s: cropped from %" PRId64 "x%" PRId64 " to %" PRId64
-				"x%" PRId64 " pixels\n",
-				e->paths[i], picture.whole_width, picture.whole_height, picture.width,
-				picture.height);
-		smalti_upright_close(&picture);
-		if (status < 0)
+		struct smalti_input_picture *picture = open_picture(e, i, error);
+		if (!picture)
 			return -1;
+		if (!e->options->vae.quiet)
+			tell_cropping(e->paths[i], smalti_input_picture_info(picture));
+		smalti_input_picture_close(picture);
 	}
 	return 0;
 }
@@ -106,12 +112,12 @@ static int allocate(struct encode *e, struct smalti_error *error)
 /* What a job's callbacks are given. */
 struct picture {
 	struct encode *encode;
-	struct smalti_upright upright;
+	struct smalti_input_picture *input;
 };
 
 static int on_rows(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
 {
-	return smalti_upright_rows(&((struct picture *)user)->upright, first, count, rgb, error);
+	return smalti_input_picture_rows(((struct picture *)user)->input, first, count, rgb, error);
 }
 
 static void on_watch(void *user, double share)
@@ -121,8 +127,9 @@ static void on_watch(void *user, double share)
 
 static int encode_picture(struct encode *e, int64_t index, struct smalti_error *error)
 {
-	struct picture picture = {.encode = e};
-	int status = open_picture(e, index, &picture.upright, error);
+	struct picture picture = {.encode = e, .input = open_picture(e, index, error)};
+	if (!picture.input)
+		return -1;
 	const struct smalti_vae_encoding encoding = {.height = e->height,
 						     .width = e->width,
 						     .tile_rows = e->options->vae.tile_rows,
@@ -133,9 +140,8 @@ static int encode_picture(struct encode *e, int64_t index, struct smalti_error *
 						     .watch = on_watch,
 						     .mean = e->mean + index * e->values,
 						     .std = e->std + index * e->values};
-	if (status == 0)
-		status = smalti_vae_encode_picture(e->run.vae, &encoding, error);
-	smalti_upright_close(&picture.upright);
+	const int status = smalti_vae_encode_picture(e->run.vae, &encoding, error);
+	smalti_input_picture_close(picture.input);
 	return status;
 }
 

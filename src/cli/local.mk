@@ -33,7 +33,6 @@ libcli_la_SOURCES = \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
-	src/cli/upright.c src/cli/upright.h \
 	src/cli/vae_command.c src/cli/vae_command.h \
 	src/cli/vae_forecast.c src/cli/vae_forecast.h
 

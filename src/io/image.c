@@ -85,26 +85,42 @@ int smalti_image_hold(const struct smalti_image *image, const char *kind, int64_
 			   image->path, kind, bytes, image->limits.bytes);
 }
 
-static int open_image(struct smalti_image *image, const char *path, struct smalti_error *error)
+/* Takes the stream over; NULL: it could not be opened. */
+static struct smalti_image *open_image(const char *name, FILE *file, int64_t bytes,
+				       const struct smalti_image_limits *limits, struct smalti_error *error)
 {
-	image->path = smalti_format(error, "%s", path);
-	image->file = image->path ? smalti_open_stream(path, &image->file_bytes, error) : NULL;
-	if (!image->file || choose_decoder(image, error))
-		return -1;
-	return image->decoder->open(image, error);
+	struct smalti_image *image = file ? smalti_calloc(1, sizeof(*image), error) : NULL;
+	if (!image) {
+		if (file)
+			fclose(file);
+		return NULL;
+	}
+	image->limits = *limits;
+	image->file = file;
+	image->file_bytes = bytes;
+	image->path = smalti_format(error, "%s", name);
+	if (image->path && choose_decoder(image, error) == 0 && image->decoder->open(image, error) == 0)
+		return image;
+	smalti_image_close(image);
+	return NULL;
 }
 
 struct smalti_image *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
 				       struct smalti_error *error)
 {
-	struct smalti_image *image = smalti_calloc(1, sizeof(*image), error);
-	if (!image)
-		return NULL;
-	image->limits = *limits;
-	if (open_image(image, path, error) == 0)
-		return image;
-	smalti_image_close(image);
-	return NULL;
+	int64_t bytes = 0;
+	FILE *file = smalti_open_stream(path, &bytes, error);
+	return open_image(path, file, bytes, limits, error);
+}
+
+struct smalti_image *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
+					      const struct smalti_image_limits *limits,
+					      struct smalti_error *error)
+{
+	FILE *file = fmemopen((void *)data, (size_t)bytes, "rb");
+	if (!file)
+		smalti_fail_errno(error, "%s: cannot be read from memory", name);
+	return open_image(name, file, bytes, limits, error);
 }
 
 const struct smalti_image_info *smalti_image_info(const struct smalti_image *image)

@@ -36,6 +36,10 @@ struct smalti_image;
 /* Reads no pixels yet. */
 struct smalti_image *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
 				       struct smalti_error *error);
+/* The same of a file that is in memory already, which has to stay until the close; `name` is for messages. */
+struct smalti_image *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
+					      const struct smalti_image_limits *limits,
+					      struct smalti_error *error);
 const struct smalti_image_info *smalti_image_info(const struct smalti_image *image);
 
 /* Rows first to first + count - 1, [count, width, 3]; each call begins where the last ended. With the last

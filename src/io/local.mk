@@ -26,6 +26,7 @@ libcore_la_SOURCES += \
 	src/io/spiece.c src/io/spiece.h \
 	src/io/tar.c src/io/tar.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
+	src/io/upright.c src/io/upright.h \
 	src/io/utf8.c src/io/utf8.h
 
 # The one C++ file is a library of its own: were it part of libcore, libtool would take libm and the

@@ -4,6 +4,7 @@ libcore_la_SOURCES += \
 	src/jobs/embedded.c \
 	src/jobs/fit.c src/jobs/fit.h \
 	src/jobs/generate.c \
+	src/jobs/input_picture.c src/jobs/input_picture.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
