@@ -33,6 +33,7 @@ static const struct kind {
     {"rename", RENAME, EIO, false},
     {"truncate", TRUNCATE, EIO, false},
     {"unlink", UNLINK, EACCES, false},
+    {"undo", SYNC | TRUNCATE, EIO, false},
     {"all", WRITE | SYNC | RENAME | TRUNCATE | UNLINK, EIO, false},
     {"kill", WRITE | SYNC | RENAME | TRUNCATE | UNLINK, 0, true},
 };

@@ -75,6 +75,6 @@ if grep -q __asan_init "$worker"; then
     echo "SKIPPED: a library cannot come before AddressSanitizer: failing calls"
     exit 0
 fi
-LD_PRELOAD=$fault "$worker" faults "$memory" 6 3 write full+ short sync sync+ rename truncate unlink all+ kill \
+LD_PRELOAD=$fault "$worker" faults "$memory" 6 3 write full+ short sync sync+ rename truncate unlink undo+ all+ kill \
     2>err >out || fail "$(grep -A1 'after' err)"
 cat out
