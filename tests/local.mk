@@ -3,7 +3,7 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/datasets.c tests/datasets.h tests/harness.c tests/harness.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
+libharness_la_SOURCES = tests/datasets.c tests/datasets.h tests/harness.c tests/harness.h tests/png_chunk.c tests/png_chunk.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -25,6 +25,8 @@ check_PROGRAMS += tests/test_input_picture
 tests_test_input_picture_SOURCES = tests/test_input_picture.c tests/sha256.c tests/sha256.h
 check_PROGRAMS += tests/test_dataset
 check_PROGRAMS += tests/test_dataset_files
+check_PROGRAMS += tests/test_bad_dataset
+libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_image

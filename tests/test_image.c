@@ -5,6 +5,7 @@
 #include "io/image.h"
 #include "io/image_writer.h"
 #include "io/png_text.h"
+#include "png_chunk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,34 +341,14 @@ static void other_files_are_refused(void)
 	FAILS(-1, &error, SMALTI_EUNSUPPORTED, "animated", "animated.webp", "is animated");
 }
 
-static void put32(uint8_t *to, uint64_t value)
-{
-	for (int i = 0; i < 4; i++)
-		to[i] = (uint8_t)(value >> (24 - 8 * i));
-}
-
-/* Appends a chunk. */
-static size_t put_chunk(uint8_t *to, const char *name, const void *data, size_t length)
-{
-	put32(to, length);
-	memcpy(to + 4, name, 4);
-	memcpy(to + 8, data, length);
-	put32(to + 8 + length, crc32(crc32(0, NULL, 0), to + 4, (uInt)(length + 4)));
-	return length + 12;
-}
-
-enum { FILE_BYTES = 1 << 20, IHDR_END = 33 };
+enum { FILE_BYTES = 1 << 20, IHDR_END = PNG_HEADER_BYTES };
 
 /* Writes a PNG that claims its extents but holds no pixels. */
 static const char *write_claim(uint64_t width, uint64_t height, int interlace)
 {
-	uint8_t file[100], header[13] = {[8] = 8, [9] = 2, [12] = (uint8_t)interlace};
-	put32(header, width);
-	put32(header + 4, height);
-	memcpy(file, "\x89PNG\r\n\x1a\n", 8);
-	size_t length = 8 + put_chunk(file + 8, "IHDR", header, sizeof(header));
-	length += put_chunk(file + length, "IDAT", "", 0);
-	return write_file("claim", file, length);
+	uint8_t file[PNG_CLAIM_BYTES];
+	png_put_claim(file, width, height, interlace);
+	return write_file("claim", file, sizeof(file));
 }
 
 static void claims_are_checked_before_memory_is_taken(void)
@@ -415,8 +396,8 @@ static void bombs_do_not_go_off(void)
 		memcpy(packed + 32 - cases[i].bytes, cases[i].start, cases[i].bytes);
 		memcpy(file, good, IHDR_END);
 		const size_t end =
-		    IHDR_END + put_chunk(file + IHDR_END, cases[i].name, packed + 32 - cases[i].bytes,
-					 length + cases[i].bytes);
+		    IHDR_END + png_put_chunk(file + IHDR_END, cases[i].name, packed + 32 - cases[i].bytes,
+					     length + cases[i].bytes);
 		memcpy(file + end, good + IHDR_END, size - IHDR_END);
 		struct smalti_image_info info;
 		const char *path = write_file("bomb", file, end + size - IHDR_END);

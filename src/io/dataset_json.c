@@ -66,14 +66,23 @@ static bool scan_string(struct smalti_byte_reader *reader)
 	}
 }
 
-/* Up to the comma or bracket behind the item; false at the file's end. */
+static bool in_braces(const struct nesting *n)
+{
+	return n->depth > 0 && n->depth <= 64 && n->braces >> (n->depth - 1) & 1;
+}
+
+/* Up to the comma or bracket behind the item; false at the file's end. Where a key should come in an object
+ * and another object does, that is the next item: this one was never closed. */
 static bool scan_item(struct smalti_byte_reader *reader)
 {
 	struct nesting nesting = {0};
+	bool key_next = false;
 	for (;;) {
 		const int byte = smalti_byte_peek(reader);
-		if (byte == EOF || (nesting.depth == 0 && (byte == ',' || byte == ']')))
+		if (byte == EOF || (nesting.depth == 0 && (byte == ',' || byte == ']')) ||
+		    (key_next && byte == '{'))
 			return byte != EOF;
+		key_next = in_braces(&nesting) && (byte == ',' || (key_next && is_blank(byte)));
 		smalti_item_add(reader, byte);
 		reader->next++;
 		if (byte == '"' && !scan_string(reader))

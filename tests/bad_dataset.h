@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_BAD_DATASET_H
+#define SMALTI_TESTS_BAD_DATASET_H
+
+/* A data set with every kind of bad item, and good ones among them that only look bad. */
+
+struct bad_item {
+	const char *key;
+	const char *stage; /* at which it fails, as failed.jsonl names it; NULL: nowhere */
+	const char *words; /* that its reason holds */
+	/* The picture: a file under tests/data of which the first `bytes` (0: all) are copied to `key`, or
+	 * what write_picture() makes of it; NULL: none is written. */
+	const char *picture;
+	long bytes;
+	/* The entry of the list; NULL: the key and a short prompt. "LONG" in it is a megabyte of text. */
+	const char *entry;
+};
+
+enum { BAD_ITEMS = 25, BAD_LONG = 1 << 20 };
+extern const struct bad_item bad_items[BAD_ITEMS];
+
+/* Writes FOLDER/InternImgs, FOLDER/InternData/data_info.json, and FOLDER/failed: index, stage and key of each
+ * item that fails, a line each, tabs between. */
+void bad_dataset_write(const char *folder);
+
+#endif
