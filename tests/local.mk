@@ -84,6 +84,7 @@ dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
+dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh
@@ -102,6 +103,11 @@ libfault_la_SOURCES = tests/fault.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
 tests/store_kill.log: tests/store_worker$(EXEEXT) libfault.la
+
+# Made for the tests that name it here, and by none else.
+EXTRA_PROGRAMS += tests/make_features
+CLEANFILES += tests/make_features
+tests/features_h5py.log: tests/make_features$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 
@@ -130,10 +136,11 @@ noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 noinst_PROGRAMS += tests/fuzz/fuzz_config
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
+noinst_PROGRAMS += tests/fuzz/fuzz_shard
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 endif
 
-EXTRA_DIST += tests/command.sh tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir):$$PKG_CONFIG_PATH" CC='$(CC)' CXX='$(CXX)' \

@@ -4,6 +4,7 @@
 #include "store/digest.h"
 #include "store/failed.h"
 #include "store/folder.h"
+#include "store/join.h"
 #include "store/sealed.h"
 
 #include <stdlib.h>
@@ -174,6 +175,8 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 	free(claims);
 	if (status == 0)
 		status = smalti_failed_rebuild(store->folder, &store->journal, error);
+	if (status == 0)
+		status = smalti_join(store->folder, &store->journal, error);
 	if (status == 0)
 		status = smalti_manifest_write(store->folder, &store->journal, error);
 	return status;

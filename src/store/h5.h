@@ -42,6 +42,16 @@ void smalti_h5_free(struct smalti_h5_file *file);
 /* Opens a file to look at; negative with an error. H5Fclose() ends it. */
 hid_t smalti_h5_open(const char *path, struct smalti_error *error);
 
+/* Of an array with one axis or two; the first is what it has entries along. */
+struct smalti_h5_extents {
+	int rank;
+	hsize_t sizes[2];
+};
+
+/* Entries `first` and following of a dataset, in its own type. */
+int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents *extents,
+		    const void *entries);
+
 /* Attributes of an object: a text (UTF-8, fixed length), texts, or one number. */
 int smalti_h5_text(hid_t object, const char *name, const char *text);
 int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, int count);

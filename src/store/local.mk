@@ -6,6 +6,7 @@ libcore_la_SOURCES += \
 	src/store/digest.c src/store/digest.h \
 	src/store/failed.c src/store/failed.h \
 	src/store/identity.c src/store/identity.h \
+	src/store/join.c src/store/join.h \
 	src/store/journal.c src/store/journal.h \
 	src/store/layout.c src/store/layout.h \
 	src/store/lock.c src/store/lock.h \
@@ -15,10 +16,10 @@ libcore_la_SOURCES += \
 	src/store/features.c src/store/features_order.c src/store/features_order.h \
 	src/store/features_queue.c src/store/features_source.c src/store/features_queue.h \
 	src/store/features_set.c src/store/features_set.h \
-	src/store/h5.c src/store/h5.h src/store/h5_driver.c src/store/h5_driver.h \
+	src/store/h5.c src/store/h5_write.c src/store/h5.h src/store/h5_driver.c src/store/h5_driver.h \
 	src/store/shard.h \
 	src/store/shard_arrays.c src/store/shard_finish.c src/store/shard_locate.c \
 	src/store/shard_write.c src/store/shard_writer.h \
-	src/store/shard_checksum.c src/store/shard_layout.c src/store/shard_layout.h \
+	src/store/shard_checksum.c src/store/shard_layout.c src/store/shard_layout.h src/store/shard_types.c src/store/shard_types.h \
 	src/store/shard_index.c src/store/shard_index_json.c src/store/shard_index.h \
 	src/store/shard_read.c src/store/shard_values.c src/store/shard_values.h

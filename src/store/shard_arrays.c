@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "store/shard_types.h"
 #include "store/shard_writer.h"
 
 #include <stdlib.h>
@@ -24,61 +25,12 @@ static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_erro
 	return 0;
 }
 
-/* The schema's f16, as IEEE 754 has it; HDF5 1.10 has no name for it. */
-static hid_t half_type(void)
-{
-	hid_t type = H5Tcopy(H5T_IEEE_F32LE);
-	if (type < 0 || (H5Tset_fields(type, 15, 10, 5, 0, 10) >= 0 && H5Tset_size(type, 2) >= 0 &&
-			 H5Tset_ebias(type, 15) >= 0))
-		return type;
-	H5Tclose(type);
-	return H5I_INVALID_HID;
-}
-
-static hid_t value_type(enum smalti_dtype dtype)
-{
-	if (dtype == SMALTI_F16)
-		return half_type();
-	return H5Tcopy(dtype == SMALTI_F32 ? H5T_IEEE_F32LE : H5T_STD_U16LE);
-}
-
-static hid_t array_type(const struct smalti_shard_writer *writer, int array)
-{
-	switch (smalti_shard_array_kind(array)->unit) {
-	case SMALTI_UNIT_U32:
-		return H5Tcopy(H5T_STD_U32LE);
-	case SMALTI_UNIT_U64:
-		return H5Tcopy(H5T_STD_U64LE);
-	case SMALTI_UNIT_I32:
-		return H5Tcopy(H5T_STD_I32LE);
-	case SMALTI_UNIT_F64:
-		return H5Tcopy(H5T_IEEE_F64LE);
-	case SMALTI_UNIT_TEXT:
-		return smalti_h5_text_type(writer->arrays[array].longest);
-	default:
-		return value_type(writer->schema.dtype);
-	}
-}
-
-struct extents {
-	int rank;
-	hsize_t sizes[2];
-};
-
-/* Of `count` entries. */
-static struct extents extents_of(const struct smalti_shard_writer *writer, int array, int64_t count)
-{
-	const int columns = smalti_shard_array_kind(array)->columns;
-	return (struct extents){columns == 1 ? 1 : 2,
-				{(hsize_t)count, (hsize_t)(columns ? columns : writer->schema.text_width)}};
-}
-
 /* Values that fill no chunk are in one piece, and so is all else. */
 static int set_layout(const struct smalti_shard_writer *writer, int array, hid_t creation, int64_t chunk)
 {
 	const bool compress =
 	    writer->schema.compress && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE;
-	const struct extents extents = extents_of(writer, array, chunk);
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, chunk);
 	herr_t status = 0;
 	if (chunk > 0)
 		status = H5Pset_chunk(creation, extents.rank, extents.sizes);
@@ -110,10 +62,10 @@ static hid_t make_dataset(const struct smalti_shard_writer *writer, int array, h
 static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t count, int64_t chunk,
 			  bool more, struct smalti_error *error)
 {
-	const struct extents extents = extents_of(writer, array, count);
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, count);
 	const hsize_t limits[2] = {more ? H5S_UNLIMITED : extents.sizes[0], extents.sizes[1]};
 	hid_t space = H5Screate_simple(extents.rank, extents.sizes, limits);
-	hid_t type = array_type(writer, array);
+	hid_t type = smalti_shard_array_type(&writer->schema, array, writer->arrays[array].longest);
 	hid_t dataset = make_dataset(writer, array, type, space, chunk);
 	writer->arrays[array].dataset = dataset;
 	int status = dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
@@ -131,30 +83,19 @@ static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t
 static int write_entries(struct smalti_shard_writer *writer, int array, int64_t first, int64_t count,
 			 const void *entries, struct smalti_error *error)
 {
-	const struct extents extents = extents_of(writer, array, count);
-	const hsize_t start[2] = {(hsize_t)first, 0};
-	hid_t dataset = writer->arrays[array].dataset;
-	hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
-	hid_t memory = H5Screate_simple(extents.rank, extents.sizes, NULL);
-	const bool written =
-	    type >= 0 && space >= 0 && memory >= 0 &&
-	    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents.sizes, NULL) >= 0 &&
-	    H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, entries) >= 0 && !writer->file.failure;
-	int status = written ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
-	if (type >= 0)
-		H5Tclose(type);
-	if (space >= 0)
-		H5Sclose(space);
-	if (memory >= 0)
-		H5Sclose(memory);
-	return status;
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, count);
+	if (smalti_h5_write(writer->arrays[array].dataset, first, &extents, entries) == 0 &&
+	    !writer->file.failure)
+		return 0;
+	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
 }
 
 /* A chunk, or the rest of them. */
 static int flush_chunk(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
-	const struct extents all = extents_of(writer, array, a->written + a->count);
+	const struct smalti_h5_extents all =
+	    smalti_shard_extents(&writer->schema, array, a->written + a->count);
 	if (a->dataset < 0 && create_dataset(writer, array, a->count, a->chunk, true, error) < 0)
 		return -1;
 	if (H5Dset_extent(a->dataset, all.sizes) < 0)

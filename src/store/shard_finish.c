@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "store/shard_types.h"
 #include "store/shard_writer.h"
 
 #include <math.h>
@@ -47,21 +48,6 @@ static int append_failures(struct smalti_shard_writer *writer, struct smalti_err
 	return status;
 }
 
-static int write_schema(hid_t root, const struct smalti_shard_schema *schema)
-{
-	if (schema->caption_count > 0 &&
-	    smalti_h5_texts(root, "captions", schema->captions, schema->caption_count) < 0)
-		return -1;
-	return smalti_h5_text(root, "dtype", smalti_dtype_name(schema->dtype)) ||
-	       smalti_h5_int(root, "text_width", schema->text_width) ||
-	       smalti_h5_int(root, "max_tokens", schema->max_tokens) ||
-	       smalti_h5_int(root, "latent_channels", schema->latent_channels) ||
-	       smalti_h5_int(root, "image_size", schema->image_size) ||
-	       smalti_h5_double(root, "scaling_factor", schema->scaling_factor) ||
-	       smalti_h5_int(root, "compress", schema->compress) ||
-	       smalti_h5_text(root, "provenance", schema->provenance);
-}
-
 static int write_timing(hid_t root, const struct smalti_shard_timing *timing)
 {
 	return smalti_h5_double(root, "began", timing->began) ||
@@ -74,24 +60,11 @@ static int write_timing(hid_t root, const struct smalti_shard_timing *timing)
 static int write_attributes(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 			    struct smalti_error *error)
 {
-	enum { FORMAT_VERSION = 1 };
 	const hid_t root = writer->file.id;
-	if (smalti_h5_text(root, "format", "smalti features shard") ||
-	    smalti_h5_int(root, "version", FORMAT_VERSION) || smalti_h5_int(root, "first", writer->first) ||
-	    smalti_h5_int(root, "end", writer->first + writer->rows) || write_schema(root, &writer->schema) ||
-	    write_timing(root, timing))
+	if (smalti_shard_write_schema(root, &writer->schema, "smalti features shard") ||
+	    smalti_h5_int(root, "first", writer->first) ||
+	    smalti_h5_int(root, "end", writer->first + writer->rows) || write_timing(root, timing))
 		return smalti_h5_file_fail(&writer->file, "attributes cannot be written", error);
-	for (int i = 0; i < writer->schema.caption_count; i++) {
-		char path[SMALTI_SHARD_PATH];
-		smalti_shard_caption_path(writer->schema.captions[i], path);
-		hid_t group = H5Gopen2(root, path, H5P_DEFAULT);
-		const int status =
-		    group < 0 ? -1 : smalti_h5_text(group, "caption", writer->schema.captions[i]);
-		if (group >= 0)
-			H5Gclose(group);
-		if (status < 0)
-			return smalti_h5_file_fail(&writer->file, "attributes cannot be written", error);
-	}
 	return 0;
 }
 

@@ -56,5 +56,7 @@ int64_t smalti_shard_piece_checksum(const char *file, const struct smalti_shard_
 
 /* What the reader has open, for who joins shards. */
 const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *shard);
+/* All entries of an array that is not of values, at any address; NULL: there are none. */
+const void *smalti_shard_entries(const struct smalti_shard *shard, int array);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT_VERSION = 1, CHUNK_MAX = 1 << 26, ENTRY_MAX = 1 << 23, NUMBERS_PER_PIECE = 4 };
+enum { CHUNK_MAX = 1 << 26, ENTRY_MAX = 1 << 23, NUMBERS_PER_PIECE = 4 };
 static const int64_t LARGEST = (INT64_C(1) << 53) - 1; /* integer that JSON keeps */
 /* No byte of DEFLATE becomes more than 1,032: what claims to is not believed. */
 static const int64_t INFLATION_MAX = 1100;
@@ -72,7 +72,7 @@ static bool add_timing(cJSON *object, const struct smalti_shard_timing *timing)
 static char *print_index(const struct smalti_shard_index *index, struct smalti_error *error)
 {
 	cJSON *object = cJSON_CreateObject();
-	bool ok = object && add_number(object, "version", FORMAT_VERSION) &&
+	bool ok = object && add_number(object, "version", SMALTI_SHARD_VERSION) &&
 		  add_number(object, "first", (double)index->first) &&
 		  add_number(object, "rows", (double)index->rows) && add_schema(object, &index->schema) &&
 		  add_timing(object, &index->timing);
@@ -265,11 +265,11 @@ int smalti_shard_index_parse(struct smalti_shard_index *index, const char *text,
 	if (!index->document ||
 	    smalti_json_int(index->document, "version", SMALTI_JSON_REQUIRED, 1, LARGEST, &version, error))
 		return -1;
-	if (version != FORMAT_VERSION)
+	if (version != SMALTI_SHARD_VERSION)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "a shard of version %d was expected, found %" PRId64
 				   ": made by a newer smalti",
-				   FORMAT_VERSION, version);
+				   SMALTI_SHARD_VERSION, version);
 	if (smalti_json_int(index->document, "first", SMALTI_JSON_REQUIRED, 0, LARGEST / 2, &index->first,
 			    error) ||
 	    smalti_json_int(index->document, "rows", SMALTI_JSON_REQUIRED, 0, LARGEST / 2, &index->rows,

@@ -4,6 +4,8 @@
 
 #include "store/shard.h"
 
+enum { SMALTI_SHARD_VERSION = 1 }; /* of the format */
+
 /* The arrays of a shard (docs/features.md), for those who write, read and join them. */
 
 enum smalti_shard_unit {

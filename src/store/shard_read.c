@@ -91,6 +91,11 @@ static const char *entry(const struct smalti_shard *shard, int array, int64_t i)
 	return (const char *)shard->map.data + place->pieces[0].offset + i * place->entry_bytes;
 }
 
+const void *smalti_shard_entries(const struct smalti_shard *shard, int array)
+{
+	return shard->index.places[array].count ? entry(shard, array, 0) : NULL;
+}
+
 static uint64_t entry_u64(const struct smalti_shard *shard, int array, int64_t i)
 {
 	uint64_t value;
