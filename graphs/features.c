@@ -42,16 +42,11 @@ static void drop_tiles(struct smalti_tile **tiles, int64_t count)
 	}
 }
 
-void smalti_features_drop(struct smalti_features *map)
+void smalti_features_release(struct smalti_features *map)
 {
 	drop_tiles(map->body, map->slots);
 	drop_tiles(map->top, map->slots);
 	drop_tiles(map->bottom, map->slots);
-}
-
-void smalti_features_release(struct smalti_features *map)
-{
-	smalti_features_drop(map);
 	drop_tiles(map->part, map->cut.bands);
 	smalti_tile_release(map->moments);
 	free(map->body);

@@ -24,8 +24,6 @@ struct smalti_features {
 struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
 					   int64_t up, int64_t down, int64_t width, int64_t channels,
 					   int64_t slots);
-/* Of the tiles only, of the map. */
-void smalti_features_drop(struct smalti_features *map);
 void smalti_features_release(struct smalti_features *map);
 
 /* Of all bodies. */

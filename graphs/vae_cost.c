@@ -147,36 +147,6 @@ static void count_source(struct sweep *s, int map, bool read)
 		s->cost.traffic += (double)stored_bytes(s, map);
 }
 
-/* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
-static int64_t assembly(const struct sweep *s, int layer)
-{
-	const struct smalti_vae_layer *l = &s->layers->layer[layer];
-	if (!l->kernel.weight)
-		return 0;
-	struct smalti_conv conv = {.rows = band_rows(s, layer + 1),
-				   .width = s->plan->width * s->layers->map[layer + 1].up /
-					    s->layers->map[layer + 1].down * l->kernel.stride,
-				   .in = l->kernel.in,
-				   .out = l->kernel.out,
-				   .stride = l->kernel.stride,
-				   .compute = s->layers->compute};
-	conv.rows = smalti_conv_slab(&conv);
-	const int64_t row = conv.width * conv.in * smalti_dtype_bytes(conv.compute);
-	return (conv.rows * conv.stride + 2) * row + smalti_conv_scratch(&conv);
-}
-
-/* A worker keeps what it took for the largest of all layers; attention packs queries, keys and values. */
-static int64_t workspace(const struct sweep *s)
-{
-	int64_t lines = 0, packed = 0;
-	for (int layer = 0; layer < s->layers->count; layer++) {
-		lines = larger(lines, assembly(s, layer));
-		if (s->layers->layer[layer].kind == SMALTI_VAE_ATTENTION)
-			packed = 3 * band_bytes(s, layer);
-	}
-	return s->budget->workers * (lines + packed);
-}
-
 static int64_t transient(const struct sweep *s, int layer)
 {
 	const struct smalti_kernel *kernel = &s->layers->layer[layer].kernel;
@@ -215,7 +185,7 @@ static void count_attention(struct sweep *s)
 	const int64_t element = smalti_dtype_bytes(s->layers->compute), size = (int64_t)sizeof(float);
 	s->cost.memory = body_bytes(s, map) + 2 * edge_bytes(s, map) +
 			 3 * body_bytes(s, map) / size * element + s->budget->workers * band_bytes(s, map) +
-			 workspace(s);
+			 s->plan->workspace;
 	count_work(s, map);
 }
 
@@ -240,7 +210,7 @@ static void count_layers(struct sweep *s)
 		read[0] = made || read[1];
 		read[1] = reads_x;
 	}
-	s->cost.memory += workspace(s) + weights;
+	s->cost.memory += s->plan->workspace + weights;
 }
 
 static void count_file(struct sweep *s)
@@ -299,7 +269,7 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 		return -1;
 	plan->memory = plan->spilled = 0;
 	memset(plan->times, 0, (size_t)(l->count + 1) * sizeof(*plan->times));
-	plan->flops = plan->traffic = plan->seconds = 0;
+	plan->flops = plan->seconds = 0;
 	for (int map = 0, alive = 0; map <= l->count; map++) {
 		if (!smalti_vae_is_target(l, plan->storage, map))
 			continue;
@@ -308,7 +278,6 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 		plan->memory = cost.memory > plan->memory ? cost.memory : plan->memory;
 		plan->spilled = cost.spilled > plan->spilled ? cost.spilled : plan->spilled;
 		plan->flops += cost.flops;
-		plan->traffic += cost.traffic;
 		plan->seconds += cost.seconds;
 		if (smalti_vae_is_last(l, plan->storage, map))
 			alive = map;

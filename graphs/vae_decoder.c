@@ -60,11 +60,6 @@ int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae)
 	return smalti_weights_bytes(vae->layers.weights);
 }
 
-double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width)
-{
-	return smalti_vae_layers_flops(&vae->layers, (double)height * (double)width);
-}
-
 int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,
 			    int64_t band_rows, const struct smalti_vae_budget *budget,
 			    struct smalti_vae_plan *plan, struct smalti_error *error)
@@ -79,7 +74,6 @@ int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height
 }
 
 struct ends {
-	const struct smalti_vae_plan *plan;
 	struct smalti_tile *latents,
 	    *token; /* `token` orders the bands that are handed on: each updates it */
 	double scale;
@@ -109,7 +103,7 @@ void smalti_vae_decode(struct smalti_vae_decoder *vae, struct smalti_scope *scop
 		       struct smalti_tile *latents, double scale, const struct smalti_vae_plan *plan,
 		       smalti_row_sink sink, void *user)
 {
-	struct ends ends = {.plan = plan, .latents = latents, .scale = scale, .sink = sink, .user = user};
+	struct ends ends = {.latents = latents, .scale = scale, .sink = sink, .user = user};
 	ends.token = smalti_tile_new(scope, 1, 1);
 	smalti_insert(clear, scope, (.y = ends.token), .bytes = 1);
 	smalti_vae_run(&vae->layers, plan, scope, &(const struct smalti_vae_ends){begin, end, &ends});

@@ -20,8 +20,6 @@ const struct smalti_vae_layers *smalti_vae_decoder_layers(const struct smalti_va
 void smalti_vae_decoder_set_transient(struct smalti_vae_decoder *vae, bool transient);
 /* Of what is there all the time: none when it is transient. */
 int64_t smalti_vae_decoder_weight_bytes(const struct smalti_vae_decoder *vae);
-/* The arithmetic of decoding a latent [height, width] with everything kept. */
-double smalti_vae_decoder_flops(const struct smalti_vae_decoder *vae, int64_t height, int64_t width);
 
 /* A plan for a latent [height, width] in bands of `band_rows` rows: as smalti_vae_plan_make(). */
 int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height, int64_t width,

@@ -2,6 +2,7 @@
 #include "graphs/vae_plan.h"
 
 #include "base/alloc.h"
+#include "kernels/conv.h"
 
 #include <stdlib.h>
 
@@ -39,6 +40,54 @@ bool smalti_vae_may_be_stored(const struct smalti_vae_layers *l, int map)
 	return map < l->count && (map > 0 || l->input_comes_once);
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Rows of the tallest band. */
+static int64_t band_rows(const struct smalti_vae_plan *plan, const struct smalti_vae_shape *shape)
+{
+	return plan->tallest * shape->up / shape->down;
+}
+
+static int64_t row_width(const struct smalti_vae_plan *plan, const struct smalti_vae_shape *shape)
+{
+	return plan->width * shape->up / shape->down;
+}
+
+/* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
+static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l, int layer)
+{
+	const struct smalti_kernel *kernel = &l->layer[layer].kernel;
+	const struct smalti_vae_shape *made = &l->map[layer + 1];
+	if (!kernel->weight)
+		return 0;
+	struct smalti_conv conv = {.rows = band_rows(plan, made),
+				   .width = row_width(plan, made) * kernel->stride,
+				   .in = kernel->in,
+				   .out = kernel->out,
+				   .stride = kernel->stride,
+				   .compute = l->compute};
+	conv.rows = smalti_conv_slab(&conv);
+	const int64_t row = conv.width * conv.in * smalti_dtype_bytes(conv.compute);
+	return (conv.rows * conv.stride + 2) * row + smalti_conv_scratch(&conv);
+}
+
+/* A worker keeps what it took for the largest of all layers; attention packs queries, keys and values. */
+static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l)
+{
+	int64_t lines = 0, packed = 0;
+	for (int layer = 0; layer < l->count; layer++) {
+		const struct smalti_vae_shape *read = &l->map[layer];
+		lines = larger(lines, assembly(plan, l, layer));
+		if (l->layer[layer].kind == SMALTI_VAE_ATTENTION)
+			packed = 3 * (band_rows(plan, read) + 2) * row_width(plan, read) * read->channels *
+				 (int64_t)sizeof(float);
+	}
+	return plan->workers * (lines + packed);
+}
+
 int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
 			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
 			 struct smalti_error *error)
@@ -54,6 +103,7 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_l
 	for (int64_t b = 0; b < cut->bands; b++)
 		if (smalti_cut_rows(cut, b) > plan->tallest)
 			plan->tallest = smalti_cut_rows(cut, b);
+	plan->workspace = workspace(plan, l);
 	if (plan->storage && plan->times && smalti_cut_scale(&plan->cut, cut, 1, 1, error) == 0)
 		return 0;
 	smalti_vae_plan_free(plan);

@@ -24,11 +24,11 @@ struct smalti_vae_plan {
 	bool bf16;                    /* spilled maps are rounded to bf16, and others may be kept so */
 	int *times;                /* that each map is made: read where it is stored, made anew elsewhere */
 	struct smalti_spill *file; /* where maps are spilled, not owned; NULL: no map is */
-	int64_t memory;  /* bytes held at most in maps, transient weights and the kernels' scratch */
-	int64_t spilled; /* bytes in the file at most */
-	double flops;    /* of all sweeps */
-	double traffic;  /* bytes to and from the file */
-	double seconds;  /* at the budget's speeds */
+	int64_t memory;    /* bytes held at most in maps, transient weights and the kernels' scratch */
+	int64_t spilled;   /* bytes in the file at most */
+	int64_t workspace; /* bytes of it that are the workers' own */
+	double flops;      /* of all sweeps */
+	double seconds;    /* at the budget's speeds */
 };
 
 struct smalti_vae_budget {

@@ -2,6 +2,7 @@
  *
  * The embedded model's stages against outputs of the reference implementation. */
 #include "base/json.h"
+#include "golden.h"
 #include "harness.h"
 #include "io/safetensors.h"
 #include "kernels/layout.h"
@@ -21,30 +22,11 @@ static const struct precision {
 
 static struct smalti_session *session;
 
-static struct smalti_safetensors *golden(const char *name)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	char path[64];
-	snprintf(path, sizeof(path), "golden/%s.safetensors", name);
-	struct smalti_safetensors *file = smalti_safetensors_open(test_data(path), &error);
-	SUCCEEDS(file ? 0 : -1, &error, path);
-	return file;
-}
-
-static const struct smalti_tensor_view *tensor(const struct smalti_safetensors *file, const char *kind,
-					       int number, const char *part)
-{
-	char name[64];
-	snprintf(name, sizeof(name), "%s.%d%s", kind, number, part);
-	return smalti_safetensors_find(file, name);
-}
-
 static void compare(const char *kind, int number, const float *found,
 		    const struct smalti_tensor_view *expected, double tolerance)
 {
 	const int64_t count = expected->bytes / (int64_t)sizeof(float);
-	float *values = malloc((size_t)expected->bytes);
-	memcpy(values, expected->data, (size_t)expected->bytes);
+	float *values = golden_values(expected);
 	double relative = test_max_error(found, values, count) / test_max_abs(values, count);
 	char what[96];
 	snprintf(what, sizeof(what), "%s.%d: %.2e of the largest, %.0e allowed", kind, number, relative,
@@ -75,7 +57,7 @@ static void t5(const struct precision *precision)
 	struct smalti_t5 *model = smalti_t5_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	cJSON *texts = smalti_json_read(test_data("golden/tokenizer.json"), 1 << 20, &error);
-	struct smalti_safetensors *file = golden("t5");
+	struct smalti_safetensors *file = golden_open("golden/t5.safetensors");
 	int number = 0;
 	for (const cJSON *text = texts->child; text; text = text->next, number++) {
 		int32_t ids[300];
@@ -84,7 +66,7 @@ static void t5(const struct precision *precision)
 			ids[count++] = id->valueint;
 		float *y = malloc((size_t)(count * config.width) * sizeof(*y));
 		SUCCEEDS(stage_t5(session, model, ids, count, y, &error), &error, "encode");
-		const struct smalti_tensor_view *expected = tensor(file, "t5", number, "");
+		const struct smalti_tensor_view *expected = golden_tensor(file, "t5", number, "");
 		const int64_t stride =
 		    count / expected->shape[0]; /* of the longest only some rows are kept */
 		for (int64_t row = 1; row < expected->shape[0]; row++)
@@ -115,14 +97,14 @@ static void dit(const struct precision *precision, bool raw)
 	if (raw)
 		smalti_dit_leave_raw(model);
 	CHECK((smalti_dit_weight_bytes(model) < smalti_dit_file_bytes(model)) == raw, "packed or not");
-	struct smalti_safetensors *file = golden("dit");
+	struct smalti_safetensors *file = golden_open("golden/dit.safetensors");
 	static const int64_t bands[] = {256, 7, 1};
 	int number = 0;
-	for (const struct smalti_tensor_view *x; (x = tensor(file, "dit", number, ".x")); number++) {
-		const struct smalti_tensor_view *text = tensor(file, "dit", number, ".text");
-		const struct smalti_tensor_view *out = tensor(file, "dit", number, ".out");
+	for (const struct smalti_tensor_view *x; (x = golden_tensor(file, "dit", number, ".x")); number++) {
+		const struct smalti_tensor_view *text = golden_tensor(file, "dit", number, ".text");
+		const struct smalti_tensor_view *out = golden_tensor(file, "dit", number, ".out");
 		int64_t timestep; /* I64, which checkpoints do not have */
-		memcpy(&timestep, tensor(file, "dit", number, ".t")->data, sizeof(timestep));
+		memcpy(&timestep, golden_tensor(file, "dit", number, ".t")->data, sizeof(timestep));
 		float *v = malloc((size_t)out->bytes);
 		SUCCEEDS(stage_dit(session, model, x->data, x->shape[2], x->shape[3], (float)timestep,
 				   text->data, text->shape[0], bands[number % 3], 8, v, &error),
@@ -149,11 +131,12 @@ static void vae_decode(const struct precision *precision)
 	struct smalti_vae_decoder *model =
 	    smalti_vae_decoder_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
-	struct smalti_safetensors *file = golden("vae_decode");
+	struct smalti_safetensors *file = golden_open("golden/vae_decode.safetensors");
 	static const int64_t bands[] = {8, 1, 3};
 	int number = 0;
-	for (const struct smalti_tensor_view *z; (z = tensor(file, "vae_decode", number, ".z")); number++) {
-		const struct smalti_tensor_view *out = tensor(file, "vae_decode", number, ".out");
+	for (const struct smalti_tensor_view *z; (z = golden_tensor(file, "vae_decode", number, ".z"));
+	     number++) {
+		const struct smalti_tensor_view *out = golden_tensor(file, "vae_decode", number, ".out");
 		float *picture = malloc((size_t)out->bytes);
 		SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], bands[number % 3],
 				      picture, &error),
@@ -179,12 +162,13 @@ static void vae_encode(const struct precision *precision)
 	struct smalti_vae_encoder *model =
 	    smalti_vae_encoder_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
-	struct smalti_safetensors *file = golden("vae_encode");
+	struct smalti_safetensors *file = golden_open("golden/vae_encode.safetensors");
 	static const int64_t bands[] = {4, 1, 7};
 	int number = 0;
-	for (const struct smalti_tensor_view *u8; (u8 = tensor(file, "vae_encode", number, ".image_u8"));
-	     number++) {
-		const struct smalti_tensor_view *expected = tensor(file, "vae_encode", number, ".mean_std");
+	for (const struct smalti_tensor_view *u8;
+	     (u8 = golden_tensor(file, "vae_encode", number, ".image_u8")); number++) {
+		const struct smalti_tensor_view *expected =
+		    golden_tensor(file, "vae_encode", number, ".mean_std");
 		float *pixels = malloc((size_t)u8->bytes * sizeof(*pixels));
 		float *planes = malloc((size_t)expected->bytes);
 		smalti_from_u8(u8->bytes, u8->data, pixels);

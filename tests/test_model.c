@@ -103,7 +103,8 @@ static void foresee_decoding(const struct smalti_model *model, int64_t height, i
 	smalti_insert(clear, scope, (.y = latents), .bytes = 16 * height * width);
 	stage_insert_decoding(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
 	smalti_tile_release(latents);
-	near(scope, smalti_vae_decoder_flops(model->vae, height, width), "decoding");
+	near(scope, smalti_vae_layers_flops(smalti_vae_decoder_layers(model->vae), (double)(height * width)),
+	     "decoding");
 	smalti_scope_free(scope);
 }
 

@@ -2,8 +2,8 @@
  *
  * The VAE alone, through the public API: equal to the reference's, in any form and bands, and it fails
  * cleanly. */
+#include "golden.h"
 #include "harness.h"
-#include "io/safetensors.h"
 #include "kernels/elementwise.h"
 #include "kernels/layout.h"
 #include "smalti/vae.h"
@@ -94,30 +94,6 @@ static struct smalti_vae_decoding decoding_of(const float *latents, struct pictu
 					    .watch = watch};
 }
 
-static struct smalti_safetensors *golden(const char *name)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_safetensors *file = smalti_safetensors_open(test_data(name), &error);
-	SUCCEEDS(file ? 0 : -1, &error, name);
-	return file;
-}
-
-static const struct smalti_tensor_view *tensor(const struct smalti_safetensors *file, const char *kind,
-					       int number, const char *part)
-{
-	char name[64];
-	snprintf(name, sizeof(name), "%s.%d%s", kind, number, part);
-	return smalti_safetensors_find(file, name);
-}
-
-static void near(const float *found, const float *expected, int64_t count, double tolerance, const char *what)
-{
-	char text[96];
-	const double relative = test_max_error(found, expected, count) / test_max_abs(expected, count);
-	snprintf(text, sizeof(text), "%s: %.1e of the largest, %.0e allowed", what, relative, tolerance);
-	CHECK(relative <= tolerance, text);
-}
-
 /* [3, height, width] as [height, width, 3]. */
 static float *interleaved(const struct smalti_tensor_view *planes)
 {
@@ -131,29 +107,24 @@ static float *interleaved(const struct smalti_tensor_view *planes)
 	return rgb;
 }
 
-static float *copy_of(const struct smalti_tensor_view *view)
-{
-	float *values = malloc((size_t)view->bytes);
-	memcpy(values, view->data, (size_t)view->bytes);
-	return values;
-}
-
 static void golden_decodings(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae *vae = open_vae(test_model("tesserae"));
-	struct smalti_safetensors *file = golden("golden/vae_decode.safetensors");
+	struct smalti_safetensors *file = golden_open("golden/vae_decode.safetensors");
 	int number = 0;
-	for (const struct smalti_tensor_view *z; (z = tensor(file, "vae_decode", number, ".z")); number++) {
-		const struct smalti_tensor_view *out = tensor(file, "vae_decode", number, ".out");
+	for (const struct smalti_tensor_view *z; (z = golden_tensor(file, "vae_decode", number, ".z"));
+	     number++) {
+		const struct smalti_tensor_view *out = golden_tensor(file, "vae_decode", number, ".out");
 		struct picture found = new_picture(out->shape[2], out->shape[3], 4);
-		float *latents = copy_of(z), *expected = interleaved(out);
+		float *latents = golden_values(z), *expected = interleaved(out);
 		struct smalti_vae_decoding decoding = decoding_of(latents, &found);
 		decoding.raw = true;
 		decoding.tile_rows = number % 4;
 		SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
 		CHECK(found.next == found.height, "all rows");
-		near((float *)(void *)found.samples, expected, found.height * found.width * 3, 5e-5, z->name);
+		golden_near((float *)(void *)found.samples, expected, found.height * found.width * 3, 5e-5,
+			    z->name);
 		free(latents);
 		free(expected);
 		free(found.samples);
@@ -167,14 +138,14 @@ static void golden_encodings(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae *vae = open_vae(test_model("tesserae/vae")); /* its own folder does as well */
-	struct smalti_safetensors *file = golden("golden/vae_encode.safetensors");
+	struct smalti_safetensors *file = golden_open("golden/vae_encode.safetensors");
 	int number = 0;
-	for (const struct smalti_tensor_view *u8; (u8 = tensor(file, "vae_encode", number, ".image_u8"));
-	     number++) {
-		const struct smalti_tensor_view *out = tensor(file, "vae_encode", number, ".mean_std");
+	for (const struct smalti_tensor_view *u8;
+	     (u8 = golden_tensor(file, "vae_encode", number, ".image_u8")); number++) {
+		const struct smalti_tensor_view *out = golden_tensor(file, "vae_encode", number, ".mean_std");
 		const int64_t half = out->bytes / (2 * (int64_t)sizeof(float));
 		struct picture picture = new_picture(u8->shape[0], u8->shape[1], 4);
-		float *expected = copy_of(out), *found = malloc((size_t)out->bytes);
+		float *expected = golden_values(out), *found = malloc((size_t)out->bytes);
 		smalti_from_u8(u8->bytes, u8->data, (float *)(void *)picture.samples);
 		const struct smalti_vae_encoding encoding = {.height = picture.height,
 							     .width = picture.width,
@@ -186,7 +157,7 @@ static void golden_encodings(void)
 							     .std = found + half};
 		SUCCEEDS(smalti_vae_encode_picture(vae, &encoding, &error), &error, "encode");
 		CHECK(picture.next == picture.height, "all rows");
-		near(found, expected, 2 * half, 5e-5, u8->name);
+		golden_near(found, expected, 2 * half, 5e-5, u8->name);
 		free(expected);
 		free(found);
 		free(picture.samples);
@@ -232,8 +203,8 @@ static void forms_of_a_picture(void)
 	smalti_to_u16(SAMPLES, x, u16);
 	CHECK(memcmp(u8, bytes.samples, sizeof(u8)) == 0, "8 bits");
 	CHECK(memcmp(u16, halves.samples, sizeof(u16)) == 0, "16 bits");
-	near((float *)(void *)unscaled.samples, x, SAMPLES, 1e-5, "raw latents");
-	near((float *)(void *)bands.samples, x, SAMPLES, 1e-5, "bands of one row");
+	golden_near((float *)(void *)unscaled.samples, x, SAMPLES, 1e-5, "raw latents");
+	golden_near((float *)(void *)bands.samples, x, SAMPLES, 1e-5, "bands of one row");
 	CHECK(memcmp(bands.samples, whole.samples, SAMPLES * sizeof(float)) != 0, "the bands are used");
 	free(whole.samples);
 	free(bytes.samples);

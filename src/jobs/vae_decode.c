@@ -95,17 +95,14 @@ int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_de
 			      struct smalti_error *error)
 {
 	struct smalti_vae_decoding d = *decoding;
-	struct smalti_vae_plan plan = {0};
+	struct smalti_vae_plan plan;
 	if (check(vae, &d, error) < 0 || check_latents(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, &d);
-	int status = smalti_vae_half_plan(&half, &plan, error);
-	if (status == 0)
-		status = smalti_vae_open_scratch(&plan, d.scratch, error);
+	int status = smalti_vae_half_begin(&half, &plan, error);
 	if (status == 0)
 		status = run(vae, &d, &plan, error);
-	smalti_spill_close(plan.file);
-	smalti_vae_plan_free(&plan);
+	smalti_vae_half_end(&plan);
 	return status;
 }
 

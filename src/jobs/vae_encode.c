@@ -97,17 +97,14 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 			      struct smalti_error *error)
 {
 	struct smalti_vae_encoding e = *encoding;
-	struct smalti_vae_plan plan = {0};
+	struct smalti_vae_plan plan;
 	if (check(vae, &e, error) < 0 || smalti_vae_open_encoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, &e);
-	int status = smalti_vae_half_plan(&half, &plan, error);
-	if (status == 0)
-		status = smalti_vae_open_scratch(&plan, e.scratch, error);
+	int status = smalti_vae_half_begin(&half, &plan, error);
 	if (status == 0)
 		status = run(vae, &e, &plan, error);
-	smalti_spill_close(plan.file);
-	smalti_vae_plan_free(&plan);
+	smalti_vae_half_end(&plan);
 	return status;
 }
 

@@ -98,9 +98,18 @@ int smalti_vae_half_plan(const struct smalti_vae_half *half, struct smalti_vae_p
 			     : smalti_fail(error, refused.code, "%s", refused.message);
 }
 
-int smalti_vae_open_scratch(struct smalti_vae_plan *plan, const char *folder, struct smalti_error *error)
+int smalti_vae_half_begin(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
+			  struct smalti_error *error)
 {
+	if (smalti_vae_half_plan(half, plan, error) < 0)
+		return -1;
 	if (plan->spilled)
-		plan->file = smalti_spill_open(folder, plan->spilled, error);
+		plan->file = smalti_spill_open(half->scratch, plan->spilled, error);
 	return plan->spilled && !plan->file ? -1 : 0;
+}
+
+void smalti_vae_half_end(struct smalti_vae_plan *plan)
+{
+	smalti_spill_close(plan->file);
+	smalti_vae_plan_free(plan);
 }

@@ -27,7 +27,9 @@ int smalti_vae_half_budget(const struct smalti_vae_half *half, struct smalti_vae
  * any case. */
 int smalti_vae_half_plan(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
 			 struct smalti_error *error);
-/* Opens the plan's file in the folder if it spills anything. */
-int smalti_vae_open_scratch(struct smalti_vae_plan *plan, const char *folder, struct smalti_error *error);
+/* The same, and the file in the scratch folder if the plan spills anything. End it in any case. */
+int smalti_vae_half_begin(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
+			  struct smalti_error *error);
+void smalti_vae_half_end(struct smalti_vae_plan *plan);
 
 #endif

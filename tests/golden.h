@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_GOLDEN_H
+#define SMALTI_TESTS_GOLDEN_H
+
+#include "io/safetensors.h"
+
+/* Files of reference outputs, whose tensors are named KIND.NUMBER or KIND.NUMBER.PART. */
+
+/* Under tests/data. */
+struct smalti_safetensors *golden_open(const char *path);
+/* NULL: there is none. `part` is "" or begins with a dot. */
+const struct smalti_tensor_view *golden_tensor(const struct smalti_safetensors *file, const char *kind,
+					       int number, const char *part);
+/* f32 values for free(). */
+float *golden_values(const struct smalti_tensor_view *view);
+/* Within `tolerance` of the largest value. */
+void golden_near(const float *found, const float *expected, int64_t count, double tolerance,
+		 const char *what);
+
+#endif
