@@ -96,6 +96,13 @@ static void one_less(struct smalti_scope *scope)
 		done(user); /* may free the scope */
 }
 
+void smalti_scope_task_took(struct smalti_scope *scope, double seconds)
+{
+	pthread_mutex_lock(&scope->mutex);
+	scope->progress.seconds += seconds;
+	pthread_mutex_unlock(&scope->mutex);
+}
+
 void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops)
 {
 	pthread_mutex_lock(&scope->mutex);

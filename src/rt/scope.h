@@ -49,6 +49,7 @@ int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error);
 /* What becomes of a scope's tasks. */
 struct smalti_scope_progress {
 	double inserted, done; /* floating-point operations */
+	double seconds;        /* that workers were in its tasks */
 	int64_t left;          /* tasks inserted and not ended */
 	int64_t stage;         /* the highest that a task has ended of */
 };
@@ -66,6 +67,8 @@ int smalti_scope_number(const struct smalti_scope *scope);
 struct smalti_scope *smalti_scope_by_number(int number);
 /* A task of `flops`; returns its stage. */
 int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops);
+/* A task of the scope kept a worker for so long. */
+void smalti_scope_task_took(struct smalti_scope *scope, double seconds);
 void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops);
 
 #endif

@@ -2,10 +2,12 @@
 #include "rt/task.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "rt/session.h"
 #include "rt/throttle.h"
 #include "rt/trace.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +44,22 @@ static int op_buffers(const struct smalti_op *op)
 	return buffers;
 }
 
+/* Nanoseconds of each worker in tasks. */
+static _Atomic int64_t busy[STARPU_NMAXWORKERS];
+
+static void add_time(struct smalti_scope *scope, double seconds)
+{
+	const int worker = starpu_worker_get_id();
+	if (worker >= 0)
+		atomic_fetch_add_explicit(&busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
+	smalti_scope_task_took(scope, seconds);
+}
+
+double smalti_task_busy(int worker)
+{
+	return 1e-9 * (double)atomic_load_explicit(&busy[worker], memory_order_relaxed);
+}
+
 /* Every codelet's CPU function: finds the op and its pointers, runs the kernel, keeps its error. */
 void smalti_task_run_cpu(void *interfaces[], void *argument);
 void smalti_task_run_cpu(void *interfaces[], void *argument)
@@ -56,8 +74,10 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 		if (message->present >> i & 1)
 			data[i] = (void *)STARPU_VECTOR_GET_PTR(interfaces[given++]);
 	struct smalti_error error = SMALTI_NO_ERROR;
+	const double began = smalti_now();
 	if (message->op->cpu(data, message->arguments, &error) < 0)
 		smalti_scope_fail(scope, &error);
+	add_time(scope, smalti_now() - began);
 }
 
 static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_error *error)

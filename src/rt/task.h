@@ -38,6 +38,9 @@ struct smalti_op {
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);
 
+/* Seconds that this worker has been in tasks, since the program began. */
+double smalti_task_busy(int worker);
+
 /* After starpu_shutdown: the next session starts with fresh codelets and performance models. */
 void smalti_task_forget_codelets(void);
 
