@@ -1,4 +1,4 @@
-dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md docs/features.md docs/performance.md docs/vae.md docs/vae-growth.svg \
+dist_doc_DATA = README.md LICENSE docs/architecture.md docs/extending.md docs/extract.md docs/features.md docs/performance.md docs/vae.md docs/vae-growth.svg \
 	docs/picture.png docs/picture.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 
@@ -7,6 +7,7 @@ command_pages = \
 	docs/smalti-generate.1 \
 	docs/smalti-decode.1 \
 	docs/smalti-encode.1 \
+	docs/smalti-extract.1 \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \
 	docs/smalti-bench-generate.1 \

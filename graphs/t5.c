@@ -164,6 +164,12 @@ int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens)
 	return tokens * (4 * c->width + 4 * c->inner + c->ff_width) * (int64_t)sizeof(float);
 }
 
+double smalti_t5_token_flops(const struct smalti_t5 *t5)
+{
+	const struct smalti_t5_config *c = &t5->config;
+	return 2.0 * (double)(c->layers * c->width * (4 * c->inner + 3 * c->ff_width));
+}
+
 void smalti_t5_stream(struct smalti_t5 *t5)
 {
 	t5->streamed = true;

@@ -23,6 +23,9 @@ int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5);
 /* The most that encoding `tokens` tokens together holds, besides weights. */
 int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens);
 
+/* Arithmetic of all matrices for a token. */
+double smalti_t5_token_flops(const struct smalti_t5 *t5);
+
 /* From here on an encoding gives the memory of a layer's weights back behind their last use, and reads the
  * next layer ahead: for a file that does not fit under the memory limit. */
 void smalti_t5_stream(struct smalti_t5 *t5);

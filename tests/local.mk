@@ -3,7 +3,16 @@ if !FUZZERS
 LDADD = libharness.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
-libharness_la_SOURCES = tests/datasets.c tests/datasets.h tests/harness.c tests/harness.h tests/png_chunk.c tests/png_chunk.h tests/stage.c tests/stage.h tests/synthetic.c tests/synthetic.h tests/codelet_case.h tests/judge.c tests/judge.h tests/shards.c tests/shards.h
+libharness_la_SOURCES = \
+	tests/codelet_case.h \
+	tests/datasets.c tests/datasets.h \
+	tests/golden.c tests/golden.h \
+	tests/harness.c tests/harness.h \
+	tests/judge.c tests/judge.h \
+	tests/png_chunk.c tests/png_chunk.h \
+	tests/shards.c tests/shards.h \
+	tests/stage.c tests/stage.h \
+	tests/synthetic.c tests/synthetic.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_parse
@@ -49,6 +58,7 @@ check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_model
 check_PROGRAMS += tests/test_vae
+check_PROGRAMS += tests/test_extract
 check_PROGRAMS += tests/test_golden
 check_PROGRAMS += tests/test_full_geometry
 check_PROGRAMS += tests/test_diffusion
@@ -85,6 +95,8 @@ dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
+dist_check_SCRIPTS += tests/extract.sh
+dist_check_SCRIPTS += tests/extract_kill.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh

@@ -10,6 +10,7 @@ mkdir "$work/build"
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$SMALTI" >"$work/build/smalti"
 chmod +x "$work/build/smalti"
 ln -s "$(cd "$root/docs" && pwd)" "$work/docs"
+mkdir "$work/tests" && ln -s "$SMALTI_TESTDATA" "$work/tests/data"
 cd "$work"
 
 grep '^    build/smalti ' "$root/README.md" >commands
@@ -18,6 +19,6 @@ while read -r command; do
     echo "$command"
     bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
-for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors trace.json heart.png; do
+for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors trace.json heart.png features/manifest.json; do
     [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
 done

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXTRACT_H
+#define SMALTI_EXTRACT_H
+
+#include <smalti/features.h>
+#include <smalti/generate.h>
+#include <smalti/model.h>
+
+/** @file
+ * The features of a data set's items, its captions through T5 and its pictures through the VAE's encoder
+ * (specification 2, 5.2, 6), into a folder of shards. The folder is all the state there is: a run goes on
+ * where another ended, however that ended, and any number of processes share the work.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/** How a picture gets the shape of its bin. */
+enum smalti_fitting {
+	SMALTI_FITTING_COVER,  /**< in proportion until it covers the bin, then cropped: what training does
+				  (6.6) */
+	SMALTI_FITTING_SQUEEZE /**< straight to the bin, its proportions changed: the reference's tool (6.4)
+				*/
+};
+
+enum smalti_compression {
+	SMALTI_COMPRESS_AUTO, /**< measured on the first rows of a shard: if it saves a fifth */
+	SMALTI_COMPRESS_NEVER,
+	SMALTI_COMPRESS_ALWAYS
+};
+
+/** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
+struct smalti_extract_options {
+	const char *input;   /**< list of items, folder of pictures, or tar: docs/features.md */
+	const char *output;  /**< folder of features; made, or resumed */
+	const char *images;  /**< what the list's paths are relative to; NULL: see docs/features.md */
+	bool text, pictures; /**< which features; at least one */
+	int caption_count;   /**< 0: "prompt" in lists, "txt" in folders and tars */
+	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< the captions' keys */
+	enum smalti_cleaning cleaning;
+	int64_t max_tokens; /**< a caption is cut to; 0: the pipeline's */
+	int64_t image_size; /**< whose bins: 256, 512, 1024, 2048 or 2880 */
+	enum smalti_fitting fit;
+	bool stored_orientation; /**< pictures as they are stored, whatever EXIF says: as the reference */
+	enum smalti_features_type type;
+	enum smalti_compression compression;
+	int64_t first, end;  /**< items of the list; end 0: its end */
+	int64_t part, parts; /**< of these, part `part` of `parts` even ones; parts 0: all */
+	int64_t shard_items; /**< items in a shard; 0: 1024, or by shard_bytes */
+	int64_t shard_bytes; /**< about the bytes of a shard, from what the first items take; 0: no matter */
+	int64_t
+	    lease_seconds; /**< after which the work of a process that does not stir is anyone's; 0: 300 */
+	bool retry_failed; /**< items that failed are tried again */
+	struct smalti_model_options model; /**< tokenizer, text_encoder and vae are read of it */
+};
+
+void smalti_extract_defaults(struct smalti_extract_options *options);
+
+/** How far it is. */
+struct smalti_extract_progress {
+	int64_t items;  /**< to be done in all, of this process's range */
+	int64_t done;   /**< by whomever, with those that failed; those of this run at most a window ahead of
+			   the disk */
+	int64_t made;   /**< by this run */
+	int64_t failed; /**< of those: items that lack some or all features */
+	int64_t captions, tokens, pictures; /**< made by this run */
+	double listed;           /**< share of the list that was read, before anything else is done */
+	const char *waiting_for; /**< NULL, or who holds what is left */
+};
+
+/** What the caller of an extraction wants. */
+enum smalti_extract_wish {
+	SMALTI_EXTRACT_GO_ON,
+	SMALTI_EXTRACT_FINISH, /**< begin nothing new; what is under way is completed and committed */
+	SMALTI_EXTRACT_DROP    /**< commit what is complete, drop the rest */
+};
+
+/** Told some times a second on the calling thread. A wish to end stays one. */
+typedef enum smalti_extract_wish smalti_extract_watch(void *user,
+						      const struct smalti_extract_progress *progress);
+
+struct smalti_extract_result {
+	struct smalti_extract_progress progress;
+	bool stopped;     /**< by the watch, maybe before all was done */
+	int64_t failures; /**< in all of the range, of this run and others */
+};
+
+/** Extracts; returns when all of the range is committed, by whomever, or `watch` has ended it. Bad items do
+ * not end it: they are noted with their reasons. -1 with SMALTI_EINVAL (options; another run's folder),
+ * SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays. One at a time in a session. */
+int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
+		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
+		   struct smalti_error *error);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_EXTRACT_H
+#define SMALTI_CLI_EXTRACT_H
+
+#include "cli/command.h"
+
+/* What `smalti extract` was told; texts belong to argv. */
+struct smalti_extract_settings {
+	const char *output, *images;
+	bool t5, vae;
+	struct smalti_string_list caption_keys;
+	int cleaning, image_size, fit, orientation, dtype, compress; /* indices of the choices */
+	int64_t max_tokens;
+	const char *range, *shard;
+	int64_t shard_items, shard_bytes, lease;
+	bool retry_failed, json, quiet;
+	const char *model, *t5_model, *vae_model, *variant;
+	int precision; /* enum smalti_precision */
+	const char *policy, *trace;
+	int64_t cpus, memory_limit;
+};
+
+extern const struct smalti_command smalti_extract_command;
+/* By the index of the choice. */
+extern const int64_t smalti_extract_image_sizes[];
+
+/* The command itself: src/cli/extract.c. */
+enum smalti_exit smalti_extract_run(void *options, int count, char **operands);
+
+#endif

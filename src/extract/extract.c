@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "smalti/extract.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "extract/flights.h"
+#include "extract/row_writer.h"
+#include "extract/run_record.h"
+#include "extract/shard_size.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Windows that are computed or wait to be written. */
+enum { WINDOWS_MAX = 3 };
+enum { WAIT_NANOSECONDS = 200000000, LOOK_SECONDS = 2 };
+
+/* One call of smalti_extract(). */
+struct run {
+	struct smalti_extract_parts parts;
+	struct smalti_store *store;
+	struct smalti_fetcher *fetcher; /* NULL: no pictures */
+	struct smalti_flights *flights;
+	struct smalti_row_writer *writer;
+	struct smalti_run_record *record;
+	struct smalti_range within; /* this process's items */
+	int64_t shard_items;
+	int64_t computed; /* items whose rows went to the writer */
+	smalti_extract_watch *watch;
+	void *user;
+	bool stops; /* the watch has said so */
+	struct smalti_extract_progress progress;
+};
+
+static void tell(void *user)
+{
+	struct run *run = user;
+	struct smalti_extract_progress *progress = &run->progress;
+	struct smalti_store_totals totals;
+	struct smalti_row_writer_state written;
+	struct smalti_flights_work work;
+	smalti_store_totals(run->store, &run->within, &totals);
+	smalti_row_writer_state(run->writer, &written);
+	smalti_flights_work(run->flights, &work);
+	progress->items = run->within.end - run->within.first;
+	progress->made = run->computed;
+	const int64_t done =
+	    totals.items + run->computed - written.written; /* some maybe for a second time */
+	progress->done = done < progress->items ? done : progress->items;
+	progress->captions = work.captions;
+	progress->tokens = work.tokens;
+	progress->pictures = work.pictures;
+	smalti_run_record_add(run->record, progress, &work, &written,
+			      run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0);
+	const enum smalti_extract_wish wish =
+	    run->watch ? run->watch(run->user, progress) : SMALTI_EXTRACT_GO_ON;
+	run->stops |= wish != SMALTI_EXTRACT_GO_ON;
+	if (wish == SMALTI_EXTRACT_DROP)
+		smalti_flights_cancel(run->flights);
+}
+
+static void on_done(void *user, struct smalti_window *window)
+{
+	struct run *run = user;
+	run->computed += window->count;
+	for (int64_t i = 0; i < window->count; i++)
+		run->progress.failed += window->items[i].failure_count > 0;
+	smalti_run_record_window(run->record, window);
+	smalti_row_writer_done(run->writer, window);
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = WAIT_NANOSECONDS}, NULL);
+}
+
+static int writer_status(struct run *run, int64_t *waiting, struct smalti_error *error)
+{
+	struct smalti_row_writer_state state;
+	smalti_row_writer_state(run->writer, &state);
+	*waiting = state.waiting;
+	return state.error.code ? smalti_fail(error, state.error.code, "%s", state.error.message) : 0;
+}
+
+/* Until no more than `most` windows are under way. */
+static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *error)
+{
+	int64_t waiting;
+	while (writer_status(run, &waiting, error) == 0) {
+		if (waiting <= most)
+			return 0;
+		if (!smalti_flights_any(run->flights))
+			nap();
+		if (smalti_flights_serve(run->flights, error) < 0)
+			return -1;
+	}
+	return -1;
+}
+
+static int compute(struct run *run, struct smalti_window *window, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < window->count; i++)
+		if (window->items[i].is_ordered)
+			smalti_fetcher_wait(run->fetcher, &window->items[i]);
+	smalti_row_writer_add(run->writer, window);
+	return smalti_flights_begin(run->flights, window, error);
+}
+
+/* The end of a shard whose range was not gone through. */
+static int end_early(struct run *run, const struct smalti_range *range, int64_t at,
+		     struct smalti_error *error)
+{
+	if (at == range->first) {
+		smalti_store_abandon(run->store, range, NULL);
+		return 0;
+	}
+	struct smalti_window *window = smalti_window_empty(range, at, error);
+	if (!window)
+		return -1;
+	smalti_row_writer_add(run->writer, window);
+	smalti_row_writer_done(run->writer, window);
+	return 0;
+}
+
+static int extract_range(struct run *run, const struct smalti_range *range, const char *old,
+			 struct smalti_error *error)
+{
+	int64_t at = range->first;
+	int status = smalti_dataset_seek(run->parts.dataset, at, error);
+	while (status == 0 && at < range->end && !run->stops) {
+		struct smalti_window *window =
+		    smalti_window_read(&run->parts, run->fetcher, range, at, old, error);
+		if (!window)
+			return -1;
+		at += window->count;
+		status = compute(run, window, error);
+		if (status == 0)
+			status = wait_for_windows(run, WINDOWS_MAX - 1, error);
+	}
+	return status == 0 && at < range->end ? end_early(run, range, at, error) : status;
+}
+
+/* What is left is others' work: if they die, it is ours. */
+static void wait_for_others(struct run *run, const char *holder)
+{
+	const double until = smalti_now() + LOOK_SECONDS;
+	run->progress.waiting_for = holder;
+	while (smalti_now() < until && !run->stops) {
+		nap();
+		tell(run);
+	}
+	run->progress.waiting_for = NULL;
+}
+
+static enum smalti_claim_status claim(struct run *run, bool failed, struct smalti_range *range, char **old,
+				      char holder[256], struct smalti_error *error)
+{
+	if (failed)
+		return smalti_store_claim_failed(run->store, &run->within, range, old, holder, error);
+	return smalti_store_claim(run->store, &run->within, run->shard_items, range, holder, error);
+}
+
+/* Claims a range, if there is one, and works through it: what the claim said. */
+static enum smalti_claim_status extract_next(struct run *run, bool failed, struct smalti_error *error)
+{
+	struct smalti_range range;
+	char holder[256], *old = NULL;
+	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, error);
+	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
+		claimed = SMALTI_CLAIM_FAILED;
+	free(old);
+	if (claimed == SMALTI_CLAIM_WAIT && wait_for_windows(run, 0, error) == 0)
+		wait_for_others(run, holder);
+	return claimed;
+}
+
+/* Range after range until there is none; `failed`: those of committed shards with failures. A claim that was
+ * lost is there again when all has been written. */
+static int extract_all(struct run *run, bool failed, struct smalti_error *error)
+{
+	enum smalti_claim_status claimed = SMALTI_CLAIM_TAKEN;
+	for (bool written = false; !run->stops && claimed >= 0;) {
+		claimed = extract_next(run, failed, error);
+		if (claimed == SMALTI_CLAIM_NONE && written)
+			break;
+		written = claimed == SMALTI_CLAIM_NONE;
+		if (written && wait_for_windows(run, 0, error) < 0)
+			return -1;
+	}
+	return claimed < 0 ? -1 : 0;
+}
+
+static int run_all(struct run *run, struct smalti_error *error)
+{
+	tell(run);
+	/* What failed before, not what fails now. */
+	if (run->parts.options.retry_failed && extract_all(run, true, error) < 0)
+		return -1;
+	if (extract_all(run, false, error) < 0)
+		return -1;
+	return wait_for_windows(run, 0, error);
+}
+
+static void resolve_range(struct run *run)
+{
+	const struct smalti_extract_options *o = &run->parts.options;
+	const int64_t count = smalti_dataset_count(run->parts.dataset);
+	run->within.first = o->first < count ? o->first : count;
+	run->within.end = o->end && o->end < count ? o->end : count;
+	if (o->parts)
+		run->within = smalti_range_part(&run->within, o->part, o->parts);
+}
+
+static int open_run(struct run *run, struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &run->parts.options;
+	const struct smalti_store_options store = {.identity = run->parts.identity,
+						   .lease_seconds = o->lease_seconds};
+	const struct smalti_input_options pictures = {
+	    .image_size = o->image_size,
+	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,
+	    .stored_orientation = o->stored_orientation};
+	resolve_range(run);
+	run->shard_items = smalti_shard_items(&run->parts, &run->within, error);
+	if (run->shard_items < 0)
+		return -1;
+	run->store = smalti_store_open(o->output, &store, error);
+	if (!run->store)
+		return -1;
+	if (o->pictures)
+		run->fetcher = smalti_fetcher_open(&pictures, error);
+	if (o->pictures && !run->fetcher)
+		return -1;
+	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
+	run->flights = run->writer ? smalti_flights_open(&run->parts, on_done, tell, run, error) : NULL;
+	if (!run->flights)
+		return -1;
+	run->record = smalti_run_record_open(&run->parts);
+	return 0;
+}
+
+/* Rows first, then the shards that they are in, then the folder that these are in. */
+static int close_run(struct run *run, int status, struct smalti_error *error)
+{
+	if (status < 0 && run->flights)
+		smalti_flights_cancel(run->flights);
+	smalti_flights_close(run->flights);
+	if (smalti_row_writer_close(run->writer, error) < 0)
+		status = -1;
+	smalti_fetcher_close(run->fetcher);
+	smalti_run_record_close(run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
+	if (status == 0 && !run->stops)
+		status = smalti_store_complete(run->store, smalti_dataset_count(run->parts.dataset), error);
+	return status;
+}
+
+int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
+		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
+		   struct smalti_error *error)
+{
+	struct run run = {.watch = watch, .user = user};
+	struct smalti_store_totals totals = {0};
+	int status = smalti_extract_parts_open(&run.parts, session, options, watch, user, error);
+	if (status == 0)
+		status = open_run(&run, error);
+	if (status == 0)
+		status = run_all(&run, error);
+	status = close_run(&run, status, error);
+	if (run.store)
+		smalti_store_totals(run.store, &run.within, &totals);
+	*result = (struct smalti_extract_result){
+	    .progress = run.progress, .stopped = run.stops, .failures = totals.failures};
+	result->progress.done = totals.items;
+	smalti_store_close(run.store);
+	smalti_extract_parts_close(&run.parts);
+	return status;
+}

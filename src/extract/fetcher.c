@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/fetcher.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A disk answers several readers faster than one; more than a few help a network's alone. */
+enum { THREADS = 4 };
+enum { PICTURE_BYTES_MAX = 1 << 30 };
+
+struct order {
+	struct smalti_extract_item *item;
+	struct order *next;
+};
+
+struct smalti_fetcher {
+	struct smalti_input_options options;
+	pthread_t threads[THREADS];
+	int thread_count;
+	pthread_mutex_t mutex; /* guards what follows, and the items' is_fetched */
+	pthread_cond_t ordered, fetched;
+	struct order *first, **last;
+	int64_t depth;
+	bool ends;
+};
+
+static int read_bytes(int file, void *bytes, int64_t count, int64_t offset)
+{
+	for (int64_t done = 0; done < count;) {
+		const ssize_t got = pread(file, (char *)bytes + done, (size_t)(count - done), offset + done);
+		if (got < 0 && errno != EINTR)
+			return -1;
+		if (got == 0) {
+			errno = ENODATA; /* cut short since its size was looked at */
+			return -1;
+		}
+		done += got > 0 ? got : 0;
+	}
+	return 0;
+}
+
+static int check_extent(const struct smalti_extract_item *item, int64_t offset, int64_t count, int64_t size,
+			struct smalti_error *error)
+{
+	if (offset < 0 || offset > size || count > size - offset)
+		return smalti_fail(error, SMALTI_ECORRUPT,
+				   "%s: expected %" PRId64 " bytes at %" PRId64 ", but it has only %" PRId64,
+				   item->path, count, offset, size);
+	if (count == 0)
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: the picture is empty", item->path);
+	if (count > PICTURE_BYTES_MAX)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: %" PRId64 " bytes; pictures' files may have up to %d", item->path,
+				   count, PICTURE_BYTES_MAX);
+	return 0;
+}
+
+static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_item *item,
+		 struct smalti_error *error)
+{
+	int64_t size = 0;
+	const int file = smalti_open_regular(item->path, &size, error);
+	if (file < 0)
+		return -1;
+	const int64_t count = item->bytes < 0 ? size : item->bytes;
+	int status = check_extent(item, item->offset, count, size, error);
+	if (status == 0) {
+		item->file = smalti_aligned_alloc(count, 1, error);
+		status = item->file ? read_bytes(file, item->file, count, item->offset) : -1;
+		if (item->file && status < 0)
+			smalti_fail_errno(error, "%s: cannot be read", item->path);
+	}
+	close(file);
+	if (status < 0)
+		return -1;
+	item->input = smalti_input_picture_open(item->path, item->file, count, &fetcher->options, error);
+	return item->input ? 0 : -1;
+}
+
+/* The oldest order, waited for; NULL at the end. */
+static struct order *take(struct smalti_fetcher *fetcher)
+{
+	pthread_mutex_lock(&fetcher->mutex);
+	while (!fetcher->first && !fetcher->ends)
+		pthread_cond_wait(&fetcher->ordered, &fetcher->mutex);
+	struct order *order = fetcher->ends ? NULL : fetcher->first;
+	if (order) {
+		fetcher->first = order->next;
+		if (!fetcher->first)
+			fetcher->last = &fetcher->first;
+	}
+	pthread_mutex_unlock(&fetcher->mutex);
+	return order;
+}
+
+static void *work(void *user)
+{
+	struct smalti_fetcher *fetcher = user;
+	for (struct order *order; (order = take(fetcher));) {
+		fetch(fetcher, order->item, &order->item->fetched);
+		pthread_mutex_lock(&fetcher->mutex);
+		order->item->is_fetched = true;
+		fetcher->depth--;
+		pthread_cond_broadcast(&fetcher->fetched);
+		pthread_mutex_unlock(&fetcher->mutex);
+		free(order);
+	}
+	return NULL;
+}
+
+struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *options,
+					   struct smalti_error *error)
+{
+	struct smalti_fetcher *fetcher = smalti_calloc(1, sizeof(*fetcher), error);
+	if (!fetcher)
+		return NULL;
+	fetcher->options = *options;
+	fetcher->last = &fetcher->first;
+	pthread_mutex_init(&fetcher->mutex, NULL);
+	pthread_cond_init(&fetcher->ordered, NULL);
+	pthread_cond_init(&fetcher->fetched, NULL);
+	while (fetcher->thread_count < THREADS &&
+	       !pthread_create(&fetcher->threads[fetcher->thread_count], NULL, work, fetcher))
+		fetcher->thread_count++;
+	if (fetcher->thread_count)
+		return fetcher;
+	smalti_fail(error, SMALTI_ENOMEM, "no thread can be started to read pictures");
+	smalti_fetcher_close(fetcher);
+	return NULL;
+}
+
+int smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item,
+		       struct smalti_error *error)
+{
+	struct order *order = smalti_calloc(1, sizeof(*order), error);
+	if (!order)
+		return -1;
+	order->item = item;
+	pthread_mutex_lock(&fetcher->mutex);
+	*fetcher->last = order;
+	fetcher->last = &order->next;
+	fetcher->depth++;
+	pthread_cond_signal(&fetcher->ordered);
+	pthread_mutex_unlock(&fetcher->mutex);
+	return 0;
+}
+
+void smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item)
+{
+	pthread_mutex_lock(&fetcher->mutex);
+	while (!item->is_fetched)
+		pthread_cond_wait(&fetcher->fetched, &fetcher->mutex);
+	pthread_mutex_unlock(&fetcher->mutex);
+}
+
+int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher)
+{
+	pthread_mutex_lock(&fetcher->mutex);
+	const int64_t depth = fetcher->depth;
+	pthread_mutex_unlock(&fetcher->mutex);
+	return depth;
+}
+
+void smalti_fetcher_close(struct smalti_fetcher *fetcher)
+{
+	if (!fetcher)
+		return;
+	pthread_mutex_lock(&fetcher->mutex);
+	fetcher->ends = true;
+	pthread_cond_broadcast(&fetcher->ordered);
+	pthread_mutex_unlock(&fetcher->mutex);
+	for (int i = 0; i < fetcher->thread_count; i++)
+		pthread_join(fetcher->threads[i], NULL);
+	for (struct order *order = fetcher->first, *next; order; order = next) {
+		next = order->next;
+		free(order);
+	}
+	pthread_cond_destroy(&fetcher->fetched);
+	pthread_cond_destroy(&fetcher->ordered);
+	pthread_mutex_destroy(&fetcher->mutex);
+	free(fetcher);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "codelets/codelets.h"
+#include "extract/flight.h"
+#include "jobs/plan.h"
+#include "jobs/vae_tiling.h"
+
+#include <stdlib.h>
+
+/* A plan within `memory`. */
+static int make_plan(const struct smalti_flights *flights, int64_t memory, struct bin_plan *bin,
+		     struct smalti_error *error)
+{
+	struct smalti_vae_budget budget =
+	    smalti_vae_no_budget(smalti_session_workers(flights->parts->session));
+	budget.memory = memory;
+	return smalti_vae_encoder_plan(flights->parts->vae->encoder, bin->height, bin->width,
+				       SMALTI_TILE_ROWS, &budget, &bin->plan, error);
+}
+
+/* The fastest way if many pictures can take it at a time, else one that leaves room for a second picture,
+ * else one that takes all there is. Rows are the same by each. */
+static int plan_bin(const struct smalti_flights *flights, struct bin_plan *bin, struct smalti_error *error)
+{
+	enum { MANY = 8 };
+	struct smalti_error refused = SMALTI_NO_ERROR;
+	if (make_plan(flights, INT64_MAX, bin, error) < 0)
+		return -1;
+	if (bin->plan.memory <= flights->memory / MANY)
+		return 0;
+	smalti_vae_plan_free(&bin->plan);
+	if (make_plan(flights, flights->memory / 2, bin, &refused) == 0)
+		return 0;
+	smalti_vae_plan_free(&bin->plan);
+	return make_plan(flights, flights->memory, bin, error);
+}
+
+static const struct smalti_vae_plan *find_plan(struct smalti_flights *flights, int64_t height, int64_t width,
+					       struct smalti_error *error)
+{
+	for (int i = 0; i < flights->plan_count; i++)
+		if (flights->plans[i].height == height && flights->plans[i].width == width)
+			return &flights->plans[i].plan;
+	if (!flights->plans)
+		flights->plans = smalti_calloc(SMALTI_BINS_MAX, sizeof(*flights->plans), error);
+	if (!flights->plans)
+		return NULL;
+	struct bin_plan *bin = &flights->plans[flights->plan_count];
+	bin->height = height;
+	bin->width = width;
+	if (plan_bin(flights, bin, error) < 0) {
+		smalti_vae_plan_free(&bin->plan);
+		return NULL;
+	}
+	flights->plan_count++;
+	return &bin->plan;
+}
+
+/* On a worker, one call at a time. */
+static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		     struct smalti_error *error)
+{
+	struct flight *flight = user;
+	struct smalti_extract_item *item = flight->item;
+	const double began = smalti_now();
+	(void)width;
+	const int status = smalti_input_picture_rows(item->input, first, rows, pixels, &item->read);
+	flight->decoding_seconds += smalti_now() - began;
+	return status == 0 ? 0 : smalti_fail(error, item->read.code, "%s", item->read.message);
+}
+
+static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	const struct flight *flight = user;
+	flight->item->picture.values = smalti_flight_keep(flight->of, count, values, "VAE", error);
+	return flight->item->picture.values ? 0 : -1;
+}
+
+static int begin_picture(struct smalti_flights *flights, struct smalti_window *window,
+			 struct smalti_extract_item *item, struct smalti_error *error)
+{
+	const struct smalti_vae *vae = flights->parts->vae;
+	const struct smalti_input_info *info = smalti_input_picture_info(item->input);
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
+	const struct smalti_vae_plan *plan = find_plan(flights, height, width, error);
+	struct flight *flight =
+	    plan ? smalti_flight_open(flights, window, "picture", plan->memory, error) : NULL;
+	if (!flight)
+		return -1;
+	flight->item = item;
+	item->picture = (struct smalti_features_picture){.height = info->original_height,
+							 .width = info->original_width,
+							 .ratio = info->bin.ratio,
+							 .latent_height = height,
+							 .latent_width = width};
+	smalti_scope_needs(flight->scope, vae->weights);
+	struct smalti_tile *planes = smalti_vae_encode(vae->encoder, flight->scope, plan, read_rows, flight);
+	smalti_insert(deliver, flight->scope, (.x = planes),
+		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
+		      .user = flight);
+	smalti_tile_release(planes);
+	flights->work.pictures_in_flight++;
+	smalti_flight_take_off(flight);
+	return 0;
+}
+
+/* By shape, so that neighbours share compiled kernels; then as they come. */
+static int by_shape(const void *left, const void *right)
+{
+	struct smalti_extract_item *const *a = left, *const *b = right;
+	const struct smalti_bin *x = &smalti_input_picture_info((*a)->input)->bin;
+	const struct smalti_bin *y = &smalti_input_picture_info((*b)->input)->bin;
+	if (x->ratio != y->ratio)
+		return x->ratio < y->ratio ? -1 : 1;
+	return (*a)->index < (*b)->index ? -1 : 1;
+}
+
+static int64_t list_pictures(struct smalti_window *window, struct smalti_extract_item **list)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < window->count; i++) {
+		struct smalti_extract_item *item = &window->items[i];
+		if (item->input)
+			list[count++] = item;
+		else if (item->is_ordered)
+			smalti_item_fail(item, "picture", item->fetched.message);
+	}
+	qsort(list, (size_t)count, sizeof(*list), by_shape);
+	return count;
+}
+
+int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_window *window,
+				  struct smalti_error *error)
+{
+	struct smalti_extract_item **list =
+	    smalti_calloc(window->count, sizeof(struct smalti_extract_item *), error);
+	if (!list)
+		return -1;
+	const int64_t count = list_pictures(window, list);
+	int status = 0;
+	for (int64_t i = 0; i < count && status == 0; i++)
+		status = begin_picture(flights, window, list[i], error);
+	free(list);
+	return status;
+}
+
+static void note(struct flight *flight, const struct smalti_error *cause)
+{
+	struct smalti_extract_item *item = flight->item;
+	free((void *)item->picture.values);
+	item->picture = (struct smalti_features_picture){0};
+	if (item->read.code && item->read.code != SMALTI_ENOMEM)
+		smalti_item_fail(item, "picture", item->read.message);
+	else if (cause->code == SMALTI_ECORRUPT)
+		smalti_item_fail(item, "vae", cause->message);
+	else if (!flight->of->broken.code)
+		flight->of->broken = *cause;
+}
+
+void smalti_flight_land_picture(struct flight *flight)
+{
+	struct smalti_flights_work *work = &flight->of->work;
+	struct smalti_extract_item *item = flight->item;
+	struct smalti_shard_timing *timing = &flight->window->timing;
+	struct smalti_scope_progress progress;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	smalti_scope_progress(flight->scope, &progress);
+	work->pictures_in_flight--;
+	work->decoding_seconds += flight->decoding_seconds;
+	work->vae_seconds += progress.seconds - flight->decoding_seconds;
+	timing->picture_seconds += progress.seconds;
+	const struct smalti_bin *bin = &smalti_input_picture_info(item->input)->bin;
+	if (smalti_scope_status(flight->scope, &cause) < 0) {
+		note(flight, &cause);
+	} else {
+		work->pictures++;
+		work->pixels += bin->height * bin->width;
+		timing->pixels += bin->height * bin->width;
+	}
+	/* The file's bytes are of no more use. */
+	smalti_input_picture_close(item->input);
+	free(item->file);
+	item->input = NULL;
+	item->file = NULL;
+}

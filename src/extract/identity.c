@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const cleanings[] = {[SMALTI_CLEANING_RAW] = "raw",
+					[SMALTI_CLEANING_BASIC] = "basic",
+					[SMALTI_CLEANING_FULL] = "full",
+					[SMALTI_CLEANING_STRIP] = "strip"};
+static const char *const fittings[] = {
+    [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze"};
+
+static bool add_list(cJSON *identity, const struct smalti_dataset *dataset)
+{
+	char digest[17];
+	snprintf(digest, sizeof(digest), "%016" PRIx64, smalti_dataset_digest(dataset));
+	cJSON *list = cJSON_AddObjectToObject(identity, "list");
+	return cJSON_AddNumberToObject(list, "items", (double)smalti_dataset_count(dataset)) &&
+	       cJSON_AddStringToObject(list, "keys", digest);
+}
+
+static bool add_text(cJSON *identity, const struct smalti_extract_options *o, const char *digest)
+{
+	cJSON *text = cJSON_AddObjectToObject(identity, "text");
+	cJSON *captions = cJSON_AddArrayToObject(text, "captions");
+	for (int i = 0; i < o->caption_count; i++)
+		if (!cJSON_AddItemToArray(captions, cJSON_CreateString(o->captions[i])))
+			return false;
+	return cJSON_AddStringToObject(text, "cleaning", cleanings[o->cleaning]) &&
+	       cJSON_AddNumberToObject(text, "max_tokens", (double)o->max_tokens) &&
+	       cJSON_AddStringToObject(text, "model", digest);
+}
+
+static bool add_pictures(cJSON *identity, const struct smalti_extract_options *o, const char *digest)
+{
+	cJSON *pictures = cJSON_AddObjectToObject(identity, "pictures");
+	return cJSON_AddNumberToObject(pictures, "image_size", (double)o->image_size) &&
+	       cJSON_AddStringToObject(pictures, "fit", fittings[o->fit]) &&
+	       cJSON_AddStringToObject(pictures, "orientation", o->stored_orientation ? "stored" : "exif") &&
+	       cJSON_AddStringToObject(pictures, "model", digest);
+}
+
+cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
+			       const char *vae_digest, struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &parts->options;
+	cJSON *identity = cJSON_CreateObject();
+	const bool bf16 = o->model.precision == SMALTI_PRECISION_BF16;
+	if (add_list(identity, parts->dataset) &&
+	    cJSON_AddStringToObject(identity, "type", smalti_dtype_name(parts->schema.dtype)) &&
+	    cJSON_AddStringToObject(identity, "precision", bf16 ? "bf16" : "f32") &&
+	    (!text_digest || add_text(identity, o, text_digest)) &&
+	    (!vae_digest || add_pictures(identity, o, vae_digest)))
+		return identity;
+	cJSON_Delete(identity);
+	smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
+	return NULL;
+}

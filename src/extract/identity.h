@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXTRACT_IDENTITY_H
+#define SMALTI_EXTRACT_IDENTITY_H
+
+#include "extract/parts.h"
+
+/* What decides the features of a folder: the list, the models, and the options that change a value. The
+ * digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is not used.
+ * NULL without memory. */
+cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
+			       const char *vae_digest, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXTRACT_ITEM_H
+#define SMALTI_EXTRACT_ITEM_H
+
+#include "io/dataset.h"
+#include "jobs/input_picture.h"
+#include "smalti/features.h"
+
+/* An item on its way from the list to its row. The reader makes it, then the fetcher, the tasks and the
+ * writer have it one after the other. */
+
+enum { SMALTI_ITEM_FAILURES_MAX = SMALTI_FEATURES_CAPTIONS_MAX + 2 };
+
+struct smalti_item_failure {
+	const char *stage; /* as in store/shard.h */
+	char *reason;
+};
+
+struct smalti_item_text {
+	int32_t *ids;
+	int64_t tokens; /* 0: there is none, or it failed */
+	void *values;   /* of the shards' type; a task fills them in */
+	char *problem;  /* what that task found wrong */
+};
+
+struct smalti_extract_item {
+	int64_t index;
+	char *key;
+	struct smalti_item_text texts[SMALTI_FEATURES_CAPTIONS_MAX];
+
+	char *path; /* of the picture; NULL: none was named */
+	int64_t offset, bytes;
+	void *file; /* the fetcher's: the picture's bytes, then the opened picture, or why not */
+	struct smalti_input_picture *input;
+	bool is_ordered, is_fetched;
+	struct smalti_error fetched; /* code 0: input is there */
+
+	struct smalti_features_picture picture; /* values are owned; a task fills them in */
+	struct smalti_error read;               /* code 0: the task found no damage in the picture */
+
+	bool kept; /* its row in the shard that is made anew was complete: it is copied */
+	struct smalti_item_failure failures[SMALTI_ITEM_FAILURES_MAX];
+	int failure_count;
+};
+
+/* Copies what the list says. */
+int smalti_item_open(struct smalti_extract_item *item, const struct smalti_record *record,
+		     struct smalti_error *error);
+/* The reason may have several lines of which the first is kept; without memory for it a shorter one stands.
+ */
+void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const char *reason);
+void smalti_item_close(struct smalti_extract_item *item);
+
+/* As the shard takes it; pointers are the item's. */
+struct smalti_features_row smalti_item_row(const struct smalti_extract_item *item);
+
+#endif

@@ -1,0 +1,14 @@
+# Sources of src/extract
+libcore_la_SOURCES += \
+	src/extract/compression.c src/extract/compression.h \
+	src/extract/extract.c \
+	src/extract/fetcher.c src/extract/fetcher.h \
+	src/extract/flight.h src/extract/flight_pictures.c src/extract/flight_texts.c \
+	src/extract/flights.c src/extract/flights.h \
+	src/extract/identity.c src/extract/identity.h \
+	src/extract/item.c src/extract/item.h \
+	src/extract/parts.c src/extract/parts.h \
+	src/extract/row_writer.c src/extract/row_writer.h \
+	src/extract/run_record.c src/extract/run_record.h \
+	src/extract/shard_size.c src/extract/shard_size.h \
+	src/extract/window.c src/extract/window.h

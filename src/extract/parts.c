@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/parts.h"
+
+#include "base/alloc.h"
+#include "extract/identity.h"
+#include "jobs/bins.h"
+#include "jobs/model.h"
+#include "rt/session.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void smalti_extract_defaults(struct smalti_extract_options *options)
+{
+	*options = (struct smalti_extract_options){.cleaning = SMALTI_CLEANING_STRIP,
+						   .image_size = 512,
+						   .type = SMALTI_FEATURES_F16,
+						   .shard_items = 0,
+						   .lease_seconds = 300};
+}
+
+static int check_range(const struct smalti_extract_options *o, struct smalti_error *error)
+{
+	if (o->first < 0 || (o->end && o->end < o->first))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "range of items: expected 0 <= START <= END, found %" PRId64 ":%" PRId64,
+				   o->first, o->end);
+	if (o->parts < 0 || (o->parts && (o->part < 0 || o->part >= o->parts)))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "shard of the items: expected I/N with 0 <= I < N, found %" PRId64
+				   "/%" PRId64,
+				   o->part, o->parts);
+	return 0;
+}
+
+static int check(const struct smalti_extract_options *o, struct smalti_error *error)
+{
+	struct smalti_bin bins[SMALTI_BINS_MAX];
+	if (!o->input || !*o->input || !o->output || !*o->output)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "a data set and a folder for its features are needed");
+	if (!o->text && !o->pictures)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "neither the captions' nor the pictures' features are asked for");
+	if (o->caption_count < 0 || o->caption_count > SMALTI_FEATURES_CAPTIONS_MAX)
+		return smalti_fail(error, SMALTI_EINVAL, "keys of captions: expected %d at most, found %d",
+				   SMALTI_FEATURES_CAPTIONS_MAX, o->caption_count);
+	if (o->pictures && smalti_bins_list(o->image_size, SMALTI_BINS_TRAINING, bins, error) < 0)
+		return -1;
+	return check_range(o, error);
+}
+
+/* Captions beside pictures are files, STEM.txt; in a list they are under the name that PixArt's has. */
+static void name_captions(struct smalti_extract_options *o)
+{
+	struct stat info;
+	const size_t length = strlen(o->input);
+	const bool tar = length > 4 && strcmp(o->input + length - 4, ".tar") == 0;
+	const bool folder = stat(o->input, &info) == 0 && S_ISDIR(info.st_mode);
+	if (o->text && o->caption_count == 0)
+		o->captions[o->caption_count++] = tar || folder ? "txt" : "prompt";
+	if (!o->text)
+		o->caption_count = 0;
+}
+
+static int find_max_tokens(struct smalti_extract_parts *parts, const char *folder, struct smalti_error *error)
+{
+	struct smalti_model_index index;
+	if (parts->options.max_tokens == 0) {
+		char *path = smalti_format(error, "%s/model_index.json", folder);
+		const int status = path ? smalti_model_index_read(path, &index, error) : -1;
+		free(path);
+		if (status < 0)
+			return -1;
+		parts->options.max_tokens = smalti_pipeline_tokens(index.pipeline);
+	}
+	parts->text.max_tokens = parts->options.max_tokens;
+	return 0;
+}
+
+static int digest_text(const struct smalti_extract_parts *parts, const char *tokenizer, const char *encoder,
+		       char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
+{
+	char *files[] = {smalti_format(error, "%s/tokenizer_config.json", tokenizer),
+			 smalti_format(error, "%s/spiece.model", tokenizer),
+			 smalti_format(error, "%s/config.json", encoder)};
+	const struct smalti_checkpoint *const weights[] = {parts->text.checkpoint};
+	const int status = files[0] && files[1] && files[2]
+			       ? smalti_digest((const char *const *)files, 3, weights, 1, digest, error)
+			       : -1;
+	for (int i = 0; i < 3; i++)
+		free(files[i]);
+	return status;
+}
+
+static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],
+		     struct smalti_error *error)
+{
+	const struct smalti_model_options *o = &parts->options.model;
+	const char *folder = o->folder ? o->folder : smalti_embedded_model(error);
+	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
+	if (!folder || find_max_tokens(parts, folder, error) < 0)
+		return -1;
+	char *tokenizer = smalti_model_component(o->tokenizer, folder, "tokenizer", error);
+	char *encoder = smalti_model_component(o->text_encoder, folder, "text_encoder", error);
+	int status = tokenizer && encoder ? smalti_text_encoder_open(&parts->text, parts->weights, tokenizer,
+								     encoder, o->variant, compute, error)
+					  : -1;
+	if (status == 0)
+		status = digest_text(parts, tokenizer, encoder, digest, error);
+	free(tokenizer);
+	free(encoder);
+	return status;
+}
+
+static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],
+		    struct smalti_error *error)
+{
+	const struct smalti_model_options *o = &parts->options.model;
+	const struct smalti_vae_options options = {
+	    .folder = o->vae ? o->vae : o->folder, .variant = o->variant, .precision = o->precision};
+	parts->vae = smalti_vae_open(parts->session, &options, error);
+	if (!parts->vae || smalti_vae_open_encoder(parts->vae, error) < 0)
+		return -1;
+	return smalti_vae_digest(parts->vae, digest, error);
+}
+
+/* A text encoder that leaves no room for its own work is given back layer by layer. */
+static void fit_into_memory(struct smalti_extract_parts *parts)
+{
+	if (parts->text.t5 && smalti_session_memory_limit(parts->session) &&
+	    smalti_t5_mapped_bytes(parts->text.t5) > smalti_session_memory_limit(parts->session) / 2)
+		smalti_t5_stream(parts->text.t5);
+}
+
+int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
+{
+	int64_t left = smalti_session_memory(parts->session) - SMALTI_PROGRAM_BYTES;
+	if (parts->text.t5)
+		left -= smalti_t5_weight_bytes(parts->text.t5);
+	if (parts->text.t5 && smalti_session_memory_limit(parts->session))
+		left -= smalti_t5_mapped_bytes(parts->text.t5);
+	if (parts->vae)
+		left -= smalti_vae_encoder_weight_bytes(parts->vae->encoder);
+	return left;
+}
+
+struct listing {
+	smalti_extract_watch *watch;
+	void *user;
+};
+
+static bool on_list(void *user, double share)
+{
+	const struct listing *listing = user;
+	const struct smalti_extract_progress progress = {.listed = share};
+	return !listing->watch || listing->watch(listing->user, &progress) == SMALTI_EXTRACT_GO_ON;
+}
+
+static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_watch *watch, void *user,
+			struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &parts->options;
+	struct listing listing = {watch, user};
+	struct smalti_dataset_options options = {.path = o->input,
+						 .images = o->images,
+						 .caption_count = o->caption_count,
+						 .pictures = o->pictures,
+						 .watch = on_list,
+						 .user = &listing};
+	memcpy(options.captions, o->captions, sizeof(options.captions));
+	parts->dataset = smalti_dataset_open(&options, error);
+	return parts->dataset ? 0 : -1;
+}
+
+static void describe(struct smalti_extract_parts *parts)
+{
+	static const enum smalti_dtype dtypes[] = {[SMALTI_FEATURES_F32] = SMALTI_F32,
+						   [SMALTI_FEATURES_F16] = SMALTI_F16,
+						   [SMALTI_FEATURES_BF16] = SMALTI_BF16};
+	const struct smalti_extract_options *o = &parts->options;
+	struct smalti_shard_schema *schema = &parts->schema;
+	*schema = (struct smalti_shard_schema){.dtype = dtypes[o->type], .caption_count = o->caption_count};
+	memcpy(schema->captions, o->captions, sizeof(schema->captions));
+	if (parts->text.t5) {
+		schema->text_width = smalti_t5_config(parts->text.t5)->width;
+		schema->max_tokens = o->max_tokens;
+	}
+	if (parts->vae) {
+		schema->latent_channels = parts->vae->config.latent_channels;
+		schema->scaling_factor = parts->vae->config.scaling_factor;
+		schema->image_size = o->image_size;
+	}
+}
+
+static int identify(struct smalti_extract_parts *parts, const char *text_digest, const char *vae_digest,
+		    struct smalti_error *error)
+{
+	parts->identity = smalti_extract_identity(parts, parts->text.t5 ? text_digest : NULL,
+						  parts->vae ? vae_digest : NULL, error);
+	parts->provenance = parts->identity ? cJSON_PrintUnformatted(parts->identity) : NULL;
+	parts->schema.provenance = parts->provenance;
+	if (parts->identity && !parts->provenance)
+		smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
+	return parts->provenance ? 0 : -1;
+}
+
+int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
+			      const struct smalti_extract_options *options, smalti_extract_watch *watch,
+			      void *user, struct smalti_error *error)
+{
+	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
+	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
+	if (check(options, error) < 0)
+		return -1;
+	name_captions(&parts->options);
+	parts->weights = smalti_scope_new(session, "weights", INT64_MAX, error);
+	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||
+	    (options->pictures && open_vae(parts, vae_digest, error) < 0))
+		return -1;
+	fit_into_memory(parts);
+	describe(parts);
+	if (open_dataset(parts, watch, user, error) < 0)
+		return -1;
+	return identify(parts, text_digest, vae_digest, error);
+}
+
+void smalti_extract_parts_close(struct smalti_extract_parts *parts)
+{
+	cJSON_Delete(parts->identity);
+	free(parts->provenance);
+	smalti_dataset_close(parts->dataset);
+	smalti_vae_close(parts->vae);
+	if (parts->weights)
+		smalti_scope_wait(parts->weights); /* its tasks read the mapped file */
+	smalti_text_encoder_close(&parts->text);
+	smalti_scope_free(parts->weights);
+	*parts = (struct smalti_extract_parts){0};
+}

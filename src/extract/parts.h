@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXTRACT_PARTS_H
+#define SMALTI_EXTRACT_PARTS_H
+
+#include "base/json.h"
+#include "io/dataset.h"
+#include "jobs/digest.h"
+#include "jobs/text_encoder.h"
+#include "jobs/vae.h"
+#include "smalti/extract.h"
+#include "store/shard.h"
+
+/* What a run extracts with, and from. */
+struct smalti_extract_parts {
+	struct smalti_session *session;
+	struct smalti_extract_options options; /* every default replaced by what it stands for */
+	struct smalti_dataset *dataset;
+	struct smalti_scope *weights;    /* of the tasks that make the text encoder's */
+	struct smalti_text_encoder text; /* without t5: no text is asked for */
+	struct smalti_vae *vae;          /* NULL: no pictures are */
+	cJSON *identity;                 /* what has to be the same for a resume */
+	char *provenance;                /* that, as it is kept in shards */
+	struct smalti_shard_schema schema;
+};
+
+/* Opens the models first, then reads the list, telling of it. Close it in any case. */
+int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
+			      const struct smalti_extract_options *options, smalti_extract_watch *watch,
+			      void *user, struct smalti_error *error);
+void smalti_extract_parts_close(struct smalti_extract_parts *parts);
+
+/* Bytes that may be held beside the weights and the program. */
+int64_t smalti_extract_memory(const struct smalti_extract_parts *parts);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/row_writer.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "extract/compression.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* The shard that is being written. */
+struct open_shard {
+	struct smalti_range range;
+	struct smalti_shard_writer *file; /* NULL: none is */
+	struct smalti_shard *old;         /* that it replaces; NULL: none */
+	struct smalti_shard_timing timing;
+	int64_t rows;
+};
+
+struct smalti_row_writer {
+	struct smalti_store *store;
+	struct smalti_shard_schema schema;
+	enum smalti_compression compression;
+	struct open_shard shard; /* the thread's */
+	pthread_t thread;
+	pthread_mutex_t mutex; /* guards what follows, and `done` of windows */
+	pthread_cond_t changed;
+	struct smalti_window *first, **last;
+	bool ends;
+	struct smalti_row_writer_state state;
+};
+
+static int begin_shard(struct smalti_row_writer *writer, const struct smalti_window *window,
+		       struct smalti_error *error)
+{
+	struct smalti_shard_schema schema = writer->schema;
+	schema.compress = smalti_choose_compression(writer->compression, &schema, window);
+	writer->shard =
+	    (struct open_shard){.range = window->range, .timing = {.began = window->timing.began}};
+	if (window->old) {
+		writer->shard.old = smalti_shard_open(window->old, error);
+		if (!writer->shard.old)
+			return -1;
+	}
+	writer->shard.file = smalti_store_begin(writer->store, &window->range, &schema, error);
+	return writer->shard.file ? 0 : -1;
+}
+
+/* The claim goes back whatever becomes of the shard. */
+static int end_shard(struct smalti_row_writer *writer, struct smalti_error *error)
+{
+	struct open_shard *shard = &writer->shard;
+	bool lost = false;
+	shard->timing.ended = smalti_wall_clock();
+	const int status =
+	    smalti_store_commit(writer->store, &shard->range, shard->file, &shard->timing, &lost, error);
+	smalti_shard_close(shard->old);
+	if (status == 0 && !lost) {
+		pthread_mutex_lock(&writer->mutex);
+		writer->state.written += shard->rows;
+		pthread_mutex_unlock(&writer->mutex);
+	}
+	*shard = (struct open_shard){0};
+	return status;
+}
+
+static void abandon_shard(struct smalti_row_writer *writer)
+{
+	struct open_shard *shard = &writer->shard;
+	if (shard->file)
+		smalti_store_abandon(writer->store, &shard->range, shard->file);
+	smalti_shard_close(shard->old);
+	*shard = (struct open_shard){0};
+}
+
+static int write_failures(struct smalti_shard_writer *file, const struct smalti_extract_item *item,
+			  struct smalti_error *error)
+{
+	for (int i = 0; i < item->failure_count; i++) {
+		const char *reason = item->failures[i].reason;
+		const struct smalti_shard_failure failure = {.index = item->index,
+							     .key = item->key,
+							     .stage = item->failures[i].stage,
+							     .reason =
+								 reason ? reason : "no memory to say why"};
+		if (smalti_shard_fail(file, &failure, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_item(struct open_shard *shard, const struct smalti_extract_item *item,
+		      struct smalti_error *error)
+{
+	struct smalti_features_row row = smalti_item_row(item);
+	if (item->kept && smalti_shard_row(shard->old, item->index, &row, error) < 0)
+		return -1;
+	if (smalti_shard_append(shard->file, &row, error) < 0)
+		return -1;
+	shard->rows++;
+	return write_failures(shard->file, item, error);
+}
+
+static void add_timing(struct smalti_shard_timing *sum, const struct smalti_shard_timing *more)
+{
+	sum->text_seconds += more->text_seconds;
+	sum->picture_seconds += more->picture_seconds;
+	sum->tokens += more->tokens;
+	sum->pixels += more->pixels;
+}
+
+static int write_window(struct smalti_row_writer *writer, const struct smalti_window *window,
+			struct smalti_error *error)
+{
+	struct open_shard *shard = &writer->shard;
+	int status = shard->file ? 0 : begin_shard(writer, window, error);
+	for (int64_t i = 0; status == 0 && i < window->count; i++)
+		status = write_item(shard, &window->items[i], error);
+	add_timing(&shard->timing, &window->timing);
+	if (status == 0 && window->last)
+		return end_shard(writer, error);
+	if (status < 0)
+		abandon_shard(writer);
+	return status;
+}
+
+/* The oldest window when it is done; NULL at the end. */
+static struct smalti_window *next_window(struct smalti_row_writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	while (!(writer->first && writer->first->done) && !writer->ends)
+		pthread_cond_wait(&writer->changed, &writer->mutex);
+	struct smalti_window *window = writer->first && writer->first->done ? writer->first : NULL;
+	pthread_mutex_unlock(&writer->mutex);
+	return window;
+}
+
+static void remove_first(struct smalti_row_writer *writer, double seconds, const struct smalti_error *error)
+{
+	struct smalti_window *window = writer->first;
+	pthread_mutex_lock(&writer->mutex);
+	writer->first = window->next;
+	if (!writer->first)
+		writer->last = &writer->first;
+	writer->state.waiting--;
+	writer->state.rows -= window->count;
+	writer->state.seconds += seconds;
+	if (!writer->state.error.code)
+		writer->state.error = *error;
+	pthread_mutex_unlock(&writer->mutex);
+	smalti_window_free(window);
+}
+
+/* After a failure windows are only freed. */
+static void *work(void *user)
+{
+	struct smalti_row_writer *writer = user;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (struct smalti_window *window; (window = next_window(writer));) {
+		const double began = smalti_now();
+		if (!error.code)
+			write_window(writer, window, &error);
+		remove_first(writer, smalti_now() - began, &error);
+	}
+	if (writer->shard.file && !error.code)
+		end_shard(writer, &error);
+	pthread_mutex_lock(&writer->mutex);
+	if (!writer->state.error.code)
+		writer->state.error = error;
+	pthread_mutex_unlock(&writer->mutex);
+	return NULL;
+}
+
+struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
+						 const struct smalti_shard_schema *schema,
+						 enum smalti_compression compression,
+						 struct smalti_error *error)
+{
+	struct smalti_row_writer *writer = smalti_calloc(1, sizeof(*writer), error);
+	if (!writer)
+		return NULL;
+	writer->store = store;
+	writer->schema = *schema;
+	writer->compression = compression;
+	writer->last = &writer->first;
+	pthread_mutex_init(&writer->mutex, NULL);
+	pthread_cond_init(&writer->changed, NULL);
+	if (pthread_create(&writer->thread, NULL, work, writer) == 0)
+		return writer;
+	smalti_fail(error, SMALTI_ENOMEM, "no thread can be started to write shards");
+	pthread_cond_destroy(&writer->changed);
+	pthread_mutex_destroy(&writer->mutex);
+	free(writer);
+	return NULL;
+}
+
+void smalti_row_writer_add(struct smalti_row_writer *writer, struct smalti_window *window)
+{
+	pthread_mutex_lock(&writer->mutex);
+	*writer->last = window;
+	writer->last = &window->next;
+	writer->state.waiting++;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void smalti_row_writer_done(struct smalti_row_writer *writer, struct smalti_window *window)
+{
+	pthread_mutex_lock(&writer->mutex);
+	window->done = true;
+	writer->state.rows += window->count;
+	pthread_cond_signal(&writer->changed);
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row_writer_state *state)
+{
+	pthread_mutex_lock(&writer->mutex);
+	*state = writer->state;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+/* Their ranges are nobody's any more, but for that of the shard that was begun. */
+static void drop_windows(struct smalti_row_writer *writer)
+{
+	for (struct smalti_window *window = writer->first, *next; window; window = next) {
+		next = window->next;
+		smalti_window_free(window);
+	}
+}
+
+int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_error *error)
+{
+	if (!writer)
+		return 0;
+	pthread_mutex_lock(&writer->mutex);
+	writer->ends = true;
+	pthread_cond_signal(&writer->changed);
+	pthread_mutex_unlock(&writer->mutex);
+	pthread_join(writer->thread, NULL);
+	drop_windows(writer);
+	const struct smalti_error cause = writer->state.error;
+	pthread_cond_destroy(&writer->changed);
+	pthread_mutex_destroy(&writer->mutex);
+	free(writer);
+	return cause.code ? smalti_fail(error, cause.code, "%s", cause.message) : 0;
+}

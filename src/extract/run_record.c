@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/run_record.h"
+
+#include "base/alloc.h"
+#include "rt/session.h"
+#include "rt/task.h"
+#include "store/run_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WORKER_NAME = 16 };
+
+struct smalti_run_record {
+	const struct smalti_extract_parts *parts;
+	struct smalti_run_log *log;
+	int workers;
+	double *busy, *busy_before; /* seconds of each worker; those before this run */
+	struct smalti_run_sample last;
+};
+
+static void free_record(struct smalti_run_record *record)
+{
+	free(record->busy);
+	free(record->busy_before);
+	free(record);
+}
+
+static struct smalti_run_log *open_log(const struct smalti_run_record *record)
+{
+	const int count = record->workers;
+	char(*text)[WORKER_NAME] = calloc((size_t)count, sizeof(*text));
+	const char **names = calloc((size_t)count, sizeof(*names));
+	struct smalti_run_log *log = NULL;
+	for (int i = 0; text && names && i < count; i++) {
+		snprintf(text[i], sizeof(text[i]), "CPU %d", i);
+		names[i] = text[i];
+	}
+	if (text && names) {
+		const struct smalti_run_head head = {
+		    .workers = names, .worker_count = count, .options = record->parts->identity};
+		log = smalti_run_log_open(record->parts->options.output, &head, NULL);
+	}
+	free(names);
+	free(text);
+	return log;
+}
+
+struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_parts *parts)
+{
+	struct smalti_run_record *record = calloc(1, sizeof(*record));
+	if (!record)
+		return NULL;
+	record->parts = parts;
+	record->workers = smalti_session_workers(parts->session);
+	record->busy = calloc((size_t)record->workers, sizeof(double));
+	record->busy_before = calloc((size_t)record->workers, sizeof(double));
+	if (record->busy && record->busy_before)
+		record->log = open_log(record);
+	if (!record->log) {
+		free_record(record);
+		return NULL;
+	}
+	for (int i = 0; i < record->workers; i++)
+		record->busy_before[i] = smalti_task_busy(i);
+	return record;
+}
+
+void smalti_run_record_add(struct smalti_run_record *record, const struct smalti_extract_progress *progress,
+			   const struct smalti_flights_work *work,
+			   const struct smalti_row_writer_state *written, int64_t fetching)
+{
+	if (!record)
+		return;
+	for (int i = 0; i < record->workers; i++)
+		record->busy[i] = smalti_task_busy(i) - record->busy_before[i];
+	record->last =
+	    (struct smalti_run_sample){.items = progress->made,
+				       .captions = work->captions,
+				       .tokens = work->tokens,
+				       .pictures = work->pictures,
+				       .pixels = work->pixels,
+				       .failures = progress->failed,
+				       .rows = written->written,
+				       .bytes = written->bytes,
+				       .waiting = fetching,
+				       .computing = work->captions_in_flight + work->pictures_in_flight,
+				       .finished = written->rows,
+				       .text = work->text_seconds,
+				       .decode = work->decoding_seconds,
+				       .vae = work->vae_seconds,
+				       .write = written->seconds,
+				       .busy = record->busy};
+	if (smalti_run_log_due(record->log))
+		smalti_run_log_add(record->log, &record->last);
+}
+
+void smalti_run_record_window(struct smalti_run_record *record, const struct smalti_window *window)
+{
+	if (!record)
+		return;
+	const int64_t factor = record->parts->vae ? smalti_vae_factor(&record->parts->vae->config) : 1;
+	for (int64_t i = 0; i < window->count; i++) {
+		const struct smalti_extract_item *item = &window->items[i];
+		for (int k = 0; k < record->parts->options.caption_count; k++)
+			if (item->texts[k].values)
+				smalti_run_log_caption(record->log, item->texts[k].tokens);
+		if (item->picture.values)
+			smalti_run_log_picture(record->log, item->picture.latent_height * factor,
+					       item->picture.latent_width * factor);
+	}
+}
+
+void smalti_run_record_close(struct smalti_run_record *record, const char *end)
+{
+	if (!record)
+		return;
+	smalti_run_log_close(record->log, &record->last, end, NULL);
+	free_record(record);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/window.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum {
+	ITEMS_MAX = 512,
+	TOKENS_MIN = 1024,
+	TOKENS_MAX = 8192,
+	FILE_BYTES_MAX = 64 << 20,  /* of pictures, as they are stored */
+	LATENT_BYTES_MAX = 64 << 20 /* of pictures, encoded */
+};
+
+/* What a window holds so far. */
+struct load {
+	int64_t tokens, most_tokens, file_bytes, latent_bytes;
+};
+
+static int64_t latent_bytes(const struct smalti_extract_parts *parts)
+{
+	const struct smalti_shard_schema *schema = &parts->schema;
+	if (!parts->vae)
+		return 0;
+	const int64_t side = schema->image_size / smalti_vae_factor(&parts->vae->config);
+	return 2 * schema->latent_channels * side * side * smalti_dtype_bytes(schema->dtype);
+}
+
+int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
+{
+	const double flops = 2e13;
+	if (!parts->text.t5)
+		return TOKENS_MAX;
+	const double tokens = flops / smalti_t5_token_flops(parts->text.t5);
+	return tokens > TOKENS_MAX ? TOKENS_MAX : tokens < TOKENS_MIN ? TOKENS_MIN : (int64_t)tokens;
+}
+
+static bool is_full(const struct smalti_window *window, const struct load *load)
+{
+	return window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
+	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
+}
+
+/* The caption's tokens, or why there are none. */
+static int tokenize(const struct smalti_extract_parts *parts, const struct smalti_record *record, int number,
+		    struct smalti_extract_item *item, struct smalti_error *error)
+{
+	const struct smalti_caption_text *caption = &record->captions[number];
+	struct smalti_item_text *text = &item->texts[number];
+	struct smalti_error refused = SMALTI_NO_ERROR;
+	if (!caption->text) {
+		char *reason = caption->problem ? smalti_format(error, "%s", caption->problem)
+						: smalti_format(error, "no caption under \"%s\"",
+								parts->options.captions[number]);
+		if (reason)
+			smalti_item_fail(item, "caption", reason);
+		free(reason);
+		return reason ? 0 : -1;
+	}
+	if (!smalti_utf8_valid(caption->text, caption->length)) {
+		smalti_item_fail(item, "tokens", "the caption is not valid UTF-8");
+		return 0;
+	}
+	if (smalti_text_encoder_tokenize(&parts->text, caption->text, caption->length,
+					 parts->options.cleaning, &text->ids, &text->tokens, &refused) == 0)
+		return 0;
+	text->ids = NULL;
+	text->tokens = 0;
+	if (refused.code == SMALTI_ENOMEM)
+		return smalti_fail(error, refused.code, "%s", refused.message);
+	smalti_item_fail(item, "tokens", refused.message);
+	return 0;
+}
+
+/* Its size is only to know when a window is full. */
+static int64_t file_bytes(const struct smalti_extract_item *item)
+{
+	struct stat info;
+	if (item->bytes >= 0)
+		return item->bytes;
+	return stat(item->path, &info) == 0 ? (int64_t)info.st_size : 0;
+}
+
+static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
+		      const struct smalti_record *record, struct smalti_extract_item *item, struct load *load,
+		      struct smalti_error *error)
+{
+	for (int i = 0; parts->text.t5 && i < parts->options.caption_count; i++) {
+		if (tokenize(parts, record, i, item, error) < 0)
+			return -1;
+		load->tokens += item->texts[i].tokens;
+	}
+	if (!parts->vae || !fetcher)
+		return 0;
+	if (!item->path) {
+		smalti_item_fail(item, "picture", "the list names no picture");
+		return 0;
+	}
+	load->file_bytes += file_bytes(item);
+	load->latent_bytes += latent_bytes(parts);
+	item->is_ordered = smalti_fetcher_add(fetcher, item, error) == 0;
+	return item->is_ordered ? 0 : -1;
+}
+
+/* Whether the shard that is made anew has all of the item's features. */
+static bool is_whole(struct smalti_shard *old, int64_t index)
+{
+	struct smalti_shard_failure failure;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (!old)
+		return false;
+	for (int64_t i = 0; i < smalti_shard_failure_count(old); i++)
+		if (smalti_shard_failure(old, i, &failure, &error) < 0 || failure.index == index)
+			return false;
+	return true;
+}
+
+static int read_item(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
+		     struct smalti_window *window, struct smalti_shard *old, struct load *load,
+		     struct smalti_error *error)
+{
+	struct smalti_record record;
+	struct smalti_error bad = SMALTI_NO_ERROR;
+	struct smalti_extract_item *item = &window->items[window->count];
+	const enum smalti_dataset_status status = smalti_dataset_next(parts->dataset, &record, &bad);
+	if (status == SMALTI_DATASET_FAILED)
+		return smalti_fail(error, bad.code, "%s", bad.message);
+	if (status == SMALTI_DATASET_END)
+		return smalti_fail(error, SMALTI_ECORRUPT,
+				   "%s: has fewer items than at first: it was changed meanwhile",
+				   parts->options.input);
+	if (smalti_item_open(item, &record, error) < 0) {
+		smalti_item_close(item);
+		return -1;
+	}
+	window->count++;
+	if (status == SMALTI_DATASET_BAD) {
+		smalti_item_fail(item, "list", bad.message);
+		return 0;
+	}
+	item->kept = is_whole(old, item->index);
+	return item->kept ? 0 : read_parts(parts, fetcher, &record, item, load, error);
+}
+
+/* What the fetcher has of the items is waited for. */
+static void drop(struct smalti_window *window, struct smalti_fetcher *fetcher)
+{
+	for (int64_t i = 0; window->items && i < window->count; i++)
+		if (window->items[i].is_ordered)
+			smalti_fetcher_wait(fetcher, &window->items[i]);
+	smalti_window_free(window);
+}
+
+static int read_items(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
+		      struct smalti_window *window, int64_t left, struct smalti_error *error)
+{
+	struct load load = {.most_tokens = smalti_window_tokens(parts)};
+	struct smalti_shard *old = window->old ? smalti_shard_open(window->old, error) : NULL;
+	int status = window->old && !old ? -1 : 0;
+	while (status == 0 && window->count < left && !is_full(window, &load))
+		status = read_item(parts, fetcher, window, old, &load, error);
+	smalti_shard_close(old);
+	return status;
+}
+
+struct smalti_window *smalti_window_read(const struct smalti_extract_parts *parts,
+					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
+					 int64_t first, const char *old, struct smalti_error *error)
+{
+	const int64_t left = range->end - first;
+	struct smalti_window *window = smalti_calloc(1, sizeof(*window), error);
+	if (!window)
+		return NULL;
+	window->range = *range;
+	window->first = first;
+	window->timing.began = smalti_wall_clock();
+	window->items = smalti_calloc(left < ITEMS_MAX ? left : ITEMS_MAX, sizeof(*window->items), error);
+	if (old)
+		window->old = smalti_format(error, "%s", old);
+	if (window->items && (window->old || !old) && read_items(parts, fetcher, window, left, error) == 0) {
+		window->last = window->count == left;
+		return window;
+	}
+	drop(window, fetcher);
+	return NULL;
+}
+
+struct smalti_window *smalti_window_empty(const struct smalti_range *range, int64_t at,
+					  struct smalti_error *error)
+{
+	struct smalti_window *window = smalti_calloc(1, sizeof(*window), error);
+	if (window) {
+		window->range = *range;
+		window->first = at;
+		window->last = true;
+	}
+	return window;
+}
+
+void smalti_window_free(struct smalti_window *window)
+{
+	if (!window)
+		return;
+	for (int64_t i = 0; window->items && i < window->count; i++)
+		smalti_item_close(&window->items[i]);
+	free(window->items);
+	free(window->old);
+	free(window);
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti extract`, as people use it: shards, resuming, sharing, limits; what is wrong is said in one line.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
+rows=$(dirname "$SMALTI")/tests/store_worker
+cd "$work"
+list=$SMALTI_TESTDATA/extract/InternData/data_info.json
+
+extract() {
+    timeout 120 "$SMALTI" extract "$@"
+}
+
+# A folder of features, and the same folder again: nothing is left to do.
+expect 0 '14 of 14 items, 14 now in' extract "$list" --img-size 256 --shard-items 4 -o whole
+[ "$(find whole -name 'shard-*.h5' | wc -l)" -eq 4 ] || fail "shards: $(files whole)"
+for file in extract.json journal failed.jsonl manifest.json; do
+    [ -e whole/$file ] || fail "no $file in $(files whole)"
+done
+[ ! -s whole/failed.jsonl ] || fail "failed: $(cat whole/failed.jsonl)"
+"$rows" dump whole >whole.txt
+expect 0 '14 of 14 items, 0 now in' extract "$list" --img-size 256 -o whole
+expect 0 '' extract "$list" --img-size 256 --quiet --json -o whole
+[ ! -s err ] || fail "--quiet says $(cat err)"
+grep -qF '"done":14,"made":0,"failed":0' out || fail "--json says $(cat out)"
+
+# Another policy, one worker, compressed, in parts by several processes: the same rows.
+expect 0 '' extract "$list" --img-size 256 --cpus 1 --sched eager --compress always --shard-items 100 -o packed
+for part in 2 0 1; do
+    expect 0 '' extract "$list" --img-size 256 --shard $part/3 -o parts
+done
+expect 0 '5 of 5 items' extract "$list" --img-size 256 --range 3:8 -o ranges
+expect 0 '' extract "$list" --img-size 256 --shard-bytes 60K -o ranges
+[ "$(find ranges -name 'shard-*.h5' | wc -l)" -gt 3 ] || fail "shards: $(files ranges)"
+extract "$list" --img-size 256 --shard-items 1 --quiet -o shared &
+extract "$list" --img-size 256 --shard-items 1 --quiet -o shared
+wait $! || fail "the other process failed"
+for folder in packed parts ranges shared; do
+    "$rows" dump $folder | cmp - whole.txt || fail "$folder: other rows"
+done
+
+# One kind of features; several captions.
+expect 0 '' extract "$list" --t5 -k prompt,sharegpt4v --dtype bf16 -o texts
+expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o pictures
+
+# A folder of pictures with captions beside them, a list from another place.
+mkdir photos && cp "$SMALTI_TESTDATA"/extract/InternImgs/{000,gray}.png photos/
+echo 'a red star' >photos/000.txt
+expect 3 'photo-features/failed.jsonl' extract photos --img-size 256 -o photo-features
+grep -qF '"key":"gray.png","stage":"caption"' photo-features/failed.jsonl || fail "$(cat photo-features/failed.jsonl)"
+echo 'a blue ring' >photos/gray.txt
+expect 3 '' extract photos --img-size 256 -o photo-features
+expect 0 '2 of 2 items' extract photos --img-size 256 --retry-failed -o photo-features
+[ ! -s photo-features/failed.jsonl ] || fail "still failed: $(cat photo-features/failed.jsonl)"
+printf '{"path": "gray.png", "prompt": "a ring"}\n' >list.jsonl
+expect 0 '1 of 1 items' extract list.jsonl --images photos --img-size 256 -o list-features
+
+# A signal completes what is under way; the same command goes on.
+for ((i = 0; i < 4000; i++)); do echo "{\"id\": \"$i\", \"prompt\": \"a red star number $i\"}"; done >many.jsonl
+"$SMALTI" extract many.jsonl --t5 --shard-items 50 --quiet -o many 2>err &
+process=$!
+until [ -s many/journal ]; do
+    sleep 0.05
+    kill -0 $process 2>/dev/null || fail "ended by itself: $(cat err)"
+done
+kill -INT $process
+status=0
+wait $process || status=$?
+[ $status -eq 1 ] || fail "status $status after SIGINT: $(cat err)"
+grep -qF 'stopped by SIGINT' err || fail "SIGINT: $(cat err)"
+[ -z "$(ls many/claims)" ] || fail "claims are left: $(ls many/claims)"
+expect 0 '4000 of 4000 items' extract many.jsonl --t5 --shard-items 50 -o many
+[ "$("$rows" dump many | wc -l)" -eq 4000 ] || fail "not every row is there"
+
+# A disk that takes no more, as far as this machine can make one.
+(
+    ulimit -f 64
+    expect 1 'File too large' extract "$list" --img-size 256 --dtype f32 --shard-items 14 -o limited
+)
+[ -z "$(find limited -name '*.part')" ] || fail "left $(files limited)"
+expect 0 '' extract "$list" --img-size 256 --dtype f32 -o limited
+if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=200k none disk 2>/dev/null; then
+    expect 1 'No space left on device' extract "$list" --img-size 256 --shard-items 5 --dtype f32 -o disk/features
+    [ -z "$(find disk -name '*.part')" ] || fail "left $(files disk)"
+    mount -o remount,size=8m disk
+    expect 0 '' extract "$list" --img-size 256 --shard-items 5 --dtype f32 -o disk/features
+    "$rows" dump disk/features >disk.txt
+    "$rows" dump limited | cmp - disk.txt
+fi
+
+# What is wrong.
+refuse 2 'no data set' extract
+refuse 2 'one data set at a time' extract "$list" "$list" -o x
+refuse 2 'give -o DIR' extract "$list"
+refuse 2 "expected START:END, as in 0:1000, found '5'" extract "$list" --range 5 -o x
+refuse 2 "expected START below END" extract "$list" --range 5:5 -o x
+refuse 2 "expected I/N with I from 0 to N - 1, found '3/3'" extract "$list" --shard 3/3 -o x
+refuse 2 "prompt is there twice" extract "$list" -k prompt,prompt -o x
+refuse 2 "exclude each other" extract "$list" --shard-items 1 --shard-bytes 1M -o x
+refuse 2 'was made with type = "f16", now it is "f32"' extract "$list" --img-size 256 --dtype f32 -o whole
+refuse 2 'img' extract "$list" --img-size 300 -o x
+refuse 1 'nowhere.json: cannot be opened' extract nowhere.json -o x
+refuse 1 'model_index.json' extract "$list" -m "$work" -o x
+refuse 1 'this is a device, pipe or socket' extract <(echo hello) -o x
+echo hello >hello.txt
+refuse 1 'expected a PixArt data_info.json' extract hello.txt -o x
+[ ! -e x ] || fail "a folder was made for nothing: $(files x)"
