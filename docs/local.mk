@@ -7,6 +7,7 @@ command_pages = \
 	docs/smalti-generate.1 \
 	docs/smalti-decode.1 \
 	docs/smalti-encode.1 \
+	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \

@@ -1,6 +1,7 @@
 smaltiincludedir = $(includedir)/smalti
 smaltiinclude_HEADERS = \
 	include/smalti/error.h \
+	include/smalti/export.h \
 	include/smalti/extract.h \
 	include/smalti/features.h \
 	include/smalti/generate.h \

@@ -80,6 +80,10 @@ check_PROGRAMS += tests/test_spill
 libharness_la_SOURCES += tests/rows.c tests/rows.h
 check_PROGRAMS += tests/test_store
 check_PROGRAMS += tests/test_run_log
+check_PROGRAMS += tests/test_export
+tests_test_export_LDADD = libfolder.la libharness.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_archives
+tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
 tests_test_bench_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
@@ -95,6 +99,7 @@ dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
+dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/extract.sh
 dist_check_SCRIPTS += tests/extract_kill.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
@@ -120,6 +125,13 @@ tests/store_kill.log: tests/store_worker$(EXEEXT) libfault.la
 EXTRA_PROGRAMS += tests/make_features
 CLEANFILES += tests/make_features
 tests/features_h5py.log: tests/make_features$(EXEEXT)
+# The same with keys of one's own and values that are numbers.
+check_LTLIBRARIES += libfolder.la
+libfolder_la_SOURCES = tests/features_folder.c tests/features_folder.h
+EXTRA_PROGRAMS += tests/make_folder
+tests_make_folder_LDADD = libfolder.la libcore.la
+CLEANFILES += tests/make_folder
+tests/export.log: tests/make_folder$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,7 +54,14 @@ struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *
 FILE *smalti_writer_stream(struct smalti_writer *writer);
 /* Flush, fsync, close, rename, fsync of the folder. On failure no file is left. Frees the writer. */
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
+/* The same without both fsyncs, for many small files: the caller synchronises the file system (syncfs) before
+ * it relies on them. */
+int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error);
 /* Leaves nothing behind and frees the writer; NULL is fine. */
 void smalti_writer_abort(struct smalti_writer *writer);
+
+/* Removes what dead processes of this machine have left unfinished in the folder, with `deep` in all folders in
+ * it too. Before this process writes there. */
+void smalti_writer_clean(const char *folder, bool deep);
 
 #endif

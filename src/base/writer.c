@@ -90,14 +90,14 @@ FILE *smalti_writer_stream(struct smalti_writer *writer)
 
 /* A failed write sets the stream's flag but its errno is long gone: writing once more, which may have to be
  * a byte of our own, tells it when the disk is still full. */
-static int finish_stream(struct smalti_writer *writer)
+static int finish_stream(struct smalti_writer *writer, bool sync)
 {
 	FILE *stream = writer->stream;
 	bool failed = ferror(stream);
 	if (failed)
 		fputc('\0', stream);
 	errno = 0;
-	failed = fflush(stream) || failed || fsync(fileno(stream));
+	failed = fflush(stream) || failed || (sync && fsync(fileno(stream)));
 	int cause = errno ? errno : EIO;
 	writer->stream = NULL;
 	if (fclose(stream) && !failed) {
@@ -108,25 +108,35 @@ static int finish_stream(struct smalti_writer *writer)
 	return failed ? -1 : 0;
 }
 
-int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error)
+static int put_in_place(struct smalti_writer *writer, bool sync, struct smalti_error *error)
 {
 	int status = 0;
 	if (writer->stream == stdout) {
 		if (fflush(stdout) || ferror(stdout))
 			status = smalti_fail_errno(error, "standard output: cannot be written");
-	} else if (finish_stream(writer)) {
+	} else if (finish_stream(writer, sync)) {
 		status = smalti_fail_errno(error, "%s: cannot be written", writer->path);
 	} else if (rename(writer->part, writer->path)) {
 		status = smalti_fail_errno(error, "%s: cannot be put in place", writer->path);
 	} else {
 		free(writer->part);
 		writer->part = NULL;
-		status = smalti_sync_folder(writer->folder, error);
+		status = sync ? smalti_sync_folder(writer->folder, error) : 0;
 		if (status)
 			unlink(writer->path);
 	}
 	smalti_writer_abort(writer);
 	return status;
+}
+
+int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error)
+{
+	return put_in_place(writer, true, error);
+}
+
+int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error)
+{
+	return put_in_place(writer, false, error);
 }
 
 void smalti_writer_abort(struct smalti_writer *writer)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "cli/common_rows.h"
 #include "cli/generate_batch.h"
 #include "cli/generate_options.h"
@@ -126,7 +127,7 @@ static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *e
 	    .save_latents = options->save_latents,
 	};
 	if (options->resume)
-		smalti_output_clean(&g->output);
+		smalti_writer_clean(g->output.folder, false);
 	smalti_report_begin(&report, options->json, options->quiet, smalti_source_pictures(g->source));
 	if (smalti_generation_run(&generation, error) < 0)
 		return fail(error);

@@ -14,6 +14,8 @@ libcli_la_SOURCES = \
 	src/cli/decode_options.c \
 	src/cli/encode.c src/cli/encode.h \
 	src/cli/encode_options.c \
+	src/cli/export.c src/cli/export.h \
+	src/cli/export_options.c \
 	src/cli/extract.c src/cli/extract.h \
 	src/cli/extract_options.c \
 	src/cli/generate.c \

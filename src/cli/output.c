@@ -4,11 +4,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,37 +133,4 @@ char *smalti_output_latents(const char *picture, struct smalti_error *error)
 	if (length > 4 && strcmp(picture + length - 4, ".png") == 0)
 		length -= 4;
 	return smalti_format(error, "%.*s.safetensors", (int)length, picture);
-}
-
-/* The process in `.NAME.PID-COUNTER.part`, 0 if it is not such a name. */
-static pid_t writer_of(const char *name)
-{
-	const char *const suffix = ".part";
-	const size_t length = strlen(name), end = strlen(suffix);
-	if (name[0] != '.' || length <= end || strcmp(name + length - end, suffix) != 0)
-		return 0;
-	const char *at = name + length - end;
-	while (at > name && at[-1] != '.')
-		at--;
-	if (!isdigit((unsigned char)*at))
-		return 0;
-	char *rest;
-	const long pid = strtol(at, &rest, 10);
-	if (*rest++ != '-' || rest + strspn(rest, "0123456789") != name + length - end)
-		return 0;
-	return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
-}
-
-void smalti_output_clean(const struct smalti_output *output)
-{
-	DIR *folder = output->folder ? opendir(output->folder) : NULL;
-	if (!folder)
-		return;
-	for (const struct dirent *entry; (entry = readdir(folder));) {
-		const pid_t pid = writer_of(entry->d_name);
-		/* this process has written nothing yet: in a container its number may be the dead one's */
-		if (pid && (pid == getpid() || (kill(pid, 0) && errno == ESRCH)))
-			unlinkat(dirfd(folder), entry->d_name, 0);
-	}
-	closedir(folder);
 }

@@ -37,7 +37,4 @@ char *smalti_output_picture(const struct smalti_output *output, const char *id, 
 /* The file of its latents: of the same name, but for .safetensors. */
 char *smalti_output_latents(const char *picture, struct smalti_error *error);
 
-/* Removes temporary files that dead processes left in the folder. */
-void smalti_output_clean(const struct smalti_output *output);
-
 #endif

@@ -25,9 +25,11 @@ libcore_la_SOURCES += \
 	src/io/spill.c src/io/spill.h \
 	src/io/spiece.c src/io/spiece.h \
 	src/io/tar.c src/io/tar.h \
+	src/io/tar_writer.c src/io/tar_writer.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
 	src/io/upright.c src/io/upright.h \
-	src/io/utf8.c src/io/utf8.h
+	src/io/utf8.c src/io/utf8.h \
+	src/io/zip_writer.c src/io/zip_writer.h
 
 # The one C++ file is a library of its own: were it part of libcore, libtool would take libm and the
 # C++ run-time library for the compiler's business and drop them, and the C compiler links the programs.

@@ -239,44 +239,51 @@ int smalti_npy_parse(const void *data, int64_t size, struct smalti_tensor_view *
 	return 0;
 }
 
-/* The dictionary; shapes of one axis end with a comma, as Python has it. */
-static char *header_text(const struct smalti_tensor_view *array, struct smalti_error *error)
+/* As Python writes a tuple: that of one extent ends with a comma. */
+static void write_shape(int rank, const int64_t *shape, char text[SMALTI_MAX_RANK * 22 + 1])
 {
-	char shape[SMALTI_MAX_RANK * 22 + 1] = "";
 	int length = 0;
-	for (int i = 0; i < array->rank; i++)
-		length += snprintf(shape + length, sizeof(shape) - (size_t)length, "%" PRId64 ", ",
-				   array->shape[i]);
-	if (array->rank)
-		shape[length - (array->rank == 1 ? 1 : 2)] = '\0';
-	return smalti_format(error, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
+	text[0] = '\0';
+	for (int i = 0; i < rank; i++)
+		length += snprintf(text + length, 23, "%" PRId64 ", ", shape[i]);
+	if (rank)
+		text[length - (rank == 1 ? 1 : 2)] = '\0';
 }
 
-/* Padded so that the array begins at a multiple of 64 bytes. */
-static void write_header(FILE *stream, const char *text)
+int64_t smalti_npy_header(const char *descr, int rank, const int64_t *shape, char header[SMALTI_NPY_HEADER])
 {
-	const size_t before = MAGIC_BYTES + 4, end = before + strlen(text) + 1;
-	const size_t length = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - before;
-	fwrite(magic, 1, MAGIC_BYTES, stream);
-	fputc(1, stream);
-	fputc(0, stream);
-	fputc((int)(length & 0xff), stream);
-	fputc((int)(length >> 8), stream);
-	fprintf(stream, "%-*s\n", (int)length - 1, text);
+	char extents[SMALTI_MAX_RANK * 22 + 1];
+	const int before = MAGIC_BYTES + 4; /* the version and the text's length */
+	write_shape(rank, shape, extents);
+	memcpy(header, magic, MAGIC_BYTES);
+	const int written =
+	    snprintf(header + before, SMALTI_NPY_HEADER - before,
+		     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, extents);
+	const int end = (before + written + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	const int length = end - before;
+	if (end > SMALTI_NPY_HEADER)
+		return 0;
+	header[MAGIC_BYTES] = 1;
+	header[MAGIC_BYTES + 1] = 0;
+	header[MAGIC_BYTES + 2] = (char)(length & 0xff);
+	header[MAGIC_BYTES + 3] = (char)(length >> 8);
+	memset(header + before + written, ' ', (size_t)(length - written - 1));
+	header[end - 1] = '\n';
+	return end;
 }
 
 int smalti_npy_write(const char *path, const struct smalti_tensor_view *array, struct smalti_error *error)
 {
+	char header[SMALTI_NPY_HEADER];
+	const int64_t length = smalti_npy_header("<f4", array->rank, array->shape, header);
 	int64_t bytes = sizeof(float);
 	for (int i = 0; i < array->rank; i++)
 		if (!smalti_multiply(&bytes, array->shape[i]))
 			return smalti_fail(error, SMALTI_EINVAL, "%s: the array is too large", path);
-	char *text = header_text(array, error);
-	struct smalti_writer *writer = text ? smalti_writer_open(path, error) : NULL;
-	if (writer) {
-		write_header(smalti_writer_stream(writer), text);
-		fwrite(array->data, 1, (size_t)bytes, smalti_writer_stream(writer));
-	}
-	free(text);
-	return writer ? smalti_writer_commit(writer, error) : -1;
+	struct smalti_writer *writer = smalti_writer_open(path, error);
+	if (!writer)
+		return -1;
+	fwrite(header, 1, (size_t)length, smalti_writer_stream(writer));
+	fwrite(array->data, 1, (size_t)bytes, smalti_writer_stream(writer));
+	return smalti_writer_commit(writer, error);
 }

@@ -17,4 +17,9 @@ int smalti_npy_parse(const void *data, int64_t size, struct smalti_tensor_view *
 /* Writes an f32 array (rank, shape and data are read) to a new file, all or nothing. */
 int smalti_npy_write(const char *path, const struct smalti_tensor_view *array, struct smalti_error *error);
 
+/* What precedes an array's values in C order: its bytes, a multiple of 64. `descr` is "<f4", "<f2", "<i2" and
+ * the like. 0: its extents have too many digits. */
+enum { SMALTI_NPY_HEADER = 512 };
+int64_t smalti_npy_header(const char *descr, int rank, const int64_t *shape, char header[SMALTI_NPY_HEADER]);
+
 #endif

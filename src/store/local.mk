@@ -11,6 +11,14 @@ libcore_la_SOURCES += \
 	src/store/layout.c src/store/layout.h \
 	src/store/lock.c src/store/lock.h \
 	src/store/process.c src/store/process.h \
+	src/store/export.c src/store/export.h \
+	src/store/export_item.c \
+	src/store/export_name.c src/store/export_name.h \
+	src/store/export_pixart.c \
+	src/store/export_safetensors.c \
+	src/store/export_state.c \
+	src/store/export_values.c \
+	src/store/export_webdataset.c \
 	src/store/run_log.c src/store/run_log.h \
 	src/store/sealed.c src/store/sealed.h \
 	src/store/features.c src/store/features_order.c src/store/features_order.h \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/run_log.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/utf8.h"
 
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Captions of LENGTHS - 1 tokens and more are counted together; so are pictures past BINS bins (no table has
@@ -50,20 +50,6 @@ struct smalti_run_log {
 	int bin_count;
 };
 
-static double steady(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static double today(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_REALTIME, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Milliseconds are enough, and short. */
 static double rounded(double seconds)
 {
@@ -85,13 +71,12 @@ static void read_host(char host[HOST])
 
 static int64_t resident_bytes(void)
 {
-	int64_t pages = 0;
-	FILE *stream = fopen("/proc/self/statm", "re");
-	if (!stream)
-		return 0;
-	if (fscanf(stream, "%*s %" SCNd64, &pages) != 1)
-		pages = 0;
-	fclose(stream);
+	char line[256];
+	FILE *stream = fopen("/proc/self/statm", "re"); /* pages: all, resident, ... */
+	const char *second = stream && fgets(line, sizeof(line), stream) ? strchr(line, ' ') : NULL;
+	const int64_t pages = second ? strtoll(second, NULL, 10) : 0;
+	if (stream)
+		fclose(stream);
 	return pages * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -146,7 +131,7 @@ static void write_line(struct smalti_run_log *log, cJSON *object)
 static cJSON *make_line(const struct smalti_run_log *log)
 {
 	cJSON *object = cJSON_CreateObject();
-	cJSON_AddNumberToObject(object, "t", rounded(steady() - log->began));
+	cJSON_AddNumberToObject(object, "t", rounded(smalti_now() - log->began));
 	return object;
 }
 
@@ -157,7 +142,7 @@ static void write_head(struct smalti_run_log *log, const struct smalti_run_head 
 	cJSON_AddStringToObject(object, "program", PACKAGE_STRING);
 	cJSON_AddStringToObject(object, "host", host);
 	cJSON_AddNumberToObject(object, "pid", (double)getpid());
-	cJSON_AddNumberToObject(object, "began", rounded(today()));
+	cJSON_AddNumberToObject(object, "began", rounded(smalti_wall_clock()));
 	if (head->policy)
 		cJSON_AddStringToObject(object, "policy", head->policy);
 	cJSON *workers = cJSON_AddArrayToObject(object, "workers");
@@ -174,7 +159,7 @@ static int create(struct smalti_run_log *log, const char *folder, const char *ho
 {
 	char *runs = smalti_format(error, "%s/runs", folder);
 	int status = runs ? smalti_make_folder(runs, error) : -1;
-	const int64_t stamp = (int64_t)(today() * 1000);
+	const int64_t stamp = (int64_t)(smalti_wall_clock() * 1000);
 	for (int i = 0; i < ATTEMPTS && !status && log->file < 0; i++) {
 		free(log->path);
 		log->path = smalti_format(error, "%s/%s-%ld-%" PRId64 ".jsonl", runs, host, (long)getpid(),
@@ -198,7 +183,7 @@ struct smalti_run_log *smalti_run_log_open(const char *folder, const struct smal
 	if (!log)
 		return NULL;
 	log->file = -1;
-	log->began = log->next = steady();
+	log->began = log->next = smalti_now();
 	log->interval = head->interval > 0 ? head->interval : 1;
 	log->worker_count = head->worker_count;
 	read_host(host);
@@ -279,14 +264,14 @@ static void write_sample(struct smalti_run_log *log, const struct smalti_run_sam
 
 bool smalti_run_log_due(const struct smalti_run_log *log)
 {
-	return log && log->file >= 0 && steady() >= log->next;
+	return log && log->file >= 0 && smalti_now() >= log->next;
 }
 
 void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample)
 {
 	if (!smalti_run_log_due(log))
 		return;
-	const double now = steady(), spread = (now - log->began) * SPREAD;
+	const double now = smalti_now(), spread = (now - log->began) * SPREAD;
 	log->next = now + (spread > log->interval ? spread : log->interval);
 	write_sample(log, sample);
 	if (++log->samples % HISTOGRAMS_EVERY == 0)

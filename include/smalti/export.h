@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXPORT_H
+#define SMALTI_EXPORT_H
+
+#include <smalti/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** @file
+ * Features in files that others read: PixArt's own training, anything with safetensors, webdataset. Needs no
+ * session.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+enum smalti_export_format {
+	/** What PixArt's multi-scale training reads (specification 6.6): an .npz per caption, padded with
+	 * zeros to the number of tokens that captions were cut to, in float16; an .npy per picture in
+	 * float32. Named after the item's key as its loader does, in folders that are named after what is in
+	 * them. */
+	SMALTI_EXPORT_PIXART,
+	/** features-NNNNNN.safetensors with tensors `t5/CAPTION/KEY` [tokens, width] and `vae/KEY`
+	 * [2·channels, height, width], and features-NNNNNN.jsonl with the rest of each item. */
+	SMALTI_EXPORT_SAFETENSORS,
+	/** features-NNNNNN.tar with INDEX.json, INDEX.t5.npy (of a second caption INDEX.t5-2.npy) and
+	 * INDEX.vae.npy per item. */
+	SMALTI_EXPORT_WEBDATASET
+};
+
+/** How far an export is. */
+struct smalti_export_progress {
+	bool checking;  /**< names are being compared, nothing is written yet */
+	int64_t rows;   /**< through, with those of an earlier run */
+	int64_t before; /**< of these: those of an earlier run */
+	int64_t
+	    safe; /**< of these: on the disk, whatever happens; an export that was stopped goes on there */
+	int64_t total;
+	int64_t failed; /**< rows that could not be exported, of an earlier run too */
+	int64_t empty;  /**< rows without any features: items that had failed */
+	int64_t files;  /**< written by this call */
+	bool complete;  /**< all rows are through, and safe on the disk */
+};
+
+struct smalti_export_options {
+	const char *folder; /**< of features */
+	const char *output; /**< folder, made if need be */
+	enum smalti_export_format format;
+	int64_t shard_bytes; /**< safetensors and webdataset: files of about so much; 0: 1 GiB */
+	bool restart;        /**< forget what an earlier run has done */
+	/** Called after each row, if not NULL; false stops the export, which can be gone on with. */
+	bool (*watch)(void *user, const struct smalti_export_progress *progress);
+	/** Told of each row that could not be exported, if not NULL. */
+	void (*failed)(void *user, const struct smalti_error *error);
+	void *user;
+};
+
+void smalti_export_defaults(struct smalti_export_options *options);
+
+/** Writes what is committed in the folder. An export that was stopped, by whatever, goes on where it is known
+ * to be safe on the disk. 0 when it came to the end, `progress` says how; -1 with SMALTI_ECANCELLED when
+ * `watch` stopped it, SMALTI_EINVAL for an output that is of something else or for two items of one name
+ * (PixArt; nothing is written then), SMALTI_EIO for a full disk and its like. */
+int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
+		  struct smalti_error *error);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/export.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+#include "smalti/export.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct export
+{
+	const struct smalti_export_settings *settings;
+	struct smalti_export_progress progress;
+	struct smalti_progress shown;
+	bool checking; /* what is shown is of the comparison of names */
+	bool broken;   /* nobody reads the standard output any more */
+	double began;
+};
+
+static void print_json(struct export *e, cJSON *object)
+{
+	char *text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	if (text && !e->broken) {
+		puts(text);
+		e->broken = smalti_finish_stdout() != SMALTI_EXIT_OK;
+	}
+	free(text);
+}
+
+/* What was done before took no time: the rate and the time left are those of the work. */
+static bool on_watch(void *user, const struct smalti_export_progress *progress)
+{
+	struct export *e = user;
+	if (e->checking && !progress->checking)
+		smalti_progress_begin(&e->shown, stderr, "items", e->settings->quiet);
+	e->checking = progress->checking;
+	smalti_progress_within(&e->shown, 0, progress->checking ? "comparing names" : "");
+	smalti_progress_update(&e->shown, progress->rows - progress->before,
+			       progress->total - progress->before);
+	return !smalti_signals_caught() && !e->broken;
+}
+
+static void on_failed(void *user, const struct smalti_error *error)
+{
+	struct export *e = user;
+	smalti_progress_print(&e->shown, "smalti export: %s", error->message);
+	if (!e->settings->json)
+		return;
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "status", "failed");
+	cJSON_AddStringToObject(object, "error", error->message);
+	print_json(e, object);
+}
+
+static void print_summary(struct export *e, const char *signal, double seconds)
+{
+	const struct smalti_export_progress *p = &e->progress;
+	cJSON *object = cJSON_CreateObject();
+	cJSON *summary = cJSON_AddObjectToObject(object, "summary");
+	cJSON_AddNumberToObject(summary, "items", (double)p->rows);
+	cJSON_AddNumberToObject(summary, "before", (double)p->before);
+	cJSON_AddNumberToObject(summary, "total", (double)p->total);
+	cJSON_AddNumberToObject(summary, "failed", (double)p->failed);
+	cJSON_AddNumberToObject(summary, "empty", (double)p->empty);
+	cJSON_AddNumberToObject(summary, "files", (double)p->files);
+	cJSON_AddBoolToObject(summary, "complete", p->complete);
+	if (signal)
+		cJSON_AddStringToObject(summary, "stopped", signal);
+	cJSON_AddNumberToObject(summary, "seconds", (double)(int64_t)(seconds * 1000 + 0.5) / 1000);
+	print_json(e, object);
+}
+
+static void summarize(struct export *e, double seconds)
+{
+	const struct smalti_export_progress *p = &e->progress;
+	char before[64] = "", empty[64] = "", failed[64] = "";
+	if (p->before == p->total && p->before > 0) {
+		smalti_progress_print(&e->shown, "%" PRId64 " items, complete before: %s", p->rows,
+				      e->settings->output);
+		return;
+	}
+	if (p->before)
+		snprintf(before, sizeof(before), ", %" PRId64 " of them before", p->before);
+	if (p->empty)
+		snprintf(empty, sizeof(empty), ", %" PRId64 " without features", p->empty);
+	if (p->failed)
+		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", p->failed);
+	smalti_progress_print(&e->shown, "%" PRId64 " item%s in %.1f s, %" PRId64 " file%s written%s%s%s: %s",
+			      p->rows, p->rows == 1 ? "" : "s", seconds, p->files, p->files == 1 ? "" : "s",
+			      before, empty, failed, e->settings->output);
+}
+
+static enum smalti_exit fail(struct export *e, const struct smalti_error *error)
+{
+	smalti_progress_end(&e->shown);
+	if (error->code == SMALTI_EINVAL)
+		return smalti_usage_error(&smalti_export_command, "%s", error->message);
+	fprintf(stderr, "smalti export: %s\n", error->message);
+	return SMALTI_EXIT_FAILED;
+}
+
+static enum smalti_exit stop(struct export *e, const char *signal)
+{
+	if (!signal) /* the reader of the standard output has gone */
+		return SMALTI_EXIT_FAILED;
+	smalti_progress_print(&e->shown,
+			      "smalti export: stopped by %s: %" PRId64 " of %" PRId64
+			      " items are safe; the same command goes on",
+			      signal, e->progress.safe, e->progress.total);
+	return SMALTI_EXIT_FAILED;
+}
+
+static enum smalti_exit finish(struct export *e, int status, const struct smalti_error *error)
+{
+	const bool stopped = status && error->code == SMALTI_ECANCELLED;
+	const char *signal = stopped ? smalti_signals_caught() : NULL;
+	const double seconds = smalti_now() - e->began;
+	if (e->settings->json && (!status || stopped))
+		print_summary(e, signal, seconds);
+	if (stopped)
+		return stop(e, signal);
+	if (status)
+		return fail(e, error);
+	if (!e->settings->quiet && !e->settings->json)
+		summarize(e, seconds);
+	else
+		smalti_progress_end(&e->shown);
+	if (e->broken)
+		return SMALTI_EXIT_FAILED;
+	return e->progress.failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;
+}
+
+enum smalti_exit smalti_export_run(void *options, int count, char **operands)
+{
+	const struct smalti_export_settings *settings = options;
+	struct export e = {.settings = settings, .began = smalti_now()};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_export_options export;
+	if (count != 1)
+		return smalti_usage_error(&smalti_export_command, "name one folder of features, found %d",
+					  count);
+	if (!settings->has_format)
+		return smalti_usage_error(&smalti_export_command,
+					  "no format: give --format pixart, safetensors or webdataset");
+	if (!settings->output || !*settings->output)
+		return smalti_usage_error(&smalti_export_command, "no place for the files: give -o FOLDER");
+	smalti_export_defaults(&export);
+	export.folder = operands[0];
+	export.output = settings->output;
+	export.format = (enum smalti_export_format)settings->format;
+	export.shard_bytes = settings->shard_bytes;
+	export.restart = settings->restart;
+	export.watch = on_watch;
+	export.failed = on_failed;
+	export.user = &e;
+	if (settings->has_shard_bytes && export.format == SMALTI_EXPORT_PIXART)
+		return smalti_usage_error(
+		    &smalti_export_command,
+		    "--shard-bytes: has no meaning for pixart, which has a file per caption "
+		    "and picture");
+	smalti_signals_catch();
+	smalti_progress_begin(&e.shown, stderr, "items", settings->quiet);
+	const int status = smalti_export(&export, &e.progress, &error);
+	return finish(&e, status, &error);
+}

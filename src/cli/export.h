@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_EXPORT_H
+#define SMALTI_CLI_EXPORT_H
+
+#include "cli/command.h"
+
+/* What `smalti export` was told; texts belong to argv. */
+struct smalti_export_settings {
+	const char *output;
+	bool has_format, has_shard_bytes, restart, json, quiet;
+	int format; /* enum smalti_export_format */
+	int64_t shard_bytes;
+};
+
+extern const struct smalti_command smalti_export_command;
+
+/* The command itself: src/cli/export.c. */
+enum smalti_exit smalti_export_run(void *options, int count, char **operands);
+
+#endif
