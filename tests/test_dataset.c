@@ -448,7 +448,7 @@ static void long_entries_are_bounded(void)
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
 		CHECK(record.captions[0].length == LONG, cases[i].file);
 		CHECK(smalti_dataset_next(dataset, &record, &why) == SMALTI_DATASET_BAD, cases[i].file);
-		CHECK(strstr(why.message, "longer than 64 MiB"), why.message);
+		CHECK(strstr(why.message, "longer than 67108864 bytes"), why.message);
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
 		CHECK(strcmp(record.key, "c") == 0, record.key);
 		smalti_dataset_close(dataset);

@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 size_t smalti_utf8_length(const char *text, size_t left)
 {
@@ -35,4 +36,9 @@ bool smalti_utf8_valid(const char *text, size_t length)
 		at += character;
 	}
 	return true;
+}
+
+size_t smalti_utf8_mark(const char *text, size_t length)
+{
+	return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }

@@ -12,4 +12,7 @@ size_t smalti_utf8_length(const char *text, size_t left);
 /* Whether all of it is UTF-8 (NUL is a character like others). */
 bool smalti_utf8_valid(const char *text, size_t length);
 
+/* Bytes of the byte order mark at the beginning: 3 or 0. */
+size_t smalti_utf8_mark(const char *text, size_t length);
+
 #endif

@@ -9,9 +9,9 @@ enum { FIRST_CAPACITY = 4096 };
 
 void smalti_byte_reader_seek(struct smalti_byte_reader *reader, int64_t offset)
 {
+	reader->cause = lseek(reader->file, offset, SEEK_SET) < 0 ? errno : 0;
 	reader->end = offset;
 	reader->next = reader->filled = 0;
-	reader->cause = 0;
 }
 
 void smalti_byte_reader_free(struct smalti_byte_reader *reader)
@@ -23,10 +23,7 @@ void smalti_byte_reader_free(struct smalti_byte_reader *reader)
 
 bool smalti_byte_fill(struct smalti_byte_reader *reader)
 {
-	ssize_t got;
-	do
-		got = pread(reader->file, reader->chunk, sizeof(reader->chunk), reader->end);
-	while (got < 0 && errno == EINTR);
+	const ssize_t got = reader->cause ? 0 : read(reader->file, reader->chunk, sizeof(reader->chunk));
 	if (got < 0)
 		reader->cause = errno;
 	reader->next = 0;
@@ -37,7 +34,7 @@ bool smalti_byte_fill(struct smalti_byte_reader *reader)
 
 bool smalti_item_grow(struct smalti_byte_reader *reader)
 {
-	reader->too_long = reader->too_long || reader->capacity >= SMALTI_ITEM_LIMIT;
+	reader->too_long = reader->too_long || reader->length >= reader->limit;
 	if (reader->too_long || reader->no_memory)
 		return false;
 	const size_t capacity = reader->capacity ? 2 * reader->capacity : FIRST_CAPACITY;
@@ -46,7 +43,7 @@ bool smalti_item_grow(struct smalti_byte_reader *reader)
 	if (!item)
 		return false;
 	reader->item = item;
-	reader->capacity = capacity;
+	reader->capacity = capacity < reader->limit ? capacity : reader->limit + 1;
 	return true;
 }
 
@@ -58,7 +55,8 @@ void smalti_item_begin(struct smalti_byte_reader *reader)
 
 int smalti_item_end(struct smalti_byte_reader *reader, struct smalti_error *error)
 {
-	smalti_item_add(reader, '\0');
+	if (reader->item || smalti_item_grow(reader))
+		reader->item[reader->length] = '\0';
 	if (reader->cause) {
 		errno = reader->cause;
 		return smalti_fail_errno(error, "cannot be read");
@@ -67,18 +65,19 @@ int smalti_item_end(struct smalti_byte_reader *reader, struct smalti_error *erro
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for an item of more than %zu bytes",
 				   reader->capacity);
 	if (reader->too_long)
-		return smalti_fail(error, SMALTI_EFORMAT, "longer than %d MiB", SMALTI_ITEM_LIMIT >> 20);
-	reader->length--;
+		return smalti_fail(error, SMALTI_EFORMAT, "longer than %zu bytes", reader->limit);
 	return 0;
 }
 
 int smalti_item_line(struct smalti_byte_reader *reader, struct smalti_error *error)
 {
-	int byte = smalti_byte_peek(reader);
+	int byte = smalti_byte_next(reader);
 	const bool any = byte != EOF;
 	smalti_item_begin(reader);
-	for (byte = smalti_byte_next(reader); byte != EOF && byte != '\n'; byte = smalti_byte_next(reader))
+	for (; byte != EOF && byte != '\n'; byte = smalti_byte_next(reader))
 		smalti_item_add(reader, byte);
+	if (reader->too_long)
+		smalti_fail(error, SMALTI_EFORMAT, "the line is longer than %zu bytes", reader->limit);
 	if (smalti_item_end(reader, error) < 0)
 		return -1;
 	if (reader->length > 0 && reader->item[reader->length - 1] == '\r')

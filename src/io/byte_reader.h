@@ -9,11 +9,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A file byte after byte, from any place on, and the item that a parser puts together of them. Initialise
- * with zeros but for the file. */
+/* A file byte after byte, and the item that a parser puts together of them. Initialise with zeros but for the
+ * file and the limit. */
 struct smalti_byte_reader {
-	int file;    /* the caller's */
-	int64_t end; /* in the file, of what the chunk holds */
+	int file;     /* the caller's; nobody else reads from it */
+	size_t limit; /* what is longer is read, but not kept */
+	int64_t end;  /* in the file, of what the chunk holds */
 	size_t next, filled;
 	int cause; /* errno of a read that failed: the file seems to end there */
 	char *item;
@@ -22,9 +23,7 @@ struct smalti_byte_reader {
 	unsigned char chunk[1 << 16];
 };
 
-/* What is longer than this is read, but not kept. */
-enum { SMALTI_ITEM_LIMIT = 64 << 20 };
-
+/* Goes on from there, in a file where one can. */
 void smalti_byte_reader_seek(struct smalti_byte_reader *reader, int64_t offset);
 void smalti_byte_reader_free(struct smalti_byte_reader *reader); /* the item; the file stays open */
 
@@ -60,8 +59,8 @@ static inline void smalti_item_add(struct smalti_byte_reader *reader, int byte)
 }
 
 void smalti_item_begin(struct smalti_byte_reader *reader);
-/* Puts a NUL behind the item. -1: a read failed, or there was no memory; SMALTI_EFORMAT in `error` is the one
- * failure that reading can go on after: the item was too long. */
+/* Puts a NUL behind the item. -1: a read failed, or there was no memory; or, with SMALTI_EFORMAT in `error`,
+ * the item was too long: after that reading can go on. */
 int smalti_item_end(struct smalti_byte_reader *reader, struct smalti_error *error);
 
 /* Puts the next line together, without its end. 1, 0: there is none, -1 as above. */

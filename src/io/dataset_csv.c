@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "io/byte_reader.h"
 #include "io/dataset_format.h"
 
@@ -187,7 +188,7 @@ static int read_header(struct csv *s, struct smalti_error *error)
 	struct row row;
 	const char *dot = strrchr(s->options->path, '.');
 	s->separator = header_has_tab(reader) || (dot && strcasecmp(dot, ".tsv") == 0) ? '\t' : ',';
-	reader->next += smalti_dataset_mark_length((const char *)reader->chunk, reader->filled);
+	reader->next += smalti_utf8_mark((const char *)reader->chunk, reader->filled);
 	int status = scan_row(s, &row, true, error);
 	if (status == 0 || (status > 0 && row.problem))
 		status = smalti_fail(error, SMALTI_EFORMAT, "expected names of columns in its first line, %s",
@@ -214,6 +215,7 @@ static void *open_csv(struct smalti_dataset_source *source, struct smalti_error 
 		return NULL;
 	s->options = source->options;
 	s->reader.file = source->file;
+	s->reader.limit = SMALTI_ITEM_LIMIT;
 	s->line = 1;
 	for (int i = 0; i < WANTED; i++)
 		s->column[i] = -1;

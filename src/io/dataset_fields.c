@@ -151,8 +151,3 @@ int smalti_dataset_caption_of(const struct smalti_dataset_options *options, cons
 			return i;
 	return -1;
 }
-
-size_t smalti_dataset_mark_length(const char *text, size_t length)
-{
-	return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}

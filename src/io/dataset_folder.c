@@ -132,6 +132,8 @@ static int make_list(struct folder *s, struct smalti_dataset_source *source, str
 	if (smalti_dataset_walk(s->options, s->list, error) < 0)
 		return -1;
 	s->reader.file = file;
+	s->reader.limit = SMALTI_ITEM_LIMIT;
+	smalti_byte_reader_seek(&s->reader, 0);
 	source->size = ftello(s->list);
 	return 0;
 }

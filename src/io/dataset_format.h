@@ -7,6 +7,9 @@
 
 /* What a format gives to dataset.c: a file dataset_FORMAT.c each. */
 
+/* An entry or caption of more bytes is refused. */
+enum { SMALTI_ITEM_LIMIT = 64 << 20 };
+
 /* Where an item begins. */
 struct smalti_dataset_place {
 	int64_t offset; /* in the file */
@@ -70,8 +73,5 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 bool smalti_dataset_is_picture(const char *name);
 /* The number of the caption whose key is the extension (without dot), or -1. */
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
-
-/* A leading byte order mark's length. */
-size_t smalti_dataset_mark_length(const char *text, size_t length);
 
 #endif

@@ -148,6 +148,7 @@ static void *open_json(struct smalti_dataset_source *source, struct smalti_error
 		return NULL;
 	s->options = source->options;
 	s->reader.file = source->file;
+	s->reader.limit = SMALTI_ITEM_LIMIT;
 	/* As it was recognised by: a byte order mark perhaps, blanks, a bracket. */
 	while (smalti_byte_peek(&s->reader) != EOF && smalti_byte_next(&s->reader) != '[')
 		;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "io/byte_reader.h"
 #include "io/dataset_format.h"
 
@@ -22,7 +23,7 @@ static int next_text(struct lines *s, const char **text, struct smalti_error *er
 		if (status <= 0)
 			return status;
 		const char *item = s->reader.item;
-		*text = item + (s->line == 1 ? smalti_dataset_mark_length(item, s->reader.length) : 0);
+		*text = item + (s->line == 1 ? smalti_utf8_mark(item, s->reader.length) : 0);
 		if (strspn(*text, " \t\r") < (size_t)(item + s->reader.length - *text))
 			return 1;
 	}
@@ -56,6 +57,7 @@ static void *open_lines(struct smalti_dataset_source *source, struct smalti_erro
 		return NULL;
 	s->options = source->options;
 	s->reader.file = source->file;
+	s->reader.limit = SMALTI_ITEM_LIMIT;
 	s->line = 1;
 	return s;
 }

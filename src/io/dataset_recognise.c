@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
 #include "io/dataset_format.h"
 #include "io/tar.h"
 
@@ -56,7 +57,7 @@ static const struct smalti_dataset_format *recognise_text(const char *path, cons
 {
 	static const char *const lines[] = {".jsonl", ".ndjson", NULL}, *const tables[] = {".csv", ".tsv",
 											   NULL};
-	size_t at = smalti_dataset_mark_length(start, length);
+	size_t at = smalti_utf8_mark(start, length);
 	while (at < length && strchr(" \t\r\n", start[at]) && start[at])
 		at++;
 	if (at < length && start[at] == '[')

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "io/byte_reader.h"
 #include "io/prompt_json.h"
 
 #include <fcntl.h>
@@ -16,16 +17,10 @@
 enum format { UNKNOWN, TEXT, JSON_LINES };
 
 struct smalti_prompts {
-	int file;
-	char chunk[1 << 16]; /* read and not looked at: bytes next … filled − 1 */
-	size_t next, filled;
-	bool failed;
 	char *path;
 	enum format format;
-	int64_t line; /* number of the line in the buffer */
-	char *buffer; /* always with room for a NUL */
-	size_t capacity, length;
-	bool too_long;
+	int64_t line; /* number of the one that was read last */
+	struct smalti_byte_reader reader;
 };
 
 struct smalti_prompts *smalti_prompts_open(const char *path, struct smalti_error *error)
@@ -35,10 +30,11 @@ struct smalti_prompts *smalti_prompts_open(const char *path, struct smalti_error
 	if (!prompts)
 		return NULL;
 	prompts->path = smalti_format(error, "%s", standard ? "standard input" : path);
-	prompts->file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	if (prompts->file < 0)
+	prompts->reader.limit = SMALTI_PROMPT_LINE_LIMIT;
+	prompts->reader.file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (prompts->reader.file < 0)
 		smalti_fail_errno(error, "%s: cannot be opened", path);
-	if (prompts->path && prompts->file >= 0)
+	if (prompts->path && prompts->reader.file >= 0)
 		return prompts;
 	smalti_prompts_close(prompts);
 	return NULL;
@@ -48,106 +44,63 @@ void smalti_prompts_close(struct smalti_prompts *prompts)
 {
 	if (!prompts)
 		return;
-	if (prompts->file > STDIN_FILENO)
-		close(prompts->file);
+	if (prompts->reader.file > STDIN_FILENO)
+		close(prompts->reader.file);
+	smalti_byte_reader_free(&prompts->reader);
 	free(prompts->path);
-	free(prompts->buffer);
 	free(prompts);
-}
-
-static int grow(struct smalti_prompts *prompts, struct smalti_error *error)
-{
-	size_t capacity = prompts->capacity ? prompts->capacity * 2 : 4096;
-	char *buffer = realloc(prompts->buffer, capacity);
-	if (!buffer)
-		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a line of %zu bytes", capacity);
-	prompts->buffer = buffer;
-	prompts->capacity = capacity;
-	return 0;
 }
 
 int smalti_prompts_file(const struct smalti_prompts *prompts)
 {
-	return prompts->file;
+	return prompts->reader.file;
 }
 
 bool smalti_prompts_waits(const struct smalti_prompts *prompts)
 {
-	struct pollfd file = {.fd = prompts->file, .events = POLLIN};
-	return !memchr(prompts->chunk + prompts->next, '\n', prompts->filled - prompts->next) &&
+	const struct smalti_byte_reader *reader = &prompts->reader;
+	struct pollfd file = {.fd = reader->file, .events = POLLIN};
+	return !memchr(reader->chunk + reader->next, '\n', reader->filled - reader->next) &&
 	       poll(&file, 1, 0) == 0;
 }
 
-/* The next byte, or EOF. */
-static inline int next_byte(struct smalti_prompts *prompts)
+/* Reads on to a line that is not blank: *text is its beginning. 1, 0 at the end of the file, -1. */
+static int read_line(struct smalti_prompts *prompts, const char **text, struct smalti_error *error)
 {
-	if (prompts->next == prompts->filled) {
-		const ssize_t got = read(prompts->file, prompts->chunk, sizeof(prompts->chunk));
-		prompts->next = 0;
-		prompts->filled = got > 0 ? (size_t)got : 0;
-		prompts->failed = got < 0;
-		if (got <= 0)
-			return EOF;
-	}
-	return (unsigned char)prompts->chunk[prompts->next++];
+	const struct smalti_byte_reader *reader = &prompts->reader;
+	size_t length;
+	do {
+		prompts->line++;
+		const int status = smalti_item_line(&prompts->reader, error);
+		if (status <= 0)
+			return status;
+		const size_t mark = prompts->line == 1 ? smalti_utf8_mark(reader->item, reader->length) : 0;
+		*text = reader->item + mark;
+		length = reader->length - mark;
+	} while (strspn(*text, " \t\r\v\f") == length);
+	return 1;
 }
 
-/* Reads a line without its end into the buffer, of one that is too long only the beginning.
- * 1, 0 at the end of the file, -1. */
-static int read_line(struct smalti_prompts *prompts, struct smalti_error *error)
+static int check_line(const char *text, size_t length, struct smalti_error *error)
 {
-	prompts->length = 0;
-	prompts->too_long = false;
-	prompts->line++;
-	int c = next_byte(prompts), last = EOF;
-	bool any = c != EOF;
-	for (; c != EOF && c != '\n'; c = next_byte(prompts)) {
-		if (prompts->length == SMALTI_PROMPT_LINE_LIMIT) {
-			prompts->too_long = true;
-			continue;
-		}
-		if (prompts->length + 1 >= prompts->capacity && grow(prompts, error))
-			return -1;
-		prompts->buffer[prompts->length++] = (char)c;
-		last = c;
-	}
-	if (prompts->failed)
-		return smalti_fail_errno(error, "cannot be read");
-	if (!prompts->buffer && grow(prompts, error))
-		return -1;
-	prompts->length -= last == '\r';
-	prompts->buffer[prompts->length] = '\0';
-	return any;
-}
-
-static void drop_byte_order_mark(struct smalti_prompts *prompts)
-{
-	if (prompts->line != 1 || prompts->length < 3 || memcmp(prompts->buffer, "\xef\xbb\xbf", 3) != 0)
-		return;
-	prompts->length -= 3;
-	memmove(prompts->buffer, prompts->buffer + 3, prompts->length + 1);
-}
-
-static int check_line(const struct smalti_prompts *prompts, struct smalti_error *error)
-{
-	if (prompts->too_long)
-		return smalti_fail(error, SMALTI_EFORMAT, "the line is longer than %d bytes",
-				   SMALTI_PROMPT_LINE_LIMIT);
-	if (memchr(prompts->buffer, '\0', prompts->length))
+	if (memchr(text, '\0', length))
 		return smalti_fail(error, SMALTI_EFORMAT, "the line holds a NUL byte");
-	if (!smalti_utf8_valid(prompts->buffer, prompts->length))
+	if (!smalti_utf8_valid(text, length))
 		return smalti_fail(error, SMALTI_EFORMAT, "the line is not UTF-8");
 	return 0;
 }
 
-static int parse_line(const struct smalti_prompts *prompts, struct smalti_prompt_line *line,
+static int parse_line(struct smalti_prompts *prompts, const char *text, struct smalti_prompt_line *line,
 		      struct smalti_error *error)
 {
-	if (check_line(prompts, error))
+	const size_t length = (size_t)(prompts->reader.item + prompts->reader.length - text);
+	if (prompts->format == UNKNOWN)
+		prompts->format = text[strspn(text, " \t\r\v\f")] == '{' ? JSON_LINES : TEXT;
+	if (check_line(text, length, error))
 		return -1;
 	if (prompts->format == JSON_LINES)
-		return smalti_prompt_parse_json(prompts->buffer, prompts->length, line, error);
-	line->prompt = smalti_format(error, "%s", prompts->buffer);
+		return smalti_prompt_parse_json(text, length, line, error);
+	line->prompt = smalti_format(error, "%s", text);
 	return line->prompt ? 0 : -1;
 }
 
@@ -155,27 +108,22 @@ enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 					       struct smalti_prompt_line *line, struct smalti_error *error)
 {
 	*line = (struct smalti_prompt_line){0};
-	size_t blank;
-	do {
-		int status = read_line(prompts, error);
-		if (status == 0)
-			return SMALTI_PROMPTS_END;
-		if (status < 0) {
-			smalti_error_prefix(error, "%s", prompts->path);
-			return SMALTI_PROMPTS_FAILED;
-		}
-		drop_byte_order_mark(prompts);
-		blank = strspn(prompts->buffer, " \t\r\v\f");
-	} while (blank == prompts->length && !prompts->too_long);
-	if (prompts->format == UNKNOWN)
-		prompts->format = prompts->buffer[blank] == '{' ? JSON_LINES : TEXT;
-	int status = parse_line(prompts, line, error);
-	if (status) {
+	const char *text;
+	int status = read_line(prompts, &text, error);
+	if (status == 0)
+		return SMALTI_PROMPTS_END;
+	if (status < 0 && error->code != SMALTI_EFORMAT) {
+		smalti_error_prefix(error, "%s", prompts->path);
+		return SMALTI_PROMPTS_FAILED;
+	}
+	if (status > 0)
+		status = parse_line(prompts, text, line, error);
+	if (status < 0) {
 		smalti_prompt_line_free(line);
 		smalti_error_prefix(error, "%s:%" PRId64, prompts->path, prompts->line);
 	}
 	line->line = prompts->line;
-	return status ? SMALTI_PROMPTS_BAD : SMALTI_PROMPTS_LINE;
+	return status < 0 ? SMALTI_PROMPTS_BAD : SMALTI_PROMPTS_LINE;
 }
 
 void smalti_prompt_line_free(struct smalti_prompt_line *line)
