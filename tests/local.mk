@@ -98,6 +98,7 @@ dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
+dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/extract.sh
@@ -115,6 +116,9 @@ dist_check_SCRIPTS += tests/store_kill.sh
 
 # What scripts run besides the command: no tests themselves.
 EXTRA_PROGRAMS += tests/store_worker
+EXTRA_PROGRAMS += tests/make_bad_dataset
+CLEANFILES += tests/make_bad_dataset
+tests/extract_bad.log: tests/make_bad_dataset$(EXEEXT)
 EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere

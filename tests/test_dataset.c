@@ -246,7 +246,7 @@ static const struct list {
      "[{\"path\": \"a\", \"prompt\": \"\xff\"}, {\"path\": \"b\xff\", \"prompt\": \"b\"}, {\"path\": \"c\"}]",
      0,
      {{GOOD, "a", "prompt: expected UTF-8"},
-      {WRONG, "b\xef\xbf\xbd", "path: expected UTF-8"},
+      {WRONG, "000000001", "path: expected UTF-8"},
       {GOOD, "c", NULL}}},
     {"names.json",
      "[{\"image\": \"b\", \"path\": \"a\"}, {\"image\": \"b\"}, {\"path\": null, \"file_name\": \"c\"}, "
@@ -314,6 +314,7 @@ static void check_expected(const struct expected *expected, enum smalti_dataset_
 			    : caption->problem           ? caption->problem
 							 : caption->text;
 	CHECK(status == expected->status, what);
+	CHECK(!caption->text || !caption->problem, what);
 	CHECK(record->key && strcmp(record->key, expected->key) == 0, record->key);
 	CHECK(expected->words ? words && strstr(words, expected->words) : !words,
 	      words ? words : expected->words);

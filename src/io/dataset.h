@@ -38,7 +38,8 @@ struct smalti_picture_source {
 struct smalti_caption_text {
 	const char *text; /* NULL: there is none under this key. Any bytes: not checked for UTF-8 */
 	size_t length;
-	const char *problem; /* NULL, or why there is no text ("caption: expected a string, found 3") */
+	const char *problem; /* NULL, or why there is no text: `text` is NULL ("caption: expected a string,
+				found 3") */
 };
 
 /* One item; pointers until the next call. */

@@ -38,16 +38,14 @@ static void read_text(const struct object *object, const char *const *names, str
 	const cJSON *item = find(object->json, names, &name);
 	if (!item)
 		return;
-	if (cJSON_IsString(item)) {
+	const bool string = cJSON_IsString(item);
+	if (string && !(object->mended && strstr(item->valuestring, replacement))) {
 		text->text = item->valuestring;
 		text->length = strlen(item->valuestring);
-		if (!object->mended || !strstr(text->text, replacement))
-			return;
-		snprintf(problem, 256, "%.100s: expected UTF-8, found other bytes", name);
-	} else {
-		snprintf(problem, 256, "%.100s: expected a string, found %s", name,
-			 smalti_json_describe(item, found));
+		return;
 	}
+	snprintf(problem, 256, "%.100s: expected %s, found %s", name, string ? "UTF-8" : "a string",
+		 string ? "other bytes" : smalti_json_describe(item, found));
 	text->problem = problem;
 }
 
