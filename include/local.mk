@@ -8,4 +8,5 @@ smaltiinclude_HEADERS = \
 	include/smalti/model.h \
 	include/smalti/session.h \
 	include/smalti/topology.h \
-	include/smalti/vae.h
+	include/smalti/vae.h \
+	include/smalti/verify.h

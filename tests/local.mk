@@ -79,6 +79,7 @@ check_PROGRAMS += tests/test_memory_limit
 check_PROGRAMS += tests/test_spill
 libharness_la_SOURCES += tests/rows.c tests/rows.h
 check_PROGRAMS += tests/test_store
+check_PROGRAMS += tests/test_verify
 check_PROGRAMS += tests/test_run_log
 check_PROGRAMS += tests/test_export
 tests_test_export_LDADD = libfolder.la libharness.la libcore.la $(CUNIT_LIBS)
@@ -113,6 +114,7 @@ dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/store_kill.sh
+dist_check_SCRIPTS += tests/verify.sh
 
 # What scripts run besides the command: no tests themselves.
 EXTRA_PROGRAMS += tests/store_worker
@@ -123,7 +125,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/store_kill.log: tests/store_worker$(EXEEXT) libfault.la
+tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features

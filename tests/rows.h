@@ -4,7 +4,7 @@
 
 #include "store/shard.h"
 
-enum { TEST_TOKENS = 16, TEST_WIDTH = 8, TEST_CHANNELS = 4, TEST_EDGE = 5 };
+enum { TEST_TOKENS = 24, TEST_WIDTH = 16, TEST_CHANNELS = 4, TEST_EDGE = 9 };
 
 extern const struct smalti_shard_schema test_rows_schema;
 

@@ -38,7 +38,8 @@ libcli_la_SOURCES = \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
-	src/cli/vae_forecast.c src/cli/vae_forecast.h
+	src/cli/vae_forecast.c src/cli/vae_forecast.h \
+	src/cli/verify.c src/cli/verify.h
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = \

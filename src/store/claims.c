@@ -86,7 +86,7 @@ struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_secon
 	smalti_process_self(&claims->self);
 	claims->folder = smalti_format(error, "%s", folder);
 	claims->claims = smalti_format(error, "%s/claims", folder);
-	if (claims->folder && claims->claims && start(claims, error) == 0)
+	if (claims->folder && claims->claims && (lease_seconds == 0 || start(claims, error) == 0))
 		return claims;
 	smalti_claims_close(claims);
 	return NULL;
@@ -152,7 +152,7 @@ static int read_record(const cJSON *object, struct record *record, struct smalti
 static bool judge(const struct smalti_claims *claims, const char *path, int64_t now, const cJSON *object,
 		  struct smalti_claim *claim)
 {
-	struct record record = {.lease = claims->lease};
+	struct record record = {.lease = claims->lease ? claims->lease : SMALTI_LEASE};
 	struct stat info;
 	const bool readable = object && read_record(object, &record, NULL) == 0;
 	if (readable) {
@@ -186,10 +186,10 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	const bool holds = judge(claims, path, now, object, claim);
 	cJSON_Delete(object);
 	int status = holds;
-	if (!holds && unlink(path) && errno != ENOENT)
+	if (!holds && claims->lease && unlink(path) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
 	free(path);
-	if (holds || status < 0 || !claim->token[0])
+	if (holds || status < 0 || !claims->lease || !claim->token[0])
 		return status;
 	path = smalti_part_path(claims->folder, claim->first, claim->end, claim->token, error);
 	if (!path)
@@ -227,6 +227,8 @@ int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_
 	*list = NULL;
 	*count = 0;
 	DIR *folder = opendir(claims->claims);
+	if (!folder && claims->lease == 0 && errno == ENOENT)
+		return 0;
 	if (!folder)
 		return smalti_fail_errno(error, "%s: cannot be read", claims->claims);
 	int status = 0;

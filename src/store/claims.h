@@ -12,7 +12,7 @@
  * process that is gone, or cannot reach the folder, run out. All but that thread holds the folder's lock. */
 struct smalti_claims;
 
-enum { SMALTI_HOLDER = 256, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
+enum { SMALTI_HOLDER = 256, SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
 
 struct smalti_claim {
 	int64_t first, end;
@@ -21,6 +21,7 @@ struct smalti_claim {
 	char holder[SMALTI_HOLDER]; /* whose, for a person */
 };
 
+/* A lease of 0: only to look at those of others; nothing is renewed, removed or added. */
 struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
 					 struct smalti_error *error);
 /* Stops the thread; claims that are still there run out. NULL is fine. */

@@ -84,31 +84,60 @@ static bool is_torn_claim(const struct known *known, const char *name)
 	return is_part(name);
 }
 
+/* What is done with a file that is nobody's: it is told of, or removed. */
+struct sweeper {
+	void (*tell)(void *user, const char *name); /* NULL: removed */
+	void *user;
+};
+
+static int sweep_one(const struct sweeper *sweeper, DIR *entries, const char *path, const char *name,
+		     struct smalti_error *error)
+{
+	if (sweeper->tell) {
+		sweeper->tell(sweeper->user, name);
+		return 0;
+	}
+	if (unlinkat(dirfd(entries), name, 0) == 0 || errno == ENOENT)
+		return 0;
+	return smalti_fail_errno(error, "%s/%s: nobody's, but it cannot be removed", path, name);
+}
+
 static int sweep(const struct known *known, const char *path,
-		 bool (*unwanted)(const struct known *known, const char *name), struct smalti_error *error)
+		 bool (*unwanted)(const struct known *known, const char *name), const struct sweeper *sweeper,
+		 struct smalti_error *error)
 {
 	DIR *entries = opendir(path);
 	if (!entries)
-		return smalti_fail_errno(error, "%s: cannot be read", path);
+		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be read", path);
 	int status = 0;
-	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));) {
-		if (unwanted(known, entry->d_name) && unlinkat(dirfd(entries), entry->d_name, 0) &&
-		    errno != ENOENT)
-			status = smalti_fail_errno(error, "%s/%s: nobody's, but it cannot be removed", path,
-						   entry->d_name);
-	}
+	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));)
+		if (unwanted(known, entry->d_name))
+			status = sweep_one(sweeper, entries, path, entry->d_name, error);
 	closedir(entries);
 	return status;
+}
+
+static int sweep_all(const struct known *known, const struct sweeper *sweeper, struct smalti_error *error)
+{
+	char *inside = smalti_format(error, "%s/claims", known->folder);
+	int status = inside ? sweep(known, known->folder, is_orphan, sweeper, error) : -1;
+	if (status == 0)
+		status = sweep(known, inside, is_torn_claim, sweeper, error);
+	free(inside);
+	return status;
+}
+
+int smalti_folder_orphans(const char *folder, const struct smalti_journal *journal,
+			  const struct smalti_claim *claims, int64_t count,
+			  void (*tell)(void *user, const char *name), void *user, struct smalti_error *error)
+{
+	const struct known known = {folder, journal, claims, count};
+	return sweep_all(&known, &(struct sweeper){tell, user}, error);
 }
 
 int smalti_folder_clean(const char *folder, const struct smalti_journal *journal,
 			const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
 {
 	const struct known known = {folder, journal, claims, count};
-	char *inside = smalti_format(error, "%s/claims", folder);
-	int status = inside ? sweep(&known, folder, is_orphan, error) : -1;
-	if (status == 0)
-		status = sweep(&known, inside, is_torn_claim, error);
-	free(inside);
-	return status;
+	return sweep_all(&known, &(struct sweeper){NULL, NULL}, error);
 }

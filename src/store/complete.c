@@ -110,7 +110,7 @@ static int fill(cJSON *manifest, const char *folder, const struct smalti_journal
 	return 0;
 }
 
-int smalti_manifest_write(const char *folder, const struct smalti_journal *journal,
+static int write_manifest(const char *folder, const struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
 	char *path = manifest_path(folder, error);
@@ -151,12 +151,13 @@ bool smalti_manifest_fits(const char *folder, const struct smalti_journal *journ
 	return fits;
 }
 
-static bool covers(const struct smalti_journal *journal, int64_t items)
+int smalti_folder_complete(const char *folder, const struct smalti_journal *journal,
+			   struct smalti_error *error)
 {
-	int64_t at = 0;
-	for (int64_t i = 0; i < journal->count && journal->entries[i].id.first == at; i++)
-		at = journal->entries[i].id.end;
-	return at >= items;
+	smalti_manifest_remove(folder);
+	if (smalti_failed_rebuild(folder, journal, error) || smalti_join(folder, journal, error))
+		return -1;
+	return write_manifest(folder, journal, error);
 }
 
 /* With the lock held. */
@@ -166,20 +167,14 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 	int64_t count;
 	if (smalti_store_read(store, error))
 		return -1;
-	if (!covers(&store->journal, items) || smalti_manifest_fits(store->folder, &store->journal))
+	if (!smalti_journal_covers(&store->journal, items) ||
+	    smalti_manifest_fits(store->folder, &store->journal))
 		return 0;
 	if (smalti_claims_list(store->claims, now, &claims, &count, error))
 		return -1;
-	smalti_manifest_remove(store->folder);
 	int status = smalti_folder_clean(store->folder, &store->journal, claims, count, error);
 	free(claims);
-	if (status == 0)
-		status = smalti_failed_rebuild(store->folder, &store->journal, error);
-	if (status == 0)
-		status = smalti_join(store->folder, &store->journal, error);
-	if (status == 0)
-		status = smalti_manifest_write(store->folder, &store->journal, error);
-	return status;
+	return status ? -1 : smalti_folder_complete(store->folder, &store->journal, error);
 }
 
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)

@@ -149,20 +149,45 @@ static int write_shard(FILE *stream, const char *folder, const struct smalti_jou
 	return status;
 }
 
+static int write_all(FILE *stream, const char *folder, const struct smalti_journal *journal,
+		     struct smalti_error *error)
+{
+	int status = 0;
+	for (int64_t i = 0; i < journal->count && status == 0; i++)
+		if (journal->entries[i].reasons > 0)
+			status = write_shard(stream, folder, &journal->entries[i], error);
+	return status;
+}
+
+char *smalti_failed_print(const char *folder, const struct smalti_journal *journal,
+			  struct smalti_error *error)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *stream = open_memstream(&text, &length);
+	if (!stream) {
+		smalti_fail(error, SMALTI_ENOMEM, "no memory for what failed");
+		return NULL;
+	}
+	int status = write_all(stream, folder, journal, error);
+	if (fclose(stream) && status == 0)
+		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for what failed");
+	if (status == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 int smalti_failed_rebuild(const char *folder, const struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
 	char *path = path_of(folder, error);
 	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
-	int status = writer ? 0 : -1;
-	for (int64_t i = 0; i < journal->count && status == 0; i++)
-		if (journal->entries[i].reasons > 0)
-			status =
-			    write_shard(smalti_writer_stream(writer), folder, &journal->entries[i], error);
-	if (status == 0)
-		status = smalti_writer_commit(writer, error);
-	else
-		smalti_writer_abort(writer);
 	free(path);
-	return status;
+	if (!writer)
+		return -1;
+	if (write_all(smalti_writer_stream(writer), folder, journal, error) == 0)
+		return smalti_writer_commit(writer, error);
+	smalti_writer_abort(writer);
+	return -1;
 }

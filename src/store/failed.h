@@ -22,7 +22,9 @@ int smalti_failed_add(const char *folder, const struct smalti_journal_entry *ent
 		      struct smalti_error *error);
 /* Whether it has as many lines as the journal counts. */
 bool smalti_failed_fits(const char *folder, const struct smalti_journal *journal);
-/* From the shards, in the order of their items. */
+/* What it should hold, from the shards, in the order of their items; for free(). */
+char *smalti_failed_print(const char *folder, const struct smalti_journal *journal,
+			  struct smalti_error *error);
 int smalti_failed_rebuild(const char *folder, const struct smalti_journal *journal,
 			  struct smalti_error *error);
 

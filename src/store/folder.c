@@ -83,7 +83,7 @@ static int make_inside(const char *folder, const char *name, struct smalti_error
 	return status;
 }
 
-static int write_extract(const char *folder, const cJSON *identity, struct smalti_error *error)
+int smalti_folder_describe(const char *folder, const cJSON *identity, struct smalti_error *error)
 {
 	char *path = smalti_format(error, "%s/extract.json", folder);
 	cJSON *object = cJSON_CreateObject();
@@ -100,13 +100,17 @@ static int write_extract(const char *folder, const cJSON *identity, struct smalt
 	return status;
 }
 
+int smalti_folder_furnish(const char *folder, struct smalti_error *error)
+{
+	return make_inside(folder, "claims", error) || make_inside(folder, "runs", error) ? -1 : 0;
+}
+
 /* extract.json last: what it stands for is complete. */
 int smalti_folder_make(const char *folder, const cJSON *identity, struct smalti_error *error)
 {
-	if (make_inside(folder, "claims", error) || make_inside(folder, "runs", error) ||
-	    make_journal(folder, error))
+	if (smalti_folder_furnish(folder, error) || make_journal(folder, error))
 		return -1;
-	return write_extract(folder, identity, error);
+	return smalti_folder_describe(folder, identity, error);
 }
 
 static int check_extract(cJSON *object, struct smalti_error *error)

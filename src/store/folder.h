@@ -35,13 +35,21 @@ struct smalti_store {
 /* With the lock held: reads what others have added to the journal. */
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 
-/* extract.json, the empty journal and the folders in it. */
+/* The empty journal, the folders in it, extract.json. */
 int smalti_folder_make(const char *folder, const cJSON *identity, struct smalti_error *error);
+/* The folders alone, which are nothing to a copy that leaves empty ones out. */
+int smalti_folder_furnish(const char *folder, struct smalti_error *error);
+/* extract.json alone. */
+int smalti_folder_describe(const char *folder, const cJSON *identity, struct smalti_error *error);
 /* Whether it is a folder of features: 1; 0 if it is fit to become one; -1 if it is neither. */
 int smalti_folder_look(const char *folder, struct smalti_error *error);
 /* What extract.json says of what is in it; free with cJSON_Delete(). */
 cJSON *smalti_folder_identity(const char *folder, struct smalti_error *error);
-/* Removes files that no process is at work on and no line of the journal names. */
+/* Tells of files that no process is at work on and no line of the journal names. */
+int smalti_folder_orphans(const char *folder, const struct smalti_journal *journal,
+			  const struct smalti_claim *claims, int64_t count,
+			  void (*tell)(void *user, const char *name), void *user, struct smalti_error *error);
+/* Removes them. */
 int smalti_folder_clean(const char *folder, const struct smalti_journal *journal,
 			const struct smalti_claim *claims, int64_t count, struct smalti_error *error);
 
@@ -49,7 +57,8 @@ int smalti_folder_clean(const char *folder, const struct smalti_journal *journal
 bool smalti_manifest_fits(const char *folder, const struct smalti_journal *journal);
 /* Removes it and features.h5: they say what is no longer so. */
 void smalti_manifest_remove(const char *folder);
-int smalti_manifest_write(const char *folder, const struct smalti_journal *journal,
-			  struct smalti_error *error);
+/* failed.jsonl, features.h5 and manifest.json, of what the journal holds. */
+int smalti_folder_complete(const char *folder, const struct smalti_journal *journal,
+			   struct smalti_error *error);
 
 #endif

@@ -335,6 +335,45 @@ int smalti_journal_append(struct smalti_journal *journal, const char *folder,
 	return status;
 }
 
+static int write_live(const struct smalti_journal *journal, FILE *stream, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < journal->count; i++) {
+		struct smalti_journal_entry entry = journal->entries[i];
+		entry.replaces = -1;
+		char *line = print(&entry, NULL, error);
+		if (!line)
+			return -1;
+		fputs(line, stream);
+		free(line);
+	}
+	return 0;
+}
+
+int smalti_journal_rewrite(struct smalti_journal *journal, const char *folder, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/journal", folder);
+	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
+	free(path);
+	if (!writer)
+		return -1;
+	if (write_live(journal, smalti_writer_stream(writer), error)) {
+		smalti_writer_abort(writer);
+		return -1;
+	}
+	if (smalti_writer_commit(writer, error))
+		return -1;
+	smalti_journal_free(journal);
+	return smalti_journal_read(journal, folder, NULL, error);
+}
+
+bool smalti_journal_covers(const struct smalti_journal *journal, int64_t items)
+{
+	int64_t at = 0;
+	for (int64_t i = 0; i < journal->count && journal->entries[i].id.first == at; i++)
+		at = journal->entries[i].id.end;
+	return at >= items;
+}
+
 int64_t smalti_journal_within(const struct smalti_journal *journal, int64_t first, int64_t end, int64_t *from)
 {
 	int64_t low = 0, high = journal->count;

@@ -54,6 +54,12 @@ int smalti_journal_append(struct smalti_journal *journal, const char *folder,
 			  const struct smalti_journal_entry *entry, const char *reason,
 			  struct smalti_error *error);
 
+/* Writes a journal of what is committed alone, in the place of the one that is there. */
+int smalti_journal_rewrite(struct smalti_journal *journal, const char *folder, struct smalti_error *error);
+
+/* Whether the items 0 … items − 1 are committed. */
+bool smalti_journal_covers(const struct smalti_journal *journal, int64_t items);
+
 /* What is committed within [first, end), as indices of entries: *from … the result − 1. */
 int64_t smalti_journal_within(const struct smalti_journal *journal, int64_t first, int64_t end,
 			      int64_t *from);

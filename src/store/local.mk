@@ -21,6 +21,7 @@ libcore_la_SOURCES += \
 	src/store/export_webdataset.c \
 	src/store/run_log.c src/store/run_log.h \
 	src/store/sealed.c src/store/sealed.h \
+	src/store/repair.c src/store/verify.c src/store/verify_shards.c src/store/checker.h \
 	src/store/features.c src/store/features_order.c src/store/features_order.h \
 	src/store/features_queue.c src/store/features_source.c src/store/features_queue.h \
 	src/store/features_set.c src/store/features_set.h \

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { LEASE = 300 };
-
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error)
 {
 	pthread_mutex_lock(&store->mutex);
@@ -61,7 +59,9 @@ static int resume(struct smalti_store *store, const cJSON *identity, int64_t now
 {
 	const int there = smalti_folder_look(store->folder, error);
 	if (there < 0 || (there == 0 && smalti_folder_make(store->folder, identity, error)) ||
-	    (there > 0 && compare(store->folder, identity, error)) || smalti_store_read(store, error))
+	    (there > 0 &&
+	     (compare(store->folder, identity, error) || smalti_folder_furnish(store->folder, error))) ||
+	    smalti_store_read(store, error))
 		return -1;
 	store->first_line = store->journal.lines;
 	store->claims = smalti_claims_open(store->folder, store->lease, error);
@@ -89,7 +89,7 @@ struct smalti_store *smalti_store_open(const char *folder, const struct smalti_s
 	if (!store)
 		return NULL;
 	pthread_mutex_init(&store->mutex, NULL);
-	store->lease = options->lease_seconds ? options->lease_seconds : LEASE;
+	store->lease = options->lease_seconds ? options->lease_seconds : SMALTI_LEASE;
 	store->folder = smalti_format(error, "%s", folder);
 	int status = store->folder ? 0 : -1;
 	if (status == 0 && (store->lease < 1 || store->lease > SMALTI_LEASE_MAX))

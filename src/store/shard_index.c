@@ -123,7 +123,7 @@ static int find_text(const char *file, int64_t size, const char **text, int64_t 
 	return 0;
 }
 
-int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size,
+int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size, bool damaged,
 			    struct smalti_error *error)
 {
 	*index = (struct smalti_shard_index){.first = 0};
@@ -141,7 +141,7 @@ int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, 
 	    rest_checksum(index, file, text - file, &rest, error) < 0)
 		return -1;
 	snprintf(expected, sizeof(expected), TRAILER, rest, hash, length);
-	if (memcmp(text + length, expected, TRAILER_BYTES) != 0)
+	if (!damaged && memcmp(text + length, expected, TRAILER_BYTES) != 0)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "the checksum of what is not values is another: all its rows (%" PRId64
 				   " to %" PRId64 ") are lost",

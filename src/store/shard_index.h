@@ -35,8 +35,9 @@ struct smalti_shard_index {
 bool smalti_shard_is_compressed(const struct smalti_shard_index *index, int array);
 
 /* Reads and checks it: all pieces lie in the file, all counts agree. SMALTI_EFORMAT: no shard;
- * SMALTI_ECORRUPT: one that is damaged or cut short. Free it in any case. */
-int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size,
+ * SMALTI_ECORRUPT: one that is damaged or cut short. `damaged` looks away from what lies between values and
+ * has a checksum of its own. Free it in any case. */
+int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size, bool damaged,
 			    struct smalti_error *error);
 void smalti_shard_index_free(struct smalti_shard_index *index);
 

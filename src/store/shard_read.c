@@ -23,12 +23,12 @@ static char *text_buffer(const struct smalti_shard_place *place, struct smalti_e
 	return smalti_calloc(place->entry_bytes + 1, 1, error);
 }
 
-static int open_file(struct smalti_shard *shard, const char *path, struct smalti_error *error)
+static int open_file(struct smalti_shard *shard, const char *path, bool damaged, struct smalti_error *error)
 {
 	shard->path = smalti_format(error, "%s", path);
 	if (!shard->path || smalti_map_open(&shard->map, path, error) < 0)
 		return -1;
-	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, error) < 0) {
+	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, damaged, error) < 0) {
 		smalti_error_prefix(error, "%s", path);
 		return -1;
 	}
@@ -38,15 +38,25 @@ static int open_file(struct smalti_shard *shard, const char *path, struct smalti
 	return shard->key && shard->failure[0] && shard->failure[1] && shard->failure[2] ? 0 : -1;
 }
 
-struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error)
+static struct smalti_shard *open_shard(const char *path, bool damaged, struct smalti_error *error)
 {
 	struct smalti_shard *shard = smalti_calloc(1, sizeof(*shard), error);
 	if (!shard)
 		return NULL;
-	if (open_file(shard, path, error) == 0)
+	if (open_file(shard, path, damaged, error) == 0)
 		return shard;
 	smalti_shard_close(shard);
 	return NULL;
+}
+
+struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error)
+{
+	return open_shard(path, false, error);
+}
+
+struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error)
+{
+	return open_shard(path, true, error);
 }
 
 void smalti_shard_close(struct smalti_shard *shard)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_VERIFY_H
+#define SMALTI_VERIFY_H
+
+#include <smalti/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** @file
+ * Whether a folder of features is what was once written to it, and putting right what is not. Needs no
+ * session.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/** Something that is not as it should be. Strings are good during the call. */
+struct smalti_problem {
+	const char *kind; /**< "damaged", "missing", "gap", "overlap", "orphan", "different", "unfinished" */
+	const char *file; /**< its name in the folder */
+	int64_t row;      /**< the item's index; -1: it is not in a row */
+	const char *key;  /**< of the item; NULL: it is not in a row, or cannot be told */
+	const char *text; /**< one line, that names all of it */
+};
+
+struct smalti_verify_options {
+	/** Shards that are broken are taken out of the journal, so that the next `smalti extract` makes their
+	 * items again, and renamed to NAME.broken; whole shards that the journal has lost are taken back
+	 * into it; what nobody needs is removed; failed.jsonl, manifest.json and features.h5 are made again,
+	 * as far as there is enough to make them of. */
+	bool repair;
+	void *user;
+	void (*problem)(void *user, const struct smalti_problem *problem); /**< may be NULL */
+	void (*progress)(void *user, int64_t done, int64_t bytes);         /**< may be NULL */
+};
+
+struct smalti_verify_result {
+	int64_t shards, rows, failures, bytes; /**< that are committed */
+	int64_t problems;
+	/** After a repair. @{ */
+	int64_t dropped; /**< items that have to be made again */
+	int64_t adopted; /**< items that the journal had lost */
+	int64_t left;    /**< problems that cannot be put right */
+			 /** @} */
+};
+
+/** Reads every byte of the folder's features. 0 when that was done, whatever was found; -1 with
+ * SMALTI_EINVAL (no folder of features), SMALTI_EIO or SMALTI_ENOMEM. */
+int smalti_verify(const char *folder, const struct smalti_verify_options *options,
+		  struct smalti_verify_result *result, struct smalti_error *error);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verify.h"
+#include "base/error.h"
+#include "cli/progress.h"
+#include "smalti/verify.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TYPE struct verify_options
+
+struct verify_options {
+	bool repair, json, quiet;
+};
+
+static const struct verify_options defaults = {.repair = false};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_FLAG(TYPE, repair), "repair", 'r', NULL,
+     "put right what can be, and have the rest made again by the next smalti extract"},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print what is wrong only"},
+};
+
+static const struct smalti_example examples[] = {
+    {"Whether all is as it was written", "smalti verify features"},
+    {"The rows that are damaged", "smalti verify --json features | jq '.problems[] | select(.row)'"},
+    {"Take out what is broken and make it again",
+     "smalti verify --repair features && smalti extract data_info.json -o features"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_verify_command = {
+    .name = "verify",
+    .summary = "check a folder of features, and repair it",
+    .operands = "DIR",
+    .description =
+	"Reads every byte of what smalti extract has written to DIR and prints a line for whatever is not as "
+	"it "
+	"should be: files whose checksum is another (and which of their rows that is in), damaged lines of "
+	"the "
+	"journal, items that are there twice or not at all, shards that were made otherwise than the others, "
+	"files that belong to nobody, lists that do not fit the shards. The status is 0 when there is "
+	"nothing, "
+	"else 1.\n\n"
+	"--repair takes broken shards out of the journal, so that the next smalti extract makes their items "
+	"again, and renames their files to NAME.broken; whole shards whose line in the journal was lost are "
+	"taken back into it; files that belong to nobody are removed; failed.jsonl, manifest.json and "
+	"features.h5 are made again, as far as everything is there to make them of. The status is 0 when "
+	"nothing is left that cannot be put right.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(struct verify_options),
+    .run = run,
+};
+
+struct verification {
+	const struct verify_options *options;
+	struct smalti_progress progress;
+	cJSON *problems; /* an array; NULL: they are printed */
+};
+
+static void list(cJSON *problems, const struct smalti_problem *problem)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "kind", problem->kind);
+	cJSON_AddStringToObject(object, "file", problem->file);
+	if (problem->row >= 0)
+		cJSON_AddNumberToObject(object, "row", (double)problem->row);
+	if (problem->key)
+		cJSON_AddStringToObject(object, "key", problem->key);
+	cJSON_AddStringToObject(object, "text", problem->text);
+	cJSON_AddItemToArray(problems, object);
+}
+
+static void on_problem(void *user, const struct smalti_problem *problem)
+{
+	struct verification *verification = user;
+	if (verification->problems)
+		list(verification->problems, problem);
+	else
+		printf("%s\n", problem->text);
+}
+
+static void on_progress(void *user, int64_t done, int64_t bytes)
+{
+	enum { MEGABYTE = 1000000 };
+	struct verification *verification = user;
+	smalti_progress_update(&verification->progress, done / MEGABYTE, bytes / MEGABYTE);
+}
+
+static void say_size(int64_t bytes, char text[32])
+{
+	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+	double value = (double)bytes;
+	int unit = 0;
+	for (; value >= 1000 && unit < 4; unit++)
+		value /= 1000;
+	snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", value, units[unit]);
+}
+
+static void sum_up(const char *folder, const struct smalti_verify_result *result, bool repaired)
+{
+	char size[32];
+	say_size(result->bytes, size);
+	printf("%s: %" PRId64 " shards, %" PRId64 " items (%" PRId64 " failed), %s: ", folder, result->shards,
+	       result->rows, result->failures, size);
+	if (result->problems == 0) {
+		printf("all is well\n");
+		return;
+	}
+	printf("%" PRId64 " problem%s", result->problems, result->problems == 1 ? "" : "s");
+	if (repaired)
+		printf("; repaired, but for %" PRId64 "; %" PRId64 " items have to be made again, %" PRId64
+		       " were taken back",
+		       result->left, result->dropped, result->adopted);
+	printf("\n");
+}
+
+static void print_json(const char *folder, const struct smalti_verify_result *result, cJSON *problems)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "folder", folder);
+	cJSON_AddBoolToObject(object, "well", result->problems == 0);
+	const struct {
+		const char *key;
+		int64_t value;
+	} numbers[] = {
+	    {"shards", result->shards}, {"items", result->rows},      {"failures", result->failures},
+	    {"bytes", result->bytes},   {"dropped", result->dropped}, {"adopted", result->adopted},
+	    {"left", result->left},
+	};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		cJSON_AddNumberToObject(object, numbers[i].key, (double)numbers[i].value);
+	cJSON_AddItemToObject(object, "problems", problems);
+	char *text = cJSON_Print(object);
+	printf("%s\n", text ? text : "{}");
+	free(text);
+	cJSON_Delete(object);
+}
+
+static enum smalti_exit verify(const struct verify_options *options, const char *folder)
+{
+	struct verification verification = {.options = options};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_verify_result result;
+	if (options->json)
+		verification.problems = cJSON_CreateArray();
+	const struct smalti_verify_options wanted = {options->repair, &verification, on_problem, on_progress};
+	smalti_progress_begin(&verification.progress, stderr, "MB", options->quiet || options->json);
+	const int status = smalti_verify(folder, &wanted, &result, &error);
+	smalti_progress_end(&verification.progress);
+	if (status < 0)
+		fprintf(stderr, "smalti verify: %s\n", error.message);
+	else if (options->json)
+		print_json(folder, &result, verification.problems);
+	else if (!options->quiet)
+		sum_up(folder, &result, options->repair);
+	if (status < 0) {
+		cJSON_Delete(verification.problems);
+		return SMALTI_EXIT_FAILED;
+	}
+	const bool fine = options->repair ? result.left == 0 : result.problems == 0;
+	const enum smalti_exit written = smalti_finish_stdout();
+	return fine ? written : SMALTI_EXIT_FAILED;
+}
+
+static enum smalti_exit run(void *values, int count, char **operands)
+{
+	if (count != 1)
+		return smalti_usage_error(&smalti_verify_command, "expected one folder, found %d", count);
+	return verify(values, operands[0]);
+}

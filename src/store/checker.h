@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_CHECKER_H
+#define SMALTI_STORE_CHECKER_H
+
+#include "smalti/verify.h"
+#include "store/folder.h"
+
+/* What is known of a folder while it is looked through. */
+struct smalti_checker {
+	const char *folder;
+	const struct smalti_verify_options *options;
+	struct smalti_verify_result *result;
+	struct smalti_journal journal;
+	bool *broken;        /* of each of its entries */
+	bool journal_broken; /* lines of it, or all of it */
+	bool extract_broken;
+	cJSON *manifest; /* NULL: there is none that can be read */
+	int64_t items;   /* that there should be; -1: nobody knows */
+	int64_t bytes, bytes_done;
+};
+
+/* Tells of a problem; the text is "FILE: " and what is said here. */
+void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
+			const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The text of a failure, which names FOLDER/FILE. */
+void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
+			      const char *key, const struct smalti_error *cause);
+
+/* The shards of the journal: each file, then what it says of itself. */
+int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
+/* Puts right what was found. */
+int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error);
+
+#endif

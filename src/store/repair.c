@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "store/checker.h"
+#include "store/digest.h"
+#include "store/failed.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What there is enough of to make it again. */
+static int repair_extract(struct smalti_checker *checker, struct smalti_error *error)
+{
+	if (!checker->extract_broken)
+		return 0;
+	const cJSON *identity = cJSON_GetObjectItemCaseSensitive(checker->manifest, "identity");
+	if (identity)
+		return smalti_folder_describe(checker->folder, identity, error);
+	checker->result->left++;
+	return 0;
+}
+
+/* Whether the journal still says of a broken shard what it said when it was looked at. */
+static bool is_still_there(const struct smalti_journal *journal, const struct smalti_journal_entry *entry)
+{
+	int64_t from;
+	return smalti_journal_within(journal, entry->id.first, entry->id.end, &from) == from + 1 &&
+	       journal->entries[from].id.end == entry->id.end &&
+	       journal->entries[from].digest == entry->digest;
+}
+
+/* The line first: a shard without one is an orphan, a line without a shard would be damage. */
+static int drop(struct smalti_checker *checker, struct smalti_journal *journal,
+		struct smalti_journal_entry entry, struct smalti_error *error)
+{
+	if (!is_still_there(journal, &entry))
+		return 0;
+	entry.drop = true;
+	entry.time = floor(smalti_wall_clock());
+	if (smalti_journal_append(journal, checker->folder, &entry, "found broken by smalti verify", error))
+		return -1;
+	checker->result->dropped += entry.id.end - entry.id.first;
+	char *path = smalti_journal_path(checker->folder, &entry.id, error);
+	char *aside = path ? smalti_format(error, "%s.broken", path) : NULL;
+	int status = aside ? 0 : -1;
+	if (aside && rename(path, aside) && errno != ENOENT)
+		status = smalti_fail_errno(error, "%s: cannot be renamed to %s", path, aside);
+	free(aside);
+	free(path);
+	return status;
+}
+
+static bool is_whole(struct smalti_shard *shard, const struct smalti_shard_id *id)
+{
+	bool whole = smalti_shard_first(shard) == id->first && smalti_shard_end(shard) == id->end;
+	for (int64_t i = id->first; i < id->end && whole; i++) {
+		struct smalti_features_row row;
+		whole = smalti_shard_row(shard, i, &row, NULL) == 0;
+	}
+	return whole;
+}
+
+/* What the journal would say of a file; false: it is no whole shard. */
+static bool describe(const char *path, struct smalti_journal_entry *entry)
+{
+	struct smalti_failed failed = {0};
+	struct smalti_shard *shard = smalti_shard_open(path, NULL);
+	const bool whole = shard && is_whole(shard, &entry->id) &&
+			   smalti_failed_of(shard, &failed, NULL) == 0 &&
+			   smalti_file_digest(path, &entry->digest, &entry->bytes, NULL) == 0;
+	entry->failures = failed.failures;
+	entry->reasons = failed.reasons;
+	entry->replaces = -1;
+	entry->time = floor(smalti_wall_clock());
+	free(failed.lines);
+	smalti_shard_close(shard);
+	return whole;
+}
+
+/* A shard whose line was lost, unless its items are there already. */
+static int adopt(struct smalti_checker *checker, struct smalti_journal *journal,
+		 const struct smalti_shard_id *id, struct smalti_error *error)
+{
+	int64_t from;
+	struct smalti_journal_entry entry = {.id = *id};
+	if (smalti_journal_within(journal, id->first, id->end, &from) > from)
+		return 0;
+	char *path = smalti_journal_path(checker->folder, id, error);
+	int status = path ? 0 : -1;
+	if (path && describe(path, &entry)) {
+		status = smalti_journal_append(journal, checker->folder, &entry, NULL, error);
+		checker->result->adopted += status == 0 ? id->end - id->first : 0;
+	}
+	free(path);
+	return status;
+}
+
+/* Latest first of those of the same items. */
+static int by_remake(const void *a, const void *b)
+{
+	const struct smalti_shard_id *x = a, *y = b;
+	return x->remake > y->remake ? -1 : x->remake < y->remake;
+}
+
+struct found {
+	struct smalti_shard_id *ids;
+	int64_t count, capacity;
+};
+
+static int find_shards(const char *folder, struct found *found, struct smalti_error *error)
+{
+	DIR *entries = opendir(folder);
+	if (!entries)
+		return smalti_fail_errno(error, "%s: cannot be read", folder);
+	int status = 0;
+	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));) {
+		struct smalti_shard_id id;
+		if (!smalti_shard_name_parse(entry->d_name, &id))
+			continue;
+		if (found->count == found->capacity) {
+			found->capacity = 2 * found->capacity + 64;
+			struct smalti_shard_id *ids =
+			    realloc(found->ids, (size_t)found->capacity * sizeof(*ids));
+			if (!ids) {
+				status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a list of shards");
+				break;
+			}
+			found->ids = ids;
+		}
+		found->ids[found->count++] = id;
+	}
+	closedir(entries);
+	return status;
+}
+
+/* When lines were lost, so were shards that may be whole. */
+static int adopt_all(struct smalti_checker *checker, struct smalti_journal *journal,
+		     struct smalti_error *error)
+{
+	struct found found = {0};
+	int status = find_shards(checker->folder, &found, error);
+	if (found.count)
+		qsort(found.ids, (size_t)found.count, sizeof(*found.ids), by_remake);
+	for (int64_t i = 0; i < found.count && status == 0; i++)
+		status = adopt(checker, journal, &found.ids[i], error);
+	free(found.ids);
+	return status;
+}
+
+static void ignore_damage(void *user, int64_t line, const char *what)
+{
+	(void)user, (void)line, (void)what;
+}
+
+static int repair_journal(struct smalti_checker *checker, struct smalti_journal *journal,
+			  struct smalti_error *error)
+{
+	const struct smalti_journal_watch watch = {ignore_damage, NULL};
+	struct smalti_error absent = SMALTI_NO_ERROR; /* then it is made, empty */
+	if (!checker->journal_broken)
+		return smalti_journal_read(journal, checker->folder, NULL, error);
+	(void)smalti_journal_read(journal, checker->folder, &watch, &absent);
+	if (absent.code == SMALTI_ENOMEM)
+		return smalti_fail(error, absent.code, "%s", absent.message);
+	if (smalti_journal_rewrite(journal, checker->folder, error))
+		return -1;
+	return adopt_all(checker, journal, error);
+}
+
+static int repair_shards(struct smalti_checker *checker, struct smalti_journal *journal,
+			 struct smalti_error *error)
+{
+	int status = 0;
+	for (int64_t i = 0; i < checker->journal.count && status == 0; i++)
+		if (checker->broken[i])
+			status = drop(checker, journal, checker->journal.entries[i], error);
+	return status;
+}
+
+static int clean(struct smalti_checker *checker, const struct smalti_journal *journal, int64_t now,
+		 struct smalti_error *error)
+{
+	struct smalti_claim *list = NULL;
+	int64_t count = 0;
+	struct smalti_claims *claims = smalti_claims_open(checker->folder, SMALTI_LEASE, error);
+	int status = claims ? smalti_claims_list(claims, now, &list, &count, error) : -1;
+	smalti_claims_close(claims);
+	if (status == 0)
+		status = smalti_folder_clean(checker->folder, journal, list, count, error);
+	free(list);
+	return status;
+}
+
+static int repair(struct smalti_checker *checker, struct smalti_journal *journal, int64_t now,
+		  struct smalti_error *error)
+{
+	if (smalti_folder_furnish(checker->folder, error) || repair_extract(checker, error) ||
+	    repair_journal(checker, journal, error) || repair_shards(checker, journal, error) ||
+	    clean(checker, journal, now, error))
+		return -1;
+	smalti_manifest_remove(checker->folder);
+	if (checker->result->left == 0 && checker->items >= 0 &&
+	    smalti_journal_covers(journal, checker->items))
+		return smalti_folder_complete(checker->folder, journal, error);
+	return smalti_failed_rebuild(checker->folder, journal, error);
+}
+
+int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error)
+{
+	struct smalti_journal journal = {0};
+	struct smalti_lock *lock = smalti_lock_open(checker->folder, error);
+	int64_t now;
+	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
+	if (status == 0) {
+		status = repair(checker, &journal, now, error);
+		smalti_lock_give(lock);
+	}
+	smalti_lock_close(lock);
+	smalti_journal_free(&journal);
+	return status;
+}

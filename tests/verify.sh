@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti verify`: what it says of a folder of features, its statuses, and what a repair leaves to be done.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+worker=$(dirname "$SMALTI")/tests/store_worker
+says() { # WORDS: in what was printed
+    grep -qF -e "$1" out || fail "no '$1' in: $(cat out)"
+}
+
+"$worker" fill features 60 20
+expect 0 '' "$SMALTI" verify features
+says 'features: 3 shards, 60 items (3 failed), '
+says 'all is well'
+expect 0 '' "$SMALTI" verify --quiet features
+[ ! -s out ] || fail "words when all is well: $(cat out)"
+expect 0 '' "$SMALTI" verify --json features
+says '"well":'
+says '"problems":'
+
+refuse 2 'expected one folder' "$SMALTI" verify
+refuse 2 'expected one folder' "$SMALTI" verify features features
+mkdir empty
+refuse 1 'no folder of features' "$SMALTI" verify empty
+refuse 1 'no folder of features' "$SMALTI" verify absent
+
+# A key in the middle shard: its row is named.
+shard=features/shard-000000000020-000000000040.h5
+key=$("$worker" dump features | sed -n '28s/^[0-9]* \(.*\) [0-9a-f]*$/\1/p')
+place=$(grep -obUaF -e "$key" "$shard" | head -n 1 | cut -d: -f1)
+printf 'X' | dd of="$shard" bs=1 seek=$((place + 7)) conv=notrunc status=none
+expect 1 '' "$SMALTI" verify features
+says "shard-000000000020-000000000040.h5: row 27 ("
+says '1 problem'
+expect 1 '' "$SMALTI" verify --json features
+says '"row":	27'
+expect 0 '' "$SMALTI" verify --repair features
+says '20 items have to be made again'
+if [ ! -e "$shard.broken" ] || [ -e "$shard" ]; then
+    fail "after the repair: $(files features)"
+fi
+expect 1 '' "$SMALTI" verify features
+says 'items 20 to 39 are not committed'
+"$worker" fill features 60 20
+expect 0 '' "$SMALTI" verify features
+says 'all is well'
