@@ -2,7 +2,7 @@
 EXTRA_PROGRAMS = bench/batch
 bench_batch_LDADD = libcore.la
 CLEANFILES += $(EXTRA_PROGRAMS)
-EXTRA_DIST += bench/peers bench/vae_growth.py
+EXTRA_DIST += bench/peers bench/features_epoch.py bench/vae_growth.py
 
 .PHONY: bench
 bench: bench/batch$(EXEEXT)

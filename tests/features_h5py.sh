@@ -5,6 +5,7 @@ set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$source/python
 
 python=
 for name in python3 /usr/bin/python3; do
@@ -23,7 +24,8 @@ for kind in "f32 plain" "f16 plain" "f16 compressed" "bf16 plain" "bf16 compress
     # shellcheck disable=SC2086
     tests/make_features "$folder" $kind 103 10
     echo "$kind"
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$source/python" "$python" "$source/tests/features_h5py.py" "$folder"
+    "$python" "$source/tests/features_h5py.py" "$folder"
+    "$python" "$source/tests/features_python.py" "$folder"
     ! command -v h5dump >/dev/null || for file in "$folder"/*.h5; do
         h5dump "$file" >"$scratch/dump"
         grep -q 'DATASET "xxh3"' "$scratch/dump"

@@ -170,7 +170,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_shard
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 endif
 
-EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/features_python.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir):$$PKG_CONFIG_PATH" CC='$(CC)' CXX='$(CXX)' \

@@ -12,13 +12,15 @@ int main(int count, char **words)
 	static const char *const types[] = {"f32", "f16", "bf16"};
 	struct smalti_shard_schema schema = {SMALTI_F32, 2,     {"prompt", "a/b"},          24, 300, 4, 512,
 					     0.13025,    false, "{\"made\":\"by formula\"}"};
-	if (count != 6)
+	if (count != 6 && count != 9)
 		return 2;
 	while (strcmp(types[schema.dtype], words[2]) != 0)
 		if (++schema.dtype > SMALTI_BF16)
 			return 2;
 	schema.compress = strcmp(words[3], "compressed") == 0;
-	const struct made_rows rows = {&schema, 12, 6};
+	schema.text_width = count > 6 ? strtoll(words[6], NULL, 10) : schema.text_width;
+	const struct made_rows rows = {&schema, count > 6 ? strtoll(words[7], NULL, 10) : 12,
+				       count > 6 ? strtoll(words[8], NULL, 10) : 6};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int status =
 	    write_folder(words[1], &rows, strtoll(words[4], NULL, 10), strtoll(words[5], NULL, 10), &error);

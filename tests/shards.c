@@ -17,15 +17,20 @@ enum { TEXTS = SMALTI_FEATURES_CAPTIONS_MAX, SLOTS = TEXTS + 1 };
 static void *kept[SLOTS], *kept_ids[TEXTS];
 static char key[512];
 
-/* Bytes that no neighbour has, the same for the same index and slot; half of them zero, for compression. */
-static void *fill(int slot, int64_t index, int64_t bytes)
+/* Values like those of features, in the schema's type: noise that is the same for the same index and slot. */
+static void *fill(enum smalti_dtype dtype, int slot, int64_t index, int64_t bytes)
 {
+	enum { BLOCK = 256 };
+	float block[BLOCK];
+	const int64_t size = smalti_dtype_bytes(dtype), count = bytes / size;
 	free(kept[slot]);
-	unsigned char *to = kept[slot] = malloc(bytes > 0 ? (size_t)bytes : 1);
+	char *to = kept[slot] = malloc(bytes > 0 ? (size_t)bytes : 1);
 	uint64_t state = (uint64_t)index * 64 + (uint64_t)slot + 1;
-	for (int64_t i = 0; i < bytes; i++) {
-		state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-		to[i] = i % 2 ? (unsigned char)(state >> 56) : 0;
+	for (int64_t first = 0; first < count; first += BLOCK) {
+		const int64_t now = count - first < BLOCK ? count - first : BLOCK;
+		for (int64_t i = 0; i < now; i++)
+			block[i] = test_random(&state) * test_random(&state);
+		smalti_narrow(dtype, block, now, to + first * size);
 	}
 	return to;
 }
@@ -53,7 +58,7 @@ void make_row(const struct made_rows *rows, int64_t index, struct smalti_feature
 		text->tokens = missing ? 0 : 1 + (index * 13 + i * 5) % rows->tokens_max;
 		smalti_shard_text_bytes(schema, text, &bytes);
 		text->ids = fill_ids(i, index, text->tokens);
-		text->values = fill(i, index, bytes);
+		text->values = fill(schema->dtype, i, index, bytes);
 	}
 	if (schema->latent_channels == 0)
 		return;
@@ -66,7 +71,7 @@ void make_row(const struct made_rows *rows, int64_t index, struct smalti_feature
 	    .latent_width = missing ? 0 : 1 + index * 3 % rows->latent_max,
 	};
 	smalti_shard_picture_bytes(schema, &row->picture, &bytes);
-	row->picture.values = fill(TEXTS, index, bytes);
+	row->picture.values = fill(schema->dtype, TEXTS, index, bytes);
 }
 
 static bool same(const void *a, const void *b, int64_t bytes)

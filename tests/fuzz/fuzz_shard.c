@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
 #include "store/shard_index.h"
 
 #include <inttypes.h>
@@ -54,7 +53,7 @@ static void read_sealed(const uint8_t *data, size_t size)
 	const size_t length = data[0] | (size_t)data[1] << 8;
 	if (length > size - 2)
 		return;
-	char *text = calloc(length + 1, 1), *body = malloc(size);
+	char *text = calloc(length + 1, 1), *body = malloc(size + 8);
 	memcpy(text, data + 2, length);
 	const int64_t before = (int64_t)(8 + size - 2 - length);
 	memcpy(body, "\x89HDF\r\n\x1a\n", 8);

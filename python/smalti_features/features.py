@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of features: its journal, and rows in any order."""
+
+import bisect
+import json
+import os
+from collections import OrderedDict
+
+from .order import row_order
+from .shard import Damaged, Shard
+from .xxh3 import xxh3
+
+OPEN_MAX = 64
+
+
+def read_journal(folder):
+    """{(first, end): name of the file} of what is committed. A last line that is not whole was never there."""
+    shards = {}
+    with open(os.path.join(folder, "journal"), "rb") as file:
+        lines = file.read().split(b"\n")[:-1]
+    for number, line in enumerate(lines, 1):
+        checksum, _, text = line.partition(b" ")
+        if checksum != b"%016x" % xxh3(text):
+            raise Damaged(f"{folder}/journal: line {number} is damaged; run smalti verify")
+        entry = json.loads(text)
+        name = entry.get("file") or entry.get("drop")
+        extent = tuple(int(part) for part in name.removesuffix(".h5").split("-")[1:3])
+        if "file" in entry:
+            shards[extent] = name
+        elif shards.get(extent) == name:
+            del shards[extent]
+    return dict(sorted(shards.items()))
+
+
+class Features:
+    """The committed rows of a folder, as they are when it is opened.
+
+    features[index] is the row of an item; iterating gives all rows, or those of one of `parts`, in order or shuffled
+    by seed and epoch (order.py); `skip` of them were read already. With `complete`, rows that lack anything are left
+    out. A damaged row raises Damaged, which ends an iteration unless on_damage is called with it instead.
+    """
+
+    def __init__(self, folder, shuffled=False, seed=0, epoch=0, buffer=1024, part=0, parts=1, skip=0, complete=False,
+                 on_damage=None):
+        if not 0 <= part < parts:
+            raise ValueError(f"part {part} of {parts} parts")
+        self.folder, self.complete, self.on_damage = folder, complete, on_damage
+        self.order = {"shuffled": shuffled, "seed": seed, "epoch": epoch, "buffer": buffer, "part": part,
+                      "parts": parts}
+        self.skip = skip
+        journal = read_journal(folder)
+        self.ranges, self.names = list(journal), list(journal.values())
+        self._open = OrderedDict()
+
+    def __len__(self):
+        """Of all rows, whatever is left out."""
+        return sum(end - first for first, end in self.ranges)
+
+    def __getstate__(self):
+        return {**self.__dict__, "_open": OrderedDict()}  # each process maps its own
+
+    def shard(self, number):
+        """Opened if need be; those used last stay so."""
+        if number not in self._open:
+            path = os.path.join(self.folder, self.names[number])
+            shard = Shard(path)
+            if (shard.first, shard.first + shard.rows) != self.ranges[number]:
+                raise Damaged(f"{path}: another shard than the journal says")
+            self._open[number] = shard
+            if len(self._open) > OPEN_MAX:
+                self._open.popitem(last=False)
+        self._open.move_to_end(number)
+        return self._open[number]
+
+    def __getitem__(self, index):
+        number = bisect.bisect_right(self.ranges, (index, float("inf"))) - 1
+        if number < 0 or index >= self.ranges[number][1]:
+            raise IndexError(f"{self.folder}: has no row {index}")
+        return self.shard(number).row(index)
+
+    def _is_wanted(self, place):
+        try:
+            return not self.complete or self.shard(place[0]).complete[place[1]]
+        except Damaged:
+            return True  # reading it says so
+
+    def __iter__(self):
+        places = row_order([end - first for first, end in self.ranges], **self.order)
+        for number, place in enumerate(filter(self._is_wanted, places)):
+            if number < self.skip:
+                continue
+            try:
+                row = self.shard(place[0]).row(self.ranges[place[0]][0] + place[1])
+            except Damaged as damage:
+                if not self.on_damage:
+                    raise
+                self.on_damage(damage)
+                continue
+            yield row
