@@ -8,15 +8,35 @@
 
 #include <stdlib.h>
 
+/* Latent rows in a band: many pictures keep the workers busy, so one is only cut into so many tasks that its
+ * maps come in pieces of some megabytes. Decided by the shape alone, as the bits are by it. */
+static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *bin)
+{
+	enum { BAND_BYTES = 4 << 20 };
+	const struct smalti_vae_layers *layers = smalti_vae_encoder_layers(vae->encoder);
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	int64_t most = 1; /* bytes of any map to a latent row */
+	for (int i = 0; i <= layers->count; i++) {
+		const struct smalti_vae_shape *map = &layers->map[i];
+		const int64_t pixels =
+		    factor * factor * bin->width * map->up / map->down * map->up / map->down;
+		const int64_t bytes = pixels * map->channels * (int64_t)sizeof(float);
+		most = bytes > most ? bytes : most;
+	}
+	const int64_t rows = BAND_BYTES / most;
+	return rows < SMALTI_TILE_ROWS ? SMALTI_TILE_ROWS : rows;
+}
+
 /* A plan within `memory`. */
 static int make_plan(const struct smalti_flights *flights, int64_t memory, struct bin_plan *bin,
 		     struct smalti_error *error)
 {
+	const struct smalti_vae *vae = flights->parts->vae;
 	struct smalti_vae_budget budget =
 	    smalti_vae_no_budget(smalti_session_workers(flights->parts->session));
 	budget.memory = memory;
-	return smalti_vae_encoder_plan(flights->parts->vae->encoder, bin->height, bin->width,
-				       SMALTI_TILE_ROWS, &budget, &bin->plan, error);
+	return smalti_vae_encoder_plan(vae->encoder, bin->height, bin->width, choose_rows(vae, bin), &budget,
+				       &bin->plan, error);
 }
 
 /* The fastest way if many pictures can take it at a time, else one that leaves room for a second picture,

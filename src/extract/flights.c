@@ -7,6 +7,9 @@
 #include <time.h>
 
 enum { TELL_NANOSECONDS = 100000000 };
+/* In flight for each worker: enough to have tasks ready at any time, few enough that their tiles are in
+ * memory that was used a moment ago. */
+enum { FLIGHTS_EACH = 4 };
 /* Captions that share a reading of the weights: more would hardly be faster, and take memory. */
 enum { PACK_TOKENS_MAX = 2048, PACK_TOKENS_MIN = 512 };
 
@@ -137,7 +140,9 @@ bool smalti_flights_any(const struct smalti_flights *flights)
 struct flight *smalti_flight_open(struct smalti_flights *flights, struct smalti_window *window,
 				  const char *name, int64_t bytes, struct smalti_error *error)
 {
-	while (flights->in_flight && flights->bytes_in_flight + bytes > flights->memory)
+	const int64_t most = FLIGHTS_EACH * smalti_session_workers(flights->parts->session);
+	while (flights->in_flight >= most ||
+	       (flights->in_flight && flights->bytes_in_flight + bytes > flights->memory))
 		smalti_flights_serve(flights, NULL);
 	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
 	if (!flight)
