@@ -125,7 +125,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract_kill.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
+#include "store/shard_layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <xxhash.h>
 
 const struct smalti_shard_schema test_rows_schema = {
@@ -67,24 +69,11 @@ int test_row_failures(const struct test_row *row, struct smalti_shard_failure fa
 	return count;
 }
 
-uint64_t test_row_digest(const struct smalti_features_row *row)
+uint64_t test_row_digest(const struct smalti_shard_schema *schema, const struct smalti_features_row *row)
 {
-	const struct smalti_features_text *text = &row->texts[0];
-	const struct smalti_features_picture *picture = &row->picture;
-	const int64_t extents[] = {text->tokens, picture->height, picture->width, picture->latent_height,
-				   picture->latent_width};
-	uint64_t digest = XXH3_64bits(extents, sizeof(extents));
-	if (text->tokens) {
-		digest ^= XXH3_64bits_withSeed(text->ids, (size_t)text->tokens * sizeof(*text->ids), 1);
-		digest ^= XXH3_64bits_withSeed(text->values,
-					       (size_t)text->tokens * TEST_WIDTH * sizeof(uint16_t), 2);
-	}
-	if (picture->latent_height)
-		digest ^= XXH3_64bits_withSeed(
-		    picture->values,
-		    (size_t)(2 * TEST_CHANNELS * picture->latent_height * picture->latent_width) *
-			sizeof(uint16_t),
-		    3);
+	uint64_t digest = 0;
+	if (smalti_shard_checksum(schema, row, &digest, NULL))
+		abort();
 	return digest;
 }
 

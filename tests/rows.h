@@ -21,8 +21,8 @@ struct test_row {
 void test_row_make(struct test_row *to, int64_t index, bool whole);
 /* Why: up to 2 reasons; returns how many. */
 int test_row_failures(const struct test_row *row, struct smalti_shard_failure failures[2]);
-/* XXH3 of all that is in it but for the key and the index. */
-uint64_t test_row_digest(const struct smalti_features_row *row);
+/* XXH3 of all that is in it. */
+uint64_t test_row_digest(const struct smalti_shard_schema *schema, const struct smalti_features_row *row);
 
 /* The row and why it lacks what it lacks. */
 int test_row_append(struct smalti_shard_writer *writer, int64_t index, bool whole,

@@ -45,7 +45,7 @@ static void put(const char *name, const char *data, size_t size)
 
 static struct smalti_store *open_store(struct smalti_error *error)
 {
-	cJSON *identity = cJSON_Parse("{\"rows\":\"by index\"}");
+	cJSON *identity = cJSON_Parse("{\"list\":{\"items\":60}}");
 	const struct smalti_store_options options = {.identity = identity};
 	struct smalti_store *store = smalti_store_open(root, &options, error);
 	cJSON_Delete(identity);
@@ -206,7 +206,8 @@ static void read_all(int64_t damaged)
 		if (smalti_features_get(features, i, &row, &error))
 			continue;
 		CHECK(i != damaged, "a damaged row was read");
-		CHECK(!strcmp(row.key, wanted.key) && test_row_digest(&row) == test_row_digest(&wanted.row),
+		CHECK(test_row_digest(&test_rows_schema, &row) ==
+			  test_row_digest(&test_rows_schema, &wanted.row),
 		      "a wrong row was read");
 	}
 	smalti_features_close(features);
@@ -346,9 +347,9 @@ static void every_damage_has_its_name(void)
 		int64_t dropped, adopted;
 	} cases[] = {
 	    {lose_a_shard, "missing", first, SHARD, 0},
-	    {lose_a_line, "gap", "journal", 0, 0},
-	    {lose_a_line, "orphan", second, 0, 0},
-	    {lose_a_line, "different", "manifest.json", 0, 0},
+	    {lose_a_line, "gap", "journal", 0, SHARD},
+	    {lose_a_line, "orphan", second, 0, SHARD},
+	    {lose_a_line, "different", "manifest.json", 0, SHARD},
 	    {lose_the_journal, "missing", "journal", 0, ITEMS},
 	    {tear_the_journal, "damaged", "journal", 0, 0},
 	    {leave_a_part, "orphan", ".shard-000000000020-000000000040.h5.0123456789abcdef.part", 0, 0},
@@ -372,7 +373,8 @@ static void every_damage_has_its_name(void)
 		CHECK(result.dropped == cases[i].dropped, what);
 		CHECK(result.adopted == cases[i].adopted, what);
 		CHECK(result.left == 0, what);
-		make_rows(ITEMS, &test_rows_schema);
+		if (result.dropped) /* else all was there to make it whole */
+			make_rows(ITEMS, &test_rows_schema);
 		expect_well(what);
 	}
 }

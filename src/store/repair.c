@@ -166,9 +166,7 @@ static int repair_journal(struct smalti_checker *checker, struct smalti_journal 
 	(void)smalti_journal_read(journal, checker->folder, &watch, &absent);
 	if (absent.code == SMALTI_ENOMEM)
 		return smalti_fail(error, absent.code, "%s", absent.message);
-	if (smalti_journal_rewrite(journal, checker->folder, error))
-		return -1;
-	return adopt_all(checker, journal, error);
+	return smalti_journal_rewrite(journal, checker->folder, error);
 }
 
 static int repair_shards(struct smalti_checker *checker, struct smalti_journal *journal,
@@ -200,7 +198,7 @@ static int repair(struct smalti_checker *checker, struct smalti_journal *journal
 {
 	if (smalti_folder_furnish(checker->folder, error) || repair_extract(checker, error) ||
 	    repair_journal(checker, journal, error) || repair_shards(checker, journal, error) ||
-	    clean(checker, journal, now, error))
+	    adopt_all(checker, journal, error) || clean(checker, journal, now, error))
 		return -1;
 	smalti_manifest_remove(checker->folder);
 	if (checker->result->left == 0 && checker->items >= 0 &&

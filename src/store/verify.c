@@ -77,11 +77,20 @@ static int check_folder(struct smalti_checker *checker, bool *journal, struct sm
 	return 0;
 }
 
+/* How many there should be, if that is said: by smalti extract of its list, by a manifest of its shards. */
+static void find_items(struct smalti_checker *checker, const cJSON *object)
+{
+	(void)smalti_json_int(object, "items", SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &checker->items,
+			      NULL);
+}
+
 static int check_extract(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	cJSON *identity = smalti_folder_identity(checker->folder, &cause);
 	checker->extract_broken = !identity;
+	checker->items = -1;
+	find_items(checker, cJSON_GetObjectItemCaseSensitive(identity, "list"));
 	cJSON_Delete(identity);
 	if (!checker->extract_broken)
 		return 0;
@@ -122,7 +131,6 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 {
 	bool there;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	checker->items = -1;
 	if (exists(checker, "manifest.json", &there, error))
 		return -1;
 	if (!there) {
@@ -137,9 +145,7 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	if (!checker->manifest)
 		smalti_checker_say_error(checker, "damaged", "manifest.json", -1, NULL, &cause);
-	const cJSON *totals = cJSON_GetObjectItemCaseSensitive(checker->manifest, "totals");
-	(void)smalti_json_int(totals, "items", SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &checker->items,
-			      NULL);
+	find_items(checker, cJSON_GetObjectItemCaseSensitive(checker->manifest, "totals"));
 	return 0;
 }
 
