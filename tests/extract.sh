@@ -15,7 +15,7 @@ extract() {
 # A folder of features, and the same folder again: nothing is left to do.
 expect 0 '14 of 14 items, 14 now in' extract "$list" --img-size 256 --shard-items 4 -o whole
 [ "$(find whole -name 'shard-*.h5' | wc -l)" -eq 4 ] || fail "shards: $(files whole)"
-for file in extract.json journal failed.jsonl manifest.json; do
+for file in extract.json journal failed.jsonl manifest.json features.h5; do
     [ -e whole/$file ] || fail "no $file in $(files whole)"
 done
 [ ! -s whole/failed.jsonl ] || fail "failed: $(cat whole/failed.jsonl)"

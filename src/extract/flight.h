@@ -20,6 +20,7 @@ struct flight {
 	int64_t caption_count;
 	struct smalti_extract_item *item; /* whose picture it is; NULL: a pack */
 	double decoding_seconds;
+	void (*land)(struct flight *flight);
 	struct flight *next; /* landed before this one was looked at */
 };
 
@@ -47,9 +48,11 @@ struct smalti_flights {
 };
 
 /* A flight of the window that will hold so many bytes, when there is memory for it; NULL with an error. Then
- * its tasks are inserted, then it is begun. */
+ * its tasks are inserted, then it takes off; `land` notes in the items what became of it, after its last
+ * task. */
 struct flight *smalti_flight_open(struct smalti_flights *flights, struct smalti_window *window,
-				  const char *name, int64_t bytes, struct smalti_error *error);
+				  const char *name, int64_t bytes, void (*land)(struct flight *flight),
+				  struct smalti_error *error);
 void smalti_flight_take_off(struct flight *flight);
 
 /* Inserts the captions, or the pictures, of a window. */
@@ -57,9 +60,8 @@ int smalti_flights_begin_texts(struct smalti_flights *flights, struct smalti_win
 			       struct smalti_error *error);
 int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_window *window,
 				  struct smalti_error *error);
-/* After the last task: what became of it is noted in the items. */
-void smalti_flight_land_texts(struct flight *flight);
-void smalti_flight_land_picture(struct flight *flight);
+/* What has landed, waited for a moment. */
+void smalti_flight_serve(struct smalti_flights *flights);
 
 /* Of values, in the shards' type, for free(); NULL with an error, also (ECORRUPT) for what is not finite. */
 void *smalti_flight_keep(const struct smalti_flights *flights, int64_t count, const float *values,

@@ -97,6 +97,46 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 	return flight->item->picture.values ? 0 : -1;
 }
 
+static void note(struct flight *flight, const struct smalti_error *cause)
+{
+	struct smalti_extract_item *item = flight->item;
+	free((void *)item->picture.values);
+	item->picture = (struct smalti_features_picture){0};
+	if (item->read.code && item->read.code != SMALTI_ENOMEM)
+		smalti_item_fail(item, "picture", item->read.message);
+	else if (cause->code == SMALTI_ECORRUPT)
+		smalti_item_fail(item, "vae", cause->message);
+	else if (!flight->of->broken.code)
+		flight->of->broken = *cause;
+}
+
+static void land(struct flight *flight)
+{
+	struct smalti_flights_work *work = &flight->of->work;
+	struct smalti_extract_item *item = flight->item;
+	struct smalti_shard_timing *timing = &flight->window->timing;
+	struct smalti_scope_progress progress;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	smalti_scope_progress(flight->scope, &progress);
+	work->pictures_in_flight--;
+	work->decoding_seconds += flight->decoding_seconds;
+	work->vae_seconds += progress.seconds - flight->decoding_seconds;
+	timing->picture_seconds += progress.seconds;
+	const struct smalti_bin *bin = &smalti_input_picture_info(item->input)->bin;
+	if (smalti_scope_status(flight->scope, &cause) < 0) {
+		note(flight, &cause);
+	} else {
+		work->pictures++;
+		work->pixels += bin->height * bin->width;
+		timing->pixels += bin->height * bin->width;
+	}
+	/* The file's bytes are of no more use. */
+	smalti_input_picture_close(item->input);
+	free(item->file);
+	item->input = NULL;
+	item->file = NULL;
+}
+
 static int begin_picture(struct smalti_flights *flights, struct smalti_window *window,
 			 struct smalti_extract_item *item, struct smalti_error *error)
 {
@@ -106,7 +146,7 @@ static int begin_picture(struct smalti_flights *flights, struct smalti_window *w
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
 	const struct smalti_vae_plan *plan = find_plan(flights, height, width, error);
 	struct flight *flight =
-	    plan ? smalti_flight_open(flights, window, "picture", plan->memory, error) : NULL;
+	    plan ? smalti_flight_open(flights, window, "picture", plan->memory, land, error) : NULL;
 	if (!flight)
 		return -1;
 	flight->item = item;
@@ -164,44 +204,4 @@ int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_
 		status = begin_picture(flights, window, list[i], error);
 	free(list);
 	return status;
-}
-
-static void note(struct flight *flight, const struct smalti_error *cause)
-{
-	struct smalti_extract_item *item = flight->item;
-	free((void *)item->picture.values);
-	item->picture = (struct smalti_features_picture){0};
-	if (item->read.code && item->read.code != SMALTI_ENOMEM)
-		smalti_item_fail(item, "picture", item->read.message);
-	else if (cause->code == SMALTI_ECORRUPT)
-		smalti_item_fail(item, "vae", cause->message);
-	else if (!flight->of->broken.code)
-		flight->of->broken = *cause;
-}
-
-void smalti_flight_land_picture(struct flight *flight)
-{
-	struct smalti_flights_work *work = &flight->of->work;
-	struct smalti_extract_item *item = flight->item;
-	struct smalti_shard_timing *timing = &flight->window->timing;
-	struct smalti_scope_progress progress;
-	struct smalti_error cause = SMALTI_NO_ERROR;
-	smalti_scope_progress(flight->scope, &progress);
-	work->pictures_in_flight--;
-	work->decoding_seconds += flight->decoding_seconds;
-	work->vae_seconds += progress.seconds - flight->decoding_seconds;
-	timing->picture_seconds += progress.seconds;
-	const struct smalti_bin *bin = &smalti_input_picture_info(item->input)->bin;
-	if (smalti_scope_status(flight->scope, &cause) < 0) {
-		note(flight, &cause);
-	} else {
-		work->pictures++;
-		work->pixels += bin->height * bin->width;
-		timing->pixels += bin->height * bin->width;
-	}
-	/* The file's bytes are of no more use. */
-	smalti_input_picture_close(item->input);
-	free(item->file);
-	item->input = NULL;
-	item->file = NULL;
 }

@@ -91,6 +91,35 @@ static int insert(struct flight *flight, struct smalti_error *error)
 	return status;
 }
 
+static void land_caption(struct smalti_flights_work *work, struct smalti_window *window,
+			 struct caption_in_flight *caption)
+{
+	struct smalti_item_text *text = caption->text;
+	if (text->problem) {
+		smalti_item_fail(caption->item, "t5", text->problem);
+		text->tokens = 0;
+		return;
+	}
+	work->captions++;
+	work->tokens += text->tokens;
+	window->timing.tokens += text->tokens;
+}
+
+static void land(struct flight *flight)
+{
+	struct smalti_flights *flights = flight->of;
+	struct smalti_scope_progress progress;
+	smalti_scope_progress(flight->scope, &progress);
+	flights->work.text_seconds += progress.seconds;
+	flights->work.captions_in_flight -= flight->caption_count;
+	flight->window->timing.text_seconds += progress.seconds;
+	/* The same text encoder failed with these captions as would with others. */
+	if (smalti_scope_status(flight->scope, &flights->broken) < 0)
+		return;
+	for (int64_t i = 0; i < flight->caption_count; i++)
+		land_caption(&flights->work, flight->window, &flight->captions[i]);
+}
+
 static int begin_pack(struct smalti_flights *flights, struct smalti_window *window,
 		      const struct caption_in_flight *list, int64_t count, int64_t tokens,
 		      struct smalti_error *error)
@@ -98,7 +127,7 @@ static int begin_pack(struct smalti_flights *flights, struct smalti_window *wind
 	const int64_t bytes = smalti_t5_working_bytes(flights->parts->text.t5, tokens);
 	struct caption_in_flight *captions = smalti_calloc(count, sizeof(*captions), error);
 	struct flight *flight =
-	    captions ? smalti_flight_open(flights, window, "captions", bytes, error) : NULL;
+	    captions ? smalti_flight_open(flights, window, "captions", bytes, land, error) : NULL;
 	if (!flight) {
 		free(captions);
 		return -1;
@@ -129,33 +158,4 @@ int smalti_flights_begin_texts(struct smalti_flights *flights, struct smalti_win
 	}
 	free(list);
 	return status;
-}
-
-static void land_caption(struct smalti_flights_work *work, struct smalti_window *window,
-			 struct caption_in_flight *caption)
-{
-	struct smalti_item_text *text = caption->text;
-	if (text->problem) {
-		smalti_item_fail(caption->item, "t5", text->problem);
-		text->tokens = 0;
-		return;
-	}
-	work->captions++;
-	work->tokens += text->tokens;
-	window->timing.tokens += text->tokens;
-}
-
-void smalti_flight_land_texts(struct flight *flight)
-{
-	struct smalti_flights *flights = flight->of;
-	struct smalti_scope_progress progress;
-	smalti_scope_progress(flight->scope, &progress);
-	flights->work.text_seconds += progress.seconds;
-	flights->work.captions_in_flight -= flight->caption_count;
-	flight->window->timing.text_seconds += progress.seconds;
-	/* The same text encoder failed with these captions as would with others. */
-	if (smalti_scope_status(flight->scope, &flights->broken) < 0)
-		return;
-	for (int64_t i = 0; i < flight->caption_count; i++)
-		land_caption(&flights->work, flight->window, &flight->captions[i]);
 }

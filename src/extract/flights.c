@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "extract/flight.h"
-#include "rt/throttle.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-enum { TELL_NANOSECONDS = 100000000 };
-/* In flight for each worker: enough to have tasks ready at any time, few enough that their tiles are in
- * memory that was used a moment ago. */
-enum { FLIGHTS_EACH = 4 };
 /* Captions that share a reading of the weights: more would hardly be faster, and take memory. */
 enum { PACK_TOKENS_MAX = 2048, PACK_TOKENS_MIN = 512 };
 
@@ -48,75 +42,6 @@ struct smalti_flights *smalti_flights_open(const struct smalti_extract_parts *pa
 	return flights;
 }
 
-/* On a worker, when the last task of a flight has ended. */
-static void landed(void *user)
-{
-	struct flight *flight = user;
-	struct smalti_flights *flights = flight->of;
-	pthread_mutex_lock(&flights->mutex);
-	flight->next = flights->finished;
-	flights->finished = flight;
-	pthread_cond_signal(&flights->landed);
-	pthread_mutex_unlock(&flights->mutex);
-}
-
-static void free_flight(struct flight *flight)
-{
-	smalti_scope_free(flight->scope);
-	free(flight->captions);
-	free(flight);
-}
-
-static void leave(struct flight *flight)
-{
-	struct smalti_flights *flights = flight->of;
-	struct smalti_window *window = flight->window;
-	if (flight->item)
-		smalti_flight_land_picture(flight);
-	else
-		smalti_flight_land_texts(flight);
-	flights->in_flight--;
-	flights->bytes_in_flight -= flight->bytes;
-	free_flight(flight);
-	if (--window->flights == 0 && !flights->broken.code)
-		flights->done(flights->user, window);
-}
-
-static void serve_landed(void *user)
-{
-	struct smalti_flights *flights = user;
-	pthread_mutex_lock(&flights->mutex);
-	struct flight *finished = flights->finished;
-	flights->finished = NULL;
-	pthread_mutex_unlock(&flights->mutex);
-	for (struct flight *flight = finished, *next; flight; flight = next) {
-		next = flight->next;
-		leave(flight);
-	}
-}
-
-/* While the insertion of a flight is blocked. */
-static void serve_meanwhile(void *user)
-{
-	const struct smalti_flights *flights = user;
-	serve_landed(user);
-	flights->watch(flights->user);
-}
-
-static void await_landing(struct smalti_flights *flights)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TELL_NANOSECONDS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&flights->mutex);
-	int status = 0;
-	while (!flights->finished && status == 0)
-		status = pthread_cond_timedwait(&flights->landed, &flights->mutex, &until);
-	pthread_mutex_unlock(&flights->mutex);
-}
-
 static int status_of(const struct smalti_flights *flights, struct smalti_error *error)
 {
 	if (!flights->broken.code)
@@ -126,48 +51,14 @@ static int status_of(const struct smalti_flights *flights, struct smalti_error *
 
 int smalti_flights_serve(struct smalti_flights *flights, struct smalti_error *error)
 {
-	if (flights->in_flight)
-		await_landing(flights);
-	serve_meanwhile(flights);
+	smalti_flight_serve(flights);
+	flights->watch(flights->user);
 	return status_of(flights, error);
 }
 
 bool smalti_flights_any(const struct smalti_flights *flights)
 {
 	return flights->in_flight > 0;
-}
-
-struct flight *smalti_flight_open(struct smalti_flights *flights, struct smalti_window *window,
-				  const char *name, int64_t bytes, struct smalti_error *error)
-{
-	const int64_t most = FLIGHTS_EACH * smalti_session_workers(flights->parts->session);
-	while (flights->in_flight >= most ||
-	       (flights->in_flight && flights->bytes_in_flight + bytes > flights->memory))
-		smalti_flights_serve(flights, NULL);
-	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
-	if (!flight)
-		return NULL;
-	flight->of = flights;
-	flight->window = window;
-	flight->bytes = bytes;
-	flight->scope = smalti_scope_new(flights->parts->session, name, -window->first, error);
-	if (!flight->scope) {
-		free(flight);
-		return NULL;
-	}
-	smalti_scope_needs(flight->scope, flights->parts->weights);
-	smalti_scope_needs(flight->scope, flights->cancelled);
-	window->flights++;
-	flights->in_flight++;
-	flights->bytes_in_flight += bytes;
-	smalti_throttle_serve(serve_meanwhile, flights);
-	return flight;
-}
-
-void smalti_flight_take_off(struct flight *flight)
-{
-	smalti_throttle_serve(NULL, NULL);
-	smalti_scope_seal(flight->scope, landed, flight);
 }
 
 int smalti_flights_begin(struct smalti_flights *flights, struct smalti_window *window,
@@ -186,18 +77,6 @@ int smalti_flights_begin(struct smalti_flights *flights, struct smalti_window *w
 	return status;
 }
 
-void *smalti_flight_keep(const struct smalti_flights *flights, int64_t count, const float *values,
-			 const char *maker, struct smalti_error *error)
-{
-	const enum smalti_dtype dtype = flights->parts->schema.dtype;
-	if (smalti_check_made(count, values, maker, error) < 0)
-		return NULL;
-	void *kept = smalti_aligned_alloc(count, smalti_dtype_bytes(dtype), error);
-	if (kept)
-		smalti_narrow(dtype, values, count, kept);
-	return kept;
-}
-
 void smalti_flights_work(const struct smalti_flights *flights, struct smalti_flights_work *work)
 {
 	*work = flights->work;
@@ -212,10 +91,8 @@ void smalti_flights_close(struct smalti_flights *flights)
 {
 	if (!flights)
 		return;
-	while (flights->in_flight) {
-		await_landing(flights);
-		serve_landed(flights);
-	}
+	while (flights->in_flight)
+		smalti_flight_serve(flights);
 	for (int i = 0; i < flights->plan_count; i++)
 		smalti_vae_plan_free(&flights->plans[i].plan);
 	free(flights->plans);
