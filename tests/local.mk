@@ -160,6 +160,7 @@ LDADD = libcore.la $(LIB_FUZZING_ENGINE)
 noinst_PROGRAMS += tests/fuzz/fuzz_caption
 noinst_PROGRAMS += tests/fuzz/fuzz_dataset
 noinst_PROGRAMS += tests/fuzz/fuzz_image
+noinst_PROGRAMS += tests/fuzz/fuzz_journal
 noinst_PROGRAMS += tests/fuzz/fuzz_npy
 noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_png
