@@ -9,6 +9,7 @@ command_pages = \
 	docs/smalti-encode.1 \
 	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
+	docs/smalti-report.1 \
 	docs/smalti-verify.1 \
 	docs/smalti-topology.1 \
 	docs/smalti-bench.1 \

@@ -81,6 +81,8 @@ libharness_la_SOURCES += tests/rows.c tests/rows.h
 check_PROGRAMS += tests/test_store
 check_PROGRAMS += tests/test_verify
 check_PROGRAMS += tests/test_run_log
+check_PROGRAMS += tests/test_report
+tests_test_report_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_export
 tests_test_export_LDADD = libfolder.la libharness.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_archives
@@ -113,6 +115,7 @@ dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/readme.sh
+dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/store_kill.sh
 dist_check_SCRIPTS += tests/verify.sh
 
@@ -137,7 +140,7 @@ libfolder_la_SOURCES = tests/features_folder.c tests/features_folder.h
 EXTRA_PROGRAMS += tests/make_folder
 tests_make_folder_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_folder
-tests/export.log: tests/make_folder$(EXEEXT)
+tests/export.log tests/report.log: tests/make_folder$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 
@@ -166,6 +169,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_parse
 noinst_PROGRAMS += tests/fuzz/fuzz_png
 noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 noinst_PROGRAMS += tests/fuzz/fuzz_config
+noinst_PROGRAMS += tests/fuzz/fuzz_run
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
 noinst_PROGRAMS += tests/fuzz/fuzz_shard
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece

@@ -32,6 +32,11 @@ libcli_la_SOURCES = \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
+	src/cli/report.c src/cli/report_page.c src/cli/report_runs.c src/cli/report.h \
+	src/cli/report_chart.c src/cli/report_chart.h \
+	src/cli/report_failures.c src/cli/report_failures.h \
+	src/cli/report_html.c src/cli/report_html.h \
+	src/cli/report_series.c src/cli/report_series.h \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/suggest.c src/cli/suggest.h \
 	src/cli/topology.c src/cli/topology.h \

@@ -7,12 +7,15 @@
 #include "cli/extract.h"
 #include "cli/generate_options.h"
 #include "cli/help.h"
+#include "cli/report.h"
 #include "cli/verify.h"
 
 static const struct smalti_command *const commands[] = {
-    &smalti_generate_command, &smalti_decode_command, &smalti_encode_command,
-    &smalti_extract_command,  &smalti_verify_command, &smalti_export_command,
-    &smalti_topology_command, &smalti_bench_command,  NULL,
+    &smalti_generate_command, &smalti_decode_command,
+    &smalti_encode_command,   &smalti_extract_command,
+    &smalti_verify_command,   &smalti_export_command,
+    &smalti_report_command,   &smalti_topology_command,
+    &smalti_bench_command,    NULL,
 };
 
 static const struct smalti_command smalti = {

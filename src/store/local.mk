@@ -19,7 +19,7 @@ libcore_la_SOURCES += \
 	src/store/export_state.c \
 	src/store/export_values.c \
 	src/store/export_webdataset.c \
-	src/store/run_log.c src/store/run_log.h \
+	src/store/run_log.c src/store/run_log.h src/store/run_read.c src/store/run_read.h \
 	src/store/sealed.c src/store/sealed.h \
 	src/store/repair.c src/store/verify.c src/store/verify_shards.c src/store/checker.h \
 	src/store/features.c src/store/features_order.c src/store/features_order.h \

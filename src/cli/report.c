@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/signals.h"
+#include "smalti/features.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct settings {
+	const char *output;
+};
+
+#define TYPE struct settings
+
+static const struct smalti_option rows[] = {
+    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE",
+     "the page, - for the standard output; default report.html"},
+};
+
+static const struct settings defaults = {.output = "report.html"};
+
+static const struct smalti_example examples[] = {
+    {"What became of an extraction", "smalti report features -o report.html"},
+    {NULL, NULL},
+};
+
+static int64_t bytes_of_shards(const char *folder)
+{
+	int64_t bytes = 0;
+	struct stat info;
+	DIR *entries = opendir(folder);
+	for (const struct dirent *entry; entries && (entry = readdir(entries));)
+		if (strncmp(entry->d_name, "shard-", 6) == 0 &&
+		    !fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
+			bytes += info.st_size;
+	if (entries)
+		closedir(entries);
+	return bytes;
+}
+
+/* The page has its worth while nothing is committed yet, or when the journal is damaged. */
+static int64_t count_rows(const char *folder)
+{
+	struct smalti_features_info info;
+	struct smalti_features *features = smalti_features_open(folder, NULL, NULL);
+	if (!features)
+		return -1;
+	smalti_features_info(features, &info);
+	smalti_features_close(features);
+	return info.rows;
+}
+
+static int read_data(const char *folder, struct smalti_report_data *data, struct smalti_error *error)
+{
+	char *identity = smalti_format(error, "%s/extract.json", folder);
+	int64_t size = 0;
+	const int file = identity ? smalti_open_regular(identity, &size, error) : -1;
+	free(identity);
+	if (file < 0) {
+		smalti_error_prefix(error, "%s: not a folder of features", folder);
+		return -1;
+	}
+	close(file);
+	*data = (struct smalti_report_data){.folder = folder};
+	if (smalti_runs_read(folder, &data->runs, error) < 0)
+		return -1;
+	if (smalti_failures_read(folder, &data->failures, error) < 0) {
+		smalti_runs_free(&data->runs);
+		return -1;
+	}
+	data->rows = count_rows(folder);
+	data->shards_bytes = bytes_of_shards(folder);
+	return 0;
+}
+
+static int write_page(const char *path, const struct smalti_report_data *data, struct smalti_error *error)
+{
+	smalti_signals_catch(); /* writing is soon over, and leaves nothing unfinished behind then */
+	struct smalti_writer *writer = smalti_writer_open(path, error);
+	if (!writer)
+		return -1;
+	smalti_report_page(smalti_writer_stream(writer), data);
+	return smalti_writer_commit(writer, error);
+}
+
+static enum smalti_exit run(void *options, int count, char **operands)
+{
+	const struct settings *settings = options;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (count != 1)
+		return smalti_usage_error(&smalti_report_command, "name one folder of features, found %d",
+					  count);
+	struct smalti_report_data *data = smalti_calloc(1, sizeof(*data), &error);
+	int status = data ? read_data(operands[0], data, &error) : -1;
+	if (!status) {
+		status = write_page(settings->output, data, &error);
+		smalti_runs_free(&data->runs);
+		smalti_failures_free(&data->failures);
+	}
+	free(data);
+	if (!status)
+		return SMALTI_EXIT_OK;
+	fprintf(stderr, "smalti report: %s\n", error.message);
+	return SMALTI_EXIT_FAILED;
+}
+
+const struct smalti_command smalti_report_command = {
+    .name = "report",
+    .summary = "show how an extraction went, as a page",
+    .operands = "FEATURES",
+    .description = "Writes one HTML page on a folder of features: items, tokens and pixels per second over "
+		   "time, what each "
+		   "stage and each worker did, queues, memory, lengths of captions, bins of pictures, and "
+		   "failures grouped "
+		   "by their reasons, of all processes that have worked on it. The page stands alone: it "
+		   "loads nothing and "
+		   "runs nothing. An extraction that is still at work can be looked at, too.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(defaults),
+    .run = run,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_RUN_READ_H
+#define SMALTI_STORE_RUN_READ_H
+
+#include "store/run_log.h"
+
+/* What run_log.h has written, as far as it can be read: lines that cannot are passed over and counted. */
+
+struct smalti_run_point {
+	double time; /* seconds since the run began; never less than the point before */
+	int64_t resident;
+	struct smalti_run_sample sample; /* its `busy` is NULL */
+};
+
+/* So many of one kind: captions of `first` tokens, pictures of `first` rows and `second` columns. */
+struct smalti_run_count {
+	int64_t first, second, count;
+};
+
+struct smalti_run_counts {
+	struct smalti_run_count *items;
+	int count;
+};
+
+struct smalti_run {
+	char *file;                          /* its name in runs/ */
+	char *host, *policy, *program, *end; /* "" where there is none; end: how it ended, "": it was killed,
+						or is at work */
+	char *options;                       /* JSON */
+	int64_t pid;
+	double began; /* seconds since 1970 */
+	char **workers;
+	int worker_count;
+	struct smalti_run_point *points;
+	double *busy; /* [points, workers] */
+	int64_t count, capacity;
+	struct smalti_run_counts lengths, bins;
+	int64_t unreadable; /* lines */
+};
+
+/* A log, into a zeroed run: 1; 0 if its first line is none of ours; -1. To be freed in any case. */
+int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error);
+void smalti_run_free(struct smalti_run *run);
+
+struct smalti_runs {
+	struct smalti_run *items; /* by when they began */
+	int count, capacity;
+	int unreadable; /* files that are no logs, or cannot be read */
+};
+
+/* All of FOLDER/runs; none if there is no such folder. */
+int smalti_runs_read(const char *folder, struct smalti_runs *runs, struct smalti_error *error);
+void smalti_runs_free(struct smalti_runs *runs);
+
+#endif

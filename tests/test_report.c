@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_failures.h"
+#include "cli/report_html.h"
+#include "cli/report_series.h"
+#include "harness.h"
+#include "store/run_read.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static void text_is_escaped(void)
+{
+	static const struct {
+		const char *text, *html;
+	} cases[] = {
+	    {"plain \xc3\xa9", "plain \xc3\xa9"},
+	    {"</script><b a=\"x\" c='y'>&amp;",
+	     "&lt;/script&gt;&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;"},
+	    {"a\nb\tc\x7f", "a\xef\xbf\xbd"
+			    "b\xef\xbf\xbd"
+			    "c\xef\xbf\xbd"},
+	    {"\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd"},
+	    {"\xc0\xbcscript>", "\xef\xbf\xbd\xef\xbf\xbdscript&gt;"}, /* an overlong '<' */
+	    {"", ""},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *html = NULL;
+		size_t length = 0;
+		FILE *page = open_memstream(&html, &length);
+		smalti_page_text(page, cases[i].text);
+		fclose(page);
+		CHECK(strcmp(html, cases[i].html) == 0, html);
+		free(html);
+	}
+}
+
+static void numbers_are_short(void)
+{
+	typedef const char *format(double value, char text[SMALTI_PAGE_NUMBER]);
+	static const struct {
+		format *format;
+		double value;
+		const char *text;
+	} cases[] = {
+	    {smalti_page_short, 0, "0"},
+	    {smalti_page_short, 0.25, "0.25"},
+	    {smalti_page_short, 9.996, "10.0"},
+	    {smalti_page_short, 999, "999"},
+	    {smalti_page_short, 999.9, "1.00k"},
+	    {smalti_page_short, 12345, "12.3k"},
+	    {smalti_page_short, 1.5e6, "1.50M"},
+	    {smalti_page_short, 3e18, "3000000T"},
+	    {smalti_page_bytes, 100, "100 B"},
+	    {smalti_page_bytes, 1536, "1.50 KiB"},
+	    {smalti_page_bytes, 3221225472.0, "3 GiB"},
+	    {smalti_page_seconds, 0.5, "0.5 s"},
+	    {smalti_page_seconds, 42.4, "42 s"},
+	    {smalti_page_seconds, 59.9, "1:00"},
+	    {smalti_page_seconds, 3725, "1:02:05"},
+	};
+	char text[SMALTI_PAGE_NUMBER];
+	for (size_t i = 0; i < COUNT(cases); i++)
+		CHECK(strcmp(cases[i].format(cases[i].value, text), cases[i].text) == 0, text);
+	CHECK(strcmp(smalti_page_count(0, text), "0") == 0, text);
+	CHECK(strcmp(smalti_page_count(999, text), "999") == 0, text);
+	CHECK(strcmp(smalti_page_count(-1234567, text), "-1,234,567") == 0, text);
+	CHECK(strcmp(smalti_page_count(INT64_MAX, text), "9,223,372,036,854,775,807") == 0, text);
+}
+
+static void reasons_are_generalized(void)
+{
+	static const struct {
+		const char *reason, *key, *general;
+	} cases[] = {
+	    {"/data/a/b.png: cannot be opened: No such file", "a/b.png", "cannot be opened: No such file"},
+	    {"/a.png/a.png: ends at row 12 of 200", "a.png", "ends at row # of #"},
+	    {"the caption has 1048577 bytes", "a.png", "the caption has # bytes"},
+	    {"a.png", "a.png", "a.png"},
+	    {"reason", "", "reason"},
+	    {"", "a", ""},
+	    {"1a2", "1", "a#"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char reason[128];
+		snprintf(reason, sizeof(reason), "%s", cases[i].reason);
+		smalti_failure_generalize(reason, cases[i].key);
+		CHECK(strcmp(reason, cases[i].general) == 0, reason);
+	}
+}
+
+static void failures_are_grouped(void)
+{
+	char path[512];
+	const char *folder = test_scratch();
+	struct smalti_failures *failures = calloc(1, sizeof(*failures));
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_failures_read(folder, failures, &error), &error, "no file");
+	CHECK(failures->count == 0 && failures->lines == 0, "no file");
+	snprintf(path, sizeof(path), "%s/failed.jsonl", folder);
+	FILE *file = fopen(path, "w");
+	for (int i = 0; i < 1000; i++)
+		fprintf(
+		    file,
+		    "{\"index\":%d,\"key\":\"%d.png\",\"stage\":\"picture\",\"reason\":\"/x/%d.png: %s\"}\n",
+		    i, i, i, i % 10 ? "empty" : "cut at 17");
+	fputs("{\"index\":999,\"key\":\"999.png\",\"stage\":\"caption\",\"reason\":\"missing\"}\n", file);
+	for (int i = 0; i < 200; i++)
+		fprintf(file, "{\"index\":%d,\"key\":\"k\",\"stage\":\"s\",\"reason\":\"%c%c\"}\n", 1000 + i,
+			'a' + i % 26, 'a' + i / 26);
+	fputs("nonsense\n{\"index\":-1,\"key\":\"\",\"stage\":\"\",\"reason\":\"\"}\n{\"index\":5,\"key\":"
+	      "\"torn",
+	      file);
+	fclose(file);
+	SUCCEEDS(smalti_failures_read(folder, failures, &error), &error, "file");
+	CHECK(failures->lines == 1201 && failures->items == 1200 && failures->unreadable == 3, "counts");
+	CHECK(failures->count == SMALTI_FAILURE_GROUPS && failures->others == 203 - SMALTI_FAILURE_GROUPS,
+	      "groups");
+	CHECK(failures->groups[0].count == 900 && strcmp(failures->groups[0].reason, "empty") == 0, "first");
+	CHECK(strcmp(failures->groups[0].examples[4], "5.png") == 0, "examples");
+	CHECK(failures->groups[1].count == 100 && strcmp(failures->groups[1].reason, "cut at #") == 0,
+	      "second");
+	CHECK(strcmp(failures->groups[2].stage, "caption") == 0, "third");
+	smalti_failures_free(failures);
+	free(failures);
+}
+
+#define HEAD                                                                                                 \
+	"{\"run\":1,\"program\":\"smalti\",\"host\":\"h\",\"pid\":7,\"began\":1000,\"workers\":[\"CPU "      \
+	"0\"]}\n"
+#define POINT(t, items, memory, busy)                                                                        \
+	"{\"t\":" t ",\"resident\":" memory ",\"items\":" items                                              \
+	",\"captions\":0,\"tokens\":0,\"pictures\":0,\"pixels\":0,\"failures\":0,\"rows\":0,\"bytes\":0,"    \
+	"\"waiting\":0,\"computing\":0,\"finished\":0,\"text\":0,\"decode\":0,\"vae\":0,\"write\":0,"        \
+	"\"busy\":[" busy "]}\n"
+
+static void read_log(const char *text, struct smalti_runs *runs, const char *what)
+{
+	char path[512];
+	const char *folder = test_scratch();
+	struct smalti_error error = SMALTI_NO_ERROR;
+	snprintf(path, sizeof(path), "%s/runs", folder);
+	mkdir(path, 0777);
+	snprintf(path, sizeof(path), "%s/runs/a.jsonl", folder);
+	FILE *file = fopen(path, "w");
+	fputs(text, file);
+	fclose(file);
+	SUCCEEDS(smalti_runs_read(folder, runs, &error), &error, what);
+}
+
+static void damaged_logs_are_read_as_far_as_they_go(void)
+{
+	static const struct {
+		const char *text;
+		int runs, points, unreadable;
+		const char *end;
+	} cases[] = {
+	    {HEAD POINT("1", "10", "5", "0.5") POINT("2", "20", "6", "1") "{\"t\":2,\"end\":\"finished\"}\n",
+	     1, 2, 0, "finished"},
+	    {HEAD POINT("1", "10", "5", "0.5") "{\"t\":2,\"ite", 1, 1, 1, ""},
+	    {HEAD, 1, 0, 0, ""},
+	    {"", 0, 0, 0, NULL},
+	    {"nonsense\n" HEAD, 0, 0, 0, NULL},
+	    {"{\"run\":2,\"pid\":7,\"began\":1000}\n", 0, 0, 0, NULL},
+	    {POINT("1", "10", "5", "0.5"), 0, 0, 0, NULL},
+	    {HEAD POINT("2", "10", "5", "0.5") POINT("1", "20", "6", "1") POINT("3", "30", "7", "1"), 1, 2, 1,
+	     ""},
+	    {HEAD POINT("NaN", "10", "5", "0.5") POINT("-1", "20", "6", "1") POINT("1", "-1", "6", "1")
+		 POINT("1e999", "1", "6", "1") "[]\n3\n",
+	     1, 0, 6, ""},
+	    {HEAD POINT("1", "10", "5", "-1, 2, 3") POINT("2", "10", "5", ""), 1, 2, 0, ""},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct smalti_runs runs;
+		read_log(cases[i].text, &runs, cases[i].text);
+		CHECK(runs.count == cases[i].runs && runs.unreadable == 1 - cases[i].runs, cases[i].text);
+		if (runs.count) {
+			CHECK(runs.items[0].count == cases[i].points, cases[i].text);
+			CHECK(runs.items[0].unreadable == cases[i].unreadable, cases[i].text);
+			CHECK(strcmp(runs.items[0].end, cases[i].end) == 0, cases[i].text);
+		}
+		smalti_runs_free(&runs);
+	}
+}
+
+static void histograms_that_come_later_count(void)
+{
+	struct smalti_runs runs;
+	read_log(HEAD "{\"t\":1,\"lengths\":[[1,5]],\"bins\":[]}\n"
+		      "{\"t\":2,\"lengths\":[[1,6],[7,-2],[\"x\"],9],\"bins\":[[256,512,3]]}\n",
+		 &runs, "histograms");
+	const struct smalti_run *run = &runs.items[0];
+	CHECK(runs.count == 1 && run->lengths.count == 4 && run->lengths.items[0].count == 6 &&
+		  run->lengths.items[1].first == 7 && run->lengths.items[1].count == 0,
+	      "lengths");
+	CHECK(run->bins.count == 1 && run->bins.items[0].second == 512 && run->bins.items[0].count == 3,
+	      "bins");
+	smalti_runs_free(&runs);
+}
+
+/* 10 items a second for 4 seconds, then 20 for 4: seen from 4 seconds before its begin to 4 after its end. */
+static void columns_are_of_their_times(void)
+{
+	struct smalti_runs runs;
+	read_log(HEAD POINT("0", "0", "100", "0") POINT("4", "40", "900", "4") POINT("8", "120", "300", "4"),
+		 &runs, "series");
+	const struct smalti_run *run = &runs.items[0];
+	const struct smalti_span wide = {996, 16}, own = smalti_span_of(run);
+	struct smalti_series series;
+	CHECK(own.begin == 1000 && own.seconds == 8, "span");
+	smalti_series_rate(run, "items", &wide, &series);
+	for (int i = 0; i < SMALTI_CHART_COLUMNS; i++) {
+		const int quarter = i / (SMALTI_CHART_COLUMNS / 4);
+		const bool out = quarter == 0 || quarter == 3;
+		CHECK(out == (bool)isnan(series.values[i]), "rate");
+		CHECK(out || fabs(series.values[i] - 10.0 * quarter) < 1e-6, "rate");
+	}
+	smalti_series_busy(run, 0, &own, &series);
+	for (int i = 0; i < SMALTI_CHART_COLUMNS; i++)
+		CHECK(fabs(series.values[i] - (i < SMALTI_CHART_COLUMNS / 2 ? 1 : 0)) < 1e-6, "busy");
+	smalti_series_level(run, "resident", &own, &series);
+	CHECK(series.values[0] == 100 && series.values[SMALTI_CHART_COLUMNS / 2 - 1] == 100 &&
+		  series.values[SMALTI_CHART_COLUMNS / 2] == 900,
+	      "level");
+	smalti_runs_free(&runs);
+}
+
+static const struct test tests[] = {
+    {"text is escaped", text_is_escaped},
+    {"numbers are short", numbers_are_short},
+    {"reasons are generalized", reasons_are_generalized},
+    {"failures are grouped", failures_are_grouped},
+    {"damaged logs are read as far as they go", damaged_logs_are_read_as_far_as_they_go},
+    {"histograms that come later count", histograms_that_come_later_count},
+    {"columns are of their times", columns_are_of_their_times},
+};
+
+TEST_MAIN("report", tests)
