@@ -8,7 +8,7 @@
 
 /* A row lies in one piece or few, and values of many shards fit in memory while they are written. What is
  * compressed has to be inflated as a whole for any row in it. */
-enum { CHUNK_BYTES = 4 << 20, COMPRESSED_CHUNK_BYTES = 1 << 20 };
+enum { CHUNK_BYTES = 4 << 20, COMPRESSED_CHUNK_BYTES = 1 << 18 };
 
 static int copy_schema(struct smalti_shard_schema *to, const struct smalti_shard_schema *from,
 		       struct smalti_error *error)
