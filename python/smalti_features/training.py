@@ -30,15 +30,18 @@ class PixArtFeatures(torch.utils.data.Dataset):
 
     def __init__(self, folder, captions=None, first=0.5, sample=True, max_tokens=None):
         self.features = Features(folder)
+        model = self.features.shard(0) if self.features.ranges else None
+        if not model or not model.has_pictures or not model.captions:
+            raise ValueError(f"{folder}: holds no texts with pictures")
         self.indices, self.shapes = [], []
         for number, (begin, _) in enumerate(self.features.ranges):
             shard = self.features.shard(number)
             rows = np.flatnonzero(shard.complete)
             self.indices += (begin + rows).tolist()
-            self.shapes += map(tuple, shard.shape[rows].tolist()) if shard.has_pictures else [()] * len(rows)
-        self.captions = captions or shard.captions
+            self.shapes += map(tuple, shard.shape[rows].tolist())
+        self.captions = captions or model.captions
         self.first, self.sample = first, sample
-        self.max_tokens = max_tokens or shard.index["max_tokens"]
+        self.max_tokens = max_tokens or model.index["max_tokens"]
 
     def __len__(self):
         return len(self.indices)
