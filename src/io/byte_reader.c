@@ -37,13 +37,14 @@ bool smalti_item_grow(struct smalti_byte_reader *reader)
 	reader->too_long = reader->too_long || reader->length >= reader->limit;
 	if (reader->too_long || reader->no_memory)
 		return false;
-	const size_t capacity = reader->capacity ? 2 * reader->capacity : FIRST_CAPACITY;
+	const size_t more = reader->capacity ? 2 * reader->capacity : FIRST_CAPACITY;
+	const size_t capacity = more < reader->limit ? more : reader->limit + 1;
 	char *item = realloc(reader->item, capacity);
 	reader->no_memory = !item;
 	if (!item)
 		return false;
 	reader->item = item;
-	reader->capacity = capacity < reader->limit ? capacity : reader->limit + 1;
+	reader->capacity = capacity;
 	return true;
 }
 
