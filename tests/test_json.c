@@ -218,6 +218,24 @@ static void files_are_named(void)
 	      "at most 9");
 }
 
+static void added_text_is_utf8(void)
+{
+	static const struct {
+		const char *text, *written;
+	} cases[] = {{"", ""},
+		     {"a\xc3\xa9\xf0\x9f\x8c\x8a", "a\xc3\xa9\xf0\x9f\x8c\x8a"},
+		     {"a\xff", "a?"},
+		     {"\xc3", "?"},
+		     {"\xed\xa0\x80z", "???z"}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cJSON *object = cJSON_CreateObject();
+		CU_ASSERT_TRUE(smalti_json_add_text(object, "k", cases[i].text));
+		CHECK(!strcmp(cJSON_GetObjectItem(object, "k")->valuestring, cases[i].written),
+		      cases[i].written);
+		cJSON_Delete(object);
+	}
+}
+
 static const struct test tests[] = {
     {"what Python writes is read", what_python_writes_is_read},
     {"bad documents are refused", bad_documents_are_refused},
@@ -226,6 +244,7 @@ static const struct test tests[] = {
     {"integers are checked", integers_are_checked},
     {"other types are checked", other_types_are_checked},
     {"files are named", files_are_named},
+    {"added text is UTF-8", added_text_is_utf8},
 };
 
 TEST_MAIN("json", tests)

@@ -29,12 +29,13 @@ refuse 1 'no folder of features' "$SMALTI" verify absent
 shard=features/shard-000000000020-000000000040.h5
 key=$("$worker" dump features | sed -n '28s/^[0-9]* \(.*\) [0-9a-f]*$/\1/p')
 place=$(grep -obUaF -e "$key" "$shard" | head -n 1 | cut -d: -f1)
-printf 'X' | dd of="$shard" bs=1 seek=$((place + 7)) conv=notrunc status=none
+printf '\377' | dd of="$shard" bs=1 seek=$((place + 7)) conv=notrunc status=none
 expect 1 '' "$SMALTI" verify features
 says "shard-000000000020-000000000040.h5: row 27 ("
 says '1 problem'
 expect 1 '' "$SMALTI" verify --json features
 says '"row":	27'
+[ "$(iconv -f UTF-8 -t UTF-8 out | wc -c)" -eq "$(wc -c <out)" ] || fail "not UTF-8: $(cat out)"
 expect 0 '' "$SMALTI" verify --repair features
 says '20 items have to be made again'
 if [ ! -e "$shard.broken" ] || [ -e "$shard" ]; then

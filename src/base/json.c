@@ -179,3 +179,13 @@ int smalti_json_write(const char *path, const cJSON *value, struct smalti_error 
 	free(text);
 	return writer ? smalti_writer_commit(writer, error) : -1;
 }
+
+bool smalti_json_add_text(cJSON *object, const char *key, const char *text)
+{
+	char *clean = strdup(text);
+	if (clean)
+		smalti_utf8_repair(clean);
+	const bool added = clean && cJSON_AddStringToObject(object, key, clean);
+	free(clean);
+	return added;
+}

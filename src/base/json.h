@@ -23,6 +23,9 @@ cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *err
 /* Writes the value to a file that appears complete or not at all (base/file.h). */
 int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error);
 
+/* Adds text of any bytes, of which those that are no UTF-8 become '?'; false without memory. */
+bool smalti_json_add_text(cJSON *object, const char *key, const char *text);
+
 /* Whether a key has to be there. What is allowed to be absent (or null) leaves the caller's variable
  * as it is: store the default there first. */
 enum smalti_json_need {

@@ -42,3 +42,14 @@ size_t smalti_utf8_mark(const char *text, size_t length)
 {
 	return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
+
+void smalti_utf8_repair(char *text)
+{
+	for (size_t left = strlen(text); left > 0;) {
+		const size_t length = smalti_utf8_length(text, left);
+		if (length == 0)
+			*text = '?';
+		text += length ? length : 1;
+		left -= length ? length : 1;
+	}
+}

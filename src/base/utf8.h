@@ -9,6 +9,9 @@
  * short, overlong, a surrogate, past U+10FFFF, or no UTF-8 at all. */
 size_t smalti_utf8_length(const char *text, size_t left);
 
+/* Bytes that are in no character become '?'. */
+void smalti_utf8_repair(char *text);
+
 /* Whether all of it is UTF-8 (NUL is a character like others). */
 bool smalti_utf8_valid(const char *text, size_t length);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verify.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/progress.h"
 #include "smalti/verify.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,12 +69,12 @@ static void list(cJSON *problems, const struct smalti_problem *problem)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "kind", problem->kind);
-	cJSON_AddStringToObject(object, "file", problem->file);
+	(void)smalti_json_add_text(object, "file", problem->file);
 	if (problem->row >= 0)
 		cJSON_AddNumberToObject(object, "row", (double)problem->row);
 	if (problem->key)
-		cJSON_AddStringToObject(object, "key", problem->key);
-	cJSON_AddStringToObject(object, "text", problem->text);
+		(void)smalti_json_add_text(object, "key", problem->key);
+	(void)smalti_json_add_text(object, "text", problem->text);
 	cJSON_AddItemToArray(problems, object);
 }
 

@@ -20,9 +20,9 @@ static int print(FILE *stream, const struct smalti_shard_failure *failure, struc
 	cJSON *object = cJSON_CreateObject();
 	char *line = NULL;
 	if (cJSON_AddNumberToObject(object, "index", (double)failure->index) &&
-	    cJSON_AddStringToObject(object, "key", failure->key) &&
+	    smalti_json_add_text(object, "key", failure->key) &&
 	    cJSON_AddStringToObject(object, "stage", failure->stage) &&
-	    cJSON_AddStringToObject(object, "reason", failure->reason))
+	    smalti_json_add_text(object, "reason", failure->reason))
 		line = cJSON_PrintUnformatted(object);
 	cJSON_Delete(object);
 	if (!line)

@@ -80,19 +80,6 @@ static int64_t resident_bytes(void)
 	return pages * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whatever paths among the options hold, a line is UTF-8. */
-static void make_utf8(char *text)
-{
-	size_t left = strlen(text);
-	while (left) {
-		const size_t length = smalti_utf8_length(text, left);
-		if (!length)
-			*text = '?';
-		text += length ? length : 1;
-		left -= length ? length : 1;
-	}
-}
-
 static int write_all(int file, const char *data, size_t left)
 {
 	while (left) {
@@ -117,7 +104,7 @@ static void write_line(struct smalti_run_log *log, cJSON *object)
 		smalti_fail(&log->error, SMALTI_ENOMEM, "%s: out of memory", log->path);
 		return;
 	}
-	make_utf8(text);
+	smalti_utf8_repair(text);
 	const size_t length = strlen(text);
 	text[length] = '\n'; /* instead of the terminator */
 	if (log->file >= 0 && write_all(log->file, text, length + 1)) {

@@ -58,8 +58,8 @@ void smalti_shard_discard(struct smalti_shard_writer *writer); /* NULL is fine *
 struct smalti_shard;
 
 struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error);
-/* The same for a shard that is known to be damaged, to find out which rows are: what is not values (keys, token
- * ids, extents) is trusted only as far as the checksum of a row holds. */
+/* The same for a shard that is known to be damaged, to find out which rows are: what is not values (keys,
+ * token ids, extents) is trusted only as far as the checksum of a row holds. */
 struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error);
 void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
 const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard);

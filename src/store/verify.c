@@ -31,7 +31,9 @@ void smalti_checker_say(struct smalti_checker *checker, const char *kind, const 
 	va_start(args, format);
 	vsnprintf(text + length, sizeof(text) - (size_t)length, format, args);
 	va_end(args);
-	tell(checker, &(struct smalti_problem){kind, file, -1, NULL, text});
+	struct smalti_error line = SMALTI_NO_ERROR; /* whatever the names of files are */
+	smalti_fail(&line, SMALTI_ECORRUPT, "%s", text);
+	tell(checker, &(struct smalti_problem){kind, file, -1, NULL, line.message});
 }
 
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
