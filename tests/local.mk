@@ -116,6 +116,7 @@ dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
+dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
 dist_check_SCRIPTS += tests/verify.sh
 
@@ -128,7 +129,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/extract_kill.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract.log tests/extract_kill.log tests/slurm_array.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/slurm/extract.sbatch without SLURM: tasks of an array that share a folder, whose time ends, which are
+# cancelled and killed; then all rows are there once and as if nothing had happened.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+rows=${SMALTI%/*}/tests/store_worker
+script=$(realpath "$(dirname "$0")")/../scripts/slurm/extract.sbatch
+cd "$work"
+export SMALTI
+
+# scontrol that remembers what it was told.
+mkdir bin
+cat >bin/scontrol <<'END'
+#!/usr/bin/env bash
+echo "$*" >>"$REQUEUED"
+END
+chmod +x bin/scontrol
+export PATH=$PWD/bin:$PATH REQUEUED=$PWD/requeued
+
+# task NUMBER OF ARGUMENT...: as SLURM would start it.
+task() {
+    export SLURM_JOB_ID=$((100 + $1)) SLURM_ARRAY_JOB_ID=100 SLURM_ARRAY_TASK_ID=$1 SLURM_ARRAY_TASK_COUNT=$2
+    export SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=$(($2 - 1)) SLURM_CPUS_PER_TASK=1 SLURM_MEM_PER_NODE=4000
+    shift 2
+    exec bash "$script" "$@"
+}
+
+for ((i = 0; i < 3000; i++)); do echo "{\"id\": \"$i\", \"prompt\": \"a red star number $i\"}"; done >many.jsonl
+arguments=(many.jsonl --t5 --shard-items 50 --quiet -o)
+"$SMALTI" extract "${arguments[@]}" whole
+"$rows" dump whole >whole.txt
+
+wait_for_rows() {
+    until [ -e "$1/journal" ] && [ "$(wc -l <"$1/journal")" -ge "$2" ]; do sleep 0.02; done
+}
+
+# The time of one task ends, another is cancelled, a third one is killed with all it has started.
+(task 0 3 "${arguments[@]}" shared) 2>err-0 &
+first=$!
+(task 1 3 "${arguments[@]}" shared) 2>err-1 &
+second=$!
+setsid bash -c "$(declare -f task); script=$script; task 2 3 ${arguments[*]} shared" 2>err-2 &
+third=$!
+wait_for_rows shared 3
+kill -USR1 $first
+kill -TERM $second
+kill -KILL -- -$third
+status=0
+wait $first || status=$?
+if [ $status -ne 0 ] || [ "$(cat requeued 2>/dev/null)" != 'requeue 100' ]; then
+    grep -qF 'nothing is left' err-0 || fail "USR1: status $status: $(cat err-0)"
+fi
+status=0
+wait $second || status=$?
+[ $status -eq 1 ] || grep -qF 'nothing is left' err-1 || fail "TERM: status $status: $(cat err-1)"
+[ "$(cat requeued)" = 'requeue 100' ] || fail "put back: $(cat requeued)"
+wait $third 2>/dev/null || true
+[ "$(wc -l <shared/journal)" -lt 60 ] || fail "it was over before the signals"
+
+# They begin again, and end.
+(task 0 3 "${arguments[@]}" shared) 2>err-0 &
+first=$!
+(task 2 3 "${arguments[@]}" shared) 2>err-2
+wait $first
+grep -qF 'task 0 of job 100: nothing is left to do' err-0 || fail "$(cat err-0)"
+"$rows" dump shared | cmp - whole.txt
+
+# A task that has gone on too often does not go on.
+(SLURM_RESTART_COUNT=7 SMALTI_RESTARTS=7 task 0 1 "${arguments[@]}" often) 2>err-0 &
+first=$!
+wait_for_rows often 1
+kill -USR1 $first
+status=0
+wait $first || status=$?
+[ $status -eq 1 ] || fail "status $status after the last restart: $(cat err-0)"
+[ "$(wc -l <requeued)" -eq 1 ] || fail "put back: $(cat requeued)"
+
+# Even parts, each done by its own task; of an array with gaps that cannot be told.
+for part in 0 1 2; do
+    (SMALTI_SPLIT=yes task $part 3 "${arguments[@]}" parts) 2>err-$part
+done
+"$rows" dump parts | cmp - whole.txt
+[ -e parts/shard-000000001000-000000001050.h5 ] || fail "no part begins at item 1000: $(files parts)"
+status=0
+(
+    export SMALTI_SPLIT=yes SLURM_ARRAY_TASK_STEP=2
+    task 0 3 "${arguments[@]}" gaps
+) 2>err-0 || status=$?
+[ $status -eq 2 ] || fail "gaps: status $status: $(cat err-0)"
+grep -qF 'the array has gaps' err-0
+[ ! -e gaps ] || fail "made $(files gaps)"
+
+# Items that fail do not fail the job, wrong options do.
+printf '%s\n' '{"id": "1", "prompt": "a ring"}' '{"id": "2"}' >bad.jsonl
+(task 0 1 bad.jsonl --t5 --quiet -o bad) 2>err-0 || fail "status $?: $(cat err-0)"
+grep -qF 'items that failed' err-0 || fail "$(cat err-0)"
+status=0
+(task 0 1 bad.jsonl --t5 --nonsense -o bad) 2>err-0 || status=$?
+[ $status -eq 2 ] || fail "status $status: $(cat err-0)"
