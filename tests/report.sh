@@ -39,6 +39,7 @@ log a node-1 1700000000 '{"t":3,"end":"finished"}'
 log b '<b>node' 1700000001.5 '{"t":3,"it'
 log c node-1 1700086400 '{"t":3,"end":"stopped"}'
 echo nonsense >features/runs/d.jsonl
+printf '{"run":1,"host":"idle","pid":9,"began":1700200000,"workers":[]}\n{"t":1,"end":"finished"}\n' >features/runs/e.jsonl
 echo hidden >features/runs/.e.jsonl
 expect 0 '' report features
 mv report.html page.html
@@ -50,6 +51,7 @@ for words in '>2023-11-14 22:13:20 UTC<' '2 processes' '1 process<' 'node-1:7' '
     grep -qF -e "$words" page.html || fail "no $words"
 done
 grep -qF 'no end: killed, or still at work' page.html
+[ "$(grep -c 'idle:9' page.html)" -eq 1 ] || fail "what did nothing has charts"
 
 # Nothing of it is run or loaded, and tags match.
 for words in '<script' 'http:' 'https:' 'src=' 'href=' 'url(' '@import' 'onload' '<td>nan' 'NaN' 'nan' 'inf'; do

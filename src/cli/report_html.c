@@ -27,7 +27,7 @@ static const char style[] =
     "td:not(:first-child){overflow-wrap:anywhere}.n{text-align:right;white-space:nowrap;font-variant-numeric:"
     "tabular-nums}"
     "code{font:13px ui-monospace,monospace}pre{background:var(--card);padding:.8rem;overflow:auto}"
-    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:.4rem "
+    ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,460px),1fr));gap:.4rem "
     "1.6rem}"
     "svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font:11px system-ui,sans-serif}"
     ".grid{stroke:var(--line)}.key{color:var(--soft);font-size:.88em;margin:0}"

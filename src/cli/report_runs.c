@@ -97,6 +97,21 @@ static bool any(const struct smalti_run *runs, int count, bool captions)
 	return false;
 }
 
+/* A process that found nothing left to do has nothing to show. */
+static bool has_worked(const struct smalti_run *run)
+{
+	const struct smalti_run_sample *last = run->count ? &run->points[run->count - 1].sample : NULL;
+	return last && (last->items || last->failures || last->captions || last->pictures);
+}
+
+static bool have_worked(const struct smalti_run *runs, int count)
+{
+	bool worked = false;
+	for (int i = 0; i < count; i++)
+		worked = worked || has_worked(&runs[i]);
+	return worked;
+}
+
 void smalti_report_sessions(FILE *page, const struct smalti_runs *runs)
 {
 	struct smalti_span span;
@@ -104,6 +119,8 @@ void smalti_report_sessions(FILE *page, const struct smalti_runs *runs)
 		next = session_end(runs, first, &span);
 		const struct smalti_run *own = &runs->items[first];
 		const int count = next - first;
+		if (!have_worked(own, count))
+			continue;
 		fputs("<h2>Over time: from ", page);
 		print_date(page, span.begin);
 		fprintf(page, ", %d process%s</h2>\n<div class=\"charts\">\n", count, count == 1 ? "" : "es");
@@ -331,13 +348,22 @@ static void print_run(FILE *page, const struct smalti_run *run, bool open)
 /* The last ones: they are what somebody wants to know about. */
 void smalti_report_runs(FILE *page, const struct smalti_runs *runs)
 {
-	const int first = runs->count > SHOWN ? runs->count - SHOWN : 0;
+	int worked = 0, before = 0;
+	for (int i = 0; i < runs->count; i++)
+		worked += has_worked(&runs->items[i]);
 	if (!runs->count)
 		return;
 	print_table(page, runs);
+	if (!worked)
+		return;
 	fputs("<h2>Each process</h2>\n", page);
-	if (first)
-		fprintf(page, "<p class=\"note\">The last %d of %d.</p>\n", SHOWN, runs->count);
-	for (int i = first; i < runs->count; i++)
-		print_run(page, &runs->items[i], runs->count - i <= OPEN);
+	if (worked > SHOWN)
+		fprintf(page, "<p class=\"note\">The last %d of %d.</p>\n", SHOWN, worked);
+	for (int i = 0; i < runs->count; i++) {
+		if (!has_worked(&runs->items[i]))
+			continue;
+		const int left = worked - before++;
+		if (left <= SHOWN)
+			print_run(page, &runs->items[i], left <= OPEN);
+	}
 }
