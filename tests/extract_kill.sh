@@ -8,7 +8,9 @@ rows=$(dirname "$SMALTI")/tests/store_worker
 cd "$work"
 export SEED=${SEED:-$RANDOM} # said where it fails
 RANDOM=$SEED
-kills=${SMALTI_KILLS:-100}
+# A sanitizer makes every start slow.
+kills=100
+if nm "$SMALTI" 2>/dev/null | grep -q __asan_init; then kills=20; fi
 
 # Captions of many lengths beside the pictures of the small data set.
 pictures=(000.png a/000.png b/000.png gray.png tiny.png wide.png)

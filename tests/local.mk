@@ -105,6 +105,7 @@ dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/extract.sh
+dist_check_SCRIPTS += tests/extract_golden.sh
 dist_check_SCRIPTS += tests/extract_kill.sh
 dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
