@@ -323,6 +323,42 @@ static void full_disks_are_told(void)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
+/* Of pages of files that are this process's own; 0 where the system does not say. */
+static int64_t resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long pages = 0;
+	if (!file || fscanf(file, "%*s %*s %ld", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Rows of 1 MiB, 96 of them: neither writing and verifying nor reading makes all of the file resident. */
+static void memory_does_not_grow_with_the_shard(void)
+{
+	enum { ROWS = 96, TOKENS = 256, WIDTH = 1024, ALLOWED = 40 << 20 };
+	const struct smalti_shard_schema schema = {SMALTI_F32, 1, {"prompt"}, WIDTH, TOKENS,
+						   0,          0, 1,          false, "{}"};
+	float *values = calloc((size_t)TOKENS * WIDTH, sizeof(float));
+	int32_t ids[TOKENS] = {0};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t before = resident_bytes();
+	struct smalti_shard_writer *writer =
+	    smalti_shard_create(scratch_path("large.h5"), &schema, 0, ROWS, &error);
+	struct smalti_features_row row = {.key = "k", .texts = {{TOKENS, ids, values}}};
+	for (row.index = 0; row.index < ROWS; row.index++)
+		SUCCEEDS(smalti_shard_append(writer, &row, &error), &error, "append");
+	SUCCEEDS(smalti_shard_finish(writer, &made_timing, &error), &error, "finish");
+	struct smalti_shard *shard = smalti_shard_open(scratch_path("large.h5"), &error);
+	for (int64_t i = 0; i < ROWS; i++)
+		SUCCEEDS(smalti_shard_row(shard, i, &row, &error), &error, "row");
+	CHECK(resident_bytes() - before < ALLOWED, "what is resident after reading");
+	smalti_shard_close(shard);
+	free(values);
+}
+
 static const struct test tests[] = {
     {"rows come back as they were", rows_come_back_as_they_were},
     {"no flipped byte goes unnoticed", no_flipped_byte_goes_unnoticed},
@@ -330,6 +366,7 @@ static const struct test tests[] = {
     {"indexes are not believed", indexes_are_not_believed},
     {"rows out of turn are refused", rows_out_of_turn_are_refused},
     {"full disks are told", full_disks_are_told},
+    {"memory does not grow with the shard", memory_does_not_grow_with_the_shard},
 };
 
 TEST_MAIN("shard", tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "store/shard_index.h"
 
 #include <inttypes.h>
@@ -88,14 +89,22 @@ static char *print_index(const struct smalti_shard_index *index, struct smalti_e
 	return text;
 }
 
+/* Of a mapped file; its pages do not stay this process's own. */
+static void hash_pieces(struct smalti_shard_place *place, const char *file)
+{
+	for (int64_t i = 0; i < place->piece_count; i++) {
+		struct smalti_shard_piece *piece = &place->pieces[i];
+		piece->checksum = smalti_shard_piece_checksum(file, piece);
+		smalti_map_drop(file + piece->offset, piece->bytes);
+	}
+}
+
 char *smalti_shard_index_seal(struct smalti_shard_index *index, const char *file, int64_t size,
 			      int64_t *bytes, struct smalti_error *error)
 {
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
-		for (int64_t i = 0; i < index->places[array].piece_count; i++)
-			if (smalti_shard_is_compressed(index, array))
-				index->places[array].pieces[i].checksum =
-				    smalti_shard_piece_checksum(file, &index->places[array].pieces[i]);
+		if (smalti_shard_is_compressed(index, array))
+			hash_pieces(&index->places[array], file);
 	char *text = print_index(index, error);
 	char *sealed = text ? smalti_shard_seal_text(index, text, file, size, bytes, error) : NULL;
 	free(text);

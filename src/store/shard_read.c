@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the mapping, what was read stays this process's own until so much was; then the system keeps it or not.
+ */
+enum { RESIDENT_BYTES = 8 << 20 };
+
 enum { FAILURE_TEXTS = SMALTI_FAILURE_REASON - SMALTI_FAILURE_KEY + 1 };
 
 struct smalti_shard {
 	char *path;
 	struct smalti_map map;
+	int64_t read_bytes; /* since pages of it were given back */
 	struct smalti_shard_index index;
 	struct smalti_shard_values values[SMALTI_SHARD_ARRAYS];
 	char *key;
@@ -126,6 +131,15 @@ static const char *entry_text(const struct smalti_shard *shard, int array, int64
 	return buffer;
 }
 
+static void give_back_pages(struct smalti_shard *shard, int64_t bytes)
+{
+	shard->read_bytes += bytes;
+	if (shard->read_bytes < RESIDENT_BYTES)
+		return;
+	smalti_map_drop(shard->map.data, shard->map.size);
+	shard->read_bytes = 0;
+}
+
 /* Entries start … start + count − 1; a NULL without an error: none. */
 static const void *entries(struct smalti_shard *shard, int array, uint64_t start, int64_t count,
 			   struct smalti_error *error)
@@ -137,6 +151,7 @@ static const void *entries(struct smalti_shard *shard, int array, uint64_t start
 		smalti_fail(error, SMALTI_ECORRUPT, "its values lie outside of the shard's");
 		return NULL;
 	}
+	give_back_pages(shard, count * place->entry_bytes);
 	return smalti_shard_values_get(&shard->values[array], &shard->index, array, shard->map.data,
 				       (int64_t)start, count, error);
 }
