@@ -243,12 +243,15 @@ static int open_run(struct run *run, struct smalti_error *error)
 /* Rows first, then the shards that they are in, then the folder that these are in. */
 static int close_run(struct run *run, int status, struct smalti_error *error)
 {
+	struct smalti_row_writer_state written = {0};
+	struct smalti_flights_work work = {0};
 	if (status < 0 && run->flights)
 		smalti_flights_cancel(run->flights);
-	smalti_flights_close(run->flights);
-	if (smalti_row_writer_close(run->writer, error) < 0)
+	smalti_flights_close(run->flights, &work);
+	if (smalti_row_writer_close(run->writer, &written, error) < 0)
 		status = -1;
 	smalti_fetcher_close(run->fetcher);
+	smalti_run_record_add(run->record, &run->progress, &work, &written, 0);
 	smalti_run_record_close(run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
 	if (status == 0 && !run->stops)
 		status = smalti_store_complete(run->store, smalti_dataset_count(run->parts.dataset), error);

@@ -87,12 +87,13 @@ void smalti_flights_cancel(struct smalti_flights *flights)
 	smalti_scope_cancel(flights->cancelled);
 }
 
-void smalti_flights_close(struct smalti_flights *flights)
+void smalti_flights_close(struct smalti_flights *flights, struct smalti_flights_work *work)
 {
 	if (!flights)
 		return;
 	while (flights->in_flight)
 		smalti_flight_serve(flights);
+	*work = flights->work;
 	for (int i = 0; i < flights->plan_count; i++)
 		smalti_vae_plan_free(&flights->plans[i].plan);
 	free(flights->plans);

@@ -29,8 +29,7 @@ bool smalti_flights_any(const struct smalti_flights *flights);
 void smalti_flights_work(const struct smalti_flights *flights, struct smalti_flights_work *work);
 /* Whatever is in flight fails soon. */
 void smalti_flights_cancel(struct smalti_flights *flights);
-/* Waits for all; windows that are not complete are told of, too, as `done`, if `broken` is given: NULL is
- * allowed. */
-void smalti_flights_close(struct smalti_flights *flights);
+/* Waits for all; *work is what was done in the end. NULL is fine. */
+void smalti_flights_close(struct smalti_flights *flights, struct smalti_flights_work *work);
 
 #endif

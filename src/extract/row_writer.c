@@ -14,7 +14,7 @@ struct open_shard {
 	struct smalti_shard_writer *file; /* NULL: none is */
 	struct smalti_shard *old;         /* that it replaces; NULL: none */
 	struct smalti_shard_timing timing;
-	int64_t rows;
+	int64_t rows, bytes; /* of values, as they are before they are compressed */
 };
 
 struct smalti_row_writer {
@@ -58,6 +58,7 @@ static int end_shard(struct smalti_row_writer *writer, struct smalti_error *erro
 	if (status == 0 && !lost) {
 		pthread_mutex_lock(&writer->mutex);
 		writer->state.written += shard->rows;
+		writer->state.bytes += shard->bytes;
 		pthread_mutex_unlock(&writer->mutex);
 	}
 	*shard = (struct open_shard){0};
@@ -89,8 +90,16 @@ static int write_failures(struct smalti_shard_writer *file, const struct smalti_
 	return 0;
 }
 
-static int write_item(struct open_shard *shard, const struct smalti_extract_item *item,
-		      struct smalti_error *error)
+static int64_t value_bytes(const struct smalti_shard_schema *schema, const struct smalti_features_row *row)
+{
+	int64_t values = 2 * schema->latent_channels * row->picture.latent_height * row->picture.latent_width;
+	for (int i = 0; i < schema->caption_count; i++)
+		values += row->texts[i].tokens * schema->text_width;
+	return values * smalti_dtype_bytes(schema->dtype);
+}
+
+static int write_item(struct open_shard *shard, const struct smalti_shard_schema *schema,
+		      const struct smalti_extract_item *item, struct smalti_error *error)
 {
 	struct smalti_features_row row = smalti_item_row(item);
 	if (item->kept && smalti_shard_row(shard->old, item->index, &row, error) < 0)
@@ -98,6 +107,7 @@ static int write_item(struct open_shard *shard, const struct smalti_extract_item
 	if (smalti_shard_append(shard->file, &row, error) < 0)
 		return -1;
 	shard->rows++;
+	shard->bytes += value_bytes(schema, &row);
 	return write_failures(shard->file, item, error);
 }
 
@@ -115,7 +125,7 @@ static int write_window(struct smalti_row_writer *writer, const struct smalti_wi
 	struct open_shard *shard = &writer->shard;
 	int status = shard->file ? 0 : begin_shard(writer, window, error);
 	for (int64_t i = 0; status == 0 && i < window->count; i++)
-		status = write_item(shard, &window->items[i], error);
+		status = write_item(shard, &writer->schema, &window->items[i], error);
 	add_timing(&shard->timing, &window->timing);
 	if (status == 0 && window->last)
 		return end_shard(writer, error);
@@ -228,7 +238,8 @@ static void drop_windows(struct smalti_row_writer *writer)
 	}
 }
 
-int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_error *error)
+int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_writer_state *state,
+			    struct smalti_error *error)
 {
 	if (!writer)
 		return 0;
@@ -238,9 +249,9 @@ int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_erro
 	pthread_mutex_unlock(&writer->mutex);
 	pthread_join(writer->thread, NULL);
 	drop_windows(writer);
-	const struct smalti_error cause = writer->state.error;
+	*state = writer->state;
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->mutex);
 	free(writer);
-	return cause.code ? smalti_fail(error, cause.code, "%s", cause.message) : 0;
+	return state->error.code ? smalti_fail(error, state->error.code, "%s", state->error.message) : 0;
 }

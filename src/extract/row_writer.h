@@ -23,14 +23,15 @@ void smalti_row_writer_done(struct smalti_row_writer *writer, struct smalti_wind
 struct smalti_row_writer_state {
 	int64_t waiting;           /* windows that are not written */
 	int64_t rows;              /* that are done and wait */
-	int64_t written, bytes;    /* rows, bytes in committed shards */
+	int64_t written, bytes;    /* rows in committed shards, and their values' bytes before compression */
 	double seconds;            /* of writing */
 	struct smalti_error error; /* code 0: none. After one nothing more is written */
 };
 void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row_writer_state *state);
 
 /* Writes what is done, drops the windows from the first on that is not, and commits what there is of the
- * shard that was begun. -1 with what failed ever. NULL is fine. */
-int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_error *error);
+ * shard that was begun. *state is the last one. -1 with what failed ever. NULL is fine. */
+int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_writer_state *state,
+			    struct smalti_error *error);
 
 #endif
