@@ -60,8 +60,8 @@ int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error
 /* Leaves nothing behind and frees the writer; NULL is fine. */
 void smalti_writer_abort(struct smalti_writer *writer);
 
-/* Removes what dead processes of this machine have left unfinished in the folder, with `deep` in all folders in
- * it too. Before this process writes there. */
+/* Removes what dead processes of this machine have left unfinished in the folder, with `deep` in all folders
+ * in it too. Before this process writes there. */
 void smalti_writer_clean(const char *folder, bool deep);
 
 #endif
