@@ -42,6 +42,10 @@ done
 
 # One kind of features; several captions.
 expect 0 '' extract "$list" --t5 -k prompt,sharegpt4v --dtype bf16 -o texts
+"$rows" dump texts >texts.txt
+parts=(--tokenizer "$SMALTI_MODELS/tesserae/tokenizer" --text-encoder "$SMALTI_MODELS/tesserae/text_encoder")
+expect 0 '' extract "$list" --t5 -k prompt -k sharegpt4v --dtype bf16 "${parts[@]}" -o components
+"$rows" dump components | cmp - texts.txt
 expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o pictures
 
 # A folder of pictures with captions beside them, a list from another place.

@@ -133,10 +133,10 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	o->shard_bytes = s->shard_bytes;
 	o->lease_seconds = s->lease;
 	o->retry_failed = s->retry_failed;
-	o->model = (struct smalti_model_options){.folder = s->t5_model ? s->t5_model : s->model,
-						 .vae = s->vae_model  ? s->vae_model
-							: s->t5_model ? s->model
-								      : NULL,
+	o->model = (struct smalti_model_options){.folder = s->model,
+						 .tokenizer = s->tokenizer,
+						 .text_encoder = s->text_encoder,
+						 .vae = s->vae_model,
 						 .variant = s->variant,
 						 .precision = (enum smalti_precision)s->precision};
 	return set_range(o, s, error) < 0 ? -1 : set_keys(o, keys, error);

@@ -14,7 +14,7 @@ struct smalti_extract_settings {
 	const char *range, *shard;
 	int64_t shard_items, shard_bytes, lease;
 	bool retry_failed, json, quiet;
-	const char *model, *t5_model, *vae_model, *variant;
+	const char *model, *tokenizer, *text_encoder, *vae_model, *variant;
 	int precision; /* enum smalti_precision */
 	const char *policy, *trace;
 	int64_t cpus, memory_limit;
