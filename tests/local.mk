@@ -77,8 +77,15 @@ check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_memory_limit
 check_PROGRAMS += tests/test_spill
-libharness_la_SOURCES += tests/rows.c tests/rows.h
-check_PROGRAMS += tests/test_store
+libharness_la_SOURCES += \
+	tests/root.c tests/root.h \
+	tests/rows.c tests/rows.h \
+	tests/store_fixture.c tests/store_fixture.h
+check_PROGRAMS += tests/test_store_claims
+check_PROGRAMS += tests/test_store_failures
+check_PROGRAMS += tests/test_store_folder
+check_PROGRAMS += tests/test_store_journal
+check_PROGRAMS += tests/test_store_ranges
 check_PROGRAMS += tests/test_verify
 check_PROGRAMS += tests/test_run_log
 check_PROGRAMS += tests/test_report

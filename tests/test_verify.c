@@ -3,6 +3,7 @@
  * What is done to a finished folder of features is found, named and put right. */
 #include "base/file.h"
 #include "harness.h"
+#include "root.h"
 #include "rows.h"
 #include "smalti/verify.h"
 #include "store/journal.h"
@@ -17,8 +18,6 @@
 
 enum { ITEMS = 60, SHARD = 20, FILES = 16, PLACES = 100 };
 
-static char root[4096];
-
 /* All files of the folder as they were. */
 static struct kept {
 	char name[256];
@@ -26,22 +25,6 @@ static struct kept {
 	size_t size;
 } kept[FILES];
 static int kept_count;
-
-static const char *at(const char *name)
-{
-	static char paths[4][8192];
-	static int used;
-	char *path = paths[used++ % 4];
-	snprintf(path, sizeof(paths[0]), "%s/%s", root, name);
-	return path;
-}
-
-static void put(const char *name, const char *data, size_t size)
-{
-	FILE *stream = fopen(at(name), "wb");
-	if (!stream || fwrite(data, 1, size, stream) != size || fclose(stream))
-		abort();
-}
 
 static struct smalti_store *open_store(struct smalti_error *error)
 {
@@ -76,11 +59,6 @@ static void make_rows(int64_t items, const struct smalti_shard_schema *schema)
 	CHECK(error.code == SMALTI_OK, error.message);
 }
 
-static void fresh(void)
-{
-	snprintf(root, sizeof(root), "%.4000s/out", test_scratch());
-}
-
 static void keep(void)
 {
 	kept_count = 0;
@@ -88,11 +66,11 @@ static void keep(void)
 	for (const struct dirent *entry; (entry = readdir(entries));) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct stat info;
-		if (stat(at(entry->d_name), &info) || !S_ISREG(info.st_mode) || info.st_size == 0)
+		if (stat(root_at(entry->d_name), &info) || !S_ISREG(info.st_mode) || info.st_size == 0)
 			continue;
 		struct kept *file = &kept[kept_count++];
 		snprintf(file->name, sizeof(file->name), "%s", entry->d_name);
-		file->data = smalti_file_read(at(entry->d_name), 1 << 26, &file->size, &error);
+		file->data = smalti_file_read(root_at(entry->d_name), 1 << 26, &file->size, &error);
 	}
 	closedir(entries);
 }
@@ -100,7 +78,7 @@ static void keep(void)
 static void restore(void)
 {
 	for (int i = 0; i < kept_count; i++)
-		put(kept[i].name, kept[i].data, kept[i].size);
+		root_put(kept[i].name, kept[i].data, kept[i].size);
 }
 
 static void forget(void)
@@ -148,11 +126,11 @@ static void expect_well(const char *what)
 
 static void what_is_whole_is_well(void)
 {
-	fresh();
+	root_fresh();
 	make_rows(ITEMS, &test_rows_schema);
 	expect_well("finished");
-	put("notes.txt", "mine", 4);
-	CU_ASSERT_EQUAL(rmdir(at("claims")), 0); /* as copies do that leave empty folders out */
+	root_put("notes.txt", "mine", 4);
+	CU_ASSERT_EQUAL(rmdir(root_at("claims")), 0); /* as copies do that leave empty folders out */
 	expect_well("with a note, without claims");
 	make_rows(ITEMS, &test_rows_schema);
 	expect_well("resumed");
@@ -215,7 +193,7 @@ static void read_all(int64_t damaged)
 
 static void any_byte_that_is_changed_is_named(void)
 {
-	fresh();
+	root_fresh();
 	make_rows(ITEMS, &test_rows_schema);
 	keep();
 	CU_ASSERT(kept_count >= ITEMS / SHARD + 4);
@@ -234,7 +212,7 @@ static void any_byte_that_is_changed_is_named(void)
 		char what[320];
 		snprintf(what, sizeof(what), "%s, byte %zu, row %lld", file->name, place, (long long)row);
 		file->data[place] ^= (char)(1 + (n * 37) % 255);
-		put(file->name, file->data, file->size);
+		root_put(file->name, file->data, file->size);
 		struct wanted wanted = {.file = file->name, .row = row >= 0 ? row : -2};
 		verify(false, &wanted);
 		CHECK(wanted.found > 0, what);
@@ -247,7 +225,7 @@ static void any_byte_that_is_changed_is_named(void)
 			DIR *entries = opendir(root);
 			for (const struct dirent *entry; (entry = readdir(entries));)
 				if (strstr(entry->d_name, ".broken"))
-					unlink(at(entry->d_name));
+					unlink(root_at(entry->d_name));
 			closedir(entries);
 			forget();
 			keep();
@@ -265,12 +243,12 @@ static void drop_line(int line)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	size_t size;
-	char *text = smalti_file_read(at("journal"), 1 << 20, &size, &error), *from = text;
+	char *text = smalti_file_read(root_at("journal"), 1 << 20, &size, &error), *from = text;
 	while (--line > 0)
 		from = strchr(from, '\n') + 1;
 	const char *next = strchr(from, '\n') + 1;
 	memmove(from, next, size - (size_t)(next - text));
-	put("journal", text, size - (size_t)(next - from));
+	root_put("journal", text, size - (size_t)(next - from));
 	free(text);
 }
 
@@ -279,7 +257,7 @@ static const char first[] = "shard-000000000000-000000000020.h5",
 
 static void lose_a_shard(void)
 {
-	unlink(at(first));
+	unlink(root_at(first));
 }
 
 static void lose_a_line(void)
@@ -289,54 +267,54 @@ static void lose_a_line(void)
 
 static void lose_the_journal(void)
 {
-	unlink(at("journal"));
+	unlink(root_at("journal"));
 }
 
 static void tear_the_journal(void)
 {
-	FILE *stream = fopen(at("journal"), "a");
+	FILE *stream = fopen(root_at("journal"), "a");
 	fputs("0123", stream);
 	fclose(stream);
 }
 
 static void leave_a_part(void)
 {
-	put(".shard-000000000020-000000000040.h5.0123456789abcdef.part", "x", 1);
+	root_put(".shard-000000000020-000000000040.h5.0123456789abcdef.part", "x", 1);
 }
 
 static void leave_a_shard(void)
 {
-	put("shard-000000000060-000000000080.h5", "x", 1);
+	root_put("shard-000000000060-000000000080.h5", "x", 1);
 }
 
 static void exchange_shards(void)
 {
-	rename(at(first), at("other"));
-	rename(at(second), at(first));
-	rename(at("other"), at(second));
+	rename(root_at(first), root_at("other"));
+	rename(root_at(second), root_at(first));
+	rename(root_at("other"), root_at(second));
 }
 
 static void lose_the_list_of_failures(void)
 {
-	unlink(at("failed.jsonl"));
+	unlink(root_at("failed.jsonl"));
 }
 
 static void lose_the_manifest(void)
 {
-	unlink(at("manifest.json"));
-	unlink(at("features.h5"));
-	put("failed.jsonl", "{}\n", 3);
+	unlink(root_at("manifest.json"));
+	unlink(root_at("features.h5"));
+	root_put("failed.jsonl", "{}\n", 3);
 }
 
 static void lose_the_end(void)
 {
-	unlink(at("manifest.json"));
-	unlink(at("features.h5"));
+	unlink(root_at("manifest.json"));
+	unlink(root_at("features.h5"));
 }
 
 static void damage_what_it_is_of(void)
 {
-	put("extract.json", "{}", 2);
+	root_put("extract.json", "{}", 2);
 }
 
 static void every_damage_has_its_name(void)
@@ -363,7 +341,7 @@ static void every_damage_has_its_name(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char what[128];
 		snprintf(what, sizeof(what), "case %zu: %s %s", i, cases[i].kind, cases[i].file);
-		fresh();
+		root_fresh();
 		make_rows(ITEMS, &test_rows_schema);
 		cases[i].damage();
 		struct wanted wanted = {.kind = cases[i].kind, .file = cases[i].file, .row = -1};
@@ -381,7 +359,7 @@ static void every_damage_has_its_name(void)
 
 static void what_cannot_be_repaired_is_left(void)
 {
-	fresh();
+	root_fresh();
 	make_rows(ITEMS - 1, &test_rows_schema);
 	damage_what_it_is_of();
 	struct wanted wanted = {.kind = "damaged", .file = "extract.json", .row = -1};
@@ -391,7 +369,7 @@ static void what_cannot_be_repaired_is_left(void)
 
 static void shards_that_were_made_otherwise_are_named(void)
 {
-	fresh();
+	root_fresh();
 	struct smalti_shard_schema other = test_rows_schema;
 	other.provenance = "{\"model\":\"another\"}";
 	make_rows(SHARD, &test_rows_schema);
@@ -402,12 +380,12 @@ static void shards_that_were_made_otherwise_are_named(void)
 	CU_ASSERT_EQUAL(wanted.found, 1);
 	CHECK(strstr(wanted.last, "provenance") && strstr(wanted.last, first), wanted.last);
 	CU_ASSERT_EQUAL(verify(true, &wanted).left, 1);
-	CU_ASSERT_EQUAL(access(at(second), F_OK), 0);
+	CU_ASSERT_EQUAL(access(root_at(second), F_OK), 0);
 }
 
 static void foreign_folders_are_refused(void)
 {
-	fresh();
+	root_fresh();
 	struct smalti_verify_result result;
 	const struct smalti_verify_options options = {.repair = true};
 	for (int made = 0; made < 2; made++) {
