@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
-#include "store/shard_layout.h"
+#include "shard/layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef SMALTI_TESTS_ROWS_H
 #define SMALTI_TESTS_ROWS_H
 
-#include "store/shard.h"
+#include "shard/shard.h"
 
 enum { TEST_TOKENS = 24, TEST_WIDTH = 16, TEST_CHANNELS = 4, TEST_EDGE = 9 };
 

@@ -2,8 +2,8 @@
 #include "shards.h"
 
 #include "harness.h"
+#include "shard/layout.h"
 #include "store/layout.h"
-#include "store/shard_layout.h"
 #include "store/store.h"
 
 #include <inttypes.h>

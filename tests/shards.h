@@ -2,7 +2,7 @@
 #ifndef SMALTI_TESTS_SHARDS_H
 #define SMALTI_TESTS_SHARDS_H
 
-#include "store/shard.h"
+#include "shard/shard.h"
 
 /* Rows that a formula makes of their index, for tests of what keeps and reads them. */
 struct made_rows {

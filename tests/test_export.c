@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "export/name.h"
 #include "features_folder.h"
 #include "harness.h"
 #include "smalti/export.h"
-#include "store/export_name.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "harness.h"
+#include "shard/index.h"
 #include "shards.h"
-#include "store/shard_index.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
 enum { SMALTI_ITEM_FAILURES_MAX = SMALTI_FEATURES_CAPTIONS_MAX + 2 };
 
 struct smalti_item_failure {
-	const char *stage; /* as in store/shard.h */
+	const char *stage; /* as in shard/shard.h */
 	char *reason;
 };
 

@@ -7,8 +7,8 @@
 #include "jobs/digest.h"
 #include "jobs/text_encoder.h"
 #include "jobs/vae.h"
+#include "shard/shard.h"
 #include "smalti/extract.h"
-#include "store/shard.h"
 
 /* What a run extracts with, and from. */
 struct smalti_extract_parts {

@@ -2,8 +2,8 @@
 #ifndef SMALTI_STORE_FAILED_H
 #define SMALTI_STORE_FAILED_H
 
+#include "shard/shard.h"
 #include "store/journal.h"
-#include "store/shard.h"
 
 /* FOLDER/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
  * features. All of it is in the shards, too: where it does not fit the journal, it is made anew. Under the

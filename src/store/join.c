@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "store/shard_index.h"
-#include "store/shard_types.h"
+#include "shard/index.h"
+#include "shard/types.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define SMALTI_STORE_STORE_H
 
 #include "base/json.h"
-#include "store/shard.h"
+#include "shard/shard.h"
 
 /* A folder of features as those see it that fill it: any number of processes on any machines that share it.
  *

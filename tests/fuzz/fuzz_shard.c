@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/shard_index.h"
+#include "shard/index.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PREFETCH = 16, SHARD_BYTES = 1 << 30 };
+
+static const struct smalti_export_kind *const kinds[] = {
+    [SMALTI_EXPORT_PIXART] = &smalti_export_pixart,
+    [SMALTI_EXPORT_SAFETENSORS] = &smalti_export_safetensors,
+    [SMALTI_EXPORT_WEBDATASET] = &smalti_export_webdataset,
+};
+
+void smalti_export_defaults(struct smalti_export_options *options)
+{
+	*options = (struct smalti_export_options){.format = SMALTI_EXPORT_PIXART};
+}
+
+struct smalti_features *smalti_export_open(const struct smalti_export_run *run, int64_t skip,
+					   struct smalti_error *error)
+{
+	struct smalti_features_options options;
+	smalti_features_defaults(&options);
+	options.skip = skip;
+	options.prefetch = PREFETCH;
+	return smalti_features_open(run->options->folder, &options, error);
+}
+
+bool smalti_export_has_features(const struct smalti_features_row *row)
+{
+	bool any = row->picture.latent_height > 0;
+	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
+		any = any || row->texts[i].tokens > 0;
+	return any;
+}
+
+int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error *error)
+{
+	const struct smalti_export_options *options = run->options;
+	if (!options->watch || options->watch(options->user, run->progress))
+		return 0;
+	return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
+}
+
+static bool is_of_a_row(enum smalti_code code)
+{
+	return code == SMALTI_EINVAL || code == SMALTI_EUNSUPPORTED || code == SMALTI_ECORRUPT;
+}
+
+/* Counts a row that failed and tells of it. */
+static int refuse(struct smalti_export_run *run, const struct smalti_error *cause)
+{
+	run->progress->failed++;
+	if (run->options->failed)
+		run->options->failed(run->options->user, cause);
+	return 0;
+}
+
+static int write_row(struct smalti_export_run *run, const struct smalti_features_row *row,
+		     struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (!smalti_export_has_features(row)) {
+		run->progress->empty++;
+		return 0;
+	}
+	if (run->kind->row(run, row, &cause) == 0)
+		return 0;
+	if (!run->kind->fail_alone || !is_of_a_row(cause.code))
+		return smalti_fail(error, cause.code, "%s", cause.message);
+	smalti_error_prefix(&cause, "item '%s'", row->key);
+	return refuse(run, &cause);
+}
+
+/* 1, or 0 after the last row. */
+static int export_row(struct smalti_export_run *run, struct smalti_features *reader,
+		      struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	struct smalti_features_row row;
+	const int found = smalti_features_next(reader, &row, &cause);
+	int status = 0;
+	if (found > 0)
+		status = write_row(run, &row, error);
+	else if (found < 0 && cause.code == SMALTI_ECORRUPT)
+		status = refuse(run, &cause);
+	else if (found < 0)
+		status = smalti_fail(error, cause.code, "%s", cause.message);
+	run->progress->rows += found != 0;
+	return status ? -1 : found != 0;
+}
+
+static int export_rows(struct smalti_export_run *run, struct smalti_features *reader,
+		       struct smalti_error *error)
+{
+	for (int status = 1; status;) {
+		status = export_row(run, reader, error);
+		if (status > 0 && run->settled && smalti_export_save(run, error))
+			status = -1;
+		run->settled = false;
+		if (status > 0 && smalti_export_watch(run, error))
+			status = -1;
+		if (status < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* However the rows ended, what is complete is kept. */
+static int settle(struct smalti_export_run *run, int status, struct smalti_error *error)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR, *told = status ? &ignored : error;
+	const bool last = status == 0;
+	if (run->kind->settle(run, last, told))
+		return -1;
+	run->progress->complete = last;
+	if (run->settled && smalti_export_save(run, told))
+		return -1;
+	return status;
+}
+
+static int export_all(struct smalti_export_run *run, struct smalti_error *error)
+{
+	if (smalti_make_folder(run->options->output, error))
+		return -1;
+	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
+	if (!reader)
+		return -1;
+	smalti_writer_clean(run->options->output, false);
+	int status = run->kind->begin(run, error);
+	if (!status)
+		status = settle(run, export_rows(run, reader, error), error);
+	run->kind->end(run);
+	smalti_features_close(reader);
+	return status;
+}
+
+static int check_folders(const struct smalti_export_options *options, struct smalti_error *error)
+{
+	struct stat from, to;
+	if (stat(options->folder, &from) || stat(options->output, &to) || from.st_dev != to.st_dev ||
+	    from.st_ino != to.st_ino)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s: is the folder of features itself; name another for what is "
+			   "exported",
+			   options->output);
+}
+
+static int export_opened(struct smalti_export_run *run, struct smalti_error *error)
+{
+	smalti_features_info(run->features, &run->info);
+	static const enum smalti_dtype dtypes[] = {[SMALTI_FEATURES_F32] = SMALTI_F32,
+						   [SMALTI_FEATURES_F16] = SMALTI_F16,
+						   [SMALTI_FEATURES_BF16] = SMALTI_BF16};
+	run->dtype = dtypes[run->info.type];
+	run->progress->total = run->info.rows;
+	const int found = smalti_export_load(run, error);
+	if (found < 0)
+		return -1;
+	run->progress->before = run->progress->rows;
+	if (run->progress->complete)
+		return 0;
+	if (!found && run->kind->check(run, error))
+		return -1;
+	return export_all(run, error);
+}
+
+int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
+		  struct smalti_error *error)
+{
+	struct smalti_export_options settled = *options;
+	if (settled.shard_bytes <= 0)
+		settled.shard_bytes = SHARD_BYTES;
+	*progress = (struct smalti_export_progress){.rows = 0};
+	struct smalti_export_run run = {
+	    .options = &settled, .kind = kinds[options->format], .progress = progress};
+	if (check_folders(options, error))
+		return -1;
+	run.features = smalti_features_open(options->folder, NULL, error);
+	const int status = run.features ? export_opened(&run, error) : -1;
+	smalti_features_close(run.features);
+	return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_EXPORT_EXPORT_H
+#define SMALTI_EXPORT_EXPORT_H
+
+#include "base/dtype.h"
+#include "base/json.h"
+#include "smalti/export.h"
+#include "smalti/features.h"
+
+/* What an export is made of: for src/store/export*.c alone. */
+
+struct smalti_export_run;
+
+/* One format: src/store/export_NAME.c. */
+struct smalti_export_kind {
+	const char *name;
+	/* Before anything is written, unless an earlier run did it. */
+	int (*check)(struct smalti_export_run *run, struct smalti_error *error);
+	int (*begin)(struct smalti_export_run *run, struct smalti_error *error);
+	/* Whether rows fail alone with EINVAL, EUNSUPPORTED and ECORRUPT; else the export does, as with all
+	 * other errors. */
+	bool fail_alone;
+	/* A row with features. */
+	int (*row)(struct smalti_export_run *run, const struct smalti_features_row *row,
+		   struct smalti_error *error);
+	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
+	int (*settle)(struct smalti_export_run *run, bool last, struct smalti_error *error);
+	void (*end)(struct smalti_export_run *run);
+};
+
+extern const struct smalti_export_kind smalti_export_pixart, smalti_export_safetensors,
+    smalti_export_webdataset;
+
+struct smalti_export_run {
+	const struct smalti_export_options *options;
+	const struct smalti_export_kind *kind;
+	struct smalti_features *features; /* that `info` is of */
+	struct smalti_features_info info;
+	enum smalti_dtype dtype; /* of the features' values */
+	struct smalti_export_progress *progress;
+	int64_t shards; /* complete files, of all runs */
+	bool settled;   /* set by the format: all rows until now are safe on the disk */
+	void *state;    /* the format's own */
+};
+
+/* What an earlier run has left, in OUTPUT/.smalti-export.json: 1 and the progress, 0 if there is none, -1 if
+ * it is of another export. */
+int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error);
+int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error);
+
+/* A reader of the rows from number `skip` on; NULL with an error. */
+struct smalti_features *smalti_export_open(const struct smalti_export_run *run, int64_t skip,
+					   struct smalti_error *error);
+/* Tells the caller how far it is: SMALTI_ECANCELLED if it wants no more. */
+int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error *error);
+
+bool smalti_export_has_features(const struct smalti_features_row *row);
+
+/* Under which names the features of an item are; NULL: there are none. */
+struct smalti_export_names {
+	char *texts[SMALTI_FEATURES_CAPTIONS_MAX], *picture;
+};
+
+/* All of an item but its values, as a line of JSON. NULL with an error; free with free(). */
+char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			     const struct smalti_export_names *names, struct smalti_error *error);
+void smalti_export_names_free(struct smalti_export_names *names);
+
+/* Gives `count` values, converted from the features' type, to a sink piece by piece. ECORRUPT for a value
+ * that is too large for f16. */
+typedef int smalti_export_sink(void *user, const void *data, int64_t bytes, struct smalti_error *error);
+int smalti_export_values(const struct smalti_export_run *run, const void *values, int64_t count,
+			 enum smalti_dtype to, smalti_export_sink *sink, void *user,
+			 struct smalti_error *error);
+
+/* OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
+char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
+			       struct smalti_error *error);
+
+#endif

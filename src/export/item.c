@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "export/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void add_text(cJSON *captions, const char *caption, const struct smalti_features_text *text,
+		     const char *name)
+{
+	cJSON *object = cJSON_AddObjectToObject(captions, caption);
+	cJSON_AddStringToObject(object, "features", name);
+	cJSON_AddNumberToObject(object, "tokens", (double)text->tokens);
+	cJSON *ids = cJSON_AddArrayToObject(object, "ids");
+	for (int64_t i = 0; i < text->tokens; i++)
+		cJSON_AddItemToArray(ids, cJSON_CreateNumber(text->ids[i]));
+}
+
+static void add_picture(cJSON *item, const struct smalti_features_picture *picture, const char *name)
+{
+	cJSON *object = cJSON_AddObjectToObject(item, "picture");
+	cJSON_AddStringToObject(object, "features", name);
+	cJSON_AddNumberToObject(object, "height", (double)picture->height);
+	cJSON_AddNumberToObject(object, "width", (double)picture->width);
+	cJSON_AddNumberToObject(object, "ratio", picture->ratio);
+}
+
+char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			     const struct smalti_export_names *names, struct smalti_error *error)
+{
+	cJSON *item = cJSON_CreateObject();
+	cJSON_AddNumberToObject(item, "index", (double)row->index);
+	cJSON_AddStringToObject(item, "key", row->key);
+	cJSON *captions = run->info.caption_count ? cJSON_AddObjectToObject(item, "captions") : NULL;
+	for (int i = 0; i < run->info.caption_count; i++)
+		if (names->texts[i])
+			add_text(captions, run->info.captions[i], &row->texts[i], names->texts[i]);
+	if (names->picture)
+		add_picture(item, &row->picture, names->picture);
+	char *text = cJSON_PrintUnformatted(item);
+	cJSON_Delete(item);
+	if (!text)
+		smalti_fail(error, SMALTI_ENOMEM, "out of memory for an item");
+	return text;
+}
+
+void smalti_export_names_free(struct smalti_export_names *names)
+{
+	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
+		free(names->texts[i]);
+	free(names->picture);
+	*names = (struct smalti_export_names){.picture = NULL};
+}
+
+char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
+			       struct smalti_error *error)
+{
+	return smalti_format(error, "%s/features-%06" PRId64 ".%s", run->options->output, run->shards,
+			     extension);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/name.h"
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PART = 255 }; /* of a path: NAME_MAX */
+
+/* Takes every `from` out of the text and puts `to` in, which is not longer. */
+static void replace(char *text, const char *from, const char *to)
+{
+	const size_t taken = strlen(from), put = strlen(to);
+	for (char *at = text; (at = strstr(at, from)); at += put) {
+		for (size_t i = 0; i < put; i++)
+			at[i] = to[i];
+		memmove(at + put, at + taken, strlen(at + taken) + 1);
+	}
+}
+
+/* Takes away what the system does not look at: parts that are "." or empty. */
+static void shorten(char *path)
+{
+	char *to = path;
+	for (const char *from = path; *from;) {
+		const size_t length = strcspn(from, "/");
+		const bool kept = length && !(length == 1 && from[0] == '.');
+		if (kept && to > path)
+			*to++ = '/';
+		if (kept) {
+			memmove(to, from, length);
+			to += length;
+		}
+		from += length;
+		from += strspn(from, "/");
+	}
+	*to = '\0';
+}
+
+static int check_parts(const char *path, struct smalti_error *error)
+{
+	if (!*path)
+		return smalti_fail(error, SMALTI_EINVAL, "its key makes no file name");
+	for (const char *part = path; *part;) {
+		const size_t length = strcspn(part, "/");
+		if (length == 2 && memcmp(part, "..", 2) == 0)
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "its features would lie outside of the folder");
+		if (length > PART)
+			return smalti_fail(error, SMALTI_EINVAL, "a part of its name is longer than %d bytes",
+					   PART);
+		part += length + (part[length] == '/');
+	}
+	return 0;
+}
+
+char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error)
+{
+	static const char *const pictures[] = {".png", ".jpg", ".webp", ".jpeg", ".JPEG", ".JPG"};
+	char *name = smalti_format(error, "%s", key);
+	if (!name)
+		return NULL;
+	char *slash = strrchr(name, '/');
+	if (slash)
+		*slash = '_';
+	const bool absolute = name[0] == '/';
+	for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++)
+		replace(name, pictures[i], extension);
+	shorten(name);
+	if (absolute)
+		smalti_fail(error, SMALTI_EINVAL, "its features would lie outside of the folder");
+	if (!absolute && check_parts(name, error) == 0)
+		return name;
+	free(name);
+	return NULL;
+}
+
+char *smalti_loader_folder(const char *caption, struct smalti_error *error)
+{
+	char *name = smalti_format(error, "%s_caption_features_new", caption);
+	if (!name)
+		return NULL;
+	replace(name, "prompt_", "");
+	if (!strchr(caption, '/') && strlen(name) <= PART)
+		return name;
+	smalti_fail(error, SMALTI_EINVAL, "caption '%s': makes no folder's name", caption);
+	free(name);
+	return NULL;
+}
+
+static int make_folder(const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: is a file, but has to be a folder for other items", path);
+	return smalti_make_folder(path, error);
+}
+
+int smalti_make_parents(const char *folder, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	int status = path ? 0 : -1;
+	for (char *slash = path ? path + strlen(folder) : NULL; slash && !status;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		status = make_folder(path, error);
+		*slash = '/';
+	}
+	free(path);
+	return status;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/set.h"
+#include "export/export.h"
+#include "export/name.h"
+#include "io/npy.h"
+#include "io/zip_writer.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* One file per caption and per picture, as the reference has it (specification 6.3, 6.4). Files appear
+ * complete, but are on the disk for certain only when the whole file system was synchronised, now and then:
+ * until then a later run makes them again. */
+
+static const double SETTLE_SECONDS = 10;
+
+struct pixart {
+	char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /* OUTPUT/FOLDER */
+	char *pictures;
+	double settled; /* when */
+};
+
+/* Names */
+
+static const char extension_of_all[] = ".npy"; /* .npz are named alike */
+
+/* -1 if this is another item of that name. */
+static int compare(const struct smalti_features_row *row, const char *name, const char *key,
+		   struct smalti_error *error)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	char *other = smalti_export_has_features(row) && strcmp(row->key, key) != 0
+			  ? smalti_loader_name(row->key, extension_of_all, &ignored)
+			  : NULL;
+	const bool same = other && strcmp(other, name) == 0;
+	free(other);
+	if (!same)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "items '%s' and '%s' would both be %s: PixArt's training cannot tell them apart; rename "
+	    "one, or export in another format",
+	    row->key, key, name);
+}
+
+/* Looks for the item whose name was `name` before `key`'s. */
+static int find_other(const struct smalti_export_run *run, const char *name, const char *key,
+		      struct smalti_error *error)
+{
+	struct smalti_features *reader = smalti_export_open(run, 0, error);
+	int status = reader ? 0 : -1;
+	for (int found = 1; !status && found;) {
+		struct smalti_features_row row;
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		found = smalti_features_next(reader, &row, &cause);
+		if (found > 0)
+			status = compare(&row, name, key, error);
+		else if (found < 0 && cause.code != SMALTI_ECORRUPT)
+			status = smalti_fail(error, cause.code, "%s", cause.message);
+	}
+	smalti_features_close(reader);
+	return status;
+}
+
+static int check_row(struct smalti_export_run *run, const struct smalti_features_row *row,
+		     struct smalti_set *names, struct smalti_error *error)
+{
+	struct smalti_error own = SMALTI_NO_ERROR;
+	char *name =
+	    smalti_export_has_features(row) ? smalti_loader_name(row->key, extension_of_all, &own) : NULL;
+	if (!name)
+		return own.code == SMALTI_ENOMEM ? smalti_fail(error, own.code, "%s", own.message) : 0;
+	int status = smalti_set_add(names, XXH3_64bits(name, strlen(name)), error);
+	if (status == 0)
+		status = find_other(run, name, row->key, error);
+	free(name);
+	return status < 0 ? -1 : 0;
+}
+
+/* Two items of one name are found before the first file is written. */
+static int check(struct smalti_export_run *run, struct smalti_error *error)
+{
+	struct smalti_set names = {0};
+	struct smalti_features *reader = smalti_export_open(run, 0, error);
+	struct smalti_export_progress *progress = run->progress;
+	int status = reader ? 0 : -1;
+	progress->checking = true;
+	for (int found = 1; !status && found;) {
+		struct smalti_features_row row;
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		found = smalti_features_next(reader, &row, &cause);
+		if (found > 0)
+			status = check_row(run, &row, &names, error);
+		else if (found < 0 && cause.code != SMALTI_ECORRUPT)
+			status = smalti_fail(error, cause.code, "%s", cause.message);
+		progress->rows += found != 0;
+		if (!status)
+			status = smalti_export_watch(run, error);
+	}
+	progress->checking = false;
+	progress->rows = 0;
+	smalti_features_close(reader);
+	smalti_set_free(&names);
+	return status;
+}
+
+static int name_captions(const struct smalti_export_run *run, struct pixart *pixart,
+			 struct smalti_error *error)
+{
+	for (int i = 0; i < run->info.caption_count; i++) {
+		char *folder = smalti_loader_folder(run->info.captions[i], error);
+		if (folder)
+			pixart->captions[i] = smalti_format(error, "%s/%s", run->options->output, folder);
+		free(folder);
+		if (!pixart->captions[i])
+			return -1;
+		for (int j = 0; j < i; j++)
+			if (strcmp(pixart->captions[i], pixart->captions[j]) == 0)
+				return smalti_fail(error, SMALTI_EINVAL,
+						   "captions '%s' and '%s' would both be in %s; export in "
+						   "another format",
+						   run->info.captions[j], run->info.captions[i],
+						   pixart->captions[i]);
+		smalti_writer_clean(pixart->captions[i], true);
+	}
+	return 0;
+}
+
+static int begin(struct smalti_export_run *run, struct smalti_error *error)
+{
+	struct pixart *pixart = smalti_calloc(1, sizeof(*pixart), error);
+	run->state = pixart;
+	if (!pixart || name_captions(run, pixart, error))
+		return -1;
+	pixart->settled = smalti_now();
+	if (run->info.latent_channels)
+		pixart->pictures =
+		    smalti_format(error, "%s/img_sdxl_vae_features_%" PRId64 "resolution_ms_new",
+				  run->options->output, run->info.image_size);
+	smalti_writer_clean(pixart->pictures, true);
+	return pixart->pictures || !run->info.latent_channels ? 0 : -1;
+}
+
+/* Files */
+
+/* FOLDER/NAME with its folders, ready to be written. */
+static struct smalti_writer *open_file(const char *folder, const char *key, const char *extension,
+				       struct smalti_error *error)
+{
+	char *name = smalti_loader_name(key, extension, error);
+	char *path = name ? smalti_format(error, "%s/%s", folder, name) : NULL;
+	struct smalti_writer *writer = NULL;
+	if (path && smalti_make_parents(folder, name, error) == 0)
+		writer = smalti_writer_open(path, error);
+	free(path);
+	free(name);
+	return writer;
+}
+
+/* Frees the writer in any case. */
+static int close_file(struct smalti_export_run *run, struct smalti_writer *writer, int status,
+		      struct smalti_error *error)
+{
+	if (!status) {
+		run->progress->files++;
+		return smalti_writer_place(writer, error);
+	}
+	smalti_writer_abort(writer);
+	return -1;
+}
+
+static int to_zip(void *zip, const void *data, int64_t bytes, struct smalti_error *error)
+{
+	return smalti_zip_write(zip, data, bytes, error);
+}
+
+static int to_stream(void *stream, const void *data, int64_t bytes, struct smalti_error *error)
+{
+	(void)error; /* the writer looks at the stream's */
+	fwrite(data, 1, (size_t)bytes, stream);
+	return 0;
+}
+
+static int begin_array(struct smalti_zip *zip, const char *name, const char *descr, int rank,
+		       const int64_t *shape, struct smalti_error *error)
+{
+	char header[SMALTI_NPY_HEADER];
+	const int64_t length = smalti_npy_header(descr, rank, shape, header);
+	return smalti_zip_member(zip, name, SMALTI_ZIP_DEFLATED, error) ||
+		       smalti_zip_write(zip, header, length, error)
+		   ? -1
+		   : 0;
+}
+
+static int write_features(struct smalti_export_run *run, struct smalti_zip *zip,
+			  const struct smalti_features_text *text, struct smalti_error *error)
+{
+	static const char zeros[1 << 14];
+	const int64_t width = run->info.text_width, all = run->info.max_tokens;
+	const int64_t shape[] = {1, all, width};
+	int64_t left = (all - text->tokens) * width * smalti_dtype_bytes(SMALTI_F16);
+	if (begin_array(zip, "caption_feature.npy", "<f2", 3, shape, error) ||
+	    smalti_export_values(run, text->values, text->tokens * width, SMALTI_F16, to_zip, zip, error))
+		return -1;
+	while (left > 0) {
+		const int64_t part = left < (int64_t)sizeof(zeros) ? left : (int64_t)sizeof(zeros);
+		if (smalti_zip_write(zip, zeros, part, error))
+			return -1;
+		left -= part;
+	}
+	return 0;
+}
+
+static int write_mask(struct smalti_export_run *run, struct smalti_zip *zip, int64_t tokens,
+		      struct smalti_error *error)
+{
+	const int64_t shape[] = {1, run->info.max_tokens};
+	if (begin_array(zip, "attention_mask.npy", "<i2", 2, shape, error))
+		return -1;
+	for (int64_t i = 0; i < run->info.max_tokens; i++)
+		if (smalti_zip_write(zip, i < tokens ? "\1" : "\0", 2, error))
+			return -1;
+	return 0;
+}
+
+static int write_caption(struct smalti_export_run *run, const char *folder, const char *key,
+			 const struct smalti_features_text *text, struct smalti_error *error)
+{
+	if (text->tokens > run->info.max_tokens)
+		return smalti_fail(error, SMALTI_ECORRUPT,
+				   "a caption of %" PRId64 " tokens, where %" PRId64 " are the most",
+				   text->tokens, run->info.max_tokens);
+	struct smalti_writer *writer = open_file(folder, key, ".npz", error);
+	if (!writer)
+		return -1;
+	struct smalti_zip *zip = smalti_zip_begin(smalti_writer_stream(writer), error);
+	int status = zip ? 0 : -1;
+	if (!status && (write_features(run, zip, text, error) || write_mask(run, zip, text->tokens, error)))
+		status = -1;
+	if (!status)
+		status = smalti_zip_finish(zip, error);
+	else
+		smalti_zip_discard(zip);
+	return close_file(run, writer, status, error);
+}
+
+static int write_picture(struct smalti_export_run *run, const char *folder, const char *key,
+			 const struct smalti_features_picture *picture, struct smalti_error *error)
+{
+	const int64_t shape[] = {2 * run->info.latent_channels, picture->latent_height,
+				 picture->latent_width};
+	char header[SMALTI_NPY_HEADER];
+	const int64_t length = smalti_npy_header("<f4", 3, shape, header);
+	struct smalti_writer *writer = open_file(folder, key, ".npy", error);
+	if (!writer)
+		return -1;
+	FILE *stream = smalti_writer_stream(writer);
+	fwrite(header, 1, (size_t)length, stream);
+	const int status = smalti_export_values(run, picture->values, shape[0] * shape[1] * shape[2],
+						SMALTI_F32, to_stream, stream, error);
+	return close_file(run, writer, status, error);
+}
+
+static int settle(struct smalti_export_run *run, bool last, struct smalti_error *error)
+{
+	(void)last;
+	struct pixart *pixart = run->state;
+	const int folder = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = folder < 0 || syncfs(folder) ? -1 : 0;
+	if (status)
+		smalti_fail_errno(error, "%s: cannot be synchronised", run->options->output);
+	if (folder >= 0)
+		close(folder);
+	pixart->settled = smalti_now();
+	run->settled = !status;
+	return status;
+}
+
+static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
+	       struct smalti_error *error)
+{
+	struct pixart *pixart = run->state;
+	int status = 0;
+	for (int i = 0; i < run->info.caption_count && !status; i++)
+		if (row->texts[i].tokens)
+			status = write_caption(run, pixart->captions[i], row->key, &row->texts[i], error);
+	if (row->picture.latent_height && !status)
+		status = write_picture(run, pixart->pictures, row->key, &row->picture, error);
+	if (status)
+		return -1;
+	return smalti_now() < pixart->settled + SETTLE_SECONDS ? 0 : settle(run, false, error);
+}
+
+static void end(struct smalti_export_run *run)
+{
+	struct pixart *pixart = run->state;
+	for (int i = 0; pixart && i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
+		free(pixart->captions[i]);
+	if (pixart)
+		free(pixart->pictures);
+	free(pixart);
+}
+
+const struct smalti_export_kind smalti_export_pixart = {.name = "pixart",
+							.fail_alone = true,
+							.check = check,
+							.begin = begin,
+							.row = row,
+							.settle = settle,
+							.end = end};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/safetensors.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "export/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The header, with every tensor's name and place, comes first: rows are collected by their extents until a
+ * shard is full; then a second reader, which follows the first, brings their values. */
+
+enum { TENSORS = 1 << 16 }; /* of a shard at most, for its header's sake */
+
+struct tensor {
+	int64_t index; /* of its item */
+	int caption;   /* -1: the picture */
+};
+
+struct collection {
+	struct smalti_export_run *run;
+	struct smalti_features *follower;
+	struct smalti_features_row row; /* the follower's; index -1: none yet */
+	struct smalti_tensor_view *views;
+	struct tensor *tensors;
+	int count;
+	int64_t bytes;
+	struct smalti_writer *items; /* the shard's .jsonl; NULL: no shard is begun */
+};
+
+static int check(struct smalti_export_run *run, struct smalti_error *error)
+{
+	for (int i = 0; i < run->info.caption_count; i++)
+		if (strchr(run->info.captions[i], '/'))
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "caption '%s': a '/' in it does not go into a tensor's name; export "
+			    "in another format",
+			    run->info.captions[i]);
+	return 0;
+}
+
+static int begin(struct smalti_export_run *run, struct smalti_error *error)
+{
+	struct collection *c = smalti_calloc(1, sizeof(*c), error);
+	run->state = c;
+	if (!c)
+		return -1;
+	c->run = run;
+	c->row.index = -1;
+	c->views = smalti_calloc(TENSORS, sizeof(*c->views), error);
+	c->tensors = smalti_calloc(TENSORS, sizeof(*c->tensors), error);
+	c->follower = smalti_export_open(run, run->progress->rows, error);
+	return c->views && c->tensors && c->follower ? 0 : -1;
+}
+
+/* The name becomes the collection's. */
+static void collect(struct collection *c, char **name, const struct tensor *tensor, int rank,
+		    const int64_t *shape)
+{
+	struct smalti_tensor_view *view = &c->views[c->count];
+	*view = (struct smalti_tensor_view){.name = *name, .dtype = c->run->dtype, .rank = rank};
+	*name = NULL;
+	int64_t bytes = smalti_dtype_bytes(view->dtype);
+	for (int i = 0; i < rank; i++)
+		bytes *= view->shape[i] = shape[i];
+	c->bytes += bytes;
+	c->tensors[c->count++] = *tensor;
+}
+
+static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
+		      struct smalti_export_names *names, struct smalti_error *error)
+{
+	bool ok = true;
+	for (int i = 0; i < run->info.caption_count; i++) {
+		if (!row->texts[i].tokens)
+			continue;
+		names->texts[i] = smalti_format(error, "t5/%s/%s", run->info.captions[i], row->key);
+		ok = ok && names->texts[i];
+	}
+	if (row->picture.latent_height)
+		names->picture = smalti_format(error, "vae/%s", row->key);
+	return ok && (names->picture || !row->picture.latent_height) ? 0 : -1;
+}
+
+static void collect_all(struct collection *c, const struct smalti_features_row *row,
+			struct smalti_export_names *names)
+{
+	const struct smalti_export_run *run = c->run;
+	for (int i = 0; i < run->info.caption_count; i++) {
+		const struct tensor tensor = {.index = row->index, .caption = i};
+		const int64_t shape[] = {row->texts[i].tokens, run->info.text_width};
+		if (names->texts[i])
+			collect(c, &names->texts[i], &tensor, 2, shape);
+	}
+	const struct tensor tensor = {.index = row->index, .caption = -1};
+	const int64_t shape[] = {2 * run->info.latent_channels, row->picture.latent_height,
+				 row->picture.latent_width};
+	if (names->picture)
+		collect(c, &names->picture, &tensor, 3, shape);
+}
+
+/* Moves the follower to the item. */
+static int follow(struct collection *c, int64_t index, struct smalti_error *error)
+{
+	while (c->row.index != index) {
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		const int found = smalti_features_next(c->follower, &c->row, &cause);
+		if (found == 0)
+			return smalti_fail(error, SMALTI_EIO, "item %" PRId64 ": was there a moment before",
+					   index);
+		if (found < 0 && cause.code != SMALTI_ECORRUPT)
+			return smalti_fail(error, cause.code, "%s", cause.message);
+		if (found < 0)
+			c->row.index = -1;
+	}
+	return 0;
+}
+
+static const void *source(void *user, int index, int64_t first, int64_t count, struct smalti_error *error)
+{
+	(void)count;
+	struct collection *c = user;
+	const struct tensor *tensor = &c->tensors[index];
+	if (follow(c, tensor->index, error))
+		return NULL;
+	const void *values =
+	    tensor->caption < 0 ? c->row.picture.values : c->row.texts[tensor->caption].values;
+	return (const char *)values + first * smalti_dtype_bytes(c->run->dtype);
+}
+
+static void forget(struct collection *c)
+{
+	for (int i = 0; i < c->count; i++)
+		free((char *)(uintptr_t)c->views[i].name);
+	c->count = 0;
+	c->bytes = 0;
+}
+
+/* The items' file first: where the tensors are, it is too. */
+static int write_shard(struct smalti_export_run *run, struct collection *c, struct smalti_error *error)
+{
+	struct smalti_writer *items = c->items;
+	c->items = NULL;
+	char *path = smalti_export_shard_path(run, "safetensors", error);
+	int status = smalti_writer_commit(items, error);
+	if (!status)
+		status = path ? smalti_safetensors_stream(path, c->views, c->count, source, c, error) : -1;
+	free(path);
+	forget(c);
+	if (status)
+		return -1;
+	run->shards++;
+	run->progress->files += 2;
+	run->settled = true;
+	return 0;
+}
+
+static int open_items(struct smalti_export_run *run, struct collection *c, struct smalti_error *error)
+{
+	char *path = smalti_export_shard_path(run, "jsonl", error);
+	c->items = path ? smalti_writer_open(path, error) : NULL;
+	free(path);
+	return c->items ? 0 : -1;
+}
+
+static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
+	       struct smalti_error *error)
+{
+	struct collection *c = run->state;
+	struct smalti_export_names names = {.picture = NULL};
+	int status = c->items ? 0 : open_items(run, c, error);
+	if (!status)
+		status = make_names(run, row, &names, error);
+	char *text = status ? NULL : smalti_export_describe(run, row, &names, error);
+	if (text) {
+		fprintf(smalti_writer_stream(c->items), "%s\n", text);
+		collect_all(c, row, &names);
+	}
+	free(text);
+	smalti_export_names_free(&names);
+	if (!text)
+		return -1;
+	if (c->bytes < run->options->shard_bytes && c->count <= TENSORS - SMALTI_FEATURES_CAPTIONS_MAX - 1)
+		return 0;
+	return write_shard(run, c, error);
+}
+
+static int settle(struct smalti_export_run *run, bool last, struct smalti_error *error)
+{
+	struct collection *c = run->state;
+	if (!last)
+		return 0;
+	run->settled = true;
+	return c->items ? write_shard(run, c, error) : 0;
+}
+
+static void end(struct smalti_export_run *run)
+{
+	struct collection *c = run->state;
+	if (!c)
+		return;
+	smalti_writer_abort(c->items);
+	smalti_features_close(c->follower);
+	forget(c);
+	free(c->views);
+	free(c->tensors);
+	free(c);
+}
+
+const struct smalti_export_kind smalti_export_safetensors = {
+    .name = "safetensors", .check = check, .begin = begin, .row = row, .settle = settle, .end = end};

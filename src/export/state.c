@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "export/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { LARGEST = 1 << 16 };
+
+static const int64_t MOST = (INT64_C(1) << 53) - 1;
+
+/* What has to be the same for going on. */
+struct identity {
+	char digest[17]; /* of what the features are of, and how many rows there are */
+	int64_t shard_bytes;
+};
+
+/* All that the rows of another folder would differ in. */
+static void identify(const struct smalti_export_run *run, struct identity *identity)
+{
+	const struct smalti_features_info *info = &run->info;
+	const int64_t numbers[] = {info->rows,       info->type,       info->caption_count,
+				   info->text_width, info->max_tokens, info->latent_channels,
+				   info->image_size};
+	uint64_t digest = XXH3_64bits(numbers, sizeof(numbers));
+	for (int i = 0; i < info->caption_count; i++)
+		digest = XXH3_64bits_withSeed(info->captions[i], strlen(info->captions[i]), digest);
+	digest = XXH3_64bits_withSeed(info->provenance, strlen(info->provenance), digest);
+	snprintf(identity->digest, sizeof(identity->digest), "%016" PRIx64, digest);
+	identity->shard_bytes = run->options->shard_bytes;
+}
+
+static char *state_path(const struct smalti_export_run *run, struct smalti_error *error)
+{
+	return smalti_format(error, "%s/.smalti-export.json", run->options->output);
+}
+
+static int compare(const struct smalti_export_run *run, const cJSON *state, struct smalti_error *error)
+{
+	const char *format = NULL, *digest = NULL, *differs = NULL;
+	int64_t shard_bytes = 0;
+	struct identity identity;
+	identify(run, &identity);
+	if (smalti_json_string(state, "format", SMALTI_JSON_REQUIRED, &format, error) ||
+	    smalti_json_string(state, "features", SMALTI_JSON_REQUIRED, &digest, error) ||
+	    smalti_json_int(state, "shard_bytes", SMALTI_JSON_REQUIRED, 0, MOST, &shard_bytes, error))
+		return -1;
+	if (strcmp(format, run->kind->name) != 0)
+		differs = "in another format";
+	else if (strcmp(digest, identity.digest) != 0)
+		differs = "of other features, or of fewer or more of them";
+	else if (shard_bytes != identity.shard_bytes)
+		differs = "in files of another size";
+	if (!differs)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s: holds an export %s; name another folder, or begin anew (--restart)",
+			   run->options->output, differs);
+}
+
+static int read_state(struct smalti_export_run *run, const cJSON *state, struct smalti_error *error)
+{
+	struct smalti_export_progress *progress = run->progress;
+	if (compare(run, state, error) ||
+	    smalti_json_int(state, "rows", SMALTI_JSON_REQUIRED, 0, run->info.rows, &progress->rows, error) ||
+	    smalti_json_int(state, "failed", SMALTI_JSON_REQUIRED, 0, MOST, &progress->failed, error) ||
+	    smalti_json_int(state, "empty", SMALTI_JSON_REQUIRED, 0, MOST, &progress->empty, error) ||
+	    smalti_json_int(state, "shards", SMALTI_JSON_REQUIRED, 0, MOST, &run->shards, error) ||
+	    smalti_json_bool(state, "complete", SMALTI_JSON_REQUIRED, &progress->complete, error))
+		return -1;
+	progress->safe = progress->rows;
+	return 1;
+}
+
+int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error)
+{
+	char *path = state_path(run, error);
+	if (!path)
+		return -1;
+	int status = 0;
+	if (run->options->restart) {
+		if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
+			status = smalti_fail_errno(error, "%s: cannot be removed", path);
+	} else if (access(path, F_OK) == 0) {
+		cJSON *state = smalti_json_read(path, LARGEST, error);
+		status = state ? read_state(run, state, error) : -1;
+		cJSON_Delete(state);
+	}
+	free(path);
+	return status;
+}
+
+int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error)
+{
+	const struct smalti_export_progress *progress = run->progress;
+	struct identity identity;
+	identify(run, &identity);
+	cJSON *state = cJSON_CreateObject();
+	cJSON_AddStringToObject(state, "format", run->kind->name);
+	cJSON_AddStringToObject(state, "features", identity.digest);
+	cJSON_AddNumberToObject(state, "shard_bytes", (double)identity.shard_bytes);
+	cJSON_AddNumberToObject(state, "rows", (double)progress->rows);
+	cJSON_AddNumberToObject(state, "failed", (double)progress->failed);
+	cJSON_AddNumberToObject(state, "empty", (double)progress->empty);
+	cJSON_AddNumberToObject(state, "shards", (double)run->shards);
+	cJSON_AddBoolToObject(state, "complete", progress->complete);
+	char *path = state_path(run, error);
+	const int status = path ? smalti_json_write(path, state, error) : -1;
+	free(path);
+	cJSON_Delete(state);
+	if (!status)
+		run->progress->safe = progress->rows;
+	return status;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "export/export.h"
+#include "io/npy.h"
+#include "io/tar_writer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Members that follow each other and agree up to the first dot are one item to webdataset. Keys may hold
+ * dots, slashes and more, so an item is called by its index and its key stands in its JSON. */
+
+struct webdataset {
+	struct smalti_writer *writer; /* of the shard at work; NULL: none */
+	struct smalti_tar_writer tar;
+};
+
+static int check(struct smalti_export_run *run, struct smalti_error *error)
+{
+	(void)run, (void)error; /* indices differ */
+	return 0;
+}
+
+static int begin(struct smalti_export_run *run, struct smalti_error *error)
+{
+	run->state = smalti_calloc(1, sizeof(struct webdataset), error);
+	return run->state ? 0 : -1;
+}
+
+static int open_shard(struct smalti_export_run *run, struct webdataset *state, struct smalti_error *error)
+{
+	char *path = smalti_export_shard_path(run, "tar", error);
+	state->writer = path ? smalti_writer_open(path, error) : NULL;
+	free(path);
+	if (!state->writer)
+		return -1;
+	state->tar = (struct smalti_tar_writer){.stream = smalti_writer_stream(state->writer)};
+	return 0;
+}
+
+static int close_shard(struct smalti_export_run *run, struct webdataset *state, struct smalti_error *error)
+{
+	struct smalti_writer *writer = state->writer;
+	state->writer = NULL;
+	smalti_tar_finish(&state->tar);
+	if (smalti_writer_commit(writer, error))
+		return -1;
+	run->shards++;
+	run->progress->files++;
+	run->settled = true;
+	return 0;
+}
+
+static int to_tar(void *tar, const void *data, int64_t bytes, struct smalti_error *error)
+{
+	(void)error; /* the writer looks at the stream's */
+	smalti_tar_write(tar, data, bytes);
+	return 0;
+}
+
+/* bf16, which NumPy has not, becomes f32. */
+static int write_array(struct smalti_export_run *run, struct smalti_tar_writer *tar, const char *name,
+		       int rank, const int64_t *shape, const void *values, struct smalti_error *error)
+{
+	const enum smalti_dtype dtype = run->dtype == SMALTI_F16 ? SMALTI_F16 : SMALTI_F32;
+	char header[SMALTI_NPY_HEADER];
+	const int64_t length = smalti_npy_header(dtype == SMALTI_F16 ? "<f2" : "<f4", rank, shape, header);
+	int64_t count = 1;
+	for (int i = 0; i < rank; i++)
+		count *= shape[i];
+	if (smalti_tar_add(tar, name, length + count * smalti_dtype_bytes(dtype), error))
+		return -1;
+	smalti_tar_write(tar, header, length);
+	return smalti_export_values(run, values, count, dtype, to_tar, tar, error);
+}
+
+static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
+		      struct smalti_export_names *names, struct smalti_error *error)
+{
+	bool ok = true;
+	for (int i = 0; i < run->info.caption_count; i++) {
+		if (!row->texts[i].tokens)
+			continue;
+		names->texts[i] =
+		    i ? smalti_format(error, "t5-%d.npy", i + 1) : smalti_format(error, "t5.npy");
+		ok = ok && names->texts[i];
+	}
+	if (row->picture.latent_height)
+		names->picture = smalti_format(error, "vae.npy");
+	return ok && (names->picture || !row->picture.latent_height) ? 0 : -1;
+}
+
+static int write_text(struct smalti_tar_writer *tar, const char *name, const char *text,
+		      struct smalti_error *error)
+{
+	const int64_t length = (int64_t)strlen(text);
+	if (smalti_tar_add(tar, name, length, error))
+		return -1;
+	smalti_tar_write(tar, text, length);
+	return 0;
+}
+
+enum { MEMBER = 64 }; /* of a member's name */
+
+static int write_members(struct smalti_export_run *run, struct smalti_tar_writer *tar,
+			 const struct smalti_features_row *row, const struct smalti_export_names *names,
+			 const char *text, struct smalti_error *error)
+{
+	char member[MEMBER];
+	snprintf(member, MEMBER, "%09" PRId64 ".json", row->index);
+	int status = write_text(tar, member, text, error);
+	for (int i = 0; i < run->info.caption_count && !status; i++) {
+		const int64_t shape[] = {row->texts[i].tokens, run->info.text_width};
+		if (!names->texts[i])
+			continue;
+		snprintf(member, MEMBER, "%09" PRId64 ".%s", row->index, names->texts[i]);
+		status = write_array(run, tar, member, 2, shape, row->texts[i].values, error);
+	}
+	const struct smalti_features_picture *picture = &row->picture;
+	const int64_t shape[] = {2 * run->info.latent_channels, picture->latent_height,
+				 picture->latent_width};
+	snprintf(member, MEMBER, "%09" PRId64 ".vae.npy", row->index);
+	if (names->picture && !status)
+		status = write_array(run, tar, member, 3, shape, picture->values, error);
+	return status;
+}
+
+static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
+	       struct smalti_error *error)
+{
+	struct webdataset *state = run->state;
+	struct smalti_export_names names = {.picture = NULL};
+	int status = state->writer ? 0 : open_shard(run, state, error);
+	if (!status)
+		status = make_names(run, row, &names, error);
+	char *text = status ? NULL : smalti_export_describe(run, row, &names, error);
+	if (text)
+		status = write_members(run, &state->tar, row, &names, text, error);
+	else
+		status = -1;
+	free(text);
+	smalti_export_names_free(&names);
+	if (status || state->tar.bytes < run->options->shard_bytes)
+		return status;
+	return close_shard(run, state, error);
+}
+
+static int settle(struct smalti_export_run *run, bool last, struct smalti_error *error)
+{
+	struct webdataset *state = run->state;
+	if (!last)
+		return 0;
+	run->settled = true;
+	return state->writer ? close_shard(run, state, error) : 0;
+}
+
+static void end(struct smalti_export_run *run)
+{
+	struct webdataset *state = run->state;
+	if (state)
+		smalti_writer_abort(state->writer);
+	free(state);
+}
+
+const struct smalti_export_kind smalti_export_webdataset = {
+    .name = "webdataset", .check = check, .begin = begin, .row = row, .settle = settle, .end = end};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "smalti/features.h"
+
+#include "base/alloc.h"
+#include "features/queue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct smalti_features {
+	struct smalti_features_set set;
+	struct smalti_features_source source;
+	struct smalti_features_queue *queue; /* NULL: rows are read when they are asked for */
+	struct smalti_features_shards looked_up;
+};
+
+void smalti_features_defaults(struct smalti_features_options *options)
+{
+	*options = (struct smalti_features_options){.parts = 1};
+}
+
+static int check_options(const struct smalti_features_options *options, struct smalti_error *error)
+{
+	enum { AHEAD_MAX = 1 << 20 };
+	if (options->parts < 1 || options->part < 0 || options->part >= options->parts)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "part %" PRId64 " of %" PRId64 " parts of the features", options->part,
+				   options->parts);
+	if (options->buffer < 0 || options->skip < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "a negative number of rows to shuffle or to skip");
+	if (options->prefetch < 0 || options->prefetch > AHEAD_MAX)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "0 to %d rows to read ahead were expected, found %" PRId64, AHEAD_MAX,
+				   options->prefetch);
+	return 0;
+}
+
+static int open_source(struct smalti_features *features, const struct smalti_features_options *options,
+		       struct smalti_error *error)
+{
+	struct smalti_features_source *source = &features->source;
+	source->set = &features->set;
+	source->complete = options->complete;
+	source->order =
+	    smalti_features_order_open(options, features->set.rows, features->set.journal.count, error);
+	if (!source->order || smalti_features_source_skip(source, options->skip, error) < 0)
+		return -1;
+	if (options->prefetch == 0)
+		return 0;
+	features->queue = smalti_features_queue_open(source, options->prefetch, error);
+	return features->queue ? 0 : -1;
+}
+
+struct smalti_features *smalti_features_open(const char *folder,
+					     const struct smalti_features_options *options,
+					     struct smalti_error *error)
+{
+	struct smalti_features_options defaults;
+	smalti_features_defaults(&defaults);
+	options = options ? options : &defaults;
+	if (check_options(options, error) < 0)
+		return NULL;
+	struct smalti_features *features = smalti_calloc(1, sizeof(*features), error);
+	if (!features)
+		return NULL;
+	if (smalti_features_set_open(&features->set, folder, error) == 0 &&
+	    open_source(features, options, error) == 0)
+		return features;
+	smalti_features_close(features);
+	return NULL;
+}
+
+void smalti_features_close(struct smalti_features *features)
+{
+	if (!features)
+		return;
+	smalti_features_queue_close(features->queue);
+	smalti_features_shards_close(&features->source.shards);
+	smalti_features_shards_close(&features->looked_up);
+	smalti_features_order_close(features->source.order);
+	smalti_features_set_close(&features->set);
+	free(features);
+}
+
+void smalti_features_info(const struct smalti_features *features, struct smalti_features_info *info)
+{
+	static const struct smalti_shard_schema none = {.provenance = "{}"};
+	static const enum smalti_features_type types[] = {
+	    [SMALTI_F32] = SMALTI_FEATURES_F32,
+	    [SMALTI_F16] = SMALTI_FEATURES_F16,
+	    [SMALTI_BF16] = SMALTI_FEATURES_BF16,
+	};
+	const struct smalti_shard *model = features->set.model;
+	const struct smalti_shard_schema *schema = model ? smalti_shard_schema(model) : &none;
+	*info = (struct smalti_features_info){
+	    .rows = features->set.row_count,
+	    .type = types[schema->dtype],
+	    .caption_count = schema->caption_count,
+	    .text_width = schema->text_width,
+	    .max_tokens = schema->max_tokens,
+	    .latent_channels = schema->latent_channels,
+	    .image_size = schema->image_size,
+	    .scaling_factor = schema->scaling_factor,
+	    .provenance = schema->provenance,
+	};
+	for (int i = 0; i < schema->caption_count; i++)
+		info->captions[i] = schema->captions[i];
+}
+
+int smalti_features_next(struct smalti_features *features, struct smalti_features_row *row,
+			 struct smalti_error *error)
+{
+	if (features->queue)
+		return smalti_features_queue_next(features->queue, row, error);
+	return smalti_features_source_next(&features->source, row, error);
+}
+
+int smalti_features_get(struct smalti_features *features, int64_t index, struct smalti_features_row *row,
+			struct smalti_error *error)
+{
+	const int64_t number = smalti_features_set_find(&features->set, index);
+	if (number < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, features->set.folder,
+				   index);
+	struct smalti_shard *shard =
+	    smalti_features_shards_get(&features->looked_up, &features->set, number, error);
+	return shard ? smalti_shard_row(shard, index, row, error) : -1;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/set.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The file is the one that was committed, as far as its size and rows tell; its own checksums do the rest. */
+static int check_shard(const struct smalti_shard *shard, const struct smalti_journal_entry *entry,
+		       const char *path, struct smalti_error *error)
+{
+	if (smalti_shard_first(shard) == entry->id.first && smalti_shard_end(shard) == entry->id.end)
+		return 0;
+	return smalti_fail(error, SMALTI_ECORRUPT,
+			   "%s: its rows are %" PRId64 " to %" PRId64
+			   ": another shard than the journal says; run smalti verify",
+			   path, smalti_shard_first(shard), smalti_shard_end(shard) - 1);
+}
+
+static bool same_schema(const struct smalti_shard_schema *a, const struct smalti_shard_schema *b)
+{
+	bool same = a->dtype == b->dtype && a->caption_count == b->caption_count &&
+		    a->text_width == b->text_width && a->latent_channels == b->latent_channels &&
+		    a->image_size == b->image_size && a->max_tokens == b->max_tokens;
+	for (int i = 0; same && i < a->caption_count; i++)
+		same = strcmp(a->captions[i], b->captions[i]) == 0;
+	return same;
+}
+
+static struct smalti_shard *open_shard(const struct smalti_features_set *set, int64_t number,
+				       struct smalti_error *error)
+{
+	const struct smalti_journal_entry *entry = &set->journal.entries[number];
+	char *path = smalti_journal_path(set->folder, &entry->id, error);
+	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
+	int status = shard ? check_shard(shard, entry, path, error) : -1;
+	if (status == 0 && set->model &&
+	    !same_schema(smalti_shard_schema(shard), smalti_shard_schema(set->model)))
+		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: is not of the kind of the folder's others",
+				     path);
+	free(path);
+	if (status == 0)
+		return shard;
+	smalti_shard_close(shard);
+	return NULL;
+}
+
+/* One damaged shard does not hide the others. */
+static int open_model(struct smalti_features_set *set, struct smalti_error *error)
+{
+	struct smalti_error first = SMALTI_NO_ERROR;
+	for (int64_t i = 0; i < set->journal.count && !set->model; i++)
+		set->model = open_shard(set, i, &first);
+	if (set->model || set->journal.count == 0)
+		return 0;
+	return smalti_fail(error, first.code, "%s", first.message);
+}
+
+static int check_folder(const char *folder, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/extract.json", folder);
+	if (!path)
+		return -1;
+	int status = access(path, F_OK);
+	free(path);
+	if (status < 0 && access(folder, F_OK) < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", folder);
+	if (status < 0)
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "%s: no folder of features, for it has no extract.json; smalti extract makes "
+		    "them",
+		    folder);
+	return 0;
+}
+
+int smalti_features_set_open(struct smalti_features_set *set, const char *folder, struct smalti_error *error)
+{
+	*set = (struct smalti_features_set){.folder = smalti_format(error, "%s", folder)};
+	if (!set->folder)
+		return -1;
+	if (check_folder(folder, error) < 0)
+		return -1;
+	if (smalti_journal_read(&set->journal, folder, NULL, error) < 0)
+		return -1;
+	set->rows = smalti_calloc(set->journal.count + 1, sizeof(*set->rows), error);
+	if (!set->rows)
+		return -1;
+	for (int64_t i = 0; i < set->journal.count; i++) {
+		set->rows[i] = set->journal.entries[i].id.end - set->journal.entries[i].id.first;
+		set->row_count += set->rows[i];
+	}
+	return open_model(set, error);
+}
+
+void smalti_features_set_close(struct smalti_features_set *set)
+{
+	smalti_shard_close(set->model);
+	smalti_journal_free(&set->journal);
+	free(set->rows);
+	free(set->folder);
+	*set = (struct smalti_features_set){.folder = NULL};
+}
+
+int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index)
+{
+	int64_t low = 0, high = set->journal.count;
+	while (low < high) {
+		const int64_t middle = low + (high - low) / 2;
+		if (set->journal.entries[middle].id.end <= index)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < set->journal.count && set->journal.entries[low].id.first <= index ? low : -1;
+}
+
+/* The one with that number, else a free one, else the one used longest ago. */
+static struct smalti_features_opened *choose(struct smalti_features_shards *shards, int64_t number)
+{
+	struct smalti_features_opened *oldest = &shards->opened[0];
+	for (int i = 0; i < SMALTI_FEATURES_OPEN_MAX; i++) {
+		struct smalti_features_opened *opened = &shards->opened[i];
+		if (opened->number == number + 1)
+			return opened;
+		if (opened->used < oldest->used)
+			oldest = opened;
+	}
+	return oldest;
+}
+
+struct smalti_shard *smalti_features_shards_get(struct smalti_features_shards *shards,
+						const struct smalti_features_set *set, int64_t number,
+						struct smalti_error *error)
+{
+	struct smalti_features_opened *opened = choose(shards, number);
+	if (opened->number != number + 1) {
+		smalti_shard_close(opened->shard);
+		*opened = (struct smalti_features_opened){.number = number + 1};
+		opened->shard = open_shard(set, number, &opened->error);
+	}
+	opened->used = ++shards->clock;
+	if (!opened->shard)
+		smalti_fail(error, opened->error.code, "%s", opened->error.message);
+	return opened->shard;
+}
+
+void smalti_features_shards_close(struct smalti_features_shards *shards)
+{
+	for (int i = 0; i < SMALTI_FEATURES_OPEN_MAX; i++)
+		smalti_shard_close(shards->opened[i].shard);
+	*shards = (struct smalti_features_shards){.clock = 0};
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "shard/types.h"
+#include "shard/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 4096, TEXT_BLOCK = 1 << 20, DEFLATE_LEVEL = 4 };
+
+static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_error *error)
+{
+	if (a->capacity - a->used >= bytes)
+		return 0;
+	int64_t capacity = a->capacity ? a->capacity : FIRST_CAPACITY;
+	while (capacity - a->used < bytes)
+		if (!smalti_multiply(&capacity, 2))
+			return smalti_fail(error, SMALTI_ENOMEM, "a shard of impossible size");
+	char *buffer = realloc(a->buffer, (size_t)capacity);
+	if (!buffer)
+		return smalti_fail(error, SMALTI_ENOMEM, "out of memory for a shard (%lld bytes were wanted)",
+				   (long long)capacity);
+	a->buffer = buffer;
+	a->capacity = capacity;
+	return 0;
+}
+
+/* Values that fill no chunk are in one piece, and so is all else. */
+static int set_layout(const struct smalti_shard_writer *writer, int array, hid_t creation, int64_t chunk)
+{
+	const bool compress =
+	    writer->schema.compress && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE;
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, chunk);
+	herr_t status = 0;
+	if (chunk > 0)
+		status = H5Pset_chunk(creation, extents.rank, extents.sizes);
+	if (chunk > 0 && compress && status >= 0)
+		status = H5Pset_shuffle(creation) < 0 ? -1 : H5Pset_deflate(creation, DEFLATE_LEVEL);
+	if (status >= 0)
+		status = H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+	if (status >= 0)
+		status = H5Pset_obj_track_times(creation, false);
+	return status < 0 ? -1 : 0;
+}
+
+static hid_t make_dataset(const struct smalti_shard_writer *writer, int array, hid_t type, hid_t space,
+			  int64_t chunk)
+{
+	char path[SMALTI_SHARD_PATH];
+	smalti_shard_array_path(&writer->schema, array, path);
+	hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t access = H5Pcreate(H5P_DATASET_ACCESS), dataset = H5I_INVALID_HID;
+	if (links >= 0 && creation >= 0 && access >= 0 && type >= 0 && space >= 0 &&
+	    H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_chunk_cache(access, 0, 0, 1) >= 0 &&
+	    set_layout(writer, array, creation, chunk) == 0)
+		dataset = H5Dcreate2(writer->file.id, path, type, space, links, creation, access);
+	H5Pclose(links), H5Pclose(creation), H5Pclose(access);
+	return dataset;
+}
+
+/* The dataset, of `count` entries; with `more` it can grow. */
+static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t count, int64_t chunk,
+			  bool more, struct smalti_error *error)
+{
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, count);
+	const hsize_t limits[2] = {more ? H5S_UNLIMITED : extents.sizes[0], extents.sizes[1]};
+	hid_t space = H5Screate_simple(extents.rank, extents.sizes, limits);
+	hid_t type = smalti_shard_array_type(&writer->schema, array, writer->arrays[array].longest);
+	hid_t dataset = make_dataset(writer, array, type, space, chunk);
+	writer->arrays[array].dataset = dataset;
+	int status = dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
+	if (status == 0 && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE &&
+	    smalti_h5_text(dataset, "dtype", smalti_dtype_name(writer->schema.dtype)) < 0)
+		status = smalti_h5_file_fail(&writer->file, "an attribute cannot be written", error);
+	if (space >= 0)
+		H5Sclose(space);
+	if (type >= 0)
+		H5Tclose(type);
+	return status;
+}
+
+/* Entries first … first + count − 1 of the dataset. */
+static int write_entries(struct smalti_shard_writer *writer, int array, int64_t first, int64_t count,
+			 const void *entries, struct smalti_error *error)
+{
+	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, count);
+	if (smalti_h5_write(writer->arrays[array].dataset, first, &extents, entries) == 0 &&
+	    !writer->file.failure)
+		return 0;
+	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
+}
+
+/* A chunk, or the rest of them. */
+static int flush_chunk(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const struct smalti_h5_extents all =
+	    smalti_shard_extents(&writer->schema, array, a->written + a->count);
+	if (a->dataset < 0 && create_dataset(writer, array, a->count, a->chunk, true, error) < 0)
+		return -1;
+	if (H5Dset_extent(a->dataset, all.sizes) < 0)
+		return smalti_h5_file_fail(&writer->file, "an array cannot grow", error);
+	if (write_entries(writer, array, a->written, a->count, a->buffer, error) < 0)
+		return -1;
+	a->written += a->count;
+	a->count = a->used = 0;
+	return 0;
+}
+
+int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
+			struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const char *from = entries;
+	while (count > 0) {
+		int64_t now = a->chunk && a->chunk - a->count < count ? a->chunk - a->count : count;
+		int64_t bytes = now;
+		if (!smalti_multiply(&bytes, a->entry_bytes))
+			return smalti_fail(error, SMALTI_ENOMEM, "a row of impossible size");
+		if (grow(a, bytes, error) < 0)
+			return -1;
+		memcpy(a->buffer + a->used, from, (size_t)bytes);
+		a->used += bytes;
+		a->count += now;
+		from += bytes;
+		count -= now;
+		if (a->chunk && a->count == a->chunk && flush_chunk(writer, array, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int smalti_array_append_text(struct smalti_shard_writer *writer, int array, const char *text,
+			     struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const int64_t length = (int64_t)strlen(text);
+	if (grow(a, length + 1, error) < 0)
+		return -1;
+	memcpy(a->buffer + a->used, text, (size_t)length + 1);
+	a->used += length + 1;
+	a->count++;
+	a->longest = length > a->longest ? length : a->longest;
+	return 0;
+}
+
+/* Block by block, each text padded to the longest. */
+static int write_texts(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const int64_t room = a->longest < TEXT_BLOCK ? TEXT_BLOCK / a->longest : 1;
+	char *block = smalti_calloc(room, a->longest, error);
+	const char *text = a->buffer;
+	int status = block ? 0 : -1;
+	for (int64_t first = 0; first < a->count && status == 0; first += room) {
+		const int64_t count = a->count - first < room ? a->count - first : room;
+		memset(block, 0, (size_t)(count * a->longest));
+		for (int64_t i = 0; i < count; i++) {
+			const size_t length = strnlen(text, (size_t)a->longest);
+			memcpy(block + i * a->longest, text, length);
+			text += length + 1;
+		}
+		status = write_entries(writer, array, first, count, block, error);
+	}
+	free(block);
+	return status;
+}
+
+int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const bool compress = writer->schema.compress && a->chunk;
+	const bool texts = smalti_shard_array_kind(array)->unit == SMALTI_UNIT_TEXT;
+	int status = 0;
+	if (texts && a->longest == 0)
+		a->longest = 1;
+	if (a->dataset >= 0)
+		status = a->count ? flush_chunk(writer, array, error) : 0;
+	else
+		status = create_dataset(writer, array, a->count, compress ? a->count : 0, false, error);
+	if (status == 0 && texts)
+		status = write_texts(writer, array, error);
+	else if (status == 0 && a->count)
+		status = write_entries(writer, array, 0, a->count, a->buffer, error);
+	a->written += a->count;
+	a->count = 0;
+	if (a->dataset >= 0 && H5Dclose(a->dataset) < 0 && status == 0)
+		status = smalti_h5_file_fail(&writer->file, "an array cannot be completed", error);
+	a->dataset = H5I_INVALID_HID;
+	return status;
+}

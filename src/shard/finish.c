@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "shard/types.h"
+#include "shard/writer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ordered {
+	const struct smalti_shard_failure *failure;
+	int64_t order; /* of failures of one item: as they came */
+};
+
+static int by_index(const void *left, const void *right)
+{
+	const struct ordered *a = left, *b = right;
+	if (a->failure->index != b->failure->index)
+		return a->failure->index < b->failure->index ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Those of items that the shard has got to. */
+static int append_failures(struct smalti_shard_writer *writer, struct smalti_error *error)
+{
+	const struct smalti_failure_list *list = &writer->failures;
+	struct ordered *ordered = smalti_calloc(list->count + 1, sizeof(*ordered), error);
+	int64_t count = 0;
+	int status = ordered ? 0 : -1;
+	for (int64_t i = 0; i < list->count && ordered; i++)
+		if (list->items[i].index < writer->first + writer->rows)
+			ordered[count++] = (struct ordered){&list->items[i], i};
+	if (ordered)
+		qsort(ordered, (size_t)count, sizeof(*ordered), by_index);
+	for (int64_t i = 0; i < count && status == 0; i++) {
+		const struct smalti_shard_failure *failure = ordered[i].failure;
+		const uint64_t index = (uint64_t)failure->index;
+		status =
+		    smalti_array_append(writer, SMALTI_FAILURE_INDEX, &index, 1, error) ||
+			    smalti_array_append_text(writer, SMALTI_FAILURE_KEY, failure->key, error) ||
+			    smalti_array_append_text(writer, SMALTI_FAILURE_STAGE, failure->stage, error) ||
+			    smalti_array_append_text(writer, SMALTI_FAILURE_REASON, failure->reason, error)
+			? -1
+			: 0;
+	}
+	free(ordered);
+	return status;
+}
+
+static int write_timing(hid_t root, const struct smalti_shard_timing *timing)
+{
+	return smalti_h5_double(root, "began", timing->began) ||
+	       smalti_h5_double(root, "ended", timing->ended) ||
+	       smalti_h5_double(root, "text_seconds", timing->text_seconds) ||
+	       smalti_h5_double(root, "picture_seconds", timing->picture_seconds) ||
+	       smalti_h5_int(root, "tokens", timing->tokens) || smalti_h5_int(root, "pixels", timing->pixels);
+}
+
+static int write_attributes(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+			    struct smalti_error *error)
+{
+	const hid_t root = writer->file.id;
+	if (smalti_shard_write_schema(root, &writer->schema, "smalti features shard") ||
+	    smalti_h5_int(root, "first", writer->first) ||
+	    smalti_h5_int(root, "end", writer->first + writer->rows) || write_timing(root, timing))
+		return smalti_h5_file_fail(&writer->file, "attributes cannot be written", error);
+	return 0;
+}
+
+/* All that goes through HDF5. */
+static int complete(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
+		    struct smalti_error *error)
+{
+	int status = append_failures(writer, error);
+	for (int array = 0; array < SMALTI_SHARD_ARRAYS && status == 0; array++)
+		if (smalti_shard_has(&writer->schema, array))
+			status = smalti_array_finish(writer, array, error);
+	if (status == 0)
+		status = write_attributes(writer, &index->timing, error);
+	if (status == 0)
+		status = smalti_h5_close(&writer->file, error);
+	return status == 0 ? smalti_shard_locate(writer, index, error) : -1;
+}
+
+static int append_index(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
+			struct smalti_error *error)
+{
+	struct smalti_map map;
+	int64_t bytes = 0;
+	if (smalti_map_open(&map, writer->path, error) < 0)
+		return -1;
+	char *sealed = smalti_shard_index_seal(index, map.data, map.size, &bytes, error);
+	const int64_t end = map.size;
+	smalti_map_close(&map);
+	const int status = sealed ? smalti_h5_write_at(&writer->file, end, sealed, bytes, error) : -1;
+	free(sealed);
+	return status == 0 ? smalti_h5_sync(&writer->file, error) : -1;
+}
+
+static int verify(const char *path, int64_t first, int64_t rows, struct smalti_error *error)
+{
+	struct smalti_shard *shard = smalti_shard_open(path, error);
+	if (!shard)
+		return -1;
+	int status = 0;
+	if (smalti_shard_first(shard) != first || smalti_shard_end(shard) != first + rows)
+		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", path);
+	struct smalti_features_row row;
+	for (int64_t i = 0; i < rows && status == 0; i++)
+		status = smalti_shard_row(shard, first + i, &row, error);
+	smalti_shard_close(shard);
+	return status;
+}
+
+static double finite_or_zero(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+			struct smalti_error *error)
+{
+	struct smalti_shard_index index = {
+	    .schema = writer->schema,
+	    .first = writer->first,
+	    .rows = writer->rows,
+	    .timing = {finite_or_zero(timing->began), finite_or_zero(timing->ended),
+		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->picture_seconds),
+		       timing->tokens, timing->pixels}};
+	int status = writer->failed
+			 ? smalti_fail(error, SMALTI_EINVAL, "%s: could not be written before", writer->path)
+			 : 0;
+	smalti_h5_enter();
+	if (status == 0)
+		status = complete(writer, &index, error);
+	smalti_h5_leave();
+	if (status == 0)
+		status = append_index(writer, &index, error);
+	if (status == 0)
+		status = verify(writer->path, writer->first, writer->rows, error);
+	smalti_shard_index_free(&index);
+	smalti_shard_discard(writer);
+	return status;
+}

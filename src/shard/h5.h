@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SHARD_H5_H
+#define SMALTI_SHARD_H5_H
+
+#include "base/error.h"
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* HDF5 from one thread at a time and without a word on the standard error: every call of it lies between
+ * these two. */
+void smalti_h5_enter(void);
+void smalti_h5_leave(void);
+
+/* Fills the error with what HDF5 says last. Returns -1. */
+int smalti_h5_fail(struct smalti_error *error, const char *path, const char *what);
+
+/* A new file. HDF5 does not come to an end in good order when a disk is full, so it is not told: writes that
+ * fail are remembered here, and those after them go nowhere. */
+struct smalti_h5_file {
+	const char *path;
+	int fd;
+	int failure; /* errno of the first write that failed, or 0 */
+	hid_t id;
+};
+
+/* Makes or empties the file; `path` has to stay. */
+int smalti_h5_create(struct smalti_h5_file *file, const char *path, struct smalti_error *error);
+/* Ends HDF5's work on it; the descriptor stays open. -1 also if a write had failed. */
+int smalti_h5_close(struct smalti_h5_file *file, struct smalti_error *error);
+/* Fills the error with the write that failed, if any, and what to do; else as smalti_h5_fail(). */
+int smalti_h5_file_fail(const struct smalti_h5_file *file, const char *what, struct smalti_error *error);
+/* Appends bytes of our own to the closed file, and brings all of it to the disk. Both loops over short
+ * writes. */
+int smalti_h5_write_at(struct smalti_h5_file *file, int64_t offset, const void *data, int64_t bytes,
+		       struct smalti_error *error);
+int smalti_h5_sync(struct smalti_h5_file *file, struct smalti_error *error);
+/* Everything that was taken is given back; may be called after a failure at any point. */
+void smalti_h5_free(struct smalti_h5_file *file);
+
+/* Opens a file to look at; negative with an error. H5Fclose() ends it. */
+hid_t smalti_h5_open(const char *path, struct smalti_error *error);
+
+/* Of an array with one axis or two; the first is what it has entries along. */
+struct smalti_h5_extents {
+	int rank;
+	hsize_t sizes[2];
+};
+
+/* Entries `first` and following of a dataset, in its own type. */
+int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents *extents,
+		    const void *entries);
+
+/* Attributes of an object: a text (UTF-8, fixed length), texts, or one number. */
+int smalti_h5_text(hid_t object, const char *name, const char *text);
+int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, int count);
+int smalti_h5_int(hid_t object, const char *name, int64_t value);
+int smalti_h5_double(hid_t object, const char *name, double value);
+/* The type of UTF-8 texts of that length, padded with NULs; H5Tclose() ends it. */
+hid_t smalti_h5_text_type(int64_t bytes);
+
+#endif

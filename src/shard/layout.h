@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SHARD_LAYOUT_H
+#define SMALTI_SHARD_LAYOUT_H
+
+#include "shard/shard.h"
+
+enum { SMALTI_SHARD_VERSION = 1 }; /* of the format */
+
+/* The arrays of a shard (docs/features.md), for those who write, read and join them. */
+
+enum smalti_shard_unit {
+	SMALTI_UNIT_U32,
+	SMALTI_UNIT_U64,
+	SMALTI_UNIT_I32,
+	SMALTI_UNIT_F64,
+	SMALTI_UNIT_TEXT,
+	SMALTI_UNIT_VALUE /* of the schema's type */
+};
+
+/* What an array has one entry for. */
+enum smalti_shard_axis { SMALTI_PER_ROW, SMALTI_PER_TOKEN, SMALTI_PER_VALUE, SMALTI_PER_FAILURE };
+
+enum smalti_shard_array {
+	SMALTI_ITEM_INDEX,
+	SMALTI_ITEM_KEY,
+	SMALTI_ITEM_XXH3,
+	SMALTI_PICTURE_START,
+	SMALTI_PICTURE_SHAPE,
+	SMALTI_PICTURE_SIZE,
+	SMALTI_PICTURE_RATIO,
+	SMALTI_PICTURE_VALUES,
+	SMALTI_FAILURE_INDEX,
+	SMALTI_FAILURE_KEY,
+	SMALTI_FAILURE_STAGE,
+	SMALTI_FAILURE_REASON,
+	SMALTI_TEXT_START, /* from here on: of each caption */
+	SMALTI_TEXT_COUNT,
+	SMALTI_TEXT_IDS,
+	SMALTI_TEXT_VALUES,
+	SMALTI_SHARD_ARRAYS = SMALTI_TEXT_VALUES + 1 + (SMALTI_FEATURES_CAPTIONS_MAX - 1) * 4,
+};
+
+struct smalti_shard_kind {
+	const char *path; /* a text's begins behind its caption's folder */
+	enum smalti_shard_unit unit;
+	int columns; /* 0: the text width */
+	enum smalti_shard_axis axis;
+};
+
+/* The id of a text's array. */
+int smalti_shard_text_array(int caption, enum smalti_shard_array array);
+/* The caption that an array is of; -1: of none. */
+int smalti_shard_array_caption(int array);
+const struct smalti_shard_kind *smalti_shard_array_kind(int array);
+/* Whether shards of this schema have it. */
+bool smalti_shard_has(const struct smalti_shard_schema *schema, int array);
+/* Bytes of one entry; 0 for texts, whose length is the longest one's. */
+int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int array);
+
+enum { SMALTI_SHARD_CAPTION_BYTES = 255, SMALTI_SHARD_PATH = 3 * SMALTI_SHARD_CAPTION_BYTES + 32 };
+/* Its path in HDF5; '/' and '%' and a leading '.' of captions become %2F, %25 and %2E. */
+void smalti_shard_array_path(const struct smalti_shard_schema *schema, int array,
+			     char path[SMALTI_SHARD_PATH]);
+/* The caption's folder: /text/CAPTION. */
+void smalti_shard_caption_path(const char *caption, char path[SMALTI_SHARD_PATH]);
+
+/* Whether shards can have such a schema. */
+int smalti_shard_check_schema(const struct smalti_shard_schema *schema, struct smalti_error *error);
+
+/* XXH3 over all of a row. */
+int smalti_shard_checksum(const struct smalti_shard_schema *schema, const struct smalti_features_row *row,
+			  uint64_t *checksum, struct smalti_error *error);
+/* Bytes of the values of a text, and of a picture; false: more than 2^63, or negative extents. */
+bool smalti_shard_text_bytes(const struct smalti_shard_schema *schema,
+			     const struct smalti_features_text *text, int64_t *bytes);
+bool smalti_shard_picture_bytes(const struct smalti_shard_schema *schema,
+				const struct smalti_features_picture *picture, int64_t *bytes);
+
+#endif

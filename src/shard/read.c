@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "shard/values.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the mapping, what was read stays this process's own until so much was; then the system keeps it or not.
+ */
+enum { RESIDENT_BYTES = 8 << 20 };
+
+enum { FAILURE_TEXTS = SMALTI_FAILURE_REASON - SMALTI_FAILURE_KEY + 1 };
+
+struct smalti_shard {
+	char *path;
+	struct smalti_map map;
+	int64_t read_bytes; /* since pages of it were given back */
+	struct smalti_shard_index index;
+	struct smalti_shard_values values[SMALTI_SHARD_ARRAYS];
+	char *key;
+	char *failure[FAILURE_TEXTS];
+};
+
+static char *text_buffer(const struct smalti_shard_place *place, struct smalti_error *error)
+{
+	return smalti_calloc(place->entry_bytes + 1, 1, error);
+}
+
+static int open_file(struct smalti_shard *shard, const char *path, bool damaged, struct smalti_error *error)
+{
+	shard->path = smalti_format(error, "%s", path);
+	if (!shard->path || smalti_map_open(&shard->map, path, error) < 0)
+		return -1;
+	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, damaged, error) < 0) {
+		smalti_error_prefix(error, "%s", path);
+		return -1;
+	}
+	shard->key = text_buffer(&shard->index.places[SMALTI_ITEM_KEY], error);
+	for (int i = 0; i < FAILURE_TEXTS; i++)
+		shard->failure[i] = text_buffer(&shard->index.places[SMALTI_FAILURE_KEY + i], error);
+	return shard->key && shard->failure[0] && shard->failure[1] && shard->failure[2] ? 0 : -1;
+}
+
+static struct smalti_shard *open_shard(const char *path, bool damaged, struct smalti_error *error)
+{
+	struct smalti_shard *shard = smalti_calloc(1, sizeof(*shard), error);
+	if (!shard)
+		return NULL;
+	if (open_file(shard, path, damaged, error) == 0)
+		return shard;
+	smalti_shard_close(shard);
+	return NULL;
+}
+
+struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error)
+{
+	return open_shard(path, false, error);
+}
+
+struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error)
+{
+	return open_shard(path, true, error);
+}
+
+void smalti_shard_close(struct smalti_shard *shard)
+{
+	if (!shard)
+		return;
+	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
+		smalti_shard_values_free(&shard->values[array]);
+	for (int i = 0; i < FAILURE_TEXTS; i++)
+		free(shard->failure[i]);
+	free(shard->key);
+	smalti_shard_index_free(&shard->index);
+	smalti_map_close(&shard->map);
+	free(shard->path);
+	free(shard);
+}
+
+const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard)
+{
+	return &shard->index.schema;
+}
+
+const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *shard)
+{
+	return &shard->index;
+}
+
+int64_t smalti_shard_first(const struct smalti_shard *shard)
+{
+	return shard->index.first;
+}
+
+int64_t smalti_shard_end(const struct smalti_shard *shard)
+{
+	return shard->index.first + shard->index.rows;
+}
+
+/* Entry i of an array that is in one piece. */
+static const char *entry(const struct smalti_shard *shard, int array, int64_t i)
+{
+	const struct smalti_shard_place *place = &shard->index.places[array];
+	return (const char *)shard->map.data + place->pieces[0].offset + i * place->entry_bytes;
+}
+
+const void *smalti_shard_entries(const struct smalti_shard *shard, int array)
+{
+	return shard->index.places[array].count ? entry(shard, array, 0) : NULL;
+}
+
+static uint64_t entry_u64(const struct smalti_shard *shard, int array, int64_t i)
+{
+	uint64_t value;
+	memcpy(&value, entry(shard, array, i), sizeof(value));
+	return value;
+}
+
+static uint32_t entry_u32(const struct smalti_shard *shard, int array, int64_t i, int column)
+{
+	uint32_t value;
+	memcpy(&value, entry(shard, array, i) + column * (int)sizeof(value), sizeof(value));
+	return value;
+}
+
+static const char *entry_text(const struct smalti_shard *shard, int array, int64_t i, char *buffer)
+{
+	memcpy(buffer, entry(shard, array, i), (size_t)shard->index.places[array].entry_bytes);
+	return buffer;
+}
+
+static void give_back_pages(struct smalti_shard *shard, int64_t bytes)
+{
+	shard->read_bytes += bytes;
+	if (shard->read_bytes < RESIDENT_BYTES)
+		return;
+	smalti_map_drop(shard->map.data, shard->map.size);
+	shard->read_bytes = 0;
+}
+
+/* Entries start … start + count − 1; a NULL without an error: none. */
+static const void *entries(struct smalti_shard *shard, int array, uint64_t start, int64_t count,
+			   struct smalti_error *error)
+{
+	const struct smalti_shard_place *place = &shard->index.places[array];
+	if (count == 0)
+		return NULL;
+	if (count > place->count || start > (uint64_t)(place->count - count)) {
+		smalti_fail(error, SMALTI_ECORRUPT, "its values lie outside of the shard's");
+		return NULL;
+	}
+	give_back_pages(shard, count * place->entry_bytes);
+	return smalti_shard_values_get(&shard->values[array], &shard->index, array, shard->map.data,
+				       (int64_t)start, count, error);
+}
+
+static int read_text(struct smalti_shard *shard, int caption, int64_t i, struct smalti_features_text *text,
+		     struct smalti_error *error)
+{
+	const uint64_t start = entry_u64(shard, smalti_shard_text_array(caption, SMALTI_TEXT_START), i);
+	text->tokens = entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0);
+	text->ids =
+	    entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_IDS), start, text->tokens, error);
+	if (text->tokens == 0)
+		return 0;
+	if (text->ids)
+		text->values = entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_VALUES), start,
+				       text->tokens, error);
+	return text->ids && text->values ? 0 : -1;
+}
+
+static int read_picture(struct smalti_shard *shard, int64_t i, struct smalti_features_picture *picture,
+			struct smalti_error *error)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	int64_t bytes;
+	picture->height = entry_u32(shard, SMALTI_PICTURE_SIZE, i, 0);
+	picture->width = entry_u32(shard, SMALTI_PICTURE_SIZE, i, 1);
+	picture->latent_height = entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 0);
+	picture->latent_width = entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 1);
+	memcpy(&picture->ratio, entry(shard, SMALTI_PICTURE_RATIO, i), sizeof(picture->ratio));
+	if (!smalti_shard_picture_bytes(schema, picture, &bytes))
+		return smalti_fail(error, SMALTI_ECORRUPT, "its latents are impossibly large");
+	const int64_t values = bytes / smalti_dtype_bytes(schema->dtype);
+	picture->values =
+	    entries(shard, SMALTI_PICTURE_VALUES, entry_u64(shard, SMALTI_PICTURE_START, i), values, error);
+	return picture->values || values == 0 ? 0 : -1;
+}
+
+static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
+		    struct smalti_error *error)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	*row = (struct smalti_features_row){
+	    .index = shard->index.first + i,
+	    .key = entry_text(shard, SMALTI_ITEM_KEY, i, shard->key),
+	};
+	if (entry_u64(shard, SMALTI_ITEM_INDEX, i) != (uint64_t)row->index)
+		return smalti_fail(error, SMALTI_ECORRUPT, "its index is another");
+	for (int caption = 0; caption < schema->caption_count; caption++)
+		if (read_text(shard, caption, i, &row->texts[caption], error) < 0)
+			return -1;
+	if (schema->latent_channels > 0 && read_picture(shard, i, &row->picture, error) < 0)
+		return -1;
+	uint64_t checksum;
+	if (smalti_shard_checksum(schema, row, &checksum, error) < 0)
+		return -1;
+	if (checksum != entry_u64(shard, SMALTI_ITEM_XXH3, i))
+		return smalti_fail(error, SMALTI_ECORRUPT, "its checksum is another");
+	return 0;
+}
+
+int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+		     struct smalti_error *error)
+{
+	if (index < smalti_shard_first(shard) || index >= smalti_shard_end(shard))
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, shard->path, index);
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (read_row(shard, index - smalti_shard_first(shard), row, &cause) == 0)
+		return 0;
+	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
+			   row->key, cause.message);
+}
+
+bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	const int64_t i = index - shard->index.first;
+	for (int caption = 0; caption < schema->caption_count; caption++)
+		if (entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0) == 0)
+			return false;
+	return schema->latent_channels == 0 || (entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 0) > 0 &&
+						entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 1) > 0);
+}
+
+int64_t smalti_shard_failure_count(const struct smalti_shard *shard)
+{
+	return shard->index.places[SMALTI_FAILURE_INDEX].count;
+}
+
+int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
+			 struct smalti_error *error)
+{
+	if (number < 0 || number >= smalti_shard_failure_count(shard))
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no failure %" PRId64, shard->path, number);
+	*failure = (struct smalti_shard_failure){
+	    (int64_t)entry_u64(shard, SMALTI_FAILURE_INDEX, number),
+	    entry_text(shard, SMALTI_FAILURE_KEY, number, shard->failure[0]),
+	    entry_text(shard, SMALTI_FAILURE_STAGE, number, shard->failure[1]),
+	    entry_text(shard, SMALTI_FAILURE_REASON, number, shard->failure[2]),
+	};
+	if (failure->index < smalti_shard_first(shard) || failure->index >= smalti_shard_end(shard))
+		return smalti_fail(error, SMALTI_ECORRUPT,
+				   "%s: a failure of item %" PRId64 ", which is not in it", shard->path,
+				   failure->index);
+	return 0;
+}
+
+int smalti_shard_timing(const struct smalti_shard *shard, struct smalti_shard_timing *timing,
+			struct smalti_error *error)
+{
+	(void)error; /* it was read when the shard was opened */
+	*timing = shard->index.timing;
+	return 0;
+}

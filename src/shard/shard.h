@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SHARD_SHARD_H
+#define SMALTI_SHARD_SHARD_H
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "smalti/features.h"
+
+/* A shard: one HDF5 file with the features of the items first … end − 1 of a data set, packed without padding
+ * (the layout: docs/features.md). */
+
+/* What all shards of a folder have in common. */
+struct smalti_shard_schema {
+	enum smalti_dtype dtype; /* of the values */
+	int caption_count;
+	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX];
+	int64_t text_width, max_tokens;
+	int64_t latent_channels, image_size;
+	double scaling_factor;
+	bool compress;          /* with DEFLATE behind HDF5's shuffle filter; else rows can be mapped */
+	const char *provenance; /* JSON */
+};
+
+/* Why an item has no features, or not all. */
+struct smalti_shard_failure {
+	int64_t index;
+	const char *key;
+	const char *stage;  /* "list", "caption", "tokens", "t5", "picture", "vae" */
+	const char *reason; /* one line */
+};
+
+/* How long what took. */
+struct smalti_shard_timing {
+	double began, ended;                  /* seconds since 1970 */
+	double text_seconds, picture_seconds; /* of worker time */
+	int64_t tokens, pixels;
+};
+
+/* Writing. The file is PATH itself: who calls makes it appear (store.h). By one thread of the process: HDF5
+ * is not thread-safe. Here and below values of a row are of the schema's type, little-endian. */
+struct smalti_shard_writer;
+
+struct smalti_shard_writer *smalti_shard_create(const char *path, const struct smalti_shard_schema *schema,
+						int64_t first, int64_t end, struct smalti_error *error);
+/* The next row: of index first, first + 1 and so on; what it lacks has 0 tokens, or a latent height of 0. */
+int smalti_shard_append(struct smalti_shard_writer *writer, const struct smalti_features_row *row,
+			struct smalti_error *error);
+int smalti_shard_fail(struct smalti_shard_writer *writer, const struct smalti_shard_failure *failure,
+		      struct smalti_error *error);
+/* Completes and closes the file and fsyncs it; with fewer rows than announced its end is less. Then it is
+ * opened again and verified. Frees the writer in any case; on failure the file is to be removed. */
+int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+			struct smalti_error *error);
+void smalti_shard_discard(struct smalti_shard_writer *writer); /* NULL is fine */
+
+/* Reading; any file is hostile: what the header says is checked against the file's size and the datasets'
+ * before it is believed. */
+struct smalti_shard;
+
+struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error);
+/* The same for a shard that is known to be damaged, to find out which rows are: what is not values (keys,
+ * token ids, extents) is trusted only as far as the checksum of a row holds. */
+struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error);
+void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
+const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard);
+int64_t smalti_shard_first(const struct smalti_shard *shard);
+int64_t smalti_shard_end(const struct smalti_shard *shard);
+/* Row `index`, checked against its checksum (ECORRUPT names shard and row). Pointers until the next call or
+ * the close. */
+int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+		     struct smalti_error *error);
+/* Whether the row (which has to be in it) has every caption's features, and the picture's. */
+bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
+/* 0 … count − 1, in the order of their indices. */
+int64_t smalti_shard_failure_count(const struct smalti_shard *shard);
+int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
+			 struct smalti_error *error);
+int smalti_shard_timing(const struct smalti_shard *shard, struct smalti_shard_timing *timing,
+			struct smalti_error *error);
+
+#endif

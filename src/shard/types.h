@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SHARD_TYPES_H
+#define SMALTI_SHARD_TYPES_H
+
+#include "shard/h5.h"
+#include "shard/layout.h"
+
+/* The arrays and attributes of shards as HDF5 has them. */
+
+/* An array's type, of texts of so many bytes; H5Tclose() ends it. */
+hid_t smalti_shard_array_type(const struct smalti_shard_schema *schema, int array, int64_t text_bytes);
+/* Those of `count` entries. */
+struct smalti_h5_extents smalti_shard_extents(const struct smalti_shard_schema *schema, int array,
+					      int64_t count);
+/* What shards have in common, as attributes of the root and of the captions' groups, which have to be there.
+ */
+int smalti_shard_write_schema(hid_t root, const struct smalti_shard_schema *schema, const char *format);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/values.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* Undoes HDF5's shuffle filter: all first bytes of elements, then all second bytes, and so on. */
+static void unshuffle(const char *from, int64_t bytes, int64_t size, char *to)
+{
+	const int64_t count = bytes / size;
+	for (int64_t byte = 0; byte < size; byte++)
+		for (int64_t i = 0; i < count; i++)
+			to[i * size + byte] = from[byte * count + i];
+}
+
+static int inflate_piece(const struct smalti_shard_piece *piece, const char *file, char *to, int64_t bytes,
+			 struct smalti_error *error)
+{
+	if (smalti_shard_piece_checksum(file, piece) != piece->checksum)
+		return smalti_fail(error, SMALTI_ECORRUPT, "the checksum of a compressed piece is another");
+	if (piece->mask) {
+		memcpy(to, file + piece->offset, (size_t)bytes);
+		return 0;
+	}
+	uLongf length = (uLongf)bytes;
+	const int status =
+	    uncompress((Bytef *)to, &length, (const Bytef *)file + piece->offset, (uLong)piece->bytes);
+	if (status == Z_MEM_ERROR)
+		return smalti_fail(error, SMALTI_ENOMEM, "out of memory to inflate a piece of a shard");
+	if (status != Z_OK || (int64_t)length != bytes)
+		return smalti_fail(error, SMALTI_ECORRUPT, "a compressed piece cannot be inflated");
+	return 0;
+}
+
+/* values->chunk becomes this piece of the array. */
+static int load_piece(struct smalti_shard_values *values, const struct smalti_shard_index *index, int array,
+		      const char *file, int64_t piece, struct smalti_error *error)
+{
+	if (values->piece == piece + 1)
+		return 0;
+	const struct smalti_shard_place *place = &index->places[array];
+	const int64_t bytes = place->chunk * place->entry_bytes;
+	if (!values->chunk)
+		values->chunk = smalti_aligned_alloc(bytes, 1, error);
+	char *shuffled = values->chunk ? smalti_aligned_alloc(bytes, 1, error) : NULL;
+	values->piece = 0;
+	int status = shuffled ? inflate_piece(&place->pieces[piece], file, shuffled, bytes, error) : -1;
+	if (status == 0) {
+		unshuffle(shuffled, bytes, smalti_dtype_bytes(index->schema.dtype), values->chunk);
+		values->piece = piece + 1;
+	}
+	free(shuffled);
+	return status;
+}
+
+/* Where the bytes of a piece are in memory. */
+static const char *piece_bytes(struct smalti_shard_values *values, const struct smalti_shard_index *index,
+			       int array, const char *file, int64_t piece, struct smalti_error *error)
+{
+	if (!smalti_shard_is_compressed(index, array))
+		return file + index->places[array].pieces[piece].offset;
+	return load_piece(values, index, array, file, piece, error) == 0 ? values->chunk : NULL;
+}
+
+static int reserve(struct smalti_shard_values *values, int64_t bytes, struct smalti_error *error)
+{
+	if (bytes <= values->run_capacity)
+		return 0;
+	free(values->run);
+	values->run = smalti_aligned_alloc(bytes, 1, error);
+	values->run_capacity = values->run ? bytes : 0;
+	return values->run ? 0 : -1;
+}
+
+static const void *bring_together(struct smalti_shard_values *values, const struct smalti_shard_index *index,
+				  int array, const char *file, int64_t start, int64_t count,
+				  struct smalti_error *error)
+{
+	const struct smalti_shard_place *place = &index->places[array];
+	if (reserve(values, count * place->entry_bytes, error) < 0)
+		return NULL;
+	char *to = values->run;
+	while (count > 0) {
+		const int64_t at = start % place->chunk;
+		const int64_t now = place->chunk - at < count ? place->chunk - at : count;
+		const char *from = piece_bytes(values, index, array, file, start / place->chunk, error);
+		if (!from)
+			return NULL;
+		memcpy(to, from + at * place->entry_bytes, (size_t)(now * place->entry_bytes));
+		to += now * place->entry_bytes;
+		start += now;
+		count -= now;
+	}
+	return values->run;
+}
+
+const void *smalti_shard_values_get(struct smalti_shard_values *values,
+				    const struct smalti_shard_index *index, int array, const char *file,
+				    int64_t start, int64_t count, struct smalti_error *error)
+{
+	const struct smalti_shard_place *place = &index->places[array];
+	const int64_t piece = start / place->chunk, at = start % place->chunk;
+	const int64_t alignment = smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE
+				      ? smalti_dtype_bytes(index->schema.dtype)
+				      : place->entry_bytes;
+	if (at + count <= place->chunk) {
+		const char *from = piece_bytes(values, index, array, file, piece, error);
+		if (!from || (uintptr_t)from % (uintptr_t)alignment == 0)
+			return from ? from + at * place->entry_bytes : NULL;
+	}
+	return bring_together(values, index, array, file, start, count, error);
+}
+
+void smalti_shard_values_free(struct smalti_shard_values *values)
+{
+	free(values->run);
+	free(values->chunk);
+	*values = (struct smalti_shard_values){.run = NULL};
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_SHARD_WRITER_H
+#define SMALTI_SHARD_WRITER_H
+
+#include "shard/h5.h"
+#include "shard/index.h"
+
+/* What the files that write a shard share. */
+
+/* An array on its way: entries in memory, of values at most a chunk of them, those before it in the file. */
+struct smalti_array_writer {
+	char *buffer; /* of texts: one behind the other, each with its NUL */
+	int64_t capacity, used;
+	int64_t count;   /* of entries in the buffer */
+	int64_t written; /* of entries in the file */
+	int64_t entry_bytes;
+	int64_t chunk;   /* entries that are written together; 0: all of them at the end */
+	int64_t longest; /* of texts, bytes */
+	hid_t dataset;
+};
+
+struct smalti_failure_list {
+	struct smalti_shard_failure *items; /* strings are its own */
+	int64_t count, capacity;
+};
+
+struct smalti_shard_writer {
+	char *path;
+	struct smalti_h5_file file;
+	struct smalti_shard_schema schema; /* strings are its own */
+	int64_t first, end, rows;
+	struct smalti_array_writer arrays[SMALTI_SHARD_ARRAYS];
+	struct smalti_failure_list failures;
+	bool failed;
+};
+
+int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
+			struct smalti_error *error);
+int smalti_array_append_text(struct smalti_shard_writer *writer, int array, const char *text,
+			     struct smalti_error *error);
+/* What is still in memory; the dataset is there afterwards, even if it is empty. */
+int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_error *error);
+
+/* Where HDF5 has put everything, by its own account. */
+int smalti_shard_locate(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
+			struct smalti_error *error);
+
+#endif
