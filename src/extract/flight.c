@@ -5,9 +5,7 @@
 #include "rt/throttle.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-enum { TELL_NANOSECONDS = 100000000 };
 /* In flight for each worker: enough to have tasks ready at any time, few enough that their tiles are in
  * memory that was used a moment ago. */
 enum { FLIGHTS_EACH = 4 };
@@ -16,12 +14,7 @@ enum { FLIGHTS_EACH = 4 };
 static void landed(void *user)
 {
 	struct flight *flight = user;
-	struct smalti_flights *flights = flight->of;
-	pthread_mutex_lock(&flights->mutex);
-	flight->next = flights->finished;
-	flights->finished = flight;
-	pthread_cond_signal(&flights->landed);
-	pthread_mutex_unlock(&flights->mutex);
+	smalti_land(&flight->of->landing, &flight->landed);
 }
 
 static void free_flight(struct flight *flight)
@@ -46,34 +39,17 @@ static void leave(struct flight *flight)
 static void serve_landed(void *user)
 {
 	struct smalti_flights *flights = user;
-	pthread_mutex_lock(&flights->mutex);
-	struct flight *finished = flights->finished;
-	flights->finished = NULL;
-	pthread_mutex_unlock(&flights->mutex);
-	for (struct flight *flight = finished, *next; flight; flight = next) {
-		next = flight->next;
-		leave(flight);
+	struct smalti_landed *landed = smalti_landing_take(&flights->landing);
+	for (struct smalti_landed *next; landed; landed = next) {
+		next = landed->next;
+		leave((struct flight *)landed);
 	}
-}
-
-static void await_landing(struct smalti_flights *flights)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TELL_NANOSECONDS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&flights->mutex);
-	int status = 0;
-	while (!flights->finished && status == 0)
-		status = pthread_cond_timedwait(&flights->landed, &flights->mutex, &until);
-	pthread_mutex_unlock(&flights->mutex);
 }
 
 void smalti_flight_serve(struct smalti_flights *flights)
 {
 	if (flights->in_flight)
-		await_landing(flights);
+		smalti_landing_await(&flights->landing);
 	serve_landed(flights);
 }
 

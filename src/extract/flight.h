@@ -3,8 +3,7 @@
 #define SMALTI_EXTRACT_FLIGHT_H
 
 #include "extract/flights.h"
-
-#include <pthread.h>
+#include "jobs/landing.h"
 
 /* For the files flight*.c alone. */
 
@@ -12,6 +11,7 @@ struct caption_in_flight;
 
 /* What is computed, and fails, together: a pack of captions, or one picture. */
 struct flight {
+	struct smalti_landed landed;
 	struct smalti_flights *of;
 	struct smalti_window *window;
 	struct smalti_scope *scope;
@@ -21,7 +21,6 @@ struct flight {
 	struct smalti_extract_item *item; /* whose picture it is; NULL: a pack */
 	double decoding_seconds;
 	void (*land)(struct flight *flight);
-	struct flight *next; /* landed before this one was looked at */
 };
 
 /* How pictures of a bin are encoded; made when the first one comes. */
@@ -42,9 +41,7 @@ struct smalti_flights {
 	int plan_count;
 	struct smalti_flights_work work;
 	struct smalti_error broken; /* the run's failure, code 0: none */
-	pthread_mutex_t mutex;      /* guards what follows */
-	pthread_cond_t landed;
-	struct flight *finished; /* workers add to it */
+	struct smalti_landing landing;
 };
 
 /* A flight of the window that will hold so many bytes, when there is memory for it; NULL with an error. Then

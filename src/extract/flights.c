@@ -37,8 +37,7 @@ struct smalti_flights *smalti_flights_open(const struct smalti_extract_parts *pa
 	flights->user = user;
 	flights->memory = smalti_extract_memory(parts);
 	flights->pack_tokens = choose_pack(parts, flights->memory);
-	pthread_mutex_init(&flights->mutex, NULL);
-	pthread_cond_init(&flights->landed, NULL);
+	smalti_landing_init(&flights->landing);
 	return flights;
 }
 
@@ -97,8 +96,7 @@ void smalti_flights_close(struct smalti_flights *flights, struct smalti_flights_
 	for (int i = 0; i < flights->plan_count; i++)
 		smalti_vae_plan_free(&flights->plans[i].plan);
 	free(flights->plans);
-	pthread_cond_destroy(&flights->landed);
-	pthread_mutex_destroy(&flights->mutex);
+	smalti_landing_destroy(&flights->landing);
 	smalti_scope_free(flights->cancelled);
 	free(flights);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
+#include "jobs/landing.h"
 #include "jobs/model.h"
 #include "jobs/plan.h"
 #include "jobs/text.h"
@@ -15,12 +16,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-enum { TELL_NANOSECONDS = 100000000 };
 
 /* A picture in flight. */
 struct flight {
+	struct smalti_landed landed;
 	struct smalti_batch *batch;
 	struct smalti_scope *scope;
 	struct smalti_plan plan;
@@ -29,7 +28,6 @@ struct flight {
 	int64_t latent_shape[3];
 	double flops;         /* foreseen, but for the texts */
 	struct flight *after; /* submitted after this one */
-	struct flight *next;  /* finished before this one was looked at */
 };
 
 struct smalti_batch {
@@ -40,10 +38,9 @@ struct smalti_batch {
 	int64_t in_flight, bytes_in_flight;
 	void (*watch)(void *user, const struct smalti_batch_progress *progress);
 	void *watch_user;
+	struct smalti_landing landing;
 	pthread_mutex_t mutex; /* guards what follows */
-	pthread_cond_t landed;
-	struct flight *oldest;   /* in flight, in order of submission */
-	struct flight *finished; /* workers add to it */
+	struct flight *oldest; /* in flight, in order of submission */
 };
 
 void smalti_request_defaults(struct smalti_request *request)
@@ -72,7 +69,7 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 		return NULL;
 	}
 	pthread_mutex_init(&batch->mutex, NULL);
-	pthread_cond_init(&batch->landed, NULL);
+	smalti_landing_init(&batch->landing);
 	return batch;
 }
 
@@ -80,12 +77,7 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 static void landed(void *user)
 {
 	struct flight *flight = user;
-	struct smalti_batch *batch = flight->batch;
-	pthread_mutex_lock(&batch->mutex);
-	flight->next = batch->finished;
-	batch->finished = flight;
-	pthread_cond_signal(&batch->landed);
-	pthread_mutex_unlock(&batch->mutex);
+	smalti_land(&flight->batch->landing, &flight->landed);
 }
 
 /* Into and out of the list of those in flight. */
@@ -129,12 +121,10 @@ static void free_flight(struct flight *flight)
 static void serve_landed(void *user)
 {
 	struct smalti_batch *batch = user;
-	pthread_mutex_lock(&batch->mutex);
-	struct flight *finished = batch->finished;
-	batch->finished = NULL;
-	pthread_mutex_unlock(&batch->mutex);
-	for (struct flight *flight = finished, *next; flight; flight = next) {
-		next = flight->next;
+	struct smalti_landed *landed = smalti_landing_take(&batch->landing);
+	for (struct smalti_landed *next; landed; landed = next) {
+		struct flight *flight = (struct flight *)landed;
+		next = landed->next;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int status = smalti_scope_status(flight->scope, &error);
 		leave(flight);
@@ -206,27 +196,10 @@ static void serve_meanwhile(void *user)
 	tell(user);
 }
 
-/* Waits for a landing, but not long. */
-static bool await_landing(struct smalti_batch *batch)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TELL_NANOSECONDS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&batch->mutex);
-	int status = 0;
-	while (!batch->finished && status == 0)
-		status = pthread_cond_timedwait(&batch->landed, &batch->mutex, &until);
-	const bool any = batch->finished != NULL;
-	pthread_mutex_unlock(&batch->mutex);
-	return any;
-}
-
 /* Waits for at least one landing. */
 static void serve(struct smalti_batch *batch)
 {
-	while (!await_landing(batch))
+	while (!smalti_landing_await(&batch->landing))
 		tell(batch);
 	serve_landed(batch);
 }
@@ -249,7 +222,7 @@ void smalti_batch_close(struct smalti_batch *batch)
 	smalti_batch_wait(batch);
 	smalti_texts_free(batch->texts);
 	smalti_scope_free(batch->scope);
-	pthread_cond_destroy(&batch->landed);
+	smalti_landing_destroy(&batch->landing);
 	pthread_mutex_destroy(&batch->mutex);
 	free(batch);
 }
