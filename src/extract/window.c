@@ -107,16 +107,10 @@ static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fe
 }
 
 /* Whether the shard that is made anew has all of the item's features. */
-static bool is_whole(struct smalti_shard *old, int64_t index)
+static bool is_whole(const struct smalti_shard *old, int64_t index)
 {
-	struct smalti_shard_failure failure;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	if (!old)
-		return false;
-	for (int64_t i = 0; i < smalti_shard_failure_count(old); i++)
-		if (smalti_shard_failure(old, i, &failure, &error) < 0 || failure.index == index)
-			return false;
-	return true;
+	return old && index >= smalti_shard_first(old) && index < smalti_shard_end(old) &&
+	       smalti_shard_row_is_complete(old, index);
 }
 
 static int read_item(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
