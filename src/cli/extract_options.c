@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/common_rows.h"
 #include "cli/extract.h"
+#include "extract/identity.h"
+#include "io/caption.h"
 #include "smalti/extract.h"
 
 #define TYPE struct smalti_extract_settings
 
-static const char *const cleanings[] = {"raw", "basic", "full", "strip", NULL};
 static const char *const image_sizes[] = {"256", "512", "1024", "2048", "2880", NULL};
-static const char *const fittings[] = {"cover", "squeeze", NULL};
 static const char *const orientations[] = {"exif", "stored", NULL};
 static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
 static const char *const compressions[] = {"auto", "never", "always", NULL};
@@ -34,14 +34,14 @@ static const struct smalti_option rows[] = {
      "pictures take the shape of this resolution's bin that is nearest to their own", .choices = image_sizes},
     {SMALTI_CHOICE(TYPE, fit), "fit", 0, "HOW",
      "how: in proportion until they cover it, then cropped, or squeezed into it as PixArt's tool does",
-     .choices = fittings},
+     .choices = smalti_fittings},
     {SMALTI_CHOICE(TYPE, orientation), "orientation", 0, "HOW",
      "pictures upright as EXIF says, or as they are stored, as PixArt's tool takes them",
      .choices = orientations},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how captions are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
      "too, or stripped alone",
-     .choices = cleanings},
+     .choices = smalti_cleanings},
     {SMALTI_INT64(TYPE, max_tokens), "max-tokens", 0, "N",
      "tokens that a caption is cut to; 0: as many as the pipeline takes", .minimum = 0, .maximum = 1 << 16},
     {SMALTI_CHOICE(TYPE, dtype), "dtype", 0, "TYPE", "what values are kept as", .choices = dtypes},

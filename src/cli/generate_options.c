@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "cli/common_rows.h"
+#include "io/caption.h"
 #include "smalti/generate.h"
 
 #include <stdio.h>
@@ -11,7 +12,6 @@
 
 #define TYPE struct smalti_generate_options
 
-static const char *const cleanings[] = {"raw", "basic", "full", "strip", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
@@ -26,7 +26,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
      "too, or stripped alone",
-     .choices = cleanings},
+     .choices = smalti_cleanings},
 
     {SMALTI_GROUP("Pictures")},
     {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",

@@ -2,13 +2,13 @@
 #include "cli/generate_picture.h"
 
 #include "base/error.h"
+#include "io/caption.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 static const char *const noises[] = {"f32", "f16", "bf16"};
-static const char *const cleanings[] = {"raw", "basic", "full", "strip"};
 
 /* cJSON's numbers are doubles: a seed may need more digits. */
 static bool add_integer(cJSON *object, const char *key, const char *format, uint64_t value)
@@ -37,7 +37,8 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_count(o, "height", r->height) && add_count(o, "num_inference_steps", r->steps) &&
 	       cJSON_AddNumberToObject(o, "guidance_scale", r->guidance) &&
 	       add_text(o, "scheduler", r->scheduler ? r->scheduler : own_scheduler) &&
-	       add_text(o, "noise", noises[r->noise]) && add_text(o, "cleaning", cleanings[r->cleaning]) &&
+	       add_text(o, "noise", noises[r->noise]) &&
+	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows);
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/identity.h"
 
+#include "io/caption.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const cleanings[] = {[SMALTI_CLEANING_RAW] = "raw",
-					[SMALTI_CLEANING_BASIC] = "basic",
-					[SMALTI_CLEANING_FULL] = "full",
-					[SMALTI_CLEANING_STRIP] = "strip"};
-static const char *const fittings[] = {
-    [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze"};
+const char *const smalti_fittings[] = {
+    [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze", NULL};
 
 static bool add_list(cJSON *identity, const struct smalti_dataset *dataset)
 {
@@ -27,7 +25,7 @@ static bool add_text(cJSON *identity, const struct smalti_extract_options *o, co
 	for (int i = 0; i < o->caption_count; i++)
 		if (!cJSON_AddItemToArray(captions, cJSON_CreateString(o->captions[i])))
 			return false;
-	return cJSON_AddStringToObject(text, "cleaning", cleanings[o->cleaning]) &&
+	return cJSON_AddStringToObject(text, "cleaning", smalti_cleanings[o->cleaning]) &&
 	       cJSON_AddNumberToObject(text, "max_tokens", (double)o->max_tokens) &&
 	       cJSON_AddStringToObject(text, "model", digest);
 }
@@ -36,7 +34,7 @@ static bool add_pictures(cJSON *identity, const struct smalti_extract_options *o
 {
 	cJSON *pictures = cJSON_AddObjectToObject(identity, "pictures");
 	return cJSON_AddNumberToObject(pictures, "image_size", (double)o->image_size) &&
-	       cJSON_AddStringToObject(pictures, "fit", fittings[o->fit]) &&
+	       cJSON_AddStringToObject(pictures, "fit", smalti_fittings[o->fit]) &&
 	       cJSON_AddStringToObject(pictures, "orientation", o->stored_orientation ? "stored" : "exif") &&
 	       cJSON_AddStringToObject(pictures, "model", digest);
 }

@@ -4,6 +4,9 @@
 
 #include "extract/parts.h"
 
+/* Of enum smalti_fitting, ended by NULL. */
+extern const char *const smalti_fittings[];
+
 /* What decides the features of a folder: the list, the models, and the options that change a value. The
  * digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is not used.
  * NULL without memory. */

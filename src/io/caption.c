@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const smalti_cleanings[] = {[SMALTI_CLEANING_RAW] = "raw",
+					[SMALTI_CLEANING_BASIC] = "basic",
+					[SMALTI_CLEANING_FULL] = "full",
+					[SMALTI_CLEANING_STRIP] = "strip",
+					NULL};
+
 static int clean(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
 		 struct smalti_string *string, struct smalti_error *error)
 {

@@ -8,6 +8,9 @@
 
 #include <stddef.h>
 
+/* Of enum smalti_cleaning, ended by NULL. */
+extern const char *const smalti_cleanings[];
+
 /* Longest caption for full cleaning in bytes: the time of its patterns grows with the square. */
 enum { SMALTI_CLEANING_BYTES = 8 << 10 };
 
