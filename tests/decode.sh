@@ -179,6 +179,8 @@ to_nobody() {
     "$@" | true
 }
 expect 1 'No space left' to_full_disk "$SMALTI" decode star.safetensors -o -
+expect 1 'No space left' to_full_disk "$SMALTI" decode star.safetensors --plan
+expect 1 'No space left' to_full_disk "$SMALTI" decode star.safetensors --plan --json
 expect 1 'Broken pipe' to_nobody "$SMALTI" decode star.safetensors --format ppm -o -
 zeros $((4 * 4 * 256 * 256)) | safetensors F32 4,256,256 >large.safetensors
 for signal in INT TERM; do

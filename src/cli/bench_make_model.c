@@ -99,13 +99,10 @@ static int show(void *user, int64_t done, int64_t total)
 
 static enum smalti_exit fail(const struct smalti_error *error)
 {
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(&smalti_bench_make_model_command, "%s", error->message);
-	if (error->code == SMALTI_ECANCELLED)
-		fprintf(stderr, "smalti bench make-model: stopped by %s, nothing was made\n",
-			smalti_signals_caught());
-	else
-		fprintf(stderr, "smalti bench make-model: %s\n", error->message);
+	if (error->code != SMALTI_ECANCELLED)
+		return smalti_command_fail(&smalti_bench_make_model_command, error);
+	fprintf(stderr, "smalti bench make-model: stopped by %s, nothing was made\n",
+		smalti_signals_caught());
 	return SMALTI_EXIT_FAILED;
 }
 

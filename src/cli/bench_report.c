@@ -205,8 +205,5 @@ enum smalti_exit smalti_bench_finish(const struct smalti_command *command, int s
 {
 	if (status == 0)
 		return smalti_finish_stdout();
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(command, "%s", error->message);
-	fprintf(stderr, "smalti %s: %s\n", command->name, error->message);
-	return SMALTI_EXIT_FAILED;
+	return smalti_command_fail(command, error);
 }

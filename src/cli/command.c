@@ -22,6 +22,14 @@ enum smalti_exit smalti_usage_error(const struct smalti_command *command, const 
 	return SMALTI_EXIT_USAGE;
 }
 
+enum smalti_exit smalti_command_fail(const struct smalti_command *command, const struct smalti_error *error)
+{
+	if (error->code == SMALTI_EINVAL)
+		return smalti_usage_error(command, "%s", error->message);
+	fprintf(stderr, "smalti %s: %s\n", command->name, error->message);
+	return SMALTI_EXIT_FAILED;
+}
+
 enum smalti_exit smalti_finish_stdout(void)
 {
 	if (fflush(stdout) || ferror(stdout)) {

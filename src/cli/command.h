@@ -45,6 +45,9 @@ const char *smalti_command_word(const struct smalti_command *command);
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A failure of the command: a usage error if it is SMALTI_EINVAL, else "smalti NAME: ..." on stderr. */
+enum smalti_exit smalti_command_fail(const struct smalti_command *command, const struct smalti_error *error);
+
 /* Text that was refused by the terminal or a full disk makes the command fail. */
 enum smalti_exit smalti_finish_stdout(void);
 

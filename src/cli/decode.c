@@ -172,7 +172,7 @@ static void decode_all(struct decode *d, float *latents)
 	}
 }
 
-static int print_plan(const struct decode *d, struct smalti_error *error)
+static int print_plan(struct decode *d, struct smalti_error *error)
 {
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	const struct smalti_vae_decoding decoding = {.height = info->height,
@@ -204,13 +204,14 @@ static enum smalti_exit run(struct decode *d)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (open_files(d, &error) < 0 || smalti_vae_command_open(&d->run, &error) < 0 ||
 	    check_channels(d, &error) < 0)
-		return smalti_vae_command_fail(&d->run, &error);
+		return smalti_command_fail(d->run.command, &error);
 	if (d->options->vae.plan)
-		return print_plan(d, &error) < 0 ? smalti_vae_command_fail(&d->run, &error) : SMALTI_EXIT_OK;
+		return print_plan(d, &error) < 0 ? smalti_command_fail(d->run.command, &error)
+						 : SMALTI_EXIT_OK;
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	float *latents = smalti_calloc(info->channels * info->height * info->width, sizeof(*latents), &error);
 	if (!latents)
-		return smalti_vae_command_fail(&d->run, &error);
+		return smalti_command_fail(d->run.command, &error);
 	decode_all(d, latents);
 	free(latents);
 	return smalti_vae_command_end(&d->run, d->options->output);
@@ -226,7 +227,7 @@ enum smalti_exit smalti_decode_run(void *options, int count, char **operands)
 	};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (check(o, count, operands, &error) < 0)
-		return smalti_vae_command_fail(&d.run, &error);
+		return smalti_command_fail(d.run.command, &error);
 	smalti_signals_catch();
 	const enum smalti_exit status = smalti_vae_command_close(&d.run, run(&d));
 	smalti_output_close(&d.output);

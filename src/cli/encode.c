@@ -215,7 +215,7 @@ static int open_output(struct encode *e, struct smalti_error *error)
 	return e->path ? 0 : -1;
 }
 
-static int print_plan(const struct encode *e, struct smalti_error *error)
+static int print_plan(struct encode *e, struct smalti_error *error)
 {
 	const struct smalti_vae_encoding encoding = {.height = e->height,
 						     .width = e->width,
@@ -237,7 +237,7 @@ static enum smalti_exit run(struct encode *e)
 	if (check(e->options, e->count, e->paths, &error) < 0 || (!plan && open_output(e, &error) < 0) ||
 	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_pictures(e, &error) < 0 ||
 	    (plan ? print_plan(e, &error) : allocate(e, &error)) < 0)
-		return smalti_vae_command_fail(&e->run, &error);
+		return smalti_command_fail(e->run.command, &error);
 	return plan ? SMALTI_EXIT_OK : encode_and_write(e);
 }
 

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/json_line.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "smalti/export.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +21,6 @@ struct export
 	bool broken;   /* nobody reads the standard output any more */
 	double began;
 };
-
-static void print_json(struct export *e, cJSON *object)
-{
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	if (text && !e->broken) {
-		puts(text);
-		e->broken = smalti_finish_stdout() != SMALTI_EXIT_OK;
-	}
-	free(text);
-}
 
 /* What was done before took no time: the rate and the time left are those of the work. */
 static bool on_watch(void *user, const struct smalti_export_progress *progress)
@@ -55,7 +44,7 @@ static void on_failed(void *user, const struct smalti_error *error)
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "status", "failed");
 	cJSON_AddStringToObject(object, "error", error->message);
-	print_json(e, object);
+	smalti_json_line(object, &e->broken);
 }
 
 static void print_summary(struct export *e, const char *signal, double seconds)
@@ -72,8 +61,8 @@ static void print_summary(struct export *e, const char *signal, double seconds)
 	cJSON_AddBoolToObject(summary, "complete", p->complete);
 	if (signal)
 		cJSON_AddStringToObject(summary, "stopped", signal);
-	cJSON_AddNumberToObject(summary, "seconds", (double)(int64_t)(seconds * 1000 + 0.5) / 1000);
-	print_json(e, object);
+	smalti_json_add_seconds(summary, seconds);
+	smalti_json_line(object, &e->broken);
 }
 
 static void summarize(struct export *e, double seconds)
@@ -99,10 +88,7 @@ static void summarize(struct export *e, double seconds)
 static enum smalti_exit fail(struct export *e, const struct smalti_error *error)
 {
 	smalti_progress_end(&e->shown);
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(&smalti_export_command, "%s", error->message);
-	fprintf(stderr, "smalti export: %s\n", error->message);
-	return SMALTI_EXIT_FAILED;
+	return smalti_command_fail(&smalti_export_command, error);
 }
 
 static enum smalti_exit stop(struct export *e, const char *signal)

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/json_line.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "smalti/extract.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -187,8 +187,9 @@ static double rate(const struct extract *e, int64_t made)
 	return seconds > 0 ? (double)made / seconds : 0;
 }
 
-static enum smalti_exit print_json(const struct extract *e, const struct smalti_extract_result *result)
+static bool print_json(const struct extract *e, const struct smalti_extract_result *result)
 {
+	bool broken = false;
 	const struct smalti_extract_progress *p = &result->progress;
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "folder", e->options.output);
@@ -199,16 +200,11 @@ static enum smalti_exit print_json(const struct extract *e, const struct smalti_
 	cJSON_AddNumberToObject(object, "captions", (double)p->captions);
 	cJSON_AddNumberToObject(object, "tokens", (double)p->tokens);
 	cJSON_AddNumberToObject(object, "pictures", (double)p->pictures);
-	cJSON_AddNumberToObject(object, "seconds",
-				(double)(int64_t)((smalti_now() - e->began) * 1000) / 1000);
+	smalti_json_add_seconds(object, smalti_now() - e->began);
 	if (result->stopped && smalti_signals_caught())
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	if (text)
-		puts(text);
-	free(text);
-	return smalti_finish_stdout();
+	smalti_json_line(object, &broken);
+	return !broken;
 }
 
 static void summarize(struct extract *e, const struct smalti_extract_result *result)
@@ -242,17 +238,9 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 		summarize(e, result);
 	else if (!unfinished && !result->failures)
 		smalti_progress_end(&e->progress);
-	if (e->settings->json && print_json(e, result) != SMALTI_EXIT_OK)
+	if (e->settings->json && !print_json(e, result))
 		status = SMALTI_EXIT_FAILED;
 	return status;
-}
-
-static enum smalti_exit fail(const struct smalti_error *error)
-{
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(&smalti_extract_command, "%s", error->message);
-	fprintf(stderr, "smalti extract: %s\n", error->message);
-	return SMALTI_EXIT_FAILED;
 }
 
 static struct smalti_session *open_session(const struct smalti_extract_settings *s,
@@ -283,7 +271,7 @@ static enum smalti_exit extract(struct extract *e, struct smalti_session *sessio
 	if (status == 0 || stopped)
 		return report(e, &result);
 	smalti_progress_end(&e->progress);
-	return fail(&error);
+	return smalti_command_fail(&smalti_extract_command, &error);
 }
 
 enum smalti_exit smalti_extract_run(void *options, int count, char **operands)
@@ -296,9 +284,9 @@ enum smalti_exit smalti_extract_run(void *options, int count, char **operands)
 	char *keys = join_keys(&e.settings->caption_keys, &error);
 	if (keys && set_options(&e, keys, count, operands, &error) == 0)
 		session = open_session(e.settings, &error);
-	exit = session ? extract(&e, session) : fail(&error);
+	exit = session ? extract(&e, session) : smalti_command_fail(&smalti_extract_command, &error);
 	free(keys);
 	if (session && smalti_session_close(session, &error) < 0)
-		exit = fail(&error);
+		exit = smalti_command_fail(&smalti_extract_command, &error);
 	return exit;
 }

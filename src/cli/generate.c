@@ -99,14 +99,6 @@ static enum smalti_exit fail(const struct smalti_error *error)
 	return SMALTI_EXIT_FAILED;
 }
 
-/* What is wrong on the command line and what is wrong with the world. */
-static enum smalti_exit fail_start(const struct smalti_error *error)
-{
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(&smalti_generate_command, "%s", error->message);
-	return fail(error);
-}
-
 static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *error)
 {
 	const struct smalti_generate_options *options = g->options;
@@ -146,7 +138,7 @@ enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 	enum smalti_exit status;
 	if (smalti_generate_check(g.options, &error) < 0 || open_files(&g, &error) < 0 ||
 	    open_session(&g, &error) < 0)
-		status = fail_start(&error);
+		status = smalti_command_fail(&smalti_generate_command, &error);
 	else if (open_model(&g, &error) < 0)
 		status = fail(&error);
 	else

@@ -2,8 +2,8 @@
 #include "cli/generate_report.h"
 
 #include "base/clock.h"
+#include "cli/json_line.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,26 +18,6 @@ void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, in
 void smalti_report_error(struct smalti_report *report, const struct smalti_error *error)
 {
 	smalti_progress_print(&report->progress, "smalti generate: %s", error->message);
-}
-
-/* A line that cannot be written ends the work: nobody reads on. */
-static void print_json(struct smalti_report *report, cJSON *object)
-{
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	if (report->broken) {
-		free(text);
-		return;
-	}
-	if (text)
-		puts(text);
-	report->broken = !text || smalti_finish_stdout() != SMALTI_EXIT_OK;
-	free(text);
-}
-
-static double rounded(double seconds)
-{
-	return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
 }
 
 static void add_json(struct smalti_report *report, const struct smalti_outcome *outcome)
@@ -56,8 +36,8 @@ static void add_json(struct smalti_report *report, const struct smalti_outcome *
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
 	cJSON_AddNumberToObject(object, "image", (double)outcome->image);
-	cJSON_AddNumberToObject(object, "seconds", rounded(outcome->seconds));
-	print_json(report, object);
+	smalti_json_add_seconds(object, outcome->seconds);
+	smalti_json_line(object, &report->broken);
 }
 
 static void update(struct smalti_report *report)
@@ -113,8 +93,8 @@ static void summarize_json(struct smalti_report *report, const char *signal, dou
 	cJSON_AddNumberToObject(summary, "failed", (double)report->failed);
 	if (signal)
 		cJSON_AddStringToObject(summary, "stopped", signal);
-	cJSON_AddNumberToObject(summary, "seconds", rounded(seconds));
-	print_json(report, object);
+	smalti_json_add_seconds(summary, seconds);
+	smalti_json_line(object, &report->broken);
 }
 
 static const char *plural(int64_t count)

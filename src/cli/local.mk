@@ -48,6 +48,7 @@ libcli_la_SOURCES = \
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = \
+	src/cli/json_line.c src/cli/json_line.h \
 	src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libcore.la

@@ -79,8 +79,5 @@ static enum smalti_exit run(void *values, int count, char **operands)
 	smalti_topology_free(topology);
 	if (status == 0)
 		return smalti_finish_stdout();
-	if (error.code == SMALTI_EINVAL)
-		return smalti_usage_error(&smalti_topology_command, "%s", error.message);
-	fprintf(stderr, "smalti topology: %s\n", error.message);
-	return SMALTI_EXIT_FAILED;
+	return smalti_command_fail(&smalti_topology_command, &error);
 }

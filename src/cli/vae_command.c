@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/vae_forecast.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,22 +45,13 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 	return 0;
 }
 
-enum smalti_exit smalti_vae_command_fail(const struct smalti_vae_command *run,
-					 const struct smalti_error *error)
-{
-	if (error->code == SMALTI_EINVAL)
-		return smalti_usage_error(run->command, "%s", error->message);
-	fprintf(stderr, "smalti %s: %s\n", run->command->name, error->message);
-	return SMALTI_EXIT_FAILED;
-}
-
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	smalti_vae_close(run->vae);
 	if (!run->session || smalti_session_close(run->session, &error) == 0)
-		return status;
-	return smalti_vae_command_fail(run, &error);
+		return run->broken ? SMALTI_EXIT_FAILED : status;
+	return smalti_command_fail(run->command, &error);
 }
 
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
@@ -90,23 +81,6 @@ void smalti_vae_command_watch(void *user, double share)
 	update(run, share);
 }
 
-static double rounded(double seconds)
-{
-	return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
-}
-
-/* A line that cannot be written ends the work: nobody reads on. */
-static void print_json(struct smalti_vae_command *run, cJSON *object)
-{
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	if (text && !run->broken) {
-		puts(text);
-		run->broken = smalti_finish_stdout() != SMALTI_EXIT_OK;
-	}
-	free(text);
-}
-
 static void add_json(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -116,8 +90,8 @@ static void add_json(struct smalti_vae_command *run, const struct smalti_vae_out
 		cJSON_AddStringToObject(object, "error", outcome->error->message);
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
-	cJSON_AddNumberToObject(object, "seconds", rounded(smalti_now() - run->picture_began));
-	print_json(run, object);
+	smalti_json_add_seconds(object, smalti_now() - run->picture_began);
+	smalti_json_line(object, &run->broken);
 }
 
 void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome)
@@ -142,13 +116,14 @@ void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti
 	run->made = 0;
 }
 
-void smalti_vae_command_plan(const struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
 			     const char *file)
 {
 	if (run->settings->json)
-		smalti_vae_forecast_print_json(forecast, file);
+		smalti_json_line(smalti_vae_forecast_json(forecast, file), &run->broken);
 	else
 		smalti_vae_forecast_print(forecast, run->doing);
+	run->broken = run->broken || smalti_finish_stdout() != SMALTI_EXIT_OK;
 }
 
 static void summarize(struct smalti_vae_command *run, const char *result)
@@ -173,8 +148,8 @@ static void summarize_json(struct smalti_vae_command *run, const char *signal)
 	cJSON_AddNumberToObject(summary, "failed", (double)run->failed);
 	if (signal)
 		cJSON_AddStringToObject(summary, "stopped", signal);
-	cJSON_AddNumberToObject(summary, "seconds", rounded(smalti_now() - run->began));
-	print_json(run, object);
+	smalti_json_add_seconds(summary, smalti_now() - run->began);
+	smalti_json_line(object, &run->broken);
 }
 
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result)
@@ -190,7 +165,7 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 		summarize(run, result);
 	else
 		smalti_progress_end(&run->progress);
-	if (signal || run->broken || (run->failed && !run->made))
+	if (signal || (run->failed && !run->made))
 		return SMALTI_EXIT_FAILED;
 	return run->failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;
 }

@@ -69,10 +69,7 @@ struct smalti_vae_command {
 
 /* Starts the session and opens the VAE. */
 int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error);
-/* Says what is wrong before the work: on the command line, or with the world. */
-enum smalti_exit smalti_vae_command_fail(const struct smalti_vae_command *run,
-					 const struct smalti_error *error);
-/* Ends the session; `status` unless that fails. */
+/* Ends the session; `status` unless that fails, or the standard output took no more. */
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
 
 /* What is told of `total` pictures begins here. */
@@ -92,7 +89,7 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_
 /* One result of all, and it is not there: what was made counts as failed. `error` (or NULL) is told. */
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
 /* Prints a plan (--plan); `file` is what it is for. */
-void smalti_vae_command_plan(const struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
 			     const char *file);
 /* The last line; `result` is the file or folder that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);

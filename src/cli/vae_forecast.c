@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/vae_forecast.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const double mega = 1 << 20, tera = 1e12;
 
@@ -59,7 +57,7 @@ static void add_map(cJSON *maps, const struct smalti_vae_map *map)
 	cJSON_AddItemToArray(maps, object);
 }
 
-void smalti_vae_forecast_print_json(const struct smalti_vae_forecast *f, const char *file)
+cJSON *smalti_vae_forecast_json(const struct smalti_vae_forecast *f, const char *file)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "file", file);
@@ -73,9 +71,5 @@ void smalti_vae_forecast_print_json(const struct smalti_vae_forecast *f, const c
 	cJSON *maps = cJSON_AddArrayToObject(plan, "maps");
 	for (int64_t i = 0; i < f->count; i++)
 		add_map(maps, &f->maps[i]);
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	if (text)
-		puts(text);
-	free(text);
+	return object;
 }

@@ -4,8 +4,10 @@
 
 #include "smalti/vae.h"
 
-/* What --plan prints on the standard output: for a person, or as a line of JSON. */
+#include <cjson/cJSON.h>
+
+/* What --plan says: printed for a person, or as an object, for cJSON_Delete(). */
 void smalti_vae_forecast_print(const struct smalti_vae_forecast *forecast, const char *doing);
-void smalti_vae_forecast_print_json(const struct smalti_vae_forecast *forecast, const char *file);
+cJSON *smalti_vae_forecast_json(const struct smalti_vae_forecast *forecast, const char *file);
 
 #endif
