@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_ATTENTION_FIXTURE_H
+#define SMALTI_TESTS_ATTENTION_FIXTURE_H
+
+#include "kernels/attention.h"
+#include "kernels/cpu/kernels.h"
+
+/* Attentions of awkward shapes, their answers in double, and calls of every instruction set's kernel. */
+
+struct attention_shape {
+	int64_t queries, keys, heads, head_dim;
+	bool bias;
+	int64_t cut; /* keys of each block; 0: all in one */
+};
+enum { ATTENTION_SHAPES = 18 };
+extern const struct attention_shape attention_shapes[ATTENTION_SHAPES];
+
+/* Everything that a call needs, and the answer in double. */
+struct attention_problem {
+	struct attention_shape shape;
+	struct smalti_attention attention;
+	int64_t stride, bias_length;
+	float *q, *k, *v, *bias, *y;
+	void *operands[4]; /* q, k, v and y in the dtype of the attention: the above when that is f32 */
+	double *expected;
+};
+
+/* Random operands of about `spread` in size; `expected` only by attention_expect(). Free with
+ * attention_free(). */
+struct attention_problem attention_problem(const struct attention_shape *shape, float spread,
+					   enum smalti_dtype dtype);
+void attention_expect(struct attention_problem *p);
+void attention_free(struct attention_problem *p);
+
+/* `count` keys from `first` on. */
+struct smalti_keys attention_keys(const struct attention_problem *p, int64_t first, int64_t count);
+
+/* The kernel itself, in a scratch that is full of NaN. */
+void attention_call(enum smalti_isa isa, const struct smalti_attention *a, const void *q,
+		    const struct smalti_keys *blocks, float *state, void *y);
+/* The problem's y from what a call has left in operands[3]. */
+void attention_widen(const struct attention_problem *p);
+/* Into the problem's y: all keys at once, or in blocks of `cut` keys, `most` of them in a call, as a graph of
+ * bands does. */
+void attention_call_whole(enum smalti_isa isa, const struct attention_problem *p);
+void attention_call_in_blocks(enum smalti_isa isa, const struct attention_problem *p, int64_t cut,
+			      int64_t most);
+
+/* Says which case it is, in a static buffer. */
+const char *attention_name(enum smalti_isa isa, const struct attention_shape *shape);
+
+#endif
