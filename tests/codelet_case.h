@@ -20,8 +20,6 @@
 		SUCCEEDS(run_status, &run_error, #op);                                                       \
 	} while (0)
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
 static inline float *fresh_floats(int64_t count)
 {
 	float *values = malloc((size_t)(count ? count : 1) * sizeof(*values));

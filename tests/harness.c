@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "io/image.h"
 
 #include <CUnit/Basic.h>
 #include <ftw.h>
@@ -76,21 +75,22 @@ const char *test_scratch(void)
 	return scratch;
 }
 
-uint8_t *test_picture(const char *path, int64_t *width, int64_t *height, struct smalti_error *error)
+const char *test_file(const char *name)
 {
-	const struct smalti_image_limits limits = {.pixels = 1 << 20, .bytes = 16 << 20};
-	struct smalti_image *image = smalti_image_open(path, &limits, error);
-	if (!image)
-		return NULL;
-	*width = smalti_image_info(image)->width;
-	*height = smalti_image_info(image)->height;
-	uint8_t *pixels = malloc((size_t)(*width * *height * 3));
-	if (smalti_image_read_rows(image, 0, *height, pixels, error)) {
-		free(pixels);
-		pixels = NULL;
+	static char path[512];
+	snprintf(path, sizeof(path), "%s/%s", test_scratch(), name);
+	return path;
+}
+
+const char *test_write(const char *name, const void *bytes, size_t length)
+{
+	const char *path = test_file(name);
+	FILE *file = fopen(path, "wb");
+	if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) {
+		perror(path);
+		exit(1);
 	}
-	smalti_image_close(image);
-	return pixels;
+	return path;
 }
 
 void test_check(bool ok, const char *what, const char *file, int line)

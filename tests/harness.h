@@ -26,10 +26,15 @@ const char *test_data(const char *name);
 const char *test_model(const char *name);
 /* A fresh empty folder, removed with all it holds at exit. */
 const char *test_scratch(void);
+/* The path of a file in such a folder, in a static buffer that is good until the next call; test_write()
+ * makes it. */
+const char *test_file(const char *name);
+const char *test_write(const char *name, const void *bytes, size_t length);
 
-/* The pixels of any picture that src/io/image.h reads, at most 2^20 of them, [height, width, 3]; NULL with an
- * error. Free with free(). */
-uint8_t *test_picture(const char *path, int64_t *width, int64_t *height, struct smalti_error *error);
+/* How many rows a table has. */
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+/* Two initializers: a literal that may hold NULs, and its length. */
+#define BYTES(literal) (literal), sizeof(literal) - 1
 
 /* Asserts with a message that says where: `what` names the case of a table. */
 void test_check(bool ok, const char *what, const char *file, int line);

@@ -9,6 +9,7 @@ libharness_la_SOURCES = \
 	tests/golden.c tests/golden.h \
 	tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
+	tests/pictures.c tests/pictures.h \
 	tests/png_chunk.c tests/png_chunk.h \
 	tests/shards.c tests/shards.h \
 	tests/stage.c tests/stage.h \
@@ -38,7 +39,9 @@ check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options
 tests_test_options_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_exif
 check_PROGRAMS += tests/test_image
+check_PROGRAMS += tests/test_image_damage
 check_PROGRAMS += tests/test_image_writer
 check_PROGRAMS += tests/test_progress
 tests_test_progress_LDADD = libharness.la libcli.la libcore.la $(CUNIT_LIBS)

@@ -10,15 +10,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-static const char *in_scratch(const char *name)
-{
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/%s", test_scratch(), name);
-	return path;
-}
-
 static unsigned char *read_file(const char *path, size_t *length)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -124,7 +115,7 @@ static const unsigned char *check_entry(const unsigned char *file, const unsigne
 
 static void zip_members_come_back(void)
 {
-	const char *path = in_scratch("a.zip");
+	const char *path = test_file("a.zip");
 	size_t length = 0;
 	write_zip(path);
 	unsigned char *file = read_file(path, &length);
@@ -190,7 +181,7 @@ static void tar_members_come_back(void)
 	const int64_t sizes[] = {0, 1, 512, 513, 511, 1024, 7, 3};
 	char content[1024];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("a.tar");
+	const char *path = test_file("a.tar");
 	struct smalti_tar_writer tar = {.stream = fopen(path, "wb")};
 	memset(content, 'x', sizeof(content));
 	for (size_t i = 0; i < COUNT(names); i++) {

@@ -178,8 +178,7 @@ static void stages_of_different_requests_overlap(void)
 	struct smalti_session *session;
 	struct smalti_model *model;
 	struct canvas canvases[REQUESTS];
-	char path[4096];
-	snprintf(path, sizeof(path), "%s/trace.json", test_scratch());
+	const char *path = test_file("trace.json");
 	open_all(path, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
 	for (int i = 0; i < REQUESTS; i++)

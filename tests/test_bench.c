@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
 static void medians(void)
 {
 	static const struct {
@@ -38,12 +36,7 @@ static void medians(void)
 
 static const char *report_file(const char *text)
 {
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/report.jsonl", test_scratch());
-	FILE *file = fopen(path, "w");
-	if (!file || fputs(text, file) < 0 || fclose(file))
-		abort();
-	return path;
+	return test_write("report.jsonl", text, strlen(text));
 }
 
 #define HEAD "{\"command\":\"bench kernels\",\"cpu\":\"x\"}\n"

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *model_file(const char *name)
 {
 	static char path[4096];

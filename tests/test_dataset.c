@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 /* In the order of their names, folder by folder, as a folder gives them. */
 static const struct dataset_item items[] = {
     {"a/one.jpg", {"a star", "a star, \"large\",\nand red"}},

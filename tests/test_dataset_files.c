@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static struct smalti_dataset *open_dataset(const char *path, const char *key, bool pictures,
 					   struct smalti_error *error)
 {
@@ -157,8 +155,7 @@ enum { MEMBERS_MAX = 12 };
 
 static const char *write_members(const struct member *members, size_t cut)
 {
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/set.tar", test_scratch());
+	const char *path = test_file("set.tar");
 	FILE *tar = fopen(path, "wb");
 	for (; members->name; members++)
 		dataset_write_member(tar, members->type, members->name, members->text, strlen(members->text));
@@ -259,8 +256,7 @@ static void absurd_sizes_are_refused(void)
 	static const uint64_t sizes[] = {1, UINT64_C(1) << 32, UINT64_C(1) << 54, UINT64_MAX};
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		unsigned char block[512];
-		char path[512];
-		snprintf(path, sizeof(path), "%s/set.tar", test_scratch());
+		const char *path = test_file("set.tar");
 		FILE *tar = fopen(path, "wb");
 		dataset_write_member(tar, '0', "a.jpg", "A", 1);
 		dataset_tar_header(block, '0', "b.jpg", sizes[i]);

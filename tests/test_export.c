@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 /* In memory of just their size, so that a sanitizer sees what is read beyond them. */
 static void names_are_the_loaders(void)
 {

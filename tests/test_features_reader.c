@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 enum { ITEMS = 103, EACH = 10 };
 
 static const struct smalti_shard_schema schema = {SMALTI_F16, 2,     {"prompt", "long"},   24, 300, 4, 512,

@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "io/image_writer.h"
 #include "io/png_text.h"
+#include "pictures.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -13,15 +14,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-static const char *in_scratch(const char *name)
-{
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/%s", test_scratch(), name);
-	return path;
-}
 
 static int files_beside(const char *path)
 {
@@ -73,12 +65,12 @@ static void pictures_survive_in_any_bands(void)
 	for (size_t i = 0; i < COUNT(golden); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t width, height, width2, height2;
-		uint8_t *pixels = test_picture(test_data(golden[i]), &width, &height, &error);
+		uint8_t *pixels = picture_read_whole(test_data(golden[i]), &width, &height, &error);
 		CHECK(pixels, error.message);
-		const char *path = in_scratch("a.png");
+		const char *path = test_file("a.png");
 		struct smalti_image_format format = {.width = width, .height = height, .depth = 8};
 		SUCCEEDS(write_picture(path, &format, pixels, 1 + (int64_t)i * 7, &error), &error, golden[i]);
-		uint8_t *again = test_picture(path, &width2, &height2, &error);
+		uint8_t *again = picture_read_whole(path, &width2, &height2, &error);
 		CHECK(again && width2 == width && height2 == height, error.message);
 		CHECK(again && memcmp(pixels, again, (size_t)(width * height * 3)) == 0, golden[i]);
 		CU_ASSERT_EQUAL(files_beside(path), 1);
@@ -93,12 +85,12 @@ static void pictures_survive_in_any_bands(void)
 static void the_smallest_picture_has_one_pixel(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("one.png");
+	const char *path = test_file("one.png");
 	static const uint8_t pixel[3] = {1, 128, 255};
 	struct smalti_image_format format = {.width = 1, .height = 1, .depth = 8};
 	SUCCEEDS(write_picture(path, &format, pixel, 1, &error), &error, "write");
 	int64_t width, height;
-	uint8_t *pixels = test_picture(path, &width, &height, &error);
+	uint8_t *pixels = picture_read_whole(path, &width, &height, &error);
 	CHECK(pixels && width == 1 && height == 1 && memcmp(pixels, pixel, 3) == 0, error.message);
 	free(pixels);
 }
@@ -106,12 +98,12 @@ static void the_smallest_picture_has_one_pixel(void)
 static void sixteen_bits_keep_their_value(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("deep.png");
+	const char *path = test_file("deep.png");
 	static const uint16_t pixels[6] = {0, 257, 0x80 * 257, 65535, 129, 128};
 	struct smalti_image_format format = {.width = 2, .height = 1, .depth = 16};
 	SUCCEEDS(write_picture(path, &format, pixels, 1, &error), &error, "write");
 	int64_t width, height;
-	uint8_t *read = test_picture(path, &width, &height, &error);
+	uint8_t *read = picture_read_whole(path, &width, &height, &error);
 	static const uint8_t expected[6] = {0, 1, 0x80, 255, 0, 0};
 	CHECK(read && memcmp(read, expected, 6) == 0, error.message);
 	free(read);
@@ -127,7 +119,7 @@ static const struct smalti_image_text texts[] = {
 static void texts_are_found_again(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("text.png");
+	const char *path = test_file("text.png");
 	static const uint8_t pixel[3];
 	struct smalti_image_format format = {SMALTI_IMAGE_PNG, 1, 1, 8, texts, COUNT(texts)};
 	SUCCEEDS(write_picture(path, &format, pixel, 1, &error), &error, "write");
@@ -183,7 +175,7 @@ static void formats_are_checked(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *path = in_scratch("bad.png");
+		const char *path = test_file("bad.png");
 		int status = smalti_image_create(path, &cases[i].format, &error) ? 0 : -1;
 		FAILS(status, &error, SMALTI_EINVAL, cases[i].word, "bad.png", cases[i].word);
 		CU_ASSERT_EQUAL(files_beside(path), 0);
@@ -198,7 +190,7 @@ static void rows_come_in_order_and_all(void)
 	} cases[] = {{1, 1}, {0, 4}, {0, -1}, {-1, 1}, {0, INT64_MAX}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *path = in_scratch("rows.png");
+		const char *path = test_file("rows.png");
 		struct smalti_image_format format = {.width = 2, .height = 3, .depth = 8};
 		struct smalti_image_writer *writer = smalti_image_create(path, &format, &error);
 		FAILS(smalti_image_write_rows(writer, cases[i].first, cases[i].count, rows, &error), &error,
@@ -207,7 +199,7 @@ static void rows_come_in_order_and_all(void)
 		CU_ASSERT_EQUAL(files_beside(path), 0);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("rows.png");
+	const char *path = test_file("rows.png");
 	struct smalti_image_format format = {.width = 2, .height = 3, .depth = 8};
 	struct smalti_image_writer *writer = smalti_image_create(path, &format, &error);
 	SUCCEEDS(smalti_image_write_rows(writer, 0, 2, rows, &error), &error, "two rows");
@@ -234,7 +226,7 @@ static void a_full_disk_is_reported(void)
 		noise[i] = (uint8_t)((state = state * 1664525 + 1013904223) >> 24);
 	for (size_t i = 0; i < COUNT(encodings); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *path = in_scratch("full");
+		const char *path = test_file("full");
 		struct smalti_image_format format = {encodings[i], SIDE, SIDE, 8, NULL, 0};
 		setrlimit(RLIMIT_FSIZE, &small);
 		int status = write_picture(path, &format, noise, 5, &error);
@@ -249,7 +241,7 @@ static void a_full_disk_is_reported(void)
 static void damaged_files_are_refused(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("whole.png");
+	const char *path = test_file("whole.png");
 	uint8_t pixels[9 * 5 * 3];
 	memset(pixels, 77, sizeof(pixels));
 	struct smalti_image_format format = {SMALTI_IMAGE_PNG, 9, 5, 8, texts, COUNT(texts)};
@@ -265,7 +257,7 @@ static void damaged_files_are_refused(void)
 			fclose(file);
 			struct smalti_error why = SMALTI_NO_ERROR;
 			int64_t width, height;
-			uint8_t *read = test_picture(path, &width, &height, &why);
+			uint8_t *read = picture_read_whole(path, &width, &height, &why);
 			CHECK(!read || (!cut && memcmp(read, pixels, sizeof(pixels)) == 0), "damage");
 			CHECK(read || (why.code != SMALTI_OK && strstr(why.message, "whole.png")),
 			      why.message);
@@ -323,7 +315,7 @@ static void a_ppm_is_a_header_and_samples(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *path = in_scratch("a.ppm");
+		const char *path = test_file("a.ppm");
 		SUCCEEDS(write_picture(path, &cases[i].format, cases[i].pixels, cases[i].band, &error),
 			 &error, "write");
 		size_t length = 0;
@@ -343,7 +335,7 @@ static void a_long_deep_row_is_whole(void)
 	for (int i = 0; i < WIDTH * 3; i++)
 		row[i] = (uint16_t)(i * 21);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("long.ppm");
+	const char *path = test_file("long.ppm");
 	const struct smalti_image_format format = {SMALTI_IMAGE_PPM, WIDTH, 1, 16, NULL, 0};
 	SUCCEEDS(write_picture(path, &format, row, 1, &error), &error, "write");
 	size_t length = 0;
@@ -361,7 +353,7 @@ static void a_long_deep_row_is_whole(void)
 static void the_standard_output_takes_a_picture(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("stdout.png");
+	const char *path = test_file("stdout.png");
 	fflush(stdout);
 	int terminal = dup(STDOUT_FILENO);
 	FILE *file = fopen(path, "w");
@@ -374,7 +366,7 @@ static void the_standard_output_takes_a_picture(void)
 	fclose(file);
 	SUCCEEDS(status, &error, "write");
 	int64_t width, height;
-	uint8_t *read = test_picture(path, &width, &height, &error);
+	uint8_t *read = picture_read_whole(path, &width, &height, &error);
 	CHECK(read && memcmp(read, pixel, 3) == 0, error.message);
 	free(read);
 }

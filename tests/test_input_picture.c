@@ -4,6 +4,7 @@
 #include "harness.h"
 #include "jobs/input_picture.h"
 #include "jobs/resizer.h"
+#include "pictures.h"
 #include "png_chunk.h"
 #include "sha256.h"
 
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static const struct smalti_input_options squeeze_256 = {
     .fit = SMALTI_FIT_SQUEEZE, .image_size = 256, .stored_orientation = true};
@@ -99,7 +98,7 @@ static void pictures_are_the_references(void)
 		int64_t width, height;
 		snprintf(path, sizeof(path), "extract/InternImgs/%s",
 			 cJSON_GetObjectItem(expected, "path")->valuestring);
-		uint8_t *pixels = test_picture(test_data(path), &width, &height, &error);
+		uint8_t *pixels = picture_read_whole(test_data(path), &width, &height, &error);
 		CHECK(pixels, error.message);
 		CHECK(has_size(expected, "decoded", height, width), path);
 		check_digest(expected, "decoded_sha256", pixels, height, width, path);
@@ -160,7 +159,7 @@ static void resolutions_have_their_filters(void)
 		     {2880, 2496, 3200, 0.78, SMALTI_FILTER_LANCZOS}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t height, width;
-	uint8_t *pixels = test_picture(test_data("pictures/plain.png"), &width, &height, &error);
+	uint8_t *pixels = picture_read_whole(test_data("pictures/plain.png"), &width, &height, &error);
 	CU_ASSERT_TRUE_FATAL(pixels && height == 32 && width == 40);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct smalti_input_options options = {.fit = SMALTI_FIT_SQUEEZE,

@@ -205,8 +205,7 @@ static void other_types_are_checked(void)
 
 static void files_are_named(void)
 {
-	char path[4096];
-	snprintf(path, sizeof(path), "%s/a.json", test_scratch());
+	const char *path = test_file("a.json");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_writer *writer = smalti_writer_open(path, &error);
 	fputs("{\"a\": 1, }", smalti_writer_stream(writer));

@@ -9,20 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-static const char *in_scratch(const char *name)
-{
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/%s", test_scratch(), name);
-	return path;
-}
-
 /* A file that begins with `start` and its `length`, then data. */
 static const char *write_file(const char *name, const void *start, size_t length, const void *data,
 			      size_t bytes)
 {
-	const char *path = in_scratch(name);
+	const char *path = test_file(name);
 	FILE *file = fopen(path, "wb");
 	fwrite(start, 1, length, file);
 	fwrite(data, 1, bytes, file);
@@ -119,7 +110,7 @@ static void what_is_written_is_read(void)
 	const struct smalti_tensor_view view = {
 	    .name = "latents", .dtype = SMALTI_F32, .rank = 4, .shape = {2, 3, 1, 2}, .data = data};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *path = in_scratch("named.otherwise");
+	const char *path = test_file("named.otherwise");
 	SUCCEEDS(smalti_npy_write(path, &view, &error), &error, "npy");
 	check_values(path, "npy");
 	SUCCEEDS(smalti_safetensors_write(path, &view, 1, &error), &error, "safetensors");

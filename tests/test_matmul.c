@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
 static const char *const epilogue_names[] = {"none", "gelu", "silu", "add", "gate-add", "multiply"};
 _Static_assert(COUNT(epilogue_names) == SMALTI_EPILOGUES, "a name for each epilogue");
 

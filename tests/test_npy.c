@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 /* A file in memory: magic, version, length, header, `data` bytes that count up from 0. Free with free(). */
 static unsigned char *build(int major, const char *header, size_t data, size_t *size)
 {
@@ -167,8 +165,8 @@ static void files_are_as_numpy_writes_them(void)
 	    {0, {0}, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		char path[512], expected[128];
-		snprintf(path, sizeof(path), "%s/a.npy", test_scratch());
+		char expected[128];
+		const char *path = test_file("a.npy");
 		struct smalti_tensor_view array = {.rank = cases[i].rank, .data = values};
 		memcpy(array.shape, cases[i].shape, sizeof(cases[i].shape));
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -187,8 +185,7 @@ static void files_are_as_numpy_writes_them(void)
 static void what_cannot_be_written_leaves_nothing(void)
 {
 	struct smalti_error large = SMALTI_NO_ERROR, folder = SMALTI_NO_ERROR;
-	char path[512];
-	snprintf(path, sizeof(path), "%s/a.npy", test_scratch());
+	const char *path = test_file("a.npy");
 	const struct smalti_tensor_view array = {.rank = 2, .shape = {INT64_MAX, 2}};
 	FAILS(smalti_npy_write(path, &array, &large), &large, SMALTI_EINVAL, "large", "a.npy", "too large");
 	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);

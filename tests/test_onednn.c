@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
 static void *zeros(int64_t bytes)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -117,8 +115,7 @@ static void no_reference_code(void)
 {
 	if (smalti_isa() < SMALTI_ISA_AVX2)
 		return;
-	char path[4096];
-	snprintf(path, sizeof(path), "%s/report", test_scratch());
+	const char *path = test_file("report");
 	fflush(stdout);
 	int terminal = dup(STDOUT_FILENO), report = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	CU_ASSERT_FATAL(terminal >= 0 && report >= 0 && dup2(report, STDOUT_FILENO) >= 0);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 struct paint {
 	bool quiet, has_seed;
 	uint64_t seed;

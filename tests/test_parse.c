@@ -2,8 +2,6 @@
 #include "base/parse.h"
 #include "harness.h"
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static void whole_numbers(void)
 {
 	static const struct {

@@ -9,22 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-static const char *write_file(const char *content, size_t length)
-{
-	static char path[512];
-	snprintf(path, sizeof(path), "%s/prompts", test_scratch());
-	FILE *file = fopen(path, "w");
-	fwrite(content, 1, length, file);
-	fclose(file);
-	return path;
-}
-
 static struct smalti_prompts *open_text(const char *content)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_prompts *prompts = smalti_prompts_open(write_file(content, strlen(content)), &error);
+	struct smalti_prompts *prompts =
+	    smalti_prompts_open(test_write("prompts", content, strlen(content)), &error);
 	CHECK(prompts, error.message);
 	return prompts;
 }
@@ -33,7 +22,7 @@ static struct smalti_prompts *open_text(const char *content)
 static void refuses(const char *content, size_t length, const char *first, const char *second)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_prompts *prompts = smalti_prompts_open(write_file(content, length), &error);
+	struct smalti_prompts *prompts = smalti_prompts_open(test_write("prompts", content, length), &error);
 	struct smalti_prompt_line line;
 	int status = smalti_prompts_next(prompts, &line, &error);
 	FAILS(status == SMALTI_PROMPTS_BAD ? -1 : 0, &error, SMALTI_EFORMAT, content, "prompts:1: ", first,
@@ -235,7 +224,8 @@ static void long_lines_are_refused_alone(void)
 	text[limit] = '\n';
 	text[2 * limit + 2] = '\n';
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_prompts *prompts = smalti_prompts_open(write_file(text, 2 * limit + 4), &error);
+	struct smalti_prompts *prompts =
+	    smalti_prompts_open(test_write("prompts", text, 2 * limit + 4), &error);
 	struct smalti_prompt_line line;
 	CU_ASSERT_EQUAL(smalti_prompts_next(prompts, &line, &error), SMALTI_PROMPTS_LINE);
 	CU_ASSERT_EQUAL(strlen(line.prompt), limit);
@@ -264,8 +254,7 @@ static void files_that_cannot_be_read(void)
 static void waits_for_whole_lines(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char path[512];
-	snprintf(path, sizeof(path), "%s/pipe", test_scratch());
+	const char *path = test_file("pipe");
 	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
 	int both = open(path, O_RDWR | O_CLOEXEC); /* else the next opens would wait for each other */
 	FILE *writer = fopen(path, "w");

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static void text_is_escaped(void)
 {
 	static const struct {

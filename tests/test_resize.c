@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos"};
 
 /* A picture that gives its rows in order and counts them. */

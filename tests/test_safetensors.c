@@ -180,13 +180,6 @@ static void flipped_bits_are_survived(void)
 	free(bytes);
 }
 
-static const char *scratch_file(void)
-{
-	static char path[4096];
-	snprintf(path, sizeof(path), "%s/t.safetensors", test_scratch());
-	return path;
-}
-
 static void what_is_written_is_read(void)
 {
 	static const float values[] = {1, -2.5f, 3e-8f, 4, 5, 6};
@@ -198,7 +191,7 @@ static void what_is_written_is_read(void)
 	    {.name = "scalar", .dtype = SMALTI_F32, .data = values + 1},
 	};
 	for (int count = 0; count <= 4; count++) {
-		const char *path = scratch_file();
+		const char *path = test_file("t.safetensors");
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(smalti_safetensors_write(path, tensors, count, &error), &error, "write");
 		struct smalti_safetensors *file = smalti_safetensors_open(path, &error);
@@ -221,7 +214,7 @@ static void writing_fails_whole(void)
 {
 	const struct smalti_tensor_view huge = {.name = "t", .rank = 2, .shape = {1ll << 40, 1ll << 40}};
 	const struct smalti_tensor_view some = {.name = "t", .rank = 1, .shape = {4096}, .data = good};
-	const char *path = scratch_file();
+	const char *path = test_file("t.safetensors");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	FAILS(smalti_safetensors_write(path, &huge, 1, &error), &error, SMALTI_EINVAL, "huge", "too large");
 
@@ -263,7 +256,7 @@ static void pieces_make_the_file(void)
 	    {.name = "b", .dtype = SMALTI_F32, .rank = 1, .shape = {PIECES}},
 	    {.name = "a", .dtype = SMALTI_F32, .rank = 2, .shape = {2, 3}},
 	};
-	const char *path = scratch_file();
+	const char *path = test_file("t.safetensors");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t stop = PIECES - 1;
 	FAILS(smalti_safetensors_stream(path, tensors, 2, count_up, &stop, &error), &error, SMALTI_ECANCELLED,

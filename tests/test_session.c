@@ -308,8 +308,7 @@ static void tiles(void)
 static void trace(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char path[512];
-	snprintf(path, sizeof(path), "%s/trace.json", test_scratch());
+	const char *path = test_file("trace.json");
 	const struct smalti_session_options traced = {.cpus = 1, .trace = path};
 	struct smalti_session *session = smalti_session_open(&traced, &error);
 	SUCCEEDS(session ? 0 : -1, &error, "traced");

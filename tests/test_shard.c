@@ -13,8 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static const struct shard_case {
 	const char *name;
 	struct smalti_shard_schema schema;
