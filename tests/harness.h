@@ -13,12 +13,15 @@ struct test {
 	void (*run)(void);
 };
 
+/* How many rows a table has. */
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
 /* Runs the table under CUnit; prints its summary; returns the exit status for main. */
 int test_main(const char *subject, const struct test *tests, int count);
 #define TEST_MAIN(subject, tests)                                                                            \
 	int main(void)                                                                                       \
 	{                                                                                                    \
-		return test_main(subject, tests, (int)(sizeof(tests) / sizeof((tests)[0])));                 \
+		return test_main(subject, tests, COUNT(tests));                                              \
 	}
 
 /* A path under tests/data (or models) in a static buffer that is good until the fourth next call. */
@@ -31,8 +34,6 @@ const char *test_scratch(void);
 const char *test_file(const char *name);
 const char *test_write(const char *name, const void *bytes, size_t length);
 
-/* How many rows a table has. */
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 /* Two initializers: a literal that may hold NULs, and its length. */
 #define BYTES(literal) (literal), sizeof(literal) - 1
 

@@ -46,7 +46,7 @@ void judge(const struct judge_result *found, const char *schedule)
 		      what);
 	if (same_tiling)
 		free(found->values);
-	else if (result_count < (int)(sizeof(results) / sizeof(results[0])))
+	else if (result_count < COUNT(results))
 		results[result_count++] = *found;
 	else
 		abort();

@@ -225,7 +225,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	    {"guidance", "guidance", 128, 128, 20, 1, 0.0 / 0.0, NULL},
 	    {"scheduler", "euler", 128, 128, 20, 1, 4.5, "plms"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_request request;
 		smalti_request_defaults(&request);

@@ -97,7 +97,7 @@ static void the_smaller_ratio_wins_a_tie(void)
 	    {SMALTI_BINS_PIPELINE, 1024, 11, 4, 2.5}, /* 2.75 between 2.5 and 3 */
 	    {SMALTI_BINS_PIPELINE, 1024, 7, 2, 3},    /* 3.5 between 3 and 4 */
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_bin bin;
 		SUCCEEDS(smalti_bins_nearest(cases[i].resolution, cases[i].bins, cases[i].height,
@@ -121,7 +121,7 @@ static void what_has_no_bin_is_refused(void)
 	    {SMALTI_BINS_PIPELINE, 256, 0, 1, "1x0"},
 	    {SMALTI_BINS_TRAINING, 256, 1, -1, "-1x1"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_bin bin;
 		FAILS(smalti_bins_nearest(cases[i].resolution, cases[i].bins, cases[i].height, cases[i].width,
@@ -178,7 +178,7 @@ static void sides_that_none_has_are_refused(void)
 	    {1, most, 256, 256, "resized to 549755813632x256"},
 	    {most, 1, most, most, "has to be cropped"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_fit fit;
 		FAILS(smalti_fit_cover(cases[i].from_height, cases[i].from_width, cases[i].height,

@@ -65,7 +65,7 @@ static void any_bytes_are_a_caption(void)
 	    {"\xf0\x9f\x98", 3, "\xef\xbf\xbd", 3},
 	    {NULL, 0, "", 0},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		CHECK(prepares(SMALTI_CLEANING_BASIC, cases[i].text, cases[i].length, cases[i].expected,
 			       cases[i].expected_length),
 		      cases[i].expected);
@@ -87,7 +87,7 @@ static void hostile_captions_take_no_forever(void)
 					    ". ",     "free ", "1x",         "\xff",  "%41",    "\xce\xa3",
 					    "www:/",  "-",     "<template>", "1 : ",  "&#38;#", "<![cdata["};
 	char *text = malloc(SMALTI_CLEANING_BYTES + 1);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+	for (size_t i = 0; i < COUNT(units); i++) {
 		for (size_t at = 0; at <= SMALTI_CLEANING_BYTES; at++)
 			text[at] = units[i][at % strlen(units[i])];
 		struct smalti_error error = SMALTI_NO_ERROR;

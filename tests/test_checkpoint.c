@@ -75,7 +75,7 @@ static void a_tensor_has_the_shape_asked_for(void)
 	struct smalti_checkpoint *checkpoint =
 	    smalti_checkpoint_open(test_model("tesserae/transformer"), SMALTI_STEM_DIFFUSERS, NULL, &error);
 	SUCCEEDS(checkpoint ? 0 : -1, &error, "open");
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error finding = SMALTI_NO_ERROR;
 		struct smalti_tensor_view view;
 		int status = smalti_checkpoint_find(checkpoint, cases[i].name, cases[i].rank, cases[i].shape,
@@ -168,7 +168,7 @@ static void bad_indices_are_refused(void)
 	fresh_folder();
 	put_tensors("one.safetensors", 0, NAMES("a"));
 	CU_ASSERT_EQUAL(mkdir(in_folder("folder.safetensors"), 0700), 0);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		put_text("model.safetensors.index.json", cases[i].index);
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANNELS = 4, HEIGHT = 4, WIDTH = 6, COUNT = CHANNELS * HEIGHT * WIDTH, IMAGES = 3, STEPS = 2 };
+enum { CHANNELS = 4, HEIGHT = 4, WIDTH = 6, VALUES = CHANNELS * HEIGHT * WIDTH, IMAGES = 3, STEPS = 2 };
 
 static struct smalti_model *model;
 
@@ -39,7 +39,7 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 	diffusion.captions[0] = smalti_dit_caption(model->dit, scope, hidden, 1);
 	diffusion.caption_count = 1;
 	struct smalti_tile *result = smalti_diffuse(model->dit, scope, &diffusion);
-	smalti_insert(deliver, scope, (.x = result), .count = COUNT, .sink = keep, .user = latents);
+	smalti_insert(deliver, scope, (.x = result), .count = VALUES, .sink = keep, .user = latents);
 	smalti_tile_release(result);
 	smalti_caption_release(diffusion.captions[0]);
 	smalti_tile_release(hidden);
@@ -78,15 +78,15 @@ static void stream(void)
 	    {"last step's draw", &draws, 1, STEPS, SMALTI_F32},
 	    {"last step's draw in bf16", &draws, 1, STEPS, SMALTI_BF16},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		for (int image = 0; image < IMAGES; image++) {
 			struct smalti_generator generator;
 			struct smalti_sampler *sampler = sampler_of(cases[i].initial_sigma, cases[i].step);
-			float found[COUNT], expected[COUNT];
+			float found[VALUES], expected[VALUES];
 			smalti_generator_seed(&generator, 7);
 			for (int draw = 0; draw < cases[i].draw * IMAGES + image + 1; draw++)
-				smalti_randn(&generator, cases[i].dtype, COUNT, expected);
-			for (int k = 0; k < COUNT; k++)
+				smalti_randn(&generator, cases[i].dtype, VALUES, expected);
+			for (int k = 0; k < VALUES; k++)
 				expected[k] *= (float)cases[i].initial_sigma;
 			diffuse(&(const struct smalti_diffusion){.sampler = sampler,
 								 .seed = 7,
@@ -104,8 +104,8 @@ static void given(void)
 {
 	static const struct smalti_sampler_step keeps = {.input_scale = 1, .next = {.x = 1}};
 	struct smalti_sampler *sampler = sampler_of(4, &keeps);
-	float latents[COUNT], found[COUNT];
-	test_fill(latents, COUNT, 0.3, 0.4);
+	float latents[VALUES], found[VALUES];
+	test_fill(latents, VALUES, 0.3, 0.4);
 	diffuse(&(const struct smalti_diffusion){.sampler = sampler, .images = 1, .latents = latents}, found);
 	CHECK(memcmp(found, latents, sizeof(found)) == 0, "as they are");
 	free(sampler);
@@ -125,7 +125,7 @@ int main(void)
 		fprintf(stderr, "%s\n", error.message);
 		return 1;
 	}
-	int status = test_main("diffusion", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("diffusion", tests, COUNT(tests));
 	smalti_model_close(model);
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

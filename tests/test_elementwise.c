@@ -11,7 +11,7 @@
 
 enum { MOST = 4096 };
 static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 127, 1009};
-enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
+enum { COUNTS = COUNT(counts) };
 
 static const struct smalti_cpu_kernels *kernels_of(int isa)
 {
@@ -157,7 +157,7 @@ static void pixels_round_half_to_even(void)
 	static uint8_t y[MOST + 1];
 	int count = 0;
 	const float special[] = {NAN, -NAN, INFINITY, -INFINITY, 0, -1, 1, 2, -2, 1e30f, -1e-40f};
-	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+	for (size_t i = 0; i < COUNT(special); i++)
 		x[count++] = special[i];
 	for (int level = 0; level < 256; level++) { /* halves of a level, and their neighbours */
 		float middle = (float)((level + 0.5) / 255 * 2 - 1);
@@ -185,12 +185,12 @@ static uint16_t plain_u16(float x)
 
 static void pixels_of_16_bits(void)
 {
-	enum { COUNT = 3 * 1009 + 4 };
-	static float x[COUNT];
-	static uint16_t y[COUNT + 1];
+	enum { VALUES = 3 * 1009 + 4 };
+	static float x[VALUES];
+	static uint16_t y[VALUES + 1];
 	int count = 0;
 	const float special[] = {NAN, INFINITY, -INFINITY, -0.5f};
-	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+	for (size_t i = 0; i < COUNT(special); i++)
 		x[count++] = special[i];
 	for (int i = 0; i < 1009; i++) {
 		float middle = (float)((i * 64.9 + 0.5) / 65535 * 2 - 1);

@@ -65,7 +65,7 @@ static void half_floats_round_to_nearest_even(void)
 	    {1.f + 0x1p-11f, 0x3c00, 0x3f80}, {1.f + 0x3p-11f, 0x3c02, 0x3f80}, {-INFINITY, 0xfc00, 0xff80},
 	    {1.f + 0x1p-8f, 0x3c04, 0x3f80},  {1.f + 0x3p-8f, 0x3c0c, 0x3f82},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		CU_ASSERT_EQUAL(smalti_f32_to_f16(cases[i].value), cases[i].f16);
 		CU_ASSERT_EQUAL(smalti_f32_to_bf16(cases[i].value), cases[i].bf16);
 	}

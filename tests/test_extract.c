@@ -96,7 +96,7 @@ static void features_are_the_references(void)
 		enum smalti_fitting fit;
 		const char *name;
 	} cases[] = {{SMALTI_FITTING_SQUEEZE, "squeeze"}, {SMALTI_FITTING_COVER, "cover"}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *folder = test_scratch();
 		struct smalti_extract_options options = small_options(folder);
 		options.fit = cases[i].fit;
@@ -120,7 +120,7 @@ static uint64_t digest(const struct smalti_features_row *row)
 	    {row->texts[0].values, row->texts[0].tokens * WIDTH * 4},
 	    {row->picture.values, PLANES * row->picture.latent_height * row->picture.latent_width * 4},
 	};
-	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++)
+	for (size_t p = 0; p < COUNT(parts); p++)
 		for (int64_t i = 0; i < parts[p].bytes; i++)
 			sum = (sum ^ ((const unsigned char *)parts[p].data)[i]) * 1099511628211u;
 	return sum;
@@ -164,7 +164,7 @@ static void same_rows(const char *folder, const char *what)
 static void any_cut_gives_the_same_rows(void)
 {
 	static const int64_t cuts[][2] = {{1, 1}, {3, 4}, {4, 100}, {20, 1}}; /* parts, items of a shard */
-	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+	for (size_t i = 0; i < COUNT(cuts); i++) {
 		const char *folder = test_scratch();
 		char what[64];
 		snprintf(what, sizeof(what), "%d parts, shards of %d", (int)cuts[i][0], (int)cuts[i][1]);
@@ -194,7 +194,7 @@ static enum smalti_extract_wish stop_after(void *user, const struct smalti_extra
 static void a_stopped_run_goes_on(void)
 {
 	static const enum smalti_extract_wish wishes[] = {SMALTI_EXTRACT_FINISH, SMALTI_EXTRACT_DROP};
-	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+	for (size_t i = 0; i < COUNT(wishes); i++) {
 		const char *folder = test_scratch();
 		struct smalti_extract_options options = small_options(folder);
 		struct stop stop = {.after = 0, .wish = wishes[i]};
@@ -273,6 +273,6 @@ int main(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	session = stage_session(NULL, 0);
-	const int status = test_main("extract", tests, (int)(sizeof(tests) / sizeof(tests[0])));
+	const int status = test_main("extract", tests, COUNT(tests));
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

@@ -130,7 +130,7 @@ static void scaled_cuts(void)
 	    {12, 4, 1, 2, {0, 2, 4, 6}}, {5, 2, 1, 2, {-1}},
 	    {3, 1, 1, 2, {-1}},          {3, 1, INT64_MAX / 2, 1, {-1}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_cut cut = {0}, scaled = {0};
 		SUCCEEDS(smalti_cut_even(&cut, cases[i].rows, cases[i].height, &error), &error, "cut");
@@ -154,7 +154,7 @@ static const struct test tests[] = {{"edges and statistics", statistics}, {"scal
 int main(void)
 {
 	session = stage_session(NULL, 0);
-	int status = test_main("feature maps", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("feature maps", tests, COUNT(tests));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

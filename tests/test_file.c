@@ -71,8 +71,8 @@ static void only_regular_files_are_read(void)
 		const char *path, *word;
 	} cases[] = {
 	    {"pipe", "pipe"}, {"folder", "folder"}, {"absent", "No such"}, {"folder/../..", "folder"}};
-	for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
-		bool device = i == sizeof(cases) / sizeof(cases[0]);
+	for (size_t i = 0; i <= COUNT(cases); i++) {
+		bool device = i == COUNT(cases);
 		const char *path = device ? "/dev/zero" : at(cases[i].path);
 		const char *word = device ? "device" : cases[i].word;
 		struct smalti_map map;
@@ -127,7 +127,7 @@ static void targets_that_cannot_be_are_refused(void)
 	    {"folder/", SMALTI_EINVAL, "name"},
 	    {"absent/a", SMALTI_EIO, "No such"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		FAILS(smalti_writer_open(at(cases[i].name), &error) ? 0 : -1, &error, cases[i].code,
 		      cases[i].name, cases[i].name, cases[i].word);

@@ -208,7 +208,7 @@ int main(void)
 		return 1;
 	}
 	session = stage_session(NULL, 0);
-	int status = test_main("published sizes", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("published sizes", tests, COUNT(tests));
 	smalti_safetensors_close(golden);
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

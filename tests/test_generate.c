@@ -232,7 +232,7 @@ static void schedules(void)
 {
 	static const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "ws"};
 	struct received expected[2] = {0};
-	for (size_t i = 0; i < 2 * sizeof(policies) / sizeof(policies[0]); i++) {
+	for (size_t i = 0; i < 2 * COUNT(policies); i++) {
 		struct received found[2] = {0};
 		open_model(policies[i / 2], 1 + (int64_t)i % 2);
 		make_pair(i == 0 ? expected : found);
@@ -267,7 +267,7 @@ static void bad_requests(void)
 	    {{.images = 1, .steps = 1, .latents = nan_latents, .latents_count = 1024}, "finite"},
 	};
 	open_model(NULL, 1);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_request request = cases[i].request;
 		request.prompt = "";

@@ -252,7 +252,7 @@ static const struct test tests[] = {
 int main(void)
 {
 	session = stage_session(NULL, 0);
-	int status = test_main("golden outputs of the stages", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("golden outputs of the stages", tests, COUNT(tests));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

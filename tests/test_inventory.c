@@ -147,7 +147,7 @@ static void norms_are_told_by_their_names(void)
 	    {"proj_out.weight", false},
 	    {"weight", false},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		CHECK(smalti_is_norm_weight(cases[i].name) == cases[i].norm, cases[i].name);
 }
 

@@ -88,7 +88,7 @@ static void every_table_is_full(void)
 		const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels((enum smalti_isa)isa);
 		void *entry[sizeof(*kernels) / sizeof(void *)];
 		memcpy(entry, kernels, sizeof(*kernels));
-		for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
+		for (size_t i = 0; i < COUNT(entry); i++)
 			CHECK(entry[i] != NULL, smalti_isa_name((enum smalti_isa)isa));
 	}
 }

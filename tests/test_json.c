@@ -74,7 +74,7 @@ static void bad_documents_are_refused(void)
 	    {"trailing comma", TEXT("[1,]"), "JSON"},
 	    {"non-ASCII outside a string", TEXT("{\xc2\xa0}"), "no place"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		cJSON *value = parse(cases[i].text, cases[i].length, &error);
 		FAILS(value ? 0 : -1, &error, SMALTI_EFORMAT, cases[i].what, cases[i].word);
@@ -142,7 +142,7 @@ static void integers_are_checked(void)
 	    {"yes", SMALTI_JSON_OPTIONAL, 0, 9, {"yes", "found true"}, 5},
 	};
 	cJSON *object = parse(TEXT(values), NULL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t value = 5;
 		int status = smalti_json_int(object, cases[i].key, cases[i].need, cases[i].min, cases[i].max,
@@ -226,7 +226,7 @@ static void added_text_is_utf8(void)
 		     {"a\xff", "a?"},
 		     {"\xc3", "?"},
 		     {"\xed\xa0\x80z", "???z"}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		cJSON *object = cJSON_CreateObject();
 		CU_ASSERT_TRUE(smalti_json_add_text(object, "k", cases[i].text));
 		CHECK(!strcmp(cJSON_GetObjectItem(object, "k")->valuestring, cases[i].written),

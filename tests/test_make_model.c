@@ -66,7 +66,7 @@ static const struct {
 
 static void values_follow_the_rule(void)
 {
-	for (size_t n = 0; n < sizeof(values) / sizeof(values[0]); n++) {
+	for (size_t n = 0; n < COUNT(values); n++) {
 		struct smalti_tensor_view tensor = {.name = values[n].name, .rank = values[n].rank};
 		memcpy(tensor.shape, values[n].shape, sizeof(values[n].shape));
 		const struct smalti_fill fill = smalti_fill_of(&tensor, values[n].k);
@@ -120,7 +120,7 @@ static int tensors_of(enum smalti_component component, const cJSON *config)
 /* Each geometry's parts belong together, and are what the published model's are. */
 static void geometries_are_the_published(void)
 {
-	CHECK(sizeof(geometries) / sizeof(geometries[0]) == SMALTI_GEOMETRIES, "all are here");
+	CHECK(COUNT(geometries) == SMALTI_GEOMETRIES, "all are here");
 	for (size_t n = 0; n < SMALTI_GEOMETRIES; n++) {
 		const char *name = smalti_geometry_names[geometries[n].geometry];
 		struct smalti_error error = SMALTI_NO_ERROR;

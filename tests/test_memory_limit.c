@@ -13,18 +13,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHANNELS = 4, SIDE = 160, COUNT = CHANNELS * SIDE * SIDE, MEGABYTE = 1 << 20 };
+enum { CHANNELS = 4, SIDE = 160, VALUES = CHANNELS * SIDE * SIDE, MEGABYTE = 1 << 20 };
 
 static char latents[256], picture[256];
 
 static void write_latents(void)
 {
-	static float values[COUNT];
+	static float values[VALUES];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_tensor_view view = {
 	    .dtype = SMALTI_F32, .rank = 3, .shape = {CHANNELS, SIDE, SIDE}, .data = values};
 	uint64_t state = 1;
-	for (int i = 0; i < COUNT; i++)
+	for (int i = 0; i < VALUES; i++)
 		values[i] = test_random(&state);
 	const char *folder = test_scratch();
 	snprintf(latents, sizeof(latents), "%s/latents.npy", folder);
@@ -68,7 +68,7 @@ static void limits(void)
 	    {"320M", "4", 320}, {"270M", "2", 270}, {"240M", "1", 240},
 	};
 	write_latents();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const int64_t found = resident(cases[i].limit, cases[i].tile_rows);
 		char what[96];
 		snprintf(what, sizeof(what), "limit %s, bands of %s rows: %lld kB resident", cases[i].limit,

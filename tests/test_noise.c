@@ -106,7 +106,7 @@ static void torch_prints_these(void)
 	     {1.5410, -0.2934, -2.1788, 0.5684, -1.0845, -1.3986}},
 	    {"f32 one", 0, SMALTI_F32, 1, 0, 0.51e-4, 1, {1.5410}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		float *out = drawn(cases[i].seed, cases[i].dtype, cases[i].count);
 		for (int k = 0; k < cases[i].values; k++) {
 			double found = out[cases[i].from + k];
@@ -139,7 +139,7 @@ static void bits_are_pinned(void)
 	} cases[] = {{SMALTI_F32, UINT64_C(0xfad826eaf9d13e28)},
 		     {SMALTI_F16, UINT64_C(0x1600e944404d694f)},
 		     {SMALTI_BF16, UINT64_C(0x9c53239b9b19e94f)}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		float *out = drawn(1234, cases[i].dtype, MANY);
 		uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a over words */
 		for (int k = 0; k < MANY; k++) {
@@ -158,7 +158,7 @@ static void values_are_exact_in_their_dtype(void)
 		enum smalti_dtype dtype;
 		double largest;
 	} cases[] = {{SMALTI_F16, 3.91}, {SMALTI_BF16, 3.34}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		float *out = drawn(7, cases[i].dtype, MANY);
 		uint16_t *narrow = smalti_aligned_alloc(MANY, sizeof(*narrow), NULL);
 		float *wide = smalti_aligned_alloc(MANY, sizeof(*wide), NULL);

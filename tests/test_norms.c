@@ -55,7 +55,7 @@ static double variance_of(int64_t dim, const float *row, double mean)
  * however large the mean. */
 static void layernorm_agrees_with_double(void)
 {
-	for (size_t c = 0; c < sizeof(rows) / sizeof(rows[0]); c++) {
+	for (size_t c = 0; c < COUNT(rows); c++) {
 		int64_t dim = rows[c].dim, count = rows[c].rows * dim;
 		fill(x, count, rows[c].mean, rows[c].spread, 1);
 		fill(first, dim, 0, 2, 2);
@@ -86,7 +86,7 @@ static void layernorm_agrees_with_double(void)
 
 static void rmsnorm_agrees_with_double(void)
 {
-	for (size_t c = 0; c < sizeof(rows) / sizeof(rows[0]); c++) {
+	for (size_t c = 0; c < COUNT(rows); c++) {
 		int64_t dim = rows[c].dim, count = rows[c].rows * dim;
 		fill(x, count, rows[c].mean, rows[c].spread, 4);
 		fill(first, dim, 1, 0.5, 5);
@@ -122,7 +122,7 @@ static const struct {
 static void moments_agree_with_long_double(void)
 {
 	struct smalti_moments moments[64];
-	for (size_t c = 0; c < sizeof(maps) / sizeof(maps[0]); c++) {
+	for (size_t c = 0; c < COUNT(maps); c++) {
 		int64_t pixels = maps[c].pixels, channels = maps[c].channels, groups = maps[c].groups;
 		int64_t each = channels / groups;
 		fill(x, pixels * channels, maps[c].mean, maps[c].spread, 6);
@@ -176,7 +176,7 @@ static void groupnorm_agrees_with_double(void)
 {
 	struct smalti_moments moments[64];
 	float a[1024], b[1024];
-	for (size_t c = 0; c < sizeof(maps) / sizeof(maps[0]); c++) {
+	for (size_t c = 0; c < COUNT(maps); c++) {
 		int64_t pixels = maps[c].pixels, channels = maps[c].channels, groups = maps[c].groups;
 		int64_t count = pixels * channels;
 		/* y = a·x + b in f32 cancels where the mean is large against the deviations. */

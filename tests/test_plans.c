@@ -25,7 +25,7 @@ static const struct {
     {"prio", 1},  {"prio", 2},  {"random", 1}, {"random", 2}, {NULL, 1},
 };
 
-enum { SCHEDULES = sizeof(schedules) / sizeof(schedules[0]), PLANS_EACH = 4 };
+enum { SCHEDULES = COUNT(schedules), PLANS_EACH = 4 };
 
 static struct smalti_session *session;
 static struct smalti_model *model;
@@ -240,7 +240,7 @@ static const struct {
     {"full disk at once", &prompt, 0, SMALTI_EIO, "disk full"},
 };
 
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { WAYS = COUNT(ways) };
 
 static void begin_failing(struct request *request, const struct smalti_sampler *sampler, int way)
 {

@@ -106,7 +106,7 @@ static void bad_headers_are_refused(void)
 	    {"metadata of numbers", "{\"__metadata__\":{\"a\":1}}", 0, "__metadata__"},
 	    {"metadata is a string", "{\"__metadata__\":\"a\"}", 0, "__metadata__"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		size_t size;
 		unsigned char *bytes = build(cases[i].header, cases[i].data, &size);
 		struct smalti_error error = SMALTI_NO_ERROR;

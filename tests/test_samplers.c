@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 4 * 4 * 4, MAX_HISTORY = 3 };
+enum { VALUES = 4 * 4 * 4, MAX_HISTORY = 3 };
 
 #define DPM   SMALTI_SCHEDULER_DPM_SOLVER
 #define EULER SMALTI_SCHEDULER_EULER
@@ -128,7 +128,7 @@ static void timesteps_are_those_of_the_reference(void)
 	    {"lcm 8", LCM, PLAIN, 8, 8, {999, 879, 759, 639, 499, 379, 259, 139}},
 	    {"dmd", DMD, PLAIN, 1, 1, {400}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_sampler *sampler =
 		    sampler_of(cases[i].scheduler, cases[i].variant, cases[i].steps, cases[i].what);
 		for (int k = 0; sampler && k < cases[i].known; k++)
@@ -182,23 +182,23 @@ static void coefficients_are_those_of_the_specification(void)
  * elements. The history starts as NaN: nothing of it may be read before it is written. */
 static void run(const struct smalti_sampler *sampler, int64_t steps, int64_t part, float *x)
 {
-	float output[COUNT], noise[COUNT], history[COUNT * MAX_HISTORY];
+	float output[VALUES], noise[VALUES], history[VALUES * MAX_HISTORY];
 	struct smalti_generator generator;
 	smalti_generator_seed(&generator, 0);
-	for (int k = 0; k < COUNT * MAX_HISTORY; k++)
+	for (int k = 0; k < VALUES * MAX_HISTORY; k++)
 		history[k] = NAN;
-	for (int k = 0; k < COUNT; k++)
+	for (int k = 0; k < VALUES; k++)
 		x[k] = (float)(1.5 * sin(0.7 * k + 0.1) * sampler->initial_sigma);
 	for (int64_t i = 0; i < steps; i++) {
 		const struct smalti_sampler_step *step = &sampler->step[i];
-		for (int k = 0; k < COUNT; k++) {
+		for (int k = 0; k < VALUES; k++) {
 			double scaled = x[k] * step->input_scale;
 			output[k] = (float)(0.97 * scaled + 0.03 * sin(2 * scaled + step->timestep / 250));
 		}
 		if (step->draws_noise)
-			smalti_randn(&generator, SMALTI_F32, COUNT, noise);
-		for (int64_t k = 0; k < COUNT; k += part) {
-			int64_t count = k + part < COUNT ? part : COUNT - k;
+			smalti_randn(&generator, SMALTI_F32, VALUES, noise);
+		for (int64_t k = 0; k < VALUES; k += part) {
+			int64_t count = k + part < VALUES ? part : VALUES - k;
 			smalti_sampler_apply(step, count, output + k, step->draws_noise ? noise + k : NULL,
 					     x + k, sampler->history ? history + k * sampler->history : NULL);
 		}
@@ -264,20 +264,20 @@ static void trajectories_are_those_of_the_reference(void)
 	      -0.35213733, -0.80267388}},
 	};
 	static const int at[] = {0, 1, 2, 21, 32, 62, 63};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct smalti_sampler *sampler =
 		    sampler_of(rows[i].of.scheduler, rows[i].of.variant, rows[i].of.steps, rows[i].of.what);
 		if (!sampler)
 			continue;
-		float x[COUNT];
-		run(sampler, rows[i].of.run, COUNT, x);
+		float x[VALUES];
+		run(sampler, rows[i].of.run, VALUES, x);
 		double sum = 0, sizes = 0;
-		for (int k = 0; k < COUNT; k++) {
+		for (int k = 0; k < VALUES; k++) {
 			sum += x[k];
 			sizes += fabs(x[k]);
 		}
-		CHECK(fabs(sum - rows[i].expected[0]) <= COUNT * 2e-5, rows[i].of.what);
-		CHECK(fabs(sizes - rows[i].expected[1]) <= COUNT * 2e-5, rows[i].of.what);
+		CHECK(fabs(sum - rows[i].expected[0]) <= VALUES * 2e-5, rows[i].of.what);
+		CHECK(fabs(sizes - rows[i].expected[1]) <= VALUES * 2e-5, rows[i].of.what);
 		for (int k = 0; k < 7; k++)
 			CHECK(fabs(x[at[k]] - rows[i].expected[2 + k]) <= 2e-5, rows[i].of.what);
 		free(sampler);
@@ -289,8 +289,8 @@ static void parts_give_the_bits_of_the_whole(void)
 {
 	for (int scheduler = 0; scheduler < DMD; scheduler++) {
 		struct smalti_sampler *sampler = sampler_of(scheduler, PLAIN, 7, "7 steps");
-		float whole[COUNT], parts[COUNT];
-		run(sampler, 7, COUNT, whole);
+		float whole[VALUES], parts[VALUES];
+		run(sampler, 7, VALUES, whole);
 		run(sampler, 7, 13, parts);
 		CU_ASSERT_EQUAL(memcmp(whole, parts, sizeof(whole)), 0);
 		free(sampler);
@@ -315,7 +315,7 @@ static void a_perfect_model_is_followed(void)
 	    {SA, KARRAS, 15},     {SA, VELOCITY, 25},   {DMD, PLAIN, 1},      {DMD, CLIPPED, 1},
 	    {DDIM, CLIPPED, 25},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_sampler *sampler =
 		    sampler_of(cases[i].scheduler, cases[i].variant, cases[i].steps, "perfect");
 		if (!sampler)
@@ -358,7 +358,7 @@ static void noise_is_drawn_where_the_reference_draws(void)
 	} cases[] = {
 	    {DPM, 0, 1}, {EULER, 0, 0}, {DDIM, 0, 0}, {LCM, 4, 0}, {SA, 5, 3},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_sampler *sampler = sampler_of(cases[i].scheduler, PLAIN, 5, "5 steps");
 		int draws = 0;
 		for (int64_t s = 0; s < sampler->steps; s++)
@@ -391,7 +391,7 @@ static void what_cannot_be_done_is_refused(void)
 	    {"beta tiny", DDIM, BETA_TINY, 5, SMALTI_EINVAL, {"beta_start"}},
 	    {"beta huge", DDIM, BETA_HUGE, 5, SMALTI_EINVAL, {"beta_end 0.9"}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_scheduler_config config = configuration(cases[i].scheduler, cases[i].variant);
 		struct smalti_sampler *sampler = smalti_sampler_new(&config, cases[i].steps, &error);
@@ -449,7 +449,7 @@ static void a_name_works_on_any_model(void)
 	    {"sa-solver", 25, 1, {999, 959, 919}},
 	    {"dmd", 1, 1, {400}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const struct smalti_sampler_name *name = smalti_sampler_name_find(cases[i].name, &error);
 		struct smalti_scheduler_config config;

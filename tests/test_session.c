@@ -36,7 +36,7 @@ static void options(void)
 	    {"scratch", {.scratch = "/dev/null"}, SMALTI_EIO, {"/dev/null", "writable"}},
 	    {"trace", {.trace = "/none/such"}, SMALTI_EIO, {"/none/such", "trace"}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_session *session = smalti_session_open(&cases[i].options, &error);
 		FAILS(session ? 0 : -1, &error, cases[i].code, cases[i].what, cases[i].words[0],
@@ -294,7 +294,7 @@ static void tiles(void)
 	} refused[] = {
 	    {0, 4}, {4, 0}, {-1, 4}, {4, -1}, {INT64_MAX, 4}, {4, INT64_MAX}, {(int64_t)1 << 32, 1}};
 	struct smalti_session *session = stage_session(NULL, 1);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+	for (size_t i = 0; i < COUNT(refused); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_scope *scope = smalti_scope_new(session, "tiles", 0, &error);
 		CHECK(!smalti_tile_new(scope, refused[i].rows, refused[i].row_bytes), "no such tile");

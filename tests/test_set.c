@@ -10,7 +10,7 @@ enum { MANY = 5000 };
 static void every_hash_once(void)
 {
 	static const uint64_t steps[] = {1, 64, 1 << 20, (uint64_t)1 << 51, 0x9e3779b97f4a7c15};
-	for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
+	for (size_t s = 0; s < COUNT(steps); s++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_set set = {0};
 		int added = 0, again = 0;

@@ -86,7 +86,7 @@ static void refusals(void)
 	    {"Makefile", 1, "Not a directory"},
 	    {folder, INT64_MAX, "MB are needed"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_spill *spill = smalti_spill_open(cases[i].folder, cases[i].bytes, &error);
 		FAILS(spill ? 0 : -1, &error, SMALTI_EIO, cases[i].folder, cases[i].folder, cases[i].words);
@@ -103,5 +103,5 @@ static const struct test tests[] = {
 int main(void)
 {
 	folder = test_scratch();
-	return test_main("spill file", tests, sizeof(tests) / sizeof(tests[0]));
+	return test_main("spill file", tests, COUNT(tests));
 }

@@ -42,7 +42,7 @@ static void differences_are_named(void)
 	struct smalti_error making = SMALTI_NO_ERROR;
 	smalti_store_close(store_open_as(first, 0, &making));
 	CHECK(making.code == SMALTI_OK, making.message);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_store *store = store_open_as(cases[i].identity, 0, &error);
 		if (!cases[i].words[0])
@@ -115,11 +115,11 @@ static void what_is_nobody_s_is_removed(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	store_claim(store, 20, 10, &range, holder);
 	struct smalti_shard_writer *writer = smalti_store_begin(store, &range, &test_rows_schema, &error);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		if (!root_has(cases[i].name))
 			root_put(cases[i].name, "x", 1);
 	smalti_store_close(store_open());
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		CHECK(root_has(cases[i].name) == cases[i].stays, cases[i].name);
 	CU_ASSERT_EQUAL(root_count("", ".h5."), 2); /* what is being written, what is broken */
 	smalti_store_abandon(store, &range, writer);

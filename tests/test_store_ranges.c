@@ -7,7 +7,7 @@
 static void parts_are_the_whole(void)
 {
 	static const int64_t parts[] = {1, 2, 3, 7, 64, 2000};
-	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++) {
+	for (size_t p = 0; p < COUNT(parts); p++) {
 		const struct smalti_range whole = {17, 17 + 1003};
 		int64_t next = whole.first, least = 1003, most = 0;
 		for (int64_t i = 0; i < parts[p]; i++) {
@@ -31,7 +31,7 @@ static void parts_are_the_whole(void)
 static void uneven_parts_make_every_item_once(void)
 {
 	static const int64_t parts[] = {1, 3, 7, 64};
-	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++) {
+	for (size_t p = 0; p < COUNT(parts); p++) {
 		root_fresh();
 		for (int64_t i = 0; i < parts[p]; i++) {
 			struct smalti_store *store = store_open();
@@ -80,7 +80,7 @@ static void ranges_that_cannot_be_are_refused(void)
 	} cases[] = {{{-1, 5}, 1}, {{5, 4}, 1}, {{0, 5}, 0}, {{0, INT64_MAX}, 10}};
 	root_fresh();
 	struct smalti_store *store = store_open();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_range range;
 		char holder[256];

@@ -166,7 +166,7 @@ static void transformer(void)
 		struct smalti_dit *dit = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
 		SUCCEEDS(dit ? 0 : -1, &error, "transformer");
 		static const int64_t bands[] = {256, 5, 1};
-		for (size_t i = 0; i < sizeof(transformer_cases) / sizeof(transformer_cases[0]); i++)
+		for (size_t i = 0; i < COUNT(transformer_cases); i++)
 			for (size_t b = 0; transformer_cases[i].conditions == conditions && b < 3; b++)
 				transformer_case(dit, transformer_cases[i].height, transformer_cases[i].width,
 						 bands[b], &transformer_cases[i].out);
@@ -200,7 +200,7 @@ static void sinusoid(void)
 	smalti_sinusoid(949, y);
 	compare(&at_949, y, tolerance, sums);
 	smalti_sinusoid(999, y);
-	for (size_t i = 0; i < sizeof(at_999) / sizeof(at_999[0]); i++)
+	for (size_t i = 0; i < COUNT(at_999); i++)
 		near(y[at_999[i].at], at_999[i].value, tolerance, "sinusoid(999)", "element", at_999[i].at);
 }
 
@@ -252,7 +252,7 @@ static void positions(void)
 	       {92 * WIDE + 577, 0.64756322},
 	       {92 * WIDE + 864, 0.74699032}}}},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		float *all = positions_of(cases[i].rows, cases[i].columns, cases[i].dim, cases[i].base, 2);
 		compare(&cases[i].out, all, exact, cases[i].sum_tolerance);
 		free(all);
@@ -357,7 +357,7 @@ static const struct test tests[] = {
 int main(void)
 {
 	session = stage_session(NULL, 0);
-	int status = test_main("tiny models by formula", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("tiny models by formula", tests, COUNT(tests));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

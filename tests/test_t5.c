@@ -247,7 +247,7 @@ static void shards_agree_with_formula(void)
 static void together_is_as_alone(void)
 {
 	static const int64_t lengths[] = {300, 1, 250, 513, 7, 40};
-	enum { CAPTIONS = sizeof(lengths) / sizeof(lengths[0]) };
+	enum { CAPTIONS = COUNT(lengths) };
 	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16};
 	for (int i = 0; i < 2; i++) {
 		struct encoder encoder = tesserae(computes[i]);
@@ -353,7 +353,7 @@ static const struct test tests[] = {
 int main(void)
 {
 	session = stage_session(NULL, 0);
-	int status = test_main("T5", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("T5", tests, COUNT(tests));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

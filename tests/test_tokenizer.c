@@ -77,13 +77,13 @@ static void special_tokens_split_the_text(void)
 	    {"a <extra_id_99> a", {3, last - 99, 3, 1}, 4},
 	    {"<extra_id_10><extra_id_1>", {last - 10, last - 1, 1}, 3},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		expect(tokenizer, cases[i].text, strlen(cases[i].text), LIMIT, cases[i].ids, cases[i].count,
 		       cases[i].text);
 	static const char *const ordinary[] = {"<extra_id_>",   "<extra_id_100>",        "<extra_id_01>",
 					       "<extra_id_-1>", "<extra_id_1",           "</s",
 					       "<PAD>",         "<extra_id_99999999999>"};
-	for (size_t i = 0; i < sizeof(ordinary) / sizeof(ordinary[0]); i++) {
+	for (size_t i = 0; i < COUNT(ordinary); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int32_t *ids = NULL;
 		int64_t count = 0;
@@ -137,7 +137,7 @@ static void long_texts(void)
 	struct smalti_tokenizer *tokenizer = open_tesserae();
 	static const char *const units[] = {"a red star ", "a", "</s>x", "<", " ", "\xff", "\xe9\x9b\xaa"};
 	char *text = malloc(SMALTI_TEXT_BYTES + 1);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+	for (size_t i = 0; i < COUNT(units); i++) {
 		for (size_t at = 0; at <= SMALTI_TEXT_BYTES; at++)
 			text[at] = units[i][at % strlen(units[i])];
 		struct smalti_error error = SMALTI_NO_ERROR;

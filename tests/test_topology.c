@@ -77,7 +77,7 @@ static void rates_are_measured(void)
 static void policy_of_the_session_is_marked(void)
 {
 	static const char *const policies[] = {"eager", "lws", "dmda"};
-	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+	for (size_t i = 0; i < COUNT(policies); i++) {
 		struct smalti_topology *t = read_topology(policies[i]);
 		int marked = 0;
 		for (int64_t j = 0; t && j < t->policy_count; j++) {
@@ -110,7 +110,7 @@ static void json_holds_everything(void)
 	SUCCEEDS(smalti_json_int(object, "cores", SMALTI_JSON_REQUIRED, 1, 1 << 20, &cores, &error), &error,
 		 "cores");
 	CU_ASSERT_EQUAL(cores, t->cores);
-	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+	for (size_t i = 0; i < COUNT(arrays); i++)
 		CHECK(cJSON_IsArray(cJSON_GetObjectItem(object, arrays[i])), arrays[i]);
 	const cJSON *rate = cJSON_GetArrayItem(cJSON_GetObjectItem(object, "rates"), 0);
 	double fma = 0;
@@ -124,10 +124,10 @@ static void json_holds_everything(void)
 /* Small whole numbers, so that any order of summing gives the same. */
 static void loops_compute_what_they_say(void)
 {
-	enum { COUNT = 3 * 64 };
-	float x[COUNT], y[COUNT], z[COUNT];
+	enum { VALUES = 3 * 64 };
+	float x[VALUES], y[VALUES], z[VALUES];
 	float total = 0;
-	for (int i = 0; i < COUNT; i++) {
+	for (int i = 0; i < VALUES; i++) {
 		x[i] = (float)(i % 17);
 		y[i] = (float)(2 * (i % 5));
 		total += x[i];
@@ -135,11 +135,11 @@ static void loops_compute_what_they_say(void)
 	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
 		const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels((enum smalti_isa)isa);
 		const char *name = smalti_isa_name((enum smalti_isa)isa);
-		CHECK(kernels->measure_read(COUNT, x) == total, name);
+		CHECK(kernels->measure_read(VALUES, x) == total, name);
 		memset(z, 0, sizeof(z));
-		kernels->measure_triad(COUNT, x, y, z);
+		kernels->measure_triad(VALUES, x, y, z);
 		bool same = true;
-		for (int i = 0; i < COUNT; i++)
+		for (int i = 0; i < VALUES; i++)
 			same &= z[i] == x[i] + y[i] / 2;
 		CHECK(same, name);
 		/* Ten vectors of i, (i · 0.999 + 0.001) twice. */

@@ -223,7 +223,7 @@ static void samples_as_torch(void)
 	} cases[] = {{20, -0x1.b6bea6p-1f, -0x1.9606c2p-2f, 0x1.e10f3cp-2f},
 		     {7, -0x1.4dfd48p-1f, -0x1.0d547ep-2f, -0x1.5d3816p-2f}};
 	struct smalti_vae *vae = open_vae(NULL);
-	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+	for (size_t k = 0; k < COUNT(cases); k++) {
 		float mean[20], std[20], latents[20];
 		for (int i = 0; i < 20; i++) {
 			mean[i] = 0.125f * (float)i - 1;
@@ -253,7 +253,7 @@ static void bad_latents(void)
 	    {HEIGHT, WIDTH, 0, WIDTH + 2, -INFINITY, {"-inf", "[0, 1, 2]"}},
 	};
 	struct smalti_vae *vae = open_vae(NULL);
-	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+	for (size_t k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		float latents[VALUES] = {0};
 		struct picture picture = new_picture(8 * HEIGHT, 8 * WIDTH, 1);
@@ -291,7 +291,7 @@ static void bad_pictures(void)
 	struct picture picture = new_picture(16, 16, 4);
 	float *pixels = (float *)(void *)picture.samples;
 	test_fill(pixels, 16 * 16 * 3, 0.1, 0);
-	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+	for (size_t k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		FAILS(encode(vae, cases[k].height, cases[k].width, &picture, &error), &error, SMALTI_EINVAL,
 		      cases[k].word, cases[k].word);
@@ -391,7 +391,7 @@ static void forecasts(void)
 static void missing_models(void)
 {
 	static const char *const folders[] = {"tesserae/missing", "tesserae/tokenizer"};
-	for (size_t k = 0; k < sizeof(folders) / sizeof(folders[0]); k++) {
+	for (size_t k = 0; k < COUNT(folders); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_vae_options options;
 		smalti_vae_defaults(&options);
@@ -421,7 +421,7 @@ static const struct test tests[] = {
 int main(void)
 {
 	session = stage_session(NULL, 0);
-	int status = test_main("the VAE alone", tests, sizeof(tests) / sizeof(tests[0]));
+	int status = test_main("the VAE alone", tests, COUNT(tests));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	return smalti_session_close(session, &error) < 0 ? 1 : status;
 }

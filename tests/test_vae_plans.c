@@ -19,7 +19,7 @@ static const struct {
 	int64_t workers;
 } schedules[] = {{"lws", 1}, {"lws", 2}, {"eager", 2}, {"dmdas", 2}, {"random", 2}, {NULL, 1}};
 
-enum { SCHEDULES = sizeof(schedules) / sizeof(schedules[0]), PLANS_EACH = 10, LATENT_CHANNELS = 4 };
+enum { SCHEDULES = COUNT(schedules), PLANS_EACH = 10, LATENT_CHANNELS = 4 };
 enum { WHOLE = 1 << 20, UNEQUAL = -1, VERY_UNEQUAL = -2 };
 
 static struct smalti_session *session;
@@ -99,7 +99,7 @@ static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_laye
 }
 
 static const int64_t tiles[] = {1, 2, 3, 7, WHOLE, UNEQUAL, VERY_UNEQUAL};
-enum { TILES = sizeof(tiles) / sizeof(tiles[0]) };
+enum { TILES = COUNT(tiles) };
 
 static void plan_decoder(uint64_t *state, const char *schedule)
 {
@@ -165,11 +165,11 @@ static void plans(void)
  * one hot pixel. */
 static void global_statistics(void)
 {
-	enum { SIDE = 16, COUNT = LATENT_CHANNELS * SIDE * SIDE };
-	static float latents[2][COUNT];
+	enum { SIDE = 16, VALUES = LATENT_CHANNELS * SIDE * SIDE };
+	static float latents[2][VALUES];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	open_model("lws", 2);
-	for (int i = 0; i < COUNT; i++)
+	for (int i = 0; i < VALUES; i++)
 		latents[0][i] = -2 + 4 * (float)(i / SIDE % SIDE) / (SIDE - 1);
 	latents[1][SIDE * SIDE + 5 * SIDE + 9] = 40;
 	const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
@@ -327,11 +327,11 @@ static void shares_of_workers(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	open_model("lws", 2);
 	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
-	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++) {
+	for (size_t i = 0; i < COUNT(workers); i++) {
 		const struct smalti_vae_budget budget = smalti_vae_no_budget(workers[i]);
 		double seconds = 0, share = 1;
 		char what[96];
-		for (size_t j = 0; j < sizeof(heights) / sizeof(heights[0]); j++) {
+		for (size_t j = 0; j < COUNT(heights); j++) {
 			struct smalti_vae_plan plan;
 			SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, heights[j], &budget, &plan,
 							 &error),

@@ -157,7 +157,7 @@ static int64_t row_of(const struct kept *file, size_t place)
 		    {row.picture,
 		     (size_t)(2 * TEST_CHANNELS * picture->latent_height * picture->latent_width) * 2},
 		};
-		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+		for (size_t v = 0; v < COUNT(values); v++) {
 			const char *found = values[v].size >= 8 ? memmem(file->data, file->size,
 									 values[v].data, values[v].size)
 								: NULL;
@@ -338,7 +338,7 @@ static void every_damage_has_its_name(void)
 	    {lose_the_end, "unfinished", "manifest.json", 0, 0},
 	    {damage_what_it_is_of, "damaged", "extract.json", 0, 0},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		char what[128];
 		snprintf(what, sizeof(what), "case %zu: %s %s", i, cases[i].kind, cases[i].file);
 		root_fresh();
