@@ -67,8 +67,12 @@ for name in 't5 3 tokens' 't5 5 tokens' 'dit 32x48' 'decode 32x48' 'encode 48x32
     grep -qF -e "\"name\":\"$name\"" "$work/stages.jsonl" || fail "no $name in: $(cat "$work/stages.jsonl")"
     grep -qE "^$name +[0-9]" "$work/out" || fail "no $name in: $(cat "$work/out")"
 done
+for key in flops_per_second peak fraction; do
+    grep -qF "\"$key\":" "$work/stages.jsonl" || fail "no $key in: $(cat "$work/stages.jsonl")"
+done
 expect 0 '' "${stages[@]}" --dit 32x48 --plain --precision bf16 --json --compare "$work/stages.jsonl"
 grep -qF '"name":"dit 32x48 plain"' "$work/out" || fail "nothing plain in: $(cat "$work/out")"
+! grep -qF '"fraction":' "$work/out" || fail "bf16 against the peak of f32: $(cat "$work/out")"
 grep -qF '"runtime":' "$work/out" || fail "no cost of the runtime in: $(cat "$work/out")"
 grep -qF '"ratio":' "$work/out" || fail "nothing compared in: $(cat "$work/out")"
 seq 3 100 >"$work/lengths"

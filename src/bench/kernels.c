@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "bench/statistics.h"
 #include "kernels/norms.h"
+#include "rt/peak.h"
 #include "rt/pool.h"
 #include "rt/task.h"
 #include "samplers/noise.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 enum { PATTERN = 65521, MOST_CALLS = 10000 }; /* elements until a buffer's values repeat: a prime */
-static const double LEAST_SECONDS = 0.002;    /* of a repeat, so that the clock's grain is small beside it */
+static const double LEAST_SECONDS = 0.01;     /* of a repeat: until the clock follows the load */
 
 /* Evenly over [-0.5, 0.5). */
 static float random_value(uint32_t *state)
@@ -90,16 +91,19 @@ static int64_t calls_for(double seconds)
 	return calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
 }
 
+/* Each repeat is followed at once by the peak at its clock. */
 static int repeat(const struct smalti_bench_case *c, void *const *data, int repeats, double *seconds,
-		  struct smalti_error *error)
+		  double *peaks, struct smalti_error *error)
 {
 	double once;
 	if (call(c, data, 1, &once, error) < 0 || call(c, data, 1, &once, error) < 0)
 		return -1;
 	const int64_t calls = calls_for(once);
-	for (int i = 0; i < repeats; i++)
+	for (int i = 0; i < repeats; i++) {
 		if (call(c, data, calls, &seconds[i], error) < 0)
 			return -1;
+		peaks[i] = smalti_peak_here();
+	}
 	return 0;
 }
 
@@ -109,9 +113,10 @@ static void compare(const struct smalti_bench_case *c, const struct smalti_roofl
 	const struct smalti_op *op = smalti_op(c->op);
 	result->flops = op->flops(c->arguments);
 	result->bytes = op->bytes(c->arguments);
-	const double peak = c->compute == SMALTI_BF16 && roofline->bf16 > 0 ? roofline->bf16 : roofline->f32;
+	if (c->compute == SMALTI_BF16 && roofline->bf16 > 0)
+		result->peak = roofline->bf16;
 	const double bandwidth = roofline->read > roofline->triad ? roofline->read : roofline->triad;
-	const double arithmetic = result->flops / peak, memory = result->bytes / bandwidth;
+	const double arithmetic = result->flops / result->peak, memory = result->bytes / bandwidth;
 	result->memory = memory > arithmetic;
 	result->bound = result->memory ? memory : arithmetic;
 }
@@ -121,11 +126,12 @@ int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 			struct smalti_error *error)
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
-	double *seconds = smalti_calloc(repeats, sizeof(*seconds), error);
+	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
 	int status = seconds ? make_buffers(c, data, error) : -1;
 	if (status == 0)
-		status = repeat(c, data, repeats, seconds, error);
+		status = repeat(c, data, repeats, seconds, seconds + repeats, error);
 	if (status == 0) {
+		result->peak = smalti_median(seconds + repeats, repeats);
 		result->seconds = smalti_median(seconds, repeats);
 		result->least = seconds[0]; /* they are sorted now */
 		compare(c, roofline, result);

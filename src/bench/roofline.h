@@ -6,7 +6,8 @@
 
 /* What one thread of this machine reaches: the bounds that kernels are compared with. */
 struct smalti_roofline {
-	double f32;   /* operations per second in registers; a multiplication and addition are two */
+	double f32;   /* operations per second in registers, at the highest clock; an addition and a
+		       * multiplication are two */
 	double bf16;  /* of a large product by the library; 0 where bf16 is multiplied as f32 */
 	double read;  /* bytes per second, of memory beyond the caches */
 	double triad; /* the same of z = x + a·y, counted once per load and store */

@@ -6,6 +6,7 @@
 #include "bench/memory.h"
 #include "bench/stage_parts.h"
 #include "bench/statistics.h"
+#include "rt/peak.h"
 #include "rt/session.h"
 
 #include <stdlib.h>
@@ -63,8 +64,9 @@ struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows,
 	return tile;
 }
 
-/* One run, from the first insertion to the end of the last task. */
-static int run_once(struct smalti_stage_run *run, double *seconds, struct smalti_error *error)
+/* One run, from the first insertion to the end of the last task; at once followed by the workers' peak. */
+static int run_once(struct smalti_stage_run *run, double *seconds, double *peak, double *flops,
+		    struct smalti_error *error)
 {
 	struct smalti_scope *scope = smalti_scope_new(run->session, "stage", 0, error);
 	if (!scope)
@@ -74,6 +76,10 @@ static int run_once(struct smalti_stage_run *run, double *seconds, struct smalti
 	parts[run->stage->kind]->insert(run, scope);
 	smalti_scope_wait(scope);
 	*seconds = smalti_now() - start;
+	*peak = smalti_peak_of_workers(run->session);
+	struct smalti_scope_progress progress;
+	smalti_scope_progress(scope, &progress);
+	*flops = progress.done;
 	const int status = smalti_scope_status(scope, error);
 	smalti_scope_free(scope);
 	return status;
@@ -82,12 +88,13 @@ static int run_once(struct smalti_stage_run *run, double *seconds, struct smalti
 static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stage_result *result,
 		   struct smalti_error *error)
 {
-	double first;
-	double *seconds = smalti_calloc(repeats, sizeof(*seconds), error);
-	int status = seconds ? run_once(run, &first, error) : -1;
+	double first, ceiling;
+	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
+	int status = seconds ? run_once(run, &first, &ceiling, &result->flops, error) : -1;
 	for (int i = 0; i < repeats && status == 0; i++)
-		status = run_once(run, &seconds[i], error);
+		status = run_once(run, &seconds[i], &seconds[repeats + i], &result->flops, error);
 	if (status == 0) {
+		result->ceiling = smalti_median(seconds + repeats, repeats);
 		result->seconds = smalti_median(seconds, repeats);
 		result->least = seconds[0]; /* they are sorted now */
 		result->packing = first > result->seconds ? first - result->seconds : 0;

@@ -36,6 +36,8 @@ struct smalti_stage_result {
 	double packing;        /* what the run before them took longer: it makes the weights' packed form */
 	int64_t peak;          /* bytes resident at most, from the component's opening on; -1: not known */
 	int64_t width, height; /* as computed */
+	double flops;          /* floating-point operations of a run */
+	double ceiling;        /* of all workers in f32 at the clock at which they ran, per second */
 };
 
 /* In a session of its own: with these options, or without StarPU when they are NULL. -1 with an error. */

@@ -70,7 +70,11 @@ const struct smalti_command smalti_bench_stages_command = {
 	"often as asked for: the median counts. Stages run through the graphs and the session that pictures "
 	"take, each in a session of its own.\n\n"
 	"\"packing\" is what the first run took longer. \"peak\" is the most memory that was resident, with "
-	"weights and mapped files. Without a stage all are measured.",
+	"weights and mapped files. \"peak\", in GFLOP/s, is what all workers reach together in registers, in "
+	"f32, "
+	"right behind each run, at the clock that its load left. Convolutions count as direct ones. Without "
+	"a stage "
+	"all are measured.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -79,8 +83,13 @@ const struct smalti_command smalti_bench_stages_command = {
 };
 
 static const struct smalti_bench_column columns[] = {
-    {"seconds", "seconds", 1, "%.4f"}, {"least", "least", 1, "%.4f"},
-    {"packing", "packing", 1, "%.4f"}, {"peak_bytes", "peak MiB", 1.0 / (1 << 20), "%.0f"},
+    {"seconds", "seconds", 1, "%.4f"},
+    {"least", "least", 1, "%.4f"},
+    {"packing", "packing", 1, "%.4f"},
+    {"peak_bytes", "peak MiB", 1.0 / (1 << 20), "%.0f"},
+    {"flops_per_second", "GFLOP/s", 1e-9, "%.1f"},
+    {"peak", "peak", 1e-9, "%.1f"},
+    {"fraction", "% of it", 100, "%.1f"},
     {"runtime", "/ plain", 1, "%.3f"},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -210,10 +219,13 @@ static struct name name_of(const struct smalti_stage_spec *stage, const struct s
 static int add_line(struct measuring *m, const char *name, const struct smalti_stage_result *result,
 		    double runtime)
 {
+	const double speed = result->flops / result->seconds;
+	const double peak = m->options->precision ? NAN : result->ceiling; /* f32's says nothing of bf16 */
 	const struct smalti_bench_value line[COLUMNS] = {
 	    {result->seconds, NULL}, {result->least, NULL},
 	    {result->packing, NULL}, {result->peak < 0 ? NAN : (double)result->peak, NULL},
-	    {runtime, NULL},
+	    {speed, NULL},           {peak, NULL},
+	    {speed / peak, NULL},    {runtime, NULL},
 	};
 	return smalti_bench_report_add(m->report, name, line, m->error);
 }

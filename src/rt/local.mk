@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/rt/grid.c src/rt/grid.h \
+	src/rt/peak.c src/rt/peak.h \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/scope.c src/rt/scope.h \
 	src/rt/session.c src/rt/session.h \
