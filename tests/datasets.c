@@ -192,3 +192,15 @@ const struct dataset_format dataset_formats[DATASET_FORMATS] = {
     {"CSV", "list.csv", write_csv},         {"TSV", "list.tsv", write_tsv},
     {"folder", "", write_folder},           {"tar", "set.tar", write_tar},
 };
+
+struct smalti_dataset *dataset_open(const char *folder, const char *file, bool pictures,
+				    struct smalti_error *error)
+{
+	static char path[1024];
+	snprintf(path, sizeof(path), "%s%s%s", folder, *file ? "/" : "", file);
+	const struct smalti_dataset_options options = {.path = path,
+						       .captions = {dataset_keys[0], dataset_keys[1]},
+						       .caption_count = DATASET_CAPTIONS,
+						       .pictures = pictures};
+	return smalti_dataset_open(&options, error);
+}

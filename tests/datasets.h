@@ -2,6 +2,8 @@
 #ifndef SMALTI_TESTS_DATASETS_H
 #define SMALTI_TESTS_DATASETS_H
 
+#include "io/dataset.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +28,10 @@ struct dataset_format {
 };
 enum { DATASET_FORMATS = 6 };
 extern const struct dataset_format dataset_formats[DATASET_FORMATS];
+
+/* Opens a file below the folder ("": the folder) for the captions under dataset_keys[]. */
+struct smalti_dataset *dataset_open(const char *folder, const char *file, bool pictures,
+				    struct smalti_error *error);
 
 /* A member of a tar: a header, the bytes, and padding. `type` as in the header: '0' is a file. */
 void dataset_write_member(FILE *tar, char type, const char *name, const void *bytes, size_t length);

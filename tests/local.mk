@@ -34,6 +34,7 @@ check_PROGRAMS += tests/test_npy
 check_PROGRAMS += tests/test_input_picture
 tests_test_input_picture_SOURCES = tests/test_input_picture.c tests/sha256.c tests/sha256.h
 check_PROGRAMS += tests/test_dataset
+check_PROGRAMS += tests/test_dataset_damage
 check_PROGRAMS += tests/test_dataset_files
 check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
