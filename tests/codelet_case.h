@@ -4,6 +4,7 @@
 
 #include "codelets/codelets.h"
 #include "harness.h"
+#include "kernel_case.h"
 
 #include <stdlib.h>
 
@@ -34,27 +35,6 @@ static inline float *random_floats(int64_t count, uint64_t *state)
 	for (int64_t i = 0; i < count; i++)
 		values[i] = test_random(state);
 	return values;
-}
-
-/* Values in a checkpoint's dtype at an odd address, as files may have them; `values` become what they round
- * to. Free `block`. */
-struct misaligned {
-	char *block;
-	const void *data;
-};
-
-static inline struct misaligned misalign(enum smalti_dtype dtype, float *values, int64_t count)
-{
-	struct misaligned m = {malloc((size_t)(count * smalti_dtype_bytes(dtype) + 1)), NULL};
-	if (!m.block)
-		abort();
-	m.data = m.block + 1;
-	void *aligned = fresh_floats(count);
-	smalti_narrow(dtype, values, count, aligned);
-	memcpy(m.block + 1, aligned, (size_t)(count * smalti_dtype_bytes(dtype)));
-	smalti_widen(dtype, aligned, count, values);
-	free(aligned);
-	return m;
 }
 
 #endif

@@ -9,6 +9,8 @@ libharness_la_SOURCES = \
 	tests/golden.c tests/golden.h \
 	tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
+	tests/kernel_case.c tests/kernel_case.h \
+	tests/matmul_case.c tests/matmul_case.h \
 	tests/pictures.c tests/pictures.h \
 	tests/png_chunk.c tests/png_chunk.h \
 	tests/shards.c tests/shards.h \

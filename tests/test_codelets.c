@@ -53,7 +53,7 @@ static void widen(void)
 		int64_t total = 0;
 		for (int i = 0; i < parts; total += counts[i++]) {
 			float *values = random_floats(counts[i], &state);
-			part[i] = misalign(dtypes[i], values, counts[i]);
+			part[i] = kernel_misalign(dtypes[i], values, counts[i]);
 			memcpy(expected + total, values, (size_t)counts[i] * sizeof(float));
 			free(values);
 		}
@@ -85,7 +85,7 @@ static void *pack(int parts, int64_t in, int64_t out, enum smalti_dtype compute,
 	*w = random_floats(in * out, state);
 	struct misaligned part[3] = {{NULL, NULL}};
 	for (int i = 0; i < parts; i++)
-		part[i] = misalign(dtypes[i], *w + i * (out / parts) * in, out / parts * in);
+		part[i] = kernel_misalign(dtypes[i], *w + i * (out / parts) * in, out / parts * in);
 	RUN(pack_matmul,
 	    (.part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data, .packed = packed), .in = in,
 	    .out = out, .compute = compute, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
@@ -166,7 +166,7 @@ static void linear_raw(void)
 		float *before = random_floats(ROWS * OUT, &state), y[ROWS * OUT], gated[ROWS * OUT];
 		struct misaligned part[3] = {{NULL, NULL}};
 		for (int i = 0; i < parts; i++)
-			part[i] = misalign(dtypes[i], w + i * (OUT / parts) * IN, OUT / parts * IN);
+			part[i] = kernel_misalign(dtypes[i], w + i * (OUT / parts) * IN, OUT / parts * IN);
 		const struct matmul_arguments plain = {.rows = ROWS, .in = IN, .out = OUT};
 		const struct matmul_arguments gate = {.rows = ROWS,
 						      .in = IN,

@@ -18,7 +18,7 @@ static void embed_tokens(void)
 	uint64_t state = 4;
 	for (int i = 0; i < COUNT(dtypes); i++) {
 		float *rows = random_floats(VOCABULARY * DIM, &state), y[TOKENS * COLUMNS];
-		struct misaligned table_of_rows = misalign(dtypes[i], rows, VOCABULARY * DIM);
+		struct misaligned table_of_rows = kernel_misalign(dtypes[i], rows, VOCABULARY * DIM);
 		RUN(embed_tokens, (.ids = ids, .table = table_of_rows.data, .y = y), .tokens = TOKENS,
 		    .dim = DIM, .vocabulary = VOCABULARY, .first = FIRST, .columns = COLUMNS,
 		    .dtype = dtypes[i]);
@@ -131,7 +131,7 @@ static void attend_heads(void)
 	struct misaligned raw[3];
 	for (int i = 0; i < 3; i++) {
 		w[i] = random_floats(HEADS * DIM * IN, &state);
-		raw[i] = misalign(dtypes[i], w[i], HEADS * DIM * IN);
+		raw[i] = kernel_misalign(dtypes[i], w[i], HEADS * DIM * IN);
 	}
 	RUN(attend_heads,
 	    (.x = x, .q = raw[0].data, .k = raw[1].data, .v = raw[2].data, .bias = bias, .starts = starts,
@@ -175,8 +175,8 @@ static void gated_gelu(void)
 	for (int i = 0; i < COUNT(dtypes); i++) {
 		float *w0 = random_floats(OUT * IN, &state), *w1 = random_floats(OUT * IN, &state);
 		const enum smalti_dtype other = dtypes[(i + 1) % COUNT(dtypes)];
-		struct misaligned gate = misalign(dtypes[i], w0, OUT * IN),
-				  weight = misalign(other, w1, OUT * IN);
+		struct misaligned gate = kernel_misalign(dtypes[i], w0, OUT * IN),
+				  weight = kernel_misalign(other, w1, OUT * IN);
 		RUN(gated_gelu, (.x = x, .gate = gate.data, .weight = weight.data, .y = y), .rows = ROWS,
 		    .in = IN, .first = FIRST, .columns = COLUMNS, .dtype = {dtypes[i], other});
 		for (int j = 0; j < ROWS * COLUMNS; j++) {
@@ -203,7 +203,7 @@ static void sum_shards(void)
 	for (int i = 0; i < COUNT(dtypes); i++) {
 		float *w = random_floats(OUT * IN, &state), *before = random_floats(ROWS * COLUMNS, &state);
 		float y[ROWS * COLUMNS];
-		struct misaligned weight = misalign(dtypes[i], w, OUT * IN);
+		struct misaligned weight = kernel_misalign(dtypes[i], w, OUT * IN);
 		memcpy(y, before, sizeof(y));
 		RUN(sum_shards, (.x = {shard[0], shard[1], shard[2]}, .weight = weight.data, .y = y),
 		    .rows = ROWS, .in = IN, .first = FIRST, .columns = COLUMNS,

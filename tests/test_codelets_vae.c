@@ -183,7 +183,7 @@ static void pack(struct problem *p)
 	const struct shape *s = &p->s;
 	int64_t bytes = smalti_conv_packed_bytes(s->in, s->out, s->stride, SMALTI_F32, &error);
 	p->packed = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
-	struct misaligned raw = misalign(SMALTI_F16, p->w, s->out * s->in * 9);
+	struct misaligned raw = kernel_misalign(SMALTI_F16, p->w, s->out * s->in * 9);
 	RUN(pack_conv, (.raw = raw.data, .packed = p->packed), .in = s->in, .out = s->out,
 	    .stride = s->stride, .compute = SMALTI_F32, .dtype = SMALTI_F16);
 	free(raw.block);

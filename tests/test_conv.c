@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "harness.h"
+#include "kernel_case.h"
 #include "kernels/conv.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,26 +44,6 @@ struct operands {
 	void *x_given, *packed;
 	double *expected;
 };
-
-static void *fresh(int64_t count, int64_t size)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	void *memory = smalti_aligned_alloc(count, size, &error);
-	if (!memory)
-		abort();
-	return memory;
-}
-
-static float *random_values(int64_t count, enum smalti_dtype dtype, uint64_t *state)
-{
-	float *values = fresh(count, 4);
-	for (int64_t i = 0; i < count; i++) {
-		values[i] = test_random(state);
-		if (dtype == SMALTI_BF16)
-			values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
-	}
-	return values;
-}
 
 static int64_t input_rows(const struct smalti_conv *c)
 {
@@ -110,18 +89,17 @@ static struct operands make(struct smalti_conv conv)
 	uint64_t state = 3;
 	struct operands o = {.conv = conv};
 	int64_t x_count = input_rows(&conv) * conv.width * conv.in;
-	o.x = random_values(x_count, conv.compute, &state);
-	o.w = random_values(conv.out * conv.in * 9, conv.compute, &state);
-	o.bias = random_values(conv.out, SMALTI_F32, &state);
-	o.y = random_values(output_count(&conv), SMALTI_F32, &state);
-	o.x_given = fresh(x_count, 4);
-	smalti_narrow(conv.compute, o.x, x_count, o.x_given);
-	o.expected = fresh(output_count(&conv), sizeof(double));
+	o.x = kernel_random(x_count, conv.compute, &state);
+	o.w = kernel_random(conv.out * conv.in * 9, conv.compute, &state);
+	o.bias = kernel_random(conv.out, SMALTI_F32, &state);
+	o.y = kernel_random(output_count(&conv), SMALTI_F32, &state);
+	o.x_given = kernel_given(o.x, x_count, conv.compute);
+	o.expected = kernel_array(output_count(&conv), sizeof(double));
 	compute_expected(&o);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t bytes = smalti_conv_packed_bytes(conv.in, conv.out, conv.stride, conv.compute, &error);
 	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
-	o.packed = fresh(bytes, 1);
+	o.packed = kernel_array(bytes, 1);
 	SUCCEEDS(
 	    smalti_conv_pack(conv.in, conv.out, conv.stride, conv.compute, o.w, SMALTI_F32, o.packed, &error),
 	    &error, "pack");
@@ -142,7 +120,7 @@ static void drop(struct operands *o)
 static float *run(const struct operands *o, const char *what)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	float *y = fresh(output_count(&o->conv), 4);
+	float *y = kernel_array(output_count(&o->conv), 4);
 	memcpy(y, o->y, (size_t)output_count(&o->conv) * 4);
 	SUCCEEDS(smalti_conv(&o->conv, o->x_given, o->packed, o->bias, y, &error), &error, what);
 	return y;
@@ -158,16 +136,10 @@ static void check_case(struct smalti_conv conv)
 	struct operands o = make(conv);
 	float *y = run(&o, what), *again = run(&o, what);
 	CHECK(!memcmp(y, again, (size_t)output_count(&conv) * 4), what);
-	double largest = 1, worst = 0;
-	for (int64_t i = 0; i < output_count(&conv); i++) {
-		double off = fabs((double)y[i] - o.expected[i]);
-		worst = off <= worst ? worst : off; /* NaN wins */
-		largest = fmax(largest, fabs(o.expected[i]));
-	}
-	double tolerance = 1e-6 + 1e-7 * sqrt(9. * (double)conv.in);
-	if (!(worst <= tolerance * largest))
-		fprintf(stderr, "%s: off by %g of %g\n", what, worst, largest);
-	CHECK(worst <= tolerance * largest, what);
+	struct kernel_error off = {0};
+	for (int64_t i = 0; i < output_count(&conv); i++)
+		kernel_compare(&off, (double)y[i], o.expected[i]);
+	kernel_check(&off, 1e-6 + 1e-7 * sqrt(9. * (double)conv.in), what);
 	free(y);
 	free(again);
 	drop(&o);
@@ -188,7 +160,7 @@ enum { ROWS = 12, WIDTH = 20, IN = 16, OUT = 24 };
 static double difference_of_bands(const struct operands *o, const int64_t *bands)
 {
 	struct smalti_conv conv = o->conv;
-	float *whole = run(o, "whole"), *y = fresh(output_count(&conv), 4);
+	float *whole = run(o, "whole"), *y = kernel_array(output_count(&conv), 4);
 	int64_t row = 0;
 	for (; row < ROWS; row += *bands++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -225,24 +197,19 @@ static void check_packing(int64_t in, int64_t out)
 	static const enum smalti_dtype dtypes[] = {SMALTI_F16, SMALTI_BF16, SMALTI_F32};
 	for (int d = 0; d < COUNT(dtypes); d++) {
 		uint64_t state = 5;
-		float *w = random_values(count, SMALTI_F32, &state);
-		char *odd = fresh(count * 4 + 1, 1);
-		void *narrow = fresh(count, 4);
-		smalti_narrow(dtypes[d], w, count, narrow);
-		smalti_widen(dtypes[d], narrow, count, w);
-		memcpy(odd + 1, narrow, (size_t)(count * smalti_dtype_bytes(dtypes[d])));
+		float *w = kernel_random(count, SMALTI_F32, &state);
+		struct misaligned odd = kernel_misalign(dtypes[d], w, count);
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t bytes = smalti_conv_packed_bytes(in, out, 1, SMALTI_F32, &error);
-		void *packed[2] = {fresh(bytes, 1), fresh(bytes, 1)};
-		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, odd + 1, dtypes[d], packed[0], &error),
+		void *packed[2] = {kernel_array(bytes, 1), kernel_array(bytes, 1)};
+		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, odd.data, dtypes[d], packed[0], &error),
 			 &error, "narrow");
 		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, w, SMALTI_F32, packed[1], &error), &error,
 			 "wide");
 		CU_ASSERT_EQUAL(memcmp(packed[0], packed[1], (size_t)bytes), 0);
 		free(packed[0]);
 		free(packed[1]);
-		free(narrow);
-		free(odd);
+		free(odd.block);
 		free(w);
 	}
 }
@@ -253,22 +220,10 @@ static void packs_any_dtype(void)
 	check_packing(21, 19);
 }
 
-struct worker {
-	const struct operands *operands;
-	float *y;
-	pthread_barrier_t *barrier;
-};
-
-static void *work(void *argument)
+static int call(const void *operands, void *y, struct smalti_error *error)
 {
-	struct worker *worker = argument;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct operands *o = worker->operands;
-	pthread_barrier_wait(worker->barrier);
-	for (int i = 0; i < 50; i++)
-		if (smalti_conv(&o->conv, o->x_given, o->packed, o->bias, worker->y, &error))
-			return NULL;
-	return worker;
+	const struct operands *o = operands;
+	return smalti_conv(&o->conv, o->x_given, o->packed, o->bias, y, error);
 }
 
 static void threads_agree(void)
@@ -277,22 +232,7 @@ static void threads_agree(void)
 		struct operands o =
 		    make((struct smalti_conv){7, 33, 23, 17, 1, c ? SMALTI_BF16 : SMALTI_F32, false});
 		float *alone = run(&o, "alone");
-		pthread_barrier_t barrier;
-		pthread_barrier_init(&barrier, NULL, 2);
-		pthread_t threads[2];
-		struct worker workers[2];
-		for (int i = 0; i < 2; i++) {
-			workers[i] = (struct worker){&o, fresh(output_count(&o.conv), 4), &barrier};
-			CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-		}
-		for (int i = 0; i < 2; i++) {
-			void *worker;
-			pthread_join(threads[i], &worker);
-			CU_ASSERT_PTR_NOT_NULL(worker);
-			CU_ASSERT_EQUAL(memcmp(workers[i].y, alone, (size_t)output_count(&o.conv) * 4), 0);
-			free(workers[i].y);
-		}
-		pthread_barrier_destroy(&barrier);
+		kernel_check_threads(call, &o, alone, output_count(&o.conv) * 4);
 		free(alone);
 		drop(&o);
 	}

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "harness.h"
-#include "kernels/matmul.h"
+#include "kernel_case.h"
 #include "kernels/scratch.h"
+#include "matmul_case.h"
 
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const epilogue_names[] = {"none", "gelu", "silu", "add", "gate-add", "multiply"};
-_Static_assert(COUNT(epilogue_names) == SMALTI_EPILOGUES, "a name for each epilogue");
 
 static const struct {
 	int64_t rows, in, out;
@@ -19,13 +14,6 @@ static const struct {
     {1, 1, 1},     {1, 16, 32},    {7, 16, 7},    {3, 1, 17},    {13, 17, 19}, {64, 144, 432}, {61, 145, 97},
     {200, 72, 32}, {5, 1152, 144}, {1, 333, 257}, {67, 32, 129}, {33, 257, 1}, {9, 2100, 200},
 };
-
-static const struct {
-	enum smalti_dtype compute, result;
-} dtypes[] = {{SMALTI_F32, SMALTI_F32},
-	      {SMALTI_F32, SMALTI_BF16},
-	      {SMALTI_BF16, SMALTI_F32},
-	      {SMALTI_BF16, SMALTI_BF16}};
 
 /* One case: the operands as f32 values that `compute` and `result` represent exactly, and as given. */
 struct operands {
@@ -35,52 +23,6 @@ struct operands {
 	double *expected;
 };
 
-static void *fresh(int64_t count, int64_t size)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	void *memory = smalti_aligned_alloc(count, size, &error);
-	if (!memory)
-		abort();
-	return memory;
-}
-
-static float *random_values(int64_t count, enum smalti_dtype dtype, uint64_t *state)
-{
-	float *values = fresh(count, 4);
-	for (int64_t i = 0; i < count; i++) {
-		values[i] = test_random(state);
-		if (dtype == SMALTI_BF16)
-			values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
-	}
-	return values;
-}
-
-static void *given(const float *values, int64_t count, enum smalti_dtype dtype)
-{
-	void *memory = fresh(count, 4);
-	smalti_narrow(dtype, values, count, memory);
-	return memory;
-}
-
-static double finish(const struct operands *o, int64_t row, int64_t column, double z)
-{
-	int64_t at = row * o->matmul.out + column;
-	switch (o->matmul.epilogue) {
-	case SMALTI_EPILOGUE_GELU:
-		return 0.5 * z * (1 + tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)));
-	case SMALTI_EPILOGUE_SILU:
-		return z / (1 + exp(-z));
-	case SMALTI_EPILOGUE_ADD:
-		return (double)o->y[at] + z;
-	case SMALTI_EPILOGUE_GATE_ADD:
-		return (double)o->y[at] + (double)o->operand[column] * z;
-	case SMALTI_EPILOGUE_MULTIPLY:
-		return z * (double)o->operand[at];
-	default:
-		return z;
-	}
-}
-
 static void compute_expected(struct operands *o)
 {
 	const struct smalti_matmul *m = &o->matmul;
@@ -89,7 +31,10 @@ static void compute_expected(struct operands *o)
 			double z = o->bias ? (double)o->bias[column] : 0;
 			for (int64_t k = 0; k < m->in; k++)
 				z += (double)o->x[row * m->in + k] * (double)o->w[column * m->in + k];
-			o->expected[row * m->out + column] = finish(o, row, column, z);
+			const int64_t at = row * m->out + column;
+			const bool gated = m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
+			o->expected[at] = matmul_finish(m->epilogue, z, (double)o->y[at],
+							(double)o->operand[gated ? column : at]);
 		}
 }
 
@@ -98,20 +43,20 @@ static struct operands make(struct smalti_matmul matmul, bool bias)
 	uint64_t state = 1;
 	int64_t y_count = matmul.rows * matmul.out;
 	struct operands o = {.matmul = matmul};
-	o.x = random_values(matmul.rows * matmul.in, matmul.compute, &state);
-	o.w = random_values(matmul.in * matmul.out, matmul.compute, &state);
-	o.bias = bias ? random_values(matmul.out, SMALTI_F32, &state) : NULL;
-	o.operand = random_values(y_count, matmul.result, &state);
-	o.y = random_values(y_count, matmul.result, &state);
-	o.x_given = given(o.x, matmul.rows * matmul.in, matmul.compute);
-	o.operand_given = given(o.operand, y_count, matmul.result);
-	o.expected = fresh(y_count, sizeof(double));
+	o.x = kernel_random(matmul.rows * matmul.in, matmul.compute, &state);
+	o.w = kernel_random(matmul.in * matmul.out, matmul.compute, &state);
+	o.bias = bias ? kernel_random(matmul.out, SMALTI_F32, &state) : NULL;
+	o.operand = kernel_random(y_count, matmul.result, &state);
+	o.y = kernel_random(y_count, matmul.result, &state);
+	o.x_given = kernel_given(o.x, matmul.rows * matmul.in, matmul.compute);
+	o.operand_given = kernel_given(o.operand, y_count, matmul.result);
+	o.expected = kernel_array(y_count, sizeof(double));
 	compute_expected(&o);
 
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t bytes = smalti_matmul_packed_bytes(matmul.in, matmul.out, matmul.compute, &error);
 	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
-	o.packed = fresh(bytes, 1);
+	o.packed = kernel_array(bytes, 1);
 	struct smalti_weight_part part = {o.w, SMALTI_F32, matmul.out};
 	SUCCEEDS(smalti_matmul_pack(matmul.in, matmul.out, matmul.compute, &part, 1, o.packed, &error),
 		 &error, "pack");
@@ -135,19 +80,13 @@ static void drop(struct operands *o)
 static void *run(const struct operands *o, const char *what)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	void *y = given(o->y, o->matmul.rows * o->matmul.out, o->matmul.result);
+	void *y = kernel_given(o->y, o->matmul.rows * o->matmul.out, o->matmul.result);
 	bool has_operand =
 	    o->matmul.epilogue == SMALTI_EPILOGUE_GATE_ADD || o->matmul.epilogue == SMALTI_EPILOGUE_MULTIPLY;
 	SUCCEEDS(smalti_matmul(&o->matmul, o->x_given, o->packed, o->bias,
 			       has_operand ? o->operand_given : NULL, y, &error),
 		 &error, what);
 	return y;
-}
-
-/* Sums of K products in f32 err by about sqrt(K) roundings; a bf16 result by half of its last place. */
-static double tolerance(const struct smalti_matmul *m)
-{
-	return 2e-6 + 1e-7 * sqrt((double)m->in) + (m->result == SMALTI_BF16 ? 1. / 256 : 0);
 }
 
 static void check_case(struct smalti_matmul matmul, bool bias)
@@ -160,17 +99,12 @@ static void check_case(struct smalti_matmul matmul, bool bias)
 	void *y = run(&o, what), *again = run(&o, what);
 	int64_t count = matmul.rows * matmul.out;
 	CHECK(!memcmp(y, again, (size_t)(count * smalti_dtype_bytes(matmul.result))), what);
-	float *wide = fresh(count, 4);
+	float *wide = kernel_array(count, 4);
 	smalti_widen(matmul.result, y, count, wide);
-	double largest = 1, worst = 0;
-	for (int64_t i = 0; i < count; i++) {
-		double off = fabs((double)wide[i] - o.expected[i]);
-		worst = off <= worst ? worst : off; /* NaN wins */
-		largest = fmax(largest, fabs(o.expected[i]));
-	}
-	if (!(worst <= tolerance(&matmul) * largest))
-		fprintf(stderr, "%s: off by %g of %g\n", what, worst, largest);
-	CHECK(worst <= tolerance(&matmul) * largest, what);
+	struct kernel_error off = {0};
+	for (int64_t i = 0; i < count; i++)
+		kernel_compare(&off, (double)wide[i], o.expected[i]);
+	kernel_check(&off, matmul_tolerance(&matmul), what);
 	free(wide);
 	free(y);
 	free(again);
@@ -180,14 +114,14 @@ static void check_case(struct smalti_matmul matmul, bool bias)
 static void agrees_with_plain_sums(void)
 {
 	for (int s = 0; s < COUNT(shapes); s++)
-		for (int d = 0; d < COUNT(dtypes); d++)
+		for (int d = 0; d < MATMUL_DTYPES; d++)
 			for (int e = 0; e < SMALTI_EPILOGUES; e++) {
-				bool added = e == SMALTI_EPILOGUE_ADD || e == SMALTI_EPILOGUE_GATE_ADD;
-				if (added && dtypes[d].result != SMALTI_F32)
+				if (!matmul_has((enum smalti_epilogue)e, matmul_dtypes[d].result))
 					continue;
-				struct smalti_matmul matmul = {shapes[s].rows,   shapes[s].in,
-							       shapes[s].out,    dtypes[d].compute,
-							       dtypes[d].result, (enum smalti_epilogue)e};
+				struct smalti_matmul matmul = {
+				    shapes[s].rows,          shapes[s].in,
+				    shapes[s].out,           matmul_dtypes[d].compute,
+				    matmul_dtypes[d].result, (enum smalti_epilogue)e};
 				check_case(matmul, true);
 				check_case(matmul, false);
 			}
@@ -202,21 +136,17 @@ static void packs_stacked_parts(void)
 	for (int c = 0; c < 2; c++) {
 		enum smalti_dtype compute = c ? SMALTI_BF16 : SMALTI_F32;
 		uint64_t state = 7;
-		float *w = random_values(IN * ROWS, SMALTI_F32, &state);
+		float *w = kernel_random(IN * ROWS, SMALTI_F32, &state);
 		struct smalti_weight_part parts[4];
-		char *storage[4];
+		struct misaligned odd[4];
 		for (int p = 0, row = 0; p < 4; row += (int)part_rows[p++]) {
 			int64_t count = part_rows[p] * IN;
-			void *narrow = given(w + (int64_t)row * IN, count, part_dtypes[p]);
-			smalti_widen(part_dtypes[p], narrow, count, w + (int64_t)row * IN);
-			storage[p] = fresh(count * 4 + 1, 1);
-			memcpy(storage[p] + 1, narrow, (size_t)(count * smalti_dtype_bytes(part_dtypes[p])));
-			free(narrow);
-			parts[p] = (struct smalti_weight_part){storage[p] + 1, part_dtypes[p], part_rows[p]};
+			odd[p] = kernel_misalign(part_dtypes[p], w + (int64_t)row * IN, count);
+			parts[p] = (struct smalti_weight_part){odd[p].data, part_dtypes[p], part_rows[p]};
 		}
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t bytes = smalti_matmul_packed_bytes(IN, ROWS, compute, &error);
-		char *stacked = fresh(bytes, 1), *whole = fresh(bytes, 1);
+		char *stacked = kernel_array(bytes, 1), *whole = kernel_array(bytes, 1);
 		memset(stacked, 0x55, (size_t)bytes);
 		memset(whole, 0xaa, (size_t)bytes);
 		struct smalti_weight_part one = {w, SMALTI_F32, ROWS};
@@ -226,7 +156,7 @@ static void packs_stacked_parts(void)
 		FAILS(smalti_matmul_pack(IN, ROWS + 1, compute, parts, 4, stacked, &error), &error,
 		      SMALTI_EINVAL, "a row too few", "83", "84");
 		for (int p = 0; p < 4; p++)
-			free(storage[p]);
+			free(odd[p].block);
 		free(stacked);
 		free(whole);
 		free(w);
@@ -253,22 +183,10 @@ static void packs_in_chunks(void)
 	drop(&o);
 }
 
-struct worker {
-	const struct operands *operands;
-	void *y;
-	pthread_barrier_t *barrier;
-};
-
-static void *work(void *argument)
+static int call(const void *operands, void *y, struct smalti_error *error)
 {
-	struct worker *worker = argument;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct operands *o = worker->operands;
-	pthread_barrier_wait(worker->barrier);
-	for (int i = 0; i < 50; i++)
-		if (smalti_matmul(&o->matmul, o->x_given, o->packed, o->bias, NULL, worker->y, &error))
-			return NULL;
-	return worker;
+	const struct operands *o = operands;
+	return smalti_matmul(&o->matmul, o->x_given, o->packed, o->bias, NULL, y, error);
 }
 
 /* Two threads at once give the bits of one; what they held is given back when they end. */
@@ -280,22 +198,7 @@ static void threads_agree(void)
 		struct operands o = make(matmul, true);
 		void *alone = run(&o, "alone");
 		int64_t held = smalti_scratch_held();
-		pthread_barrier_t barrier;
-		pthread_barrier_init(&barrier, NULL, 2);
-		pthread_t threads[2];
-		struct worker workers[2];
-		for (int i = 0; i < 2; i++) {
-			workers[i] = (struct worker){&o, fresh(61 * 97, 2), &barrier};
-			CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-		}
-		for (int i = 0; i < 2; i++) {
-			void *worker;
-			pthread_join(threads[i], &worker);
-			CU_ASSERT_PTR_NOT_NULL(worker);
-			CU_ASSERT_EQUAL(memcmp(workers[i].y, alone, 61 * 97 * 2), 0);
-			free(workers[i].y);
-		}
-		pthread_barrier_destroy(&barrier);
+		kernel_check_threads(call, &o, alone, (int64_t)61 * 97 * 2);
 		CU_ASSERT_EQUAL(smalti_scratch_held(), held);
 		free(alone);
 		drop(&o);
@@ -309,7 +212,7 @@ static void alignment_does_not_matter(void)
 	struct smalti_matmul matmul = {ROWS, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_SILU};
 	struct operands o = make(matmul, true);
 	void *y = run(&o, "aligned");
-	float *x = fresh(ROWS * IN + 3, 4), *shifted = fresh(ROWS * OUT + 5, 4);
+	float *x = kernel_array(ROWS * IN + 3, 4), *shifted = kernel_array(ROWS * OUT + 5, 4);
 	memcpy(x + 3, o.x_given, sizeof(float) * ROWS * IN);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_matmul(&matmul, x + 3, o.packed, o.bias, NULL, shifted + 5, &error), &error,
@@ -328,7 +231,7 @@ static void forgets_old_shapes(void)
 	struct smalti_matmul matmul = {SHAPES, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
 	struct operands o = make(matmul, true);
 	float *all = run(&o, "all");
-	float *y = fresh(SHAPES * OUT, 4);
+	float *y = kernel_array(SHAPES * OUT, 4);
 	for (int i = 0; i < 2 * SHAPES; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		matmul.rows = i % SHAPES + 1;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "harness.h"
-#include "kernels/matmul.h"
+#include "kernel_case.h"
+#include "matmul_case.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const epilogue_names[] = {"none", "gelu", "silu", "add", "gate-add", "multiply"};
-_Static_assert(COUNT(epilogue_names) == SMALTI_EPILOGUES, "a name for each epilogue");
 
 /* Rows on both sides of every size of tile, several blocks of rows, of inputs and of outputs. */
 static const struct {
@@ -29,13 +26,6 @@ static const struct {
 
 static const enum smalti_dtype weight_dtypes[] = {SMALTI_F16, SMALTI_BF16, SMALTI_F32};
 
-static const struct {
-	enum smalti_dtype compute, result;
-} dtypes[] = {{SMALTI_F32, SMALTI_F32},
-	      {SMALTI_F32, SMALTI_BF16},
-	      {SMALTI_BF16, SMALTI_F32},
-	      {SMALTI_BF16, SMALTI_BF16}};
-
 /* A matrix of `dtype` with gaps, and its values in f32 without them. */
 struct matrix {
 	int64_t rows, columns, stride;
@@ -45,15 +35,6 @@ struct matrix {
 	int64_t bytes;
 };
 
-static void *fresh(int64_t count, int64_t size)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	void *memory = smalti_aligned_alloc(count, size, &error);
-	if (!memory)
-		abort();
-	return memory;
-}
-
 /* Ends with the last element of the last row, so that a sanitizer sees what reads further; gaps are NaN. */
 static struct matrix make_matrix(int64_t rows, int64_t columns, int64_t gap, int64_t offset,
 				 enum smalti_dtype dtype, uint64_t *state)
@@ -61,7 +42,7 @@ static struct matrix make_matrix(int64_t rows, int64_t columns, int64_t gap, int
 	struct matrix m = {.rows = rows, .columns = columns, .stride = columns + gap, .dtype = dtype};
 	int64_t size = smalti_dtype_bytes(dtype);
 	m.bytes = ((rows - 1) * m.stride + columns) * size;
-	m.values = fresh(rows * columns, 4);
+	m.values = kernel_array(rows * columns, 4);
 	m.storage = malloc((size_t)(m.bytes + offset));
 	if (!m.storage)
 		abort();
@@ -96,36 +77,21 @@ static double rounded(const struct operands *o, float weight)
 	return (double)weight;
 }
 
-static double finish(const struct operands *o, int64_t row, int64_t column, double z)
-{
-	int64_t at = row * o->matmul.out + column;
-	switch (o->matmul.epilogue) {
-	case SMALTI_EPILOGUE_GELU:
-		return 0.5 * z * (1 + tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)));
-	case SMALTI_EPILOGUE_SILU:
-		return z / (1 + exp(-z));
-	case SMALTI_EPILOGUE_ADD:
-		return (double)o->y.values[at] + z;
-	case SMALTI_EPILOGUE_GATE_ADD:
-		return (double)o->y.values[at] + (double)o->gate.values[column] * z;
-	case SMALTI_EPILOGUE_MULTIPLY:
-		return z * (double)o->operand.values[at];
-	default:
-		return z;
-	}
-}
-
 static void compute_expected(struct operands *o, bool bias)
 {
 	const struct smalti_matmul *m = &o->matmul;
-	o->expected = fresh(m->rows * m->out, sizeof(double));
+	o->expected = kernel_array(m->rows * m->out, sizeof(double));
 	for (int64_t column = 0; column < m->out; column++)
 		for (int64_t row = 0; row < m->rows; row++) {
 			double z = bias ? (double)o->bias.values[column] : 0;
 			for (int64_t k = 0; k < m->in; k++)
 				z += (double)o->x.values[row * m->in + k] *
 				     rounded(o, o->weight.values[column * m->in + k]);
-			o->expected[row * m->out + column] = finish(o, row, column, z);
+			const int64_t at = row * m->out + column;
+			const bool gated = m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
+			o->expected[at] =
+			    matmul_finish(m->epilogue, z, (double)o->y.values[at],
+					  (double)(gated ? o->gate.values[column] : o->operand.values[at]));
 		}
 }
 
@@ -163,28 +129,17 @@ static int run(const struct operands *o, bool bias, void *y, struct smalti_error
 				 o->y.stride, y, error);
 }
 
-/* Sums of K products in f32 err by about sqrt(K) roundings; a bf16 result by half of its last place. */
-static double tolerance(const struct smalti_matmul *m)
-{
-	return 2e-6 + 1e-7 * sqrt((double)m->in) + (m->result == SMALTI_BF16 ? 1. / 256 : 0);
-}
-
 static void check_result(const struct operands *o, const char *y, const char *what)
 {
 	int64_t size = smalti_dtype_bytes(o->y.dtype);
-	double largest = 1, worst = 0;
+	struct kernel_error off = {0};
 	for (int64_t row = 0; row < o->y.rows; row++)
 		for (int64_t column = 0; column < o->y.columns; column++) {
 			float value;
 			smalti_widen(o->y.dtype, y + (row * o->y.stride + column) * size, 1, &value);
-			double expected = o->expected[row * o->y.columns + column];
-			double off = fabs((double)value - expected);
-			worst = off <= worst ? worst : off; /* NaN wins */
-			largest = fmax(largest, fabs(expected));
+			kernel_compare(&off, (double)value, o->expected[row * o->y.columns + column]);
 		}
-	if (!(worst <= tolerance(&o->matmul) * largest))
-		fprintf(stderr, "%s: off by %g of %g\n", what, worst, largest);
-	CHECK(worst <= tolerance(&o->matmul) * largest, what);
+	kernel_check(&off, matmul_tolerance(&o->matmul), what);
 }
 
 static void check_gaps(const struct matrix *m, const char *y, const char *what)
@@ -227,10 +182,10 @@ static void agrees_with_plain_sums(void)
 	int turn = 0;
 	for (int s = 0; s < COUNT(shapes); s++)
 		for (int w = 0; w < COUNT(weight_dtypes); w++)
-			for (int d = 0; d < COUNT(dtypes); d++, turn++) {
-				struct smalti_matmul m = {shapes[s].rows,   shapes[s].in,
-							  shapes[s].out,    dtypes[d].compute,
-							  dtypes[d].result, SMALTI_EPILOGUE_NONE};
+			for (int d = 0; d < MATMUL_DTYPES; d++, turn++) {
+				struct smalti_matmul m = {shapes[s].rows,          shapes[s].in,
+							  shapes[s].out,           matmul_dtypes[d].compute,
+							  matmul_dtypes[d].result, SMALTI_EPILOGUE_NONE};
 				check_case(m, weight_dtypes[w], turn % COUNT(gaps), turn / 4 % 2);
 			}
 }
@@ -239,14 +194,13 @@ static void has_every_epilogue(void)
 {
 	static const int picked[] = {3, 4, 10, 13, 14, 18};
 	for (int s = 0; s < COUNT(picked); s++)
-		for (int d = 0; d < COUNT(dtypes); d++)
+		for (int d = 0; d < MATMUL_DTYPES; d++)
 			for (int e = 0; e < SMALTI_EPILOGUES; e++) {
-				bool added = e == SMALTI_EPILOGUE_ADD || e == SMALTI_EPILOGUE_GATE_ADD;
-				if (added && dtypes[d].result != SMALTI_F32)
+				if (!matmul_has((enum smalti_epilogue)e, matmul_dtypes[d].result))
 					continue;
-				struct smalti_matmul m = {shapes[picked[s]].rows, shapes[picked[s]].in,
-							  shapes[picked[s]].out,  dtypes[d].compute,
-							  dtypes[d].result,       (enum smalti_epilogue)e};
+				struct smalti_matmul m = {shapes[picked[s]].rows,  shapes[picked[s]].in,
+							  shapes[picked[s]].out,   matmul_dtypes[d].compute,
+							  matmul_dtypes[d].result, (enum smalti_epilogue)e};
 				for (int bias = 0; bias < 2; bias++)
 					check_case(m, SMALTI_F16, (s + e) % COUNT(gaps), bias);
 			}
@@ -261,7 +215,7 @@ static void rows_are_independent(void)
 		    ROWS, IN, OUT, c ? SMALTI_BF16 : SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_GELU};
 		struct operands o = make(m, SMALTI_F16, 0, true);
 		struct smalti_error error = SMALTI_NO_ERROR;
-		float *all = fresh(ROWS * OUT, 4), *some = fresh(ROWS * SOME, 4);
+		float *all = kernel_array(ROWS * OUT, 4), *some = kernel_array(ROWS * SOME, 4);
 		SUCCEEDS(run(&o, true, all, &error), &error, "all");
 		int64_t size = smalti_dtype_bytes(m.compute);
 		const struct smalti_raw_weight weight = {o.weight.given + FIRST * IN * 2, SMALTI_F16, IN};
@@ -307,8 +261,8 @@ static void adds_pieces(void)
 static void knows_every_f16(void)
 {
 	enum { VALUES = 1 << 16, IN = 3, OUT = VALUES, ROWS = 2 };
-	uint16_t *w = fresh(OUT * IN, 2);
-	float *y = fresh(ROWS * OUT, 4);
+	uint16_t *w = kernel_array(OUT * IN, 2);
+	float *y = kernel_array(ROWS * OUT, 4);
 	memset(w, 0, OUT * IN * 2);
 	for (int i = 0; i < VALUES; i++)
 		w[i * IN + 1] = (uint16_t)i;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_KERNEL_CASE_H
+#define SMALTI_TESTS_KERNEL_CASE_H
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* For tests that call kernels on arrays. Arrays end the program where there is no memory; free() frees them.
+ */
+
+/* Aligned as kernels want it. */
+void *kernel_array(int64_t count, int64_t size);
+/* Random values that the dtype has exactly. */
+float *kernel_random(int64_t count, enum smalti_dtype dtype, uint64_t *state);
+/* The values in a dtype. */
+void *kernel_given(const float *values, int64_t count, enum smalti_dtype dtype);
+
+/* Values in a checkpoint's dtype at an odd address, as files may have them; `values` become what they round
+ * to. Free `block`. */
+struct misaligned {
+	char *block;
+	const void *data;
+};
+struct misaligned kernel_misalign(enum smalti_dtype dtype, float *values, int64_t count);
+
+/* How far results are off, against the largest value or 1. Starts with zeros. */
+struct kernel_error {
+	double worst, largest;
+};
+void kernel_compare(struct kernel_error *error, double found, double expected);
+/* Asserts once. */
+void kernel_check(const struct kernel_error *error, double tolerance, const char *what);
+
+/* Two threads call it at once, many times, and each gets the bytes of one that was alone. */
+void kernel_check_threads(int (*call)(const void *operands, void *y, struct smalti_error *error),
+			  const void *operands, const void *alone, int64_t bytes);
+
+#endif
