@@ -2,11 +2,30 @@
 #include "judge.h"
 
 #include "harness.h"
+#include "stage.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct smalti_session *judge_session(const struct judge_schedule *schedule)
+{
+	if (schedule->policy)
+		return stage_session(schedule->policy, schedule->workers);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = smalti_session_open_plain(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
+	return session;
+}
+
+const char *judge_schedule_name(const struct judge_schedule *schedule)
+{
+	static char name[64];
+	snprintf(name, sizeof(name), "%s on %lld workers", schedule->policy ? schedule->policy : "nothing",
+		 (long long)schedule->workers);
+	return name;
+}
 
 static struct judge_result results[512];
 static int result_count;

@@ -2,6 +2,8 @@
 #ifndef SMALTI_TESTS_JUDGE_H
 #define SMALTI_TESTS_JUDGE_H
 
+#include "smalti/session.h"
+
 #include <stdint.h>
 
 /* A tiling fixes the bits; another one changes rounding only. The judge keeps the first result of every
@@ -15,6 +17,15 @@ struct judge_result {
 	int64_t count;
 	float *values; /* from judge_array() */
 };
+
+/* Who runs a plan. */
+struct judge_schedule {
+	const char *policy; /* NULL: without StarPU */
+	int64_t workers;
+};
+struct smalti_session *judge_session(const struct judge_schedule *schedule);
+/* For messages, in a static buffer. */
+const char *judge_schedule_name(const struct judge_schedule *schedule);
 
 /* Takes the values over. */
 void judge(const struct judge_result *found, const char *schedule);

@@ -66,6 +66,22 @@ void kernel_check(const struct kernel_error *error, double tolerance, const char
 	CHECK(ok, what);
 }
 
+struct smalti_moments kernel_moments(int64_t pixels, int64_t channels, int64_t groups, int64_t group,
+				     const float *x)
+{
+	const int64_t size = channels / groups;
+	struct smalti_moments m = {(double)(pixels * size), 0, 0};
+	for (int pass = 0; pass < 2; pass++)
+		for (int64_t i = 0; i < pixels * size; i++) {
+			double value = (double)x[i / size * channels + group * size + i % size];
+			if (pass == 0)
+				m.mean += value / m.count;
+			else
+				m.m2 += (value - m.mean) * (value - m.mean);
+		}
+	return m;
+}
+
 struct worker {
 	int (*call)(const void *operands, void *y, struct smalti_error *error);
 	const void *operands;

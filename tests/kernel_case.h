@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "kernels/norms.h"
 
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ struct kernel_error {
 void kernel_compare(struct kernel_error *error, double found, double expected);
 /* Asserts once. */
 void kernel_check(const struct kernel_error *error, double tolerance, const char *what);
+
+/* Of a group of the channels of x [pixels, channels], by plain sums. */
+struct smalti_moments kernel_moments(int64_t pixels, int64_t channels, int64_t groups, int64_t group,
+				     const float *x);
 
 /* Two threads call it at once, many times, and each gets the bytes of one that was alone. */
 void kernel_check_threads(int (*call)(const void *operands, void *y, struct smalti_error *error),

@@ -6,6 +6,7 @@ check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
 	tests/codelet_case.h \
 	tests/datasets.c tests/datasets.h \
+	tests/embedded.c tests/embedded.h \
 	tests/golden.c tests/golden.h \
 	tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \

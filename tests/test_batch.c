@@ -3,8 +3,8 @@
  * Many requests in flight: each picture has the bytes of its single run, and the trace shows that stages of
  * different requests ran at the same time. */
 #include "base/json.h"
+#include "embedded.h"
 #include "harness.h"
-#include "smalti/generate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,23 +71,14 @@ static void check_done(const struct canvas *canvas)
 static void open_all(const char *trace, struct smalti_session **session, struct smalti_model **model)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session_options session_options;
-	struct smalti_model_options model_options;
-	smalti_session_defaults(&session_options);
-	session_options.cpus = 2;
-	session_options.trace = trace;
-	smalti_model_defaults(&model_options);
-	model_options.folder = test_model("tesserae");
-	*session = smalti_session_open(&session_options, &error);
-	*model = *session ? smalti_model_open(*session, &model_options, &error) : NULL;
-	SUCCEEDS(*model ? 0 : -1, &error, "model");
-}
-
-static void close_all(struct smalti_session *session, struct smalti_model *model)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_model_close(model);
-	SUCCEEDS(smalti_session_close(session, &error), &error, "session");
+	struct smalti_session_options options;
+	smalti_session_defaults(&options);
+	options.cpus = 2;
+	options.trace = trace;
+	*session = smalti_session_open(&options, &error);
+	SUCCEEDS(*session ? 0 : -1, &error, "session");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(*session);
+	*model = embedded_open(*session);
 }
 
 static struct smalti_batch *open_batch(struct smalti_model *model)
@@ -121,7 +112,7 @@ static void a_batch_has_the_bytes_of_single_runs(void)
 		free(alone.pixels);
 		free(together[i].pixels);
 	}
-	close_all(session, model);
+	embedded_close(session, model);
 }
 
 /* A task as the trace tells of it. */
@@ -184,7 +175,7 @@ static void stages_of_different_requests_overlap(void)
 	for (int i = 0; i < REQUESTS; i++)
 		submit(batch, i, &canvases[i]);
 	smalti_batch_close(batch);
-	close_all(session, model);
+	embedded_close(session, model);
 	for (int i = 0; i < REQUESTS; i++) {
 		check_done(&canvases[i]);
 		free(canvases[i].pixels);
@@ -248,7 +239,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	      "not finite");
 	smalti_batch_close(batch);
 	CHECK(canvas.done == 0, "a refused picture is not done");
-	close_all(session, model);
+	embedded_close(session, model);
 }
 
 static const struct test tests[] = {

@@ -59,27 +59,11 @@ static void posterior_rows(void)
 
 /* Statistics */
 
-static struct smalti_moments naive_moments(int64_t pixels, int64_t channels, int64_t groups, int64_t group,
-					   const float *x)
-{
-	const int64_t size = channels / groups;
-	struct smalti_moments m = {(double)(pixels * size), 0, 0};
-	for (int pass = 0; pass < 2; pass++)
-		for (int64_t i = 0; i < pixels * size; i++) {
-			double value = (double)x[i / size * channels + group * size + i % size];
-			if (pass == 0)
-				m.mean += value / m.count;
-			else
-				m.m2 += (value - m.mean) * (value - m.mean);
-		}
-	return m;
-}
-
 static void same_moments(const struct smalti_moments *found, int64_t pixels, int64_t channels, int64_t groups,
 			 const float *x, const char *what)
 {
 	for (int64_t group = 0; group < groups; group++) {
-		struct smalti_moments m = naive_moments(pixels, channels, groups, group, x);
+		struct smalti_moments m = kernel_moments(pixels, channels, groups, group, x);
 		CHECK(found[group].count == m.count && fabs(found[group].mean - m.mean) < 1e-12 &&
 			  fabs(found[group].m2 - m.m2) < 1e-9 * m.m2 + 1e-12,
 		      what);
@@ -206,7 +190,7 @@ static struct problem pose(const struct shape *s, uint64_t *state)
 	if (!p.moments || !p.expected)
 		abort();
 	for (int64_t group = 0; group < s->groups; group++)
-		p.moments[group] = naive_moments(s->height * s->width, s->in, s->groups, group, p.x);
+		p.moments[group] = kernel_moments(s->height * s->width, s->in, s->groups, group, p.x);
 	for (int64_t i = 0; i < out_count(&p); i++) {
 		int64_t pixel = i / s->out;
 		p.expected[i] = (s->residual ? (double)p.before[i] : 0) +
@@ -321,7 +305,7 @@ static void groupnorm(void)
 	float *beta = random_floats(CHANNELS, &state), y[PIXELS * CHANNELS];
 	struct smalti_moments moments[GROUPS];
 	for (int64_t group = 0; group < GROUPS; group++)
-		moments[group] = naive_moments(PIXELS, CHANNELS, GROUPS, group, x);
+		moments[group] = kernel_moments(PIXELS, CHANNELS, GROUPS, group, x);
 	RUN(groupnorm, (.x = x, .moments = moments, .gamma = gamma, .beta = beta, .y = y), .pixels = PIXELS,
 	    .channels = CHANNELS, .groups = GROUPS, .epsilon = (float)epsilon);
 	for (int i = 0; i < PIXELS * CHANNELS; i++) {

@@ -3,6 +3,7 @@
  * Where the latents of a denoising come from: each picture's part of the seed's stream of noise
  * (specification 8.1), or what was given. The steps are made so that the model's output does not matter. */
 #include "codelets/codelets.h"
+#include "embedded.h"
 #include "graphs/diffusion.h"
 #include "harness.h"
 #include "jobs/model.h"
@@ -116,15 +117,8 @@ static const struct test tests[] = {{"stream of noise", stream}, {"given latents
 int main(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_model_options options;
-	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
 	struct smalti_session *session = stage_session(NULL, 2);
-	model = smalti_model_open(session, &options, &error);
-	if (!model) {
-		fprintf(stderr, "%s\n", error.message);
-		return 1;
-	}
+	model = embedded_open(session);
 	int status = test_main("diffusion", tests, COUNT(tests));
 	smalti_model_close(model);
 	return smalti_session_close(session, &error) < 0 ? 1 : status;

@@ -4,7 +4,7 @@
  * map's, for more bands than one merge takes. */
 #include "graphs/features.h"
 #include "harness.h"
-#include "kernels/norms.h"
+#include "kernel_case.h"
 #include "stage.h"
 
 #include <math.h>
@@ -80,21 +80,6 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 	free(kept);
 }
 
-static struct smalti_moments naive(int64_t rows, int group)
-{
-	const int64_t size = CHANNELS / GROUPS, pixels = rows * WIDTH;
-	struct smalti_moments m = {(double)(pixels * size), 0, 0};
-	for (int pass = 0; pass < 2; pass++)
-		for (int64_t i = 0; i < pixels * size; i++) {
-			double value = (double)map_values[i / size * CHANNELS + group * size + i % size];
-			if (pass == 0)
-				m.mean += value / m.count;
-			else
-				m.m2 += (value - m.mean) * (value - m.mean);
-		}
-	return m;
-}
-
 static void statistics(void)
 {
 	/* one merge of up to 16 bands, trees of two levels up to 256, and of three */
@@ -110,7 +95,8 @@ static void statistics(void)
 		struct smalti_moments moments[GROUPS];
 		publish(rows, height, moments);
 		for (int group = 0; group < GROUPS; group++) {
-			struct smalti_moments m = naive(rows, group);
+			struct smalti_moments m =
+			    kernel_moments(rows * WIDTH, CHANNELS, GROUPS, group, map_values);
 			char what[64];
 			snprintf(what, sizeof(what), "%lld rows in bands of %lld", (long long)rows,
 				 (long long)height);

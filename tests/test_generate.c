@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pictures through the public API: equal to the reference's, and the same whatever the schedule. */
+#include "embedded.h"
 #include "harness.h"
 #include "io/prompts.h"
 #include "io/safetensors.h"
 #include "pictures.h"
-#include "smalti/generate.h"
+#include "stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,30 +66,10 @@ static void forget(struct received *received)
 static struct smalti_session *session;
 static struct smalti_model *model;
 
-/* Ends the program when it cannot: no test makes sense without. */
 static void open_model(const char *policy, int64_t cpus)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session_options session_options;
-	struct smalti_model_options model_options;
-	smalti_session_defaults(&session_options);
-	smalti_model_defaults(&model_options);
-	session_options.policy = policy;
-	session_options.cpus = cpus;
-	model_options.folder = test_model("tesserae");
-	session = smalti_session_open(&session_options, &error);
-	model = session ? smalti_model_open(session, &model_options, &error) : NULL;
-	if (!model) {
-		fprintf(stderr, "%s\n", error.message);
-		exit(1);
-	}
-}
-
-static void close_model(void)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_model_close(model);
-	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	session = stage_session(policy, cpus);
+	model = embedded_open(session);
 }
 
 static int submit(struct smalti_batch *batch, struct smalti_request *request, int64_t image,
@@ -195,7 +176,7 @@ static void reference(void)
 	}
 	smalti_prompts_close(cases);
 	smalti_batch_close(batch);
-	close_model();
+	embedded_close(session, model);
 }
 
 /* Two ragged pictures, the second image of a pair and one that a sampler with noise makes. */
@@ -236,7 +217,7 @@ static void schedules(void)
 		struct received found[2] = {0};
 		open_model(policies[i / 2], 1 + (int64_t)i % 2);
 		make_pair(i == 0 ? expected : found);
-		close_model();
+		embedded_close(session, model);
 		for (int k = 0; k < 2 && i > 0; k++) {
 			CHECK(same(&expected[k], &found[k]), policies[i / 2]);
 			forget(&found[k]);
@@ -275,7 +256,7 @@ static void bad_requests(void)
 		      cases[i].word);
 		CHECK(request.width == cases[i].request.width, "a refused request is untouched");
 	}
-	close_model();
+	embedded_close(session, model);
 }
 
 /* One picture's failure is its own. */
@@ -297,7 +278,7 @@ static void failed_picture(void)
 	      "the others are made");
 	for (int i = 0; i < 3; i++)
 		forget(&received[i]);
-	close_model();
+	embedded_close(session, model);
 }
 
 static void cancelled(void)
@@ -325,7 +306,7 @@ static void cancelled(void)
 	smalti_batch_close(batch);
 	CHECK(complete(&received[0]), "another batch of the model");
 	forget(&received[0]);
-	close_model();
+	embedded_close(session, model);
 }
 
 /* What a batch says of a picture from inside its callbacks, where one knows how far it is. */
@@ -418,7 +399,7 @@ static void progress(void)
 		CHECK(watched.tellings > 0 && !watched.backwards, "the watch");
 		smalti_batch_close(watched.batch);
 	}
-	close_model();
+	embedded_close(session, model);
 }
 
 static const struct test tests[] = {

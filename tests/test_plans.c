@@ -3,6 +3,7 @@
  * A plan fixes the bits: whatever policy and number of workers runs a tiling, its result is the same to the
  * last bit; another tiling changes rounding only. And what fails, fails alone. */
 #include "codelets/codelets.h"
+#include "embedded.h"
 #include "graphs/diffusion.h"
 #include "harness.h"
 #include "jobs/model.h"
@@ -16,10 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-	const char *policy; /* NULL: without StarPU */
-	int64_t workers;
-} schedules[] = {
+static const struct judge_schedule schedules[] = {
     {"eager", 1}, {"eager", 2}, {"lws", 1},    {"lws", 2},    {"dmda", 1},
     {"dmda", 2},  {"dmdas", 1}, {"dmdas", 2},  {"ws", 1},     {"ws", 2},
     {"prio", 1},  {"prio", 2},  {"random", 1}, {"random", 2}, {NULL, 1},
@@ -30,25 +28,10 @@ enum { SCHEDULES = COUNT(schedules), PLANS_EACH = 4 };
 static struct smalti_session *session;
 static struct smalti_model *model;
 
-static void open_model(const char *policy, int64_t workers)
+static void open_model(const struct judge_schedule *schedule)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_model_options options;
-	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
-	session = policy ? stage_session(policy, workers) : smalti_session_open_plain(&error);
-	SUCCEEDS(session ? 0 : -1, &error, "session");
-	model = smalti_model_open(session, &options, &error);
-	SUCCEEDS(model ? 0 : -1, &error, "the embedded model");
-	if (!model)
-		exit(1);
-}
-
-static void close_model(void)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_model_close(model);
-	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	session = judge_session(schedule);
+	model = embedded_open(session);
 }
 
 /* Random plans */
@@ -210,16 +193,13 @@ static void plans(void)
 {
 	uint64_t state = 1;
 	for (int i = 0; i < SCHEDULES; i++) {
-		char schedule[64];
-		snprintf(schedule, sizeof(schedule), "%s on %lld workers",
-			 schedules[i].policy ? schedules[i].policy : "nothing",
-			 (long long)schedules[i].workers);
-		open_model(schedules[i].policy, schedules[i].workers);
+		const char *schedule = judge_schedule_name(&schedules[i]);
+		open_model(&schedules[i]);
 		for (int plan = 0; plan < PLANS_EACH; plan++) {
 			plan_dit(&state, schedule);
 		}
 		diffuse_all(schedule);
-		close_model();
+		embedded_close(session, model);
 	}
 	judge_forget();
 }
@@ -258,7 +238,7 @@ static void failures(void)
 {
 	static struct request alone, good[WAYS], bad[WAYS];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	smalti_vae_decoder_set_transient(model->vae, true);
 	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
 	begin(&alone, sampler, &prompt, FACTOR * HEIGHT);
@@ -274,14 +254,14 @@ static void failures(void)
 		CHECK(memcmp(good[way].picture, alone.picture, sizeof(alone.picture)) == 0, "picture");
 	}
 	free(sampler);
-	close_model();
+	embedded_close(session, model);
 }
 
 /* Bytes of tiles after a decoding, once no more go. */
 static int64_t held_after_decoding(bool transient)
 {
 	enum { SIDE = 4 };
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	smalti_vae_decoder_set_transient(model->vae, transient);
 	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
 	float *picture =
@@ -298,7 +278,7 @@ static int64_t held_after_decoding(bool transient)
 	} while (state.used < before);
 	free(z);
 	free(picture);
-	close_model();
+	embedded_close(session, model);
 	return state.used;
 }
 
@@ -313,7 +293,7 @@ static void failures_leave_nothing(void)
 {
 	enum { REQUESTS = 120, SETTLED = 60, ALLOWED_EACH = 1024 }; /* a leaked tile takes more */
 	static struct request request;
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
 	size_t settled = 0;
 	for (int i = 0; i < REQUESTS; i++) {
@@ -327,7 +307,7 @@ static void failures_leave_nothing(void)
 	snprintf(what, sizeof(what), "%zd bytes more after %d failures", growth, REQUESTS - SETTLED);
 	CHECK(growth <= (REQUESTS - SETTLED) * ALLOWED_EACH, what);
 	free(sampler);
-	close_model();
+	embedded_close(session, model);
 }
 
 static const struct test tests[] = {

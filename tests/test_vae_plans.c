@@ -2,6 +2,7 @@
  *
  * Whatever a plan of the VAE keeps, spills or makes again, and whoever runs it: the same bands give the same
  * bits, other bands change rounding only. And a plan holds what it promises of memory. */
+#include "embedded.h"
 #include "graphs/vae_cost.h"
 #include "graphs/vae_search.h"
 #include "harness.h"
@@ -14,10 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-	const char *policy; /* NULL: without StarPU */
-	int64_t workers;
-} schedules[] = {{"lws", 1}, {"lws", 2}, {"eager", 2}, {"dmdas", 2}, {"random", 2}, {NULL, 1}};
+static const struct judge_schedule schedules[] = {{"lws", 1},   {"lws", 2},    {"eager", 2},
+						  {"dmdas", 2}, {"random", 2}, {NULL, 1}};
 
 enum { SCHEDULES = COUNT(schedules), PLANS_EACH = 10, LATENT_CHANNELS = 4 };
 enum { WHOLE = 1 << 20, UNEQUAL = -1, VERY_UNEQUAL = -2 };
@@ -26,27 +25,21 @@ static struct smalti_session *session;
 static struct smalti_model *model;
 static struct smalti_spill *file;
 
-static void open_model(const char *policy, int64_t workers)
+static void open_model(const struct judge_schedule *schedule)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_model_options options;
-	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
-	session = policy ? stage_session(policy, workers) : smalti_session_open_plain(&error);
-	SUCCEEDS(session ? 0 : -1, &error, "session");
-	model = smalti_model_open(session, &options, &error);
+	session = judge_session(schedule);
+	model = embedded_open(session);
 	file = smalti_spill_open(".", 1 << 20, &error);
-	SUCCEEDS(model && file ? 0 : -1, &error, "the embedded model and a file");
-	if (!model || !file)
+	SUCCEEDS(file ? 0 : -1, &error, "a file");
+	if (!file)
 		exit(1);
 }
 
 static void close_model(void)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_model_close(model);
 	smalti_spill_close(file);
-	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	embedded_close(session, model);
 }
 
 /* Bands of `tile` rows, or unequal ones of 1, 2, 3 … rows, or of 1 and then as many as are left. */
@@ -147,11 +140,8 @@ static void plans(void)
 {
 	uint64_t state = 1;
 	for (int i = 0; i < SCHEDULES; i++) {
-		char schedule[64];
-		snprintf(schedule, sizeof(schedule), "%s on %lld workers",
-			 schedules[i].policy ? schedules[i].policy : "nothing",
-			 (long long)schedules[i].workers);
-		open_model(schedules[i].policy, schedules[i].workers);
+		const char *schedule = judge_schedule_name(&schedules[i]);
+		open_model(&schedules[i]);
 		for (int plan = 0; plan < PLANS_EACH; plan++) {
 			plan_decoder(&state, schedule);
 			plan_encoder(&state, schedule);
@@ -168,7 +158,7 @@ static void global_statistics(void)
 	enum { SIDE = 16, VALUES = LATENT_CHANNELS * SIDE * SIDE };
 	static float latents[2][VALUES];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	for (int i = 0; i < VALUES; i++)
 		latents[0][i] = -2 + 4 * (float)(i / SIDE % SIDE) / (SIDE - 1);
 	latents[1][SIDE * SIDE + 5 * SIDE + 9] = 40;
@@ -218,7 +208,7 @@ static void budgets(void)
 	for (bool fits = true; fits; fitting += fits) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
-		open_model("lws", 2);
+		open_model(&(const struct judge_schedule){"lws", 2});
 		smalti_vae_decoder_set_transient(model->vae, false);
 		fits = smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused) == 0;
 		if (fits) {
@@ -253,7 +243,7 @@ static void rounded_storage(void)
 	enum { SIDE = 64, BAND = 2 };
 	static const double tolerance = 5e-2;
 	struct smalti_error error = SMALTI_NO_ERROR, refused = SMALTI_NO_ERROR;
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
 	const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
 	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
@@ -325,7 +315,7 @@ static void shares_of_workers(void)
 	static const int64_t heights[] = {8, 4, 2, 1};
 	enum { SIDE = 128 };
 	struct smalti_error error = SMALTI_NO_ERROR;
-	open_model("lws", 2);
+	open_model(&(const struct judge_schedule){"lws", 2});
 	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
 	for (size_t i = 0; i < COUNT(workers); i++) {
 		const struct smalti_vae_budget budget = smalti_vae_no_budget(workers[i]);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "embedded.h"
+
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct smalti_model *embedded_open(struct smalti_session *session)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_model_options options;
+	smalti_model_defaults(&options);
+	options.folder = test_model("tesserae");
+	struct smalti_model *model = smalti_model_open(session, &options, &error);
+	if (!model) {
+		fprintf(stderr, "%s\n", error.message);
+		exit(1);
+	}
+	return model;
+}
+
+void embedded_close(struct smalti_session *session, struct smalti_model *model)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_model_close(model);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}

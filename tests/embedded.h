@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TESTS_EMBEDDED_H
+#define SMALTI_TESTS_EMBEDDED_H
+
+#include "smalti/generate.h"
+
+/* The embedded model in a session; ends the program when there is none: no test makes sense without. */
+struct smalti_model *embedded_open(struct smalti_session *session);
+/* Closes both and asserts that it goes well. */
+void embedded_close(struct smalti_session *session, struct smalti_model *model);
+
+#endif
