@@ -7,6 +7,7 @@
 #include "extract/row_writer.h"
 #include "extract/run_record.h"
 #include "extract/shard_size.h"
+#include "rt/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,14 @@ static int writer_status(struct run *run, int64_t *waiting, struct smalti_error 
 	return state.error.code ? smalti_fail(error, state.error.code, "%s", state.error.message) : 0;
 }
 
+/* Without work for the workers, which would look for some all the time, beside the writer. */
+static void wait_for_writer(const struct run *run, int64_t most)
+{
+	smalti_session_sleep(run->parts.session);
+	smalti_row_writer_await(run->writer, most);
+	smalti_session_wake(run->parts.session);
+}
+
 /* Until no more than `most` windows are under way. */
 static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *error)
 {
@@ -91,7 +100,7 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 		if (waiting <= most)
 			return 0;
 		if (!smalti_flights_any(run->flights))
-			nap();
+			wait_for_writer(run, most);
 		if (smalti_flights_serve(run->flights, error) < 0)
 			return -1;
 	}

@@ -82,7 +82,8 @@ struct flight *smalti_flight_open(struct smalti_flights *flights, struct smalti_
 	flight->window = window;
 	flight->bytes = bytes;
 	flight->land = land;
-	flight->scope = smalti_scope_new(flights->parts->session, name, -window->first, error);
+	/* What began first is ended first, while its tiles are in the caches. */
+	flight->scope = smalti_scope_new(flights->parts->session, name, -flights->begun++, error);
 	if (!flight->scope) {
 		free(flight);
 		return NULL;

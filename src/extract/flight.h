@@ -35,7 +35,7 @@ struct smalti_flights {
 	void (*done)(void *user, struct smalti_window *window);
 	void (*watch)(void *user);
 	void *user;
-	int64_t memory, bytes_in_flight, in_flight;
+	int64_t memory, bytes_in_flight, in_flight, begun;
 	int64_t pack_tokens;
 	struct bin_plan *plans;
 	int plan_count;

@@ -7,6 +7,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { AWAIT_NANOSECONDS = 200000000 };
 
 /* The shard that is being written. */
 struct open_shard {
@@ -24,7 +27,7 @@ struct smalti_row_writer {
 	struct open_shard shard; /* the thread's */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards what follows, and `done` of windows */
-	pthread_cond_t changed;
+	pthread_cond_t changed, written;
 	struct smalti_window *first, **last;
 	bool ends;
 	struct smalti_row_writer_state state;
@@ -157,6 +160,7 @@ static void remove_first(struct smalti_row_writer *writer, double seconds, const
 	writer->state.seconds += seconds;
 	if (!writer->state.error.code)
 		writer->state.error = *error;
+	pthread_cond_signal(&writer->written);
 	pthread_mutex_unlock(&writer->mutex);
 	smalti_window_free(window);
 }
@@ -195,9 +199,11 @@ struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 	writer->last = &writer->first;
 	pthread_mutex_init(&writer->mutex, NULL);
 	pthread_cond_init(&writer->changed, NULL);
+	pthread_cond_init(&writer->written, NULL);
 	if (pthread_create(&writer->thread, NULL, work, writer) == 0)
 		return writer;
 	smalti_fail(error, SMALTI_ENOMEM, "no thread can be started to write shards");
+	pthread_cond_destroy(&writer->written);
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->mutex);
 	free(writer);
@@ -229,6 +235,20 @@ void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row
 	pthread_mutex_unlock(&writer->mutex);
 }
 
+void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += AWAIT_NANOSECONDS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&writer->mutex);
+	int status = 0;
+	while (writer->state.waiting > most && status == 0)
+		status = pthread_cond_timedwait(&writer->written, &writer->mutex, &until);
+	pthread_mutex_unlock(&writer->mutex);
+}
+
 /* Their ranges are nobody's any more, but for that of the shard that was begun. */
 static void drop_windows(struct smalti_row_writer *writer)
 {
@@ -250,6 +270,7 @@ int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_
 	pthread_join(writer->thread, NULL);
 	drop_windows(writer);
 	*state = writer->state;
+	pthread_cond_destroy(&writer->written);
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->mutex);
 	free(writer);

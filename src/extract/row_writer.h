@@ -28,6 +28,8 @@ struct smalti_row_writer_state {
 	struct smalti_error error; /* code 0: none. After one nothing more is written */
 };
 void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row_writer_state *state);
+/* Until no more than `most` windows wait, or some tenths of a second have passed. */
+void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most);
 
 /* Writes what is done, drops the windows from the first on that is not, and commits what there is of the
  * shard that was begun. *state is the last one. -1 with what failed ever. NULL is fine. */
