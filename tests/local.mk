@@ -32,6 +32,7 @@ check_PROGRAMS += tests/test_bins
 check_PROGRAMS += tests/test_resize
 check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_shard
+check_PROGRAMS += tests/test_deflate
 check_PROGRAMS += tests/test_latents
 check_PROGRAMS += tests/test_npy
 check_PROGRAMS += tests/test_input_picture

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/compression.h"
 
+#include "shard/deflate.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-enum { SAMPLE_BYTES = 1 << 20, LEVEL = 4, WORTH_PERCENT = 80 };
+enum { SAMPLE_BYTES = 1 << 20, WORTH_PERCENT = 80 };
 
 struct sample {
 	unsigned char *bytes;
@@ -35,27 +36,16 @@ static void fill(struct sample *sample, const struct smalti_shard_schema *schema
 	}
 }
 
-/* The first bytes of all values, then the second ones: as HDF5's shuffle filter does. */
-static void shuffle(const struct sample *sample, size_t size, unsigned char *shuffled)
+static bool shrinks(const struct sample *sample, int64_t size)
 {
-	const size_t count = sample->count / size;
-	for (size_t i = 0; i < count; i++)
-		for (size_t byte = 0; byte < size; byte++)
-			shuffled[byte * count + i] = sample->bytes[i * size + byte];
-}
-
-static bool shrinks(const struct sample *sample, size_t size)
-{
-	uLongf packed = compressBound(sample->count);
-	unsigned char *shuffled = malloc(sample->count), *target = malloc(packed);
-	bool worth = false;
-	if (shuffled && target) {
-		shuffle(sample, size, shuffled);
-		worth = compress2(target, &packed, shuffled, sample->count, LEVEL) == Z_OK &&
-			packed * 100 <= sample->count * WORTH_PERCENT;
-	}
-	free(shuffled);
-	free(target);
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	struct smalti_deflated deflated;
+	struct smalti_deflater *deflater = smalti_deflater_open(&ignored);
+	const int64_t count = (int64_t)sample->count;
+	const bool worth = deflater &&
+			   smalti_deflate(deflater, sample->bytes, count, size, &deflated, &ignored) == 0 &&
+			   deflated.bytes * 100 <= count * WORTH_PERCENT;
+	smalti_deflater_close(deflater);
 	return worth;
 }
 
@@ -67,7 +57,7 @@ bool smalti_choose_compression(enum smalti_compression compression, const struct
 	struct sample sample = {.bytes = malloc(SAMPLE_BYTES)};
 	if (sample.bytes)
 		fill(&sample, schema, window);
-	const bool worth = sample.count && shrinks(&sample, (size_t)smalti_dtype_bytes(schema->dtype));
+	const bool worth = sample.count && shrinks(&sample, smalti_dtype_bytes(schema->dtype));
 	free(sample.bytes);
 	return worth;
 }

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <dnnl.h>
 #include <hwloc.h>
+#include <libdeflate.h>
 #include <png.h>
 #include <starpu.h>
 #include <stdio.h>
@@ -82,6 +83,12 @@ static struct version cjson(void)
 	return named(cJSON_Version());
 }
 
+/* Cannot be asked either. */
+static struct version deflate(void)
+{
+	return named(LIBDEFLATE_VERSION_STRING);
+}
+
 static struct version xxhash(void)
 {
 	unsigned version = XXH_versionNumber();
@@ -103,6 +110,7 @@ static const struct {
     {"libwebp", libwebp, "WebP files"},
     {"cJSON", cjson, "JSON"},
     {"xxHash", xxhash, "checksums"},
+    {"libdeflate", deflate, "compressed features"},
 };
 
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 4096, TEXT_BLOCK = 1 << 20, DEFLATE_LEVEL = 4 };
+enum { FIRST_CAPACITY = 4096, TEXT_BLOCK = 1 << 20 };
 
 static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_error *error)
 {
@@ -35,7 +35,7 @@ static int set_layout(const struct smalti_shard_writer *writer, int array, hid_t
 	if (chunk > 0)
 		status = H5Pset_chunk(creation, extents.rank, extents.sizes);
 	if (chunk > 0 && compress && status >= 0)
-		status = H5Pset_shuffle(creation) < 0 ? -1 : H5Pset_deflate(creation, DEFLATE_LEVEL);
+		status = H5Pset_shuffle(creation) < 0 ? -1 : H5Pset_deflate(creation, SMALTI_DEFLATE_LEVEL);
 	if (status >= 0)
 		status = H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
 	if (status >= 0)
@@ -79,6 +79,26 @@ static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t
 	return status;
 }
 
+/* The entries that wait, as one chunk of so many: what it has room for beyond them is zero. */
+static int write_compressed(struct smalti_shard_writer *writer, int array, int64_t chunk,
+			    struct smalti_error *error)
+{
+	struct smalti_array_writer *a = &writer->arrays[array];
+	const int64_t rest = (chunk - a->count) * a->entry_bytes;
+	struct smalti_deflated deflated;
+	if (grow(a, rest, error) < 0)
+		return -1;
+	memset(a->buffer + a->used, 0, (size_t)rest);
+	if (smalti_deflate(writer->deflater, a->buffer, chunk * a->entry_bytes,
+			   smalti_dtype_bytes(writer->schema.dtype), &deflated, error) < 0)
+		return -1;
+	if (smalti_h5_write_chunk(a->dataset, a->written, deflated.data, deflated.bytes, deflated.mask) ==
+		0 &&
+	    !writer->file.failure)
+		return 0;
+	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
+}
+
 /* Entries first … first + count − 1 of the dataset. */
 static int write_entries(struct smalti_shard_writer *writer, int array, int64_t first, int64_t count,
 			 const void *entries, struct smalti_error *error)
@@ -100,7 +120,8 @@ static int flush_chunk(struct smalti_shard_writer *writer, int array, struct sma
 		return -1;
 	if (H5Dset_extent(a->dataset, all.sizes) < 0)
 		return smalti_h5_file_fail(&writer->file, "an array cannot grow", error);
-	if (write_entries(writer, array, a->written, a->count, a->buffer, error) < 0)
+	if ((writer->deflater ? write_compressed(writer, array, a->chunk, error)
+			      : write_entries(writer, array, a->written, a->count, a->buffer, error)) < 0)
 		return -1;
 	a->written += a->count;
 	a->count = a->used = 0;
@@ -180,6 +201,8 @@ int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct sm
 		status = create_dataset(writer, array, a->count, compress ? a->count : 0, false, error);
 	if (status == 0 && texts)
 		status = write_texts(writer, array, error);
+	else if (status == 0 && compress && a->count)
+		status = write_compressed(writer, array, a->count, error);
 	else if (status == 0 && a->count)
 		status = write_entries(writer, array, 0, a->count, a->buffer, error);
 	a->written += a->count;

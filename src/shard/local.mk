@@ -2,6 +2,7 @@
 libcore_la_SOURCES += \
 	src/shard/arrays.c \
 	src/shard/checksum.c \
+	src/shard/deflate.c src/shard/deflate.h \
 	src/shard/finish.c \
 	src/shard/h5.c src/shard/h5.h \
 	src/shard/h5_driver.c src/shard/h5_driver.h \

@@ -6,34 +6,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-/* Undoes HDF5's shuffle filter: all first bytes of elements, then all second bytes, and so on. */
-static void unshuffle(const char *from, int64_t bytes, int64_t size, char *to)
+static int inflate_piece(struct smalti_shard_values *values, const struct smalti_shard_piece *piece,
+			 const char *file, int64_t bytes, int64_t size, struct smalti_error *error)
 {
-	const int64_t count = bytes / size;
-	for (int64_t byte = 0; byte < size; byte++)
-		for (int64_t i = 0; i < count; i++)
-			to[i * size + byte] = from[byte * count + i];
-}
-
-static int inflate_piece(const struct smalti_shard_piece *piece, const char *file, char *to, int64_t bytes,
-			 struct smalti_error *error)
-{
+	const struct smalti_deflated deflated = {file + piece->offset, piece->bytes, (uint32_t)piece->mask};
 	if (smalti_shard_piece_checksum(file, piece) != piece->checksum)
 		return smalti_fail(error, SMALTI_ECORRUPT, "the checksum of a compressed piece is another");
-	if (piece->mask) {
-		memcpy(to, file + piece->offset, (size_t)bytes);
-		return 0;
-	}
-	uLongf length = (uLongf)bytes;
-	const int status =
-	    uncompress((Bytef *)to, &length, (const Bytef *)file + piece->offset, (uLong)piece->bytes);
-	if (status == Z_MEM_ERROR)
-		return smalti_fail(error, SMALTI_ENOMEM, "out of memory to inflate a piece of a shard");
-	if (status != Z_OK || (int64_t)length != bytes)
-		return smalti_fail(error, SMALTI_ECORRUPT, "a compressed piece cannot be inflated");
-	return 0;
+	if (!values->inflater && !(values->inflater = smalti_inflater_open(error)))
+		return -1;
+	return smalti_inflate(values->inflater, &deflated, values->chunk, bytes, size, error);
 }
 
 /* values->chunk becomes this piece of the array. */
@@ -46,15 +28,12 @@ static int load_piece(struct smalti_shard_values *values, const struct smalti_sh
 	const int64_t bytes = place->chunk * place->entry_bytes;
 	if (!values->chunk)
 		values->chunk = smalti_aligned_alloc(bytes, 1, error);
-	char *shuffled = values->chunk ? smalti_aligned_alloc(bytes, 1, error) : NULL;
 	values->piece = 0;
-	int status = shuffled ? inflate_piece(&place->pieces[piece], file, shuffled, bytes, error) : -1;
-	if (status == 0) {
-		unshuffle(shuffled, bytes, smalti_dtype_bytes(index->schema.dtype), values->chunk);
-		values->piece = piece + 1;
-	}
-	free(shuffled);
-	return status;
+	if (!values->chunk || inflate_piece(values, &place->pieces[piece], file, bytes,
+					    smalti_dtype_bytes(index->schema.dtype), error) < 0)
+		return -1;
+	values->piece = piece + 1;
+	return 0;
 }
 
 /* Where the bytes of a piece are in memory. */
@@ -119,5 +98,6 @@ void smalti_shard_values_free(struct smalti_shard_values *values)
 {
 	free(values->run);
 	free(values->chunk);
+	smalti_inflater_close(values->inflater);
 	*values = (struct smalti_shard_values){.run = NULL};
 }

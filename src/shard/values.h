@@ -2,6 +2,7 @@
 #ifndef SMALTI_SHARD_VALUES_H
 #define SMALTI_SHARD_VALUES_H
 
+#include "shard/deflate.h"
 #include "shard/index.h"
 
 /* Runs of entries of an array, out of a mapped file: where they lie in one piece as they are, that is all;
@@ -11,6 +12,7 @@ struct smalti_shard_values {
 	int64_t run_capacity;
 	char *chunk; /* the inflated piece `piece − 1`, if that is not −1 */
 	int64_t piece;
+	struct smalti_inflater *inflater; /* NULL: was not needed yet */
 };
 
 /* `count` > 0 entries from `start` on, which are in the array; NULL: damaged, or no memory. Until the next

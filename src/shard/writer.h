@@ -2,6 +2,7 @@
 #ifndef SMALTI_SHARD_WRITER_H
 #define SMALTI_SHARD_WRITER_H
 
+#include "shard/deflate.h"
 #include "shard/h5.h"
 #include "shard/index.h"
 
@@ -30,6 +31,7 @@ struct smalti_shard_writer {
 	struct smalti_shard_schema schema; /* strings are its own */
 	int64_t first, end, rows;
 	struct smalti_array_writer arrays[SMALTI_SHARD_ARRAYS];
+	struct smalti_deflater *deflater; /* NULL: values are not compressed */
 	struct smalti_failure_list failures;
 	bool failed;
 };

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/deflate.h"
+
+#include "base/alloc.h"
+
+#include <libdeflate.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
+
+/* Memory that grows with what it is asked for. */
+struct room {
+	unsigned char *bytes;
+	int64_t capacity;
+};
+
+struct smalti_deflater {
+	struct libdeflate_compressor *compressor;
+	struct room shuffled, packed;
+};
+
+struct smalti_inflater {
+	struct libdeflate_decompressor *decompressor;
+	struct room shuffled;
+};
+
+static int make_room(struct room *room, int64_t bytes, struct smalti_error *error)
+{
+	if (bytes <= room->capacity)
+		return 0;
+	free(room->bytes);
+	room->bytes = smalti_aligned_alloc(bytes, 1, error);
+	room->capacity = room->bytes ? bytes : 0;
+	return room->bytes ? 0 : -1;
+}
+
+/* All first bytes of elements, then all second bytes, and so on: written once and compiled for the sizes that
+ * there are. */
+static inline void spread(const unsigned char *from, int64_t count, int64_t size, unsigned char *to)
+{
+	for (int64_t i = 0; i < count; i++)
+		for (int64_t byte = 0; byte < size; byte++)
+			to[byte * count + i] = from[i * size + byte];
+}
+
+static inline void gather(const unsigned char *from, int64_t count, int64_t size, unsigned char *to)
+{
+	for (int64_t i = 0; i < count; i++)
+		for (int64_t byte = 0; byte < size; byte++)
+			to[i * size + byte] = from[byte * count + i];
+}
+
+static void shuffle(const unsigned char *from, int64_t bytes, int64_t size, unsigned char *to)
+{
+	const int64_t count = bytes / size;
+	if (size == 2)
+		spread(from, count, 2, to);
+	else if (size == 4)
+		spread(from, count, 4, to);
+	else
+		spread(from, count, size, to);
+	memcpy(to + count * size, from + count * size, (size_t)(bytes - count * size));
+}
+
+static void unshuffle(const unsigned char *from, int64_t bytes, int64_t size, unsigned char *to)
+{
+	const int64_t count = bytes / size;
+	if (size == 2)
+		gather(from, count, 2, to);
+	else if (size == 4)
+		gather(from, count, 4, to);
+	else
+		gather(from, count, size, to);
+	memcpy(to + count * size, from + count * size, (size_t)(bytes - count * size));
+}
+
+struct smalti_deflater *smalti_deflater_open(struct smalti_error *error)
+{
+	struct smalti_deflater *deflater = smalti_calloc(1, sizeof(*deflater), error);
+	if (!deflater)
+		return NULL;
+	deflater->compressor = libdeflate_alloc_compressor(SMALTI_DEFLATE_LEVEL);
+	if (deflater->compressor)
+		return deflater;
+	free(deflater);
+	smalti_fail(error, SMALTI_ENOMEM, "out of memory to compress");
+	return NULL;
+}
+
+void smalti_deflater_close(struct smalti_deflater *deflater)
+{
+	if (!deflater)
+		return;
+	libdeflate_free_compressor(deflater->compressor);
+	free(deflater->shuffled.bytes);
+	free(deflater->packed.bytes);
+	free(deflater);
+}
+
+int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,
+		   struct smalti_deflated *deflated, struct smalti_error *error)
+{
+	if (make_room(&deflater->shuffled, bytes, error) < 0 ||
+	    make_room(&deflater->packed, bytes, error) < 0)
+		return -1;
+	unsigned char *shuffled = deflater->shuffled.bytes;
+	if (bytes > 0)
+		shuffle(values, bytes, size, shuffled);
+	*deflated = (struct smalti_deflated){shuffled, bytes, WITHOUT_DEFLATE};
+	const size_t packed = bytes > 1
+				  ? libdeflate_zlib_compress(deflater->compressor, shuffled, (size_t)bytes,
+							     deflater->packed.bytes, (size_t)bytes - 1)
+				  : 0;
+	if (packed)
+		*deflated = (struct smalti_deflated){deflater->packed.bytes, (int64_t)packed, 0};
+	return 0;
+}
+
+struct smalti_inflater *smalti_inflater_open(struct smalti_error *error)
+{
+	struct smalti_inflater *inflater = smalti_calloc(1, sizeof(*inflater), error);
+	if (!inflater)
+		return NULL;
+	inflater->decompressor = libdeflate_alloc_decompressor();
+	if (inflater->decompressor)
+		return inflater;
+	free(inflater);
+	smalti_fail(error, SMALTI_ENOMEM, "out of memory to inflate");
+	return NULL;
+}
+
+void smalti_inflater_close(struct smalti_inflater *inflater)
+{
+	if (!inflater)
+		return;
+	libdeflate_free_decompressor(inflater->decompressor);
+	free(inflater->shuffled.bytes);
+	free(inflater);
+}
+
+int smalti_inflate(struct smalti_inflater *inflater, const struct smalti_deflated *deflated, void *values,
+		   int64_t bytes, int64_t size, struct smalti_error *error)
+{
+	const unsigned char *shuffled = deflated->data;
+	if (deflated->mask && deflated->bytes != bytes)
+		return smalti_fail(error, SMALTI_ECORRUPT, "a piece that is not compressed has another size");
+	if (!deflated->mask) {
+		if (make_room(&inflater->shuffled, bytes, error) < 0)
+			return -1;
+		shuffled = inflater->shuffled.bytes;
+		if (libdeflate_zlib_decompress(inflater->decompressor, deflated->data,
+					       (size_t)deflated->bytes, inflater->shuffled.bytes,
+					       (size_t)bytes, NULL))
+			return smalti_fail(error, SMALTI_ECORRUPT, "a compressed piece cannot be inflated");
+	}
+	if (bytes > 0)
+		unshuffle(shuffled, bytes, size, values);
+	return 0;
+}
