@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/utf8.h"
-#include "io/byte_reader.h"
-#include "io/dataset_format.h"
+#include "io/dataset_text.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -12,12 +9,10 @@
 enum { PATH, ID, CAPTIONS, WANTED = CAPTIONS + SMALTI_DATASET_CAPTIONS_MAX };
 
 struct csv {
-	const struct smalti_dataset_options *options;
+	struct smalti_dataset_text text;
 	int separator;
 	int64_t columns;
 	int64_t column[WANTED]; /* of each wanted field, -1: there is none */
-	int64_t line;           /* that comes next, from 1 */
-	struct smalti_byte_reader reader;
 };
 
 /* A row's fields are one after the other in the reader's item, a NUL behind each. */
@@ -32,7 +27,7 @@ struct row {
 /* Goes on behind the closing quote. */
 static void scan_quoted(struct csv *s, struct row *row)
 {
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	for (;;) {
 		const int byte = smalti_byte_next(reader);
 		if (byte == EOF)
@@ -40,7 +35,7 @@ static void scan_quoted(struct csv *s, struct row *row)
 		if (byte == EOF || (byte == '"' && smalti_byte_peek(reader) != '"'))
 			return;
 		reader->next += byte == '"'; /* two stand for one */
-		s->line += byte == '\n';
+		s->text.line += byte == '\n';
 		smalti_item_add(reader, byte);
 	}
 }
@@ -48,7 +43,7 @@ static void scan_quoted(struct csv *s, struct row *row)
 /* Puts a field to the end of the item. Returns what ended it: the separator, '\n' or EOF. */
 static int scan_field(struct csv *s, struct row *row)
 {
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	const bool quoted = smalti_byte_peek(reader) == '"';
 	if (quoted) {
 		reader->next++;
@@ -78,7 +73,7 @@ static void take_name(struct csv *s, const char *name, int64_t column, int *best
 		}
 	if (strcmp(name, smalti_dataset_id_names[0]) == 0)
 		s->column[ID] = column;
-	const int caption = smalti_dataset_caption_of(s->options, name);
+	const int caption = smalti_dataset_caption_of(s->text.options, name);
 	if (caption >= 0)
 		s->column[CAPTIONS + caption] = column;
 }
@@ -86,11 +81,11 @@ static void take_name(struct csv *s, const char *name, int64_t column, int *best
 /* Puts the next row together, with `names` as the header. 1, 0 at the end, -1. */
 static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_error *error)
 {
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	int end, best = INT32_MAX;
 	if (smalti_byte_peek(reader) == EOF && !reader->cause)
 		return 0;
-	*row = (struct row){.first_line = s->line};
+	*row = (struct row){.first_line = s->text.line};
 	smalti_item_begin(reader);
 	do {
 		const struct span span = {.start = reader->length};
@@ -104,7 +99,7 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 				row->wanted[i] = (struct span){span.start, length};
 		row->fields++;
 	} while (end == s->separator);
-	s->line += end == '\n';
+	s->text.line += end == '\n';
 	return smalti_item_end(reader, error) < 0 ? -1 : 1;
 }
 
@@ -114,7 +109,7 @@ static int next_row(struct csv *s, struct row *row, struct smalti_error *error)
 	int status;
 	do
 		status = scan_row(s, row, false, error);
-	while (status > 0 && s->reader.length == 1 && !row->problem); /* one NUL */
+	while (status > 0 && s->text.reader.length == 1 && !row->problem); /* one NUL */
 	if (status <= 0)
 		return status;
 	if (row->problem)
@@ -130,7 +125,7 @@ static struct smalti_caption_text text_of(const struct csv *s, const struct row 
 {
 	const struct span *span = &row->wanted[field];
 	return s->column[field] < 0 ? (struct smalti_caption_text){0}
-				    : (struct smalti_caption_text){.text = s->reader.item + span->start,
+				    : (struct smalti_caption_text){.text = s->text.reader.item + span->start,
 								   .length = span->length};
 }
 
@@ -149,7 +144,7 @@ static enum smalti_dataset_status next_csv(void *state, bool texts, struct smalt
 	}
 	entry->path = text_of(s, &row, PATH);
 	entry->id = text_of(s, &row, ID);
-	for (int i = 0; i < s->options->caption_count; i++)
+	for (int i = 0; i < s->text.options->caption_count; i++)
 		entry->captions[i] = text_of(s, &row, CAPTIONS + i);
 	return SMALTI_DATASET_RECORD;
 }
@@ -166,7 +161,7 @@ static bool header_has_tab(struct smalti_byte_reader *reader)
 
 static int check_columns(const struct csv *s, struct smalti_error *error)
 {
-	const struct smalti_dataset_options *o = s->options;
+	const struct smalti_dataset_options *o = s->text.options;
 	if (o->pictures && s->column[PATH] < 0)
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "%s: no column of pictures: expected path, image, file_name or filename "
@@ -184,9 +179,9 @@ static int check_columns(const struct csv *s, struct smalti_error *error)
 
 static int read_header(struct csv *s, struct smalti_error *error)
 {
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	struct row row;
-	const char *dot = strrchr(s->options->path, '.');
+	const char *dot = strrchr(s->text.options->path, '.');
 	s->separator = header_has_tab(reader) || (dot && strcasecmp(dot, ".tsv") == 0) ? '\t' : ',';
 	reader->next += smalti_utf8_mark((const char *)reader->chunk, reader->filled);
 	int status = scan_row(s, &row, true, error);
@@ -194,48 +189,25 @@ static int read_header(struct csv *s, struct smalti_error *error)
 		status = smalti_fail(error, SMALTI_EFORMAT, "expected names of columns in its first line, %s",
 				     status ? row.problem : "found nothing");
 	if (status < 0) {
-		smalti_error_prefix(error, "%s", s->options->path);
+		smalti_error_prefix(error, "%s", s->text.options->path);
 		return -1;
 	}
 	s->columns = row.fields;
 	return check_columns(s, error);
 }
 
-static void close_csv(void *state)
-{
-	struct csv *s = state;
-	smalti_byte_reader_free(&s->reader);
-	free(s);
-}
-
 static void *open_csv(struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	struct csv *s = smalti_calloc(1, sizeof(*s), error);
+	struct csv *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)
 		return NULL;
-	s->options = source->options;
-	s->reader.file = source->file;
-	s->reader.limit = SMALTI_ITEM_LIMIT;
-	s->line = 1;
 	for (int i = 0; i < WANTED; i++)
 		s->column[i] = -1;
 	if (read_header(s, error) == 0)
 		return s;
-	close_csv(s);
+	smalti_dataset_text_close(s);
 	return NULL;
 }
 
-static struct smalti_dataset_place tell_csv(const void *state)
-{
-	const struct csv *s = state;
-	return (struct smalti_dataset_place){.offset = smalti_byte_offset(&s->reader), .line = s->line};
-}
-
-static void seek_csv(void *state, const struct smalti_dataset_place *place)
-{
-	struct csv *s = state;
-	s->line = place->line;
-	smalti_byte_reader_seek(&s->reader, place->offset);
-}
-
-const struct smalti_dataset_format smalti_dataset_csv = {open_csv, close_csv, tell_csv, seek_csv, next_csv};
+const struct smalti_dataset_format smalti_dataset_csv = {
+    open_csv, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek, next_csv};

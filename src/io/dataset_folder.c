@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/byte_reader.h"
-#include "io/dataset_format.h"
+#include "io/dataset_text.h"
 #include "io/dataset_walk.h"
 
 #include <errno.h>
@@ -13,11 +12,9 @@
 /* A folder becomes a list in a nameless file first: its order is then the same to the end, and nothing of it
  * stays in memory. */
 struct folder {
-	const struct smalti_dataset_options *options;
+	struct smalti_dataset_text text; /* its object: the captions of STEM.json */
 	FILE *list;
 	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
-	cJSON *object; /* the captions of STEM.json */
-	struct smalti_byte_reader reader;
 };
 
 static void forget(struct folder *s)
@@ -26,15 +23,15 @@ static void forget(struct folder *s)
 		free(s->texts[i]);
 		s->texts[i] = NULL;
 	}
-	cJSON_Delete(s->object);
-	s->object = NULL;
+	smalti_dataset_text_forget(&s->text);
 }
 
 /* The file STEM.EXTENSION: NULL with an error, or without one if there is none. */
 static char *read_beside(const struct folder *s, const char *stem, size_t stem_length, const char *extension,
 			 size_t *length, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%.*s.%s", s->options->path, (int)stem_length, stem, extension);
+	char *path =
+	    smalti_format(error, "%s/%.*s.%s", s->text.options->path, (int)stem_length, stem, extension);
 	char *text = NULL;
 	if (path && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)))
 		text = smalti_file_read(path, SMALTI_ITEM_LIMIT, length, error);
@@ -49,7 +46,7 @@ static bool read_text(struct folder *s, const char *stem, size_t stem_length, in
 	struct smalti_caption_text *to = &entry->captions[caption];
 	char *problem = entry->problems[2 + caption];
 	s->texts[caption] =
-	    read_beside(s, stem, stem_length, s->options->captions[caption], &to->length, &error);
+	    read_beside(s, stem, stem_length, s->text.options->captions[caption], &to->length, &error);
 	to->text = s->texts[caption];
 	if (error.code) {
 		snprintf(problem, sizeof(entry->problems[0]), "%.255s", error.message);
@@ -62,7 +59,7 @@ static void read_captions(struct folder *s, const char *stem, size_t stem_length
 			  struct smalti_dataset_entry *entry)
 {
 	bool all = true;
-	for (int i = 0; i < s->options->caption_count; i++)
+	for (int i = 0; i < s->text.options->caption_count; i++)
 		all = read_text(s, stem, stem_length, i, entry) && all;
 	if (all)
 		return;
@@ -70,19 +67,19 @@ static void read_captions(struct folder *s, const char *stem, size_t stem_length
 	size_t length = 0;
 	char *json = read_beside(s, stem, stem_length, "json", &length, &error);
 	if (json || error.code)
-		smalti_dataset_parse_captions(json, length, s->options, entry, &s->object, &error);
+		smalti_dataset_parse_captions(json, length, s->text.options, entry, &s->text.object, &error);
 	free(json);
 }
 
 /* The list's next entry: what it is, and its path as the reader's item; 0 at the end, -1. */
 static int next_name(struct folder *s, struct smalti_error *error)
 {
-	const int kind = smalti_byte_next(&s->reader);
-	smalti_item_begin(&s->reader);
+	const int kind = smalti_byte_next(&s->text.reader);
+	smalti_item_begin(&s->text.reader);
 	int byte = kind;
-	while (byte != EOF && (byte = smalti_byte_next(&s->reader)) != '\0')
-		smalti_item_add(&s->reader, byte);
-	if (smalti_item_end(&s->reader, error) < 0)
+	while (byte != EOF && (byte = smalti_byte_next(&s->text.reader)) != '\0')
+		smalti_item_add(&s->text.reader, byte);
+	if (smalti_item_end(&s->text.reader, error) < 0)
 		return -1;
 	return byte == EOF ? 0 : kind;
 }
@@ -95,8 +92,8 @@ static enum smalti_dataset_status next_file(void *state, bool texts, struct smal
 	forget(s);
 	if (kind <= 0)
 		return kind < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_END;
-	const char *name = s->reader.item;
-	const struct smalti_caption_text key = {.text = name, .length = s->reader.length};
+	const char *name = s->text.reader.item;
+	const struct smalti_caption_text key = {.text = name, .length = s->text.reader.length};
 	if (kind == SMALTI_WALK_PICTURE)
 		entry->path = key;
 	else
@@ -112,10 +109,9 @@ static void close_folder(void *state)
 {
 	struct folder *s = state;
 	forget(s);
-	smalti_byte_reader_free(&s->reader);
 	if (s->list)
 		fclose(s->list);
-	free(s);
+	smalti_dataset_text_close(s);
 }
 
 static int make_list(struct folder *s, struct smalti_dataset_source *source, struct smalti_error *error)
@@ -129,37 +125,24 @@ static int make_list(struct folder *s, struct smalti_dataset_source *source, str
 		close(file);
 		return smalti_fail_errno(error, "a list cannot be opened");
 	}
-	if (smalti_dataset_walk(s->options, s->list, error) < 0)
+	if (smalti_dataset_walk(s->text.options, s->list, error) < 0)
 		return -1;
-	s->reader.file = file;
-	s->reader.limit = SMALTI_ITEM_LIMIT;
-	smalti_byte_reader_seek(&s->reader, 0);
+	s->text.reader.file = file;
+	smalti_byte_reader_seek(&s->text.reader, 0);
 	source->size = ftello(s->list);
 	return 0;
 }
 
 static void *open_folder(struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	struct folder *s = smalti_calloc(1, sizeof(*s), error);
+	struct folder *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)
 		return NULL;
-	s->options = source->options;
 	if (make_list(s, source, error) == 0)
 		return s;
 	close_folder(s);
 	return NULL;
 }
 
-static struct smalti_dataset_place tell_folder(const void *state)
-{
-	const struct folder *s = state;
-	return (struct smalti_dataset_place){.offset = smalti_byte_offset(&s->reader)};
-}
-
-static void seek_folder(void *state, const struct smalti_dataset_place *place)
-{
-	smalti_byte_reader_seek(&((struct folder *)state)->reader, place->offset);
-}
-
-const struct smalti_dataset_format smalti_dataset_folder = {open_folder, close_folder, tell_folder,
-							    seek_folder, next_file};
+const struct smalti_dataset_format smalti_dataset_folder = {
+    open_folder, close_folder, smalti_dataset_text_tell, smalti_dataset_text_seek, next_file};

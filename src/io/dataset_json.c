@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "io/byte_reader.h"
-#include "io/dataset_format.h"
-
-#include <stdlib.h>
+#include "io/dataset_text.h"
 
 /* An array of objects, cut at its commas so that a broken one does not keep the others from being read. */
 struct json {
-	const struct smalti_dataset_options *options;
-	cJSON *object; /* the last item */
+	struct smalti_dataset_text text;
 	bool ended;
-	struct smalti_byte_reader reader;
 };
 
 /* Brackets that are open: a bit each, set for a brace. Deeper ones are counted only; the parser refuses them
@@ -96,7 +90,7 @@ static bool scan_item(struct smalti_byte_reader *reader)
 
 static enum smalti_dataset_status end_of_list(struct json *s, struct smalti_error *error)
 {
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	s->ended = true;
 	const bool closed = smalti_byte_next(reader) == ']';
 	const bool more = skip_blanks(reader) != EOF;
@@ -117,7 +111,7 @@ static enum smalti_dataset_status next_json(void *state, bool texts, struct smal
 {
 	(void)texts;
 	struct json *s = state;
-	struct smalti_byte_reader *reader = &s->reader;
+	struct smalti_byte_reader *reader = &s->text.reader;
 	if (s->ended)
 		return SMALTI_DATASET_END;
 	const int first = skip_blanks(reader);
@@ -133,48 +127,30 @@ static enum smalti_dataset_status next_json(void *state, bool texts, struct smal
 		status = smalti_fail(error, SMALTI_EFORMAT,
 				     "the list is cut short: it ends within this item, at byte %lld",
 				     (long long)smalti_byte_offset(reader));
-	cJSON_Delete(s->object);
-	s->object = NULL;
+	smalti_dataset_text_forget(&s->text);
 	if (status == 0)
-		status =
-		    smalti_dataset_parse(reader->item, reader->length, s->options, entry, &s->object, error);
+		status = smalti_dataset_parse(reader->item, reader->length, s->text.options, entry,
+					      &s->text.object, error);
 	return status == 0 ? SMALTI_DATASET_RECORD : smalti_dataset_failure(error);
 }
 
 static void *open_json(struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	struct json *s = smalti_calloc(1, sizeof(*s), error);
+	struct json *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)
 		return NULL;
-	s->options = source->options;
-	s->reader.file = source->file;
-	s->reader.limit = SMALTI_ITEM_LIMIT;
 	/* As it was recognised by: a byte order mark perhaps, blanks, a bracket. */
-	while (smalti_byte_peek(&s->reader) != EOF && smalti_byte_next(&s->reader) != '[')
+	while (smalti_byte_peek(&s->text.reader) != EOF && smalti_byte_next(&s->text.reader) != '[')
 		;
 	return s;
-}
-
-static void close_json(void *state)
-{
-	struct json *s = state;
-	cJSON_Delete(s->object);
-	smalti_byte_reader_free(&s->reader);
-	free(s);
-}
-
-static struct smalti_dataset_place tell_json(const void *state)
-{
-	return (struct smalti_dataset_place){.offset =
-						 smalti_byte_offset(&((const struct json *)state)->reader)};
 }
 
 static void seek_json(void *state, const struct smalti_dataset_place *place)
 {
 	struct json *s = state;
 	s->ended = false;
-	smalti_byte_reader_seek(&s->reader, place->offset);
+	smalti_dataset_text_seek(s, place);
 }
 
-const struct smalti_dataset_format smalti_dataset_json = {open_json, close_json, tell_json, seek_json,
-							  next_json};
+const struct smalti_dataset_format smalti_dataset_json = {open_json, smalti_dataset_text_close,
+							  smalti_dataset_text_tell, seek_json, next_json};

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/utf8.h"
-#include "io/byte_reader.h"
-#include "io/dataset_format.h"
+#include "io/dataset_text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* JSON Lines: an object a line. */
-struct lines {
-	const struct smalti_dataset_options *options;
-	cJSON *object; /* the last item */
-	int64_t line;  /* that comes next, from 1 */
-	struct smalti_byte_reader reader;
-};
 
 /* Skips blank lines. 1, 0 at the end, -1. */
-static int next_text(struct lines *s, const char **text, struct smalti_error *error)
+static int next_text(struct smalti_dataset_text *s, const char **text, struct smalti_error *error)
 {
 	for (;; s->line++) {
 		const int status = smalti_item_line(&s->reader, error);
@@ -33,9 +24,8 @@ static enum smalti_dataset_status next_line(void *state, bool texts, struct smal
 					    struct smalti_error *error)
 {
 	(void)texts;
-	struct lines *s = state;
-	cJSON_Delete(s->object);
-	s->object = NULL;
+	struct smalti_dataset_text *s = state;
+	smalti_dataset_text_forget(s);
 	const char *text;
 	int status = next_text(s, &text, error);
 	if (status == 0)
@@ -52,36 +42,8 @@ static enum smalti_dataset_status next_line(void *state, bool texts, struct smal
 
 static void *open_lines(struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	struct lines *s = smalti_calloc(1, sizeof(*s), error);
-	if (!s)
-		return NULL;
-	s->options = source->options;
-	s->reader.file = source->file;
-	s->reader.limit = SMALTI_ITEM_LIMIT;
-	s->line = 1;
-	return s;
+	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
 }
 
-static void close_lines(void *state)
-{
-	struct lines *s = state;
-	cJSON_Delete(s->object);
-	smalti_byte_reader_free(&s->reader);
-	free(s);
-}
-
-static struct smalti_dataset_place tell_line(const void *state)
-{
-	const struct lines *s = state;
-	return (struct smalti_dataset_place){.offset = smalti_byte_offset(&s->reader), .line = s->line};
-}
-
-static void seek_line(void *state, const struct smalti_dataset_place *place)
-{
-	struct lines *s = state;
-	s->line = place->line;
-	smalti_byte_reader_seek(&s->reader, place->offset);
-}
-
-const struct smalti_dataset_format smalti_dataset_lines = {open_lines, close_lines, tell_line, seek_line,
-							   next_line};
+const struct smalti_dataset_format smalti_dataset_lines = {
+    open_lines, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek, next_line};

@@ -8,7 +8,8 @@ libcore_la_SOURCES += \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/dataset.c src/io/dataset.h src/io/dataset_format.h src/io/dataset_recognise.c \
 	src/io/dataset_csv.c src/io/dataset_fields.c src/io/dataset_folder.c src/io/dataset_json.c \
-	src/io/dataset_lines.c src/io/dataset_tar.c src/io/dataset_walk.c src/io/dataset_walk.h \
+	src/io/dataset_lines.c src/io/dataset_tar.c src/io/dataset_text.c src/io/dataset_text.h \
+	src/io/dataset_walk.c src/io/dataset_walk.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
 	src/io/exif.c src/io/exif.h \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
