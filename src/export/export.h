@@ -7,11 +7,11 @@
 #include "smalti/export.h"
 #include "smalti/features.h"
 
-/* What an export is made of: for src/store/export*.c alone. */
+/* What an export is made of: for src/export alone. */
 
 struct smalti_export_run;
 
-/* One format: src/store/export_NAME.c. */
+/* One format: src/export/NAME.c. */
 struct smalti_export_kind {
 	const char *name;
 	/* Before anything is written, unless an earlier run did it. */
@@ -26,6 +26,7 @@ struct smalti_export_kind {
 	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
 	int (*settle)(struct smalti_export_run *run, bool last, struct smalti_error *error);
 	void (*end)(struct smalti_export_run *run);
+	const struct smalti_export_sharding *sharding; /* sharding.h; NULL: a file per feature */
 };
 
 extern const struct smalti_export_kind smalti_export_pixart, smalti_export_safetensors,
@@ -38,7 +39,8 @@ struct smalti_export_run {
 	struct smalti_features_info info;
 	enum smalti_dtype dtype; /* of the features' values */
 	struct smalti_export_progress *progress;
-	int64_t shards; /* complete files, of all runs */
+	int64_t shards; /* complete ones, of all runs */
+	bool in_shard;  /* one is begun */
 	bool settled;   /* set by the format: all rows until now are safe on the disk */
 	void *state;    /* the format's own */
 };
@@ -56,25 +58,11 @@ int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error
 
 bool smalti_export_has_features(const struct smalti_features_row *row);
 
-/* Under which names the features of an item are; NULL: there are none. */
-struct smalti_export_names {
-	char *texts[SMALTI_FEATURES_CAPTIONS_MAX], *picture;
-};
-
-/* All of an item but its values, as a line of JSON. NULL with an error; free with free(). */
-char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			     const struct smalti_export_names *names, struct smalti_error *error);
-void smalti_export_names_free(struct smalti_export_names *names);
-
 /* Gives `count` values, converted from the features' type, to a sink piece by piece. ECORRUPT for a value
  * that is too large for f16. */
 typedef int smalti_export_sink(void *user, const void *data, int64_t bytes, struct smalti_error *error);
 int smalti_export_values(const struct smalti_export_run *run, const void *values, int64_t count,
 			 enum smalti_dtype to, smalti_export_sink *sink, void *user,
 			 struct smalti_error *error);
-
-/* OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
-char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
-			       struct smalti_error *error);
 
 #endif

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "export/export.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
+#include "export/sharding.h"
 
 static void add_text(cJSON *captions, const char *caption, const struct smalti_features_text *text,
 		     const char *name)
@@ -42,19 +38,4 @@ char *smalti_export_describe(const struct smalti_export_run *run, const struct s
 	if (!text)
 		smalti_fail(error, SMALTI_ENOMEM, "out of memory for an item");
 	return text;
-}
-
-void smalti_export_names_free(struct smalti_export_names *names)
-{
-	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
-		free(names->texts[i]);
-	free(names->picture);
-	*names = (struct smalti_export_names){.picture = NULL};
-}
-
-char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
-			       struct smalti_error *error)
-{
-	return smalti_format(error, "%s/features-%06" PRId64 ".%s", run->options->output, run->shards,
-			     extension);
 }

@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/export/name.c src/export/name.h \
 	src/export/pixart.c \
 	src/export/safetensors.c \
+	src/export/sharding.c src/export/sharding.h \
 	src/export/state.c \
 	src/export/values.c \
 	src/export/webdataset.c

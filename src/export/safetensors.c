@@ -2,7 +2,7 @@
 #include "io/safetensors.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "export/export.h"
+#include "export/sharding.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct collection {
 	struct tensor *tensors;
 	int count;
 	int64_t bytes;
-	struct smalti_writer *items; /* the shard's .jsonl; NULL: no shard is begun */
+	struct smalti_writer *items; /* the shard's .jsonl */
 };
 
 static int check(struct smalti_export_run *run, struct smalti_error *error)
@@ -69,19 +69,15 @@ static void collect(struct collection *c, char **name, const struct tensor *tens
 	c->tensors[c->count++] = *tensor;
 }
 
-static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
-		      struct smalti_export_names *names, struct smalti_error *error)
+static char *name_text(const struct smalti_export_run *run, const struct smalti_features_row *row,
+		       int caption, struct smalti_error *error)
 {
-	bool ok = true;
-	for (int i = 0; i < run->info.caption_count; i++) {
-		if (!row->texts[i].tokens)
-			continue;
-		names->texts[i] = smalti_format(error, "t5/%s/%s", run->info.captions[i], row->key);
-		ok = ok && names->texts[i];
-	}
-	if (row->picture.latent_height)
-		names->picture = smalti_format(error, "vae/%s", row->key);
-	return ok && (names->picture || !row->picture.latent_height) ? 0 : -1;
+	return smalti_format(error, "t5/%s/%s", run->info.captions[caption], row->key);
+}
+
+static char *name_picture(const struct smalti_features_row *row, struct smalti_error *error)
+{
+	return smalti_format(error, "vae/%s", row->key);
 }
 
 static void collect_all(struct collection *c, const struct smalti_features_row *row,
@@ -139,8 +135,9 @@ static void forget(struct collection *c)
 }
 
 /* The items' file first: where the tensors are, it is too. */
-static int write_shard(struct smalti_export_run *run, struct collection *c, struct smalti_error *error)
+static int close_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
+	struct collection *c = run->state;
 	struct smalti_writer *items = c->items;
 	c->items = NULL;
 	char *path = smalti_export_shard_path(run, "safetensors", error);
@@ -149,51 +146,32 @@ static int write_shard(struct smalti_export_run *run, struct collection *c, stru
 		status = path ? smalti_safetensors_stream(path, c->views, c->count, source, c, error) : -1;
 	free(path);
 	forget(c);
-	if (status)
-		return -1;
-	run->shards++;
-	run->progress->files += 2;
-	run->settled = true;
-	return 0;
+	return status;
 }
 
-static int open_items(struct smalti_export_run *run, struct collection *c, struct smalti_error *error)
+static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
+	struct collection *c = run->state;
 	char *path = smalti_export_shard_path(run, "jsonl", error);
 	c->items = path ? smalti_writer_open(path, error) : NULL;
 	free(path);
 	return c->items ? 0 : -1;
 }
 
-static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
-	       struct smalti_error *error)
+static int add(struct smalti_export_run *run, const struct smalti_features_row *row,
+	       struct smalti_export_names *names, const char *text, struct smalti_error *error)
 {
+	(void)error; /* the writer looks at the stream's */
 	struct collection *c = run->state;
-	struct smalti_export_names names = {.picture = NULL};
-	int status = c->items ? 0 : open_items(run, c, error);
-	if (!status)
-		status = make_names(run, row, &names, error);
-	char *text = status ? NULL : smalti_export_describe(run, row, &names, error);
-	if (text) {
-		fprintf(smalti_writer_stream(c->items), "%s\n", text);
-		collect_all(c, row, &names);
-	}
-	free(text);
-	smalti_export_names_free(&names);
-	if (!text)
-		return -1;
-	if (c->bytes < run->options->shard_bytes && c->count <= TENSORS - SMALTI_FEATURES_CAPTIONS_MAX - 1)
-		return 0;
-	return write_shard(run, c, error);
+	fprintf(smalti_writer_stream(c->items), "%s\n", text);
+	collect_all(c, row, names);
+	return 0;
 }
 
-static int settle(struct smalti_export_run *run, bool last, struct smalti_error *error)
+static bool is_full(const struct smalti_export_run *run)
 {
-	struct collection *c = run->state;
-	if (!last)
-		return 0;
-	run->settled = true;
-	return c->items ? write_shard(run, c, error) : 0;
+	const struct collection *c = run->state;
+	return c->bytes >= run->options->shard_bytes || c->count > TENSORS - SMALTI_FEATURES_CAPTIONS_MAX - 1;
 }
 
 static void end(struct smalti_export_run *run)
@@ -209,5 +187,18 @@ static void end(struct smalti_export_run *run)
 	free(c);
 }
 
-const struct smalti_export_kind smalti_export_safetensors = {
-    .name = "safetensors", .check = check, .begin = begin, .row = row, .settle = settle, .end = end};
+static const struct smalti_export_sharding sharding = {.open = open_shard,
+						       .close = close_shard,
+						       .files = 2,
+						       .name_text = name_text,
+						       .name_picture = name_picture,
+						       .add = add,
+						       .is_full = is_full};
+
+const struct smalti_export_kind smalti_export_safetensors = {.name = "safetensors",
+							     .check = check,
+							     .begin = begin,
+							     .row = smalti_export_shard_row,
+							     .settle = smalti_export_shard_settle,
+							     .end = end,
+							     .sharding = &sharding};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "export/export.h"
+#include "export/sharding.h"
 #include "io/npy.h"
 #include "io/tar_writer.h"
 
@@ -29,8 +29,9 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 	return run->state ? 0 : -1;
 }
 
-static int open_shard(struct smalti_export_run *run, struct webdataset *state, struct smalti_error *error)
+static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
+	struct webdataset *state = run->state;
 	char *path = smalti_export_shard_path(run, "tar", error);
 	state->writer = path ? smalti_writer_open(path, error) : NULL;
 	free(path);
@@ -40,17 +41,13 @@ static int open_shard(struct smalti_export_run *run, struct webdataset *state, s
 	return 0;
 }
 
-static int close_shard(struct smalti_export_run *run, struct webdataset *state, struct smalti_error *error)
+static int close_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
+	struct webdataset *state = run->state;
 	struct smalti_writer *writer = state->writer;
 	state->writer = NULL;
 	smalti_tar_finish(&state->tar);
-	if (smalti_writer_commit(writer, error))
-		return -1;
-	run->shards++;
-	run->progress->files++;
-	run->settled = true;
-	return 0;
+	return smalti_writer_commit(writer, error);
 }
 
 static int to_tar(void *tar, const void *data, int64_t bytes, struct smalti_error *error)
@@ -76,20 +73,17 @@ static int write_array(struct smalti_export_run *run, struct smalti_tar_writer *
 	return smalti_export_values(run, values, count, dtype, to_tar, tar, error);
 }
 
-static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
-		      struct smalti_export_names *names, struct smalti_error *error)
+static char *name_text(const struct smalti_export_run *run, const struct smalti_features_row *row,
+		       int caption, struct smalti_error *error)
 {
-	bool ok = true;
-	for (int i = 0; i < run->info.caption_count; i++) {
-		if (!row->texts[i].tokens)
-			continue;
-		names->texts[i] =
-		    i ? smalti_format(error, "t5-%d.npy", i + 1) : smalti_format(error, "t5.npy");
-		ok = ok && names->texts[i];
-	}
-	if (row->picture.latent_height)
-		names->picture = smalti_format(error, "vae.npy");
-	return ok && (names->picture || !row->picture.latent_height) ? 0 : -1;
+	(void)run, (void)row;
+	return caption ? smalti_format(error, "t5-%d.npy", caption + 1) : smalti_format(error, "t5.npy");
+}
+
+static char *name_picture(const struct smalti_features_row *row, struct smalti_error *error)
+{
+	(void)row;
+	return smalti_format(error, "vae.npy");
 }
 
 static int write_text(struct smalti_tar_writer *tar, const char *name, const char *text,
@@ -104,10 +98,11 @@ static int write_text(struct smalti_tar_writer *tar, const char *name, const cha
 
 enum { MEMBER = 64 }; /* of a member's name */
 
-static int write_members(struct smalti_export_run *run, struct smalti_tar_writer *tar,
-			 const struct smalti_features_row *row, const struct smalti_export_names *names,
-			 const char *text, struct smalti_error *error)
+static int add(struct smalti_export_run *run, const struct smalti_features_row *row,
+	       struct smalti_export_names *names, const char *text, struct smalti_error *error)
 {
+	struct webdataset *state = run->state;
+	struct smalti_tar_writer *tar = &state->tar;
 	char member[MEMBER];
 	snprintf(member, MEMBER, "%09" PRId64 ".json", row->index);
 	int status = write_text(tar, member, text, error);
@@ -127,33 +122,10 @@ static int write_members(struct smalti_export_run *run, struct smalti_tar_writer
 	return status;
 }
 
-static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
-	       struct smalti_error *error)
+static bool is_full(const struct smalti_export_run *run)
 {
-	struct webdataset *state = run->state;
-	struct smalti_export_names names = {.picture = NULL};
-	int status = state->writer ? 0 : open_shard(run, state, error);
-	if (!status)
-		status = make_names(run, row, &names, error);
-	char *text = status ? NULL : smalti_export_describe(run, row, &names, error);
-	if (text)
-		status = write_members(run, &state->tar, row, &names, text, error);
-	else
-		status = -1;
-	free(text);
-	smalti_export_names_free(&names);
-	if (status || state->tar.bytes < run->options->shard_bytes)
-		return status;
-	return close_shard(run, state, error);
-}
-
-static int settle(struct smalti_export_run *run, bool last, struct smalti_error *error)
-{
-	struct webdataset *state = run->state;
-	if (!last)
-		return 0;
-	run->settled = true;
-	return state->writer ? close_shard(run, state, error) : 0;
+	const struct webdataset *state = run->state;
+	return state->tar.bytes >= run->options->shard_bytes;
 }
 
 static void end(struct smalti_export_run *run)
@@ -164,5 +136,18 @@ static void end(struct smalti_export_run *run)
 	free(state);
 }
 
-const struct smalti_export_kind smalti_export_webdataset = {
-    .name = "webdataset", .check = check, .begin = begin, .row = row, .settle = settle, .end = end};
+static const struct smalti_export_sharding sharding = {.open = open_shard,
+						       .close = close_shard,
+						       .files = 1,
+						       .name_text = name_text,
+						       .name_picture = name_picture,
+						       .add = add,
+						       .is_full = is_full};
+
+const struct smalti_export_kind smalti_export_webdataset = {.name = "webdataset",
+							    .check = check,
+							    .begin = begin,
+							    .row = smalti_export_shard_row,
+							    .settle = smalti_export_shard_settle,
+							    .end = end,
+							    .sharding = &sharding};
