@@ -9,8 +9,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 enum kind { ZEROS, NOISE, FEATURES, RAMP };
 
 static const struct chunk_case {
