@@ -37,39 +37,6 @@ static void text_is_escaped(void)
 	}
 }
 
-static void numbers_are_short(void)
-{
-	typedef const char *format(double value, char text[SMALTI_PAGE_NUMBER]);
-	static const struct {
-		format *format;
-		double value;
-		const char *text;
-	} cases[] = {
-	    {smalti_page_short, 0, "0"},
-	    {smalti_page_short, 0.25, "0.25"},
-	    {smalti_page_short, 9.996, "10.0"},
-	    {smalti_page_short, 999, "999"},
-	    {smalti_page_short, 999.9, "1.00k"},
-	    {smalti_page_short, 12345, "12.3k"},
-	    {smalti_page_short, 1.5e6, "1.50M"},
-	    {smalti_page_short, 3e18, "3000000T"},
-	    {smalti_page_bytes, 100, "100 B"},
-	    {smalti_page_bytes, 1536, "1.50 KiB"},
-	    {smalti_page_bytes, 3221225472.0, "3 GiB"},
-	    {smalti_page_seconds, 0.5, "0.5 s"},
-	    {smalti_page_seconds, 42.4, "42 s"},
-	    {smalti_page_seconds, 59.9, "1:00"},
-	    {smalti_page_seconds, 3725, "1:02:05"},
-	};
-	char text[SMALTI_PAGE_NUMBER];
-	for (size_t i = 0; i < COUNT(cases); i++)
-		CHECK(strcmp(cases[i].format(cases[i].value, text), cases[i].text) == 0, text);
-	CHECK(strcmp(smalti_page_count(0, text), "0") == 0, text);
-	CHECK(strcmp(smalti_page_count(999, text), "999") == 0, text);
-	CHECK(strcmp(smalti_page_count(-1234567, text), "-1,234,567") == 0, text);
-	CHECK(strcmp(smalti_page_count(INT64_MAX, text), "9,223,372,036,854,775,807") == 0, text);
-}
-
 static void reasons_are_generalized(void)
 {
 	static const struct {
@@ -229,7 +196,6 @@ static void columns_are_of_their_times(void)
 
 static const struct test tests[] = {
     {"text is escaped", text_is_escaped},
-    {"numbers are short", numbers_are_short},
     {"reasons are generalized", reasons_are_generalized},
     {"failures are grouped", failures_are_grouped},
     {"damaged logs are read as far as they go", damaged_logs_are_read_as_far_as_they_go},

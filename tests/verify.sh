@@ -21,6 +21,10 @@ says '"problems":'
 
 refuse 2 'expected one folder' "$SMALTI" verify
 refuse 2 'expected one folder' "$SMALTI" verify features features
+# One is no plural.
+"$worker" fill single 1 20
+expect 0 '' "$SMALTI" verify single
+says 'single: 1 shard, 1 item ('
 mkdir empty
 refuse 1 'no folder of features' "$SMALTI" verify empty
 refuse 1 'no folder of features' "$SMALTI" verify absent

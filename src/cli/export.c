@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/json_line.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "smalti/export.h"
@@ -81,7 +82,7 @@ static void summarize(struct export *e, double seconds)
 	if (p->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", p->failed);
 	smalti_progress_print(&e->shown, "%" PRId64 " item%s in %.1f s, %" PRId64 " file%s written%s%s%s: %s",
-			      p->rows, p->rows == 1 ? "" : "s", seconds, p->files, p->files == 1 ? "" : "s",
+			      p->rows, smalti_plural(p->rows), seconds, p->files, smalti_plural(p->files),
 			      before, empty, failed, e->settings->output);
 }
 

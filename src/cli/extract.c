@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/json_line.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "smalti/extract.h"
@@ -212,7 +213,8 @@ static void summarize(struct extract *e, const struct smalti_extract_result *res
 	const struct smalti_extract_progress *p = &result->progress;
 	char failed[64] = "";
 	if (result->failures)
-		snprintf(failed, sizeof(failed), "; %" PRId64 " failures", result->failures);
+		snprintf(failed, sizeof(failed), "; %" PRId64 " failure%s", result->failures,
+			 smalti_plural(result->failures));
 	smalti_progress_print(
 	    &e->progress, "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s: %s",
 	    p->done, p->items, p->made, smalti_now() - e->began, rate(e, p->made), failed, e->options.output);
@@ -232,8 +234,8 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 				      smalti_signals_caught(), p->done, p->items);
 	else if (result->failures)
 		smalti_progress_print(&e->progress,
-				      "smalti extract: %" PRId64 " failures: see %s/failed.jsonl",
-				      result->failures, e->options.output);
+				      "smalti extract: %" PRId64 " failure%s: see %s/failed.jsonl",
+				      result->failures, smalti_plural(result->failures), e->options.output);
 	if (!unfinished && !e->settings->quiet && !e->settings->json)
 		summarize(e, result);
 	else if (!unfinished && !result->failures)

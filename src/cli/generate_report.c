@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/json_line.h"
+#include "cli/numbers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,11 +98,6 @@ static void summarize_json(struct smalti_report *report, const char *signal, dou
 	smalti_json_line(object, &report->broken);
 }
 
-static const char *plural(int64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void summarize_stop(struct smalti_report *report, const char *signal)
 {
 	char left[48] = "";
@@ -111,7 +107,7 @@ static void summarize_stop(struct smalti_report *report, const char *signal)
 	smalti_progress_print(&report->progress,
 			      "smalti generate: stopped by %s: %" PRId64
 			      " picture%s made%s; run again with --resume",
-			      signal, report->made, plural(report->made), left);
+			      signal, report->made, smalti_plural(report->made), left);
 }
 
 static void summarize(struct smalti_report *report, double seconds)
@@ -125,7 +121,7 @@ static void summarize(struct smalti_report *report, double seconds)
 	if (report->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", report->failed);
 	smalti_progress_print(&report->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s%s", report->made,
-			      plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
+			      smalti_plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
 			      named ? report->last : "");
 }
 

@@ -27,8 +27,10 @@ libcli_la_SOURCES = \
 	src/cli/generate_report.c src/cli/generate_report.h \
 	src/cli/generate_source.c src/cli/generate_source.h \
 	src/cli/help.c src/cli/help.h \
+	src/cli/json_line.c src/cli/json_line.h \
 	src/cli/man.c \
 	src/cli/notes.c \
+	src/cli/numbers.c src/cli/numbers.h \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
@@ -47,8 +49,6 @@ libcli_la_SOURCES = \
 	src/cli/verify.c src/cli/verify.h
 
 bin_PROGRAMS += smalti
-smalti_SOURCES = \
-	src/cli/json_line.c src/cli/json_line.h \
-	src/cli/main.c
+smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libcore.la

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report_chart.h"
 
+#include "cli/report_html.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +33,11 @@ static void begin(FILE *page, const char *title, int height)
 	fputs("</title>\n", page);
 }
 
-static void print_rows(FILE *page, double top,
-		       const char *(*format)(double value, char text[SMALTI_PAGE_NUMBER]))
+static void print_rows(FILE *page, double top, const char *(*format)(double value, char text[SMALTI_NUMBER]))
 {
-	char text[SMALTI_PAGE_NUMBER];
+	char text[SMALTI_NUMBER];
 	double unit = 1; /* of bytes: in steps of 1024 */
-	while (format == smalti_page_bytes && top / unit >= 1024)
+	while (format == smalti_number_bytes && top / unit >= 1024)
 		unit *= 1024;
 	const double step = step_of(top / unit, TICKS) * unit;
 	for (int i = 0; i * step <= top * 1.0001; i++) {
@@ -155,11 +156,11 @@ void smalti_bars_print(FILE *page, const char *title, const char *axis, const st
 		       int count)
 {
 	double top = 1;
-	char text[SMALTI_PAGE_NUMBER];
+	char text[SMALTI_NUMBER];
 	for (int i = 0; i < count; i++)
 		top = fmax(top, bars[i].value * 1.04);
 	begin(page, title, HEIGHT);
-	print_rows(page, top, smalti_page_short);
+	print_rows(page, top, smalti_number_short);
 	const double width = (double)PLOT_WIDTH / count;
 	const int every = 1 + (int)(longest(bars, count) * LETTER / width); /* labels that fit */
 	for (int i = 0; i < count; i++) {
@@ -168,7 +169,7 @@ void smalti_bars_print(FILE *page, const char *title, const char *axis, const st
 			"<rect class=\"f0\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>%s: "
 			"%s</title></rect>\n",
 			x + width * 0.08, y, width * 0.84, HEIGHT - BOTTOM - y, bars[i].label,
-			smalti_page_count((int64_t)bars[i].value, text));
+			smalti_number_count((int64_t)bars[i].value, text));
 		if (i % every == 0)
 			fprintf(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
 				x + width / 2, HEIGHT - 8, bars[i].label);

@@ -2,9 +2,10 @@
 #ifndef SMALTI_CLI_REPORT_CHART_H
 #define SMALTI_CLI_REPORT_CHART_H
 
-#include "cli/report_html.h"
+#include "cli/numbers.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Charts as SVG within a page. Colours are those of its style: 0 to 7, then again. */
 
@@ -21,7 +22,7 @@ struct smalti_chart {
 	int count;
 	const struct smalti_series *series;
 	bool stacked; /* areas on top of each other, else lines */
-	const char *(*format)(double value, char text[SMALTI_PAGE_NUMBER]);
+	const char *(*format)(double value, char text[SMALTI_NUMBER]);
 };
 
 void smalti_chart_print(FILE *page, const struct smalti_chart *chart);

@@ -3,8 +3,6 @@
 
 #include "base/utf8.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 static const char style[] =
@@ -78,56 +76,4 @@ void smalti_page_begin(FILE *page, const char *title)
 void smalti_page_end(FILE *page)
 {
 	fputs("</body>\n</html>\n", page);
-}
-
-const char *smalti_page_count(int64_t value, char text[SMALTI_PAGE_NUMBER])
-{
-	char digits[SMALTI_PAGE_NUMBER];
-	const int length = snprintf(digits, sizeof(digits), "%" PRId64, value);
-	int to = 0;
-	for (int i = 0; i < length && to < SMALTI_PAGE_NUMBER - 2; i++) {
-		if (i && (length - i) % 3 == 0 && digits[i - 1] != '-')
-			text[to++] = ',';
-		text[to++] = digits[i];
-	}
-	text[to] = '\0';
-	return text;
-}
-
-/* With three digits or so. */
-static const char *scale(double value, double base, const char *const *units, char text[SMALTI_PAGE_NUMBER])
-{
-	int unit = 0;
-	while (fabs(value) >= base * 0.9995 && units[unit + 1]) {
-		value /= base;
-		unit++;
-	}
-	const int digits = fabs(value) >= 99.95 || value == floor(value) ? 0 : fabs(value) >= 9.995 ? 1 : 2;
-	snprintf(text, SMALTI_PAGE_NUMBER, "%.*f%s", digits, value, units[unit]);
-	return text;
-}
-
-const char *smalti_page_short(double value, char text[SMALTI_PAGE_NUMBER])
-{
-	static const char *const units[] = {"", "k", "M", "G", "T", NULL};
-	return scale(value, 1000, units, text);
-}
-
-const char *smalti_page_bytes(double value, char text[SMALTI_PAGE_NUMBER])
-{
-	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", NULL};
-	return scale(value, 1024, units, text);
-}
-
-const char *smalti_page_seconds(double value, char text[SMALTI_PAGE_NUMBER])
-{
-	const int64_t whole = (int64_t)(value + 0.5);
-	if (value < 59.5)
-		snprintf(text, SMALTI_PAGE_NUMBER, value < 9.95 ? "%.3g s" : "%.0f s", value);
-	else if (whole < 3600)
-		snprintf(text, SMALTI_PAGE_NUMBER, "%" PRId64 ":%02" PRId64, whole / 60, whole % 60);
-	else
-		snprintf(text, SMALTI_PAGE_NUMBER, "%" PRId64 ":%02" PRId64 ":%02" PRId64, whole / 3600,
-			 whole / 60 % 60, whole % 60);
-	return text;
 }

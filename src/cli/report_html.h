@@ -2,7 +2,6 @@
 #ifndef SMALTI_CLI_REPORT_HTML_H
 #define SMALTI_CLI_REPORT_HTML_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 /* Parts of a page that stands alone: no scripts, nothing from elsewhere. */
@@ -12,13 +11,5 @@ void smalti_page_text(FILE *page, const char *text);
 
 void smalti_page_begin(FILE *page, const char *title);
 void smalti_page_end(FILE *page);
-
-/* "1234" -> "1,234"; 1.5e7 -> "15.0M"; 3 GiB; 3725 s -> "1:02:05". @{ */
-enum { SMALTI_PAGE_NUMBER = 32 };
-const char *smalti_page_count(int64_t value, char text[SMALTI_PAGE_NUMBER]);
-const char *smalti_page_short(double value, char text[SMALTI_PAGE_NUMBER]);
-const char *smalti_page_bytes(double value, char text[SMALTI_PAGE_NUMBER]);
-const char *smalti_page_seconds(double value, char text[SMALTI_PAGE_NUMBER]);
-/* @} */
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/numbers.h"
 #include "cli/report.h"
 #include "cli/report_html.h"
 
@@ -13,7 +14,7 @@ static void print_tile(FILE *page, const char *value, const char *name)
 /* Sums over the runs: an item that was made again counts again. */
 static void print_tiles(FILE *page, const struct smalti_report_data *data)
 {
-	char text[SMALTI_PAGE_NUMBER];
+	char text[SMALTI_NUMBER];
 	double seconds = 0;
 	int64_t items = 0, captions = 0, tokens = 0, pictures = 0;
 	for (int i = 0; i < data->runs.count; i++) {
@@ -29,25 +30,25 @@ static void print_tiles(FILE *page, const struct smalti_report_data *data)
 	}
 	fputs("<div class=\"tiles\">\n", page);
 	if (data->rows >= 0)
-		print_tile(page, smalti_page_count(data->rows, text), "items committed");
-	print_tile(page, smalti_page_count(data->failures.items, text), "items with failures");
-	print_tile(page, smalti_page_bytes((double)data->shards_bytes, text), "in shards");
-	print_tile(page, smalti_page_count(captions, text), "captions");
-	print_tile(page, smalti_page_short((double)tokens, text), "tokens");
-	print_tile(page, smalti_page_count(pictures, text), "pictures");
-	print_tile(page, smalti_page_seconds(seconds, text), "of processes");
+		print_tile(page, smalti_number_count(data->rows, text), "items committed");
+	print_tile(page, smalti_number_count(data->failures.items, text), "items with failures");
+	print_tile(page, smalti_number_bytes((double)data->shards_bytes, text), "in shards");
+	print_tile(page, smalti_number_count(captions, text), "captions");
+	print_tile(page, smalti_number_short((double)tokens, text), "tokens");
+	print_tile(page, smalti_number_count(pictures, text), "pictures");
+	print_tile(page, smalti_number_seconds(seconds, text), "of processes");
 	if (seconds > 0)
-		print_tile(page, smalti_page_short((double)items / seconds, text),
+		print_tile(page, smalti_number_short((double)items / seconds, text),
 			   "items per process second");
 	fputs("</div>\n", page);
 }
 
 static void print_group(FILE *page, const struct smalti_failure_group *group)
 {
-	char text[SMALTI_PAGE_NUMBER];
+	char text[SMALTI_NUMBER];
 	fputs("<tr><td>", page);
 	smalti_page_text(page, group->stage);
-	fprintf(page, "</td><td class=\"n\">%s</td><td>", smalti_page_count(group->count, text));
+	fprintf(page, "</td><td class=\"n\">%s</td><td>", smalti_number_count(group->count, text));
 	smalti_page_text(page, group->reason);
 	fputs("</td><td>", page);
 	for (int i = 0; i < SMALTI_FAILURE_EXAMPLES && group->examples[i]; i++) {
@@ -60,7 +61,7 @@ static void print_group(FILE *page, const struct smalti_failure_group *group)
 
 static void print_failures(FILE *page, const struct smalti_failures *failures)
 {
-	char items[SMALTI_PAGE_NUMBER];
+	char items[SMALTI_NUMBER];
 	fputs("<h2>Failures</h2>\n", page);
 	if (!failures->lines && !failures->unreadable) {
 		fputs("<p class=\"note\">None: every committed item has all its features.</p>\n", page);
@@ -70,7 +71,7 @@ static void print_failures(FILE *page, const struct smalti_failures *failures)
 	    page,
 	    "<p class=\"note\">%s items lack features; all of them are listed in failed.jsonl. Numbers in "
 	    "reasons are shown as #.</p>\n",
-	    smalti_page_count(failures->items, items));
+	    smalti_number_count(failures->items, items));
 	fputs("<div class=\"wide\"><table><thead><tr><th>stage</th><th class=\"n\">how "
 	      "many</th><th>reason</th><th>examples</th></tr></thead><tbody>\n",
 	      page);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/numbers.h"
 #include "cli/report.h"
+#include "cli/report_html.h"
 #include "cli/report_series.h"
 
 #include <inttypes.h>
@@ -57,7 +59,7 @@ typedef void measurement(const struct smalti_run *run, const char *key, const st
 /* A line for each run, if they are few, and for all together. */
 static void print_session_chart(FILE *page, const char *title, const struct smalti_run *runs, int count,
 				const struct smalti_span *span, const char *key, measurement *measure,
-				const char *(*format)(double, char[SMALTI_PAGE_NUMBER]))
+				const char *(*format)(double, char[SMALTI_NUMBER]))
 {
 	struct smalti_series *series = calloc(LINES, sizeof(*series));
 	if (!series)
@@ -125,15 +127,15 @@ void smalti_report_sessions(FILE *page, const struct smalti_runs *runs)
 		print_date(page, span.begin);
 		fprintf(page, ", %d process%s</h2>\n<div class=\"charts\">\n", count, count == 1 ? "" : "es");
 		print_session_chart(page, "Items per second", own, count, &span, "items", smalti_series_rate,
-				    smalti_page_short);
+				    smalti_number_short);
 		print_session_chart(page, "Memory", own, count, &span, "resident", smalti_series_level,
-				    smalti_page_bytes);
+				    smalti_number_bytes);
 		if (any(own, count, true))
 			print_session_chart(page, "Tokens per second", own, count, &span, "tokens",
-					    smalti_series_rate, smalti_page_short);
+					    smalti_series_rate, smalti_number_short);
 		if (any(own, count, false))
 			print_session_chart(page, "Pixels per second", own, count, &span, "pixels",
-					    smalti_series_rate, smalti_page_short);
+					    smalti_series_rate, smalti_number_short);
 		fputs("</div>\n", page);
 	}
 }
@@ -230,7 +232,7 @@ static void print_levels(FILE *page, const struct smalti_run *run, const struct 
 					   .seconds = span->seconds,
 					   .count = 3,
 					   .series = series,
-					   .format = smalti_page_short};
+					   .format = smalti_number_short};
 	smalti_chart_print(page, &chart);
 }
 
@@ -248,7 +250,7 @@ static void print_stages(FILE *page, const struct smalti_run *run, const struct 
 					   .count = 4,
 					   .series = series,
 					   .stacked = true,
-					   .format = smalti_page_short};
+					   .format = smalti_number_short};
 	smalti_chart_print(page, &chart);
 }
 
@@ -276,7 +278,7 @@ static double busy_share(const struct smalti_run *run)
 
 static void print_row(FILE *page, const struct smalti_run *run)
 {
-	char name[NAME], text[SMALTI_PAGE_NUMBER];
+	char name[NAME], text[SMALTI_NUMBER];
 	const struct smalti_run_point none = {.time = 0};
 	const struct smalti_run_point *last = run->count ? &run->points[run->count - 1] : &none;
 	int64_t memory = 0;
@@ -287,16 +289,16 @@ static void print_row(FILE *page, const struct smalti_run *run)
 	smalti_page_text(page, name);
 	fputs("</td><td>", page);
 	print_date(page, run->began);
-	fprintf(page, "</td><td class=\"n\">%s</td><td>", smalti_page_seconds(last->time, text));
+	fprintf(page, "</td><td class=\"n\">%s</td><td>", smalti_number_seconds(last->time, text));
 	smalti_page_text(page, *run->end ? run->end : "no end: killed, or still at work");
 	const int64_t counts[] = {last->sample.items, last->sample.captions, last->sample.pictures,
 				  last->sample.failures};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		fprintf(page, "</td><td class=\"n\">%s", smalti_page_count(counts[i], text));
+		fprintf(page, "</td><td class=\"n\">%s", smalti_number_count(counts[i], text));
 	fprintf(page, "</td><td class=\"n\">%s",
-		smalti_page_short(last->time > 0 ? (double)last->sample.items / last->time : 0, text));
+		smalti_number_short(last->time > 0 ? (double)last->sample.items / last->time : 0, text));
 	fprintf(page, "</td><td class=\"n\">%.0f %%</td><td class=\"n\">%s</td></tr>\n",
-		100 * busy_share(run), smalti_page_bytes((double)memory, text));
+		100 * busy_share(run), smalti_number_bytes((double)memory, text));
 }
 
 static void print_table(FILE *page, const struct smalti_runs *runs)

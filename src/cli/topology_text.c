@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/topology.h"
 
+#include "cli/numbers.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 enum { WIDTH = 79, LABEL = 14 };
-
-struct amount {
-	char text[32];
-};
-
-/* "260 MiB", "9.75 GiB": at most three digits after rounding. */
-static struct amount bytes(int64_t count)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-	double value = (double)count;
-	int unit = 0;
-	for (; value >= 1023.5 && unit < 5; unit++)
-		value /= 1024;
-	struct amount amount;
-	snprintf(amount.text, sizeof(amount.text), "%.*f %s", value < 99.5 && value != (int)value, value,
-		 units[unit]);
-	return amount;
-}
 
 static void label(FILE *to, const char *name)
 {
@@ -46,18 +30,14 @@ static void print_word(struct words *words, const char *word, int length)
 	words->column += fprintf(words->to, "%s%.*s", blank, length, word);
 }
 
-static const char *plural(int64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void print_processor(const struct smalti_topology *t, FILE *to)
 {
 	label(to, "processor");
 	fprintf(to, "%s\n", *t->cpu ? t->cpu : "unknown");
 	label(to, "");
 	fprintf(to, "%" PRId64 " package%s, %" PRId64 " core%s, %" PRId64 " hardware thread%s\n", t->packages,
-		plural(t->packages), t->cores, plural(t->cores), t->threads, plural(t->threads));
+		smalti_plural(t->packages), t->cores, smalti_plural(t->cores), t->threads,
+		smalti_plural(t->threads));
 	label(to, "instructions");
 	fprintf(to, "%s in use", t->isa);
 	if (*t->max_isa)
@@ -77,6 +57,7 @@ static void print_processor(const struct smalti_topology *t, FILE *to)
 
 static void print_caches(const struct smalti_topology *t, FILE *to)
 {
+	char size[SMALTI_NUMBER];
 	label(to, "caches");
 	for (int64_t i = 0; i < t->cache_count; i++) {
 		const struct smalti_topology_cache *cache = &t->caches[i];
@@ -84,7 +65,7 @@ static void print_caches(const struct smalti_topology *t, FILE *to)
 		fprintf(to, "%sL%" PRId64 "%s ", i ? ", " : "", cache->level, suffix);
 		if (cache->count > 1)
 			fprintf(to, "%" PRId64 " × ", cache->count);
-		fputs(bytes(cache->bytes).text, to);
+		fputs(smalti_number_bytes((double)cache->bytes, size), to);
 	}
 	fprintf(to, "%s\n", t->cache_count ? "" : "unknown");
 }
@@ -99,6 +80,7 @@ static int64_t gpu_workers(const struct smalti_topology *t)
 
 static void print_machine(const struct smalti_topology *t, FILE *to)
 {
+	char size[SMALTI_NUMBER];
 	fputs("Machine\n", to);
 	print_processor(t, to);
 	print_caches(t, to);
@@ -106,8 +88,8 @@ static void print_machine(const struct smalti_topology *t, FILE *to)
 		const struct smalti_topology_numa *node = &t->numa_nodes[i];
 		label(to, i ? "" : "memory");
 		fprintf(to, "NUMA %" PRId64 ": %s, %" PRId64 " core%s\n", node->node,
-			node->bytes ? bytes(node->bytes).text : "unknown size", node->cores,
-			plural(node->cores));
+			node->bytes ? smalti_number_bytes((double)node->bytes, size) : "unknown size",
+			node->cores, smalti_plural(node->cores));
 	}
 	for (int64_t i = 0; i < t->gpu_count; i++) {
 		const struct smalti_topology_gpu *gpu = &t->gpus[i];
@@ -146,17 +128,17 @@ static void print_workers(const struct smalti_topology *t, FILE *to)
 
 static void print_memory_nodes(const struct smalti_topology *t, FILE *to)
 {
+	char text[SMALTI_NUMBER];
 	fputs("\nMemory nodes\n", to);
 	for (int64_t i = 0; i < t->memory_node_count; i++) {
 		const struct smalti_topology_memory_node *node = &t->memory_nodes[i];
 		fprintf(to, "  %-*" PRId64 "%s, %s\n", LABEL, i, node->name,
-			node->bytes ? bytes(node->bytes).text : "no limit");
+			node->bytes ? smalti_number_bytes((double)node->bytes, text) : "no limit");
 	}
 	for (int64_t i = 0; i < t->link_count; i++) {
 		const struct smalti_topology_link *link = &t->links[i];
-		struct amount name;
-		snprintf(name.text, sizeof(name.text), "%" PRId64 " to %" PRId64, link->from, link->to);
-		label(to, name.text);
+		snprintf(text, sizeof(text), "%" PRId64 " to %" PRId64, link->from, link->to);
+		label(to, text);
 		fprintf(to, "%.1f GB/s, %.1f µs\n", 1e-9 * link->bandwidth, 1e6 * link->latency);
 	}
 }
@@ -172,11 +154,13 @@ static void print_rates(const struct smalti_topology *t, FILE *to)
 	    {"triad", "GB/s", offsetof(struct smalti_topology_rate, triad)},
 	    {"f32 FMA", "GFLOP/s", offsetof(struct smalti_topology_rate, fma)},
 	};
+	char size[SMALTI_NUMBER];
 	if (!t->rate_count)
 		return;
 	fprintf(to, "\n%-*s", LABEL + 2, "Measured");
 	for (int64_t i = 0; i < t->rate_count; i++)
-		fprintf(to, "%4" PRId64 " worker%-1s", t->rates[i].workers, plural(t->rates[i].workers));
+		fprintf(to, "%4" PRId64 " worker%-1s", t->rates[i].workers,
+			smalti_plural(t->rates[i].workers));
 	fputc('\n', to);
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		label(to, rows[row].name);
@@ -186,7 +170,7 @@ static void print_rates(const struct smalti_topology *t, FILE *to)
 		fprintf(to, " %s\n", rows[row].unit);
 	}
 	fprintf(to, "  memory: going through %s; arithmetic: in registers, %s\n",
-		bytes(t->rates[0].bytes).text, t->isa);
+		smalti_number_bytes((double)t->rates[0].bytes, size), t->isa);
 }
 
 static void print_libraries(const struct smalti_topology *t, FILE *to)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/json_line.h"
+#include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/vae_forecast.h"
@@ -136,7 +137,7 @@ static void summarize(struct smalti_vae_command *run, const char *result)
 	if (run->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", run->failed);
 	smalti_progress_print(&run->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s", run->made,
-			      run->made == 1 ? "" : "s", seconds, rate, failed, named ? ": " : "",
+			      smalti_plural(run->made), seconds, rate, failed, named ? ": " : "",
 			      named ? result : "");
 }
 

@@ -2,6 +2,7 @@
 #include "cli/verify.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "smalti/verify.h"
 
@@ -89,36 +90,31 @@ static void on_problem(void *user, const struct smalti_problem *problem)
 
 static void on_progress(void *user, int64_t done, int64_t bytes)
 {
-	enum { MEGABYTE = 1000000 };
+	enum { MEBIBYTE = 1 << 20 };
 	struct verification *verification = user;
-	smalti_progress_update(&verification->progress, done / MEGABYTE, bytes / MEGABYTE);
+	smalti_progress_update(&verification->progress, done / MEBIBYTE, bytes / MEBIBYTE);
 }
 
-static void say_size(int64_t bytes, char text[32])
+static void say_repair(const struct smalti_verify_result *result)
 {
-	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-	double value = (double)bytes;
-	int unit = 0;
-	for (; value >= 1000 && unit < 4; unit++)
-		value /= 1000;
-	snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", value, units[unit]);
+	printf("; repaired, but for %" PRId64 "; %" PRId64 " item%s to be made again, %" PRId64
+	       " %s taken back",
+	       result->left, result->dropped, result->dropped == 1 ? " has" : "s have", result->adopted,
+	       result->adopted == 1 ? "was" : "were");
 }
 
 static void sum_up(const char *folder, const struct smalti_verify_result *result, bool repaired)
 {
-	char size[32];
-	say_size(result->bytes, size);
-	printf("%s: %" PRId64 " shards, %" PRId64 " items (%" PRId64 " failed), %s: ", folder, result->shards,
-	       result->rows, result->failures, size);
-	if (result->problems == 0) {
-		printf("all is well\n");
-		return;
-	}
-	printf("%" PRId64 " problem%s", result->problems, result->problems == 1 ? "" : "s");
-	if (repaired)
-		printf("; repaired, but for %" PRId64 "; %" PRId64 " items have to be made again, %" PRId64
-		       " were taken back",
-		       result->left, result->dropped, result->adopted);
+	char size[SMALTI_NUMBER];
+	printf("%s: %" PRId64 " shard%s, %" PRId64 " item%s (%" PRId64 " failed), %s: ", folder,
+	       result->shards, smalti_plural(result->shards), result->rows, smalti_plural(result->rows),
+	       result->failures, smalti_number_bytes((double)result->bytes, size));
+	if (result->problems)
+		printf("%" PRId64 " problem%s", result->problems, smalti_plural(result->problems));
+	else
+		printf("all is well");
+	if (result->problems && repaired)
+		say_repair(result);
 	printf("\n");
 }
 
@@ -152,7 +148,7 @@ static enum smalti_exit verify(const struct verify_options *options, const char 
 	if (options->json)
 		verification.problems = cJSON_CreateArray();
 	const struct smalti_verify_options wanted = {options->repair, &verification, on_problem, on_progress};
-	smalti_progress_begin(&verification.progress, stderr, "MB", options->quiet || options->json);
+	smalti_progress_begin(&verification.progress, stderr, "MiB", options->quiet || options->json);
 	const int status = smalti_verify(folder, &wanted, &result, &error);
 	smalti_progress_end(&verification.progress);
 	if (status < 0)
