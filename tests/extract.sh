@@ -46,6 +46,9 @@ expect 0 '' extract "$list" --t5 -k prompt,sharegpt4v --dtype bf16 -o texts
 parts=(--tokenizer "$SMALTI_MODELS/tesserae/tokenizer" --text-encoder "$SMALTI_MODELS/tesserae/text_encoder")
 expect 0 '' extract "$list" --t5 -k prompt -k sharegpt4v --dtype bf16 "${parts[@]}" -o components
 "$rows" dump components | cmp - texts.txt
+mkdir no-model
+refuse 1 'no-model/model_index.json: is not there, and no text encoder alone says how many tokens' extract "$list" --t5 --model no-model "${parts[@]}" -o x
+expect 0 '' extract "$list" --t5 --model no-model "${parts[@]}" --max-tokens 300 --range 0:1 -o alone
 expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o pictures
 
 # A folder of pictures with captions beside them, a list from another place.

@@ -7,10 +7,12 @@
 #include "jobs/model.h"
 #include "rt/session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void smalti_extract_defaults(struct smalti_extract_options *options)
 {
@@ -65,19 +67,33 @@ static void name_captions(struct smalti_extract_options *o)
 		o->caption_count = 0;
 }
 
-static int find_max_tokens(struct smalti_extract_parts *parts, const char *folder, struct smalti_error *error)
+static int read_max_tokens(const char *path, int64_t *tokens, struct smalti_error *error)
 {
 	struct smalti_model_index index;
-	if (parts->options.max_tokens == 0) {
-		char *path = smalti_format(error, "%s/model_index.json", folder);
-		const int status = path ? smalti_model_index_read(path, &index, error) : -1;
-		free(path);
-		if (status < 0)
-			return -1;
-		parts->options.max_tokens = smalti_pipeline_tokens(index.pipeline);
-	}
-	parts->text.max_tokens = parts->options.max_tokens;
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return smalti_fail(error, SMALTI_EIO,
+				   "%s: is not there, and no text encoder alone says how many tokens a "
+				   "caption may have: give a whole pipeline's folder, or --max-tokens (300 "
+				   "for PixArt-Sigma, 120 for -alpha) and the folders of a tokenizer and a "
+				   "text encoder",
+				   path);
+	if (smalti_model_index_read(path, &index, error) < 0)
+		return -1;
+	*tokens = smalti_pipeline_tokens(index.pipeline);
 	return 0;
+}
+
+static int find_max_tokens(struct smalti_extract_parts *parts, const char *folder, struct smalti_error *error)
+{
+	int64_t *tokens = &parts->options.max_tokens;
+	int status = 0;
+	if (*tokens == 0) {
+		char *path = smalti_format(error, "%s/model_index.json", folder);
+		status = path ? read_max_tokens(path, tokens, error) : -1;
+		free(path);
+	}
+	parts->text.max_tokens = *tokens;
+	return status;
 }
 
 static int digest_text(const struct smalti_extract_parts *parts, const char *tokenizer, const char *encoder,
