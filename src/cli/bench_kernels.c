@@ -37,19 +37,15 @@ const struct smalti_command smalti_bench_kernels_command = {
     .summary = "time every operation in one thread against the machine's bounds",
     .operands = "",
     .description =
-	"Measures what one thread of this machine reaches: f32 arithmetic in registers, bf16 products where "
-	"they are faster, and the bandwidth of memory. Then it calls the CPU function of every codelet on "
-	"awkward "
-	"shapes and on those of the real models, without the runtime, and compares. As the clock falls under "
-	"load, f32 arithmetic in registers is measured again right behind every repeat: \"peak\", in "
-	"GFLOP/s, "
-	"is the median of these.\n\n"
-	"An operation cannot take less time than its arithmetic at the peak rate, nor less than its bytes, "
-	"each "
-	"moved once, at the bandwidth of memory; the longer of both is its bound, and \"% of bound\" is how "
-	"near "
-	"the measured time comes to it. Buffers stay the same from call to call: those that fit into a cache "
-	"may beat the memory's bound.",
+	"Measures what one thread of this machine reaches: f32 arithmetic in registers, bf16 products "
+	"where they are faster, and the bandwidth of memory. Then it calls the CPU function of every "
+	"codelet on awkward shapes and on those of the real models, without the runtime, and compares. "
+	"As the clock falls under load, f32 arithmetic in registers is measured again right behind every "
+	"repeat: \"f32 peak\", in GFLOP/s, is the median of these.\n\n"
+	"An operation cannot take less time than its arithmetic at the peak rate, nor less than its "
+	"bytes, each moved once, at the bandwidth of memory; the longer of both is its bound, and \"% of "
+	"bound\" is how near the measured time comes to it. Buffers stay the same from call to call: "
+	"those that fit into a cache may beat the memory's bound.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -62,7 +58,7 @@ static const struct smalti_bench_column columns[] = {
     {"least", NULL, 1, NULL},
     {"flops_per_second", "GFLOP/s", 1e-9, "%.1f"},
     {"bytes_per_second", "GB/s", 1e-9, "%.1f"},
-    {"peak", "peak", 1e-9, "%.1f"},
+    {"peak", "f32 peak", 1e-9, "%.1f"},
     {"bound", "bound", 0, NULL},
     {"fraction", "% of it", 100, "%.1f"},
 };

@@ -66,15 +66,11 @@ const struct smalti_command smalti_bench_stages_command = {
     .operands = "",
     .description =
 	"Opens what a stage needs of a model, runs it once, which makes the weights' packed form, and then "
-	"as "
-	"often as asked for: the median counts. Stages run through the graphs and the session that pictures "
-	"take, each in a session of its own.\n\n"
-	"\"packing\" is what the first run took longer. \"peak\" is the most memory that was resident, with "
-	"weights and mapped files. \"peak\", in GFLOP/s, is what all workers reach together in registers, in "
-	"f32, "
-	"right behind each run, at the clock that its load left. Convolutions count as direct ones. Without "
-	"a stage "
-	"all are measured.",
+	"as often as asked for: the median counts. Stages run through the graphs and the session that "
+	"pictures take, each in a session of its own. Without a stage all are measured.\n\n"
+	"\"packing\" is what the first run took longer. \"peak MiB\" is the most memory that was resident, "
+	"with weights and mapped files. \"f32 peak\" is what all workers reach together in registers, right "
+	"behind each run, at the clock that its load left. Convolutions count as direct ones.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -88,7 +84,7 @@ static const struct smalti_bench_column columns[] = {
     {"packing", "packing", 1, "%.4f"},
     {"peak_bytes", "peak MiB", 1.0 / (1 << 20), "%.0f"},
     {"flops_per_second", "GFLOP/s", 1e-9, "%.1f"},
-    {"peak", "peak", 1e-9, "%.1f"},
+    {"peak", "f32 peak", 1e-9, "%.1f"},
     {"fraction", "% of it", 100, "%.1f"},
     {"runtime", "/ plain", 1, "%.3f"},
 };

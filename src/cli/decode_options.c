@@ -21,8 +21,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
      "the picture's file, - for the standard output, or a folder (existing, or ending in '/'), where "
-     "pictures "
-     "are NAME.png or NAME-0.png, NAME-1.png, ... after the name of LATENTS"},
+     "pictures are NAME.png or NAME-0.png, NAME-1.png, ... after the name of LATENTS"},
     {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE", "kind of file, whatever its name ends in (.png, .ppm)",
      .choices = formats, SMALTI_GIVEN(TYPE, has_format)},
     {SMALTI_CHOICE(TYPE, bits), "bits", 'b', "N", "bits of a sample", .choices = depths},
@@ -49,12 +48,11 @@ const struct smalti_command smalti_decode_command = {
     .summary = "make pictures from latents",
     .operands = "LATENTS",
     .description =
-	"Makes pictures from the latents [channels, height, width] or [pictures, channels, height, width] of "
-	"a safetensors file or .npy file, with the VAE's decoder alone. Nothing is "
-	"approximated, whatever the size: every row is computed with all that it depends on. A picture is "
-	"written "
-	"row by row as it is decoded, and appears under its name when it is complete and safe on the "
-	"disk.\n\n"
+	"Makes pictures from the latents [channels, height, width] or [pictures, channels, height, "
+	"width] of a safetensors file or .npy file, with the VAE's decoder alone. Nothing is "
+	"approximated, whatever the size: every row is computed with all that it depends on. A picture "
+	"is written row by row as it is decoded, and appears under its name when it is complete and safe "
+	"on the disk.\n\n"
 	"SIGINT or SIGTERM drop the picture in work; those that were complete stay.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,

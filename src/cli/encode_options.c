@@ -38,16 +38,14 @@ const struct smalti_command smalti_encode_command = {
     .summary = "make latents from pictures",
     .operands = "PICTURE...",
     .description =
-	"Makes the distribution of a picture's latents with the VAE's encoder alone, exactly, whatever the "
-	"size. "
-	"Pictures are JPEG, PNG or WebP files; they are turned as their EXIF orientation says, transparency "
-	"is "
-	"dropped, and sides that are not a multiple of the VAE's factor (8) lose as much at both ends.\n\n"
-	"A safetensors file gets the tensors \"mean\" and \"std\" [channels, height, width], unscaled as in "
-	"feature "
-	"files, and \"latents\" with --sample; of several pictures, which then have one size, [pictures, "
-	"channels, "
-	"height, width]. An .npy file gets one array: the means, or with --sample the latents.",
+	"Makes the distribution of a picture's latents with the VAE's encoder alone, exactly, whatever "
+	"the size. Pictures are JPEG, PNG or WebP files; they are turned as their EXIF orientation says, "
+	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) lose as much "
+	"at both ends.\n\n"
+	"A safetensors file gets the tensors \"mean\" and \"std\" [channels, height, width], unscaled as "
+	"in feature files, and \"latents\" with --sample; of several pictures, which then have one size, "
+	"[pictures, channels, height, width]. An .npy file gets one array: the means, or with --sample "
+	"the latents.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

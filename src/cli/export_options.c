@@ -37,30 +37,23 @@ const struct smalti_command smalti_export_command = {
     .summary = "write features into files that others read",
     .operands = "FEATURES",
     .description =
-	"Writes what is in a folder of features (smalti extract) into files that other programs read. Every "
-	"row "
-	"is checked against its checksum on the way; a damaged one is named and left out.\n\n"
+	"Writes what is in a folder of features (smalti extract) into files that other programs read. "
+	"Every row is checked against its checksum on the way; a damaged one is named and left out.\n\n"
 	"pixart: what PixArt-Sigma's multi-scale training reads unchanged with this folder as its root: "
 	"caption_features_new/NAME.npz (\"caption_feature\" float16 [1, tokens, width] and "
-	"\"attention_mask\" "
-	"int16 [1, tokens]; padding is zeros) of the captions called \"prompt\", "
+	"\"attention_mask\" int16 [1, tokens]; padding is zeros) of the captions called \"prompt\", "
 	"sharegpt4v_caption_features_new/NAME.npz and so on of others, and "
-	"img_sdxl_vae_features_SIZEresolution_ms_new/NAME.npy (float32 [2 x channels, height, width]). NAME "
-	"is "
-	"what the loader makes of an item's path: the last '/' becomes '_'. Two items of one name are "
-	"refused "
-	"before anything is written.\n\n"
-	"safetensors: features-000000.safetensors and so on with tensors \"t5/CAPTION/KEY\" [tokens, width] "
-	"and "
-	"\"vae/KEY\" in the features' own type; features-000000.jsonl has each item's token ids and original "
-	"size.\n\n"
+	"img_sdxl_vae_features_SIZEresolution_ms_new/NAME.npy (float32 [2 x channels, height, width]). "
+	"NAME is what the loader makes of an item's path: the last '/' becomes '_'. Two items of one "
+	"name are refused before anything is written.\n\n"
+	"safetensors: features-000000.safetensors and so on with tensors \"t5/CAPTION/KEY\" [tokens, "
+	"width] and \"vae/KEY\" in the features' own type; features-000000.jsonl has each item's token "
+	"ids and original size.\n\n"
 	"webdataset: features-000000.tar and so on with members INDEX.json (with the item's key), "
-	"INDEX.t5.npy "
-	"(of a second caption INDEX.t5-2.npy) and INDEX.vae.npy.\n\n"
-	"Each file appears when it is complete. An export that was stopped, by a signal, a full disk or a "
-	"crash, "
-	"goes on when the same command is given again, from what was on the disk for certain; one that is "
-	"complete is left as it is. How far it is stands in .smalti-export.json.",
+	"INDEX.t5.npy (of a second caption INDEX.t5-2.npy) and INDEX.vae.npy.\n\n"
+	"Each file appears when it is complete. An export that was stopped, by a signal, a full disk or "
+	"a crash, goes on when the same command is given again, from what was on the disk for certain; "
+	"one that is complete is left as it is. How far it is stands in .smalti-export.json.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

@@ -105,19 +105,16 @@ const struct smalti_command smalti_extract_command = {
     .summary = "make the features of captions and pictures, for training",
     .operands = "DATASET",
     .description =
-	"Computes T5's hidden states of captions and the VAE's means and standard deviations of pictures, "
-	"into "
-	"shards: HDF5 files of some thousand items each, without padding, with a checksum for every item.\n\n"
-	"DATASET is a list (PixArt's data_info.json, JSON Lines, CSV or TSV with a header; the picture is "
-	"under "
-	"\"path\"), a folder of pictures with captions beside them (NAME.txt or NAME.json), or a webdataset "
-	"tar.\n\n"
+	"Computes T5's hidden states of captions and the VAE's means and standard deviations of "
+	"pictures, into shards: HDF5 files of some thousand items each, without padding, with a checksum "
+	"for every item.\n\n"
+	"DATASET is a list (PixArt's data_info.json, JSON Lines, CSV or TSV with a header; the picture "
+	"is under \"path\"), a folder of pictures with captions beside them (NAME.txt or NAME.json), or "
+	"a webdataset tar.\n\n"
 	"A run that was stopped, killed or cut off goes on where it was when the same command is given "
-	"again: no item is "
-	"done twice, none is lost. Several processes may do so at the same time, on any machines that share "
-	"the "
-	"folder. Items that cannot be done are listed in DIR/failed.jsonl with the reason, and the exit "
-	"status is 3.\n\n"
+	"again: no item is done twice, none is lost. Several processes may do so at the same time, on "
+	"any machines that share the folder. Items that cannot be done are listed in DIR/failed.jsonl "
+	"with the reason, and the exit status is 3.\n\n"
 	"SIGINT or SIGTERM complete what is under way and keep it; a second one keeps what is complete.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,

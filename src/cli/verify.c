@@ -40,19 +40,16 @@ const struct smalti_command smalti_verify_command = {
     .summary = "check a folder of features, and repair it",
     .operands = "DIR",
     .description =
-	"Reads every byte of what smalti extract has written to DIR and prints a line for whatever is not as "
-	"it "
-	"should be: files whose checksum is another (and which of their rows that is in), damaged lines of "
-	"the "
-	"journal, items that are there twice or not at all, shards that were made otherwise than the others, "
-	"files that belong to nobody, lists that do not fit the shards. The status is 0 when there is "
-	"nothing, "
-	"else 1.\n\n"
-	"--repair takes broken shards out of the journal, so that the next smalti extract makes their items "
-	"again, and renames their files to NAME.broken; whole shards whose line in the journal was lost are "
-	"taken back into it; files that belong to nobody are removed; failed.jsonl, manifest.json and "
-	"features.h5 are made again, as far as everything is there to make them of. The status is 0 when "
-	"nothing is left that cannot be put right.",
+	"Reads every byte of what smalti extract has written to DIR and prints a line for whatever is "
+	"not as it should be: files whose checksum is another (and which of their rows that is in), "
+	"damaged lines of the journal, items that are there twice or not at all, shards that were made "
+	"otherwise than the others, files that belong to nobody, lists that do not fit the shards. The "
+	"status is 0 when there is nothing, else 1.\n\n"
+	"--repair takes broken shards out of the journal, so that the next smalti extract makes their "
+	"items again, and renames their files to NAME.broken; whole shards whose line in the journal was "
+	"lost are taken back into it; files that belong to nobody are removed; failed.jsonl, "
+	"manifest.json and features.h5 are made again, as far as everything is there to make them of. "
+	"The status is 0 when nothing is left that cannot be put right.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
