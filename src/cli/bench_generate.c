@@ -8,10 +8,11 @@
 
 struct generate_options {
 	struct smalti_bench_options bench;
-	const char *model, *variant, *prompt, *scheduler, *policy;
+	const char *model, *variant, *prompt, *scheduler;
 	bool has_size;
 	struct smalti_size size;
-	int64_t steps, cpus, memory_limit, tile_tokens, tile_rows;
+	int64_t steps, tile_tokens, tile_rows;
+	struct smalti_session_options session;
 	double guidance;
 	int precision;
 };
@@ -25,7 +26,7 @@ static const struct generate_options defaults = {
 	"a small red boat on the waves below, long shadows and warm light",
     .steps = 20,
     .guidance = 4.5,
-    .policy = "lws",
+    .session = {.policy = "lws"},
 };
 
 static const struct smalti_option rows[] = {
@@ -96,8 +97,8 @@ static cJSON *facts_of(const struct generate_options *o)
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
 	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
-	cJSON_AddStringToObject(facts, "sched", o->policy);
-	cJSON_AddNumberToObject(facts, "cpus", (double)o->cpus);
+	cJSON_AddStringToObject(facts, "sched", o->session.policy);
+	cJSON_AddNumberToObject(facts, "cpus", (double)o->session.cpus);
 	cJSON_AddNumberToObject(facts, "guidance", o->guidance);
 	return facts;
 }
@@ -105,13 +106,8 @@ static cJSON *facts_of(const struct generate_options *o)
 static int measure(const struct generate_options *o, struct smalti_pictures_result *result,
 		   struct smalti_error *error)
 {
-	struct smalti_session_options session;
 	struct smalti_model_options model;
 	struct smalti_request request;
-	smalti_session_defaults(&session);
-	session.policy = o->policy;
-	session.cpus = o->cpus;
-	session.memory_limit = o->memory_limit;
 	smalti_model_defaults(&model);
 	model.folder = o->model;
 	model.variant = o->variant;
@@ -125,7 +121,7 @@ static int measure(const struct generate_options *o, struct smalti_pictures_resu
 	request.scheduler = o->scheduler;
 	request.tile_tokens = o->tile_tokens;
 	request.tile_rows = o->tile_rows;
-	return smalti_pictures_measure(&session, &model, &request, (int)o->bench.repeats, result, error);
+	return smalti_pictures_measure(&o->session, &model, &request, (int)o->bench.repeats, result, error);
 }
 
 static int add_line(struct smalti_bench_report *report, const struct generate_options *o,

@@ -13,15 +13,15 @@
 
 struct stages_options {
 	struct smalti_bench_options bench;
-	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode, *policy;
+	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode;
 	int precision;
-	int64_t cpus, memory_limit;
+	struct smalti_session_options session;
 	bool plain;
 };
 
 #define TYPE struct stages_options
 
-static const struct stages_options defaults = {.bench = {.repeats = 3}, .policy = "lws"};
+static const struct stages_options defaults = {.bench = {.repeats = 3}, .session = {.policy = "lws"}};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},
@@ -230,12 +230,9 @@ static int measure_stage(struct measuring *m, const struct smalti_stage_spec *st
 {
 	const struct stages_options *o = m->options;
 	const int repeats = (int)o->bench.repeats;
-	struct smalti_session_options session;
+	struct smalti_session_options session = o->session;
 	struct smalti_stage_result result, plain;
-	smalti_session_defaults(&session);
-	session.policy = o->policy;
-	session.cpus = o->plain ? 1 : o->cpus;
-	session.memory_limit = o->memory_limit;
+	session.cpus = o->plain ? 1 : o->session.cpus;
 	if (smalti_stage_measure(stage, &m->model, &session, repeats, &result, m->error) < 0)
 		return -1;
 	struct name name = name_of(stage, &result);
@@ -254,8 +251,8 @@ static cJSON *facts_of(const struct measuring *m)
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", m->model.folder);
 	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
-	cJSON_AddStringToObject(facts, "sched", o->policy);
-	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->cpus);
+	cJSON_AddStringToObject(facts, "sched", o->session.policy);
+	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->session.cpus);
 	return facts;
 }
 
@@ -267,9 +264,9 @@ static int measure_all(struct measuring *m)
 	m->model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
 	if (!m->model.folder || choose_stages(m) < 0)
 		return -1;
-	if (o->plain && o->cpus > 1)
+	if (o->plain && o->session.cpus > 1)
 		return smalti_fail(m->error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",
-				   (long long)o->cpus);
+				   (long long)o->session.cpus);
 	m->report = smalti_bench_report_open(&smalti_bench_stages_command, &o->bench, facts_of(m), columns,
 					     COLUMNS, m->error);
 	int status = m->report ? 0 : -1;

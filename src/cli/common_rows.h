@@ -3,8 +3,10 @@
 #define SMALTI_CLI_COMMON_ROWS_H
 
 #include "cli/options.h"
+#include "smalti/session.h"
 
-/* Options that mean the same in several commands; the fields have the options' names. */
+/* Options that mean the same in several commands; the fields have the options' names, those of the machine in
+ * a struct smalti_session_options `session`. */
 
 /* The index is the option's value. */
 extern const char *const smalti_precisions[];
@@ -18,19 +20,19 @@ extern const char *const smalti_precisions[];
 	{SMALTI_STRING(type, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
 
 #define SMALTI_MEMORY_ROW(type) \
-	{SMALTI_BYTES(type, memory_limit), "memory-limit", 0, "SIZE", \
+	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
 	 "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX}
 
 #define SMALTI_CPUS_ROW(type) \
-	{SMALTI_INT64(type, cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0, \
+	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0, \
 	 .maximum = INT64_MAX}
 
 #define SMALTI_POLICY_ROW(type) \
-	{SMALTI_STRING(type, policy), "sched", 0, "POLICY", \
+	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
 	 "StarPU scheduling policy; what is computed does not depend on it"}
 
 #define SMALTI_TRACE_ROW(type) \
-	{SMALTI_STRING(type, trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"}
+	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"}
 
 #define SMALTI_TILE_ROWS_ROW(type) \
 	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/held_session.h"
 #include "cli/json_line.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
@@ -245,21 +246,6 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 	return status;
 }
 
-static struct smalti_session *open_session(const struct smalti_extract_settings *s,
-					   struct smalti_error *error)
-{
-	struct smalti_session_options options;
-	smalti_session_defaults(&options);
-	options.policy = s->policy;
-	options.cpus = s->cpus;
-	options.memory_limit = s->memory_limit;
-	options.trace = s->trace;
-	smalti_signals_hold();
-	struct smalti_session *session = smalti_session_open(&options, error);
-	smalti_signals_release();
-	return session;
-}
-
 static enum smalti_exit extract(struct extract *e, struct smalti_session *session)
 {
 	struct smalti_extract_result result;
@@ -285,7 +271,7 @@ enum smalti_exit smalti_extract_run(void *options, int count, char **operands)
 	struct smalti_session *session = NULL;
 	char *keys = join_keys(&e.settings->caption_keys, &error);
 	if (keys && set_options(&e, keys, count, operands, &error) == 0)
-		session = open_session(e.settings, &error);
+		session = smalti_held_session(&e.settings->session, &error);
 	exit = session ? extract(&e, session) : smalti_command_fail(&smalti_extract_command, &error);
 	free(keys);
 	if (session && smalti_session_close(session, &error) < 0)

@@ -3,6 +3,7 @@
 #define SMALTI_CLI_EXTRACT_H
 
 #include "cli/command.h"
+#include "smalti/session.h"
 
 /* What `smalti extract` was told; texts belong to argv. */
 struct smalti_extract_settings {
@@ -16,8 +17,7 @@ struct smalti_extract_settings {
 	bool retry_failed, json, quiet;
 	const char *model, *tokenizer, *text_encoder, *vae_model, *variant;
 	int precision; /* enum smalti_precision */
-	const char *policy, *trace;
-	int64_t cpus, memory_limit;
+	struct smalti_session_options session;
 };
 
 extern const struct smalti_command smalti_extract_command;

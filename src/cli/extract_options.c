@@ -83,7 +83,7 @@ static const struct smalti_extract_settings defaults = {.cleaning = SMALTI_CLEAN
 							.image_size = 1,
 							.dtype = SMALTI_FEATURES_F16,
 							.lease = 300,
-							.policy = "lws"};
+							.session = {.policy = "lws"}};
 
 static const struct smalti_example examples[] = {
     {"Captions and pictures of a PixArt data set",

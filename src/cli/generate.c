@@ -3,6 +3,7 @@
 #include "cli/common_rows.h"
 #include "cli/generate_batch.h"
 #include "cli/generate_options.h"
+#include "cli/held_session.h"
 #include "cli/signals.h"
 
 #include <stdio.h>
@@ -54,16 +55,7 @@ static int open_files(struct generate *g, struct smalti_error *error)
 
 static int open_session(struct generate *g, struct smalti_error *error)
 {
-	struct smalti_session_options options;
-	smalti_session_defaults(&options);
-	options.policy = g->options->policy;
-	options.cpus = g->options->cpus;
-	options.memory_limit = g->options->memory_limit;
-	options.scratch = g->options->scratch;
-	options.trace = g->options->trace;
-	smalti_signals_hold();
-	g->session = smalti_session_open(&options, error);
-	smalti_signals_release();
+	g->session = smalti_held_session(&g->options->session, error);
 	return g->session ? 0 : -1;
 }
 

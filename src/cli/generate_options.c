@@ -77,7 +77,8 @@ static const struct smalti_option rows[] = {
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_CPUS_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
-    {SMALTI_STRING(TYPE, scratch), "scratch", 0, "DIR", "folder for data that does not fit under the limit"},
+    {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
+     "folder for data that does not fit under the limit"},
     SMALTI_TILING_ROWS(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
@@ -87,7 +88,7 @@ static const struct smalti_generate_options defaults = {
     .steps = 20,
     .guidance = 4.5,
     .cleaning = SMALTI_CLEANING_BASIC,
-    .policy = "lws",
+    .session = {.policy = "lws"},
 };
 
 static const struct smalti_example examples[] = {

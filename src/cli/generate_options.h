@@ -3,6 +3,7 @@
 #define SMALTI_CLI_GENERATE_OPTIONS_H
 
 #include "cli/command.h"
+#include "smalti/session.h"
 
 /* What `smalti generate` was told; texts belong to argv. */
 struct smalti_generate_options {
@@ -25,8 +26,8 @@ struct smalti_generate_options {
 	const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler_config;
 	int precision; /* enum smalti_precision */
 
-	const char *policy, *scratch, *trace;
-	int64_t cpus, memory_limit, tile_tokens, tile_rows;
+	struct smalti_session_options session;
+	int64_t tile_tokens, tile_rows;
 };
 
 extern const struct smalti_command smalti_generate_command;

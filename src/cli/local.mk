@@ -26,6 +26,7 @@ libcli_la_SOURCES = \
 	src/cli/generate_picture.c src/cli/generate_picture.h \
 	src/cli/generate_report.c src/cli/generate_report.h \
 	src/cli/generate_source.c src/cli/generate_source.h \
+	src/cli/held_session.c src/cli/held_session.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/json_line.c src/cli/json_line.h \
 	src/cli/man.c \

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -44,25 +43,6 @@ void smalti_signals_catch(void)
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-}
-
-static void mask(int how)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(how, &set, NULL);
-}
-
-void smalti_signals_hold(void)
-{
-	mask(SIG_BLOCK);
-}
-
-void smalti_signals_release(void)
-{
-	mask(SIG_UNBLOCK);
 }
 
 void smalti_signals_second(void (*act)(void *user), void *user)

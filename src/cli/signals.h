@@ -6,10 +6,6 @@
  * A closed pipe and a file past the size limit are failed writes, not the end of the program. */
 void smalti_signals_catch(void);
 
-/* Threads that start between these two never receive a signal: it interrupts the main thread's reads. */
-void smalti_signals_hold(void);
-void smalti_signals_release(void);
-
 /* From the first signal on, reads of this descriptor find the end of the file, also one that is waiting. -1
  * and errno when that cannot be prepared. */
 int smalti_signals_end_reads(int file);

@@ -5,16 +5,16 @@
 
 struct topology_options {
 	bool json;
-	const char *policy;
-	int64_t cpus;
+	struct smalti_session_options session;
 };
 
 static const struct topology_options defaults = {.json = false};
 
 static const struct smalti_option rows[] = {
     {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},
-    {SMALTI_STRING(struct topology_options, policy), "sched", 0, "POLICY", "StarPU's scheduling policy"},
-    {SMALTI_INT64(struct topology_options, cpus), "cpus", 0, "N", "CPU workers; 0: one per core",
+    {SMALTI_STRING(struct topology_options, session.policy), "sched", 0, "POLICY",
+     "StarPU's scheduling policy"},
+    {SMALTI_INT64(struct topology_options, session.cpus), "cpus", 0, "N", "CPU workers; 0: one per core",
      .minimum = 0, .maximum = 4096},
 };
 
@@ -48,11 +48,7 @@ const struct smalti_command smalti_topology_command = {
 static struct smalti_topology *read_topology(const struct topology_options *options,
 					     struct smalti_error *error)
 {
-	struct smalti_session_options wanted;
-	smalti_session_defaults(&wanted);
-	wanted.policy = options->policy;
-	wanted.cpus = options->cpus;
-	struct smalti_session *session = smalti_session_open(&wanted, error);
+	struct smalti_session *session = smalti_session_open(&options->session, error);
 	if (!session)
 		return NULL;
 	struct smalti_topology *topology;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/held_session.h"
 #include "cli/json_line.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
@@ -15,20 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int open_session(struct smalti_vae_command *run, struct smalti_error *error)
-{
-	struct smalti_session_options options;
-	smalti_session_defaults(&options);
-	options.policy = run->settings->policy;
-	options.cpus = run->settings->cpus;
-	options.memory_limit = run->settings->memory_limit;
-	options.trace = run->settings->trace;
-	smalti_signals_hold();
-	run->session = smalti_session_open(&options, error);
-	smalti_signals_release();
-	return run->session ? 0 : -1;
-}
-
 int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error)
 {
 	const struct smalti_vae_settings *settings = run->settings;
@@ -37,9 +24,8 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 	options.folder = settings->vae ? settings->vae : settings->model;
 	options.variant = settings->variant;
 	options.precision = (enum smalti_precision)settings->precision;
-	if (open_session(run, error) < 0)
-		return -1;
-	run->vae = smalti_vae_open(run->session, &options, error);
+	run->session = smalti_held_session(&settings->session, error);
+	run->vae = run->session ? smalti_vae_open(run->session, &options, error) : NULL;
 	if (!run->vae)
 		return -1;
 	smalti_vae_info(run->vae, &run->info);

@@ -13,15 +13,16 @@
 /* The first member of both commands' options. */
 struct smalti_vae_settings {
 	const char *model, *vae, *variant;
-	int precision, store; /* enum smalti_precision */
-	const char *policy, *trace, *scratch;
-	int64_t cpus, memory_limit, tile_rows;
+	int precision, store;                  /* enum smalti_precision */
+	struct smalti_session_options session; /* without its scratch */
+	const char *scratch;
+	int64_t tile_rows;
 	bool json, quiet, plan;
 };
 
 #define SMALTI_VAE_DEFAULTS                                                                                  \
 	{                                                                                                    \
-		.policy = "lws"                                                                              \
+		.session = {.policy = "lws" }                                                                \
 	}
 
 /* clang-format off */
