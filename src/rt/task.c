@@ -160,12 +160,11 @@ static int attach(struct starpu_task *task, struct message *message, struct smal
 static struct message *new_message(const struct smalti_op *op, struct smalti_scope *scope,
 				   const void *arguments, struct smalti_error *error)
 {
-	struct message *message = smalti_aligned_alloc(1, sizeof(*message), error);
+	struct message *message = smalti_calloc(1, sizeof(*message), error);
 	if (!message)
 		return NULL;
 	message->op = op;
 	message->scope = smalti_scope_number(scope);
-	message->present = 0;
 	memcpy(message->arguments, arguments, op->arguments_size);
 	return message;
 }
