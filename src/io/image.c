@@ -43,8 +43,9 @@ static const struct signature *recognise(const char *start, size_t length)
 static int choose_decoder(struct smalti_image *image, struct smalti_error *error)
 {
 	char start[SIGNATURE_BYTES];
-	const size_t length = fread(start, 1, sizeof(start), image->file);
-	if (ferror(image->file) || fseek(image->file, 0, SEEK_SET) != 0)
+	struct smalti_source source = image->source; /* whose place stays */
+	const size_t length = (size_t)smalti_source_read(&source, start, sizeof(start));
+	if (source.file && (smalti_source_failed(&source) || fseek(source.file, 0, SEEK_SET) != 0))
 		return smalti_fail_errno(error, "%s: cannot be read", image->path);
 	const struct signature *signature = recognise(start, length);
 	if (!signature)
@@ -85,18 +86,18 @@ int smalti_image_hold(const struct smalti_image *image, const char *kind, int64_
 			   image->path, kind, bytes, image->limits.bytes);
 }
 
-/* Takes the stream over; NULL: it could not be opened. */
-static struct smalti_image *open_image(const char *name, FILE *file, int64_t bytes,
+/* Takes the stream over, if there is one. */
+static struct smalti_image *open_image(const char *name, struct smalti_source source, int64_t bytes,
 				       const struct smalti_image_limits *limits, struct smalti_error *error)
 {
-	struct smalti_image *image = file ? smalti_calloc(1, sizeof(*image), error) : NULL;
+	struct smalti_image *image = smalti_calloc(1, sizeof(*image), error);
 	if (!image) {
-		if (file)
-			fclose(file);
+		if (source.file)
+			fclose(source.file);
 		return NULL;
 	}
 	image->limits = *limits;
-	image->file = file;
+	image->source = source;
 	image->file_bytes = bytes;
 	image->path = smalti_format(error, "%s", name);
 	if (image->path && choose_decoder(image, error) == 0 && image->decoder->open(image, error) == 0)
@@ -110,17 +111,14 @@ struct smalti_image *smalti_image_open(const char *path, const struct smalti_ima
 {
 	int64_t bytes = 0;
 	FILE *file = smalti_open_stream(path, &bytes, error);
-	return open_image(path, file, bytes, limits, error);
+	return file ? open_image(path, (struct smalti_source){.file = file}, bytes, limits, error) : NULL;
 }
 
 struct smalti_image *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
 					      const struct smalti_image_limits *limits,
 					      struct smalti_error *error)
 {
-	FILE *file = fmemopen((void *)data, (size_t)bytes, "rb");
-	if (!file)
-		smalti_fail_errno(error, "%s: cannot be read from memory", name);
-	return open_image(name, file, bytes, limits, error);
+	return open_image(name, (struct smalti_source){.data = data, .left = bytes}, bytes, limits, error);
 }
 
 const struct smalti_image_info *smalti_image_info(const struct smalti_image *image)
@@ -152,8 +150,8 @@ void smalti_image_close(struct smalti_image *image)
 		return;
 	if (image->state)
 		image->decoder->close(image->state);
-	if (image->file)
-		fclose(image->file);
+	if (image->source.file)
+		fclose(image->source.file);
 	free(image->path);
 	free(image);
 }

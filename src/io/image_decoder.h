@@ -3,15 +3,15 @@
 #define SMALTI_IO_IMAGE_DECODER_H
 
 #include "io/image.h"
+#include "io/source.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 /* What a format gives to image.c: a file image_FORMAT.c each. */
 
 struct smalti_image {
 	char *path;
-	FILE *file;
+	struct smalti_source source;
 	int64_t file_bytes;
 	struct smalti_image_limits limits;
 	struct smalti_image_info info;

@@ -60,7 +60,7 @@ static int64_t current_row(struct decoder *self)
 static _Noreturn void give_up(struct decoder *self, enum smalti_code code, const char *why)
 {
 	const char *path = self->image->path;
-	if (ferror(self->image->file))
+	if (smalti_source_failed(&self->image->source))
 		smalti_fail_errno(&self->cause, "%s: cannot be read", path);
 	else if (!self->header_read)
 		smalti_fail(&self->cause, code, "%s: not a good JPEG file: %s, in its header", path, why);
@@ -133,7 +133,11 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 	jpeg_create_decompress(jpeg);
 	self->progress.progress_monitor = on_progress;
 	jpeg->progress = &self->progress;
-	jpeg_stdio_src(jpeg, self->image->file);
+	const struct smalti_source *source = &self->image->source;
+	if (source->file)
+		jpeg_stdio_src(jpeg, source->file);
+	else
+		jpeg_mem_src(jpeg, source->data, (unsigned long)source->left);
 	jpeg_set_marker_processor(jpeg, JPEG_APP0 + 1, on_app1);
 	jpeg_read_header(jpeg, TRUE);
 	return 0;

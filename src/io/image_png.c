@@ -64,7 +64,7 @@ static int open_png(struct smalti_image *image, struct smalti_error *error)
 		return -1;
 	image->state = self;
 	struct smalti_png_reader *reader = &self->reader;
-	if (smalti_png_reader_open(reader, image->file, image->path, error))
+	if (smalti_png_reader_open(reader, image->source, image->path, error))
 		return -1;
 	ignore_chunks(reader->png);
 	if (smalti_png_reader_header(reader, error) ||

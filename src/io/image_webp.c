@@ -46,8 +46,8 @@ static int read_file(struct smalti_image *image, struct decoder *self, struct sm
 	self->file = smalti_calloc(image->file_bytes, 1, error);
 	if (!self->file)
 		return -1;
-	self->file_bytes = fread(self->file, 1, (size_t)image->file_bytes, image->file);
-	if (ferror(image->file))
+	self->file_bytes = (size_t)smalti_source_read(&image->source, self->file, image->file_bytes);
+	if (smalti_source_failed(&image->source))
 		return smalti_fail_errno(error, "%s: cannot be read", image->path);
 	return 0;
 }

@@ -21,6 +21,7 @@ libcore_la_SOURCES += \
 	src/io/npy.c src/io/npy.h \
 	src/io/pattern.c src/io/pattern.h \
 	src/io/png_reader.c src/io/png_reader.h src/io/png_text.c src/io/png_text.h \
+	src/io/source.c src/io/source.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spill.c src/io/spill.h \

@@ -31,9 +31,9 @@ static void on_read(png_structp png, png_bytep data, size_t length)
 {
 	struct smalti_png_reader *reader = png_get_io_ptr(png);
 	errno = 0;
-	if (fread(data, 1, length, reader->file) == length)
+	if (smalti_source_read(&reader->source, data, (int64_t)length) == (int64_t)length)
 		return;
-	if (ferror(reader->file))
+	if (smalti_source_failed(&reader->source))
 		smalti_fail_errno(&reader->cause, "%s: cannot be read", reader->path);
 	png_error(png, "it ends too early");
 }
@@ -56,10 +56,10 @@ int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smal
 	return smalti_fail(error, reader->cause.code, "%s", reader->cause.message);
 }
 
-int smalti_png_reader_open(struct smalti_png_reader *reader, FILE *file, const char *path,
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
 			   struct smalti_error *error)
 {
-	*reader = (struct smalti_png_reader){.path = path, .largest = CHUNK_BYTES, .file = file};
+	*reader = (struct smalti_png_reader){.path = path, .largest = CHUNK_BYTES, .source = source};
 	reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning, reader,
 					       on_malloc, on_free);
 	reader->info = reader->png ? png_create_info_struct(reader->png) : NULL;

@@ -3,15 +3,15 @@
 #define SMALTI_IO_PNG_READER_H
 
 #include "base/error.h"
+#include "io/source.h"
 
 #include <png.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* libpng on a file, up to the pixels, with bounded memory; errors are kept in `cause` and jump. */
 struct smalti_png_reader {
-	FILE *file; /* the caller's, as is the path */
-	const char *path;
+	struct smalti_source source;
+	const char *path; /* the caller's, as are the source's bytes */
 	png_structp png;
 	png_infop info;
 	int64_t largest; /* what libpng may allocate in one piece */
@@ -20,7 +20,7 @@ struct smalti_png_reader {
 };
 
 /* Reads nothing yet. To be closed also on failure. */
-int smalti_png_reader_open(struct smalti_png_reader *reader, FILE *file, const char *path,
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
 			   struct smalti_error *error);
 void smalti_png_reader_close(struct smalti_png_reader *reader);
 

@@ -34,7 +34,7 @@ int smalti_png_read_text(const char *path, const char *key, char **value, struct
 	if (!file)
 		return -1;
 	struct smalti_png_reader reader;
-	int status = smalti_png_reader_open(&reader, file, path, error);
+	int status = smalti_png_reader_open(&reader, (struct smalti_source){.file = file}, path, error);
 	if (status == 0)
 		status = smalti_png_reader_header(&reader, error);
 	if (status == 0)

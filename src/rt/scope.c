@@ -27,8 +27,12 @@ struct smalti_scope {
 	struct smalti_scope_progress progress;
 	void (*done)(void *user);
 	void *done_user;
-	struct smalti_error error;
+	/* NULL: none. Not within, since a scope is made for every picture: the C library gives out small
+	 * pieces of memory at once, but tidies up all that were freed before it gives out a large one. */
+	const struct smalti_error *cause;
 };
+
+static const struct smalti_error no_memory = {SMALTI_ENOMEM, "no memory to say what failed"};
 
 static _Atomic(struct smalti_scope *) scopes[MAX_SCOPES];
 
@@ -169,6 +173,8 @@ void smalti_scope_free(struct smalti_scope *scope)
 		return;
 	smalti_scope_wait(scope);
 	atomic_store(&scopes[scope->number], NULL);
+	if (scope->cause != &no_memory)
+		free((void *)scope->cause);
 	pthread_cond_destroy(&scope->idle);
 	pthread_mutex_destroy(&scope->mutex);
 	free(scope);
@@ -177,8 +183,12 @@ void smalti_scope_free(struct smalti_scope *scope)
 void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *cause)
 {
 	pthread_mutex_lock(&scope->mutex);
-	if (scope->error.code == SMALTI_OK)
-		scope->error = *cause;
+	if (!scope->cause) {
+		struct smalti_error *kept = malloc(sizeof(*kept));
+		if (kept)
+			*kept = *cause;
+		scope->cause = kept ? kept : &no_memory;
+	}
 	pthread_mutex_unlock(&scope->mutex);
 	atomic_store(&scope->failed, true);
 }
@@ -204,9 +214,8 @@ int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error)
 	int status = 0;
 	if (atomic_load(&scope->failed)) {
 		pthread_mutex_lock(&scope->mutex);
-		status = scope->error.code == SMALTI_OK
-			     ? smalti_fail(error, SMALTI_ECANCELLED, "cancelled")
-			     : smalti_fail(error, scope->error.code, "%s", scope->error.message);
+		status = scope->cause ? smalti_fail(error, scope->cause->code, "%s", scope->cause->message)
+				      : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
 		pthread_mutex_unlock(&scope->mutex);
 	}
 	for (int i = 0; i < scope->needs_count && status == 0; i++)
