@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What must not change a bit of an attention: how keys come in calls, blocks of whole spans, another run. */
-#include "attention_fixture.h"
+#include "attention_case.h"
 #include "harness.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "attention_fixture.h"
+#include "attention_case.h"
 
 #include "harness.h"
 

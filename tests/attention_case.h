@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_ATTENTION_FIXTURE_H
-#define SMALTI_TESTS_ATTENTION_FIXTURE_H
+#ifndef SMALTI_TESTS_ATTENTION_CASE_H
+#define SMALTI_TESTS_ATTENTION_CASE_H
 
 #include "kernels/attention.h"
 #include "kernels/cpu/kernels.h"
