@@ -81,6 +81,23 @@ static void takes_a_negative_scale(void)
 	}
 }
 
+/* A weight of e^-90 would be subnormal, and slow to multiply with: it is none, however large its value. */
+static void no_weight_is_subnormal(void)
+{
+	const struct attention_shape shape = {1, 2, 1, 8, true, 0};
+	struct attention_problem p = attention_problem(&shape, 1, SMALTI_F32);
+	memset(p.q, 0, 8 * sizeof(*p.q));
+	p.bias[p.attention.bias_origin] = 0;
+	p.bias[p.attention.bias_origin + 1] = -90;
+	for (int i = 0; i < 8; i++)
+		p.v[p.stride + i] = 0x1p120f;
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		attention_call_whole((enum smalti_isa)isa, &p);
+		CHECK(!memcmp(p.y, p.v, 8 * sizeof(*p.y)), attention_name((enum smalti_isa)isa, &shape));
+	}
+	attention_free(&p);
+}
+
 /* Keys masked to nothing: a block of -inf before any other, and rows where all are. */
 static void mask_keys(enum smalti_dtype dtype)
 {
@@ -230,6 +247,7 @@ static const struct test tests[] = {
     {"takes bf16", takes_bf16},
     {"survives large scores", survives_large_scores},
     {"takes a negative scale", takes_a_negative_scale},
+    {"no weight is subnormal", no_weight_is_subnormal},
     {"masked keys weigh nothing", masked_keys_weigh_nothing},
     {"no keys give zero", no_keys_give_zero},
     {"no queries write nothing", no_queries_write_nothing},

@@ -5,9 +5,10 @@
  * its weights, times each row's value of it: whatever the number of rows, no lane is wasted.
  *
  * A block of x is copied to where it stays in the second cache. Then, OUTPUTS outputs and a piece of the
- * inputs at a time, weights are widened and transposed into the first cache and meet all rows of the block,
- * which fetch the next weights meanwhile. Pieces depend on the number of inputs alone, and so does the order
- * of all sums: of a piece one input after the other, then one piece after the other. */
+ * inputs at a time, weights are widened and transposed into the first cache and meet all rows of the block.
+ * Meanwhile the next weights are asked for and the next block is copied, a few cache lines at a time. Pieces
+ * depend on the number of inputs alone, and so does the order of all sums: of a piece one input after the
+ * other, then one piece after the other. */
 #if VEC_BYTES == 64
 enum { ROWS = 14 };
 #else
@@ -19,22 +20,22 @@ enum {
 	DEPTH = 128,             /* inputs in a piece, at most: a longer run of sums rounds more */
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share cache lines' places */
 	LINE_BYTES = 4 * LINE,   /* of an output's weights that are widened at a time */
-	BLOCK = 1 << 19,         /* bytes in a block of x, at most: half of a small second cache */
+	TURN = 8,                /* inputs after which what comes next is thought of */
+	BLOCK = 1 << 18,         /* bytes in a block of x, at most: two are half of a small second cache */
 	MANY = 256               /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
 /* How a product is cut. */
 struct cut {
-	int64_t depth;    /* inputs in each piece but the last */
-	int64_t pieces;   /* in each block but the last */
-	int64_t rows;     /* in each block, at most */
-	int64_t z_stride; /* an odd number of cache lines */
+	int64_t depth;  /* inputs in each piece but the last */
+	int64_t pieces; /* in each block but the last */
+	int64_t rows;   /* in each block, at most */
 };
 
 struct work {
-	float *x;       /* pieces of a block [piece, row, X_STRIDE] */
+	float *x[2];    /* pieces of a block [piece, row, X_STRIDE], and of the next one */
 	float *weights; /* [inputs of a piece, OUTPUTS] */
-	float *z;       /* x·Wᵀ of a block [rows, z_stride] */
+	float *z;       /* x·Wᵀ of a block [OUTPUTS at a time, row, OUTPUTS] */
 };
 
 static struct cut cut_of(const struct smalti_matmul *m)
@@ -45,17 +46,18 @@ static struct cut cut_of(const struct smalti_matmul *m)
 	const int64_t pieces = parts(m->in, cut.depth);
 	const int64_t held = BLOCK / (int64_t)sizeof(float) / (cut.rows * X_STRIDE);
 	cut.pieces = parts(pieces, parts(pieces, held));
-	cut.z_stride = (parts(round_up(m->out, OUTPUTS), LINE) | 1) * LINE;
 	return cut;
 }
 
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
-static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
+static int64_t lay_out(const struct smalti_matmul *m, const struct cut *cut, float *scratch,
+		       struct work *work)
 {
 	const struct part all[] = {
-	    {&work->x, cut->pieces * cut->rows * X_STRIDE},
+	    {&work->x[0], cut->pieces * cut->rows * X_STRIDE},
+	    {&work->x[1], cut->pieces * cut->rows * X_STRIDE},
 	    {&work->weights, OUTPUTS * DEPTH},
-	    {&work->z, cut->rows * cut->z_stride},
+	    {&work->z, cut->rows * round_up(m->out, OUTPUTS)},
 	};
 	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -68,19 +70,76 @@ int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul)
 #endif
 	const struct cut cut = cut_of(matmul);
 	struct work work;
-	return lay_out(&cut, NULL, &work);
+	return lay_out(matmul, &cut, NULL, &work);
 }
 
-/* A piece of a block of x, from element `at`. */
-static void pack_rows(const struct smalti_matmul *m, int64_t x_stride, const void *x, int64_t at,
-		      int64_t rows, int64_t depth, float *packed)
+/* Rows × inputs of x that belong together. */
+struct block {
+	int64_t row, rows, first, end; /* rows row … row + rows − 1, inputs first … end − 1 */
+};
+
+static struct block block_at(const struct smalti_matmul *m, const struct cut *cut, int64_t row, int64_t first)
 {
-	const int64_t size = smalti_dtype_bytes(m->compute);
-	for (int64_t row = 0; row < rows; row++, at += x_stride, packed += X_STRIDE)
-		for (int64_t k = 0; k < depth; k += LANES) {
-			__builtin_prefetch((const char *)x + (at + 2 * x_stride + k) * size);
-			vec_store(packed + k, vec_read(m->compute, x, at + k, depth - k));
-		}
+	return (struct block){row, smaller(m->rows - row, cut->rows), first,
+			      smaller(m->in, first + cut->pieces * cut->depth)};
+}
+
+/* The one behind `block`; without rows if there is none. */
+static struct block block_after(const struct smalti_matmul *m, const struct cut *cut, struct block block)
+{
+	if (block.end < m->in)
+		return block_at(m, cut, block.row, block.end);
+	return block_at(m, cut, smaller(block.row + cut->rows, m->rows), 0);
+}
+
+/* A block of x on its way to where it is packed: vector `k` of `row` of the piece that begins at `first`. */
+struct packing {
+	enum smalti_dtype dtype;
+	const void *x;
+	int64_t stride;
+	struct block block;
+	int64_t row, k, depth;
+	int64_t at; /* the row's first element of the piece */
+	float *to;
+	int64_t vectors; /* a turn */
+};
+
+static struct packing begin_packing(const struct smalti_matmul *m, const struct cut *cut, int64_t x_stride,
+				    const void *x, struct block block, float *to, int64_t turns)
+{
+	const int64_t inputs = block.end - block.first;
+	return (struct packing){.dtype = m->compute,
+				.x = x,
+				.stride = x_stride,
+				.block = block,
+				.depth = smaller(inputs, cut->depth),
+				.at = block.row * x_stride + block.first,
+				.to = to,
+				.vectors = parts(block.rows * round_up(inputs, LINE_BYTES) / LANES, turns)};
+}
+
+/* Some vectors more. */
+INLINE void pack(struct packing *p, int64_t vectors)
+{
+	for (; vectors && p->block.rows; vectors--) {
+		__builtin_prefetch((const char *)p->x +
+				   (p->at + 2 * p->stride + p->k) * (p->dtype == SMALTI_F32 ? 4 : 2));
+		vec_store(p->to + p->k, vec_read(p->dtype, p->x, p->at + p->k, p->depth - p->k));
+		p->k += LANES;
+		if (p->k < p->depth)
+			continue;
+		p->k = 0;
+		p->at += p->stride;
+		p->to += X_STRIDE;
+		if (++p->row < p->block.rows)
+			continue;
+		p->row = 0;
+		p->at += p->depth - p->block.rows * p->stride;
+		p->block.first += p->depth;
+		p->depth = smaller(p->depth, p->block.end - p->block.first);
+		if (p->block.first == p->block.end)
+			p->block.rows = 0;
+	}
 }
 
 /* Interleaves the elements first … of one vector with those of another, in each of `places` of 16 bytes. */
@@ -230,38 +289,57 @@ static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, 
 		widen(SMALTI_F32, false, panel, outputs, depth, to);
 }
 
-/* What a group of rows fetches of the next weights while it multiplies: bytes of an output's row, one output
- * after the other, from `at` outputs on, `step` further with each input; both in units of 1 / WHOLE. */
+/* The next weights, asked for while others are multiplied. */
 struct ahead {
 	struct panel panel;
-	int64_t bytes, at, step;
+	int64_t bytes, outputs; /* wanted of each, left */
+	int64_t at;             /* in the first of them */
+	int64_t lines;          /* a turn */
 };
-enum { WHOLE = 1 << 16 };
+
+INLINE void look_ahead(struct ahead *ahead)
+{
+	for (int64_t lines = ahead->lines; lines && ahead->outputs; lines--) {
+		__builtin_prefetch(ahead->panel.from + ahead->at, 0, 3);
+		ahead->at += LINE_BYTES;
+		if (ahead->at < ahead->bytes)
+			continue;
+		ahead->at = 0;
+		ahead->panel.from += ahead->panel.stride;
+		ahead->outputs--;
+	}
+}
+
+/* What is done besides in each turn. */
+struct aside {
+	struct ahead ahead;
+	struct packing packing;
+};
 
 /* z[rows, OUTPUTS] (+)= Σ x[·, input]·w[input, ·]. */
-INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, bool add,
-		 const struct ahead *ahead, int64_t z_stride, float *z)
+INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, bool add, struct aside *aside,
+		 float *z)
 {
 	vec sum[ROWS][VECTORS] = {0};
-	uint64_t next = (uint64_t)ahead->at, step = (uint64_t)ahead->step;
-	for (int64_t k = 0; k < depth; k++, next += step) {
-		vec right[VECTORS];
-		UNROLL
-		for (int v = 0; v < VECTORS; v++)
-			right[v] = vec_keep(vec_load(w + k * OUTPUTS + v * LANES));
-		__builtin_prefetch(ahead->panel.from + next / WHOLE * (uint64_t)ahead->panel.stride +
-				       next % WHOLE * (uint64_t)ahead->bytes / WHOLE,
-				   0, 2);
-		UNROLL
-		for (int r = 0; r < rows; r++) {
-			vec left = vec_keep(vec_all(x[r * X_STRIDE + k]));
+	for (int64_t k = 0; k < depth;) {
+		look_ahead(&aside->ahead);
+		pack(&aside->packing, aside->packing.vectors);
+		for (const int64_t end = smaller(k + TURN, depth); k < end; k++) {
+			vec right[VECTORS];
 			UNROLL
 			for (int v = 0; v < VECTORS; v++)
-				sum[r][v] = vec_fma(left, right[v], sum[r][v]);
+				right[v] = vec_keep(vec_load(w + k * OUTPUTS + v * LANES));
+			UNROLL
+			for (int r = 0; r < rows; r++) {
+				vec left = vec_keep(vec_all(x[r * X_STRIDE + k]));
+				UNROLL
+				for (int v = 0; v < VECTORS; v++)
+					sum[r][v] = vec_fma(left, right[v], sum[r][v]);
+			}
 		}
 	}
 	UNROLL
-	for (int r = 0; r < rows; r++, z += z_stride) {
+	for (int r = 0; r < rows; r++, z += OUTPUTS) {
 		UNROLL
 		for (int v = 0; v < VECTORS; v++)
 			vec_store(z + v * LANES, add ? vec_load(z + v * LANES) + sum[r][v] : sum[r][v]);
@@ -269,11 +347,11 @@ INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, 
 }
 
 static void tile_of(int64_t rows, int64_t depth, const float *x, const float *w, bool add,
-		    const struct ahead *ahead, int64_t z_stride, float *z)
+		    struct aside *aside, float *z)
 {
 #define TILE(count)                                                                                          \
 	case count:                                                                                          \
-		tile(count, depth, x, w, add, ahead, z_stride, z);                                           \
+		tile(count, depth, x, w, add, aside, z);                                                     \
 		break
 	switch (rows) {
 		TILE(1);
@@ -297,40 +375,59 @@ static void tile_of(int64_t rows, int64_t depth, const float *x, const float *w,
 }
 
 /* A piece of OUTPUTS outputs with all rows of the block, in groups of nearly the same size. */
-static void multiply_panel(const struct cut *cut, const struct work *work, int64_t rows, int64_t depth,
-			   const float *x, bool add, struct ahead *ahead, float *z)
+static void multiply_panel(const struct work *work, int64_t rows, int64_t depth, const float *x, bool add,
+			   struct aside *aside, float *z)
 {
 	const int64_t groups = parts(rows, ROWS);
-	ahead->step = OUTPUTS * WHOLE / (groups * depth);
 	for (int64_t group = 0, row = 0; group < groups; group++) {
 		const int64_t end = rows * (group + 1) / groups;
-		ahead->at = OUTPUTS * WHOLE * group / groups;
-		tile_of(end - row, depth, x + row * X_STRIDE, work->weights, add, ahead, cut->z_stride,
-			z + row * cut->z_stride);
+		tile_of(end - row, depth, x + row * X_STRIDE, work->weights, add, aside, z + row * OUTPUTS);
 		row = end;
 	}
 }
 
-/* The inputs first … end − 1 of a block of rows. */
+/* How many turns a panel has. */
+static int64_t count_turns(int64_t rows, int64_t depth)
+{
+	return parts(rows, ROWS) * parts(depth, TURN);
+}
+
+/* z of a block whose x is packed, while the next one's is. */
 static void multiply_block(const struct smalti_matmul *m, const struct smalti_raw_weight *weight,
-			   const struct cut *cut, const struct work *work, int64_t rows, int64_t first,
-			   int64_t end)
+			   const struct cut *cut, const struct work *work, const float *packed,
+			   const struct block *block, struct packing *next)
 {
 	const int64_t size = smalti_dtype_bytes(weight->dtype), stride = weight->stride * size;
+	struct aside aside = {.packing = *next};
 	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
-		struct panel panel = {(const char *)weight->data + out * stride + first * size, stride};
+		struct panel panel = {(const char *)weight->data + out * stride + block->first * size,
+				      stride};
 		const char *below = panel.from + OUTPUTS * stride;
-		const float *x = work->x;
-		for (int64_t k = first; k < end; k += cut->depth, x += rows * X_STRIDE) {
-			const int64_t depth = smaller(end - k, cut->depth);
+		const float *x = packed;
+		for (int64_t k = block->first; k < block->end; k += cut->depth, x += block->rows * X_STRIDE) {
+			const int64_t depth = smaller(block->end - k, cut->depth);
 			widen_panel(m, weight->dtype, &panel, smaller(m->out - out, OUTPUTS), depth,
 				    work->weights);
 			panel.from += depth * size;
-			struct ahead ahead = {.panel = {k + depth < end ? panel.from : below, stride},
-					      .bytes = depth * size};
-			multiply_panel(cut, work, rows, depth, x, k > 0, &ahead, work->z + out);
+			const int64_t lines = OUTPUTS * parts(depth * size, LINE_BYTES);
+			aside.ahead =
+			    (struct ahead){.panel = {k + depth < block->end ? panel.from : below, stride},
+					   .bytes = depth * size,
+					   .outputs = OUTPUTS,
+					   .lines = parts(lines, count_turns(block->rows, depth))};
+			multiply_panel(work, block->rows, depth, x, k > 0, &aside, work->z + out * cut->rows);
 		}
 	}
+	*next = aside.packing;
+}
+
+static void finish_block(const struct smalti_matmul *m, const struct block *block, const struct cut *cut,
+			 const float *z, const float *bias, const void *operand, int64_t y_stride, void *y)
+{
+	for (int64_t r = 0; r < block->rows; r++)
+		for (int64_t o = 0; o < m->out; o += OUTPUTS)
+			finish_row(m, o, smaller(o + OUTPUTS, m->out), z + o * cut->rows + r * OUTPUTS, bias,
+				   operand, (block->row + r) * y_stride, y);
 }
 
 void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, int64_t x_stride, const void *x,
@@ -345,20 +442,18 @@ void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, int64_t x_stride,
 #endif
 	const struct cut cut = cut_of(m);
 	struct work work;
-	lay_out(&cut, scratch, &work);
-	for (int64_t row = 0; row < m->rows; row += cut.rows) {
-		const int64_t rows = smaller(m->rows - row, cut.rows);
-		for (int64_t first = 0, end; first < m->in; first = end) {
-			end = smaller(m->in, first + cut.pieces * cut.depth);
-			/* lay_out() has set it: only those who count give no scratch */
-			float *packed = work.x; /* NOLINT(clang-analyzer-core.uninitialized.Assign) */
-			for (int64_t k = first; k < end; k += cut.depth, packed += rows * X_STRIDE)
-				pack_rows(m, x_stride, x, row * x_stride + k, rows,
-					  smaller(end - k, cut.depth), packed);
-			multiply_block(m, weight, &cut, &work, rows, first, end);
-		}
-		const float *z = work.z; /* NOLINT(clang-analyzer-core.uninitialized.Assign) */
-		for (int64_t r = 0; r < rows; r++)
-			finish_row(m, z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
+	lay_out(m, &cut, scratch, &work);
+	struct block block = block_at(m, &cut, 0, 0);
+	struct packing packing = begin_packing(m, &cut, x_stride, x, block, work.x[0], 1);
+	for (int turn = 0; block.rows; turn ^= 1) {
+		const struct block next = block_after(m, &cut, block);
+		pack(&packing, INT64_MAX); /* what is left of it */
+		packing =
+		    begin_packing(m, &cut, x_stride, x, next, work.x[turn ^ 1],
+				  count_turns(block.rows, block.end - block.first) * parts(m->out, OUTPUTS));
+		multiply_block(m, weight, &cut, &work, work.x[turn], &block, &packing);
+		if (block.end == m->in)
+			finish_block(m, &block, &cut, work.z, bias, operand, y_stride, y);
+		block = next;
 	}
 }

@@ -207,7 +207,7 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, int64_t x_st
 			multiply_piece(m, weight, &cut, &work, rows, first);
 		}
 		for (int64_t r = 0; r < rows; r++)
-			finish_row(m, work.z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
+			finish_row(m, 0, m->out, work.z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
 	}
 	tiles_end();
 }

@@ -43,15 +43,16 @@ INLINE vec apply(enum smalti_epilogue epilogue, vec z, vec gate, vec operand, ve
 	}
 }
 
-INLINE void finish_row(const struct smalti_matmul *m, const float *z, const float *bias, const void *operand,
-		       int64_t at, void *y)
+/* The outputs first … end − 1 of a row, which begins at element `at` of y, from their z. */
+INLINE void finish_row(const struct smalti_matmul *m, int64_t first, int64_t end, const float *z,
+		       const float *bias, const void *operand, int64_t at, void *y)
 {
 	bool gated = m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
 	bool added = gated || m->epilogue == SMALTI_EPILOGUE_ADD;
 	bool multiplied = m->epilogue == SMALTI_EPILOGUE_MULTIPLY;
-	for (int64_t o = 0; o < m->out; o += LANES) {
-		int64_t left = m->out - o;
-		vec sum = vec_read(SMALTI_F32, z, o, left), zero = {0};
+	for (int64_t o = first; o < end; o += LANES) {
+		int64_t left = end - o;
+		vec sum = vec_load(z + o - first), zero = {0};
 		if (bias)
 			sum += vec_read(SMALTI_F32, bias, o, left);
 		vec gate = gated ? vec_read(SMALTI_F32, operand, o, left) : zero;
