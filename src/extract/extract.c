@@ -138,8 +138,8 @@ static int extract_range(struct run *run, const struct smalti_range *range, cons
 	int64_t at = range->first;
 	int status = smalti_dataset_seek(run->parts.dataset, at, error);
 	while (status == 0 && at < range->end && !run->stops) {
-		struct smalti_window *window =
-		    smalti_window_read(&run->parts, run->fetcher, range, at, old, error);
+		struct smalti_window *window = smalti_window_read(
+		    &run->parts, run->fetcher, range, range->end == run->within.end, at, old, error);
 		if (!window)
 			return -1;
 		at += window->count;

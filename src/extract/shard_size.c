@@ -32,7 +32,8 @@ int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struc
 		return o->shard_items ? o->shard_items : ITEMS_DEFAULT;
 	if (smalti_dataset_seek(parts->dataset, within->first, error) < 0)
 		return -1;
-	struct smalti_window *window = smalti_window_read(parts, NULL, within, within->first, NULL, error);
+	struct smalti_window *window =
+	    smalti_window_read(parts, NULL, within, false, within->first, NULL, error);
 	if (!window)
 		return -1;
 	const double bytes = item_bytes(parts, window);

@@ -12,13 +12,16 @@ enum {
 	ITEMS_MAX = 512,
 	TOKENS_MIN = 1024,
 	TOKENS_MAX = 8192,
-	FILE_BYTES_MAX = 64 << 20,  /* of pictures, as they are stored */
-	LATENT_BYTES_MAX = 64 << 20 /* of pictures, encoded */
+	FILE_BYTES_MAX = 64 << 20,   /* of pictures, as they are stored */
+	LATENT_BYTES_MAX = 64 << 20, /* of pictures, encoded */
+	LAST_PICTURES = 16           /* a window in the end has as many, or TOKENS_MIN */
 };
 
 /* What a window holds so far. */
 struct load {
 	int64_t tokens, most_tokens, file_bytes, latent_bytes;
+	int64_t pictures;
+	int64_t enough; /* items, of a window near the end of the run */
 };
 
 static int64_t latent_bytes(const struct smalti_extract_parts *parts)
@@ -41,6 +44,8 @@ int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
 
 static bool is_full(const struct smalti_window *window, const struct load *load)
 {
+	if (window->count >= load->enough && (load->tokens >= TOKENS_MIN || load->pictures >= LAST_PICTURES))
+		return true;
 	return window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
@@ -102,6 +107,7 @@ static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fe
 	}
 	load->file_bytes += file_bytes(item);
 	load->latent_bytes += latent_bytes(parts);
+	load->pictures++;
 	item->is_ordered = smalti_fetcher_add(fetcher, item, error) == 0;
 	return item->is_ordered ? 0 : -1;
 }
@@ -150,9 +156,9 @@ static void drop(struct smalti_window *window, struct smalti_fetcher *fetcher)
 }
 
 static int read_items(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
-		      struct smalti_window *window, int64_t left, struct smalti_error *error)
+		      struct smalti_window *window, int64_t left, bool ends, struct smalti_error *error)
 {
-	struct load load = {.most_tokens = smalti_window_tokens(parts)};
+	struct load load = {.most_tokens = smalti_window_tokens(parts), .enough = ends ? left / 2 : left};
 	struct smalti_shard *old = window->old ? smalti_shard_open(window->old, error) : NULL;
 	int status = window->old && !old ? -1 : 0;
 	while (status == 0 && window->count < left && !is_full(window, &load))
@@ -163,7 +169,8 @@ static int read_items(const struct smalti_extract_parts *parts, struct smalti_fe
 
 struct smalti_window *smalti_window_read(const struct smalti_extract_parts *parts,
 					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
-					 int64_t first, const char *old, struct smalti_error *error)
+					 bool ends, int64_t first, const char *old,
+					 struct smalti_error *error)
 {
 	const int64_t left = range->end - first;
 	struct smalti_window *window = smalti_calloc(1, sizeof(*window), error);
@@ -175,7 +182,8 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 	window->items = smalti_calloc(left < ITEMS_MAX ? left : ITEMS_MAX, sizeof(*window->items), error);
 	if (old)
 		window->old = smalti_format(error, "%s", old);
-	if (window->items && (window->old || !old) && read_items(parts, fetcher, window, left, error) == 0) {
+	if (window->items && (window->old || !old) &&
+	    read_items(parts, fetcher, window, left, ends, error) == 0) {
 		window->last = window->count == left;
 		return window;
 	}

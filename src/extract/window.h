@@ -26,11 +26,13 @@ struct smalti_window {
 };
 
 /* Reads the next items of the range, from `first` on: their captions as tokens, their pictures ordered from
- * the fetcher (NULL: no pictures). `old` is the path of the shard that is made anew, or NULL: of items that
- * it has whole nothing is read. */
+ * the fetcher (NULL: no pictures). Where the run `ends` with the range, half of what is left at most, so that
+ * little is to be written when the workers are done. `old` is the path of the shard that is made anew, or
+ * NULL: of items that it has whole nothing is read. */
 struct smalti_window *smalti_window_read(const struct smalti_extract_parts *parts,
 					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
-					 int64_t first, const char *old, struct smalti_error *error);
+					 bool ends, int64_t first, const char *old,
+					 struct smalti_error *error);
 /* One that ends a shard's range before `at`, without items; it is done. */
 struct smalti_window *smalti_window_empty(const struct smalti_range *range, int64_t at,
 					  struct smalti_error *error);
