@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum kind { ZEROS, NOISE, FEATURES, RAMP };
+enum kind { ZEROS, NOISE, FEATURES, RAMP, NOISY_RAMP };
 
 static const struct chunk_case {
 	const char *name;
@@ -29,6 +29,11 @@ static const struct chunk_case {
     {"f32 steps", RAMP, 4, 4 * 10007, true},
     {"f32 steps and 3 bytes", RAMP, 4, 4 * 1021 + 3, true},
     {"elements of 8 bytes", RAMP, 8, 8 * 1021, true},
+    {"noise below steps", NOISY_RAMP, 2, 1 << 18, true},
+    {"noise below steps of f32", NOISY_RAMP, 4, 1 << 18, true},
+    {"noise of one stored block", NOISY_RAMP, 2, 2 * 65535, true},
+    {"noise of one stored block and a byte", NOISY_RAMP, 2, 2 * 65536, true},
+    {"noise of many blocks, 3 bytes more", NOISY_RAMP, 4, 4 * 150001 + 3, true},
 };
 
 static unsigned char *make_values(const struct chunk_case *c)
@@ -38,11 +43,11 @@ static unsigned char *make_values(const struct chunk_case *c)
 	for (int64_t i = 0; values && i < c->bytes; i++) {
 		const float value = test_random(&random);
 		const uint32_t step = (uint32_t)(i / c->size);
-		if (c->kind == NOISE)
+		if (c->kind == NOISE || (c->kind == NOISY_RAMP && i % c->size < c->size / 2))
 			values[i] = (unsigned char)((value + 1) * 128);
 		else if (c->kind == FEATURES && i % 2 == 0 && i + 1 < c->bytes)
 			smalti_narrow(SMALTI_F16, &value, 1, values + i);
-		else if (c->kind == RAMP && i % c->size < 4)
+		else if ((c->kind == RAMP && i % c->size < 4) || c->kind == NOISY_RAMP)
 			values[i] = (unsigned char)(step >> 8 * (i % c->size));
 	}
 	return values;

@@ -4,10 +4,13 @@
 #include "base/alloc.h"
 
 #include <libdeflate.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
+/* Of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it holds. */
+enum { STREAM_HEAD = 2, CHECKSUM = 4, BLOCK_HEAD = 5, BLOCK = 65535 };
 
 /* Memory that grows with what it is asked for. */
 struct room {
@@ -98,6 +101,49 @@ void smalti_deflater_close(struct smalti_deflater *deflater)
 	free(deflater);
 }
 
+/* Whether a piece of these bytes does not become smaller: the low bits of features are noise. */
+static bool is_noise(struct smalti_deflater *deflater, const unsigned char *bytes, int64_t count)
+{
+	enum { PIECE = 1 << 13 };
+	return count >= PIECE &&
+	       libdeflate_deflate_compress(deflater->compressor, bytes + (count - PIECE) / 2, PIECE,
+					   deflater->packed.bytes, PIECE - 1) == 0;
+}
+
+/* As stored blocks, none of them the last; behind them a stream goes on at a whole byte. */
+static unsigned char *store(const unsigned char *bytes, int64_t count, unsigned char *to)
+{
+	for (int64_t done = 0, now; done < count; done += now, to += now) {
+		now = count - done < BLOCK ? count - done : BLOCK;
+		const unsigned char low = (unsigned char)now, high = (unsigned char)(now >> 8);
+		memcpy(to, (const unsigned char[BLOCK_HEAD]){0, low, high, ~low & 255, ~high & 255},
+		       BLOCK_HEAD);
+		to += BLOCK_HEAD;
+		memcpy(to, bytes + done, (size_t)now);
+	}
+	return to;
+}
+
+/* The packed stream's bytes; 0: they would be more than `most`. Its first `noise` bytes are only stored. */
+static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noise, int64_t most)
+{
+	const unsigned char *shuffled = deflater->shuffled.bytes;
+	unsigned char *packed = deflater->packed.bytes;
+	const int64_t heads = STREAM_HEAD + (noise + BLOCK - 1) / BLOCK * BLOCK_HEAD;
+	const int64_t room = most - heads - noise - CHECKSUM;
+	if (room <= 0)
+		return 0;
+	memcpy(packed, (const unsigned char[STREAM_HEAD]){0x78, 0x01}, STREAM_HEAD);
+	unsigned char *at = store(shuffled, noise, packed + STREAM_HEAD);
+	const size_t rest = libdeflate_deflate_compress(deflater->compressor, shuffled + noise,
+							(size_t)(bytes - noise), at, (size_t)room);
+	const uint32_t sum = libdeflate_adler32(1, shuffled, (size_t)bytes);
+	at += rest;
+	for (int i = 0; i < CHECKSUM; i++)
+		at[i] = (unsigned char)(sum >> (24 - 8 * i));
+	return rest ? at + CHECKSUM - packed : 0;
+}
+
 int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,
 		   struct smalti_deflated *deflated, struct smalti_error *error)
 {
@@ -108,12 +154,13 @@ int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t
 	if (bytes > 0)
 		shuffle(values, bytes, size, shuffled);
 	*deflated = (struct smalti_deflated){shuffled, bytes, WITHOUT_DEFLATE};
-	const size_t packed = bytes > 1
-				  ? libdeflate_zlib_compress(deflater->compressor, shuffled, (size_t)bytes,
-							     deflater->packed.bytes, (size_t)bytes - 1)
-				  : 0;
+	const int64_t plane = bytes / size;
+	int64_t noise = 0;
+	while (noise < plane * size && is_noise(deflater, shuffled + noise, plane))
+		noise += plane;
+	const int64_t packed = pack(deflater, bytes, noise, bytes - 1);
 	if (packed)
-		*deflated = (struct smalti_deflated){deflater->packed.bytes, (int64_t)packed, 0};
+		*deflated = (struct smalti_deflated){deflater->packed.bytes, packed, 0};
 	return 0;
 }
 
