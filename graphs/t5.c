@@ -11,7 +11,7 @@
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
  * How many there are depends on the geometry alone, so that the order of all sums does. */
 enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
-enum { BAND_TOKENS = 512 };       /* of captions that are computed together */
+enum { BAND_TOKENS = 512 };       /* of captions that are computed together, about */
 
 /* A matrix [out, in] as the file has it. */
 struct matrix {
@@ -319,16 +319,25 @@ static void feed_forward(const struct encoding *e, const struct band *band, cons
 	add_projection(e, band, &b->matrix[WO], y, e->t5->config.ff_width, 1);
 }
 
-/* The captions in their order, as many to a band as its tokens hold. */
+/* The captions in their order, cut into the fewest bands that hold their tokens, as evenly as can be: each
+ * goes to the band in which its middle lies. */
 static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 {
+	int64_t all = 0, begin = 0;
 	e->band = smalti_calloc(e->count, sizeof(*e->band), error);
 	if (!e->band)
 		return -1;
+	for (int64_t i = 0; i < e->count; i++)
+		all += e->captions[i].count;
+	const int64_t bands = (all + BAND_TOKENS - 1) / BAND_TOKENS;
+	int64_t last = -1;
 	for (int64_t i = 0; i < e->count; i++) {
-		const int64_t tokens = e->captions[i].count;
-		if (i == 0 || e->band[e->bands - 1].tokens + tokens > BAND_TOKENS)
+		const int64_t tokens = e->captions[i].count,
+			      wanted = (2 * begin + tokens) * bands / (2 * all);
+		if (wanted != last)
 			e->band[e->bands++].first = i;
+		last = wanted;
+		begin += tokens;
 		struct band *band = &e->band[e->bands - 1];
 		band->end = i + 1;
 		band->tokens += tokens;
