@@ -64,11 +64,12 @@ static int multiply_raw(const struct matmul_raw_arguments *a, const void *x, con
 	x = operand(&a->matmul, x, error);
 	if (!x)
 		return -1;
+	const struct smalti_raw_columns columns = {x, matmul.in, matmul.in};
 	int64_t column = 0;
 	for (int i = 0; i < 3 && parts[i]; column += a->part_out[i++]) {
 		const struct smalti_raw_weight weight = {parts[i], a->dtype[i], matmul.in};
 		matmul.out = a->part_out[i];
-		if (smalti_matmul_raw(&matmul, matmul.in, x, &weight, bias ? bias + column : NULL,
+		if (smalti_matmul_raw(&matmul, &columns, 1, &weight, bias ? bias + column : NULL,
 				      gate ? gate + column : NULL, a->matmul.out,
 				      (char *)y + column * smalti_dtype_bytes(matmul.result), error) < 0)
 			return -1;

@@ -67,14 +67,15 @@ int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct a
 	const void *const matrices[3] = {data->q, data->k, data->v};
 	const struct smalti_matmul matmul = {
 	    .rows = a->tokens, .in = a->in, .out = columns, .compute = a->compute, .result = a->compute};
+	const struct smalti_raw_columns x = {data->x, a->in, a->in};
 	char *all = smalti_scratch(SMALTI_SCRATCH_SHARD, 3 * bytes, error);
 	if (!all)
 		return -1;
 	for (int i = 0; i < 3; i++) {
 		const struct smalti_raw_weight weight =
 		    part_of(matrices[i], a->dtype[i], a->in, a->first_head * a->head_dim, 0);
-		if (smalti_matmul_raw(&matmul, a->in, data->x, &weight, NULL, NULL, columns, all + i * bytes,
-				      error) < 0)
+		if (smalti_matmul_raw(&matmul, &x, 1, &weight, NULL, NULL, columns, all + i * bytes, error) <
+		    0)
 			return -1;
 	}
 	const char *const qkv[3] = {all, all + bytes, all + 2 * bytes};
@@ -93,30 +94,28 @@ int smalti_cpu_gated_gelu(const struct gated_gelu_data *data, const struct gated
 				       .epilogue = SMALTI_EPILOGUE_GELU};
 	const struct smalti_raw_weight gate = part_of(data->gate, a->dtype[0], a->in, a->first, 0);
 	const struct smalti_raw_weight weight = part_of(data->weight, a->dtype[1], a->in, a->first, 0);
+	const struct smalti_raw_columns x = {data->x, a->in, a->in};
 	void *factor = smalti_scratch(SMALTI_SCRATCH_SHARD, bytes, error);
-	if (!factor ||
-	    smalti_matmul_raw(&matmul, a->in, data->x, &gate, NULL, NULL, a->columns, factor, error) < 0)
+	if (!factor || smalti_matmul_raw(&matmul, &x, 1, &gate, NULL, NULL, a->columns, factor, error) < 0)
 		return -1;
 	matmul.epilogue = SMALTI_EPILOGUE_MULTIPLY;
-	return smalti_matmul_raw(&matmul, a->in, data->x, &weight, NULL, factor, a->columns, data->y, error);
+	return smalti_matmul_raw(&matmul, &x, 1, &weight, NULL, factor, a->columns, data->y, error);
 }
 
 int smalti_cpu_sum_shards(const struct sum_shards_data *data, const struct sum_shards_arguments *a,
 			  struct smalti_error *error)
 {
-	struct smalti_matmul matmul = {.rows = a->rows,
-				       .out = a->columns,
-				       .compute = a->compute,
-				       .result = SMALTI_F32,
-				       .epilogue = SMALTI_EPILOGUE_ADD};
-	int64_t column = 0;
-	for (int i = 0; i < SMALTI_MANY && data->x[i]; column += a->x_columns[i++]) {
-		const struct smalti_raw_weight weight =
-		    part_of(data->weight, a->dtype, a->in, a->first, column);
-		matmul.in = a->x_columns[i];
-		if (smalti_matmul_raw(&matmul, matmul.in, data->x[i], &weight, NULL, NULL, a->columns,
-				      data->y, error) < 0)
-			return -1;
-	}
-	return 0;
+	const struct smalti_matmul matmul = {.rows = a->rows,
+					     .in = a->in,
+					     .out = a->columns,
+					     .compute = a->compute,
+					     .result = SMALTI_F32,
+					     .epilogue = SMALTI_EPILOGUE_ADD};
+	const struct smalti_raw_weight weight = part_of(data->weight, a->dtype, a->in, a->first, 0);
+	struct smalti_raw_columns x[SMALTI_MANY];
+	int parts = 0;
+	for (; parts < SMALTI_MANY && data->x[parts]; parts++)
+		x[parts] =
+		    (struct smalti_raw_columns){data->x[parts], a->x_columns[parts], a->x_columns[parts]};
+	return smalti_matmul_raw(&matmul, x, parts, &weight, NULL, NULL, a->columns, data->y, error);
 }

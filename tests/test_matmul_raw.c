@@ -121,10 +121,11 @@ static void drop(struct operands *o)
 static int run(const struct operands *o, bool bias, void *y, struct smalti_error *error)
 {
 	const struct smalti_raw_weight weight = {o->weight.given, o->weight.dtype, o->weight.stride};
+	const struct smalti_raw_columns x = {o->x.given, o->matmul.in, o->x.stride};
 	const void *operand = o->matmul.epilogue == SMALTI_EPILOGUE_GATE_ADD   ? o->gate.given
 			      : o->matmul.epilogue == SMALTI_EPILOGUE_MULTIPLY ? o->operand.given
 									       : NULL;
-	return smalti_matmul_raw(&o->matmul, o->x.stride, o->x.given, &weight,
+	return smalti_matmul_raw(&o->matmul, &x, 1, &weight,
 				 bias ? (const float *)(const void *)o->bias.given : NULL, operand,
 				 o->y.stride, y, error);
 }
@@ -222,9 +223,9 @@ static void rows_are_independent(void)
 		for (int64_t row = 0; row < ROWS; row += m.rows) {
 			m.rows = row ? ROWS - 1 : 1;
 			m.out = SOME;
-			SUCCEEDS(smalti_matmul_raw(&m, IN, o.x.given + row * IN * size, &weight,
-						   (float *)(void *)o.bias.given + FIRST, NULL, SOME,
-						   some + row * SOME, &error),
+			const struct smalti_raw_columns x = {o.x.given + row * IN * size, IN, IN};
+			SUCCEEDS(smalti_matmul_raw(&m, &x, 1, &weight, (float *)(void *)o.bias.given + FIRST,
+						   NULL, SOME, some + row * SOME, &error),
 				 &error, "some");
 		}
 		for (int64_t row = 0; row < ROWS; row++)
@@ -235,26 +236,35 @@ static void rows_are_independent(void)
 	}
 }
 
-/* A range of W's columns at a time, each added to the ones before. */
-static void adds_pieces(void)
+/* x in parts gives what it gives in one, but for rounding, with every epilogue's bits of one call. */
+static void takes_x_in_parts(void)
 {
-	enum { ROWS = 11, IN = 700, OUT = 23, CUT = 301 };
-	struct smalti_matmul m = {ROWS, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
-	struct operands o = make(m, SMALTI_BF16, 1, true);
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_raw_weight weight = {o.weight.given, o.weight.dtype, o.weight.stride};
-	m.in = CUT;
-	SUCCEEDS(smalti_matmul_raw(&m, o.x.stride, o.x.given, &weight, (float *)(void *)o.bias.given, NULL,
-				   o.y.stride, o.y.given, &error),
-		 &error, "first");
-	weight.data = o.weight.given + CUT * 2;
-	m.in = IN - CUT;
-	m.epilogue = SMALTI_EPILOGUE_ADD;
-	SUCCEEDS(smalti_matmul_raw(&m, o.x.stride, (float *)(void *)o.x.given + CUT, &weight, NULL, NULL,
-				   o.y.stride, o.y.given, &error),
-		 &error, "second");
-	check_result(&o, o.y.given, "pieces");
-	drop(&o);
+	enum { ROWS = 301, PARTS = 5 };
+	static const int64_t columns[][PARTS] = {
+	    {301, 399, 1, 130, 33}, {1, 2, 3, 4, 5}, {256, 256, 256, 256, 256}, {16, 1000, 7, 640, 128}};
+	for (int c = 0; c < COUNT(columns); c++)
+		for (int bf16 = 0; bf16 < 2; bf16++) {
+			int64_t in = 0;
+			for (int i = 0; i < PARTS; i++)
+				in += columns[c][i];
+			const enum smalti_dtype compute = bf16 ? SMALTI_BF16 : SMALTI_F32;
+			struct smalti_matmul m = {ROWS, in, 37, compute, SMALTI_F32, SMALTI_EPILOGUE_ADD};
+			struct operands o = make(m, SMALTI_BF16, 1, true);
+			struct smalti_error error = SMALTI_NO_ERROR;
+			const struct smalti_raw_weight weight = {o.weight.given, o.weight.dtype,
+								 o.weight.stride};
+			struct smalti_raw_columns x[PARTS];
+			int64_t column = 0;
+			for (int i = 0; i < PARTS; column += columns[c][i++])
+				x[i] = (struct smalti_raw_columns){o.x.given +
+								       column * smalti_dtype_bytes(compute),
+								   columns[c][i], o.x.stride};
+			SUCCEEDS(smalti_matmul_raw(&m, x, PARTS, &weight, (float *)(void *)o.bias.given, NULL,
+						   o.y.stride, o.y.given, &error),
+				 &error, "parts");
+			check_result(&o, o.y.given, "parts");
+			drop(&o);
+		}
 }
 
 /* Each f16 value alone in its row of W: subnormals, infinities and NaN come through. */
@@ -268,9 +278,10 @@ static void knows_every_f16(void)
 		w[i * IN + 1] = (uint16_t)i;
 	static const float x[ROWS * IN] = {5, 1, 7, 0, 0, 0};
 	const struct smalti_raw_weight weight = {w, SMALTI_F16, IN};
+	const struct smalti_raw_columns columns = {x, IN, IN};
 	struct smalti_matmul m = {ROWS, IN, OUT, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_matmul_raw(&m, IN, x, &weight, NULL, NULL, OUT, y, &error), &error, "f16");
+	SUCCEEDS(smalti_matmul_raw(&m, &columns, 1, &weight, NULL, NULL, OUT, y, &error), &error, "f16");
 	int wrong = 0;
 	for (int i = 0; i < VALUES; i++) {
 		float value = smalti_f16_to_f32((uint16_t)i);
@@ -287,42 +298,47 @@ static void refuses_what_it_cannot_do(void)
 {
 	static const struct {
 		struct smalti_matmul matmul;
-		int64_t x_stride, weight_stride, y_stride;
+		int64_t x_columns, x_stride, weight_stride, y_stride;
 		const char *word;
 	} cases[] = {
-	    {{-1, 4, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "-1 rows"},
-	    {{1, 0, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "0 in"},
-	    {{1, 4, INT64_MAX, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, INT64_MAX, "out"},
+	    {{-1, 4, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, 4, "-1 rows"},
+	    {{1, 0, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 0, 4, 4, 4, "0 in"},
+	    {{1, 4, INT64_MAX, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, INT64_MAX, "out"},
 	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE},
+	     4,
 	     4,
 	     INT64_MAX,
 	     5,
 	     "weights 9223372036854775807"},
-	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 3, 4, 5, "x 3"},
-	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 3, 5, "weights 3"},
-	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "y 4"},
-	    {{1, 4, 4, SMALTI_F16, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "f16"},
-	    {{1, 4, 4, SMALTI_F32, SMALTI_F16, SMALTI_EPILOGUE_NONE}, 4, 4, 4, "f16"},
-	    {{1, 4, 4, SMALTI_F32, SMALTI_BF16, SMALTI_EPILOGUE_ADD}, 4, 4, 4, "bf16"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 3, 4, 5, "stride of 3"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 3, 5, "weights 3"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, 4, "y 4"},
+	    {{1, 4, 4, SMALTI_F16, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 4, 4, 4, 4, "f16"},
+	    {{1, 4, 4, SMALTI_F32, SMALTI_F16, SMALTI_EPILOGUE_NONE}, 4, 4, 4, 4, "f16"},
+	    {{1, 4, 4, SMALTI_F32, SMALTI_BF16, SMALTI_EPILOGUE_ADD}, 4, 4, 4, 4, "bf16"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 3, 4, 4, 5, "3 columns, expected 4"},
+	    {{1, 4, 5, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE}, 5, 5, 4, 5, "5 columns"},
 	};
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const struct smalti_raw_weight weight = {NULL, SMALTI_F32, cases[i].weight_stride};
-		FAILS(smalti_matmul_raw(&cases[i].matmul, cases[i].x_stride, NULL, &weight, NULL, NULL,
-					cases[i].y_stride, NULL, &error),
+		const struct smalti_raw_columns x = {NULL, cases[i].x_columns, cases[i].x_stride};
+		FAILS(smalti_matmul_raw(&cases[i].matmul, &x, 1, &weight, NULL, NULL, cases[i].y_stride, NULL,
+					&error),
 		      &error, SMALTI_EINVAL, cases[i].word, cases[i].word);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_matmul none = {0, 4, 4, SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
 	const struct smalti_raw_weight weight = {NULL, SMALTI_F16, 4};
-	SUCCEEDS(smalti_matmul_raw(&none, 4, NULL, &weight, NULL, NULL, 4, NULL, &error), &error, "no rows");
+	const struct smalti_raw_columns x = {NULL, 4, 4};
+	SUCCEEDS(smalti_matmul_raw(&none, &x, 1, &weight, NULL, NULL, 4, NULL, &error), &error, "no rows");
 }
 
 static const struct test tests[] = {
     {"agrees with plain sums", agrees_with_plain_sums},
     {"has every epilogue", has_every_epilogue},
     {"rows are independent", rows_are_independent},
-    {"adds pieces", adds_pieces},
+    {"takes x in parts", takes_x_in_parts},
     {"knows every f16", knows_every_f16},
     {"refuses what it cannot do", refuses_what_it_cannot_do},
 };

@@ -54,12 +54,17 @@ struct smalti_raw_weight {
 	int64_t stride;
 };
 
+/* Columns of x, rows `stride` elements apart: one of the matrices that are x side by side. */
+struct smalti_raw_columns {
+	const void *data; /* dtype `compute`, aligned to it */
+	int64_t count, stride;
+};
+
 /* smalti_matmul() on weights that nobody has packed: for those that are used so seldom that a packed form
- * does not pay. Rows of x (dtype `compute`, aligned to it) are `x_stride` elements apart, those of y and of
- * MULTIPLY's operand `y_stride`; elements between them are not touched. Weights are rounded to `compute`.
- * The bits of a row depend on `in` alone, not on the other rows or outputs. A product over `in` in several
- * pieces is a sequence of calls, all but the first with SMALTI_EPILOGUE_ADD. */
-int smalti_matmul_raw(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
+ * does not pay. x consists of `parts` matrices that have `in` columns together; rows of y and of MULTIPLY's
+ * operand are `y_stride` elements apart; elements between them are not touched. Weights are rounded to
+ * `compute`. The bits of a row depend on how its columns are parted, not on the other rows or outputs. */
+int smalti_matmul_raw(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
 		      const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 		      int64_t y_stride, void *y, struct smalti_error *error);
 

@@ -34,8 +34,9 @@ struct smalti_cpu_kernels {
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			 void *y);
 	/* Floats of working memory that matmul_raw() needs. */
-	int64_t (*matmul_raw_scratch)(const struct smalti_matmul *matmul);
-	void (*matmul_raw)(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
+	int64_t (*matmul_raw_scratch)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x,
+				      int parts);
+	void (*matmul_raw)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
 			   const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 			   int64_t y_stride, void *y, float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);

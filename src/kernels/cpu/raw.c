@@ -38,12 +38,13 @@ struct work {
 	float *z;       /* x·Wᵀ of a block [OUTPUTS at a time, row, OUTPUTS] */
 };
 
-static struct cut cut_of(const struct smalti_matmul *m)
+static struct cut cut_of(const struct smalti_matmul *m, const struct smalti_raw_columns *x, int x_parts)
 {
 	struct cut cut;
-	cut.depth = round_up(parts(m->in, parts(m->in, DEPTH)), LINE_BYTES / 2);
+	const int64_t in = widest(x, x_parts);
+	cut.depth = round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
 	cut.rows = parts(m->rows, parts(m->rows, MANY));
-	const int64_t pieces = parts(m->in, cut.depth);
+	const int64_t pieces = parts(in, cut.depth);
 	const int64_t held = BLOCK / (int64_t)sizeof(float) / (cut.rows * X_STRIDE);
 	cut.pieces = parts(pieces, parts(pieces, held));
 	return cut;
@@ -62,34 +63,59 @@ static int64_t lay_out(const struct smalti_matmul *m, const struct cut *cut, flo
 	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
 }
 
-int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul)
+int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
+					   const struct smalti_raw_columns *x, int x_parts)
 {
 #if defined(__AVX512BF16__)
 	if (matmul->compute == SMALTI_BF16)
-		return FOR_ISA(smalti_matmul_raw_bf16_scratch)(matmul);
+		return FOR_ISA(smalti_matmul_raw_bf16_scratch)(matmul, x, x_parts);
 #endif
-	const struct cut cut = cut_of(matmul);
+	const struct cut cut = cut_of(matmul, x, x_parts);
 	struct work work;
 	return lay_out(matmul, &cut, NULL, &work);
 }
 
-/* Rows × inputs of x that belong together. */
-struct block {
-	int64_t row, rows, first, end; /* rows row … row + rows − 1, inputs first … end − 1 */
+/* What is multiplied. */
+struct operands {
+	const struct smalti_matmul *matmul;
+	const struct smalti_raw_columns *x;
+	int x_parts;
+	const struct smalti_raw_weight *weight;
+	struct cut cut;
 };
 
-static struct block block_at(const struct smalti_matmul *m, const struct cut *cut, int64_t row, int64_t first)
+/* Rows × inputs of x that belong together, all of one part. */
+struct block {
+	int64_t row, rows;
+	int part;
+	int64_t first, end; /* inputs of the part */
+	int64_t input;      /* the first one's number among those of all parts */
+};
+
+static struct block block_at(const struct operands *o, int64_t row, int part, int64_t first, int64_t input)
 {
-	return (struct block){row, smaller(m->rows - row, cut->rows), first,
-			      smaller(m->in, first + cut->pieces * cut->depth)};
+	return (struct block){row,
+			      smaller(o->matmul->rows - row, o->cut.rows),
+			      part,
+			      first,
+			      smaller(o->x[part].count, first + o->cut.pieces * o->cut.depth),
+			      input};
+}
+
+static bool is_last_of_rows(const struct operands *o, const struct block *block)
+{
+	return block->part == o->x_parts - 1 && block->end == o->x[block->part].count;
 }
 
 /* The one behind `block`; without rows if there is none. */
-static struct block block_after(const struct smalti_matmul *m, const struct cut *cut, struct block block)
+static struct block block_after(const struct operands *o, const struct block *block)
 {
-	if (block.end < m->in)
-		return block_at(m, cut, block.row, block.end);
-	return block_at(m, cut, smaller(block.row + cut->rows, m->rows), 0);
+	const int64_t input = block->input + block->end - block->first;
+	if (is_last_of_rows(o, block))
+		return block_at(o, smaller(block->row + o->cut.rows, o->matmul->rows), 0, 0, 0);
+	if (block->end == o->x[block->part].count)
+		return block_at(o, block->row, block->part + 1, 0, input);
+	return block_at(o, block->row, block->part, block->end, input);
 }
 
 /* A block of x on its way to where it is packed: vector `k` of `row` of the piece that begins at `first`. */
@@ -104,18 +130,18 @@ struct packing {
 	int64_t vectors; /* a turn */
 };
 
-static struct packing begin_packing(const struct smalti_matmul *m, const struct cut *cut, int64_t x_stride,
-				    const void *x, struct block block, float *to, int64_t turns)
+static struct packing begin_packing(const struct operands *o, const struct block *block, float *to,
+				    int64_t turns)
 {
-	const int64_t inputs = block.end - block.first;
-	return (struct packing){.dtype = m->compute,
-				.x = x,
-				.stride = x_stride,
-				.block = block,
-				.depth = smaller(inputs, cut->depth),
-				.at = block.row * x_stride + block.first,
+	const int64_t inputs = block->end - block->first, stride = o->x[block->part].stride;
+	return (struct packing){.dtype = o->matmul->compute,
+				.x = o->x[block->part].data,
+				.stride = stride,
+				.block = *block,
+				.depth = smaller(inputs, o->cut.depth),
+				.at = block->row * stride + block->first,
 				.to = to,
-				.vectors = parts(block.rows * round_up(inputs, LINE_BYTES) / LANES, turns)};
+				.vectors = parts(block->rows * round_up(inputs, LINE_BYTES) / LANES, turns)};
 }
 
 /* Some vectors more. */
@@ -392,68 +418,80 @@ static int64_t count_turns(int64_t rows, int64_t depth)
 	return parts(rows, ROWS) * parts(depth, TURN);
 }
 
-/* z of a block whose x is packed, while the next one's is. */
-static void multiply_block(const struct smalti_matmul *m, const struct smalti_raw_weight *weight,
-			   const struct cut *cut, const struct work *work, const float *packed,
-			   const struct block *block, struct packing *next)
+/* Of `block` and OUTPUTS outputs from `out` on. */
+static struct panel panel_of(const struct operands *o, const struct block *block, int64_t out)
 {
-	const int64_t size = smalti_dtype_bytes(weight->dtype), stride = weight->stride * size;
-	struct aside aside = {.packing = *next};
+	const struct smalti_raw_weight *weight = o->weight;
+	const int64_t size = smalti_dtype_bytes(weight->dtype);
+	return (struct panel){(const char *)weight->data + (out * weight->stride + block->input) * size,
+			      weight->stride * size};
+}
+
+/* z of a block whose x is packed, while that of the next one is; then come its weights. */
+static void multiply_block(const struct operands *o, const struct work *work, const float *packed,
+			   const struct block *block, const struct block *next, struct packing *packing)
+{
+	const struct smalti_matmul *m = o->matmul;
+	const int64_t size = smalti_dtype_bytes(o->weight->dtype);
+	struct aside aside = {.packing = *packing};
 	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
-		struct panel panel = {(const char *)weight->data + out * stride + block->first * size,
-				      stride};
-		const char *below = panel.from + OUTPUTS * stride;
+		struct panel panel = panel_of(o, block, out);
+		const struct panel behind =
+		    out + OUTPUTS < m->out ? panel_of(o, block, out + OUTPUTS) : panel_of(o, next, 0);
 		const float *x = packed;
-		for (int64_t k = block->first; k < block->end; k += cut->depth, x += block->rows * X_STRIDE) {
-			const int64_t depth = smaller(block->end - k, cut->depth);
-			widen_panel(m, weight->dtype, &panel, smaller(m->out - out, OUTPUTS), depth,
+		for (int64_t k = block->first; k < block->end; k += o->cut.depth) {
+			const int64_t depth = smaller(block->end - k, o->cut.depth);
+			widen_panel(m, o->weight->dtype, &panel, smaller(m->out - out, OUTPUTS), depth,
 				    work->weights);
 			panel.from += depth * size;
 			const int64_t lines = OUTPUTS * parts(depth * size, LINE_BYTES);
-			aside.ahead =
-			    (struct ahead){.panel = {k + depth < block->end ? panel.from : below, stride},
-					   .bytes = depth * size,
-					   .outputs = OUTPUTS,
-					   .lines = parts(lines, count_turns(block->rows, depth))};
-			multiply_panel(work, block->rows, depth, x, k > 0, &aside, work->z + out * cut->rows);
+			aside.ahead = (struct ahead){.panel = k + depth < block->end ? panel : behind,
+						     .bytes = depth * size,
+						     .outputs = OUTPUTS,
+						     .lines = parts(lines, count_turns(block->rows, depth))};
+			multiply_panel(work, block->rows, depth, x, block->input + k > block->first, &aside,
+				       work->z + out * o->cut.rows);
+			x += block->rows * X_STRIDE;
 		}
 	}
-	*next = aside.packing;
+	*packing = aside.packing;
 }
 
-static void finish_block(const struct smalti_matmul *m, const struct block *block, const struct cut *cut,
-			 const float *z, const float *bias, const void *operand, int64_t y_stride, void *y)
+static void finish_block(const struct operands *o, const struct block *block, const float *z,
+			 const float *bias, const void *operand, int64_t y_stride, void *y)
 {
+	const int64_t out = o->matmul->out;
 	for (int64_t r = 0; r < block->rows; r++)
-		for (int64_t o = 0; o < m->out; o += OUTPUTS)
-			finish_row(m, o, smaller(o + OUTPUTS, m->out), z + o * cut->rows + r * OUTPUTS, bias,
-				   operand, (block->row + r) * y_stride, y);
+		for (int64_t first = 0; first < out; first += OUTPUTS)
+			finish_row(o->matmul, first, smaller(first + OUTPUTS, out),
+				   z + first * o->cut.rows + r * OUTPUTS, bias, operand,
+				   (block->row + r) * y_stride, y);
 }
 
-void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, int64_t x_stride, const void *x,
-				const struct smalti_raw_weight *weight, const float *bias,
+void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, const struct smalti_raw_columns *x,
+				int x_parts, const struct smalti_raw_weight *weight, const float *bias,
 				const void *operand, int64_t y_stride, void *y, float *scratch)
 {
 #if defined(__AVX512BF16__)
 	if (m->compute == SMALTI_BF16) {
-		FOR_ISA(smalti_matmul_raw_bf16)(m, x_stride, x, weight, bias, operand, y_stride, y, scratch);
+		FOR_ISA(smalti_matmul_raw_bf16)(m, x, x_parts, weight, bias, operand, y_stride, y, scratch);
 		return;
 	}
 #endif
-	const struct cut cut = cut_of(m);
+	const struct operands o = {m, x, x_parts, weight, cut_of(m, x, x_parts)};
+	const int64_t panels = parts(m->out, OUTPUTS);
 	struct work work;
-	lay_out(m, &cut, scratch, &work);
-	struct block block = block_at(m, &cut, 0, 0);
-	struct packing packing = begin_packing(m, &cut, x_stride, x, block, work.x[0], 1);
+	lay_out(m, &o.cut, scratch, &work);
+	struct block block = block_at(&o, 0, 0, 0, 0);
+	struct packing packing = begin_packing(&o, &block, work.x[0], 1);
 	for (int turn = 0; block.rows; turn ^= 1) {
-		const struct block next = block_after(m, &cut, block);
+		const struct block next = block_after(&o, &block);
+		const int64_t turns = panels * count_turns(block.rows, block.end - block.first);
 		pack(&packing, INT64_MAX); /* what is left of it */
-		packing =
-		    begin_packing(m, &cut, x_stride, x, next, work.x[turn ^ 1],
-				  count_turns(block.rows, block.end - block.first) * parts(m->out, OUTPUTS));
-		multiply_block(m, weight, &cut, &work, work.x[turn], &block, &packing);
-		if (block.end == m->in)
-			finish_block(m, &block, &cut, work.z, bias, operand, y_stride, y);
+		packing = begin_packing(&o, &next, work.x[turn ^ 1], turns);
+		multiply_block(&o, &work, work.x[turn], &block, &next, &packing);
+		if (is_last_of_rows(&o, &block))
+			finish_block(&o, &block, work.z, bias, operand, y_stride, y);
 		block = next;
 	}
 }

@@ -13,7 +13,7 @@ enum {
 	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
-/* How a product is cut: inputs into pieces, which depend on their number alone, rows into blocks. */
+/* How a product is cut: inputs into pieces, which depend on how x is parted, rows into blocks. */
 struct cut {
 	int64_t depth;    /* inputs in each piece but the last */
 	int64_t rows;     /* in each block but the last */
@@ -27,10 +27,11 @@ struct work {
 	float *z;       /* x·Wᵀ of a block [rows, z_stride] */
 };
 
-static struct cut cut_of(const struct smalti_matmul *m)
+static struct cut cut_of(const struct smalti_matmul *m, const struct smalti_raw_columns *x, int x_parts)
 {
 	struct cut cut;
-	cut.depth = round_up(parts(m->in, parts(m->in, PIECE)), TILE_TERMS);
+	const int64_t in = widest(x, x_parts);
+	cut.depth = round_up(parts(in, parts(in, PIECE)), TILE_TERMS);
 	int64_t blocks = parts(m->rows, smaller(BLOCK / 2 / cut.depth, MANY) / TILE * TILE);
 	cut.rows = round_up(parts(m->rows, blocks), TILE);
 	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
@@ -48,9 +49,10 @@ static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
 	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
 }
 
-int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul)
+int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul,
+						const struct smalti_raw_columns *x, int x_parts)
 {
-	const struct cut cut = cut_of(matmul);
+	const struct cut cut = cut_of(matmul, x, x_parts);
 	struct work work;
 	return lay_out(&cut, NULL, &work);
 }
@@ -160,12 +162,12 @@ static void multiply_any(int64_t output_tiles, bool add, const struct work *work
 		multiply_panel(1, false, work, rows, x_steps, step, steps);
 }
 
-/* One piece of the inputs, from `first`, of a block of rows. */
+/* `piece` inputs from `first` of all of them, of a block of rows. */
 static void multiply_piece(const struct smalti_matmul *m, const struct smalti_raw_weight *weight,
-			   const struct cut *cut, const struct work *work, int64_t rows, int64_t first)
+			   const struct cut *cut, const struct work *work, int64_t rows, int64_t first,
+			   int64_t piece)
 {
-	const int64_t size = smalti_dtype_bytes(weight->dtype);
-	const int64_t piece = smaller(m->in - first, cut->depth), x_steps = parts(piece, TILE_TERMS);
+	const int64_t size = smalti_dtype_bytes(weight->dtype), x_steps = parts(piece, TILE_TERMS);
 	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
 		const int64_t outputs = smaller(m->out - out, OUTPUTS), tiles = parts(outputs, TILE);
 		const char *from = (const char *)weight->data + (out * weight->stride + first) * size;
@@ -191,23 +193,27 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 	}
 }
 
-void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, int64_t x_stride, const uint16_t *x,
-				     const struct smalti_raw_weight *weight, const float *bias,
+void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, const struct smalti_raw_columns *x,
+				     int x_parts, const struct smalti_raw_weight *weight, const float *bias,
 				     const void *operand, int64_t y_stride, void *y, float *scratch)
 {
-	const struct cut cut = cut_of(m);
+	const struct cut cut = cut_of(m, x, x_parts);
 	struct work work;
 	lay_out(&cut, scratch, &work);
 	tiles_begin();
 	for (int64_t row = 0; row < m->rows; row += cut.rows) {
 		int64_t rows = smaller(m->rows - row, cut.rows);
-		for (int64_t first = 0; first < m->in; first += cut.depth) {
-			pack_rows(x_stride, x + row * x_stride + first, rows,
-				  smaller(m->in - first, cut.depth), work.x);
-			multiply_piece(m, weight, &cut, &work, rows, first);
-		}
+		int64_t first = 0;
+		for (int i = 0; i < x_parts; i++)
+			for (int64_t k = 0, piece; k < x[i].count; k += piece, first += piece) {
+				piece = smaller(x[i].count - k, cut.depth);
+				pack_rows(x[i].stride, (const uint16_t *)x[i].data + row * x[i].stride + k,
+					  rows, piece, work.x);
+				multiply_piece(m, weight, &cut, &work, rows, first, piece);
+			}
 		for (int64_t r = 0; r < rows; r++)
-			finish_row(m, 0, m->out, work.z + r * cut.z_stride, bias, operand, (row + r) * y_stride, y);
+			finish_row(m, 0, m->out, work.z + r * cut.z_stride, bias, operand,
+				   (row + r) * y_stride, y);
 	}
 	tiles_end();
 }

@@ -12,6 +12,15 @@ INLINE int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
+/* Inputs of the widest part: pieces of inputs lie in one part. */
+INLINE int64_t widest(const struct smalti_raw_columns *x, int parts)
+{
+	int64_t columns = 0;
+	for (int i = 0; i < parts; i++)
+		columns = x[i].count > columns ? x[i].count : columns;
+	return columns;
+}
+
 /* Where the weights of a block of outputs and inputs begin. */
 struct panel {
 	const char *from;

@@ -32,14 +32,16 @@ void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y
 void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, float *y);
 void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			      void *y);
-int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul);
-void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *matmul, int64_t x_stride, const void *x,
-				const struct smalti_raw_weight *weight, const float *bias,
+int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
+					   const struct smalti_raw_columns *x, int parts);
+void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x,
+				int parts, const struct smalti_raw_weight *weight, const float *bias,
 				const void *operand, int64_t y_stride, void *y, float *scratch);
 /* The same where operands are bf16; compiled where the instruction set multiplies bf16. */
-int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul);
-void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *matmul, int64_t x_stride, const uint16_t *x,
-				     const struct smalti_raw_weight *weight, const float *bias,
+int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul,
+						const struct smalti_raw_columns *x, int parts);
+void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x,
+				     int parts, const struct smalti_raw_weight *weight, const float *bias,
 				     const void *operand, int64_t y_stride, void *y, float *scratch);
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
 void FOR_ISA(smalti_to_u16)(int64_t count, const float *x, uint16_t *y);
