@@ -228,8 +228,10 @@ static void progress(void)
 	smalti_insert(add_row, scope, (.row = row, .y = x), .rows = 1, .dim = 8);
 	smalti_scope_stage(scope, 5);
 	smalti_insert(add_row, scope, (.row = row, .y = x), .rows = 1, .dim = 3);
+	smalti_scope_stage(scope, 6); /* which zeros alone do not begin */
+	smalti_insert(clear, scope, (.y = row), .bytes = sizeof(values));
 	smalti_scope_progress(scope, &before);
-	CHECK(before.inserted == 11 && before.done == 0 && before.left == 3 && before.stage == 0, "held up");
+	CHECK(before.inserted == 11 && before.done == 0 && before.left == 4 && before.stage == 0, "held up");
 	open_gate(&gate);
 	smalti_scope_wait(scope);
 	smalti_scope_progress(scope, &after);

@@ -113,7 +113,8 @@ void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double fl
 	struct smalti_scope_progress *progress = &scope->progress;
 	progress->left--;
 	progress->done += flops;
-	progress->stage = stage > progress->stage ? stage : progress->stage;
+	if (flops > 0 && stage > progress->stage)
+		progress->stage = stage;
 	one_less(scope);
 }
 
