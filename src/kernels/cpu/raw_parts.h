@@ -15,7 +15,7 @@ INLINE int64_t parts(int64_t whole, int64_t part)
 /* Inputs of the widest part: pieces of inputs lie in one part. */
 INLINE int64_t widest(const struct smalti_raw_columns *x, int parts)
 {
-	int64_t columns = 0;
+	int64_t columns = 1; /* every part has one */
 	for (int i = 0; i < parts; i++)
 		columns = x[i].count > columns ? x[i].count : columns;
 	return columns;
