@@ -105,7 +105,13 @@ refuse 2 "expected START below END" extract "$list" --range 5:5 -o x
 refuse 2 "expected I/N with I from 0 to N - 1, found '3/3'" extract "$list" --shard 3/3 -o x
 refuse 2 "prompt is there twice" extract "$list" -k prompt,prompt -o x
 refuse 2 "exclude each other" extract "$list" --shard-items 1 --shard-bytes 1M -o x
-refuse 2 'was made with type = "f16", now it is "f32"' extract "$list" --img-size 256 --dtype f32 -o whole
+refuse 2 'was made with type = "f16", now it is "f32": give --dtype as it was' extract "$list" --img-size 256 --dtype f32 -o whole
+for changed in '--img-size 512' '--fit squeeze' '--orientation stored' '--clean full' '--max-tokens 9' '--precision bf16' \
+    '--caption-key sharegpt4v' '--t5'; do
+    # shellcheck disable=SC2086
+    refuse 2 "${changed%% *}" extract "$list" --img-size 256 -o whole $changed
+done
+refuse 2 'give the data set as it was, or name another folder' extract many.jsonl --img-size 256 -o whole
 refuse 2 'img' extract "$list" --img-size 300 -o x
 refuse 1 'nowhere.json: cannot be opened' extract nowhere.json -o x
 refuse 1 'model_index.json' extract "$list" -m "$work" -o x

@@ -10,7 +10,7 @@
 struct smalti_store *store_open_as(const char *identity, int64_t lease, struct smalti_error *error)
 {
 	cJSON *object = cJSON_Parse(identity);
-	const struct smalti_store_options options = {object, lease};
+	const struct smalti_store_options options = {.identity = object, .lease_seconds = lease};
 	struct smalti_store *store = smalti_store_open(root, &options, error);
 	cJSON_Delete(object);
 	return store;

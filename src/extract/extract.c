@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "extract/flights.h"
+#include "extract/identity.h"
 #include "extract/row_writer.h"
 #include "extract/run_record.h"
 #include "extract/shard_size.h"
@@ -225,7 +226,8 @@ static int open_run(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_extract_options *o = &run->parts.options;
 	const struct smalti_store_options store = {.identity = run->parts.identity,
-						   .lease_seconds = o->lease_seconds};
+						   .lease_seconds = o->lease_seconds,
+						   .remedy = smalti_extract_remedy};
 	const struct smalti_input_options pictures = {
 	    .image_size = o->image_size,
 	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,

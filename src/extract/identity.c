@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *const smalti_fittings[] = {
     [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze", NULL};
@@ -53,5 +54,33 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 		return identity;
 	cJSON_Delete(identity);
 	smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
+	return NULL;
+}
+
+const char *smalti_extract_remedy(const char *key)
+{
+	/* A key that is not there stands for all that are below it. */
+	static const struct {
+		const char *key, *remedy;
+	} table[] = {
+	    {"list", "the data set"},
+	    {"type", "--dtype"},
+	    {"precision", "--precision"},
+	    {"text.captions", "--caption-key"},
+	    {"text.cleaning", "--clean"},
+	    {"text.max_tokens", "--max-tokens"},
+	    {"text.model", "--model, or --tokenizer and --text-encoder,"},
+	    {"text", "--t5 or --vae"},
+	    {"pictures.image_size", "--img-size"},
+	    {"pictures.fit", "--fit"},
+	    {"pictures.orientation", "--orientation"},
+	    {"pictures.model", "--model or --vae-model"},
+	    {"pictures", "--t5 or --vae"},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		const size_t length = strlen(table[i].key);
+		if (strncmp(key, table[i].key, length) == 0 && (key[length] == '\0' || key[length] == '.'))
+			return table[i].remedy;
+	}
 	return NULL;
 }

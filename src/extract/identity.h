@@ -13,4 +13,7 @@ extern const char *const smalti_fittings[];
 cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
 			       const char *vae_digest, struct smalti_error *error);
 
+/* The option, or what else the user gave, that decides the value under a dotted key of the identity. */
+const char *smalti_extract_remedy(const char *key);
+
 #endif

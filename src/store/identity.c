@@ -56,7 +56,7 @@ static void print(const cJSON *item, char text[128])
 }
 
 int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
-			    struct smalti_error *error)
+			    const char *(*remedy)(const char *key), struct smalti_error *error)
 {
 	struct place place = {.key = ""};
 	if (!differs(old, new, &place))
@@ -64,8 +64,9 @@ int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *n
 	char was[128], is[128];
 	print(place.old, was);
 	print(place.new, is);
-	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s: was made with %s = %s, now it is %s: name another folder, or go on with what "
-			   "%s/extract.json says",
-			   folder, place.key, was, is, folder);
+	const char *what = remedy ? remedy(place.key) : NULL;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another folder", folder,
+	    place.key, was, is, what ? what : "that");
 }

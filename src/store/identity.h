@@ -5,8 +5,8 @@
 #include "base/json.h"
 
 /* SMALTI_EINVAL unless the two say the same, in whatever order: names the first key that differs, dotted,
- * both values and the remedy. */
+ * both values and the remedy, which `remedy` (may be NULL) knows by the key. */
 int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
-			    struct smalti_error *error);
+			    const char *(*remedy)(const char *key), struct smalti_error *error);
 
 #endif

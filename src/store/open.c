@@ -28,10 +28,11 @@ static int make_durably(const char *folder, struct smalti_error *error)
 	return status;
 }
 
-static int compare(const char *folder, const cJSON *identity, struct smalti_error *error)
+static int compare(const char *folder, const struct smalti_store_options *options, struct smalti_error *error)
 {
 	cJSON *old = smalti_folder_identity(folder, error);
-	const int status = old ? smalti_identity_compare(folder, old, identity, error) : -1;
+	const int status =
+	    old ? smalti_identity_compare(folder, old, options->identity, options->remedy, error) : -1;
 	cJSON_Delete(old);
 	return status;
 }
@@ -55,12 +56,13 @@ static int tidy(struct smalti_store *store, int64_t now, struct smalti_error *er
 }
 
 /* With the lock held. */
-static int resume(struct smalti_store *store, const cJSON *identity, int64_t now, struct smalti_error *error)
+static int resume(struct smalti_store *store, const struct smalti_store_options *options, int64_t now,
+		  struct smalti_error *error)
 {
 	const int there = smalti_folder_look(store->folder, error);
-	if (there < 0 || (there == 0 && smalti_folder_make(store->folder, identity, error)) ||
+	if (there < 0 || (there == 0 && smalti_folder_make(store->folder, options->identity, error)) ||
 	    (there > 0 &&
-	     (compare(store->folder, identity, error) || smalti_folder_furnish(store->folder, error))) ||
+	     (compare(store->folder, options, error) || smalti_folder_furnish(store->folder, error))) ||
 	    smalti_store_read(store, error))
 		return -1;
 	store->first_line = store->journal.lines;
@@ -68,7 +70,8 @@ static int resume(struct smalti_store *store, const cJSON *identity, int64_t now
 	return store->claims ? tidy(store, now, error) : -1;
 }
 
-static int open_folder(struct smalti_store *store, const cJSON *identity, struct smalti_error *error)
+static int open_folder(struct smalti_store *store, const struct smalti_store_options *options,
+		       struct smalti_error *error)
 {
 	/* A foreign folder is looked at before there is a lock in it. */
 	if (make_durably(store->folder, error) || smalti_folder_look(store->folder, error) < 0)
@@ -77,7 +80,7 @@ static int open_folder(struct smalti_store *store, const cJSON *identity, struct
 	int64_t now;
 	if (!store->lock || smalti_lock_take(store->lock, &now, error))
 		return -1;
-	const int status = resume(store, identity, now, error);
+	const int status = resume(store, options, now, error);
 	smalti_lock_give(store->lock);
 	return status;
 }
@@ -96,7 +99,7 @@ struct smalti_store *smalti_store_open(const char *folder, const struct smalti_s
 		status = smalti_fail(error, SMALTI_EINVAL, "a lease of %lld seconds: 1 to %d are possible",
 				     (long long)store->lease, SMALTI_LEASE_MAX);
 	if (status == 0)
-		status = open_folder(store, options->identity, error);
+		status = open_folder(store, options, error);
 	if (status == 0)
 		return store;
 	smalti_store_close(store);

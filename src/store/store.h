@@ -27,6 +27,9 @@ struct smalti_store_options {
 	const cJSON *identity;
 	int64_t lease_seconds; /* a claim not renewed for so long is anyone's; one whose process has died on
 				  this machine is at once. 0: 300 */
+	/* What has to be given as it was where a dotted key of the identity differs, as in "--dtype"; NULL:
+	 * not known. May be NULL. */
+	const char *(*remedy)(const char *key);
 };
 
 /* Makes the folder or resumes it; unfinished files of dead processes are removed. */
