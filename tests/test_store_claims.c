@@ -178,6 +178,34 @@ static void claims_run_out(void)
 	store_check_tidy();
 }
 
+/* A process that slept has work open on all that it had claimed: none of it may be claimed again before it
+ * was dropped, whoever has it by now. */
+static void a_sleeper_does_not_claim_what_it_is_at_work_on(void)
+{
+	enum { ITEMS = 30, SHARD = 10 };
+	root_fresh();
+	struct smalti_store *sleeper = store_open(), *other = store_open();
+	struct smalti_range range[3], taken;
+	char holder[256];
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(store_claim(sleeper, ITEMS, SHARD, &range[i], holder), SMALTI_CLAIM_TAKEN);
+	move_away("claims/000000000000-000000000010", 310);
+	move_away("claims/000000000010-000000000020", 310);
+	move_away("claims/000000000020-000000000030", 310);
+	CU_ASSERT_EQUAL(store_claim(other, ITEMS, SHARD / 2, &taken, holder), SMALTI_CLAIM_TAKEN);
+	CU_ASSERT_EQUAL(taken.end, SHARD / 2);
+	struct smalti_range none;
+	CU_ASSERT_EQUAL(store_claim(sleeper, ITEMS, SHARD, &none, holder), SMALTI_CLAIM_WAIT);
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT_TRUE(store_make(sleeper, &range[i], SHARD, false));
+	CU_ASSERT_FALSE(store_make(other, &taken, SHARD / 2, false));
+	store_fill(sleeper, ITEMS, SHARD);
+	smalti_store_close(sleeper);
+	smalti_store_close(other);
+	store_check_all(ITEMS, false);
+	store_check_tidy();
+}
+
 /* What a loss of power may leave of a claim. */
 static void a_claim_that_cannot_be_read_runs_out(void)
 {
@@ -219,6 +247,7 @@ static const struct test tests[] = {
     {"processes share the work", processes_share_the_work},
     {"a dead process's claim is taken over at once", a_dead_process_s_claim_is_taken_over_at_once},
     {"claims run out", claims_run_out},
+    {"a sleeper does not claim what it is at work on", a_sleeper_does_not_claim_what_it_is_at_work_on},
     {"a claim that cannot be read runs out", a_claim_that_cannot_be_read_runs_out},
     {"the heartbeat renews", the_heartbeat_renews},
 };

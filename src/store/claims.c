@@ -221,11 +221,33 @@ static int add_to_list(struct smalti_claim **list, int64_t *count, const struct 
 	return 0;
 }
 
-int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
-		       struct smalti_error *error)
+static bool is_listed(const struct smalti_claim *list, int64_t count, const struct held *held)
 {
-	*list = NULL;
-	*count = 0;
+	for (int64_t i = 0; i < count; i++)
+		if (strcmp(list[i].token, held->token) == 0)
+			return true;
+	return false;
+}
+
+/* What others have taken over while this process slept is still worked on here, until it is given back: it
+ * must not be claimed a second time. */
+static int add_lost(const struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
+		    struct smalti_error *error)
+{
+	for (int64_t i = 0; i < claims->count; i++) {
+		const struct held *held = &claims->held[i];
+		struct smalti_claim claim = {.first = held->first, .end = held->end, .mine = true};
+		memcpy(claim.token, held->token, sizeof(claim.token));
+		snprintf(claim.holder, sizeof(claim.holder), "this process");
+		if (!is_listed(*list, *count, held) && add_to_list(list, count, &claim, error))
+			return -1;
+	}
+	return 0;
+}
+
+static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
+		      struct smalti_error *error)
+{
 	DIR *folder = opendir(claims->claims);
 	if (!folder && claims->lease == 0 && errno == ENOENT)
 		return 0;
@@ -242,7 +264,15 @@ int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_
 			status = add_to_list(list, count, &claim, error);
 	}
 	closedir(folder);
-	if (status < 0) {
+	return status < 0 ? -1 : 0;
+}
+
+int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
+		       struct smalti_error *error)
+{
+	*list = NULL;
+	*count = 0;
+	if (list_files(claims, now, list, count, error) || add_lost(claims, list, count, error)) {
 		free(*list);
 		*list = NULL;
 		return -1;

@@ -28,7 +28,8 @@ struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_secon
 void smalti_claims_close(struct smalti_claims *claims);
 
 /* Those that hold, by their first item; what has run out, or whose process is gone from this machine, is
- * removed. Free *list with free(). */
+ * removed. These claims' own are in it until they are given back, even where another has them by now. Free
+ * *list with free(). */
 int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
 		       struct smalti_error *error);
 
