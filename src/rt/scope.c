@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { MAX_SCOPES = 4096, NAME_LENGTH = 64 };
@@ -18,9 +19,11 @@ struct smalti_scope {
 	int number;
 	int64_t priority;
 	char name[NAME_LENGTH];
-	int64_t stage; /* of the tasks that are inserted now */
 	atomic_bool failed;
 	pthread_mutex_t mutex; /* guards what follows */
+	int64_t stage;         /* of the tasks that are inserted now */
+	int64_t *left;         /* tasks of each stage from 1 on that are inserted and not ended */
+	int64_t stages;        /* that it has room for */
 	pthread_cond_t idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
@@ -80,11 +83,14 @@ void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
 int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops)
 {
 	pthread_mutex_lock(&scope->mutex);
+	const int64_t stage = flops > 0 ? scope->stage : 0;
 	scope->running++;
 	scope->progress.left++;
 	scope->progress.inserted += flops;
+	if (stage > 0)
+		scope->left[stage]++;
 	pthread_mutex_unlock(&scope->mutex);
-	return scope->stage;
+	return stage;
 }
 
 /* Unlocks the mutex. */
@@ -113,8 +119,11 @@ void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double fl
 	struct smalti_scope_progress *progress = &scope->progress;
 	progress->left--;
 	progress->done += flops;
-	if (flops > 0 && stage > progress->stage)
-		progress->stage = stage;
+	if (stage > 0)
+		scope->left[stage]--;
+	/* tasks that wait for nothing of their stage run ahead: the stage is over with its last task only */
+	while (progress->stage < scope->stage && scope->left[progress->stage] == 0)
+		progress->stage++;
 	one_less(scope);
 }
 
@@ -125,9 +134,32 @@ void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progr
 	pthread_mutex_unlock(&scope->mutex);
 }
 
+/* Under the mutex. */
+static int make_room(struct smalti_scope *scope, int64_t stage, struct smalti_error *error)
+{
+	if (stage < scope->stages)
+		return 0;
+	int64_t *left = smalti_calloc(2 * (stage + 1), sizeof(*left), error);
+	if (!left)
+		return -1;
+	if (scope->stages)
+		memcpy(left, scope->left, (size_t)scope->stages * sizeof(*left));
+	free(scope->left);
+	scope->left = left;
+	scope->stages = 2 * (stage + 1);
+	return 0;
+}
+
 void smalti_scope_stage(struct smalti_scope *scope, int64_t stage)
 {
-	scope->stage = stage;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	pthread_mutex_lock(&scope->mutex);
+	const int status = make_room(scope, stage, &error);
+	if (status == 0)
+		scope->stage = stage;
+	pthread_mutex_unlock(&scope->mutex);
+	if (status < 0)
+		smalti_scope_fail(scope, &error);
 }
 
 void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user)
@@ -174,6 +206,7 @@ void smalti_scope_free(struct smalti_scope *scope)
 		return;
 	smalti_scope_wait(scope);
 	atomic_store(&scopes[scope->number], NULL);
+	free(scope->left);
 	if (scope->cause != &no_memory)
 		free((void *)scope->cause);
 	pthread_cond_destroy(&scope->idle);

@@ -51,7 +51,7 @@ struct smalti_scope_progress {
 	double inserted, done; /* floating-point operations */
 	double seconds;        /* that workers were in its tasks */
 	int64_t left;          /* tasks inserted and not ended */
-	int64_t stage;         /* the highest that arithmetic has ended of: zeros may be made long before */
+	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
 };
 void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progress *progress);
 /* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
