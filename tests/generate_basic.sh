@@ -19,13 +19,13 @@ expect 0 '1 picture in' generate -p 'a red star'
 [ "$(files .)" = "err out picture.png" ] || fail "files: $(files .)"
 [ "$(head -c 8 picture.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail "no PNG"
 grep -qF 'picture.png' err || fail "the path is not shown: $(cat err)"
-expect 0 '' generate -p 'a red star' -o named -q
+expect 0 '' generate -p 'a red star' -o named.png -q
 [ ! -s err ] || fail "--quiet says $(cat err)"
 expect 0 '' generate -p 'a red star' -o folder/
 mkdir existing
 expect 0 '' generate -p 'a red star' -o existing
 generate -p 'a red star' -o - -q >stdout.png
-for file in named folder/1.png existing/1.png stdout.png; do
+for file in named.png folder/1.png existing/1.png stdout.png; do
     cmp picture.png "$file"
 done
 

@@ -41,9 +41,14 @@ wrong 2 'operand' a
 
 # Outputs.
 refuse 2 'folder' generate -p a -p b
+refuse 2 "end it with" generate -p a -p b -o "$out/x"
 refuse 2 "end it with '/'" generate -p a -p b -o "$out/x.png"
 refuse 2 'cannot be combined' generate -p a --json -o -
-refuse 1 'expected a file' generate -p a -o /dev/null
+for name in x.jpg x.webp x png; do
+    refuse 2 'expected a name that ends in .png' generate -p a -o "$out/$name"
+done
+mkfifo "$work/pipe.png"
+refuse 1 'expected a file' generate -p a -o "$work/pipe.png"
 refuse 1 'cannot be made' generate -p a -o "$out/missing/x.png"
 refuse 1 'No such file' generate -p a -o "$out/missing/folder/"
 mkdir -p "$work/taken/1.png"

@@ -40,6 +40,8 @@ static struct smalti_request base_request(const struct generate *g)
 	return request;
 }
 
+static const char *const suffixes[] = {".png", NULL};
+
 /* Prompts, latents and outputs: before StarPU is started for nothing. */
 static int open_files(struct generate *g, struct smalti_error *error)
 {
@@ -49,8 +51,10 @@ static int open_files(struct generate *g, struct smalti_error *error)
 	g->source = smalti_source_open(g->options, &base, error);
 	if (!g->source)
 		return -1;
-	return smalti_output_open(&g->output, g->options->output, ".png", smalti_source_pictures(g->source),
-				  error);
+	if (smalti_output_open(&g->output, g->options->output, suffixes[0], smalti_source_pictures(g->source),
+			       error) < 0)
+		return -1;
+	return g->output.file ? smalti_format_of(g->output.file, false, 0, suffixes, error) : 0;
 }
 
 static int open_session(struct generate *g, struct smalti_error *error)

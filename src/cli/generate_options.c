@@ -51,7 +51,7 @@ static const struct smalti_option rows[] = {
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
-     "the picture's file, - for the standard output, or a folder (existing, or ending in '/'), where "
+     "the picture's PNG file, - for the standard output, or a folder (existing, or ending in '/'), where "
      "pictures are ID.png or ID-0.png, ID-1.png, ...; ID is the line's \"id\" or number; default "
      "picture.png if there is one picture"},
     {SMALTI_FLAG(TYPE, save_latents), "save-latents", 0, NULL,

@@ -18,6 +18,25 @@ bool smalti_is_folder(const char *path)
 	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
 }
 
+int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
+		     struct smalti_error *error)
+{
+	const size_t length = strlen(path);
+	char names[64] = "";
+	if (chosen)
+		return choice;
+	if (strcmp(path, "-") == 0 || smalti_is_folder(path))
+		return 0;
+	for (int i = 0; suffixes[i]; i++) {
+		const size_t end = strlen(suffixes[i]), used = strlen(names);
+		if (length > end && strcmp(path + length - end, suffixes[i]) == 0)
+			return i;
+		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " or " : "", suffixes[i]);
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "-o %s: expected a name that ends in %s%s", path, names,
+			   suffixes[1] ? ", or --format" : "");
+}
+
 static int check_folder(const char *folder, struct smalti_error *error)
 {
 	if (access(folder, W_OK | X_OK) == 0)

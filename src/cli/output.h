@@ -20,6 +20,11 @@ struct smalti_output {
 /* An existing folder, or a name that ends in '/'. */
 bool smalti_is_folder(const char *path);
 
+/* The index of the format that was chosen, or else that the file's name ends in, one of `suffixes`, which
+ * NULL ends; for the standard output and folders the first. -1 for another name. */
+int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
+		     struct smalti_error *error);
+
 /* Decides by the path (NULL: "picture.png" if there is one picture) and the number of pictures (-1: not
  * known), which is looked at only to see whether it is 1. Both texts outlive the output. SMALTI_EINVAL for a
  * choice that does not fit, SMALTI_EIO for a folder that cannot be made or written to. */

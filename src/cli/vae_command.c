@@ -157,25 +157,6 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 	return run->failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;
 }
 
-int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
-		     struct smalti_error *error)
-{
-	const size_t length = strlen(path);
-	char names[64] = "";
-	if (chosen)
-		return choice;
-	if (strcmp(path, "-") == 0 || smalti_is_folder(path))
-		return 0;
-	for (int i = 0; suffixes[i]; i++) {
-		const size_t end = strlen(suffixes[i]), used = strlen(names);
-		if (length > end && strcmp(path + length - end, suffixes[i]) == 0)
-			return i;
-		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " or " : "", suffixes[i]);
-	}
-	return smalti_fail(error, SMALTI_EINVAL, "-o %s: expected a name that ends in %s, or --format", path,
-			   names);
-}
-
 int smalti_check_stdout(const char *path, bool json, struct smalti_error *error)
 {
 	if (strcmp(path, "-") != 0)

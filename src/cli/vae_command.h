@@ -95,11 +95,6 @@ void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti
 /* The last line; `result` is the file or folder that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
 
-/* The index of the format that was chosen, or else that the file's name ends in, one of `suffixes`, which
- * NULL ends; for the standard output and folders the first. -1 for another name. */
-int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
-		     struct smalti_error *error);
-
 /* -1 where a file cannot go to the standard output: a terminal, or one that is taken by --json. */
 int smalti_check_stdout(const char *path, bool json, struct smalti_error *error);
 
