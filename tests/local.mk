@@ -19,6 +19,7 @@ libharness_la_SOURCES = \
 	tests/synthetic.c tests/synthetic.h
 
 check_PROGRAMS += tests/test_error
+check_PROGRAMS += tests/test_arguments
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_tokenizer

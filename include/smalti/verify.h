@@ -46,8 +46,8 @@ struct smalti_verify_result {
 			 /** @} */
 };
 
-/** Reads every byte of the folder's features. 0 when that was done, whatever was found; -1 with
- * SMALTI_EINVAL (no folder of features), SMALTI_EIO or SMALTI_ENOMEM. */
+/** Reads every byte of the folder's features; `options` NULL: without repair, nobody is told. 0 when that was
+ * done, whatever was found; -1 with SMALTI_EINVAL (no folder of features), SMALTI_EIO or SMALTI_ENOMEM. */
 int smalti_verify(const char *folder, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error);
 

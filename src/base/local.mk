@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
+	src/base/argument.c src/base/argument.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h \
 	src/base/error.c src/base/error.h \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "base/file.h"
 
 #include <inttypes.h>
@@ -171,17 +172,30 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 	return export_all(run, error);
 }
 
+static int check_options(const struct smalti_export_options *options,
+			 const struct smalti_export_progress *progress, struct smalti_error *error)
+{
+	if (smalti_check_given(options, "options of the export", error) ||
+	    smalti_check_given(progress, "progress of the export", error) ||
+	    smalti_check_text(options->folder, "folder of features", error) ||
+	    smalti_check_text(options->output, "folder for what is exported", error) ||
+	    smalti_check_range(options->format, 0, SMALTI_EXPORT_WEBDATASET, "format of the export", error) ||
+	    smalti_check_range(options->shard_bytes, 0, INT64_MAX, "bytes of a file", error))
+		return -1;
+	return check_folders(options, error);
+}
+
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
 		  struct smalti_error *error)
 {
+	if (check_options(options, progress, error))
+		return -1;
 	struct smalti_export_options settled = *options;
-	if (settled.shard_bytes <= 0)
+	if (settled.shard_bytes == 0)
 		settled.shard_bytes = SHARD_BYTES;
 	*progress = (struct smalti_export_progress){.rows = 0};
 	struct smalti_export_run run = {
 	    .options = &settled, .kind = kinds[options->format], .progress = progress};
-	if (check_folders(options, error))
-		return -1;
 	run.features = smalti_features_open(options->folder, NULL, error);
 	const int status = run.features ? export_opened(&run, error) : -1;
 	smalti_features_close(run.features);

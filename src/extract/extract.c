@@ -2,6 +2,7 @@
 #include "smalti/extract.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "base/clock.h"
 #include "extract/flights.h"
 #include "extract/identity.h"
@@ -275,6 +276,11 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 {
 	struct run run = {.watch = watch, .user = user};
 	struct smalti_store_totals totals = {0};
+	if (smalti_check_given(session, "session", error) < 0 ||
+	    smalti_check_given(options, "options of the extraction", error) < 0 ||
+	    smalti_check_given(result, "result of the extraction", error) < 0 ||
+	    smalti_extract_check(options, error) < 0)
+		return -1;
 	int status = smalti_extract_parts_open(&run.parts, session, options, watch, user, error);
 	if (status == 0)
 		status = open_run(&run, error);

@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	src/extract/flights.c src/extract/flights.h \
 	src/extract/identity.c src/extract/identity.h \
 	src/extract/item.c src/extract/item.h \
+	src/extract/options.c \
 	src/extract/parts.c src/extract/parts.h \
 	src/extract/row_writer.c src/extract/row_writer.h \
 	src/extract/run_record.c src/extract/run_record.h \

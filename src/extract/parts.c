@@ -3,56 +3,14 @@
 
 #include "base/alloc.h"
 #include "extract/identity.h"
-#include "jobs/bins.h"
 #include "jobs/model.h"
 #include "rt/session.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-void smalti_extract_defaults(struct smalti_extract_options *options)
-{
-	*options = (struct smalti_extract_options){.cleaning = SMALTI_CLEANING_STRIP,
-						   .image_size = 512,
-						   .type = SMALTI_FEATURES_F16,
-						   .shard_items = 0,
-						   .lease_seconds = 300};
-}
-
-static int check_range(const struct smalti_extract_options *o, struct smalti_error *error)
-{
-	if (o->first < 0 || (o->end && o->end < o->first))
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "range of items: expected 0 <= START <= END, found %" PRId64 ":%" PRId64,
-				   o->first, o->end);
-	if (o->parts < 0 || (o->parts && (o->part < 0 || o->part >= o->parts)))
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "shard of the items: expected I/N with 0 <= I < N, found %" PRId64
-				   "/%" PRId64,
-				   o->part, o->parts);
-	return 0;
-}
-
-static int check(const struct smalti_extract_options *o, struct smalti_error *error)
-{
-	struct smalti_bin bins[SMALTI_BINS_MAX];
-	if (!o->input || !*o->input || !o->output || !*o->output)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "a data set and a folder for its features are needed");
-	if (!o->text && !o->pictures)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "neither the captions' nor the pictures' features are asked for");
-	if (o->caption_count < 0 || o->caption_count > SMALTI_FEATURES_CAPTIONS_MAX)
-		return smalti_fail(error, SMALTI_EINVAL, "keys of captions: expected %d at most, found %d",
-				   SMALTI_FEATURES_CAPTIONS_MAX, o->caption_count);
-	if (o->pictures && smalti_bins_list(o->image_size, SMALTI_BINS_TRAINING, bins, error) < 0)
-		return -1;
-	return check_range(o, error);
-}
 
 /* Captions beside pictures are files, STEM.txt; in a list they are under the name that PixArt's has. */
 static void name_captions(struct smalti_extract_options *o)
@@ -229,8 +187,6 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 {
 	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
 	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
-	if (check(options, error) < 0)
-		return -1;
 	name_captions(&parts->options);
 	parts->weights = smalti_scope_new(session, "weights", INT64_MAX, error);
 	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||

@@ -2,6 +2,7 @@
 #include "smalti/features.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "features/queue.h"
 
 #include <inttypes.h>
@@ -58,7 +59,7 @@ struct smalti_features *smalti_features_open(const char *folder,
 	struct smalti_features_options defaults;
 	smalti_features_defaults(&defaults);
 	options = options ? options : &defaults;
-	if (check_options(options, error) < 0)
+	if (smalti_check_text(folder, "folder of features", error) < 0 || check_options(options, error) < 0)
 		return NULL;
 	struct smalti_features *features = smalti_calloc(1, sizeof(*features), error);
 	if (!features)
@@ -107,9 +108,20 @@ void smalti_features_info(const struct smalti_features *features, struct smalti_
 		info->captions[i] = schema->captions[i];
 }
 
+static int check_reader(const struct smalti_features *features, const struct smalti_features_row *row,
+			struct smalti_error *error)
+{
+	return smalti_check_given(features, "reader of features", error) < 0 ||
+		       smalti_check_given(row, "row to fill", error) < 0
+		   ? -1
+		   : 0;
+}
+
 int smalti_features_next(struct smalti_features *features, struct smalti_features_row *row,
 			 struct smalti_error *error)
 {
+	if (check_reader(features, row, error) < 0)
+		return -1;
 	if (features->queue)
 		return smalti_features_queue_next(features->queue, row, error);
 	return smalti_features_source_next(&features->source, row, error);
@@ -118,6 +130,8 @@ int smalti_features_next(struct smalti_features *features, struct smalti_feature
 int smalti_features_get(struct smalti_features *features, int64_t index, struct smalti_features_row *row,
 			struct smalti_error *error)
 {
+	if (check_reader(features, row, error) < 0)
+		return -1;
 	const int64_t number = smalti_features_set_find(&features->set, index);
 	if (number < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, features->set.folder,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/checker.h"
@@ -329,6 +330,11 @@ static int check(struct smalti_checker *checker, struct smalti_error *error)
 int smalti_verify(const char *folder, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error)
 {
+	static const struct smalti_verify_options defaults;
+	if (smalti_check_text(folder, "folder of features", error) ||
+	    smalti_check_given(result, "result of the check", error))
+		return -1;
+	options = options ? options : &defaults;
 	*result = (struct smalti_verify_result){0};
 	struct smalti_checker checker = {.folder = folder, .options = options, .result = result};
 	int status = check(&checker, error);
