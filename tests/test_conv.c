@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "kernel_case.h"
 #include "kernels/conv.h"
+#include "kernels/isa.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -262,11 +263,25 @@ static void refuses_what_it_cannot_do(void)
 	SUCCEEDS(smalti_conv(&none, NULL, NULL, NULL, NULL, &error), &error, "no rows");
 }
 
+/* A quarter of the products in f32 beats all of them in bf16, but for AMX; and never is bf16 left to direct
+ * sums in f32 where f32 itself has Winograd's form. */
+static void bf16_takes_the_faster_form(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t f32 = smalti_conv_packed_bytes(256, 256, 1, SMALTI_F32, &error);
+	const int64_t bf16 = smalti_conv_packed_bytes(256, 256, 1, SMALTI_BF16, &error);
+	if (smalti_isa() == SMALTI_ISA_AMX)
+		CU_ASSERT_EQUAL(bf16, 256 * 256 * 9 * 2)
+	else
+		CU_ASSERT_EQUAL(bf16, f32);
+}
+
 static const struct test tests[] = {
     {"agrees with plain sums", agrees_with_plain_sums},
     {"bands join", bands_join},
     {"packs any dtype", packs_any_dtype},
     {"threads agree", threads_agree},
+    {"bf16 takes the faster form", bf16_takes_the_faster_form},
     {"refuses what it cannot do", refuses_what_it_cannot_do},
 };
 

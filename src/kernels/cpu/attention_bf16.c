@@ -247,7 +247,7 @@ INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, cons
 	const bool biased = block->bias || a->scale < 0;
 	const float scale = a->scale * LOG2E;
 	const struct tile_product scores = {
-	    .steps = steps,
+	    .terms = a->head_dim,
 	    .a = work->keys,
 	    .a_row = steps,
 	    .a_step = 1,
@@ -271,7 +271,7 @@ INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, cons
 			  &block->ahead);
 	}
 	const struct tile_product sums = {
-	    .steps = (keys + TILE_TERMS - 1) / TILE_TERMS,
+	    .terms = keys,
 	    .a = work->values,
 	    .a_row = 1,
 	    .a_step = values,

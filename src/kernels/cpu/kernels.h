@@ -41,13 +41,14 @@ struct smalti_cpu_kernels {
 			   int64_t y_stride, void *y, float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
 	void (*to_u16)(int64_t count, const float *x, uint16_t *y);
-	/* For conv.c: floats of the packed form and of working memory; x is f32, the stride 1. */
+	/* For conv.c: floats of the packed form and of working memory; the stride is 1. In bf16 x and the
+	 * weights are, their transforms and sums are f32. */
 	int64_t (*winograd_packed)(int64_t in, int64_t out);
-	void (*winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
+	void (*winograd_pack)(const struct smalti_conv *conv, const void *weight, enum smalti_dtype dtype,
 			      float *packed);
 	int64_t (*winograd_slab)(const struct smalti_conv *conv);
 	int64_t (*winograd_scratch)(const struct smalti_conv *conv);
-	void (*winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+	void (*winograd)(const struct smalti_conv *conv, const void *x, const float *packed,
 			 const float *bias, float *y, float *scratch);
 	int64_t (*measure_fma)(int64_t rounds, float *sum);
 	float (*measure_read)(int64_t count, const float *x);

@@ -127,13 +127,13 @@ static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stri
 
 /* All rows of the block with one panel. */
 INLINE void multiply_panel(const int output_tiles, const bool add, const struct work *work, int64_t rows,
-			   int64_t x_steps, int64_t step, int64_t steps)
+			   int64_t x_steps, int64_t step, int64_t terms)
 {
 	for (int64_t tile = 0; tile < parts(rows, TILE); tile += 2) {
 		const struct tile_product product = {
-		    .steps = steps,
+		    .terms = terms,
 		    .a = work->weights,
-		    .a_row = steps,
+		    .a_row = parts(terms, TILE_TERMS),
 		    .a_step = 1,
 		    .b = work->x + (tile * x_steps + step) * TILE_FLOATS,
 		    .b_column = x_steps,
@@ -150,16 +150,16 @@ INLINE void multiply_panel(const int output_tiles, const bool add, const struct 
 }
 
 static void multiply_any(int64_t output_tiles, bool add, const struct work *work, int64_t rows,
-			 int64_t x_steps, int64_t step, int64_t steps)
+			 int64_t x_steps, int64_t step, int64_t terms)
 {
 	if (output_tiles > 1 && add)
-		multiply_panel(2, true, work, rows, x_steps, step, steps);
+		multiply_panel(2, true, work, rows, x_steps, step, terms);
 	else if (output_tiles > 1)
-		multiply_panel(2, false, work, rows, x_steps, step, steps);
+		multiply_panel(2, false, work, rows, x_steps, step, terms);
 	else if (add)
-		multiply_panel(1, true, work, rows, x_steps, step, steps);
+		multiply_panel(1, true, work, rows, x_steps, step, terms);
 	else
-		multiply_panel(1, false, work, rows, x_steps, step, steps);
+		multiply_panel(1, false, work, rows, x_steps, step, terms);
 }
 
 /* `piece` inputs from `first` of all of them, of a block of rows. */
@@ -182,8 +182,7 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 				pack_panel(SMALTI_BF16, &panel, next, outputs, depth, work->weights);
 			else
 				pack_panel(SMALTI_F32, &panel, next, outputs, depth, work->weights);
-			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS,
-				     parts(depth, TILE_TERMS));
+			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS, depth);
 		}
 		for (int64_t row = 0; row < rows; row += TILE)
 			for (int64_t tile = 0; tile < tiles; tile++)

@@ -46,11 +46,11 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *matmul, const s
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y);
 void FOR_ISA(smalti_to_u16)(int64_t count, const float *x, uint16_t *y);
 int64_t FOR_ISA(smalti_winograd_packed)(int64_t in, int64_t out);
-void FOR_ISA(smalti_winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
-				   float *packed);
+void FOR_ISA(smalti_winograd_pack)(const struct smalti_conv *conv, const void *weight,
+				   enum smalti_dtype dtype, float *packed);
 int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv);
 int64_t FOR_ISA(smalti_winograd_scratch)(const struct smalti_conv *conv);
-void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const void *x, const float *packed,
 			      const float *bias, float *y, float *scratch);
 int64_t FOR_ISA(smalti_measure_fma)(int64_t rounds, float *sum);
 float FOR_ISA(smalti_measure_read)(int64_t count, const float *x);

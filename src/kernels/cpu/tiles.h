@@ -12,9 +12,10 @@
 
 enum { TILE = 16, TILE_TERMS = 32, TILE_FLOATS = TILE * TILE, TILE_BYTES = 4 * TILE_FLOATS };
 
-/* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `steps` tiles. Distances are in tiles. */
+/* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `terms`, which end in a tile of a and b whose rest
+ * is zeros. Distances are in tiles. */
 struct tile_product {
-	int64_t steps;
+	int64_t terms;
 	const float *a, *b;
 	int64_t a_row, a_step;    /* from a tile of a to the next down, and to the next of the sum */
 	int64_t b_column, b_step; /* likewise to the next on the right */
@@ -69,7 +70,7 @@ INLINE void tiles_multiply(const int rows, const int columns, const bool add, co
 		_tile_zero(3);
 	}
 	const float *a = p->a, *b = p->b;
-	for (int64_t step = 0; step < p->steps; step++) {
+	for (int64_t term = 0; term < p->terms; term += TILE_TERMS) {
 		_tile_loadd(4, a, 64);
 		_tile_loadd(6, b, 64);
 		_tile_dpbf16ps(0, 4, 6);
@@ -113,8 +114,9 @@ INLINE void tile_multiply(const bool add, const struct tile_product *p, const fl
 	UNROLL
 	for (int row = 0; row < TILE; row++)
 		sums[row] = add ? _mm512_loadu_ps(c + row * TILE) : _mm512_setzero_ps();
-	for (int64_t step = 0; step < p->steps; step++) {
-		for (int pair = 0; pair < TILE; pair++) {
+	for (int64_t terms = p->terms; terms > 0; terms -= TILE_TERMS) {
+		const int64_t pairs = terms < TILE_TERMS ? (terms + 1) / 2 : TILE;
+		for (int64_t pair = 0; pair < pairs; pair++) {
 			__m512bh right = (__m512bh)_mm512_loadu_ps(b + pair * TILE);
 			UNROLL
 			for (int row = 0; row < TILE; row++) {

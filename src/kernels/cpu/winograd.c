@@ -8,7 +8,7 @@ struct block {
 	const struct smalti_conv *conv;
 	int64_t first, tiles, columns; /* tiles of the band run along its rows, `columns` to a row of tiles */
 	int64_t v_stride, m_stride;    /* floats of one point */
-	const float *zeros;            /* [in], for pixels outside */
+	const void *zeros;             /* [in], for pixels outside */
 };
 
 /* Bᵀ: six inputs to the six points. */
@@ -39,23 +39,24 @@ INLINE void outputs_of_points(const vec m[WINOGRAD_SIDE], vec y[WINOGRAD_TILE])
 }
 
 /* The first element of each pixel of a tile's input. */
-static void find_pixels(const struct block *b, const float *x, int64_t tile,
-			const float *pixels[WINOGRAD_POINTS])
+static void find_pixels(const struct block *b, const void *x, int64_t tile,
+			const void *pixels[WINOGRAD_POINTS])
 {
 	const struct smalti_conv *c = b->conv;
+	const int64_t bytes = c->in * smalti_dtype_bytes(c->compute);
 	const int64_t top = tile / b->columns * WINOGRAD_TILE, left = tile % b->columns * WINOGRAD_TILE - 1;
 	for (int64_t i = 0; i < WINOGRAD_SIDE; i++)
 		for (int64_t j = 0; j < WINOGRAD_SIDE; j++) {
 			const int64_t row = top + i, column = left + j;
 			const bool inside = row < c->rows + 2 && column >= 0 && column < c->width;
 			pixels[i * WINOGRAD_SIDE + j] =
-			    inside ? x + (row * c->width + column) * c->in : b->zeros;
+			    inside ? (const char *)x + (row * c->width + column) * bytes : b->zeros;
 		}
 }
 
 /* One vector of channels of one tile. */
-INLINE void transform_inputs(const float *const pixels[WINOGRAD_POINTS], int64_t channel, int64_t count,
-			     int64_t stride, float *v)
+INLINE void transform_inputs(const enum smalti_dtype dtype, const void *const pixels[WINOGRAD_POINTS],
+			     int64_t channel, int64_t count, int64_t stride, float *v)
 {
 	vec rows[WINOGRAD_SIDE][WINOGRAD_SIDE];
 	UNROLL
@@ -63,7 +64,7 @@ INLINE void transform_inputs(const float *const pixels[WINOGRAD_POINTS], int64_t
 		vec d[WINOGRAD_SIDE], points[WINOGRAD_SIDE];
 		UNROLL
 		for (int i = 0; i < WINOGRAD_SIDE; i++)
-			d[i] = vec_read(SMALTI_F32, pixels[i * WINOGRAD_SIDE + j], channel, count);
+			d[i] = vec_read(dtype, pixels[i * WINOGRAD_SIDE + j], channel, count);
 		points_of_inputs(d, points);
 		UNROLL
 		for (int i = 0; i < WINOGRAD_SIDE; i++)
@@ -79,6 +80,18 @@ INLINE void transform_inputs(const float *const pixels[WINOGRAD_POINTS], int64_t
 	}
 }
 
+/* All channels of one tile; `step` floats from a vector of them to the next. */
+INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixels[WINOGRAD_POINTS],
+			   int64_t in, int64_t stride, int64_t step, float *v)
+{
+	for (int64_t i = 0; i < in; i += LANES, v += step) {
+		if (in - i >= LANES)
+			transform_inputs(dtype, pixels, i, LANES, stride, v);
+		else
+			transform_inputs(dtype, pixels, i, in - i, stride, v);
+	}
+}
+
 /* Tiles are kept in groups of ROWS (the last in steps): [channels / LANES][tile of the group][LANES], the
  * order in which products read them. */
 INLINE int64_t group_rows(const struct block *b, int64_t group)
@@ -86,23 +99,21 @@ INLINE int64_t group_rows(const struct block *b, int64_t group)
 	return smaller(round_up(b->tiles - group, STEP), ROWS);
 }
 
-static void read_inputs(const struct block *b, const float *x, float *v)
+static void read_inputs(const struct block *b, const void *x, float *v)
 {
 	const int64_t in = b->conv->in, deep = round_up(in, LANES);
 	for (int64_t group = 0; group < b->tiles; group += ROWS) {
 		const int64_t rows = group_rows(b, group);
 		for (int64_t row = 0; row < rows; row++) {
-			const float *pixels[WINOGRAD_POINTS];
+			const void *pixels[WINOGRAD_POINTS];
 			/* Tiles that fill up the last step repeat the last one; nobody reads what comes of
 			 * them. */
 			find_pixels(b, x, b->first + smaller(group + row, b->tiles - 1), pixels);
 			float *to = v + group * deep + row * LANES;
-			for (int64_t i = 0; i < in; i += LANES, to += rows * LANES) {
-				if (in - i >= LANES)
-					transform_inputs(pixels, i, LANES, b->v_stride, to);
-				else
-					transform_inputs(pixels, i, in - i, b->v_stride, to);
-			}
+			if (b->conv->compute == SMALTI_BF16)
+				transform_tile(SMALTI_BF16, pixels, in, b->v_stride, rows * LANES, to);
+			else
+				transform_tile(SMALTI_F32, pixels, in, b->v_stride, rows * LANES, to);
 		}
 	}
 }
@@ -279,7 +290,7 @@ int64_t FOR_ISA(smalti_winograd_scratch)(const struct smalti_conv *conv)
 	return WINOGRAD_POINTS * (b.v_stride + b.m_stride) + conv->in;
 }
 
-void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const float *x, const float *packed,
+void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const void *x, const float *packed,
 			      const float *bias, float *y, float *scratch)
 {
 	struct block b = lay_out(conv);

@@ -41,16 +41,23 @@ INLINE void transform(const vec taps[TAPS], int64_t stride, float *to)
 	}
 }
 
-/* The taps of LANES × LANES channels from [out, in, 3, 3], turned so that output channels are lanes. */
-static void gather(int64_t in, int64_t outs, const void *weight, enum smalti_dtype dtype, int64_t first_out,
-		   int64_t first_in, vec taps[TAPS * LANES])
+INLINE vec rounded(enum smalti_dtype compute, vec value)
 {
-	const int64_t there = (in - first_in) * TAPS;
+	return compute == SMALTI_BF16 ? vec_from_bf16(vec_to_bf16(value)) : value;
+}
+
+/* The taps of LANES × LANES channels from [out, in, 3, 3], turned so that output channels are lanes. */
+static void gather(const struct smalti_conv *conv, int64_t outs, const void *weight, enum smalti_dtype dtype,
+		   int64_t first_out, int64_t first_in, vec taps[TAPS * LANES])
+{
+	const int64_t in = conv->in, there = (in - first_in) * TAPS;
 	for (int64_t at = 0; at < TAPS * LANES; at += LANES) {
 		vec rows[LANES] = {0};
 		for (int64_t o = 0; o < outs && at < there; o++)
-			rows[o] = vec_read(dtype, weight, ((first_out + o) * in + first_in) * TAPS + at,
-					   there - at);
+			rows[o] =
+			    rounded(conv->compute,
+				    vec_read(dtype, weight, ((first_out + o) * in + first_in) * TAPS + at,
+					     there - at));
 		vec_transpose(rows);
 		memcpy(taps + at, rows, sizeof(rows));
 	}
@@ -61,16 +68,17 @@ int64_t FOR_ISA(smalti_winograd_packed)(int64_t in, int64_t out)
 	return WINOGRAD_POINTS * winograd_point_floats(in, out);
 }
 
-void FOR_ISA(smalti_winograd_pack)(int64_t in, int64_t out, const void *weight, enum smalti_dtype dtype,
-				   float *packed)
+void FOR_ISA(smalti_winograd_pack)(const struct smalti_conv *conv, const void *weight,
+				   enum smalti_dtype dtype, float *packed)
 {
+	const int64_t in = conv->in, out = conv->out;
 	const int64_t stride = winograd_point_floats(in, out), deep = round_up(in, LANES);
 	for (int64_t o = 0; o < out; o += LANES) {
 		const int64_t panel = o / PANEL * PANEL;
 		const int64_t wide = smaller(round_up(out, LANES) - panel, PANEL);
 		for (int64_t i = 0; i < deep; i += LANES) {
 			vec taps[TAPS * LANES];
-			gather(in, smaller(out - o, LANES), weight, dtype, o, i, taps);
+			gather(conv, smaller(out - o, LANES), weight, dtype, o, i, taps);
 			for (int64_t lane = 0; lane < LANES; lane++)
 				transform(taps + lane * TAPS, stride,
 					  packed + panel * deep + (i + lane) * wide + o - panel);
