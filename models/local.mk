@@ -12,4 +12,5 @@ nobase_dist_pkgdata_DATA = \
 	models/tesserae/transformer/config.json \
 	models/tesserae/transformer/diffusion_pytorch_model.safetensors \
 	models/tesserae/vae/config.json \
-	models/tesserae/vae/diffusion_pytorch_model.safetensors
+	models/tesserae/vae/diffusion_pytorch_model.safetensors \
+	models/tesserae/words.txt

@@ -71,6 +71,25 @@ for line in 3 4; do
     grep -qF "some.jsonl:$line: " err || fail "line $line is not named: $(cat err)"
 done
 
+# What is not read of a prompt, once: words past its last token, and those that the model was not trained on.
+long=$(printf 'a red star %.0s' {1..150})
+expect 0 'prompt 2: only the first 299 tokens of the prompt are read, which leaves out "' \
+    generate -p 'a red star' -p "${long}a green ring" --images 2 -o unread/
+[ "$(grep -c 'smalti generate: ' err)" -eq 1 ] || fail "not once: $(cat err)"
+expect 0 '' generate -p "${long}a green ring" --images 2 -o unread/ --json
+[ "$(grep -cE '"cut":"[a-z ]* a green ring","seconds"' out)" -eq 2 ] || fail "cut: $(cat out)"
+expect 0 '' generate -p "${long:0:1094}" -o unread.png # 299 words, a token each
+! grep -q leaves err || fail "299 tokens: $(cat err)"
+expect 0 'leaves out "s"' generate -p "${long:0:1096}" -o unread.png
+expect 0 'smalti generate: words that the model was not trained on: tree, beside, grey, häuser' \
+    generate -p $'A Tree,\nbeside a grey tree on the left; Häuser' -o unread.png
+expect 0 '' generate -p 'a tree' -o unread.png --json
+grep -qF '"unknown_words":"tree"' out
+for option in -q "--transformer=$SMALTI_MODELS/tesserae/transformer"; do
+    expect 0 '' generate -p 'a tree' -o unread.png "$option"
+    ! grep -q trained err || fail "$option: $(cat err)"
+done
+
 # Reports for programs.
 expect 3 '' generate --prompts some.jsonl -o some/ --json
 [ "$(wc -l <out)" -eq 5 ] || fail "not five lines: $(cat out)"

@@ -63,6 +63,19 @@ void smalti_request_defaults(struct smalti_request *request);
 int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 			   struct smalti_error *error);
 
+/** What a model does not read of a prompt. */
+struct smalti_unread {
+	char *cut;     /**< its end, prepared, from the word on that has a token too many; NULL: nothing */
+	char *unknown; /**< words that the model's list (words.txt in its folder) lacks, "tree, house"; NULL:
+			* none, or there is no list */
+};
+
+/** Looks at a prompt without making anything; frees nothing of *unread before. -1 as for a submission, and
+ * when memory is short. */
+int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
+			 struct smalti_unread *unread, struct smalti_error *error);
+void smalti_unread_free(struct smalti_unread *unread);
+
 /** Receives one picture. All functions but `done` may be called on any thread, one at a time per picture; any
  * may be NULL but `done`. A non-zero return fails the picture with the error that was left. */
 struct smalti_picture {

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "cli/signals.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +18,15 @@ struct flight {
 	char id[sizeof(((struct smalti_item *)0)->id)];
 	uint64_t seed;
 	int64_t width, height, image;
+	struct smalti_unread unread;
 	double began;
 };
+
+static void free_flight(struct flight *flight)
+{
+	smalti_unread_free(&flight->unread);
+	free(flight);
+}
 
 static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
 		   struct smalti_error *error)
@@ -48,6 +57,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 						       .width = flight->width,
 						       .height = flight->height,
 						       .image = flight->image,
+						       .unread = &flight->unread,
 						       .seconds = smalti_now() - flight->began,
 						       .pictures = 1};
 		smalti_report_add(flight->generation->report, &outcome);
@@ -55,7 +65,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 		flight->generation->stopped = true;
 	}
 	free(path);
-	free(flight);
+	free_flight(flight);
 }
 
 static void report_item(const struct smalti_generation *generation, const struct smalti_item *item,
@@ -93,9 +103,53 @@ static struct smalti_picture_file *plan_file(const struct smalti_generation *gen
 	return NULL;
 }
 
-static int submit(struct smalti_generation *generation, struct smalti_batch *batch,
-		  const struct smalti_item *item, int64_t image, struct smalti_picture_file *file,
-		  struct smalti_error *error)
+enum { EXCERPT = 120 };
+
+/* The beginning of a text, on one line. */
+static void excerpt(const char *text, char words[EXCERPT + 4])
+{
+	size_t length = strlen(text);
+	const bool whole = length <= EXCERPT;
+	for (length = whole ? length : EXCERPT; !whole && ((unsigned char)text[length] & 0xc0) == 0x80;)
+		length--;
+	for (size_t i = 0; i < length; i++)
+		words[i] = iscntrl((unsigned char)text[i]) ? ' ' : text[i];
+	strcpy(words + length, whole ? "" : "...");
+}
+
+static void warn(const struct smalti_generation *generation, const struct smalti_item *item,
+		 struct smalti_error *warning)
+{
+	smalti_source_blame(generation->source, item, warning);
+	smalti_report_warning(generation->report, warning);
+}
+
+/* Once per prompt, with the first picture that is made of it. */
+static void tell_unread(const struct smalti_generation *generation, struct smalti_item *item,
+			const struct smalti_unread *unread)
+{
+	struct smalti_error cut = SMALTI_NO_ERROR, unknown = SMALTI_NO_ERROR;
+	struct smalti_model_info info;
+	char words[EXCERPT + 4];
+	if (unread->cut && !item->told) {
+		smalti_model_info(generation->model, &info);
+		excerpt(unread->cut, words);
+		smalti_fail(&cut, SMALTI_EINVAL,
+			    "only the first %" PRId64
+			    " tokens of the prompt are read, which leaves out \"%s\"",
+			    info.max_tokens - 1, words);
+		warn(generation, item, &cut);
+	}
+	if (unread->unknown && !item->told) {
+		smalti_fail(&unknown, SMALTI_EINVAL, "words that the model was not trained on: %s",
+			    unread->unknown);
+		warn(generation, item, &unknown);
+	}
+	item->told = true;
+}
+
+static int submit(struct smalti_generation *generation, struct smalti_batch *batch, struct smalti_item *item,
+		  int64_t image, struct smalti_picture_file *file, struct smalti_error *error)
 {
 	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
 	if (!flight)
@@ -113,14 +167,18 @@ static int submit(struct smalti_generation *generation, struct smalti_batch *bat
 					       .latents = smalti_picture_file_keeps_latents(file) ? on_latents
 												  : NULL,
 					       .done = on_done};
-	if (smalti_batch_submit(batch, &item->request, image, &picture, error) == 0)
-		return 0;
-	free(flight);
+	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
+				 &flight->unread, error) == 0) {
+		tell_unread(generation, item, &flight->unread);
+		if (smalti_batch_submit(batch, &item->request, image, &picture, error) == 0)
+			return 0;
+	}
+	free_flight(flight);
 	return -1;
 }
 
 static int make_picture(struct smalti_generation *generation, struct smalti_batch *batch,
-			const struct smalti_item *item, int64_t image, struct smalti_error *error)
+			struct smalti_item *item, int64_t image, struct smalti_error *error)
 {
 	struct smalti_picture_file *file = plan_file(generation, item, image, error);
 	if (!file)

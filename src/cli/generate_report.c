@@ -21,6 +21,12 @@ void smalti_report_error(struct smalti_report *report, const struct smalti_error
 	smalti_progress_print(&report->progress, "smalti generate: %s", error->message);
 }
 
+void smalti_report_warning(struct smalti_report *report, const struct smalti_error *warning)
+{
+	if (!report->quiet)
+		smalti_report_error(report, warning);
+}
+
 static void add_json(struct smalti_report *report, const struct smalti_outcome *outcome)
 {
 	static const char *const statuses[] = {"ok", "skipped", "failed"};
@@ -37,6 +43,10 @@ static void add_json(struct smalti_report *report, const struct smalti_outcome *
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
 	cJSON_AddNumberToObject(object, "image", (double)outcome->image);
+	if (outcome->unread && outcome->unread->cut)
+		cJSON_AddStringToObject(object, "cut", outcome->unread->cut);
+	if (outcome->unread && outcome->unread->unknown)
+		cJSON_AddStringToObject(object, "unknown_words", outcome->unread->unknown);
 	smalti_json_add_seconds(object, outcome->seconds);
 	smalti_json_line(object, &report->broken);
 }

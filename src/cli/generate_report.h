@@ -26,7 +26,8 @@ struct smalti_outcome {
 	uint64_t seed;
 	int64_t width, height, image;
 	double seconds;
-	int64_t pictures; /* that it stands for */
+	int64_t pictures;                   /* that it stands for */
+	const struct smalti_unread *unread; /* NULL: not known */
 };
 
 /* What a batch's watch is told; `user` is the report. */
@@ -36,6 +37,8 @@ void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, in
 void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome);
 /* A failure that is not a picture's. */
 void smalti_report_error(struct smalti_report *report, const struct smalti_error *error);
+/* What is no failure, unless only those are to be told. */
+void smalti_report_warning(struct smalti_report *report, const struct smalti_error *warning);
 /* The last lines; `signal` (or NULL) is what ended the work early. Returns the command's exit status. */
 enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal);
 

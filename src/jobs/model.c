@@ -2,6 +2,7 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
+#include "jobs/unread.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
 
@@ -27,9 +28,14 @@ char *smalti_model_component(const char *given, const char *folder, const char *
 	return given ? smalti_format(error, "%s", given) : smalti_format(error, "%s/%s", folder, name);
 }
 
+static const char *folder_of(const struct smalti_model_options *o, struct smalti_error *error)
+{
+	return o->folder ? o->folder : smalti_embedded_model(error);
+}
+
 static int find_paths(struct paths *p, const struct smalti_model_options *o, struct smalti_error *error)
 {
-	const char *folder = o->folder ? o->folder : smalti_embedded_model(error);
+	const char *folder = folder_of(o, error);
 	if (!folder)
 		return -1;
 	p->index = smalti_format(error, "%s/model_index.json", folder);
@@ -145,6 +151,9 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
 			       smalti_t5_config(model->text.t5), error) < 0)
 		return -1;
+	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
+	if (whole && smalti_words_read(folder_of(o, error), &model->words, error) < 0)
+		return -1;
 	fit_into_memory(model);
 	return make_digest(model, p, error);
 }
@@ -181,6 +190,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_scope_free(model->scope);
 	smalti_checkpoint_close(model->vae_checkpoint);
 	smalti_checkpoint_close(model->dit_checkpoint);
+	free(model->words);
 	free(model->scheduler_path);
 	free(model);
 }
@@ -214,4 +224,10 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 			     smalti_vae_decoder_weight_bytes(model->vae) + model->mapped_bytes;
 	if (model->vae_encoder)
 		info->weight_bytes += smalti_vae_encoder_weight_bytes(model->vae_encoder);
+}
+
+int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
+			 struct smalti_unread *unread, struct smalti_error *error)
+{
+	return smalti_unread_of(&model->text, model->words, prompt, cleaning, unread, error);
 }

@@ -21,6 +21,7 @@ struct smalti_model {
 	struct smalti_vae_decoder *vae;
 	struct smalti_vae_encoder *vae_encoder; /* NULL: not asked for yet */
 	int64_t mapped_bytes; /* of the files, that have to be in memory under the session's limit */
+	char *words;          /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
 	char digest[SMALTI_DIGEST_LENGTH + 1];
