@@ -23,6 +23,7 @@ check_PROGRAMS += tests/test_arguments
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_tokenizer
+check_PROGRAMS += tests/test_tokenizer_json
 check_PROGRAMS += tests/test_caption
 check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
@@ -135,6 +136,7 @@ dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
+dist_check_SCRIPTS += tests/models.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
@@ -195,6 +197,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_run
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
 noinst_PROGRAMS += tests/fuzz/fuzz_shard
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece
+noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
 EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/features_python.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh

@@ -1,6 +1,7 @@
 libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
 	src/base/argument.c src/base/argument.h \
+	src/base/base64.c src/base/base64.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h \
 	src/base/error.c src/base/error.h \

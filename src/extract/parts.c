@@ -58,7 +58,7 @@ static int digest_text(const struct smalti_extract_parts *parts, const char *tok
 		       char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
 {
 	char *files[] = {smalti_format(error, "%s/tokenizer_config.json", tokenizer),
-			 smalti_format(error, "%s/spiece.model", tokenizer),
+			 smalti_tokenizer_file(tokenizer, error),
 			 smalti_format(error, "%s/config.json", encoder)};
 	const struct smalti_checkpoint *const weights[] = {parts->text.checkpoint};
 	const int status = files[0] && files[1] && files[2]

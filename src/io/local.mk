@@ -25,10 +25,12 @@ libcore_la_SOURCES += \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spill.c src/io/spill.h \
-	src/io/spiece.c src/io/spiece.h \
+	src/io/special_tokens.c src/io/special_tokens.h \
+	src/io/spiece.c src/io/spiece.h src/io/spiece_write.c src/io/spiece_write.h \
 	src/io/tar.c src/io/tar.h \
 	src/io/tar_writer.c src/io/tar_writer.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
+	src/io/tokenizer_json.c src/io/tokenizer_json.h src/io/tokenizer_rules.c src/io/tokenizer_rules.h \
 	src/io/upright.c src/io/upright.h \
 	src/io/utf8.c src/io/utf8.h \
 	src/io/zip_writer.c src/io/zip_writer.h

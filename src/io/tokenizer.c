@@ -5,8 +5,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "io/sentencepiece_shim.h"
+#include "io/special_tokens.h"
 #include "io/spiece.h"
+#include "io/tokenizer_json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,67 +20,135 @@ enum { MODEL_BYTES = 16 << 20, CONFIG_BYTES = 1 << 20, MAX_EXTRA_IDS = 10000 };
  * unknown characters. Cutting at a space changes nothing: no piece of T5 goes across one. */
 enum { STRETCH_BYTES = 4096 };
 
-enum special { EOS, PAD, UNK, SPECIALS };
-static const char *const special_names[SPECIALS] = {[EOS] = "</s>", [PAD] = "<pad>", [UNK] = "<unk>"};
-
 struct smalti_tokenizer {
 	struct smalti_sentencepiece *model;
-	int32_t special[SPECIALS];
-	int32_t pieces;
-	int32_t extra_ids; /* <extra_id_K> is pieces + extra_ids - 1 - K */
+	struct smalti_special_tokens specials;
+	int32_t eos;
+	bool ends_always; /* with one more end-of-sentence where the text has it at its end */
+	int64_t vocabulary;
 };
 
-static int find_specials(struct smalti_tokenizer *tokenizer, struct smalti_error *error)
+char *smalti_tokenizer_file(const char *folder, struct smalti_error *error)
 {
-	tokenizer->pieces = smalti_sentencepiece_count(tokenizer->model);
-	for (int i = 0; i < SPECIALS; i++) {
-		tokenizer->special[i] = smalti_sentencepiece_id(tokenizer->model, special_names[i]);
-		if (tokenizer->special[i] < 0)
-			return smalti_fail(error, SMALTI_EUNSUPPORTED,
-					   "a T5 model has a piece %s, this one has not", special_names[i]);
+	static const char *const names[] = {"spiece.model", "tokenizer.json"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *path = smalti_format(error, "%s/%s", folder, names[i]);
+		if (!path || access(path, F_OK) == 0)
+			return path;
+		free(path);
 	}
-	return 0;
+	smalti_fail(error, SMALTI_EIO,
+		    "%s: neither %s nor %s is there; fetch the model's tokenizer folder again", folder,
+		    names[0], names[1]);
+	return NULL;
 }
 
-static int open_model(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+/* Takes the place of the model's bytes. */
+static int open_model(struct smalti_tokenizer *tokenizer, char *model, size_t length,
+		      struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/spiece.model", folder);
-	size_t length = 0;
-	char *bytes = path ? smalti_file_read(path, MODEL_BYTES, &length, error) : NULL;
-	int status = -1;
-	if (bytes) {
-		struct smalti_error cause = SMALTI_NO_ERROR;
-		status = smalti_spiece_sanitize((uint8_t *)bytes, &length, &cause);
-		if (status == 0)
-			tokenizer->model = smalti_sentencepiece_open(bytes, length, &cause);
-		status = tokenizer->model ? find_specials(tokenizer, &cause) : -1;
-		if (status)
-			smalti_fail(error, cause.code, "%s: %s; fetch the model's tokenizer folder again",
-				    path, cause.message);
-	}
-	free(bytes);
-	free(path);
-	return status;
+	if (smalti_spiece_sanitize((uint8_t *)model, &length, error))
+		return -1;
+	tokenizer->model = smalti_sentencepiece_open(model, length, error);
+	return tokenizer->model ? 0 : -1;
 }
 
-static int read_config(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+static int read_extra_ids(const char *folder, int64_t *extra_ids, struct smalti_error *error)
 {
-	tokenizer->extra_ids = 100;
+	*extra_ids = 100;
 	char *path = smalti_format(error, "%s/tokenizer_config.json", folder);
 	if (!path)
 		return -1;
 	int status = 0;
 	if (access(path, F_OK) == 0) {
 		cJSON *config = smalti_json_read(path, CONFIG_BYTES, error);
-		int64_t extra_ids = tokenizer->extra_ids;
 		status = config ? smalti_json_int(config, "extra_ids", SMALTI_JSON_NULLABLE, 0, MAX_EXTRA_IDS,
-						  &extra_ids, error)
+						  extra_ids, error)
 				: -1;
 		if (config && status)
 			smalti_error_prefix(error, "%s", path);
 		cJSON_Delete(config);
-		tokenizer->extra_ids = (int32_t)extra_ids;
 	}
+	free(path);
+	return status;
+}
+
+/* <extra_id_0> is the last id, <extra_id_1> the one before it. */
+static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+{
+	int64_t extra_ids = 0;
+	int status = read_extra_ids(folder, &extra_ids, error);
+	tokenizer->vocabulary = smalti_sentencepiece_count(tokenizer->model) + extra_ids;
+	for (int64_t i = 0; i < extra_ids && !status; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "<extra_id_%d>", (int)i);
+		status = smalti_special_tokens_add(&tokenizer->specials, name,
+						   (int32_t)(tokenizer->vocabulary - 1 - i), error);
+	}
+	return status ? -1 : smalti_special_tokens_finish(&tokenizer->specials, error);
+}
+
+static int add_specials(struct smalti_tokenizer *tokenizer, struct smalti_error *error)
+{
+	static const char *const names[] = {"</s>", "<pad>", "<unk>"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const int32_t id = smalti_sentencepiece_id(tokenizer->model, names[i]);
+		if (id < 0)
+			return smalti_fail(error, SMALTI_EUNSUPPORTED,
+					   "a T5 model has a piece %s, this one has not", names[i]);
+		if (smalti_special_tokens_add(&tokenizer->specials, names[i], id, error))
+			return -1;
+	}
+	tokenizer->eos = tokenizer->specials.items[0].id;
+	return 0;
+}
+
+static int open_json(struct smalti_tokenizer *tokenizer, const char *text, size_t length,
+		     struct smalti_error *error)
+{
+	struct smalti_tokenizer_json json;
+	int status = smalti_tokenizer_json_parse(&json, text, length, error);
+	if (!status)
+		status = open_model(tokenizer, json.model, json.length, error);
+	if (!status) {
+		tokenizer->specials = json.specials;
+		tokenizer->eos = json.eos;
+		tokenizer->ends_always = true;
+		tokenizer->vocabulary = json.vocabulary;
+		json.specials = (struct smalti_special_tokens){0};
+	}
+	smalti_tokenizer_json_free(&json);
+	return status;
+}
+
+/* Its causes get the path and a remedy. */
+static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char *bytes, size_t length,
+		      bool is_json, struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	const int status = is_json ? open_json(tokenizer, bytes, length, &cause)
+			   : open_model(tokenizer, bytes, length, &cause) || add_specials(tokenizer, &cause)
+			       ? -1
+			       : 0;
+	if (!status)
+		return 0;
+	const char *remedy = cause.code == SMALTI_EUNSUPPORTED ? "use the tokenizer of a PixArt model"
+							       : "fetch the model's tokenizer folder again";
+	return smalti_fail(error, cause.code, "%s: %s; %s", path, cause.message, remedy);
+}
+
+static int open_file(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+{
+	char *path = smalti_tokenizer_file(folder, error);
+	const bool is_json = path && strcmp(path + strlen(path) - 5, ".json") == 0;
+	size_t length = 0;
+	char *bytes =
+	    path ? smalti_file_read(path, is_json ? SMALTI_TOKENIZER_JSON_BYTES : MODEL_BYTES, &length, error)
+		 : NULL;
+	int status = bytes ? open_bytes(tokenizer, path, bytes, length, is_json, error) : -1;
+	if (!status && !is_json)
+		status = add_extra_ids(tokenizer, folder, error);
+	free(bytes);
 	free(path);
 	return status;
 }
@@ -87,7 +158,7 @@ struct smalti_tokenizer *smalti_tokenizer_open(const char *folder, struct smalti
 	struct smalti_tokenizer *tokenizer = smalti_calloc(1, sizeof(*tokenizer), error);
 	if (!tokenizer)
 		return NULL;
-	if (open_model(tokenizer, folder, error) || read_config(tokenizer, folder, error)) {
+	if (open_file(tokenizer, folder, error)) {
 		smalti_tokenizer_close(tokenizer);
 		return NULL;
 	}
@@ -96,70 +167,16 @@ struct smalti_tokenizer *smalti_tokenizer_open(const char *folder, struct smalti
 
 void smalti_tokenizer_close(struct smalti_tokenizer *tokenizer)
 {
-	if (tokenizer)
-		smalti_sentencepiece_close(tokenizer->model);
+	if (!tokenizer)
+		return;
+	smalti_sentencepiece_close(tokenizer->model);
+	smalti_special_tokens_free(&tokenizer->specials);
 	free(tokenizer);
 }
 
 int64_t smalti_tokenizer_vocabulary(const struct smalti_tokenizer *tokenizer)
 {
-	return (int64_t)tokenizer->pieces + tokenizer->extra_ids;
-}
-
-static bool starts_with(const char *text, size_t length, const char *word)
-{
-	return length >= strlen(word) && memcmp(text, word, strlen(word)) == 0;
-}
-
-/* The bytes of `<extra_id_K>` at `text`, 0 if there is none; no sign, no leading zero. */
-static size_t match_extra_id(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
-			     int32_t *id)
-{
-	static const char prefix[] = "<extra_id_";
-	size_t at = sizeof(prefix) - 1;
-	if (!starts_with(text, length, prefix))
-		return 0;
-	int32_t number = 0;
-	size_t digits = 0;
-	for (; at < length && text[at] >= '0' && text[at] <= '9' && number < MAX_EXTRA_IDS; at++, digits++)
-		number = number * 10 + (text[at] - '0');
-	bool padded = digits > 1 && text[sizeof(prefix) - 1] == '0';
-	if (digits == 0 || padded || number >= tokenizer->extra_ids || at == length || text[at] != '>')
-		return 0;
-	*id = tokenizer->pieces + tokenizer->extra_ids - 1 - number;
-	return at + 1;
-}
-
-/* The bytes of the special token at `text`, 0 if there is none. */
-static size_t match_special(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
-			    int32_t *id)
-{
-	for (int i = 0; i < SPECIALS; i++) {
-		if (starts_with(text, length, special_names[i])) {
-			*id = tokenizer->special[i];
-			return strlen(special_names[i]);
-		}
-	}
-	return match_extra_id(tokenizer, text, length, id);
-}
-
-/* The next special token in [at, length): its start, `length` if there is none. The text up to it is
- * tokenized on its own. T5Tokenizer strips white space around extra ids: SentencePiece does that
- * anyway at both ends of a stretch. */
-static size_t find_special(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
-			   size_t at, size_t *bytes, int32_t *id)
-{
-	for (; at < length; at++) {
-		const char *bracket = memchr(text + at, '<', length - at);
-		if (!bracket)
-			break;
-		at = (size_t)(bracket - text);
-		*bytes = match_special(tokenizer, text + at, length - at, id);
-		if (*bytes > 0)
-			return at;
-	}
-	*bytes = 0;
-	return length;
+	return tokenizer->vocabulary;
 }
 
 /* Where to cut text that is too long for one go: the last space, else the last character. */
@@ -199,19 +216,19 @@ static int encode_plain(const struct smalti_tokenizer *tokenizer, const char *te
 	return 0;
 }
 
-/* Everything but the final end-of-sentence, until the ids are full. */
+/* Everything but the final end-of-sentence, until the ids are full. The text between special tokens is
+ * tokenized on its own. */
 static int encode_all(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
 		      struct ids *ids, struct smalti_error *error)
 {
 	for (size_t at = 0; at < length && ids->count < ids->capacity;) {
-		size_t bytes;
-		int32_t id = 0;
-		size_t special = find_special(tokenizer, text, length, at, &bytes, &id);
-		if (encode_plain(tokenizer, text + at, special - at, ids, error))
+		const struct smalti_special_token *token;
+		const size_t end = smalti_special_tokens_find(&tokenizer->specials, text, length, at, &token);
+		if (encode_plain(tokenizer, text + at, end - at, ids, error))
 			return -1;
-		if (bytes > 0 && ids->count < ids->capacity)
-			ids->items[ids->count++] = id;
-		at = special + bytes;
+		if (token && ids->count < ids->capacity)
+			ids->items[ids->count++] = token->id;
+		at = end + (token ? strlen(token->text) : 0);
 	}
 	return 0;
 }
@@ -234,8 +251,8 @@ int smalti_tokenizer_encode(const struct smalti_tokenizer *tokenizer, const char
 		free(found.items);
 		return -1;
 	}
-	if (found.count == 0 || found.items[found.count - 1] != tokenizer->special[EOS])
-		found.items[found.count++] = tokenizer->special[EOS];
+	if (tokenizer->ends_always || found.count == 0 || found.items[found.count - 1] != tokenizer->eos)
+		found.items[found.count++] = tokenizer->eos;
 	*ids = found.items;
 	*count = found.count;
 	return 0;

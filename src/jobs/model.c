@@ -19,7 +19,7 @@ void smalti_model_defaults(struct smalti_model_options *options)
 /* Where each component lies. */
 struct paths {
 	char *index, *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
-	char *tokenizer_config, *tokenizer_pieces, *text_config, *transformer_config, *vae_config;
+	char *tokenizer_config, *text_config, *transformer_config, *vae_config;
 };
 
 char *smalti_model_component(const char *given, const char *folder, const char *name,
@@ -50,13 +50,11 @@ static int find_paths(struct paths *p, const struct smalti_model_options *o, str
 	}
 	p->scheduler = smalti_format(error, "%s/scheduler_config.json", scheduler);
 	p->tokenizer_config = smalti_format(error, "%s/tokenizer_config.json", p->tokenizer);
-	p->tokenizer_pieces = smalti_format(error, "%s/spiece.model", p->tokenizer);
 	p->text_config = smalti_format(error, "%s/config.json", p->text_encoder);
 	p->transformer_config = smalti_format(error, "%s/config.json", p->transformer);
 	p->vae_config = smalti_format(error, "%s/config.json", p->vae);
 	free(scheduler);
-	return p->scheduler && p->tokenizer_config && p->tokenizer_pieces && p->text_config &&
-		       p->transformer_config && p->vae_config
+	return p->scheduler && p->tokenizer_config && p->text_config && p->transformer_config && p->vae_config
 		   ? 0
 		   : -1;
 }
@@ -70,7 +68,6 @@ static void free_paths(struct paths *p)
 	free(p->vae);
 	free(p->scheduler);
 	free(p->tokenizer_config);
-	free(p->tokenizer_pieces);
 	free(p->text_config);
 	free(p->transformer_config);
 	free(p->vae_config);
@@ -123,13 +120,17 @@ static void fit_into_memory(struct smalti_model *model)
 
 static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
 {
-	const char *const files[] = {p->index,       p->tokenizer_config,   p->tokenizer_pieces,
+	char *pieces = smalti_tokenizer_file(p->tokenizer, error);
+	const char *const files[] = {p->index,       p->tokenizer_config,   pieces,
 				     p->text_config, p->transformer_config, p->vae_config,
 				     p->scheduler};
 	const struct smalti_checkpoint *const weights[] = {model->text.checkpoint, model->dit_checkpoint,
 							   model->vae_checkpoint};
-	return smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
-			     sizeof(weights) / sizeof(weights[0]), model->digest, error);
+	const int status = pieces ? smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
+						  sizeof(weights) / sizeof(weights[0]), model->digest, error)
+				  : -1;
+	free(pieces);
+	return status;
 }
 
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
