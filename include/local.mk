@@ -9,4 +9,5 @@ smaltiinclude_HEADERS = \
 	include/smalti/session.h \
 	include/smalti/topology.h \
 	include/smalti/vae.h \
-	include/smalti/verify.h
+	include/smalti/verify.h \
+	include/smalti/version.h

@@ -5,7 +5,10 @@
 #include "smalti/export.h"
 #include "smalti/extract.h"
 #include "smalti/features.h"
+#include "smalti/topology.h"
+#include "smalti/vae.h"
 #include "smalti/verify.h"
+#include "smalti/version.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -158,10 +161,135 @@ static void readers_are_checked(void)
 	FAILS(smalti_features_get(NULL, 0, &row, &errors[2]), &errors[2], SMALTI_EINVAL, "get", "reader");
 }
 
+#define REQUEST(field) FIELD(struct smalti_request, field)
+static const struct wrong wrong_requests[] = {
+    {REQUEST(prompt), 0, "prompt: expected, found NULL"},
+    {REQUEST(width), 15, "width"},
+    {REQUEST(height), -1, "height"},
+    {REQUEST(images), 0, "images"},
+    {REQUEST(steps), 0, "steps"},
+    {REQUEST(cleaning), -5, "cleaning: expected 0 to 3, found -5"},
+    {REQUEST(noise), 99, "noise: expected 0 to 2, found 99"},
+    {REQUEST(tile_rows), -1, "tile-rows"},
+};
+
+static void never_called(void *user, int status, const struct smalti_error *error)
+{
+	(void)user, (void)status, (void)error;
+	CU_FAIL("done() of a request that was refused");
+}
+
+static void requests_are_checked(struct smalti_model *model)
+{
+	const struct smalti_picture picture = {.done = never_called}, without_done = {.user = NULL};
+	struct smalti_error error = SMALTI_NO_ERROR; /* one for all: it holds the last failure */
+	struct smalti_request request;
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(batch);
+	for (int i = 0; i < COUNT(wrong_requests); i++) {
+		smalti_request_defaults(&request);
+		spoil(&request, &wrong_requests[i]);
+		FAILS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL,
+		      wrong_requests[i].word, wrong_requests[i].word);
+	}
+	smalti_request_defaults(&request);
+	request.images = 2;
+	for (int image = -1; image <= 5; image += 3)
+		FAILS(smalti_batch_submit(batch, &request, image, &picture, &error), &error, SMALTI_EINVAL,
+		      "image", "image: expected 0 to 1, found");
+	const struct {
+		struct smalti_batch *batch;
+		const struct smalti_request *request;
+		const struct smalti_picture *picture;
+		const char *word;
+	} missing[] = {{NULL, &request, &picture, "batch"},
+		       {batch, NULL, &picture, "request"},
+		       {batch, &request, NULL, "picture"},
+		       {batch, &request, &without_done, "'done'"}};
+	for (int i = 0; i < COUNT(missing); i++)
+		FAILS(
+		    smalti_batch_submit(missing[i].batch, missing[i].request, 0, missing[i].picture, &error),
+		    &error, SMALTI_EINVAL, missing[i].word, missing[i].word);
+	FAILS(smalti_request_resolve(NULL, &request, &error), &error, SMALTI_EINVAL, "no model", "model");
+	FAILS(smalti_request_resolve(model, NULL, &error), &error, SMALTI_EINVAL, "no request", "request");
+	smalti_batch_close(batch);
+	FAILS(smalti_batch_open(NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "no model", "model");
+}
+
+static int no_rows(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
+{
+	(void)user, (void)first, (void)count, (void)rgb;
+	return smalti_fail(error, SMALTI_EIO, "rows of a decoding that was refused");
+}
+
+#define DECODING(field) FIELD(struct smalti_vae_decoding, field)
+static const struct wrong wrong_decodings[] = {
+    {DECODING(latents), 0, "latents"}, {DECODING(rows), 0, "'rows'"},
+    {DECODING(height), 0, "height"},   {DECODING(width), -1, "width"},
+    {DECODING(samples), 3, "samples"}, {DECODING(tile_rows), -1, "tile rows"},
+};
+
+static void decodings_are_checked(struct smalti_vae *vae)
+{
+	static const float latents[64];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int i = 0; i < COUNT(wrong_decodings); i++) {
+		struct smalti_vae_decoding decoding = {
+		    .latents = latents, .height = 2, .width = 2, .rows = no_rows};
+		spoil(&decoding, &wrong_decodings[i]);
+		FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EINVAL,
+		      wrong_decodings[i].word, wrong_decodings[i].word);
+	}
+	float planes[64];
+	const struct smalti_vae_encoding nowhere = {.height = 16, .width = 16, .mean = planes};
+	FAILS(smalti_vae_encode_picture(vae, &nowhere, &error), &error, SMALTI_EINVAL, "no rows", "'rows'");
+	FAILS(smalti_vae_encode_picture(vae, NULL, &error), &error, SMALTI_EINVAL, "nothing", "encoding");
+	FAILS(smalti_vae_decode_picture(NULL, NULL, &error), &error, SMALTI_EINVAL, "no VAE", "VAE");
+}
+
+static void models_and_sessions_are_checked(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = smalti_session_open(NULL, &error); /* NULL: the defaults */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(session);
+	const struct smalti_model_options precise = {.precision = 7};
+	const struct smalti_vae_options vaes = {.precision = -1};
+	struct smalti_topology *topology;
+	FAILS(smalti_model_open(NULL, NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "model", "session");
+	FAILS(smalti_model_open(session, &precise, &error) ? 0 : -1, &error, SMALTI_EINVAL, "model",
+	      "precision: expected 0 to 1, found 7");
+	FAILS(smalti_vae_open(session, &vaes, &error) ? 0 : -1, &error, SMALTI_EINVAL, "VAE",
+	      "precision: expected 0 to 1, found -1");
+	FAILS(smalti_topology_read(NULL, &topology, &error), &error, SMALTI_EINVAL, "topology", "session");
+	FAILS(smalti_topology_read(session, NULL, &error), &error, SMALTI_EINVAL, "topology", "topology");
+	struct smalti_model *model = smalti_model_open(session, NULL, &error);
+	struct smalti_vae *vae = smalti_vae_open(session, NULL, &error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(model);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(vae);
+	requests_are_checked(model);
+	decodings_are_checked(vae);
+	smalti_vae_close(vae);
+	smalti_model_close(model);
+	SUCCEEDS(smalti_session_close(session, NULL), &(struct smalti_error)SMALTI_NO_ERROR, "close");
+}
+
+static void an_error_holds_the_last_failure(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	FAILS(smalti_features_open("/absent-1", NULL, &error) ? 0 : -1, &error, SMALTI_EIO, "first",
+	      "/absent-1");
+	FAILS(smalti_features_open("/absent-2", NULL, &error) ? 0 : -1, &error, SMALTI_EIO, "second",
+	      "/absent-2");
+	CU_ASSERT_PTR_NULL(smalti_features_open("/absent-3", NULL, NULL));
+	CU_ASSERT_STRING_EQUAL(smalti_version(), SMALTI_VERSION);
+}
+
 static const struct test tests[] = {
     {"extractions are checked", extractions_are_checked},
     {"exports are checked", exports_are_checked},
     {"verifications are checked", verifications_are_checked},
     {"readers are checked", readers_are_checked},
+    {"models and sessions are checked", models_and_sessions_are_checked},
+    {"an error holds the last failure", an_error_holds_the_last_failure},
 };
 TEST_MAIN("arguments", tests)

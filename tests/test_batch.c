@@ -6,6 +6,7 @@
 #include "embedded.h"
 #include "harness.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,8 +243,56 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	embedded_close(session, model);
 }
 
+enum { THREADS = 4, EACH = 4 };
+
+struct submitter {
+	struct smalti_batch *batch;
+	int first;
+	struct canvas canvases[EACH];
+};
+
+static void *submit_some(void *argument)
+{
+	struct submitter *s = argument;
+	for (int i = 0; i < EACH; i++)
+		submit(s->batch, s->first + i, &s->canvases[i]);
+	smalti_batch_wait(s->batch);
+	return NULL;
+}
+
+static void threads_share_a_batch(void)
+{
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct submitter submitters[THREADS];
+	pthread_t threads[THREADS];
+	open_all(NULL, &session, &model);
+	struct smalti_batch *batch = open_batch(model);
+	for (int t = 0; t < THREADS; t++) {
+		submitters[t] = (struct submitter){.batch = batch, .first = t * EACH};
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[t], NULL, submit_some, &submitters[t]), 0);
+	}
+	for (int t = 0; t < THREADS; t++)
+		pthread_join(threads[t], NULL);
+	smalti_batch_close(batch);
+	for (int i = 0; i < THREADS * EACH; i++) {
+		struct canvas alone, *canvas = &submitters[i / EACH].canvases[i % EACH];
+		struct smalti_batch *single = open_batch(model);
+		submit(single, i, &alone);
+		smalti_batch_close(single);
+		check_done(canvas);
+		const struct smalti_request request = request_of(i);
+		CHECK(memcmp(alone.pixels, canvas->pixels, (size_t)(request.width * request.height * 3)) == 0,
+		      "a picture of a thread differs from its single run");
+		free(alone.pixels);
+		free(canvas->pixels);
+	}
+	embedded_close(session, model);
+}
+
 static const struct test tests[] = {
     {"a batch has the bytes of single runs", a_batch_has_the_bytes_of_single_runs},
+    {"threads share a batch", threads_share_a_batch},
     {"stages of different requests overlap", stages_of_different_requests_overlap},
     {"what cannot be made is refused before it starts", what_cannot_be_made_is_refused_before_it_starts},
 };

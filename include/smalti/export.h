@@ -9,6 +9,8 @@
 /** @file
  * Features in files that others read: PixArt's own training, anything with safetensors, webdataset. Needs no
  * session.
+ *
+ * Threads: any, each with an output of its own.
  */
 
 #ifdef __cplusplus
@@ -17,7 +19,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 enum smalti_export_format {
-	/** What PixArt's multi-scale training reads (specification 6.6): an .npz per caption, padded with
+	/** What PixArt's multi-scale training reads: an .npz per caption, padded with
 	 * zeros to the number of tokens that captions were cut to, in float16; an .npy per picture in
 	 * float32. Named after the item's key as its loader does, in folders that are named after what is in
 	 * them. */

@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 /** @file
- * Reading what `smalti extract` has made: the features of a data set's items, text (T5, specification 2.2)
- * and pictures (VAE, 5.2), from the shards of one folder. Every row that is handed out was checked against
- * its checksum. Needs no session: nothing is computed.
+ * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and pictures (VAE), from
+ * the shards of one folder. Every row that is handed out was checked against its checksum. Needs no session:
+ * nothing is computed.
+ *
+ * Threads: a reader is used by one at a time; any number of readers may have one folder open.
  */
 
 #ifdef __cplusplus
@@ -32,7 +34,7 @@ struct smalti_features_text {
 /** The picture of an item. */
 struct smalti_features_picture {
 	int64_t height, width;               /**< pixels of the original, as it is seen */
-	double ratio;                        /**< of its bin: height / width as in the tables (7.2) */
+	double ratio;                        /**< of its bin: height / width as in PixArt's tables */
 	int64_t latent_height, latent_width; /**< 0: the item has no features of it */
 	const void *values; /**< mean, then standard deviation, unscaled: [2·latent_channels, latent_height,
 			       latent_width] */

@@ -8,6 +8,8 @@
  * Pictures from prompts. A batch keeps many requests in flight: their stages overlap, each picture is handed
  * over row by row as it is decoded. A request's result depends on the request and the tiling alone, to the
  * last bit: not on the scheduling policy, the number of workers, or what else is in the batch.
+ *
+ * Threads: any thread may call any of these functions, also on one batch, but for opening and closing it.
  */
 
 #ifdef __cplusplus
@@ -15,15 +17,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** How a prompt is prepared (specification 2.3). */
+/** How a prompt is prepared . */
 enum smalti_cleaning {
 	SMALTI_CLEANING_RAW,   /**< as it stands */
 	SMALTI_CLEANING_BASIC, /**< lower case, stripped: what diffusers does without ftfy and bs4 */
 	SMALTI_CLEANING_FULL,  /**< diffusers' clean_caption=True */
-	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does (6.3) */
+	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does  */
 };
 
-/** What noise is drawn as (specification 8.1): the same seed gives unrelated pictures for each. */
+/** What noise is drawn as : the same seed gives unrelated pictures for each. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
 /** Bounds of a request's fields. */
@@ -86,7 +88,7 @@ struct smalti_picture {
 	/** The final latents f32 [channels, height, width], in the model's scale, padded size. */
 	int (*latents)(void *user, const int64_t shape[3], const float *values, struct smalti_error *error);
 	/** The last call for this picture, on a thread that is in smalti_batch_submit() or
-	 * smalti_batch_wait(): status 0, or -1 with the cause. */
+	 * smalti_batch_wait(): status 0, or -1 with the cause. It must not submit. */
 	void (*done)(void *user, int status, const struct smalti_error *error);
 };
 
@@ -96,11 +98,11 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 
 /** Inserts the tasks of picture `image` (0 … images − 1) of a request. Blocks, serving `done` calls, while as
  * many pictures are in flight as memory and workers want. -1 for a request that cannot be made; then `done`
- * is not called. */
+ * is not called. Any thread may submit, also to one batch: they take turns. */
 int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
 			const struct smalti_picture *picture, struct smalti_error *error);
 
-/** Serves `done` calls until nothing is in flight. */
+/** Serves `done` calls until nothing is in flight. Several threads may wait. */
 void smalti_batch_wait(struct smalti_batch *batch);
 
 /** What is being done for a picture. */

@@ -7,6 +7,8 @@
 /** @file
  * A model is a PixArt-α/Σ pipeline in diffusers' folder layout: tokenizer, text_encoder, transformer, vae,
  * scheduler. Weights stay in the mapped files; what kernels want of them is made by tasks, when first used.
+ *
+ * Threads: one opens and closes it; while it is open, any may use it.
  */
 
 #ifdef __cplusplus
@@ -38,8 +40,9 @@ void smalti_model_defaults(struct smalti_model_options *options);
  * NULL with SMALTI_EIO when it is in none of them. Static storage. */
 const char *smalti_embedded_model(struct smalti_error *error);
 
-/** Opens and checks all components. The session outlives the model. NULL with SMALTI_EIO, SMALTI_EFORMAT or
- * SMALTI_EUNSUPPORTED and a message that names the file and the key or tensor. */
+/** Opens and checks all components. The session outlives the model. `options` NULL: the defaults. NULL with
+ * SMALTI_EIO, SMALTI_EFORMAT or SMALTI_EUNSUPPORTED and a message that names the file and the key or tensor.
+ */
 struct smalti_model *smalti_model_open(struct smalti_session *session,
 				       const struct smalti_model_options *options,
 				       struct smalti_error *error);

@@ -8,6 +8,8 @@
 /** @file
  * A session is the program's one StarPU instance: its workers, scheduling policy, memory limit,
  * scratch disk and trace. StarPU allows one per process at a time.
+ *
+ * Threads: one opens and closes it; while it is open, any may use it.
  */
 
 #ifdef __cplusplus
@@ -29,8 +31,8 @@ struct smalti_session_options {
 /** All fields at their defaults. */
 void smalti_session_defaults(struct smalti_session_options *options);
 
-/** Starts StarPU. NULL with SMALTI_EINVAL (an unknown policy: the message lists the known ones; no
- * workers; a bad SMALTI_MAX_ISA), SMALTI_ENODEV, SMALTI_EIO (scratch). */
+/** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
+ * the known ones; no workers; a bad SMALTI_MAX_ISA), SMALTI_ENODEV, SMALTI_EIO (scratch). */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error);
 

@@ -8,6 +8,8 @@
 /** @file
  * What a session runs on: the machine as hwloc sees it, StarPU's workers and memory nodes on it, how fast
  * they are measured to be, and which library does what. Indices are hwloc's logical ones.
+ *
+ * Threads: what was read is the caller's; one thread reads at a time.
  */
 
 #ifdef __cplusplus

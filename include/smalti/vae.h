@@ -7,9 +7,11 @@
 
 /** @file
  * The VAE of a pipeline alone: pictures from latents, and the distribution of a picture's latents
- * (specification 5). Both halves compute layer by layer over bands of rows, exactly: another height of the
+ * (AutoencoderKL). Both halves compute layer by layer over bands of rows, exactly: another height of the
  * bands changes results by rounding alone, and with a given height another scheduling policy, memory limit or
  * number of workers not at all. A picture passes by in rows and is never whole in memory.
+ *
+ * Threads: one at a time decodes or encodes in a session; any may cancel.
  */
 
 #ifdef __cplusplus
@@ -30,8 +32,8 @@ struct smalti_vae_options {
 void smalti_vae_defaults(struct smalti_vae_options *options);
 
 /** Reads the configuration and maps the weights; decoder and encoder are checked when first used, as a file
- * may hold only one of them. The session outlives the VAE. NULL with SMALTI_EIO, SMALTI_EFORMAT or
- * SMALTI_EUNSUPPORTED and a message that names the file and the key. */
+ * may hold only one of them. The session outlives the VAE. `options` NULL: the defaults. NULL with
+ * SMALTI_EIO, SMALTI_EFORMAT or SMALTI_EUNSUPPORTED and a message that names the file and the key. */
 struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
 				   struct smalti_error *error);
 /** NULL is allowed. */
@@ -46,7 +48,7 @@ void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)
 
 /** What a picture's samples are handed over as. */
 enum smalti_samples {
-	SMALTI_SAMPLES_U8,  /**< round_half_even(clamp(x/2 + 1/2, 0, 1)·255), as the reference (5.4) */
+	SMALTI_SAMPLES_U8,  /**< round_half_even(clamp(x/2 + 1/2, 0, 1)·255), as diffusers */
 	SMALTI_SAMPLES_U16, /**< the same with 65535, in the machine's byte order */
 	SMALTI_SAMPLES_F32  /**< x itself: about [-1, 1], not clamped */
 };
@@ -92,7 +94,7 @@ struct smalti_vae_encoding {
 	/** As in smalti_vae_decoding. */
 	void (*watch)(void *user, double share);
 	/** Results [latent_channels, height/latent_pixels, width/latent_pixels]: of each latent the mean and
-	 * the standard deviation exp(clamp(logvar, −30, 20)/2), unscaled (5.2). @{ */
+	 * the standard deviation exp(clamp(logvar, −30, 20)/2), unscaled. @{ */
 	float *mean, *std;
 	/** @} */
 };
@@ -101,7 +103,7 @@ struct smalti_vae_encoding {
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			      struct smalti_error *error);
 
-/** What becomes of a map, the output of one layer, on the way through the VAE (specification 5.10). */
+/** What becomes of a map, the output of one layer, on the way through the VAE. */
 struct smalti_vae_map {
 	const char *layer;               /**< that makes it, as the checkpoint names it; "input" */
 	int64_t height, width, channels; /**< f32 */

@@ -9,6 +9,8 @@
 /** @file
  * Whether a folder of features is what was once written to it, and putting right what is not. Needs no
  * session.
+ *
+ * Threads: any.
  */
 
 #ifdef __cplusplus

@@ -45,6 +45,12 @@ int(smalti_fail_errno)(struct smalti_error *error, const char *format, ...)
 	return -1;
 }
 
+void smalti_report_end(struct smalti_report *report)
+{
+	if (report->caller && report->own.code != SMALTI_OK)
+		*report->caller = report->own;
+}
+
 void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
 {
 	if (!error || error->code == SMALTI_OK)

@@ -188,6 +188,7 @@ static int check_options(const struct smalti_export_options *options,
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
 		  struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	if (check_options(options, progress, error))
 		return -1;
 	struct smalti_export_options settled = *options;

@@ -274,6 +274,7 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	struct run run = {.watch = watch, .user = user};
 	struct smalti_store_totals totals = {0};
 	if (smalti_check_given(session, "session", error) < 0 ||

@@ -56,6 +56,7 @@ struct smalti_features *smalti_features_open(const char *folder,
 					     const struct smalti_features_options *options,
 					     struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	struct smalti_features_options defaults;
 	smalti_features_defaults(&defaults);
 	options = options ? options : &defaults;
@@ -120,6 +121,7 @@ static int check_reader(const struct smalti_features *features, const struct sma
 int smalti_features_next(struct smalti_features *features, struct smalti_features_row *row,
 			 struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	if (check_reader(features, row, error) < 0)
 		return -1;
 	if (features->queue)
@@ -130,6 +132,7 @@ int smalti_features_next(struct smalti_features *features, struct smalti_feature
 int smalti_features_get(struct smalti_features *features, int64_t index, struct smalti_features_row *row,
 			struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	if (check_reader(features, row, error) < 0)
 		return -1;
 	const int64_t number = smalti_features_set_find(&features->set, index);

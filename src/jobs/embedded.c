@@ -24,6 +24,7 @@ static bool beside_program(const char *folder, char path[PATH_MAX])
 
 const char *smalti_embedded_model(struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	/* the build tree (libtool runs programs from .libs), then a relocated installation */
 	static const char *const near[] = {"../models/tesserae", "../../models/tesserae",
 					   "../share/smalti/models/tesserae"};

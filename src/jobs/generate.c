@@ -2,6 +2,7 @@
 #include "smalti/generate.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
 #include "jobs/landing.h"
@@ -57,6 +58,9 @@ const char *smalti_scheduler_name(int index)
 
 struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	if (smalti_check_given(model, "model", error) < 0)
+		return NULL;
 	struct smalti_batch *batch = smalti_calloc(1, sizeof(*batch), error);
 	if (!batch)
 		return NULL;
@@ -196,18 +200,31 @@ static void serve_meanwhile(void *user)
 	tell(user);
 }
 
-/* Waits for at least one landing. */
+/* Waits a moment for landings. */
 static void serve(struct smalti_batch *batch)
 {
-	while (!smalti_landing_await(&batch->landing))
+	if (smalti_landing_await(&batch->landing))
+		serve_landed(batch);
+	else
 		tell(batch);
+}
+
+/* Between one look and the next, other threads may submit. */
+static bool in_flight(struct smalti_batch *batch)
+{
+	smalti_insertion_begin();
 	serve_landed(batch);
+	const bool any = batch->in_flight > 0;
+	if (any)
+		tell(batch);
+	smalti_insertion_end();
+	return any;
 }
 
 void smalti_batch_wait(struct smalti_batch *batch)
 {
-	while (batch->in_flight)
-		serve(batch);
+	while (in_flight(batch))
+		smalti_landing_await(&batch->landing);
 }
 
 void smalti_batch_cancel(struct smalti_batch *batch)
@@ -375,8 +392,8 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 	return 0;
 }
 
-int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
-			const struct smalti_picture *picture, struct smalti_error *error)
+static int submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+		  const struct smalti_picture *picture, struct smalti_error *error)
 {
 	if (smalti_scope_status(batch->scope, error) < 0)
 		return -1;
@@ -397,4 +414,23 @@ int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request 
 	smalti_throttle_serve(NULL, NULL);
 	smalti_scope_seal(flight->scope, landed, flight);
 	return 0;
+}
+
+int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+			const struct smalti_picture *picture, struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	if (smalti_check_given(batch, "batch", error) < 0 ||
+	    smalti_check_given(request, "request", error) < 0 ||
+	    smalti_check_given(request->prompt, "prompt", error) < 0 ||
+	    smalti_check_range(request->images, 1, SMALTI_IMAGES_MAX, "images", error) < 0 ||
+	    smalti_check_range(image, 0, request->images - 1, "image", error) < 0 ||
+	    smalti_check_given(picture, "picture", error) < 0 ||
+	    smalti_check_given((const void *)(intptr_t)picture->done, "the picture's function 'done'",
+			       error) < 0)
+		return -1;
+	smalti_insertion_begin();
+	const int status = submit(batch, request, image, picture, error);
+	smalti_insertion_end();
+	return status;
 }

@@ -2,6 +2,7 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "jobs/unread.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
@@ -162,6 +163,13 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 struct smalti_model *smalti_model_open(struct smalti_session *session,
 				       const struct smalti_model_options *options, struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	struct smalti_model_options defaults;
+	smalti_model_defaults(&defaults);
+	options = options ? options : &defaults;
+	if (smalti_check_given(session, "session", error) < 0 ||
+	    smalti_check_range((int)options->precision, 0, SMALTI_PRECISION_BF16, "precision", error) < 0)
+		return NULL;
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
 	if (!model)
 		return NULL;

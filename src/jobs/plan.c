@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
 
+#include "base/argument.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-static int check_range(const char *what, int64_t value, int64_t least, int64_t most,
-		       struct smalti_error *error)
-{
-	if (value >= least && value <= most)
-		return 0;
-	return smalti_fail(error, SMALTI_EINVAL, "%s: expected %lld to %lld, found %lld", what,
-			   (long long)least, (long long)most, (long long)value);
-}
-
 static int check_request(const struct smalti_request *r, struct smalti_error *error)
 {
-	if (check_range("width", r->width, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, error) < 0 ||
-	    check_range("height", r->height, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, error) < 0 ||
-	    check_range("steps", r->steps, 1, SMALTI_STEPS_MAX, error) < 0 ||
-	    check_range("images", r->images, 1, SMALTI_IMAGES_MAX, error) < 0 ||
-	    check_range("tile-tokens", r->tile_tokens, 0, INT64_MAX, error) < 0 ||
-	    check_range("tile-rows", r->tile_rows, 0, INT64_MAX, error) < 0)
+	if (smalti_check_range(r->width, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, "width", error) < 0 ||
+	    smalti_check_range(r->height, SMALTI_SIDE_MIN, SMALTI_SIDE_MAX, "height", error) < 0 ||
+	    smalti_check_range(r->steps, 1, SMALTI_STEPS_MAX, "steps", error) < 0 ||
+	    smalti_check_range(r->images, 1, SMALTI_IMAGES_MAX, "images", error) < 0 ||
+	    smalti_check_range(r->tile_tokens, 0, INT64_MAX, "tile-tokens", error) < 0 ||
+	    smalti_check_range(r->tile_rows, 0, INT64_MAX, "tile-rows", error) < 0 ||
+	    smalti_check_range((int)r->cleaning, 0, SMALTI_CLEANING_STRIP, "cleaning", error) < 0 ||
+	    smalti_check_range((int)r->noise, 0, SMALTI_NOISE_BF16, "noise", error) < 0)
 		return -1;
 	if (!isfinite(r->guidance) || r->guidance < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "guidance: expected a number of 0 or more, found %g",
@@ -130,8 +125,11 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 			   struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	struct smalti_plan plan;
-	if (smalti_plan_make(&plan, model, request, error) < 0)
+	if (smalti_check_given(model, "model", error) < 0 ||
+	    smalti_check_given(request, "request", error) < 0 ||
+	    smalti_plan_make(&plan, model, request, error) < 0)
 		return -1;
 	request->width = plan.width;
 	request->height = plan.height;

@@ -2,6 +2,7 @@
 #include "jobs/vae.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "rt/throttle.h"
 
 #include <inttypes.h>
@@ -53,6 +54,13 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
 				   struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	struct smalti_vae_options defaults;
+	smalti_vae_defaults(&defaults);
+	options = options ? options : &defaults;
+	if (smalti_check_given(session, "session", error) < 0 ||
+	    smalti_check_range((int)options->precision, 0, SMALTI_PRECISION_BF16, "precision", error) < 0)
+		return NULL;
 	struct smalti_vae *vae = smalti_calloc(1, sizeof(*vae), error);
 	if (!vae)
 		return NULL;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/argument.h"
 #include "jobs/vae.h"
 #include "jobs/vae_forecast.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 #include "smalti/generate.h"
-
-#include <inttypes.h>
 
 static int open_decoder(struct smalti_vae *vae, struct smalti_error *error)
 {
@@ -15,31 +14,26 @@ static int open_decoder(struct smalti_vae *vae, struct smalti_error *error)
 	return vae->decoder ? 0 : -1;
 }
 
-static int check_side(const char *name, int64_t latents, int64_t factor, struct smalti_error *error)
-{
-	if (latents >= 1 && latents <= SMALTI_SIDE_MAX / factor)
-		return 0;
-	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s of the latents: expected 1 to %" PRId64 ", found %" PRId64, name,
-			   SMALTI_SIDE_MAX / factor, latents);
-}
-
 static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
 		 struct smalti_error *error)
 {
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	if (check_side("height", d->height, factor, error) < 0 ||
-	    check_side("width", d->width, factor, error) < 0)
+	if (smalti_check_given(vae, "VAE", error) < 0 || smalti_check_given(d, "decoding", error) < 0)
 		return -1;
-	if (d->tile_rows < 0)
-		return smalti_fail(error, SMALTI_EINVAL, "tile rows: expected 0 or more, found %" PRId64,
-				   d->tile_rows);
-	return 0;
+	const int64_t factor = smalti_vae_factor(&vae->config), most = SMALTI_SIDE_MAX / factor;
+	return smalti_check_range(d->height, 1, most, "height of the latents", error) < 0 ||
+		       smalti_check_range(d->width, 1, most, "width of the latents", error) < 0 ||
+		       smalti_check_range(d->tile_rows, 0, INT64_MAX, "tile rows", error) < 0 ||
+		       smalti_check_range((int)d->samples, 0, SMALTI_SAMPLES_F32, "samples", error) < 0
+		   ? -1
+		   : 0;
 }
 
 static int check_latents(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
 			 struct smalti_error *error)
 {
+	if (smalti_check_given(d->latents, "latents", error) < 0 ||
+	    smalti_check_given((const void *)(intptr_t)d->rows, "the decoding's function 'rows'", error) < 0)
+		return -1;
 	return smalti_check_planes(d->latents, vae->config.latent_channels, d->height, d->width, error);
 }
 
@@ -94,10 +88,12 @@ static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct
 int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 			      struct smalti_error *error)
 {
-	struct smalti_vae_decoding d = *decoding;
+	SMALTI_REPORT(error);
 	struct smalti_vae_plan plan;
-	if (check(vae, &d, error) < 0 || check_latents(vae, &d, error) < 0 || open_decoder(vae, error) < 0)
+	if (check(vae, decoding, error) < 0 || check_latents(vae, decoding, error) < 0 ||
+	    open_decoder(vae, error) < 0)
 		return -1;
+	struct smalti_vae_decoding d = *decoding;
 	const struct smalti_vae_half half = half_of(vae, &d);
 	int status = smalti_vae_half_begin(&half, &plan, error);
 	if (status == 0)
@@ -109,7 +105,9 @@ int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_de
 int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 				struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
-	if (check(vae, decoding, error) < 0 || open_decoder(vae, error) < 0)
+	SMALTI_REPORT(error);
+	if (smalti_check_given(forecast, "forecast", error) < 0 || check(vae, decoding, error) < 0 ||
+	    open_decoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, decoding);
 	return smalti_vae_half_foresee(&half, forecast, error);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/argument.h"
 #include "jobs/vae.h"
 #include "jobs/vae_forecast.h"
 #include "samplers/noise.h"
@@ -28,14 +29,23 @@ static int check_side(const char *name, int64_t pixels, int64_t factor, struct s
 static int check(const struct smalti_vae *vae, const struct smalti_vae_encoding *e,
 		 struct smalti_error *error)
 {
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	if (check_side("height", e->height, factor, error) < 0 ||
-	    check_side("width", e->width, factor, error) < 0)
+	if (smalti_check_given(vae, "VAE", error) < 0 || smalti_check_given(e, "encoding", error) < 0)
 		return -1;
-	if (e->tile_rows < 0)
-		return smalti_fail(error, SMALTI_EINVAL, "tile rows: expected 0 or more, found %" PRId64,
-				   e->tile_rows);
-	return 0;
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	return check_side("height", e->height, factor, error) < 0 ||
+		       check_side("width", e->width, factor, error) < 0
+		   ? -1
+		   : smalti_check_range(e->tile_rows, 0, INT64_MAX, "tile rows", error);
+}
+
+static int check_ends(const struct smalti_vae_encoding *e, struct smalti_error *error)
+{
+	return smalti_check_given((const void *)(intptr_t)e->rows, "the encoding's function 'rows'", error) <
+			   0 ||
+		       smalti_check_given(e->mean, "place for the mean", error) < 0 ||
+		       smalti_check_given(e->std, "place for the standard deviation", error) < 0
+		   ? -1
+		   : 0;
 }
 
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
@@ -96,10 +106,12 @@ static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			      struct smalti_error *error)
 {
-	struct smalti_vae_encoding e = *encoding;
+	SMALTI_REPORT(error);
 	struct smalti_vae_plan plan;
-	if (check(vae, &e, error) < 0 || smalti_vae_open_encoder(vae, error) < 0)
+	if (check(vae, encoding, error) < 0 || check_ends(encoding, error) < 0 ||
+	    smalti_vae_open_encoder(vae, error) < 0)
 		return -1;
+	struct smalti_vae_encoding e = *encoding;
 	const struct smalti_vae_half half = half_of(vae, &e);
 	int status = smalti_vae_half_begin(&half, &plan, error);
 	if (status == 0)
@@ -111,7 +123,9 @@ int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_en
 int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 				struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
-	if (check(vae, encoding, error) < 0 || smalti_vae_open_encoder(vae, error) < 0)
+	SMALTI_REPORT(error);
+	if (smalti_check_given(forecast, "forecast", error) < 0 || check(vae, encoding, error) < 0 ||
+	    smalti_vae_open_encoder(vae, error) < 0)
 		return -1;
 	const struct smalti_vae_half half = half_of(vae, encoding);
 	return smalti_vae_half_foresee(&half, forecast, error);

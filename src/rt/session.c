@@ -227,6 +227,10 @@ static int start_starpu(const struct smalti_session_options *options, struct sma
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	struct smalti_session_options defaults;
+	smalti_session_defaults(&defaults);
+	options = options ? options : &defaults;
 	if (check_options(options, error) < 0)
 		return NULL;
 	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);

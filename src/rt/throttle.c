@@ -11,8 +11,20 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static int64_t tasks;        /* guarded by mutex, as is the next */
 static bool waits_for_scope; /* each end of a task is of interest */
-static void (*serve_function)(void *user);
-static void *serve_user;
+static _Thread_local void (*serve_function)(void *user);
+static _Thread_local void *serve_user;
+
+static pthread_mutex_t inserting = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void smalti_insertion_begin(void)
+{
+	pthread_mutex_lock(&inserting);
+}
+
+void smalti_insertion_end(void)
+{
+	pthread_mutex_unlock(&inserting);
+}
 
 static void wait_a_moment(void)
 {

@@ -8,6 +8,11 @@
  * for any number of workers to look ahead, few enough to stay small beside the tiles. */
 enum { SMALTI_MOST_TASKS = 6000 };
 
+/* One thread inserts at a time: what it holds from the first task of a graph to the last, and while it
+ * changes what belongs to several graphs. Recursive. */
+void smalti_insertion_begin(void);
+void smalti_insertion_end(void);
+
 /* By the inserting thread, before a task: blocks while there are too many, until a quarter has ended. */
 void smalti_throttle_enter(void);
 /* A task has ended (or was not inserted after all). */
@@ -18,7 +23,7 @@ void smalti_throttle_leave(void);
 void smalti_throttle_scope(struct smalti_scope *scope, int64_t most);
 
 /* What the inserting thread does now and then while it is blocked, so that finished work is not kept waiting;
- * it must not insert. NULL: nothing. */
+ * it must not insert. Of the calling thread alone. NULL: nothing. */
 void smalti_throttle_serve(void (*serve)(void *user), void *user);
 
 #endif

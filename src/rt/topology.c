@@ -2,6 +2,7 @@
 #include "rt/topology.h"
 
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "kernels/isa.h"
 #include "rt/session.h"
 
@@ -53,9 +54,12 @@ struct smalti_topology *smalti_topology_machine(struct smalti_error *error)
 int smalti_topology_read(struct smalti_session *session, struct smalti_topology **topology,
 			 struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	if (smalti_check_given(topology, "topology", error) < 0)
+		return -1;
 	*topology = NULL;
-	if (!session)
-		return smalti_fail(error, SMALTI_EINVAL, "the topology is read from an open session");
+	if (smalti_check_given(session, "session", error) < 0)
+		return -1;
 	struct smalti_topology *fresh = smalti_calloc(1, sizeof(*fresh), error);
 	if (!fresh)
 		return -1;

@@ -330,6 +330,7 @@ static int check(struct smalti_checker *checker, struct smalti_error *error)
 int smalti_verify(const char *folder, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
 	static const struct smalti_verify_options defaults;
 	if (smalti_check_text(folder, "folder of features", error) ||
 	    smalti_check_given(result, "result of the check", error))
