@@ -125,6 +125,7 @@ dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/export.sh
+dist_check_SCRIPTS += tests/export_disk.sh
 dist_check_SCRIPTS += tests/extract.sh
 dist_check_SCRIPTS += tests/extract_golden.sh
 dist_check_SCRIPTS += tests/extract_kill.sh
@@ -164,7 +165,7 @@ libfolder_la_SOURCES = tests/features_folder.c tests/features_folder.h
 EXTRA_PROGRAMS += tests/make_folder
 tests_make_folder_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_folder
-tests/export.log tests/report.log: tests/make_folder$(EXEEXT)
+tests/export.log tests/export_disk.log tests/report.log: tests/make_folder$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

@@ -92,8 +92,10 @@ static int export_row(struct smalti_export_run *run, struct smalti_features *rea
 		status = refuse(run, &cause);
 	else if (found < 0)
 		status = smalti_fail(error, cause.code, "%s", cause.message);
+	if (status)
+		return -1; /* a row that was not written is none that the next run may pass over */
 	run->progress->rows += found != 0;
-	return status ? -1 : found != 0;
+	return found != 0;
 }
 
 static int export_rows(struct smalti_export_run *run, struct smalti_features *reader,
@@ -120,9 +122,10 @@ static int settle(struct smalti_export_run *run, int status, struct smalti_error
 	if (run->kind->settle(run, last, told))
 		return -1;
 	run->progress->complete = last;
-	if (run->settled && smalti_export_save(run, told))
-		return -1;
-	return status;
+	if (!run->settled || smalti_export_save(run, told) == 0)
+		return status;
+	run->progress->complete = false;
+	return -1;
 }
 
 static int export_all(struct smalti_export_run *run, struct smalti_error *error)

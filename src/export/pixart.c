@@ -24,6 +24,8 @@ static const double SETTLE_SECONDS = 10;
 struct pixart {
 	char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /* OUTPUT/FOLDER */
 	char *pictures;
+	int folder; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
+	bool lost;  /* it was told: nobody knows which files are on the disk */
 	double settled; /* when */
 };
 
@@ -137,7 +139,12 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct pixart *pixart = smalti_calloc(1, sizeof(*pixart), error);
 	run->state = pixart;
-	if (!pixart || name_captions(run, pixart, error))
+	if (!pixart)
+		return -1;
+	pixart->folder = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pixart->folder < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", run->options->output);
+	if (name_captions(run, pixart, error))
 		return -1;
 	pixart->settled = smalti_now();
 	if (run->info.latent_channels)
@@ -168,12 +175,12 @@ static struct smalti_writer *open_file(const char *folder, const char *key, cons
 static int close_file(struct smalti_export_run *run, struct smalti_writer *writer, int status,
 		      struct smalti_error *error)
 {
-	if (!status) {
-		run->progress->files++;
-		return smalti_writer_place(writer, error);
-	}
-	smalti_writer_abort(writer);
-	return -1;
+	if (status)
+		smalti_writer_abort(writer);
+	else
+		status = smalti_writer_place(writer, error);
+	run->progress->files += status == 0;
+	return status;
 }
 
 static int to_zip(void *zip, const void *data, int64_t bytes, struct smalti_error *error)
@@ -272,15 +279,14 @@ static int settle(struct smalti_export_run *run, bool last, struct smalti_error 
 {
 	(void)last;
 	struct pixart *pixart = run->state;
-	const int folder = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int status = folder < 0 || syncfs(folder) ? -1 : 0;
-	if (status)
-		smalti_fail_errno(error, "%s: cannot be synchronised", run->options->output);
-	if (folder >= 0)
-		close(folder);
+	if (pixart->lost)
+		return 0;
+	pixart->lost = syncfs(pixart->folder);
+	if (pixart->lost)
+		return smalti_fail_errno(error, "%s: cannot be synchronised", run->options->output);
 	pixart->settled = smalti_now();
-	run->settled = !status;
-	return status;
+	run->settled = true;
+	return 0;
 }
 
 static int row(struct smalti_export_run *run, const struct smalti_features_row *row,
@@ -301,10 +307,13 @@ static int row(struct smalti_export_run *run, const struct smalti_features_row *
 static void end(struct smalti_export_run *run)
 {
 	struct pixart *pixart = run->state;
-	for (int i = 0; pixart && i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
+	if (!pixart)
+		return;
+	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
 		free(pixart->captions[i]);
-	if (pixart)
-		free(pixart->pictures);
+	free(pixart->pictures);
+	if (pixart->folder >= 0)
+		close(pixart->folder);
 	free(pixart);
 }
 
