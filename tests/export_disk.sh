@@ -17,7 +17,7 @@ fi
 seq -f 'item-%05g.png' 0 39 >keys
 "$make_folder" features f16 prompt,sharegpt4v 200 20 7 <keys
 for format in pixart safetensors webdataset; do
-    export=("$SMALTI" export features -f $format -q)
+    export=("$SMALTI" export features -f "$format" -q)
     [ $format = pixart ] || export+=(--shard-bytes 60000)
     expect 0 '' "${export[@]}" -o whole-$format
     for room in 8k 60k 100k 148k 152k 200k 300k 304k; do

@@ -85,7 +85,7 @@ static void bad_reports(void)
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	CHECK(!smalti_baseline_read("/nonexistent/report", "bench kernels", &error) &&
-		  error.code == SMALTI_EIO,
+		  error.code == SMALTI_ENOENT,
 	      "no file");
 }
 

@@ -466,7 +466,7 @@ static void messages_name_the_file(void)
 {
 	struct smalti_vae_config config;
 	struct smalti_error absent = SMALTI_NO_ERROR, wrong = SMALTI_NO_ERROR;
-	FAILS(smalti_vae_config_read(model_file("vae/none.json"), &config, &absent), &absent, SMALTI_EIO,
+	FAILS(smalti_vae_config_read(model_file("vae/none.json"), &config, &absent), &absent, SMALTI_ENOENT,
 	      "absent", "vae/none.json", "No such");
 	FAILS(smalti_vae_config_read(model_file("model_index.json"), &config, &wrong), &wrong,
 	      SMALTI_EUNSUPPORTED, "another file", "model_index.json", "AutoencoderKL");

@@ -239,7 +239,7 @@ static void what_is_no_list_is_refused(void)
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	CU_ASSERT_PTR_NULL(dataset_open(folder, "absent", true, &error));
-	CU_ASSERT_EQUAL(error.code, SMALTI_EIO);
+	CU_ASSERT_EQUAL(error.code, SMALTI_ENOENT);
 }
 
 /* An entry longer than is kept, and a long caption. */

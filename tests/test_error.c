@@ -25,12 +25,35 @@ static void control_characters_cannot_break_the_line(void)
 
 static void system_errors_say_why(void)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	errno = ENOSPC;
-	FAILS(smalti_fail_errno(&error, "x.png"), &error, SMALTI_EIO, "ENOSPC", "x.png", "No space");
-	struct smalti_error memory = SMALTI_NO_ERROR;
-	errno = ENOMEM;
-	FAILS(smalti_fail_errno(&memory, "x"), &memory, SMALTI_ENOMEM, "ENOMEM", "x");
+	static const struct {
+		int cause;
+		enum smalti_code code;
+		bool of_input;
+		const char *words;
+	} cases[] = {
+	    {ENOSPC, SMALTI_EIO, false, "No space"},
+	    {EIO, SMALTI_EIO, false, "Input/output"},
+	    {EMFILE, SMALTI_EIO, false, "Too many"},
+	    {ENFILE, SMALTI_EIO, false, "Too many"},
+	    {ESTALE, SMALTI_EIO, false, "Stale"},
+	    {EACCES, SMALTI_EIO, false, "denied"},
+	    {ENOMEM, SMALTI_ENOMEM, false, "memory"},
+	    {ENOENT, SMALTI_ENOENT, true, "No such file"},
+	    {ENOTDIR, SMALTI_ENOENT, true, "Not a"},
+	    {ELOOP, SMALTI_ENOENT, true, "symbolic links"},
+	    {ENAMETOOLONG, SMALTI_ENOENT, true, "too long"},
+	    {ENXIO, SMALTI_ENOENT, true, "No such device"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		errno = cases[i].cause;
+		FAILS(smalti_fail_errno(&error, "x.png"), &error, cases[i].code, cases[i].words, "x.png",
+		      cases[i].words);
+		CHECK(smalti_is_of_input(error.code) == cases[i].of_input, cases[i].words);
+	}
+	CU_ASSERT_FALSE(smalti_is_of_input(SMALTI_OK));
+	CU_ASSERT_FALSE(smalti_is_of_input(SMALTI_ECANCELLED));
+	CU_ASSERT_TRUE(smalti_is_of_input(SMALTI_ECORRUPT));
 }
 
 static void allocation_checks_the_product(void)

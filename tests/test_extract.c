@@ -240,7 +240,7 @@ static void wrong_options_are_refused(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_extract_options options = small_options("nowhere/at/all");
 	int status = smalti_extract(session, &options, NULL, NULL, &result, &error);
-	FAILS(status, &error, SMALTI_EIO, "no such place", "nowhere/at/all");
+	FAILS(status, &error, SMALTI_ENOENT, "no such place", "nowhere/at/all");
 	const char *folder = test_scratch();
 	options = small_options(folder);
 	options.image_size = 300;

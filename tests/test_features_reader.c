@@ -272,7 +272,7 @@ static void what_is_no_folder_is_refused(void)
 	FAILS(smalti_features_open(folder, NULL, &error) ? 0 : -1, &error, SMALTI_EFORMAT, "an empty folder",
 	      "extract.json");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	FAILS(smalti_features_open("/nonexistent", NULL, &error) ? 0 : -1, &error, SMALTI_EIO, "no folder",
+	FAILS(smalti_features_open("/nonexistent", NULL, &error) ? 0 : -1, &error, SMALTI_ENOENT, "no folder",
 	      "/nonexistent");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	SUCCEEDS(write_folder(folder, &rows, 30, 10, &error), &error, "a folder");

@@ -69,16 +69,20 @@ static void only_regular_files_are_read(void)
 	CU_ASSERT_EQUAL(mkdir(at("folder"), 0700), 0);
 	static const struct {
 		const char *path, *word;
-	} cases[] = {
-	    {"pipe", "pipe"}, {"folder", "folder"}, {"absent", "No such"}, {"folder/../..", "folder"}};
+		enum smalti_code code;
+	} cases[] = {{"pipe", "pipe", SMALTI_EFORMAT},
+		     {"folder", "folder", SMALTI_EFORMAT},
+		     {"absent", "No such", SMALTI_ENOENT},
+		     {"folder/../..", "folder", SMALTI_EFORMAT}};
 	for (size_t i = 0; i <= COUNT(cases); i++) {
 		bool device = i == COUNT(cases);
 		const char *path = device ? "/dev/zero" : at(cases[i].path);
 		const char *word = device ? "device" : cases[i].word;
+		const enum smalti_code code = device ? SMALTI_EFORMAT : cases[i].code;
 		struct smalti_map map;
 		size_t length;
 		struct smalti_error mapping = SMALTI_NO_ERROR, reading = SMALTI_NO_ERROR;
-		FAILS(smalti_map_open(&map, path, &mapping), &mapping, SMALTI_EIO, path, path, word);
+		FAILS(smalti_map_open(&map, path, &mapping), &mapping, code, path, path, word);
 		CHECK(!smalti_file_read(path, 10, &length, &reading) && strstr(reading.message, word), path);
 	}
 }
@@ -125,7 +129,7 @@ static void targets_that_cannot_be_are_refused(void)
 	    {"folder", SMALTI_EINVAL, "folder"},
 	    {"pipe", SMALTI_EINVAL, "pipe"},
 	    {"folder/", SMALTI_EINVAL, "name"},
-	    {"absent/a", SMALTI_EIO, "No such"},
+	    {"absent/a", SMALTI_ENOENT, "No such"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -217,7 +221,7 @@ static void folders_are_made_once(void)
 	SUCCEEDS(write_text(at("f"), "", &error), &error, "file");
 	FAILS(smalti_make_folder(at("f"), &error), &error, SMALTI_EIO, "file in the way", "/f", "exists");
 	struct smalti_error absent = SMALTI_NO_ERROR;
-	FAILS(smalti_make_folder(at("no/d"), &absent), &absent, SMALTI_EIO, "no parent", "no/d");
+	FAILS(smalti_make_folder(at("no/d"), &absent), &absent, SMALTI_ENOENT, "no parent", "no/d");
 }
 
 static const struct test tests[] = {

@@ -128,9 +128,9 @@ static void other_files_are_refused(void)
 		const char *path, *word;
 		enum smalti_code code;
 	} files[] = {
-	    {"/nonexistent.png", "cannot be opened", SMALTI_EIO},
-	    {"/", "is a folder", SMALTI_EIO},
-	    {"/dev/null", "is a device", SMALTI_EIO},
+	    {"/nonexistent.png", "cannot be opened", SMALTI_ENOENT},
+	    {"/", "is a folder", SMALTI_EFORMAT},
+	    {"/dev/null", "is a device", SMALTI_EFORMAT},
 	};
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

@@ -275,10 +275,10 @@ static void texts_of_other_files_are_refused(void)
 {
 	struct smalti_error absent = SMALTI_NO_ERROR;
 	char *value;
-	FAILS(smalti_png_read_text("/nonexistent.png", "prompt", &value, &absent), &absent, SMALTI_EIO,
+	FAILS(smalti_png_read_text("/nonexistent.png", "prompt", &value, &absent), &absent, SMALTI_ENOENT,
 	      "absent", "/nonexistent.png");
 	struct smalti_error folder = SMALTI_NO_ERROR;
-	FAILS(smalti_png_read_text("/", "prompt", &value, &folder), &folder, SMALTI_EIO, "folder",
+	FAILS(smalti_png_read_text("/", "prompt", &value, &folder), &folder, SMALTI_EFORMAT, "folder",
 	      "is a folder");
 	struct smalti_error json = SMALTI_NO_ERROR;
 	FAILS(smalti_png_read_text(test_data("golden/tokenizer.json"), "prompt", &value, &json), &json,

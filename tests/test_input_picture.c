@@ -235,7 +235,7 @@ static void what_cannot_be_fitted_is_refused(void)
 	     {.fit = SMALTI_FIT_CROP, .multiple = 8},
 	     SMALTI_EUNSUPPORTED,
 	     {"cannot be encoded", "1x1"}},
-	    {"pictures/absent.png", {.image_size = 256}, SMALTI_EIO, {"absent.png", NULL}},
+	    {"pictures/absent.png", {.image_size = 256}, SMALTI_ENOENT, {"absent.png", NULL}},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

@@ -201,7 +201,7 @@ static void other_files_are_refused(void)
 	CU_ASSERT_PTR_NULL(smalti_latents_open(write_file("empty", "", 0, "", 0), NULL, &empty));
 	FAILS(-1, &empty, SMALTI_EFORMAT, "empty", "empty: ", "only 0 bytes");
 	CU_ASSERT_PTR_NULL(smalti_latents_open("/nonexistent", NULL, &absent));
-	FAILS(-1, &absent, SMALTI_EIO, "absent", "/nonexistent");
+	FAILS(-1, &absent, SMALTI_ENOENT, "absent", "/nonexistent");
 }
 
 /* [2, 3, 5, 7] with one value in the way: its place is named, and other items can be read. */

@@ -190,7 +190,7 @@ static void what_cannot_be_written_leaves_nothing(void)
 	FAILS(smalti_npy_write(path, &array, &large), &large, SMALTI_EINVAL, "large", "a.npy", "too large");
 	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 	FAILS(smalti_npy_write("/nonexistent/a.npy", &(struct smalti_tensor_view){.data = ""}, &folder),
-	      &folder, SMALTI_EIO, "folder", "/nonexistent/a.npy");
+	      &folder, SMALTI_ENOENT, "folder", "/nonexistent/a.npy");
 }
 
 static const struct test tests[] = {

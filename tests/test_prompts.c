@@ -241,7 +241,7 @@ static void files_that_cannot_be_read(void)
 {
 	struct smalti_error absent = SMALTI_NO_ERROR;
 	CU_ASSERT_PTR_NULL(smalti_prompts_open("/nonexistent/prompts", &absent));
-	CHECK(absent.code == SMALTI_EIO && strstr(absent.message, "/nonexistent/prompts"), absent.message);
+	CHECK(absent.code == SMALTI_ENOENT && strstr(absent.message, "/nonexistent/prompts"), absent.message);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_prompts *prompts = smalti_prompts_open(test_scratch(), &error);
 	struct smalti_prompt_line line;

@@ -182,7 +182,7 @@ static void a_folder_that_cannot_be_written_to_is_told_once(void)
 	struct smalti_run_log *log =
 	    smalti_run_log_open("/nonexistent/folder", &(struct smalti_run_head){0}, &error);
 	CU_ASSERT_PTR_NULL(log);
-	FAILS(-1, &error, SMALTI_EIO, "open", "/nonexistent/folder/runs");
+	FAILS(-1, &error, SMALTI_ENOENT, "open", "/nonexistent/folder/runs");
 	smalti_run_log_add(log, &sample);
 	smalti_run_log_caption(log, 1);
 	smalti_run_log_picture(log, 1, 1);

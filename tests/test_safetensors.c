@@ -231,7 +231,7 @@ static void writing_fails_whole(void)
 	FAILS(smalti_safetensors_write(path, &full, 1, &error), &error, SMALTI_EIO, "full", "t.safetensors");
 	setrlimit(RLIMIT_FSIZE, &old);
 	struct smalti_error absent = SMALTI_NO_ERROR;
-	FAILS(smalti_safetensors_open(path, &absent) ? 0 : -1, &absent, SMALTI_EIO, "no file", "No such");
+	FAILS(smalti_safetensors_open(path, &absent) ? 0 : -1, &absent, SMALTI_ENOENT, "no file", "No such");
 	free(data);
 }
 

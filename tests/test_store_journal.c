@@ -68,7 +68,7 @@ static void a_damaged_line_is_named(void)
 	CU_ASSERT_EQUAL(root_count("", ".h5"), 3);
 	unlink(root_at("journal"));
 	struct smalti_error absent = SMALTI_NO_ERROR;
-	FAILS(store_open_as("{\"model\":\"a\"}", 0, &absent) ? 0 : -1, &absent, SMALTI_EIO, "open",
+	FAILS(store_open_as("{\"model\":\"a\"}", 0, &absent) ? 0 : -1, &absent, SMALTI_ENOENT, "open",
 	      "journal");
 	CU_ASSERT_EQUAL(root_count("", ".h5"), 3);
 	free(text);

@@ -27,7 +27,8 @@ enum smalti_code {
 	SMALTI_ENODEV,       /**< no worker can run a task */
 	SMALTI_ECORRUPT,     /**< a checksum or a count does not match */
 	SMALTI_EUNSUPPORTED, /**< understood, but not something this program does */
-	SMALTI_ECANCELLED    /**< stopped on request */
+	SMALTI_ECANCELLED,   /**< stopped on request */
+	SMALTI_ENOENT        /**< a file or folder that was named is not there */
 };
 
 #define SMALTI_ERROR_LENGTH 1024

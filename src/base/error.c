@@ -31,6 +31,27 @@ int(smalti_fail)(struct smalti_error *error, enum smalti_code code, const char *
 	return -1;
 }
 
+static enum smalti_code code_of(int cause)
+{
+	static const struct {
+		int cause;
+		enum smalti_code code;
+	} codes[] = {
+	    {ENOMEM, SMALTI_ENOMEM}, {ENOENT, SMALTI_ENOENT}, {ENOTDIR, SMALTI_ENOENT},
+	    {ELOOP, SMALTI_ENOENT},  {ENXIO, SMALTI_ENOENT},  {ENAMETOOLONG, SMALTI_ENOENT},
+	};
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].cause == cause)
+			return codes[i].code;
+	return SMALTI_EIO;
+}
+
+bool smalti_is_of_input(enum smalti_code code)
+{
+	return code == SMALTI_EINVAL || code == SMALTI_EFORMAT || code == SMALTI_ECORRUPT ||
+	       code == SMALTI_EUNSUPPORTED || code == SMALTI_ENOENT;
+}
+
 int(smalti_fail_errno)(struct smalti_error *error, const char *format, ...)
 {
 	int cause = errno;
@@ -38,7 +59,7 @@ int(smalti_fail_errno)(struct smalti_error *error, const char *format, ...)
 		return -1;
 	va_list args;
 	va_start(args, format);
-	fill(error, cause == ENOMEM ? SMALTI_ENOMEM : SMALTI_EIO, format, args);
+	fill(error, code_of(cause), format, args);
 	va_end(args);
 	size_t length = strlen(error->message);
 	snprintf(error->message + length, sizeof(error->message) - length, ": %s", strerror(cause));

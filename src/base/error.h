@@ -4,16 +4,23 @@
 
 #include "smalti/error.h"
 
+#include <stdbool.h>
+
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
  * the one worth reading. Control characters in the text become '?', so that hostile names cannot
  * break the line. Always returns -1, so that `return smalti_fail(...)` reads well. */
 int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call: appends strerror(errno); the code is SMALTI_EIO, or
- * SMALTI_ENOMEM for ENOMEM. */
+/* The same for a failed system call: appends strerror(errno), which decides the code: SMALTI_ENOENT where
+ * there is nothing of that name, SMALTI_ENOMEM, else SMALTI_EIO. */
 int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Whether the failure lies in what was read, so that reading it again would fail again: an item fails alone.
+ * Otherwise the machine could not at this moment (no memory, no descriptors, a disk that is away): the work
+ * stops, to be gone on with later. */
+bool smalti_is_of_input(enum smalti_code code);
 
 #ifdef __clang_analyzer__ /* says to the static analyser, which sees one file at a time, what they return */
 #define smalti_fail(...)       (smalti_fail(__VA_ARGS__), -1)

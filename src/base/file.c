@@ -19,7 +19,7 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 	if (fstat(fd, &info)) {
 		smalti_fail_errno(error, "%s: cannot be examined", path);
 	} else if (!S_ISREG(info.st_mode)) {
-		smalti_fail(error, SMALTI_EIO, "%s: a file was expected, this is %s", path,
+		smalti_fail(error, SMALTI_EFORMAT, "%s: a file was expected, this is %s", path,
 			    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
 	} else {
 		*size = info.st_size;

@@ -121,7 +121,7 @@ static int read_lines(int file, struct smalti_failures *failures, struct smalti_
 		if (found > 0)
 			found = read_line(reader->item, reader->length, failures, &last, &own) ? -1 : 1;
 		failures->unreadable += found < 0;
-		if (own.code == SMALTI_EIO || own.code == SMALTI_ENOMEM)
+		if (own.code != SMALTI_OK && !smalti_is_of_input(own.code))
 			status = smalti_fail(error, own.code, "%s", own.message);
 	}
 	if (reader)

@@ -48,9 +48,10 @@ int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error
 	return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 }
 
+/* What is not there while a row is written is a part of the output. */
 static bool is_of_a_row(enum smalti_code code)
 {
-	return code == SMALTI_EINVAL || code == SMALTI_EUNSUPPORTED || code == SMALTI_ECORRUPT;
+	return smalti_is_of_input(code) && code != SMALTI_ENOENT;
 }
 
 /* Counts a row that failed and tells of it. */

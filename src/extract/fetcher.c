@@ -30,16 +30,16 @@ struct smalti_fetcher {
 	bool ends;
 };
 
-static int read_bytes(int file, void *bytes, int64_t count, int64_t offset)
+static int read_bytes(int file, const char *path, void *bytes, int64_t count, int64_t offset,
+		      struct smalti_error *error)
 {
 	for (int64_t done = 0; done < count;) {
 		const ssize_t got = pread(file, (char *)bytes + done, (size_t)(count - done), offset + done);
 		if (got < 0 && errno != EINTR)
-			return -1;
-		if (got == 0) {
-			errno = ENODATA; /* cut short since its size was looked at */
-			return -1;
-		}
+			return smalti_fail_errno(error, "%s: cannot be read", path);
+		if (got == 0)
+			return smalti_fail(error, SMALTI_ECORRUPT, "%s: was cut short while it was read",
+					   path);
 		done += got > 0 ? got : 0;
 	}
 	return 0;
@@ -72,9 +72,8 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	int status = check_extent(item, item->offset, count, size, error);
 	if (status == 0) {
 		item->file = smalti_aligned_alloc(count, 1, error);
-		status = item->file ? read_bytes(file, item->file, count, item->offset) : -1;
-		if (item->file && status < 0)
-			smalti_fail_errno(error, "%s: cannot be read", item->path);
+		status =
+		    item->file ? read_bytes(file, item->path, item->file, count, item->offset, error) : -1;
 	}
 	close(file);
 	if (status < 0)

@@ -102,7 +102,7 @@ static void note(struct flight *flight, const struct smalti_error *cause)
 	struct smalti_extract_item *item = flight->item;
 	free((void *)item->picture.values);
 	item->picture = (struct smalti_features_picture){0};
-	if (item->read.code && item->read.code != SMALTI_ENOMEM)
+	if (smalti_is_of_input(item->read.code))
 		smalti_item_fail(item, "picture", item->read.message);
 	else if (cause->code == SMALTI_ECORRUPT)
 		smalti_item_fail(item, "vae", cause->message);
@@ -177,15 +177,19 @@ static int by_shape(const void *left, const void *right)
 	return (*a)->index < (*b)->index ? -1 : 1;
 }
 
-static int64_t list_pictures(struct smalti_window *window, struct smalti_extract_item **list)
+/* How many there are, or -1. */
+static int64_t list_pictures(struct smalti_window *window, struct smalti_extract_item **list,
+			     struct smalti_error *error)
 {
 	int64_t count = 0;
 	for (int64_t i = 0; i < window->count; i++) {
 		struct smalti_extract_item *item = &window->items[i];
 		if (item->input)
 			list[count++] = item;
-		else if (item->is_ordered)
+		else if (item->is_ordered && smalti_is_of_input(item->fetched.code))
 			smalti_item_fail(item, "picture", item->fetched.message);
+		else if (item->is_ordered)
+			return smalti_fail(error, item->fetched.code, "%s", item->fetched.message);
 	}
 	qsort(list, (size_t)count, sizeof(*list), by_shape);
 	return count;
@@ -198,8 +202,8 @@ int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_
 	    smalti_calloc(window->count, sizeof(struct smalti_extract_item *), error);
 	if (!list)
 		return -1;
-	const int64_t count = list_pictures(window, list);
-	int status = 0;
+	const int64_t count = list_pictures(window, list, error);
+	int status = count < 0 ? -1 : 0;
 	for (int64_t i = 0; i < count && status == 0; i++)
 		status = begin_picture(flights, window, list[i], error);
 	free(list);

@@ -75,7 +75,7 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 		return 0;
 	text->ids = NULL;
 	text->tokens = 0;
-	if (refused.code == SMALTI_ENOMEM)
+	if (!smalti_is_of_input(refused.code))
 		return smalti_fail(error, refused.code, "%s", refused.message);
 	smalti_item_fail(item, "tokens", refused.message);
 	return 0;

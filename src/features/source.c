@@ -47,7 +47,7 @@ int smalti_features_source_skip(struct smalti_features_source *source, int64_t c
 		const int found = find(source, &shard, &index, &cause);
 		if (found == 0)
 			break;
-		if (found < 0 && cause.code == SMALTI_ENOMEM)
+		if (found < 0 && !smalti_is_of_input(cause.code))
 			return smalti_fail(error, cause.code, "%s", cause.message);
 	}
 	return 0;

@@ -54,30 +54,33 @@ static int drop(struct smalti_checker *checker, struct smalti_journal *journal,
 	return status;
 }
 
-static bool is_whole(struct smalti_shard *shard, const struct smalti_shard_id *id)
+static bool is_whole(struct smalti_shard *shard, const struct smalti_shard_id *id, struct smalti_error *cause)
 {
 	bool whole = smalti_shard_first(shard) == id->first && smalti_shard_end(shard) == id->end;
 	for (int64_t i = id->first; i < id->end && whole; i++) {
 		struct smalti_features_row row;
-		whole = smalti_shard_row(shard, i, &row, NULL) == 0;
+		whole = smalti_shard_row(shard, i, &row, cause) == 0;
 	}
 	return whole;
 }
 
-/* What the journal would say of a file; false: it is no whole shard. */
-static bool describe(const char *path, struct smalti_journal_entry *entry)
+/* What the journal would say of a file: 1; 0 if it is no whole shard. */
+static int describe(const char *path, struct smalti_journal_entry *entry, struct smalti_error *error)
 {
 	struct smalti_failed failed = {0};
-	struct smalti_shard *shard = smalti_shard_open(path, NULL);
-	const bool whole = shard && is_whole(shard, &entry->id) &&
-			   smalti_failed_of(shard, &failed, NULL) == 0 &&
-			   smalti_file_digest(path, &entry->digest, &entry->bytes, NULL) == 0;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	struct smalti_shard *shard = smalti_shard_open(path, &cause);
+	const bool whole = shard && is_whole(shard, &entry->id, &cause) &&
+			   smalti_failed_of(shard, &failed, &cause) == 0 &&
+			   smalti_file_digest(path, &entry->digest, &entry->bytes, &cause) == 0;
 	entry->failures = failed.failures;
 	entry->reasons = failed.reasons;
 	entry->replaces = -1;
 	entry->time = floor(smalti_wall_clock());
 	free(failed.lines);
 	smalti_shard_close(shard);
+	if (cause.code && !smalti_is_of_input(cause.code))
+		return smalti_fail(error, cause.code, "%s", cause.message);
 	return whole;
 }
 
@@ -90,8 +93,8 @@ static int adopt(struct smalti_checker *checker, struct smalti_journal *journal,
 	if (smalti_journal_within(journal, id->first, id->end, &from) > from)
 		return 0;
 	char *path = smalti_journal_path(checker->folder, id, error);
-	int status = path ? 0 : -1;
-	if (path && describe(path, &entry)) {
+	int status = path ? describe(path, &entry, error) : -1;
+	if (status > 0) {
 		status = smalti_journal_append(journal, checker->folder, &entry, NULL, error);
 		checker->result->adopted += status == 0 ? id->end - id->first : 0;
 	}
@@ -164,7 +167,7 @@ static int repair_journal(struct smalti_checker *checker, struct smalti_journal 
 	if (!checker->journal_broken)
 		return smalti_journal_read(journal, checker->folder, NULL, error);
 	(void)smalti_journal_read(journal, checker->folder, &watch, &absent);
-	if (absent.code == SMALTI_ENOMEM)
+	if (absent.code && absent.code != SMALTI_ENOENT)
 		return smalti_fail(error, absent.code, "%s", absent.message);
 	return smalti_journal_rewrite(journal, checker->folder, error);
 }

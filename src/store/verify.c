@@ -50,7 +50,7 @@ void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, 
 /* Not what is wrong with the folder, but with the machine. */
 static bool is_fatal(const struct smalti_error *cause)
 {
-	return cause->code == SMALTI_ENOMEM;
+	return cause->code != SMALTI_OK && !smalti_is_of_input(cause->code);
 }
 
 static int exists(const struct smalti_checker *checker, const char *name, bool *there,

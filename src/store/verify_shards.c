@@ -39,7 +39,7 @@ static int check_file(struct examined *examined, bool *same, struct smalti_error
 		*same = digest == entry->digest && bytes == entry->bytes;
 		return 0;
 	}
-	if (cause.code == SMALTI_ENOMEM)
+	if (!smalti_is_of_input(cause.code))
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	say(examined, "missing", -1, NULL, &cause);
 	return 0;
@@ -101,7 +101,7 @@ static int check_words(struct examined *examined, struct smalti_shard *shard, co
 		examined->checker->result->left += examined->checker->options->repair;
 	}
 	if (smalti_failed_of(shard, &failed, &cause)) {
-		if (cause.code == SMALTI_ENOMEM)
+		if (!smalti_is_of_input(cause.code))
 			return smalti_fail(error, cause.code, "%s", cause.message);
 		say(examined, "damaged", -1, NULL, &cause);
 	} else if (smalti_shard_first(shard) != entry->id.first || smalti_shard_end(shard) != entry->id.end ||
@@ -122,7 +122,7 @@ static int examine(struct examined *examined, struct common *common, struct smal
 		return examined->broken ? 0 : -1;
 	struct smalti_shard *shard = same ? smalti_shard_open(examined->path, &cause)
 					  : smalti_shard_open_damaged(examined->path, &cause);
-	if (!shard && cause.code == SMALTI_ENOMEM)
+	if (!shard && !smalti_is_of_input(cause.code))
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	if (!shard) {
 		say(examined, "damaged", -1, NULL, &cause);
