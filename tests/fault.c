@@ -1,47 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library for LD_PRELOAD: the Nth call of a kind that changes a file fails, or is where the process is
- * killed. SMALTI_FAULT is KIND:N, or KIND:N+ for the Nth and all later ones; a process may also arm itself.
+ * A library for LD_PRELOAD: the Nth call of a kind that touches a file fails, or is where the process is
+ * killed or stopped. SMALTI_FAULT is KIND:N, or KIND:N+ for the Nth and all later ones; a process may also
+ * arm itself. With SMALTI_FAULT_IN only calls on what lies in that folder count, a path as the command has
+ * it; their number is written to the file SMALTI_FAULT_COUNT at the end.
  */
 #include "fault.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
 
-enum call { WRITE = 1, SYNC = 2, RENAME = 4, TRUNCATE = 8, UNLINK = 16 };
+enum call {
+	WRITE = 1,
+	SYNC = 2,
+	RENAME = 4,
+	TRUNCATE = 8,
+	UNLINK = 16,
+	MAKE = 32,  /* a file or a folder */
+	OPEN = 64,  /* what is there */
+	READ = 128, /* or examine */
+	LOCK = 256,
+	CHANGES = WRITE | SYNC | RENAME | TRUNCATE | UNLINK,
+	ALL = CHANGES | MAKE | OPEN | READ | LOCK
+};
 
 static const struct kind {
 	const char *name;
-	int calls; /* which it counts */
-	int error; /* 0: half of a write is done */
-	bool kills;
+	int calls;  /* which it counts */
+	int error;  /* 0: half of a write is done */
+	int signal; /* instead */
 } kinds[] = {
-    {"write", WRITE, EIO, false},
-    {"full", WRITE, ENOSPC, false},
-    {"short", WRITE, 0, false},
-    {"sync", SYNC, EIO, false},
-    {"rename", RENAME, EIO, false},
-    {"truncate", TRUNCATE, EIO, false},
-    {"unlink", UNLINK, EACCES, false},
-    {"undo", SYNC | TRUNCATE, EIO, false},
-    {"all", WRITE | SYNC | RENAME | TRUNCATE | UNLINK, EIO, false},
-    {"kill", WRITE | SYNC | RENAME | TRUNCATE | UNLINK, 0, true},
+    {"write", WRITE, EIO, 0},         {"full", WRITE, ENOSPC, 0},
+    {"short", WRITE, 0, 0},           {"sync", SYNC, EIO, 0},
+    {"rename", RENAME, EIO, 0},       {"truncate", TRUNCATE, EIO, 0},
+    {"unlink", UNLINK, EACCES, 0},    {"undo", SYNC | TRUNCATE, EIO, 0},
+    {"all", CHANGES, EIO, 0},         {"kill", CHANGES, 0, SIGKILL},
+    {"open-emfile", OPEN, EMFILE, 0}, {"open-enfile", OPEN, ENFILE, 0},
+    {"open-eacces", OPEN, EACCES, 0}, {"open-enomem", OPEN, ENOMEM, 0},
+    {"read-eio", READ, EIO, 0},       {"read-estale", READ, ESTALE, 0},
+    {"any-eio", ALL, EIO, 0},         {"any-enospc", CHANGES | MAKE, ENOSPC, 0},
+    {"any-kill", ALL, 0, SIGKILL},    {"any-stop", ALL, 0, SIGSTOP},
 };
 
 static const struct kind *armed;
 static long wanted;
 static bool lasting;
 static atomic_long seen;
+static const char *folder;       /* NULL: anywhere */
+static char whole[2 * PATH_MAX]; /* the folder's whole path */
 
 int test_fault_arm(const char *text)
 {
@@ -67,7 +88,22 @@ long test_fault_seen(void)
 
 __attribute__((constructor)) static void arm_by_environment(void)
 {
+	char here[PATH_MAX];
+	folder = getenv("SMALTI_FAULT_IN");
+	if (folder && getcwd(here, sizeof(here)))
+		snprintf(whole, sizeof(whole), "%s/%s", here, folder);
 	test_fault_arm(getenv("SMALTI_FAULT"));
+}
+
+__attribute__((destructor)) static void tell_count(void)
+{
+	const char *path = getenv("SMALTI_FAULT_COUNT");
+	armed = NULL;
+	FILE *file = path ? fopen(path, "we") : NULL;
+	if (!file)
+		return;
+	fprintf(file, "%ld\n", test_fault_seen());
+	fclose(file);
 }
 
 /* Whether this call is the one. */
@@ -78,16 +114,36 @@ static bool strikes(enum call call)
 	const long number = atomic_fetch_add(&seen, 1) + 1;
 	if (number != wanted && !(lasting && number > wanted))
 		return false;
-	if (armed->kills)
-		raise(SIGKILL);
+	if (armed->signal)
+		raise(armed->signal);
 	errno = armed->error;
-	return true;
+	return !armed->signal;
 }
 
-static bool is_file(int fd)
+static bool is_within(const char *path, const char *of)
 {
+	const size_t length = strlen(of);
+	return strncmp(path, of, length) == 0 && (path[length] == '/' || !path[length]);
+}
+
+static bool strikes_path(enum call call, const char *path)
+{
+	if (!armed || (folder && !is_within(path, folder) && !is_within(path, whole)))
+		return false;
+	return strikes(call);
+}
+
+static bool strikes_file(enum call call, int fd)
+{
+	char link[64], path[PATH_MAX] = "";
 	struct stat info;
-	return fd > STDERR_FILENO && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+	if (!armed || fd <= STDERR_FILENO || fstat(fd, &info) ||
+	    !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (folder && (readlink(link, path, sizeof(path) - 1) < 0 || !is_within(path, whole)))
+		return false;
+	return strikes(call);
 }
 
 /* The function behind the one of this name here. */
@@ -99,7 +155,7 @@ static bool is_file(int fd)
 ssize_t write(int fd, const void *data, size_t size)
 {
 	REAL(write);
-	if (is_file(fd) && strikes(WRITE)) {
+	if (strikes_file(WRITE, fd)) {
 		if (armed->error)
 			return -1;
 		size = (size + 1) / 2;
@@ -110,7 +166,7 @@ ssize_t write(int fd, const void *data, size_t size)
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 {
 	REAL(pwrite);
-	if (is_file(fd) && strikes(WRITE)) {
+	if (strikes_file(WRITE, fd)) {
 		if (armed->error)
 			return -1;
 		size = (size + 1) / 2;
@@ -123,41 +179,129 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off_t at)
 	return pwrite(fd, data, size, at);
 }
 
-/* The writes of streams are the C library's own, which cannot be seen from here; their ends can. */
-int fflush(FILE *stream)
+ssize_t read(int fd, void *data, size_t size)
 {
-	REAL(fflush);
-	if (stream && is_file(fileno(stream)) && strikes(WRITE) && armed->error)
-		return EOF;
-	return real(stream);
+	REAL(read);
+	return strikes_file(READ, fd) ? -1 : real(fd, data, size);
+}
+
+ssize_t pread(int fd, void *data, size_t size, off_t at)
+{
+	REAL(pread);
+	return strikes_file(READ, fd) ? -1 : real(fd, data, size, at);
+}
+
+ssize_t pread64(int fd, void *data, size_t size, off_t at)
+{
+	return pread(fd, data, size, at);
+}
+
+void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	REAL(mmap);
+	return strikes_file(READ, fd) ? MAP_FAILED : real(at, size, protection, flags, fd, offset);
+}
+
+/* The mode of a file that may be made, which comes behind the flags. */
+#define MODE(flags)                                                                                          \
+	unsigned int mode = 0;                                                                               \
+	va_list rest;                                                                                        \
+	va_start(rest, flags);                                                                               \
+	if ((flags) & (O_CREAT | O_TMPFILE))                                                                 \
+		mode = va_arg(rest, unsigned int);                                                           \
+	va_end(rest)
+
+int openat(int at, const char *path, int flags, ...)
+{
+	REAL(openat);
+	MODE(flags);
+	const enum call call = flags & O_CREAT ? MAKE : OPEN;
+	if (at == AT_FDCWD || path[0] == '/' ? strikes_path(call, path) : strikes_file(call, at))
+		return -1;
+	return real(at, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	MODE(flags);
+	return openat(AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	MODE(flags);
+	return openat(AT_FDCWD, path, flags, mode);
+}
+
+DIR *opendir(const char *path)
+{
+	REAL(opendir);
+	return strikes_path(OPEN, path) ? NULL : real(path);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	REAL(mkdir);
+	return strikes_path(MAKE, path) ? -1 : real(path, mode);
+}
+
+int stat(const char *path, struct stat *info)
+{
+	REAL(stat);
+	return strikes_path(READ, path) ? -1 : real(path, info);
+}
+
+int access(const char *path, int mode)
+{
+	REAL(access);
+	return strikes_path(READ, path) ? -1 : real(path, mode);
+}
+
+int fcntl(int fd, int command, ...)
+{
+	REAL(fcntl);
+	va_list rest;
+	va_start(rest, command);
+	void *argument = va_arg(rest, void *);
+	va_end(rest);
+	const bool locks = command == F_OFD_SETLK || command == F_OFD_SETLKW;
+	return locks && strikes_file(LOCK, fd) ? -1 : real(fd, command, argument);
 }
 
 int fsync(int fd)
 {
 	REAL(fsync);
-	return strikes(SYNC) ? -1 : real(fd);
+	return strikes_file(SYNC, fd) ? -1 : real(fd);
+}
+
+int syncfs(int fd)
+{
+	REAL(syncfs);
+	return strikes_file(SYNC, fd) ? -1 : real(fd);
 }
 
 int rename(const char *from, const char *to)
 {
 	REAL(rename);
-	return strikes(RENAME) ? -1 : real(from, to);
+	return strikes_path(RENAME, from) ? -1 : real(from, to);
 }
 
 int ftruncate(int fd, off_t size)
 {
 	REAL(ftruncate);
-	return strikes(TRUNCATE) ? -1 : real(fd, size);
+	return strikes_file(TRUNCATE, fd) ? -1 : real(fd, size);
 }
 
 int unlink(const char *path)
 {
 	REAL(unlink);
-	return strikes(UNLINK) ? -1 : real(path);
+	return strikes_path(UNLINK, path) ? -1 : real(path);
 }
 
-int unlinkat(int folder, const char *path, int flags)
+int unlinkat(int at, const char *path, int flags)
 {
 	REAL(unlinkat);
-	return strikes(UNLINK) ? -1 : real(folder, path, flags);
+	if (at == AT_FDCWD || path[0] == '/' ? strikes_path(UNLINK, path) : strikes_file(UNLINK, at))
+		return -1;
+	return real(at, path, flags);
 }

@@ -123,6 +123,7 @@ dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
+dist_check_SCRIPTS += tests/faults.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
@@ -150,10 +151,10 @@ EXTRA_PROGRAMS += tests/make_bad_dataset
 CLEANFILES += tests/make_bad_dataset
 tests/extract_bad.log: tests/make_bad_dataset$(EXEEXT)
 EXTRA_LTLIBRARIES = libfault.la
-libfault_la_SOURCES = tests/fault.c tests/fault.h
+libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/extract.log tests/extract_kill.log tests/slurm_array.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features
@@ -165,7 +166,7 @@ libfolder_la_SOURCES = tests/features_folder.c tests/features_folder.h
 EXTRA_PROGRAMS += tests/make_folder
 tests_make_folder_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_folder
-tests/export.log tests/export_disk.log tests/report.log: tests/make_folder$(EXEEXT)
+tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_folder$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

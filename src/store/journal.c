@@ -298,6 +298,23 @@ static int write_fully(int fd, const char *text, size_t size, int64_t at)
 	return 0;
 }
 
+static void ignore(void *user, int64_t line, const char *what)
+{
+	(void)user, (void)line, (void)what; /* who reads it next will say it */
+}
+
+/* As it would be read from the file, which might fail: the next line would then be written in its place. */
+static int take(struct smalti_journal *journal, const char *folder, const char *line,
+		struct smalti_error *error)
+{
+	const struct smalti_journal_watch watch = {ignore, NULL};
+	if (read_lines(journal, folder, line, strlen(line), &watch, error) == 0 &&
+	    settle(journal, folder, &watch, error) == 0)
+		return 0;
+	smalti_journal_free(journal);
+	return -1;
+}
+
 static int append_open(const struct smalti_journal *journal, int fd, const char *line)
 {
 	if (journal->torn && ftruncate(fd, journal->bytes))
@@ -324,14 +341,13 @@ int smalti_journal_append(struct smalti_journal *journal, const char *folder,
 		status = fd < 0 ? -1 : append_open(journal, fd, line);
 		if (status)
 			smalti_fail_errno(error, "%s: cannot be written", path);
+		else
+			status = take(journal, folder, line, error);
 		if (fd >= 0)
 			close(fd);
 	}
 	free(line);
 	free(path);
-	struct smalti_error later = SMALTI_NO_ERROR; /* the line is there: who reads next will say it */
-	if (status == 0)
-		(void)smalti_journal_read(journal, folder, NULL, &later);
 	return status;
 }
 

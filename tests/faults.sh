@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whatever happens at any call that touches the folder where a command works (it is killed or stopped there, the call
+# fails, the disk is full), the same command brings the folder to where it would have been without. SMALTI_TEST_FULL=1
+# takes every call, else some.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+tools=$(dirname "$SMALTI")/tests
+fault=$(dirname "$SMALTI")/.libs/libfault.so
+if nm "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti* 2>/dev/null | grep -q __asan_init; then
+    echo "SKIPPED: a library cannot come before AddressSanitizer"
+    exit 77
+fi
+
+# disturbed FAULT COMMAND...: its status, 137 if it was killed; what is stopped goes on. Its words go to err.
+disturbed() {
+    local status=0
+    SMALTI_FAULT=$1 SMALTI_FAULT_IN=made SMALTI_FAULT_COUNT=$work/count LD_PRELOAD=$fault "${@:2}" >said 2>err &
+    local process=$!
+    if [ "${1%:*}" = any-stop ]; then
+        while read -r _ _ state _ <"/proc/$process/stat" && [ "$state" != Z ]; do
+            if [ "$state" = T ]; then kill -CONT $process; fi
+            sleep 0.01
+        done 2>/dev/null
+    fi
+    { wait $process || status=$?; } 2>/dev/null
+    return $status
+}
+
+# survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at SAMPLES of the calls of the command, which works in
+# the folder made, ends with the status OK if nobody disturbs it and leaves what COMPARE accepts. PREPARE makes what it
+# begins with.
+survives() {
+    local name=$1 samples=$2 prepare=$3 compare=$4 ok=$5 runs=0
+    shift 5
+    for kind in any-kill any-eio any-enospc any-stop; do
+        rm -rf made
+        $prepare
+        local status=0
+        disturbed $kind:0 "$@" || status=$?
+        [ $status -eq "$ok" ] || fail "$name: status $status: $(cat err)"
+        $compare || fail "$name: not right when nobody disturbs it"
+        local calls step=1 number
+        calls=$(cat count)
+        [ -n "${SMALTI_TEST_FULL:-}" ] || step=$(((calls + samples - 1) / samples))
+        for ((number = 1 + RANDOM % step; number <= calls; number += step)); do
+            rm -rf made
+            $prepare
+            local what="$name, SMALTI_FAULT=$kind:$number of $calls"
+            status=0
+            disturbed $kind:$number "$@" || status=$?
+            cp err first
+            case $kind:$status in
+            any-kill:137 | any-stop:"$ok" | *:"$ok" | any-e*:[13]) ;;
+            *) fail "$what: status $status: $(cat first)" ;;
+            esac
+            [ $status -ne "$ok" ] || $compare || fail "$what: it said that all was well: $(cat first)"
+            status=0
+            "$@" >said 2>err || status=$?
+            [ $status -eq "$ok" ] || fail "$what: then status $status: $(cat err); before: $(cat first)"
+            $compare || fail "$what: $(cat first); then: $(cat differences)"
+            [ -z "$(find made -name '*.part')" ] || fail "$what: left $(find made -name '*.part')"
+            runs=$((runs + 1))
+        done
+    done
+    [ $runs -gt 0 ] || fail "$name: no calls in the folder"
+    echo "$name: $runs faults"
+}
+
+# Exports: every byte.
+printf '%s\n' 000.png a/000.png b/000.png b/c/a.b.jpg d.jpeg 6.png 7.png 8.png 9.png 10.png >keys
+"$tools/make_folder" features f16 prompt,sharegpt4v 4 3 2 <keys
+is_exported() { diff -r "whole-$format" made >differences 2>&1; }
+for format in pixart safetensors webdataset; do
+    export=("$SMALTI" export features -f "$format" -q -o)
+    [ $format = pixart ] || export=("$SMALTI" export features -f "$format" --shard-bytes 6000 -q -o)
+    "${export[@]}" whole-$format
+    survives "export -f $format" 10 : is_exported 0 "${export[@]}" made
+done
+
+# Extraction: the rows, and all that is said of them.
+has_rows() {
+    "$tools/store_worker" dump "$1" >dumped && cmp dumped "$2" && "$SMALTI" verify -q "$1" && [ -z "$(ls "$1/claims")" ]
+} >differences 2>&1
+pictures=(000.png a/000.png b/000.png gray.png tiny.png absent.png)
+for i in {0..5}; do
+    ln -s "$SMALTI_TESTDATA/extract/InternImgs/${pictures[i]}" "$i.png"
+    echo "{\"path\": \"$i.png\", \"prompt\": \"a red circle on a blue square\"}"
+done >data.jsonl
+extract=("$SMALTI" extract data.jsonl --img-size 256 --shard-items 4 --cpus 1 -q -o)
+expect 3 '' "${extract[@]}" whole
+"$tools/store_worker" dump whole >whole.txt
+[ "$(wc -l <whole.txt)" -eq 6 ] || fail "an undisturbed run made $(wc -l <whole.txt) rows"
+is_extracted() { has_rows made whole.txt; }
+survives extract 6 : is_extracted 3 "${extract[@]}" made
+
+# What the machine cannot at the moment is no failure of an item: the run stops, and the next one has them all.
+mkdir pictures
+for i in {0..4}; do cp "$i.png" pictures; done
+sed 's,"\(.\).png","pictures/\1.png",; 6d' data.jsonl >later.jsonl
+for kind in open-emfile open-enfile open-eacces open-enomem read-eio read-estale; do
+    extract=("$SMALTI" extract later.jsonl --img-size 256 --cpus 1 -q -o $kind)
+    refuse 1 pictures/ env SMALTI_FAULT=$kind:1+ SMALTI_FAULT_IN=pictures LD_PRELOAD="$fault" "${extract[@]}"
+    [ ! -s $kind/failed.jsonl ] || fail "$kind: $(cat $kind/failed.jsonl)"
+    expect 0 '' "${extract[@]}"
+done
+
+# A repair, after which the lost rows are made again.
+"$tools/store_worker" fill filled 60 20
+"$tools/store_worker" dump filled >filled.txt
+cp -r filled damaged
+printf 'x' | dd of=damaged/shard-000000000020-000000000040.h5 bs=1 seek=3000 conv=notrunc status=none
+sed -i '1s/rows/tows/' damaged/journal
+echo torn >>damaged/journal
+rm damaged/manifest.json damaged/failed.jsonl
+touch damaged/.journal.1-0.part
+damage() { cp -r damaged made; }
+is_repaired() {
+    rm -rf repaired
+    cp -r made repaired
+    "$tools/store_worker" fill repaired 60 20 && has_rows repaired filled.txt
+}
+survives 'verify --repair' 8 damage is_repaired 0 "$SMALTI" verify --repair -q made
+
+# A folder with nothing to repair loses nothing.
+fill() { cp -r filled made; }
+is_whole() { has_rows made filled.txt; }
+survives 'verify --repair of a whole folder' 6 fill is_whole 0 "$SMALTI" verify --repair -q made
+
+# Pictures: every byte.
+for i in {1..4}; do
+    echo "{\"id\": \"p$i\", \"prompt\": \"a red star\", \"seed\": $i}"
+done >prompts.jsonl
+generate=("$SMALTI" generate --prompts prompts.jsonl -s 16x16 --steps 2 --save-latents --cpus 1 -q --resume -o)
+"${generate[@]}" whole-pictures/
+is_generated() { diff -r whole-pictures made >differences 2>&1; }
+begin_pictures() {
+    mkdir made
+    cp whole-pictures/p2.* made
+}
+survives 'generate --resume' 6 begin_pictures is_generated 0 "${generate[@]}" made/
