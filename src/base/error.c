@@ -66,7 +66,7 @@ int(smalti_fail_errno)(struct smalti_error *error, const char *format, ...)
 	return -1;
 }
 
-void smalti_report_end(struct smalti_report *report)
+void smalti_error_report_end(struct smalti_error_report *report)
 {
 	if (report->caller && report->own.code != SMALTI_OK)
 		*report->caller = report->own;

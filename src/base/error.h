@@ -30,13 +30,13 @@ bool smalti_is_of_input(enum smalti_code code);
 /* The first line of a public function: the failure that it returns with replaces what `error` held before,
  * for the caller may use one structure for many calls. Not of those that close: they come behind the failure
  * that is worth reading. `error` is the function's parameter. */
-struct smalti_report {
+struct smalti_error_report {
 	struct smalti_error *caller, own;
 };
-void smalti_report_end(struct smalti_report *report);
+void smalti_error_report_end(struct smalti_error_report *report);
 #define SMALTI_REPORT(error)                                                                                 \
-	struct smalti_report report                                                                          \
-	    __attribute__((cleanup(smalti_report_end))) = {(error), SMALTI_NO_ERROR};                        \
+	struct smalti_error_report report                                                                    \
+	    __attribute__((cleanup(smalti_error_report_end))) = {(error), SMALTI_NO_ERROR};                  \
 	(error) = &report.own
 
 /* Puts `prefix: ` before the message that is there already (to add the file to a parser's words). */
