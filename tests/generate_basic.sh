@@ -71,6 +71,25 @@ for line in 3 4; do
     grep -qF "some.jsonl:$line: " err || fail "line $line is not named: $(cat err)"
 done
 
+# Made at the size of a bin of the same aspect ratio, then resized and cropped; a size that is a bin stays.
+cp -r "$SMALTI_MODELS/tesserae" binned
+chmod -R u+w binned
+sed -i 's/"sample_size": 16/"sample_size": 32/' binned/transformer/config.json
+binned() {
+    expect 0 '' "$SMALTI" generate --steps 2 -p 'a red star' -m binned "$@"
+}
+binned --size 100x60 --resolution-binning --save-latents -o bin.png
+text '"width":100,"height":60,"use_resolution_binning":true' bin.png
+grep -qaF '"shape":[1,4,24,40]' bin.safetensors
+binned --size 320x192 -o plain.png
+binned --size 320x192 --resolution-binning -o same.png
+cmp <("$SMALTI" encode plain.png -o - --format npy) <("$SMALTI" encode same.png -o - --format npy)
+echo '{"prompt": "a red star", "width": 100, "height": 60, "use_resolution_binning": true}' >binned.jsonl
+expect 0 '' "$SMALTI" generate --steps 2 -m binned --prompts binned.jsonl -o line.png
+cmp bin.png line.png
+refuse 1 'found 128' generate -p 'a red star' --resolution-binning -o wrong.png
+refuse 1 'give one of both' "$SMALTI" generate -p 'a red star' -m binned --resolution-binning --latents bin.safetensors -o wrong.png
+
 # What is not read of a prompt, once: words past its last token, and those that the model was not trained on.
 long=$(printf 'a red star %.0s' {1..150})
 expect 0 'prompt 2: only the first 299 tokens of the prompt are read, which leaves out "' \

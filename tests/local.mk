@@ -31,6 +31,7 @@ check_PROGRAMS += tests/test_matmul_raw
 check_PROGRAMS += tests/test_onednn
 check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_bins
+check_PROGRAMS += tests/test_interpolator
 check_PROGRAMS += tests/test_resize
 check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_shard

@@ -80,7 +80,8 @@ static void every_key_is_read(void)
 	struct smalti_prompts *prompts = open_text(
 	    "\n {\"prompt\": \"a \\\"star\\\"\", \"negative_prompt\": \"blur\", \"seed\": 9007199254740993, "
 	    "\"width\": 512, \"height\": 1000000000, \"num_inference_steps\": 14, \"guidance_scale\": 0, "
-	    "\"id\": \"d\\u00e9j\\u00e0 1\", \"num_images_per_prompt\": 4, \"scheduler\": \"euler\"}\r\n");
+	    "\"id\": \"d\\u00e9j\\u00e0 1\", \"num_images_per_prompt\": 4, \"scheduler\": \"euler\", "
+	    "\"use_resolution_binning\": true}\r\n");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_prompt_line line;
 	CU_ASSERT_EQUAL_FATAL(smalti_prompts_next(prompts, &line, &error), SMALTI_PROMPTS_LINE);
@@ -89,7 +90,7 @@ static void every_key_is_read(void)
 	CU_ASSERT_STRING_EQUAL(line.negative, "blur");
 	CU_ASSERT_STRING_EQUAL(line.id, "d\xc3\xa9j\xc3\xa0 1");
 	CU_ASSERT_STRING_EQUAL(line.scheduler, "euler");
-	CU_ASSERT_TRUE(line.has_seed && line.has_guidance);
+	CU_ASSERT_TRUE(line.has_seed && line.has_guidance && line.has_binning && line.binning);
 	CU_ASSERT_EQUAL(line.seed, 9007199254740993u);
 	CU_ASSERT_TRUE(line.width == 512 && line.height == 1000000000);
 	CU_ASSERT_TRUE(line.steps == 14 && line.images == 4 && line.guidance == 0);
@@ -163,6 +164,7 @@ static void wrong_lines_say_why(void)
 	    {"{\"prompt\":\"a\",\"width\":512.5}", "\"width\"", "512.5"},
 	    {"{\"prompt\":\"a\",\"width\":null}", "\"width\"", "null"},
 	    {"{\"prompt\":\"a\",\"num_inference_steps\":0}", "\"num_inference_steps\"", "1000"},
+	    {"{\"prompt\":\"a\",\"use_resolution_binning\":1}", "\"use_resolution_binning\"", "1"},
 	    {"{\"prompt\":\"a\",\"guidance_scale\":-1}", "\"guidance_scale\"", "1000"},
 	    {"{\"prompt\":\"a\",\"guidance_scale\":Infinity}", "\"guidance_scale\"", "inf"},
 	    {"{\"prompt\":\"a\",\"guidance_scale\":NaN}", "\"guidance_scale\"", "null"},

@@ -4,6 +4,8 @@
 
 #include <smalti/model.h>
 
+#include <stdbool.h>
+
 /** @file
  * Pictures from prompts. A batch keeps many requests in flight: their stages overlap, each picture is handed
  * over row by row as it is decoded. A request's result depends on the request and the tiling alone, to the
@@ -41,6 +43,10 @@ struct smalti_request {
 	const char *prompt;
 	const char *negative_prompt; /**< NULL: empty */
 	int64_t width, height;       /**< pixels, SMALTI_SIDE_MIN to SMALTI_SIDE_MAX; 0: the model's */
+	/** Paint at the size of the model's resolution bins whose aspect ratio is nearest, then resize and
+	 * crop to the width and height, as diffusers' use_resolution_binning does; else paint at that size.
+	 */
+	bool resolution_binning;
 	uint64_t seed;
 	int64_t images;  /**< pictures of this prompt, from one stream of noise, as diffusers draws them */
 	int64_t steps;   /**< 1 to SMALTI_STEPS_MAX */

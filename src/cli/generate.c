@@ -27,6 +27,7 @@ static struct smalti_request base_request(const struct generate *g)
 	request.cleaning = (enum smalti_cleaning)g->options->cleaning;
 	request.width = g->options->size.width;
 	request.height = g->options->size.height;
+	request.resolution_binning = g->options->resolution_binning;
 	request.seed = g->options->seed;
 	request.images = g->options->images;
 	request.steps = g->options->steps;

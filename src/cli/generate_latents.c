@@ -48,6 +48,10 @@ int smalti_start_apply(const struct smalti_start *start, const struct smalti_mod
 		       struct smalti_request *request, struct smalti_error *error)
 {
 	const int64_t *found = start->shape;
+	if (request->resolution_binning)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "latents: they have their size, resolution binning chooses another; give one of both");
 	if (!request->width)
 		request->width = found[3] * model->latent_pixels;
 	if (!request->height)

@@ -21,7 +21,7 @@ static const struct smalti_option rows[] = {
      "make a picture of each line of FILE (- for the standard input): plain text, or JSON Lines with "
      "\"prompt\" and, if they differ from the options here, \"id\", \"negative_prompt\", \"seed\", "
      "\"width\", \"height\", \"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", "
-     "\"scheduler\""},
+     "\"scheduler\", \"use_resolution_binning\""},
     {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
@@ -32,6 +32,10 @@ static const struct smalti_option rows[] = {
     {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",
      "width and height in pixels, 16 to 131072 each; default the model's own", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_FLAG(TYPE, resolution_binning), "resolution-binning", 0, NULL,
+     "paint at the nearest size that the model was trained at, one of each aspect ratio, then resize and "
+     "crop "
+     "to the size asked for, as diffusers does by default; else paint at any size as it is"},
     {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise: -2^63 to 2^64-1; default 0"},
     {SMALTI_INT64(TYPE, images), "images", 'i', "N", "pictures of each prompt, all different; default 1",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images)},

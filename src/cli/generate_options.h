@@ -11,7 +11,7 @@ struct smalti_generate_options {
 	const char *prompts, *negative;
 	int cleaning; /* enum smalti_cleaning */
 
-	bool has_size, has_images;
+	bool has_size, has_images, resolution_binning;
 	struct smalti_size size;
 	uint64_t seed;
 	int64_t images, steps;

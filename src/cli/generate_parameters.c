@@ -34,7 +34,9 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_text(o, "negative_prompt", r->negative_prompt ? r->negative_prompt : "") &&
 	       add_count(o, "seed", (int64_t)r->seed) && add_count(o, "image", image) &&
 	       add_count(o, "images", r->images) && add_count(o, "width", r->width) &&
-	       add_count(o, "height", r->height) && add_count(o, "num_inference_steps", r->steps) &&
+	       add_count(o, "height", r->height) &&
+	       (!r->resolution_binning || cJSON_AddTrueToObject(o, "use_resolution_binning")) &&
+	       add_count(o, "num_inference_steps", r->steps) &&
 	       cJSON_AddNumberToObject(o, "guidance_scale", r->guidance) &&
 	       add_text(o, "scheduler", r->scheduler ? r->scheduler : own_scheduler) &&
 	       add_text(o, "noise", noises[r->noise]) &&

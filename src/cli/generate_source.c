@@ -132,6 +132,8 @@ static struct smalti_request request_of(const struct smalti_source *source,
 		request.steps = line->steps;
 	if (line->images)
 		request.images = line->images;
+	if (line->has_binning)
+		request.resolution_binning = line->binning;
 	if (line->has_guidance)
 		request.guidance = line->guidance;
 	return request;

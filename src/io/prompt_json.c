@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { STRING, INTEGER, GUIDANCE, SEED };
+enum kind { STRING, INTEGER, GUIDANCE, SEED, BINNING };
 
 #define AT(field) offsetof(struct smalti_prompt_line, field)
 
@@ -29,6 +29,7 @@ static const struct key {
     {"id", STRING, AT(id), SMALTI_JSON_NULLABLE, 0, 0},
     {"num_images_per_prompt", INTEGER, AT(images), SMALTI_JSON_OPTIONAL, 1, 1000000},
     {"scheduler", STRING, AT(scheduler), SMALTI_JSON_NULLABLE, 0, 0},
+    {"use_resolution_binning", BINNING, AT(binning), SMALTI_JSON_OPTIONAL, 0, 0},
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
@@ -44,7 +45,7 @@ static int check_keys(const cJSON *object, struct smalti_error *error)
 			    error, SMALTI_EFORMAT,
 			    "unknown key \"%.99s\"; expected prompt, negative_prompt, seed, width, "
 			    "height, num_inference_steps, guidance_scale, id, "
-			    "num_images_per_prompt or scheduler",
+			    "num_images_per_prompt, scheduler or use_resolution_binning",
 			    item->string);
 	}
 	return 0;
@@ -125,6 +126,9 @@ static int read_key(const cJSON *object, const struct key *key, const char *text
 		line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, key->name);
 		return smalti_json_double(object, key->name, key->need, (double)key->minimum,
 					  (double)key->maximum, to, error);
+	case BINNING:
+		line->has_binning = cJSON_GetObjectItemCaseSensitive(object, key->name);
+		return smalti_json_bool(object, key->name, key->need, to, error);
 	case SEED:
 		return read_seed(object, text, line, error);
 	}

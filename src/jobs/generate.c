@@ -5,6 +5,7 @@
 #include "base/argument.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
+#include "jobs/interpolator.h"
 #include "jobs/landing.h"
 #include "jobs/model.h"
 #include "jobs/plan.h"
@@ -24,7 +25,8 @@ struct flight {
 	struct smalti_batch *batch;
 	struct smalti_scope *scope;
 	struct smalti_plan plan;
-	const struct smalti_text *texts[2]; /* negative (or NULL), prompt */
+	struct smalti_interpolator *resizer; /* NULL: the picture is kept as it is made */
+	const struct smalti_text *texts[2];  /* negative (or NULL), prompt */
 	struct smalti_picture picture;
 	int64_t latent_shape[3];
 	double flops;         /* foreseen, but for the texts */
@@ -117,6 +119,7 @@ static void free_flight(struct flight *flight)
 		if (flight->texts[i])
 			smalti_text_put(flight->batch->texts, flight->texts[i]);
 	smalti_scope_free(flight->scope);
+	smalti_interpolator_free(flight->resizer);
 	smalti_plan_free(&flight->plan);
 	free(flight);
 }
@@ -289,23 +292,39 @@ static int deliver_latents(void *user, int64_t count, const float *values, struc
 	return flight->picture.latents(flight->picture.user, flight->latent_shape, values, error);
 }
 
-/* The rows that are kept of a band, as bytes. */
+/* `rows` rows of the picture from `first` on, as bytes; those of `pixels` begin every `stride` values. */
+static int hand_over(const struct flight *flight, int64_t first, int64_t rows, int64_t stride,
+		     const float *pixels, struct smalti_error *error)
+{
+	const int64_t line = flight->plan.width * 3;
+	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, rows * line, error);
+	if (!rgb)
+		return -1;
+	for (int64_t row = 0; row < rows; row++)
+		smalti_to_u8(line, pixels + row * stride, rgb + row * line);
+	return flight->picture.rows(flight->picture.user, first, rows, rgb, error);
+}
+
+static int hand_over_row(void *user, int64_t row, const float *pixels, struct smalti_error *error)
+{
+	return hand_over(user, row, 1, 0, pixels, error);
+}
+
+/* The rows that are kept of a band. */
 static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			struct smalti_error *error)
 {
-	const struct flight *flight = user;
-	const int64_t keep = flight->plan.height - first < rows ? flight->plan.height - first : rows;
-	const int64_t line = flight->plan.width * 3;
+	struct flight *flight = user;
+	const int64_t left = flight->plan.made_height - first;
+	const int64_t keep = left < rows ? left : rows;
 	if (keep <= 0)
 		return 0;
 	if (smalti_check_made(rows * width * 3, pixels, "VAE", error) < 0)
 		return -1;
-	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, keep * line, error);
-	if (!rgb)
-		return -1;
-	for (int64_t row = 0; row < keep; row++)
-		smalti_to_u8(line, pixels + row * width * 3, rgb + row * line);
-	return flight->picture.rows(flight->picture.user, first, keep, rgb, error);
+	if (flight->resizer) /* bins are never padded */
+		return smalti_interpolator_rows(flight->resizer, first, keep, pixels, hand_over_row, flight,
+						error);
+	return hand_over(flight, first, keep, width * 3, pixels, error);
 }
 
 static struct smalti_tile *insert_diffusion(struct flight *flight, const struct smalti_request *request,
@@ -368,6 +387,17 @@ static void insert_tasks(struct flight *flight, const struct smalti_request *req
 	smalti_tile_release(latents);
 }
 
+/* What a picture is resized with, if it is. */
+static int open_resizer(struct flight *flight, struct smalti_error *error)
+{
+	const struct smalti_plan *plan = &flight->plan;
+	if (plan->made_width == plan->width && plan->made_height == plan->height)
+		return 0;
+	flight->resizer =
+	    smalti_interpolator_new(plan->made_height, plan->made_width, plan->height, plan->width, error);
+	return flight->resizer ? 0 : -1;
+}
+
 static int prepare(struct flight *flight, const struct smalti_request *request, struct smalti_error *error)
 {
 	struct smalti_batch *batch = flight->batch;
@@ -378,7 +408,7 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 	if (admit(batch, &flight->plan, error) < 0 || get_texts(flight, request, priority, error) < 0)
 		return -1;
 	flight->scope = smalti_scope_new(model->session, name, priority, error);
-	if (!flight->scope)
+	if (!flight->scope || open_resizer(flight, error) < 0)
 		return -1;
 	smalti_scope_needs(flight->scope, model->scope);
 	smalti_scope_needs(flight->scope, batch->scope);

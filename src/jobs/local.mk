@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/jobs/fit.c src/jobs/fit.h \
 	src/jobs/generate.c \
 	src/jobs/input_picture.c src/jobs/input_picture.h \
+	src/jobs/interpolator.c src/jobs/interpolator.h \
 	src/jobs/landing.c src/jobs/landing.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \

@@ -2,6 +2,7 @@
 #include "jobs/plan.h"
 
 #include "base/argument.h"
+#include "jobs/bins.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,6 +94,24 @@ static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *m
 	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->text.max_tokens);
 }
 
+/* diffusers takes the bins by the transformer's sample size, in latents of 8 pixels. */
+static int choose_bin(struct smalti_plan *plan, const struct smalti_model *model, struct smalti_error *error)
+{
+	enum { PIXELS = 8 };
+	const int64_t sample = smalti_dit_config(model->dit)->sample_size;
+	struct smalti_bin bin;
+	if (smalti_model_factor(model) != PIXELS)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "resolution bins: expected a VAE of %d pixels to a latent, found %lld",
+				   PIXELS, (long long)smalti_model_factor(model));
+	if (smalti_bins_nearest(sample * PIXELS, SMALTI_BINS_PIPELINE, plan->height, plan->width, &bin,
+				error) < 0)
+		return -1;
+	plan->made_width = bin.width;
+	plan->made_height = bin.height;
+	return 0;
+}
+
 int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 		     const struct smalti_request *request, struct smalti_error *error)
 {
@@ -106,11 +125,15 @@ int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
 	const int64_t factor = smalti_model_factor(model);
 	*plan = (struct smalti_plan){.width = r.width,
 				     .height = r.height,
-				     .latent_width = round_up(r.width, info.size_multiple) / factor,
-				     .latent_height = round_up(r.height, info.size_multiple) / factor,
+				     .made_width = r.width,
+				     .made_height = r.height,
 				     .tile_tokens = r.tile_tokens ? r.tile_tokens : SMALTI_TILE_TOKENS,
 				     .tile_rows = r.tile_rows ? r.tile_rows : SMALTI_TILE_ROWS,
 				     .guided = r.guidance > 1};
+	if (r.resolution_binning && choose_bin(plan, model, error) < 0)
+		return -1;
+	plan->latent_width = round_up(plan->made_width, info.size_multiple) / factor;
+	plan->latent_height = round_up(plan->made_height, info.size_multiple) / factor;
 	if (check_latents(plan, model, request, error) < 0)
 		return -1;
 	plan->sampler = sampler_for(model, request, error);

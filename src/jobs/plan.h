@@ -13,6 +13,7 @@ enum { SMALTI_TILE_TOKENS = 256, SMALTI_TILE_ROWS = 8 };
 /* A request resolved against a model: everything that fixes the arithmetic of its pictures. */
 struct smalti_plan {
 	int64_t width, height;               /* of the picture, as it is kept */
+	int64_t made_width, made_height;     /* that it is cut from; another size where it is resized */
 	int64_t latent_width, latent_height; /* as computed */
 	int64_t tile_tokens, tile_rows;
 	bool guided;
