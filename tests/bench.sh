@@ -25,6 +25,13 @@ refuse 2 "smalti bench: unknown command 'kernel', did you mean 'kernels'?; try '
     "$SMALTI" bench kernel
 refuse 2 "unknown command 'kernel'" "$SMALTI" help bench kernel
 refuse 2 "did you mean 'bench'?" "$SMALTI" bensh
+refuse 2 "smalti bench kernels: help: unexpected 'stages'" "$SMALTI" help bench kernels stages
+for words in version -V --version; do
+    expect 0 '' "$SMALTI" $words
+    grep -qE '^smalti [0-9]' "$work/out"
+done
+expect 0 '' "$SMALTI" help help
+grep -q '^Usage: smalti COMMAND' "$work/out"
 refuse 2 "unexpected operand 'now'; try 'smalti bench kernels --help'" "$SMALTI" bench kernels now
 
 

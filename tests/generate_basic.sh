@@ -39,6 +39,11 @@ text '"prompt":"ein grüner Ring"' other.png
 text '"seed":18446744073709551615' other.png
 text '"guidance_scale":1,"scheduler":"euler","noise":"f16"' other.png
 
+# diffusers' names of the arguments.
+expect 0 '' "$SMALTI" generate --prompt 'ein grüner Ring' --seed -1 --scheduler euler --noise f16 --guidance-scale 1 \
+    --num-inference-steps 2 --width 32 --height 32 --num-images-per-prompt 1 --negative-prompt '' -o aliases.png
+cmp other.png aliases.png
+
 # Several: numbers as names, images of one prompt from one stream of noise.
 expect 0 '3 pictures in' generate -p 'a red star' -p two -p three -o several/
 [ "$(files several)" = "1.png 2.png 3.png" ] || fail "files: $(files several)"

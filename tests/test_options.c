@@ -25,7 +25,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_LIST(struct paint, prompts), "prompt", 'p', "TEXT", "what to paint"},
     {SMALTI_STRING(struct paint, output), "output", 'o', "FILE", "where the picture goes"},
     {SMALTI_GROUP("Sampling")},
-    {SMALTI_INT64(struct paint, steps), "steps", 's', "N", "denoising steps", .minimum = 1, .maximum = 1000},
+    {SMALTI_INT64(struct paint, steps), "steps", 's', "N", "denoising steps", .minimum = 1, .maximum = 1000,
+     .alias = "step-count"},
     {SMALTI_SEED(struct paint, seed), "seed", 0, "N", "seed of the noise",
      SMALTI_GIVEN(struct paint, has_seed)},
     {SMALTI_DOUBLE(struct paint, guidance), "guidance", 'g', "SCALE",
@@ -132,6 +133,8 @@ static void mistakes_are_named(void)
 	    {{{"--step-size=3"}}, {"unknown option '--step-size'"}},
 	    {{{"--stpes", "3"}}, {"unknown option '--stpes'", "'--steps'"}},
 	    {{{"--s", "3"}}, {"ambiguous option '--s'"}},
+	    {{{"--step-c=0"}}, {"--steps: "}},
+	    {{{"--step_count=3"}}, {"unknown option '--step_count'", "'--step-count'"}},
 	    {{{"-1"}}, {"unknown option '-1'"}},
 	    {{{"-qz"}}, {"unknown option '-z'"}},
 	};
@@ -148,6 +151,23 @@ static void mistakes_are_named(void)
 	}
 }
 
+/* An option's other name, whole or abbreviated as far as it is that option's alone. */
+static void an_alias_is_the_option(void)
+{
+	static const struct line lines[] = {
+	    {{"--step-count=7"}}, {{"--step-count", "7"}}, {{"--step-c=7"}}, {{"--step=7"}}, {{"--st", "7"}}};
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct paint values;
+		enum smalti_invocation request;
+		int operands;
+		char *first;
+		SUCCEEDS(parse(&lines[i], &values, &request, &operands, &first, &error), &error,
+			 lines[i].words[0]);
+		CU_ASSERT_EQUAL(values.steps, 7);
+	}
+}
+
 static void help_is_asked_for_before_later_mistakes(void)
 {
 	static const struct {
@@ -157,6 +177,7 @@ static void help_is_asked_for_before_later_mistakes(void)
 	    {{{"--help", "--steps=x"}}, SMALTI_HELP},
 	    {{{"-h"}}, SMALTI_HELP},
 	    {{{"--version"}}, SMALTI_VERSION},
+	    {{{"-V"}}, SMALTI_VERSION},
 	    {{{"--man"}}, SMALTI_MAN},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -214,7 +235,8 @@ static void help_is_wrapped_and_complete(void)
 	      text);
 	CHECK(strstr(text, "\nInput:\n  -p, --prompt=TEXT          what to paint (may be repeated)\n"), text);
 	CHECK(strstr(text, "      --size=WxH             size of the picture (default 512x512)\n"), text);
-	CHECK(strstr(text, "  -s, --steps=N              denoising steps (from 1 to 1000; default 20)\n"),
+	CHECK(strstr(text, "  -s, --steps=N              denoising steps (from 1 to 1000; default 20; also\n"
+			   "                             --step-count)\n"),
 	      text);
 	CHECK(strstr(text,
 		     "\n      --scheduler-of-the-noise=NAME\n                             noise schedule "
@@ -223,6 +245,7 @@ static void help_is_wrapped_and_complete(void)
 	CHECK(strstr(text, "      --seed=N               seed of the noise\n"), text);
 	CHECK(strstr(text, "\nExamples:\n  Paint a tree:\n    smalti paint --size=64x48 tree\n"), text);
 	CHECK(strstr(text, "  -h, --help                 show this help and exit\n"), text);
+	CHECK(strstr(text, "\nExit status:\n  0 success, "), text);
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
 		int length = (int)strcspn(line, "\n");
 		CHECK(length <= 79, line);
@@ -238,7 +261,7 @@ static void man_page_comes_from_the_same_table(void)
 	CHECK(strstr(text, "\nsmalti\\-paint \\- paint from text\n"), text);
 	CHECK(strstr(text, "First paragraph.\n.PP\n\\&.Second paragraph \\- with"), text);
 	CHECK(strstr(text, ".TP\n\\fB\\-s\\fR, \\fB\\-\\-steps\\fR=\\fIN\\fR\ndenoising steps\n"
-			   "(from 1 to 1000; default 20)\n"),
+			   "(from 1 to 1000; default 20; also \\-\\-step\\-count)\n"),
 	      text);
 	CHECK(strstr(text, "smalti paint \\-\\-size=64x48 tree\n"), text);
 	free(text);
@@ -279,6 +302,7 @@ static const struct test tests[] = {
     {"every kind is stored", every_kind_is_stored},
     {"nothing given leaves the defaults", nothing_given_leaves_the_defaults},
     {"mistakes are named", mistakes_are_named},
+    {"an alias is the option", an_alias_is_the_option},
     {"help is asked for before later mistakes", help_is_asked_for_before_later_mistakes},
     {"help is wrapped and complete", help_is_wrapped_and_complete},
     {"man page comes from the same table", man_page_comes_from_the_same_table},

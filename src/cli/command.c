@@ -75,11 +75,22 @@ static const struct smalti_command *find_command(const struct smalti_command *gr
 /* The help of what `words` name, from a group down. */
 static enum smalti_exit show_help(const struct smalti_command *command, int count, char **words)
 {
-	for (int i = 0; i < count && command->commands; i++)
-		if (!(command = find_command(command, words[i])))
+	for (int i = 0; i < count; i++) {
+		if (!command->commands)
+			return smalti_usage_error(command, "help: unexpected '%.99s'", words[i]);
+		if (strcmp(words[i], "help") != 0 && !(command = find_command(command, words[i])))
 			return SMALTI_EXIT_USAGE;
+	}
 	return answer(command, SMALTI_HELP);
 }
+
+static const struct {
+	const char *word;
+	enum smalti_invocation request;
+} requests[] = {
+    {"--version", SMALTI_VERSION}, {"-V", SMALTI_VERSION},  {"version", SMALTI_VERSION},
+    {"--man", SMALTI_MAN},         {"--help", SMALTI_HELP}, {"-h", SMALTI_HELP},
+};
 
 static enum smalti_exit run_group(const struct smalti_command *group, int argc, char **argv)
 {
@@ -88,12 +99,9 @@ static enum smalti_exit run_group(const struct smalti_command *group, int argc, 
 		return SMALTI_EXIT_USAGE;
 	}
 	const char *word = argv[1];
-	if (strcmp(word, "--version") == 0)
-		return answer(group, SMALTI_VERSION);
-	if (strcmp(word, "--man") == 0)
-		return answer(group, SMALTI_MAN);
-	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-		return answer(group, SMALTI_HELP);
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		if (strcmp(word, requests[i].word) == 0)
+			return answer(group, requests[i].request);
 	if (strcmp(word, "help") == 0)
 		return show_help(group, argc - 2, argv + 2);
 	const struct smalti_command *command = find_command(group, word);

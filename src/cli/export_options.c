@@ -35,7 +35,7 @@ static const struct smalti_example examples[] = {
 const struct smalti_command smalti_export_command = {
     .name = "export",
     .summary = "write features into files that others read",
-    .operands = "FEATURES",
+    .operands = "DIR",
     .description =
 	"Writes what is in a folder of features (smalti extract) into files that other programs read. "
 	"Every row is checked against its checksum on the way; a damaged one is named and left out.\n\n"

@@ -16,9 +16,10 @@ const int64_t smalti_extract_image_sizes[] = {256, 512, 1024, 2048, 2880};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Data set")},
-    {SMALTI_STRING(TYPE, images), "images", 0, "DIR",
+    {SMALTI_STRING(TYPE, images), "image-folder", 0, "DIR",
      "what the list's paths are relative to; default the list's folder, or the InternImgs beside an "
-     "InternData"},
+     "InternData",
+     .alias = "images"},
     {SMALTI_LIST(TYPE, caption_keys), "caption-key", 'k', "KEY",
      "where an item's caption is; repeat it, or separate keys by commas, for several; default prompt, in "
      "folders and tars txt"},

@@ -22,7 +22,8 @@ static const struct smalti_option rows[] = {
      "\"prompt\" and, if they differ from the options here, \"id\", \"negative_prompt\", \"seed\", "
      "\"width\", \"height\", \"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", "
      "\"scheduler\", \"use_resolution_binning\""},
-    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show"},
+    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show",
+     .alias = "negative-prompt"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
      "too, or stripped alone",
@@ -32,18 +33,23 @@ static const struct smalti_option rows[] = {
     {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",
      "width and height in pixels, 16 to 131072 each; default the model's own", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_INT64(TYPE, size.width), "width", 0, "N", "the same of the width alone",
+     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_INT64(TYPE, size.height), "height", 0, "N", "the same of the height alone",
+     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
     {SMALTI_FLAG(TYPE, resolution_binning), "resolution-binning", 0, NULL,
-     "paint at the nearest size that the model was trained at, one of each aspect ratio, then resize and "
-     "crop "
-     "to the size asked for, as diffusers does by default; else paint at any size as it is"},
+     "paint at the size of the nearest aspect ratio that the model was trained at, then resize and crop to "
+     "the size asked for, as diffusers does by default; else paint at any size as it is",
+     .alias = "use-resolution-binning"},
     {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise: -2^63 to 2^64-1; default 0"},
     {SMALTI_INT64(TYPE, images), "images", 'i', "N", "pictures of each prompt, all different; default 1",
-     .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images)},
-    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1,
-     .maximum = SMALTI_STEPS_MAX},
+     .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images),
+     .alias = "num-images-per-prompt"},
+    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1, .maximum = SMALTI_STEPS_MAX,
+     .alias = "num-inference-steps"},
     {SMALTI_DOUBLE(TYPE, guidance), "guidance", 'g', "X",
      "how strongly the prompt is followed; at 1 and less the negative prompt is not used", .least = 0,
-     .most = 1000},
+     .most = 1000, .alias = "guidance-scale"},
     {SMALTI_STRING(TYPE, scheduler), "scheduler", 0, "NAME",
      "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default the "
      "model's own"},
@@ -74,7 +80,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer folder, instead of the pipeline's"},
     {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "the same for the text encoder"},
     {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "the same for the transformer"},
-    {SMALTI_STRING(TYPE, vae), "vae", 0, "DIR", "the same for the VAE"},
+    {SMALTI_STRING(TYPE, vae), "vae-model", 0, "DIR", "the same for the VAE", .alias = "vae"},
     {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR", "the same for the scheduler"},
 
     {SMALTI_GROUP("Machine")},

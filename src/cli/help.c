@@ -5,8 +5,7 @@
 
 enum { WIDTH = 79, HELP_COLUMN = 29 };
 
-const char smalti_about[] =
-    "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
+const char smalti_about[] = "Runs PixArt text-to-image models as task graphs over all the CPUs of a machine.";
 
 const struct smalti_variable smalti_variables[] = {
     {"SMALTI_MAX_ISA",
@@ -16,9 +15,18 @@ const struct smalti_variable smalti_variables[] = {
     {NULL, NULL},
 };
 
+const struct smalti_variable smalti_files[] = {
+    {"~/.starpu",
+     "what StarPU has measured of the machine and of tasks, by which it schedules ($STARPU_HOME)"},
+    {"share/smalti/models", "beside the program's bin: the embedded model"},
+    {NULL, NULL},
+};
+
+const char smalti_exit_statuses[] = "0 success, 1 failure, 2 wrong usage, 3 finished but some items failed.";
+
 const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
     {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},
-    {.kind = SMALTI_OPTION_FLAG, .name = "version", .help = "show the version and exit"},
+    {.kind = SMALTI_OPTION_FLAG, .name = "version", .letter = 'V', .help = "show the version and exit"},
 };
 
 void smalti_print_version(FILE *to)
@@ -81,6 +89,12 @@ static void print_variables(FILE *to)
 	}
 }
 
+static void print_statuses(FILE *to)
+{
+	fputs("\nExit status:\n  ", to);
+	print_wrapped(to, smalti_exit_statuses, 2, 2);
+}
+
 static void print_group(const struct smalti_command *group, FILE *to)
 {
 	const char *blank = group->name[0] ? " " : "";
@@ -93,6 +107,7 @@ static void print_group(const struct smalti_command *group, FILE *to)
 	}
 	if (!group->name[0])
 		print_variables(to);
+	print_statuses(to);
 	fprintf(
 	    to,
 	    "\n'smalti help%s%s COMMAND' or 'smalti%s%s COMMAND --help' shows the options of a command.\n",
@@ -105,7 +120,8 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 		print_group(command, to);
 		return;
 	}
-	fprintf(to, "Usage: smalti %s [OPTION]... %s\n\n", command->name, command->operands);
+	fprintf(to, "Usage: smalti %s [OPTION]...%s%s\n\n", command->name, command->operands[0] ? " " : "",
+		command->operands);
 	print_wrapped(to, command->description, 0, 0);
 	if (command->options.count && command->options.rows[0].kind != SMALTI_OPTION_GROUP)
 		fputs("\nOptions:\n", to);
@@ -117,4 +133,5 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 	fputs("\nExamples:\n", to);
 	for (const struct smalti_example *example = command->examples; example->purpose; example++)
 		fprintf(to, "  %s:\n    %s\n", example->purpose, example->line);
+	print_statuses(to);
 }

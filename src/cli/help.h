@@ -8,11 +8,17 @@
 
 extern const char smalti_about[];
 
-/* The environment variables that the program looks at, ended by one without a name. */
+/* A name and what is there; a list ends with one without a name. The environment that the program looks at.
+ */
 struct smalti_variable {
 	const char *name, *meaning;
 };
 extern const struct smalti_variable smalti_variables[];
+
+/* Files that the program reads and writes without being told, ended likewise. */
+extern const struct smalti_variable smalti_files[];
+
+extern const char smalti_exit_statuses[];
 
 /* What every command knows: --help, --version. */
 enum { SMALTI_COMMON_OPTIONS = 2 };

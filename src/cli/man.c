@@ -69,13 +69,26 @@ static void put_option(const struct smalti_option *row, const void *defaults, FI
 	}
 }
 
-static void put_variables(FILE *to)
+static void put_variables(const char *heading, const struct smalti_variable *variables, FILE *to)
 {
-	fputs(".SH ENVIRONMENT\n", to);
-	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
-		fprintf(to, ".TP\n.B %s\n", variable->name);
+	put_line(".SH ", heading, to);
+	for (const struct smalti_variable *variable = variables; variable->name; variable++) {
+		put_line(".TP\n.B ", variable->name, to);
 		put_line("", variable->meaning, to);
 	}
+}
+
+static void put_statuses(FILE *to)
+{
+	put_line(".SH EXIT STATUS\n", smalti_exit_statuses, to);
+}
+
+/* ".BR smalti\-encode (1)" */
+static void put_reference(const struct smalti_command *command, const char *after, FILE *to)
+{
+	fputs(".BR ", to);
+	put_page(command, to);
+	fprintf(to, " (1)%s\n", after);
 }
 
 static void put_group(const struct smalti_command *group, FILE *to)
@@ -85,13 +98,18 @@ static void put_group(const struct smalti_command *group, FILE *to)
 	put_line(".SH DESCRIPTION\n", group->description, to);
 	fputs(".SH COMMANDS\n", to);
 	for (int i = 0; group->commands[i]; i++) {
-		fputs(".TP\n.BR ", to);
-		put_page(group->commands[i], to);
-		fputs(" (1)\n", to);
+		fputs(".TP\n", to);
+		put_reference(group->commands[i], "", to);
 		put_line("", group->commands[i]->summary, to);
 	}
-	if (!group->name[0])
-		put_variables(to);
+	if (!group->name[0]) {
+		put_variables("ENVIRONMENT", smalti_variables, to);
+		put_variables("FILES", smalti_files, to);
+	}
+	put_statuses(to);
+	fputs(".SH SEE ALSO\n", to);
+	for (int i = 0; group->commands[i]; i++)
+		put_reference(group->commands[i], group->commands[i + 1] ? "," : "", to);
 }
 
 void smalti_print_man(const struct smalti_command *command, FILE *to)
@@ -115,7 +133,6 @@ void smalti_print_man(const struct smalti_command *command, FILE *to)
 		put_line(".PP\n.RS 4\n.nf\n", example->line, to);
 		fputs(".fi\n.RE\n", to);
 	}
-	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 3 finished but some items failed.\n"
-	      ".SH SEE ALSO\n.BR smalti (1)\n",
-	      to);
+	put_statuses(to);
+	fputs(".SH SEE ALSO\n.BR smalti (1)\n", to);
 }

@@ -55,6 +55,13 @@ static void note_default(struct smalti_notes *notes, const struct smalti_option 
 		note(notes, text);
 }
 
+static void note_alias(struct smalti_notes *notes, const char *alias)
+{
+	char text[80];
+	snprintf(text, sizeof(text), "also --%s", alias);
+	note(notes, text);
+}
+
 struct smalti_notes smalti_option_notes(const struct smalti_option *row, const void *defaults)
 {
 	struct smalti_notes notes = {""};
@@ -63,5 +70,7 @@ struct smalti_notes smalti_option_notes(const struct smalti_option *row, const v
 		note_choices(&notes, row);
 	if (defaults && !row->has_given)
 		note_default(&notes, row, defaults);
+	if (row->alias)
+		note_alias(&notes, row->alias);
 	return notes;
 }

@@ -34,20 +34,23 @@ static void free_tables(struct tables *tables)
 static int make_tables(const struct smalti_option_table *table, struct tables *tables,
 		       struct smalti_error *error)
 {
-	tables->long_options = smalti_calloc(table->count + COMMON, sizeof(struct option), error);
-	tables->letters = smalti_calloc(table->count * 2 + 3, 1, error);
+	tables->long_options = smalti_calloc(2 * table->count + COMMON, sizeof(struct option), error);
+	tables->letters = smalti_calloc(table->count * 2 + 4, 1, error);
 	if (!tables->long_options || !tables->letters)
 		return -1;
 	struct option *next = tables->long_options;
 	char *letter = tables->letters;
 	*letter++ = ':'; /* a missing argument is told from an unknown option */
 	*letter++ = 'h';
+	*letter++ = 'V';
 	for (int i = 0; i < table->count; i++) {
 		const struct smalti_option *row = &table->rows[i];
 		if (row->kind == SMALTI_OPTION_GROUP)
 			continue;
-		*next++ = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
-					  FIRST_ROW + i};
+		const char *const names[] = {row->name, row->alias};
+		for (int k = 0; k < 2 && names[k]; k++)
+			*next++ = (struct option){names[k], row->argument ? required_argument : no_argument,
+						  NULL, FIRST_ROW + i};
 		if (row->letter)
 			*letter++ = row->letter;
 		if (row->letter && row->argument)
@@ -126,6 +129,11 @@ static int store(const struct smalti_option *row, const char *text, void *values
 	return 0;
 }
 
+static bool begins(const char *name, const char *with, int length)
+{
+	return name && strncmp(name, with, (size_t)length) == 0;
+}
+
 /* The option that `text` (--name or --name=value) was probably meant to be. */
 static int fail_unknown(const struct smalti_option_table *table, const char *text, struct smalti_error *error)
 {
@@ -137,8 +145,10 @@ static int fail_unknown(const struct smalti_option_table *table, const char *tex
 	for (int i = 0; i < table->count; i++) {
 		if (table->rows[i].kind == SMALTI_OPTION_GROUP)
 			continue;
-		smalti_suggest(&best, table->rows[i].name);
-		prefixed += strncmp(table->rows[i].name, text + 2, (size_t)length - 2) == 0;
+		const char *const names[] = {table->rows[i].name, table->rows[i].alias};
+		for (int k = 0; k < 2 && names[k]; k++)
+			smalti_suggest(&best, names[k]);
+		prefixed += begins(names[0], text + 2, length - 2) || begins(names[1], text + 2, length - 2);
 	}
 	for (int i = 0; common[i].name; i++)
 		smalti_suggest(&best, common[i].name);
@@ -178,10 +188,10 @@ static int parse(const struct smalti_option_table *table, const struct tables *t
 			return 0;
 		if (value == '?' || value == ':')
 			return fail_option(table, value, argv[optind - 1], error);
-		if (value == 'h' || value >= GET_HELP) {
-			*request = value == GET_VERSION ? SMALTI_VERSION
-				   : value == GET_MAN   ? SMALTI_MAN
-							: SMALTI_HELP;
+		if (value == 'h' || value == 'V' || value >= GET_HELP) {
+			*request = value == GET_VERSION || value == 'V' ? SMALTI_VERSION
+				   : value == GET_MAN                   ? SMALTI_MAN
+									: SMALTI_HELP;
 			return 0;
 		}
 		const struct smalti_option *row = find_row(table, value);

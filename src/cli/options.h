@@ -46,6 +46,7 @@ struct smalti_option {
 	char letter;                /* 0: none */
 	const char *argument;       /* its name in the help, NULL for a flag */
 	const char *help;           /* lower case, no full stop; range, choices and default are added */
+	const char *alias;          /* another long name; NULL: none */
 	int64_t minimum, maximum;   /* INT64, BYTES, SIZE (of each side): both included */
 	double least, most;         /* DOUBLE: both included */
 	const char *const *choices; /* CHOICE: NULL-terminated; the value is the index */

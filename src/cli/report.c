@@ -20,8 +20,7 @@ struct settings {
 #define TYPE struct settings
 
 static const struct smalti_option rows[] = {
-    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE",
-     "the page, - for the standard output; default report.html"},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "the page, - for the standard output"},
 };
 
 static const struct settings defaults = {.output = "report.html"};
@@ -114,7 +113,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 const struct smalti_command smalti_report_command = {
     .name = "report",
     .summary = "show how an extraction went, as a page",
-    .operands = "FEATURES",
+    .operands = "DIR",
     .description = "Writes one HTML page on a folder of features: items, tokens and pixels per second over "
 		   "time, what each "
 		   "stage and each worker did, queues, memory, lengths of captions, bins of pictures, and "

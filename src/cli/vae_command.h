@@ -38,8 +38,8 @@ struct smalti_vae_settings {
 	{SMALTI_GROUP("Model")}, \
 	{SMALTI_STRING(struct smalti_vae_settings, model), "model", 'm', "DIR", \
 	 "pipeline folder in diffusers' layout, of which only the VAE is opened; default the embedded model"}, \
-	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae", 0, "DIR", \
-	 "folder of a VAE alone, instead of the pipeline's"}, \
+	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae-model", 0, "DIR", \
+	 "folder of a VAE alone, instead of the pipeline's", .alias = "vae"}, \
 	SMALTI_VARIANT_ROW(struct smalti_vae_settings), \
 	SMALTI_PRECISION_ROW(struct smalti_vae_settings), \
 	{SMALTI_GROUP("Machine")}, \
