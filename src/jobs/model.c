@@ -238,5 +238,11 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
 			 struct smalti_unread *unread, struct smalti_error *error)
 {
+	SMALTI_REPORT(error);
+	if (smalti_check_given(model, "model", error) < 0 ||
+	    smalti_check_given(prompt, "prompt", error) < 0 ||
+	    smalti_check_given(unread, "unread", error) < 0 ||
+	    smalti_check_range((int)cleaning, 0, SMALTI_CLEANING_STRIP, "cleaning", error) < 0)
+		return -1;
 	return smalti_unread_of(&model->text, model->words, prompt, cleaning, unread, error);
 }

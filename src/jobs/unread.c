@@ -137,6 +137,8 @@ int smalti_unread_of(const struct smalti_text_encoder *encoder, const char *word
 
 void smalti_unread_free(struct smalti_unread *unread)
 {
+	if (!unread)
+		return;
 	free(unread->cut);
 	free(unread->unknown);
 	*unread = (struct smalti_unread){NULL, NULL};
