@@ -25,3 +25,38 @@ expect 0 '' generate --save-latents -o saved.png -m model
 cmp embedded.safetensors saved.safetensors
 rm model/tokenizer/*
 refuse 1 'neither spiece.model nor tokenizer.json' generate -m model
+
+# add_tensor FILE NAME: an empty one, at the head of a safetensors file.
+add_tensor() {
+    local entry="\"$2\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}," length byte
+    length=$(($(od -An -t u8 -N 8 "$1") + ${#entry}))
+    for byte in 0 8 16 24 32 40 48 56; do
+        # shellcheck disable=SC2059 # the format is the byte
+        printf "\\x$(printf %02x $((length >> byte & 255)))"
+    done >changed
+    printf '{%s' "$entry" >>changed
+    tail -c +10 "$1" >>changed
+    mv changed "$1"
+}
+
+# What is in the files and not used is named once, unless other programs always leave it there.
+weights=diffusion_pytorch_model.safetensors
+copy
+add_tensor model/text_encoder/model.safetensors decoder.block.0.layer.0.layer_norm.weight
+add_tensor model/text_encoder/model.safetensors encoder.embed_tokens.weight
+add_tensor model/transformer/$weights pos_embed.pos_embed
+expect 0 '' generate -m model -o same.png
+! grep -q 'not used' err || fail "$(cat err)"
+add_tensor model/transformer/$weights transformer_blocks.0.attn1.to_q.lora_A.weight
+add_tensor model/vae/$weights $'x\\u001b[2Jy'
+expect 0 'model/transformer: 1 tensor is not used: transformer_blocks.0.attn1.to_q.lora_A.weight; merge LoRA' \
+    generate -m model -o same.png
+grep -qF 'model/vae: 1 tensor is not used: x?[2Jy' err || fail "$(cat err)"
+expect 0 '' generate -m model -q -o same.png
+[ ! -s err ] || fail "--quiet says $(cat err)"
+expect 0 'model/vae: 1 tensor is not used' "$SMALTI" decode embedded.safetensors -m model -o decoded.png
+for i in 0 1 2 3 4; do
+    add_tensor model/text_encoder/model.safetensors encoder.other.$i
+done
+expect 0 'model/text_encoder: 5 tensors are not used: encoder.other.0, encoder.other.1, encoder.other.2, ...; model' \
+    generate -m model -o same.png

@@ -62,6 +62,9 @@ struct smalti_model_info {
 	/** 32 hexadecimal digits that tell models apart: of the configuration files, the tokenizer, and of
 	 * every tensor its name, type, shape and beginning. */
 	const char *digest;
+	/** A line about tensors of the files that are not used, such as LoRA weights, for a user; NULL: none.
+	 */
+	const char *unused;
 };
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
 

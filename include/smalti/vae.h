@@ -43,6 +43,8 @@ struct smalti_vae_info {
 	int64_t latent_channels; /**< of the latents */
 	int64_t latent_pixels;   /**< along each side of the picture, to one latent */
 	double scaling_factor;   /**< the diffusion model's latents are the VAE's, times this */
+	const char *unused;      /**< a line about tensors of the file that are not used, for a user; NULL:
+				    none; lives as long as the VAE */
 };
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info);
 

@@ -118,6 +118,11 @@ static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *e
 	if (options->resume)
 		smalti_writer_clean(g->output.folder, false);
 	smalti_report_begin(&report, options->json, options->quiet, smalti_source_pictures(g->source));
+	if (info.unused) {
+		struct smalti_error unused = SMALTI_NO_ERROR;
+		smalti_fail(&unused, SMALTI_EUNSUPPORTED, "%s", info.unused);
+		smalti_report_warning(&report, &unused);
+	}
 	if (smalti_generation_run(&generation, error) < 0)
 		return fail(error);
 	return smalti_report_end(&report, generation.stopped ? smalti_signals_caught() : NULL);

@@ -29,6 +29,8 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 	if (!run->vae)
 		return -1;
 	smalti_vae_info(run->vae, &run->info);
+	if (run->info.unused && !settings->quiet)
+		fprintf(stderr, "smalti %s: %s\n", run->command->name, run->info.unused);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_INDEX = 64 << 20, MAX_SHARDS = 4096 };
+enum { MAX_INDEX = 16 << 20, MAX_SHARDS = 4096 };
 
 struct shard {
 	char *path;
@@ -268,6 +268,11 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 }
 
 /* --- what is in it ---------------------------------------------------------------------------- */
+
+const char *smalti_checkpoint_folder(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->folder;
+}
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)
 {

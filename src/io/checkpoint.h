@@ -18,6 +18,9 @@ struct smalti_checkpoint *smalti_checkpoint_open(const char *folder, const char 
 						 struct smalti_error *error);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
 
+/* The component's. */
+const char *smalti_checkpoint_folder(const struct smalti_checkpoint *checkpoint);
+
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
 
 /* The tensor of that name in *view, as long as the checkpoint is open. An error names the file, the

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "io/unused.h"
 #include "jobs/unread.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
@@ -134,6 +135,15 @@ static int make_digest(struct smalti_model *model, const struct paths *p, struct
 	return status;
 }
 
+static int look_for_unused(struct smalti_model *model, struct smalti_error *error)
+{
+	struct smalti_error *note = &model->unused;
+	if (smalti_unused_t5(model->text.checkpoint, smalti_t5_config(model->text.t5), note, error) ||
+	    smalti_unused_transformer(model->dit_checkpoint, smalti_dit_config(model->dit), note, error))
+		return -1;
+	return smalti_unused_vae(model->vae_checkpoint, smalti_vae_decoder_config(model->vae), note, error);
+}
+
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
 		      struct smalti_error *error)
 {
@@ -155,6 +165,8 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 		return -1;
 	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
 	if (whole && smalti_words_read(folder_of(o, error), &model->words, error) < 0)
+		return -1;
+	if (look_for_unused(model, error) < 0)
 		return -1;
 	fit_into_memory(model);
 	return make_digest(model, p, error);
@@ -229,6 +241,7 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->latent_pixels = factor;
 	info->scheduler = smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
+	info->unused = model->unused.code ? model->unused.message : NULL;
 	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) + smalti_dit_weight_bytes(model->dit) +
 			     smalti_vae_decoder_weight_bytes(model->vae) + model->mapped_bytes;
 	if (model->vae_encoder)

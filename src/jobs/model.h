@@ -24,6 +24,7 @@ struct smalti_model {
 	char *words;          /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
+	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "io/unused.h"
 #include "rt/throttle.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 	vae->folder = find_folder(options->folder, error);
 	if (vae->folder)
 		vae->checkpoint = smalti_vae_read(vae->folder, options->variant, &vae->config, error);
-	return vae->checkpoint ? 0 : -1;
+	return vae->checkpoint ? smalti_unused_vae(vae->checkpoint, &vae->config, &vae->unused, error) : -1;
 }
 
 struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
@@ -101,7 +102,8 @@ void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)
 {
 	*info = (struct smalti_vae_info){.latent_channels = vae->config.latent_channels,
 					 .latent_pixels = smalti_vae_factor(&vae->config),
-					 .scaling_factor = vae->config.scaling_factor};
+					 .scaling_factor = vae->config.scaling_factor,
+					 .unused = vae->unused.code ? vae->unused.message : NULL};
 }
 
 void smalti_vae_cancel(struct smalti_vae *vae)

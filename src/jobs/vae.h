@@ -20,6 +20,7 @@ struct smalti_vae {
 	enum smalti_dtype compute;
 	char *folder;
 	struct smalti_checkpoint *checkpoint;
+	struct smalti_error unused;         /* says which tensors are not used, if any: no failure */
 	struct smalti_vae_decoder *decoder; /* NULL: not asked for yet */
 	struct smalti_vae_encoder *encoder; /* NULL: not asked for yet */
 };

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/unused.h"
+
+#include "io/inventory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED = 3 };
+
+/* Of a whole T5, whose decoder is not used; the embedding once more; what torch computes from the sizes. */
+static const char *const harmless_t5[] = {"decoder.", "lm_head.", "encoder.embed_tokens.weight", NULL};
+static const char *const harmless_transformer[] = {"pos_embed.pos_embed", NULL};
+static const char *const harmless_vae[] = {NULL};
+
+static bool is_harmless(const char *name, const char *const *prefixes)
+{
+	for (; *prefixes; prefixes++)
+		if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
+			return true;
+	return strstr(name, "position_ids") != NULL;
+}
+
+static int by_name(const void *name, const void *tensor)
+{
+	return strcmp(name, ((const struct smalti_tensor_view *)tensor)->name);
+}
+
+static bool is_known(const char *name, const struct smalti_inventory *inventory)
+{
+	return bsearch(name, inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors),
+		       by_name) != NULL;
+}
+
+static void append(struct smalti_error *note, const char *text)
+{
+	struct smalti_error whole = SMALTI_NO_ERROR;
+	smalti_fail(&whole, SMALTI_EUNSUPPORTED, "%s%s%s", note->message, note->message[0] ? "; " : "", text);
+	*note = whole;
+}
+
+static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const char *names, bool lora,
+		struct smalti_error *note)
+{
+	char text[SMALTI_ERROR_LENGTH];
+	snprintf(text, sizeof(text), "%.200s: %lld tensor%s not used: %s%s%s",
+		 smalti_checkpoint_folder(checkpoint), (long long)count, count == 1 ? " is" : "s are", names,
+		 count > NAMED ? ", ..." : "",
+		 lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it" : "");
+	append(note, text);
+}
+
+static void look(const struct smalti_checkpoint *checkpoint, const struct smalti_inventory *inventory,
+		 const char *const *harmless, struct smalti_error *note)
+{
+	char names[NAMED * 100] = "";
+	int64_t count = 0;
+	bool lora = false;
+	for (int64_t i = 0; i < smalti_checkpoint_count(checkpoint); i++) {
+		const char *name = smalti_checkpoint_at(checkpoint, i)->name;
+		const size_t used = strlen(names);
+		if (is_known(name, inventory) || is_harmless(name, harmless))
+			continue;
+		if (count++ < NAMED)
+			snprintf(names + used, sizeof(names) - used, "%s%.90s", used ? ", " : "", name);
+		lora = lora || strstr(name, "lora");
+	}
+	if (count)
+		say(checkpoint, count, names, lora, note);
+}
+
+/* Frees the inventory. */
+static int finish(int status, const struct smalti_checkpoint *checkpoint, struct smalti_inventory *inventory,
+		  const char *const *harmless, struct smalti_error *note)
+{
+	if (status)
+		return -1;
+	look(checkpoint, inventory, harmless, note);
+	smalti_inventory_free(inventory);
+	return 0;
+}
+
+int smalti_unused_t5(const struct smalti_checkpoint *checkpoint, const struct smalti_t5_config *config,
+		     struct smalti_error *note, struct smalti_error *error)
+{
+	struct smalti_inventory inventory;
+	return finish(smalti_inventory_t5(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
+		      harmless_t5, note);
+}
+
+int smalti_unused_transformer(const struct smalti_checkpoint *checkpoint,
+			      const struct smalti_transformer_config *config, struct smalti_error *note,
+			      struct smalti_error *error)
+{
+	struct smalti_inventory inventory;
+	return finish(smalti_inventory_transformer(&inventory, config, SMALTI_F32, error), checkpoint,
+		      &inventory, harmless_transformer, note);
+}
+
+int smalti_unused_vae(const struct smalti_checkpoint *checkpoint, const struct smalti_vae_config *config,
+		      struct smalti_error *note, struct smalti_error *error)
+{
+	struct smalti_inventory inventory;
+	return finish(smalti_inventory_vae(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
+		      harmless_vae, note);
+}
