@@ -2,6 +2,18 @@ dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/ext
 	docs/picture.png docs/picture.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 
+# What the pages speak of besides the command: a job array for SLURM, the reader for Python.
+slurmdir = $(pkgdatadir)/slurm
+dist_slurm_DATA = scripts/slurm/extract.sbatch
+readerdir = $(pkgdatadir)/python/smalti_features
+dist_reader_DATA = \
+	python/smalti_features/__init__.py \
+	python/smalti_features/features.py \
+	python/smalti_features/order.py \
+	python/smalti_features/shard.py \
+	python/smalti_features/training.py \
+	python/smalti_features/xxh3.py
+
 # The man pages are the command's own words: one line here for each subcommand.
 command_pages = \
 	docs/smalti-generate.1 \

@@ -7,6 +7,21 @@ AC_DEFUN([AX_SMALTI_PKG], [
   [$1]_CFLAGS=`AS_ECHO(["$[$1]_CFLAGS"]) | sed 's/-I/-isystem /g'`
 ])
 
+# AX_SMALTI_TAKEN_ALONG: the libraries that are installed beside libsmalti, since the system's loader would not find
+# them for everybody: a StarPU that lies outside of /usr, as the one of scripts/starpu.
+AC_DEFUN([AX_SMALTI_TAKEN_ALONG], [
+  starpu_libdir=`$PKG_CONFIG --variable=libdir starpu-1.4`
+  AS_CASE([$starpu_libdir],
+    [/usr/*|/lib*], [taken_along=],
+    [taken_along=`ls "$starpu_libdir"/libstarpu-1.4.so.[[0-9]] "$starpu_libdir"/libstarpu-1.4.so.[[0-9]][[0-9]] 2>/dev/null`])
+  AC_SUBST([taken_along])
+  AM_CONDITIONAL([TAKES_ALONG], [test -n "$taken_along"])
+  AS_IF([test -n "$taken_along"], [
+    AC_CHECK_PROG([PATCHELF], [patchelf], [patchelf])
+    AS_IF([test -z "$PATCHELF"],
+      [AC_MSG_ERROR([patchelf is needed to install StarPU beside Smalti (Debian: patchelf)])])])
+])
+
 # AX_SMALTI_ONEDNN: oneDNN 2.x has no pkg-config file, and its C API differs from that of 3.x.
 AC_DEFUN([AX_SMALTI_ONEDNN], [
   AC_CHECK_HEADER([dnnl.h], [], [AC_MSG_ERROR([dnnl.h was not found: install oneDNN 2.x (Debian: libdnnl-dev)])])

@@ -22,6 +22,14 @@ for header in "$(pkg-config --variable=includedir smalti)"/smalti/*.h; do
     $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror "${flags[@]}" -fsyntax-only -x c++ - <<<"$line"
 done
 
+# Nothing is found where only the builder could read it.
+for file in "$programs/smalti" "$libraries/libsmalti.so"; do
+    outside=$(ldd "$file" | awk '$3 ~ /^\// { print $3 }' | xargs realpath |
+        grep -vE "^(/usr)?/lib|^/usr/local/|^$(realpath "$libraries")/" || true)
+    [ -z "$outside" ] || { echo "$file needs $outside" && exit 1; }
+    ! readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -vE 'path: \[\$ORIGIN/[a-z0-9./_-]*\]' || exit 1
+done
+
 foreign=$(nm -D --defined-only "$libraries/libsmalti.so" | awk '$3 !~ /^smalti_/ { print $3 }')
 [ -z "$foreign" ] || { echo "libsmalti.so exports $foreign" && exit 1; }
 
@@ -32,3 +40,17 @@ LD_LIBRARY_PATH=$libraries ./example "$prompt" >example.ppm
 [ "$(wc -c <example.ppm)" -eq $((15 + 128 * 128 * 3)) ]
 "$programs/smalti" generate --prompt "$prompt" -o command.png
 [ -s command.png ]
+[ -f "$(pkg-config --variable=prefix smalti)/share/smalti/slurm/extract.sbatch" ]
+
+# Another user, who has no home and may not look into the builder's, with the tree moved elsewhere.
+[ "$(id -u)" -eq 0 ] || { echo "not root: the command of another user is not tried" && exit 0; }
+chmod 755 "$work"
+cp -r "$(pkg-config --variable=prefix smalti)" everyone
+chmod -R a+rX everyone
+install -d -o 65534 pictures
+as_another() {
+    env -i PATH=/usr/bin:/bin HOME=/nonexistent setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+moved=$work/everyone/$(realpath --relative-to="$(pkg-config --variable=prefix smalti)" "$programs")/smalti
+as_another "$moved" generate --prompt "$prompt" -o pictures/other.png
+cmp command.png pictures/other.png

@@ -206,5 +206,5 @@ endif
 EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/features_python.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
-	PKG_CONFIG_PATH="$(pkgconfigdir):$$PKG_CONFIG_PATH" CC='$(CC)' CXX='$(CXX)' \
+	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \
 		$(top_srcdir)/tests/installed.sh $(bindir) $(top_srcdir)/docs/example.c
