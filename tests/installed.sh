@@ -27,6 +27,7 @@ for file in "$programs/smalti" "$libraries/libsmalti.so"; do
     outside=$(ldd "$file" | awk '$3 ~ /^\// { print $3 }' | xargs realpath |
         grep -vE "^(/usr)?/lib|^/usr/local/|^$(realpath "$libraries")/" || true)
     [ -z "$outside" ] || { echo "$file needs $outside" && exit 1; }
+    # shellcheck disable=SC2016
     ! readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -vE 'path: \[\$ORIGIN/[a-z0-9./_-]*\]' || exit 1
 done
 
