@@ -95,6 +95,7 @@ libharness_la_SOURCES += \
 	tests/rows.c tests/rows.h \
 	tests/store_fixture.c tests/store_fixture.h
 check_PROGRAMS += tests/test_store_claims
+check_PROGRAMS += tests/test_store_lock
 check_PROGRAMS += tests/test_store_failures
 check_PROGRAMS += tests/test_store_folder
 check_PROGRAMS += tests/test_store_journal
@@ -144,6 +145,7 @@ dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
+dist_check_SCRIPTS += tests/store_stop.sh
 dist_check_SCRIPTS += tests/verify.sh
 
 # What scripts run besides the command: no tests themselves.
@@ -155,7 +157,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features

@@ -3,10 +3,13 @@
  * What the tests of a folder of features run, break and kill: a process that fills one with rows that their
  * index decides.
  *
- *   store_worker fill DIR ITEMS SHARD [MICROSECONDS]   all that is left, with random pauses up to so long
- *   store_worker dump DIR                              a line per row, in the order of the items: index, key,
- * XXH3 of all of it store_worker faults DIR ITEMS SHARD KIND...        a run for each Nth call of a kind that
- * fails, then another that has to bring it to the end (with tests/fault.c) */
+ *   store_worker fill DIR ITEMS SHARD [MICROSECONDS [LEASE]]
+ *       all that is left, with random pauses up to so long
+ *   store_worker dump DIR
+ *       a line per row, in the order of the items: index, key, XXH3 of all of it
+ *   store_worker faults DIR ITEMS SHARD KIND...
+ *       a run for each Nth call of a kind that fails, then another that has to bring it to the end (with
+ *       tests/fault.c) */
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "fault.h"
@@ -26,14 +29,16 @@
 
 struct job {
 	const char *folder;
-	int64_t items, shard, pause;
+	int64_t items, shard, pause, lease;
 };
 
-static struct smalti_store *open_store(const char *folder, struct smalti_error *error)
+enum { AHEAD = 3 }; /* ranges that are claimed at a time, as an extraction does */
+
+static struct smalti_store *open_store(const struct job *job, struct smalti_error *error)
 {
 	cJSON *identity = cJSON_Parse("{\"rows\":{\"by\":\"index\"}}");
-	const struct smalti_store_options options = {.identity = identity};
-	struct smalti_store *store = smalti_store_open(folder, &options, error);
+	const struct smalti_store_options options = {.identity = identity, .lease_seconds = job->lease};
+	struct smalti_store *store = smalti_store_open(job->folder, &options, error);
 	cJSON_Delete(identity);
 	return store;
 }
@@ -61,24 +66,28 @@ static int make(struct smalti_store *store, const struct job *job, const struct 
 	return -1;
 }
 
+/* The oldest of the claimed ranges is made when there is no more to claim, for now. */
 static int fill(struct smalti_store *store, const struct job *job, struct smalti_error *error)
 {
 	const struct smalti_range all = {0, job->items};
-	struct smalti_range range;
+	struct smalti_range claimed[AHEAD];
 	char holder[256];
-	for (;;) {
-		switch (smalti_store_claim(store, &all, job->shard, &range, holder, error)) {
-		case SMALTI_CLAIM_NONE:
-			return smalti_store_complete(store, job->items, error);
-		case SMALTI_CLAIM_WAIT:
-			usleep(5000);
-			break;
-		case SMALTI_CLAIM_TAKEN:
-			if (make(store, job, &range, error))
-				return -1;
-			break;
-		default:
+	for (int count = 0;;) {
+		enum smalti_claim_status status = SMALTI_CLAIM_TAKEN;
+		while (count < AHEAD && status == SMALTI_CLAIM_TAKEN) {
+			status = smalti_store_claim(store, &all, job->shard, &claimed[count], holder, error);
+			count += status == SMALTI_CLAIM_TAKEN;
+		}
+		if (status == SMALTI_CLAIM_FAILED)
 			return -1;
+		if (count) {
+			if (make(store, job, &claimed[0], error))
+				return -1;
+			memmove(claimed, claimed + 1, (size_t)--count * sizeof(*claimed));
+		} else if (status == SMALTI_CLAIM_NONE) {
+			return smalti_store_complete(store, job->items, error);
+		} else {
+			usleep(5000);
 		}
 	}
 }
@@ -86,7 +95,7 @@ static int fill(struct smalti_store *store, const struct job *job, struct smalti
 static int run(const struct job *job)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_store *store = open_store(job->folder, &error);
+	struct smalti_store *store = open_store(job, &error);
 	const int status = store ? fill(store, job, &error) : -1;
 	smalti_store_close(store);
 	if (status)
@@ -263,12 +272,14 @@ int main(int count, char **arguments)
 		return dump(arguments[2]);
 	if (count < 5)
 		return 2;
-	struct job job = {arguments[2], number(arguments[3]), number(arguments[4]), 0};
+	struct job job = {arguments[2], number(arguments[3]), number(arguments[4]), 0, 0};
 	if (!strcmp(arguments[1], "faults"))
 		return faults(job, arguments + 5);
 	if (strcmp(arguments[1], "fill") != 0)
 		return 2;
 	if (count > 5)
 		job.pause = number(arguments[5]);
+	if (count > 6)
+		job.lease = number(arguments[6]);
 	return run(&job);
 }

@@ -68,6 +68,8 @@ struct smalti_extract_progress {
 	int64_t captions, tokens, pictures; /**< made by this run */
 	double listed;           /**< share of the list that was read, before anything else is done */
 	const char *waiting_for; /**< NULL, or who holds what is left */
+	const char *locked_by;   /**< NULL, or who changes the folder, and lets nobody else do so, */
+	double locked;           /**< for which the calling thread has waited for so many seconds */
 };
 
 /** What the caller of an extraction wants. */
@@ -89,7 +91,8 @@ struct smalti_extract_result {
 
 /** Extracts; returns when all of the range is committed, by whomever, or `watch` has ended it. Bad items do
  * not end it: they are noted with their reasons. -1 with SMALTI_EINVAL (options; another run's folder),
- * SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays. One at a time in a session. */
+ * SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays; SMALTI_ECANCELLED: ended by `watch`
+ * before it could begin or complete. One at a time in a session. */
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
 		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error);

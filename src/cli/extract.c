@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/held_session.h"
 #include "cli/json_line.h"
+#include "cli/locked.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -22,6 +23,7 @@ struct extract {
 	struct smalti_progress progress;
 	double began;
 	bool begun;
+	struct smalti_locked locked;
 };
 
 /* "A" and "B" of "AxB". */
@@ -167,6 +169,8 @@ static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract
 {
 	struct extract *e = user;
 	char detail[SMALTI_PROGRESS_DETAIL];
+	if (progress->locked_by)
+		smalti_locked_say(&e->locked, &e->progress, progress->locked_by, progress->locked);
 	if (progress->items == 0) { /* of the list, in shares */
 		smalti_progress_within(&e->progress, progress->listed, "reading the list");
 		smalti_progress_update(&e->progress, 0, 1);
@@ -221,14 +225,20 @@ static void summarize(struct extract *e, const struct smalti_extract_result *res
 	    p->done, p->items, p->made, smalti_now() - e->began, rate(e, p->made), failed, e->options.output);
 }
 
-static enum smalti_exit report(struct extract *e, const struct smalti_extract_result *result)
+static enum smalti_exit report(struct extract *e, const struct smalti_extract_result *result, bool broken_off)
 {
 	const struct smalti_extract_progress *p = &result->progress;
-	const bool unfinished = result->stopped && p->done < p->items;
+	const bool unfinished = broken_off || (result->stopped && p->done < p->items);
 	enum smalti_exit status = unfinished         ? SMALTI_EXIT_FAILED
 				  : result->failures ? SMALTI_EXIT_SOME_FAILED
 						     : SMALTI_EXIT_OK;
-	if (unfinished)
+	if (unfinished && p->items == 0)
+		smalti_progress_print(
+		    &e->progress,
+		    "smalti extract: stopped by %s before anything was done; the same command "
+		    "begins anew",
+		    smalti_signals_caught());
+	else if (unfinished)
 		smalti_progress_print(&e->progress,
 				      "smalti extract: stopped by %s: %" PRId64 " of %" PRId64
 				      " items done; the same command goes on from there",
@@ -251,13 +261,14 @@ static enum smalti_exit extract(struct extract *e, struct smalti_session *sessio
 	struct smalti_extract_result result;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	e->began = smalti_now();
+	e->locked = (struct smalti_locked){&smalti_extract_command, e->options.output, false};
 	smalti_signals_second(drop, NULL);
 	smalti_progress_begin(&e->progress, stderr, "lists", e->settings->quiet);
 	const int status = smalti_extract(session, &e->options, on_watch, e, &result, &error);
 	smalti_signals_second(NULL, NULL);
 	const bool stopped = status < 0 && error.code == SMALTI_ECANCELLED && smalti_signals_caught();
 	if (status == 0 || stopped)
-		return report(e, &result);
+		return report(e, &result, stopped);
 	smalti_progress_end(&e->progress);
 	return smalti_command_fail(&smalti_extract_command, &error);
 }

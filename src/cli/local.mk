@@ -29,6 +29,7 @@ libcli_la_SOURCES = \
 	src/cli/held_session.c src/cli/held_session.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/json_line.c src/cli/json_line.h \
+	src/cli/locked.c src/cli/locked.h \
 	src/cli/man.c \
 	src/cli/notes.c \
 	src/cli/numbers.c src/cli/numbers.h \

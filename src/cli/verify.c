@@ -2,6 +2,7 @@
 #include "cli/verify.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/locked.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "smalti/verify.h"
@@ -61,6 +62,7 @@ struct verification {
 	const struct verify_options *options;
 	struct smalti_progress progress;
 	cJSON *problems; /* an array; NULL: they are printed */
+	struct smalti_locked locked;
 };
 
 static void list(cJSON *problems, const struct smalti_problem *problem)
@@ -90,6 +92,13 @@ static void on_progress(void *user, int64_t done, int64_t bytes)
 	enum { MEBIBYTE = 1 << 20 };
 	struct verification *verification = user;
 	smalti_progress_update(&verification->progress, done / MEBIBYTE, bytes / MEBIBYTE);
+}
+
+static bool on_waiting(void *user, const char *holder, double seconds)
+{
+	struct verification *verification = user;
+	smalti_locked_say(&verification->locked, &verification->progress, holder, seconds);
+	return true;
 }
 
 static void say_repair(const struct smalti_verify_result *result)
@@ -139,12 +148,14 @@ static void print_json(const char *folder, const struct smalti_verify_result *re
 
 static enum smalti_exit verify(const struct verify_options *options, const char *folder)
 {
-	struct verification verification = {.options = options};
+	struct verification verification = {.options = options,
+					    .locked = {&smalti_verify_command, folder, false}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_verify_result result;
 	if (options->json)
 		verification.problems = cJSON_CreateArray();
-	const struct smalti_verify_options wanted = {options->repair, &verification, on_problem, on_progress};
+	const struct smalti_verify_options wanted = {options->repair, &verification, on_problem, on_progress,
+						     on_waiting};
 	smalti_progress_begin(&verification.progress, stderr, "MiB", options->quiet || options->json);
 	const int status = smalti_verify(folder, &wanted, &result, &error);
 	smalti_progress_end(&verification.progress);

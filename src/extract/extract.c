@@ -11,6 +11,8 @@
 #include "extract/shard_size.h"
 #include "rt/session.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +20,7 @@
 /* Windows that are computed or wait to be written. */
 enum { WINDOWS_MAX = 3 };
 enum { WAIT_NANOSECONDS = 200000000, LOOK_SECONDS = 2 };
+static const double WAIT_SECONDS = 1; /* what is heard more often goes on */
 
 /* One call of smalti_extract(). */
 struct run {
@@ -33,8 +36,58 @@ struct run {
 	smalti_extract_watch *watch;
 	void *user;
 	bool stops; /* the watch has said so */
+	pthread_t thread;
+	atomic_bool drops; /* what is not committed is given up */
+	struct {
+		pthread_mutex_t mutex;
+		char holder[256];
+		double seconds, at;
+	} locked; /* what the writer's thread last heard when it waited for the folder's lock */
 	struct smalti_extract_progress progress;
 };
+
+static void ask(struct run *run)
+{
+	const enum smalti_extract_wish wish =
+	    run->watch ? run->watch(run->user, &run->progress) : SMALTI_EXTRACT_GO_ON;
+	run->stops |= wish != SMALTI_EXTRACT_GO_ON;
+	if (wish == SMALTI_EXTRACT_DROP)
+		atomic_store(&run->drops, true);
+}
+
+/* The folder's lock is another's. Where the watch is told of it, nothing is begun any more after its wish to
+ * end; the writer's thread has work to commit, and waits until that is to be dropped. */
+static bool bear_lock(void *user, const char *holder, double seconds)
+{
+	struct run *run = user;
+	if (!pthread_equal(pthread_self(), run->thread)) {
+		pthread_mutex_lock(&run->locked.mutex);
+		snprintf(run->locked.holder, sizeof(run->locked.holder), "%s", holder);
+		run->locked.seconds = seconds;
+		run->locked.at = smalti_now();
+		pthread_mutex_unlock(&run->locked.mutex);
+		return !atomic_load(&run->drops);
+	}
+	run->progress.locked_by = holder;
+	run->progress.locked = seconds;
+	ask(run);
+	run->progress.locked_by = NULL;
+	return !run->stops;
+}
+
+/* Asks, and tells of the writer's wait for the lock, if it waits. */
+static void ask_with_writer(struct run *run)
+{
+	char holder[sizeof(run->locked.holder)];
+	pthread_mutex_lock(&run->locked.mutex);
+	memcpy(holder, run->locked.holder, sizeof(holder));
+	const bool waits = smalti_now() - run->locked.at < WAIT_SECONDS;
+	run->progress.locked = waits ? run->locked.seconds : 0;
+	pthread_mutex_unlock(&run->locked.mutex);
+	run->progress.locked_by = waits ? holder : NULL;
+	ask(run);
+	run->progress.locked_by = NULL;
+}
 
 static void tell(void *user)
 {
@@ -56,10 +109,8 @@ static void tell(void *user)
 	progress->pictures = work.pictures;
 	smalti_run_record_add(run->record, progress, &work, &written,
 			      run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0);
-	const enum smalti_extract_wish wish =
-	    run->watch ? run->watch(run->user, progress) : SMALTI_EXTRACT_GO_ON;
-	run->stops |= wish != SMALTI_EXTRACT_GO_ON;
-	if (wish == SMALTI_EXTRACT_DROP)
+	ask_with_writer(run);
+	if (atomic_load(&run->drops))
 		smalti_flights_cancel(run->flights);
 }
 
@@ -177,7 +228,12 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 {
 	struct smalti_range range;
 	char holder[256], *old = NULL;
-	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, error);
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, &cause);
+	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
+		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the folder's lock */
+	if (claimed == SMALTI_CLAIM_FAILED)
+		smalti_fail(error, cause.code, "%s", cause.message);
 	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
 		claimed = SMALTI_CLAIM_FAILED;
 	free(old);
@@ -228,7 +284,9 @@ static int open_run(struct run *run, struct smalti_error *error)
 	const struct smalti_extract_options *o = &run->parts.options;
 	const struct smalti_store_options store = {.identity = run->parts.identity,
 						   .lease_seconds = o->lease_seconds,
-						   .remedy = smalti_extract_remedy};
+						   .remedy = smalti_extract_remedy,
+						   .waiting = bear_lock,
+						   .user = run};
 	const struct smalti_input_options pictures = {
 	    .image_size = o->image_size,
 	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,
@@ -257,6 +315,7 @@ static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
 	struct smalti_flights_work work = {0};
+	atomic_store(&run->drops, atomic_load(&run->drops) || status < 0);
 	if (status < 0 && run->flights)
 		smalti_flights_cancel(run->flights);
 	smalti_flights_close(run->flights, &work);
@@ -275,13 +334,14 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 		   struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct run run = {.watch = watch, .user = user};
+	struct run run = {.watch = watch, .user = user, .thread = pthread_self(), .locked.at = -WAIT_SECONDS};
 	struct smalti_store_totals totals = {0};
 	if (smalti_check_given(session, "session", error) < 0 ||
 	    smalti_check_given(options, "options of the extraction", error) < 0 ||
 	    smalti_check_given(result, "result of the extraction", error) < 0 ||
 	    smalti_extract_check(options, error) < 0)
 		return -1;
+	pthread_mutex_init(&run.locked.mutex, NULL);
 	int status = smalti_extract_parts_open(&run.parts, session, options, watch, user, error);
 	if (status == 0)
 		status = open_run(&run, error);
@@ -295,5 +355,6 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	result->progress.done = totals.items;
 	smalti_store_close(run.store);
 	smalti_extract_parts_close(&run.parts);
+	pthread_mutex_destroy(&run.locked.mutex);
 	return status;
 }

@@ -2,20 +2,15 @@
 #include "store/claims.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "store/layout.h"
-#include "store/process.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CLAIM_BYTES = 4096 };
@@ -31,62 +26,23 @@ struct smalti_claims {
 	char *folder, *claims; /* FOLDER, FOLDER/claims */
 	struct smalti_process self;
 	int64_t lease; /* seconds */
-	pthread_mutex_t mutex;
-	pthread_cond_t wake;
-	pthread_t thread;
-	bool running, stop;
+	struct smalti_heartbeat *heartbeat;
 	struct held *held;
 	int64_t count, capacity;
 };
 
-static void *beat(void *user)
-{
-	struct smalti_claims *claims = user;
-	pthread_mutex_lock(&claims->mutex);
-	while (!claims->stop) {
-		for (int64_t i = 0; i < claims->count; i++)
-			(void)futimens(claims->held[i].fd, NULL); /* if it fails, the claim runs out */
-		struct timespec next;
-		clock_gettime(CLOCK_MONOTONIC, &next);
-		const int64_t pause = claims->lease * 1000000000 / 4 + next.tv_nsec;
-		next.tv_sec += pause / 1000000000;
-		next.tv_nsec = pause % 1000000000;
-		pthread_cond_timedwait(&claims->wake, &claims->mutex, &next);
-	}
-	pthread_mutex_unlock(&claims->mutex);
-	return NULL;
-}
-
-/* Signals are for the program's own threads. */
-static int start(struct smalti_claims *claims, struct smalti_error *error)
-{
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&claims->wake, &attributes);
-	pthread_condattr_destroy(&attributes);
-	pthread_mutex_init(&claims->mutex, NULL);
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	const int status = pthread_create(&claims->thread, NULL, beat, claims);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	claims->running = status == 0;
-	errno = status;
-	return status ? smalti_fail_errno(error, "no thread can be started") : 0;
-}
-
 struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
-					 struct smalti_error *error)
+					 struct smalti_heartbeat *heartbeat, struct smalti_error *error)
 {
 	struct smalti_claims *claims = smalti_calloc(1, sizeof(*claims), error);
 	if (!claims)
 		return NULL;
 	claims->lease = lease_seconds;
+	claims->heartbeat = heartbeat;
 	smalti_process_self(&claims->self);
 	claims->folder = smalti_format(error, "%s", folder);
 	claims->claims = smalti_format(error, "%s/claims", folder);
-	if (claims->folder && claims->claims && (lease_seconds == 0 || start(claims, error) == 0))
+	if (claims->folder && claims->claims)
 		return claims;
 	smalti_claims_close(claims);
 	return NULL;
@@ -96,17 +52,10 @@ void smalti_claims_close(struct smalti_claims *claims)
 {
 	if (!claims)
 		return;
-	if (claims->running) {
-		pthread_mutex_lock(&claims->mutex);
-		claims->stop = true;
-		pthread_cond_signal(&claims->wake);
-		pthread_mutex_unlock(&claims->mutex);
-		pthread_join(claims->thread, NULL);
-		pthread_cond_destroy(&claims->wake);
-		pthread_mutex_destroy(&claims->mutex);
-	}
-	for (int64_t i = 0; i < claims->count; i++)
+	for (int64_t i = 0; i < claims->count; i++) {
+		smalti_heartbeat_remove(claims->heartbeat, claims->held[i].fd);
 		close(claims->held[i].fd);
+	}
 	free(claims->held);
 	free(claims->claims);
 	free(claims->folder);
@@ -157,8 +106,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 	const bool readable = object && read_record(object, &record, NULL) == 0;
 	if (readable) {
 		memcpy(claim->token, record.token, SMALTI_TOKEN);
-		snprintf(claim->holder, sizeof(claim->holder), "%s, process %" PRId64, record.process.host,
-			 record.process.pid);
+		smalti_process_name(&record.process, claim->holder);
 		const struct held *held = find(claims, claim->first, claim->end);
 		claim->mine = held && strcmp(held->token, claim->token) == 0;
 		if (claim->mine)
@@ -305,7 +253,6 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 	return status;
 }
 
-/* Room for one more, which the thread may be reading. */
 static int make_room(struct smalti_claims *claims, struct smalti_error *error)
 {
 	if (claims->count < claims->capacity)
@@ -314,13 +261,11 @@ static int make_room(struct smalti_claims *claims, struct smalti_error *error)
 	struct held *held = smalti_calloc(capacity, sizeof(*held), error);
 	if (!held)
 		return -1;
-	pthread_mutex_lock(&claims->mutex);
 	if (claims->count)
 		memcpy(held, claims->held, (size_t)claims->count * sizeof(*held));
 	free(claims->held);
 	claims->held = held;
 	claims->capacity = capacity;
-	pthread_mutex_unlock(&claims->mutex);
 	return 0;
 }
 
@@ -335,17 +280,18 @@ int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, 
 		return -1;
 	}
 	held.fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (held.fd < 0) {
-		smalti_fail_errno(error, "%s: cannot be opened", path);
-		unlink(path);
-	} else {
-		pthread_mutex_lock(&claims->mutex);
+	int status = held.fd < 0 ? smalti_fail_errno(error, "%s: cannot be opened", path)
+				 : smalti_heartbeat_add(claims->heartbeat, held.fd, error);
+	if (status == 0) {
 		claims->held[claims->count++] = held;
-		pthread_mutex_unlock(&claims->mutex);
 		memcpy(token, held.token, sizeof(held.token));
+	} else {
+		unlink(path);
+		if (held.fd >= 0)
+			close(held.fd);
 	}
 	free(path);
-	return held.fd < 0 ? -1 : 0;
+	return status;
 }
 
 int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_error *error)
@@ -383,10 +329,9 @@ void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t e
 	if (path && smalti_claims_holds(claims, first, end, NULL) == 1)
 		unlink(path); /* if that fails, it runs out */
 	free(path);
-	pthread_mutex_lock(&claims->mutex);
+	smalti_heartbeat_remove(claims->heartbeat, held->fd);
 	close(held->fd);
 	*held = claims->held[--claims->count];
-	pthread_mutex_unlock(&claims->mutex);
 }
 
 void smalti_claims_remove_all(struct smalti_claims *claims)

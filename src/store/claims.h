@@ -2,17 +2,19 @@
 #ifndef SMALTI_STORE_CLAIMS_H
 #define SMALTI_STORE_CLAIMS_H
 
+#include "store/heartbeat.h"
 #include "store/layout.h"
+#include "store/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* FOLDER/claims/FIRST-END: a range of items that a process is at work on. The file says which: host, boot,
- * process, its start, a token that no other claim has. A thread renews the files' times, so that those of a
- * process that is gone, or cannot reach the folder, run out. All but that thread holds the folder's lock. */
+ * process, its start, a token that no other claim has. A heartbeat renews the files' times, so that those of
+ * a process that is gone, or cannot reach the folder, run out. Who calls holds the folder's lock. */
 struct smalti_claims;
 
-enum { SMALTI_HOLDER = 256, SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
+enum { SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
 
 struct smalti_claim {
 	int64_t first, end;
@@ -21,10 +23,11 @@ struct smalti_claim {
 	char holder[SMALTI_HOLDER]; /* whose, for a person */
 };
 
-/* A lease of 0: only to look at those of others; nothing is renewed, removed or added. */
+/* A lease of 0: only to look at those of others; nothing is removed. Without a heartbeat nothing can be
+ * added. */
 struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
-					 struct smalti_error *error);
-/* Stops the thread; claims that are still there run out. NULL is fine. */
+					 struct smalti_heartbeat *heartbeat, struct smalti_error *error);
+/* Claims that are still there run out. NULL is fine. */
 void smalti_claims_close(struct smalti_claims *claims);
 
 /* Those that hold, by their first item; what has run out, or whose process is gone from this machine, is

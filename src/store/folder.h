@@ -22,6 +22,7 @@ struct smalti_work {
 struct smalti_store {
 	char *folder;
 	int64_t lease;
+	struct smalti_heartbeat *heartbeat;
 	struct smalti_lock *lock; /* for whatever changes the journal and the claims */
 	struct smalti_claims *claims;
 	int64_t first_line; /* lines of the journal that were there at the beginning */

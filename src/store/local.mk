@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/store/claims.c src/store/claims.h \
 	src/store/digest.c src/store/digest.h \
 	src/store/failed.c src/store/failed.h \
+	src/store/heartbeat.c src/store/heartbeat.h \
 	src/store/identity.c src/store/identity.h \
 	src/store/join.c src/store/join.h \
 	src/store/journal.c src/store/journal.h \

@@ -1,30 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/lock.h"
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "store/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { HOLDER_BYTES = 1024, SHORTEST_NAP = 1000000, LONGEST_NAP = 128 * SHORTEST_NAP /* nanoseconds */ };
+static const double TELL_SECONDS = 0.2, LOOK_SECONDS = 1;
 
 struct smalti_lock {
 	char *path;
+	struct smalti_lock_wait wait;
+	struct smalti_heartbeat *heartbeat;
+	char *self;            /* what the file says while it is held */
 	pthread_mutex_t mutex; /* among the threads of one handle, which share the descriptor */
 	int fd;
+	bool given_up;
 };
 
-struct smalti_lock *smalti_lock_open(const char *folder, struct smalti_error *error)
+static int describe_self(struct smalti_lock *lock, struct smalti_error *error)
+{
+	struct smalti_process self;
+	smalti_process_self(&self);
+	cJSON *object = cJSON_CreateObject();
+	if (smalti_process_print(&self, object, error) == 0)
+		lock->self = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	return lock->self ? 0 : smalti_fail(error, SMALTI_ENOMEM, "no memory for a lock");
+}
+
+struct smalti_lock *smalti_lock_open(const char *folder, const struct smalti_lock_wait *wait,
+				     struct smalti_heartbeat *heartbeat, struct smalti_error *error)
 {
 	struct smalti_lock *lock = smalti_calloc(1, sizeof(*lock), error);
 	if (!lock)
 		return NULL;
 	lock->fd = -1;
+	lock->wait = *wait;
+	lock->heartbeat = heartbeat;
 	pthread_mutex_init(&lock->mutex, NULL);
 	lock->path = smalti_format(error, "%s/.lock", folder);
-	if (lock->path)
+	if (lock->path && describe_self(lock, error) == 0)
 		return lock;
 	smalti_lock_close(lock);
 	return NULL;
@@ -37,18 +62,18 @@ void smalti_lock_close(struct smalti_lock *lock)
 	if (lock->fd >= 0)
 		close(lock->fd);
 	pthread_mutex_destroy(&lock->mutex);
+	cJSON_free(lock->self);
 	free(lock->path);
 	free(lock);
 }
 
+/* 1: it is another's. */
 static int set(int fd, short type)
 {
 	struct flock range = {.l_type = type, .l_whence = SEEK_SET};
-	int status;
-	do {
-		status = fcntl(fd, F_OFD_SETLKW, &range);
-	} while (status && errno == EINTR);
-	return status;
+	if (fcntl(fd, F_OFD_SETLK, &range) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;
 }
 
 /* Whether the descriptor is (still) that of the file of this name. */
@@ -59,20 +84,105 @@ static bool is_current(const struct smalti_lock *lock)
 	       mine.st_dev == named.st_dev;
 }
 
-static int take(struct smalti_lock *lock, struct smalti_error *error)
+static int try(struct smalti_lock *lock, struct smalti_error *error)
 {
 	for (;;) {
 		if (lock->fd < 0)
 			lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 		if (lock->fd < 0)
 			return smalti_fail_errno(error, "%s: cannot be opened", lock->path);
-		if (set(lock->fd, F_WRLCK))
+		const int status = set(lock->fd, F_WRLCK);
+		if (status < 0)
 			return smalti_fail_errno(
 			    error, "%s: cannot be locked (the file system has to have locks)", lock->path);
 		if (is_current(lock))
-			return 0;
+			return status;
 		close(lock->fd); /* someone has removed it: what is locked now keeps nobody out */
 		lock->fd = -1;
+	}
+}
+
+/* One wait for the lock. */
+struct waiting {
+	double began, told, looked;
+	double silent; /* without a sign of the holder's life: what this process slept does not count */
+	struct timespec stamp; /* of the file */
+	char holder[SMALTI_HOLDER];
+};
+
+static void read_holder(int fd, char holder[SMALTI_HOLDER])
+{
+	char text[HOLDER_BYTES];
+	struct smalti_process process;
+	const ssize_t length = pread(fd, text, sizeof(text), 0);
+	cJSON *object = length > 0 ? cJSON_ParseWithLength(text, (size_t)length) : NULL;
+	if (smalti_process_read(&process, object, NULL) == 0)
+		smalti_process_name(&process, holder);
+	else
+		snprintf(holder, SMALTI_HOLDER, "an unknown process");
+	cJSON_Delete(object);
+}
+
+/* The file is opened anew, which is when a network file system asks for its state. */
+static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiting, double passed)
+{
+	struct stat info;
+	const int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	waiting->silent += passed < 2 * LOOK_SECONDS ? passed : 0;
+	if (fd >= 0 && fstat(fd, &info) == 0) {
+		if (info.st_mtim.tv_sec != waiting->stamp.tv_sec ||
+		    info.st_mtim.tv_nsec != waiting->stamp.tv_nsec)
+			waiting->silent = 0;
+		waiting->stamp = info.st_mtim;
+		read_holder(fd, waiting->holder);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* After it was another's: whether to wait on. */
+static int bear(struct smalti_lock *lock, struct waiting *waiting, struct smalti_error *error)
+{
+	const double now = smalti_now();
+	const struct smalti_lock_wait *wait = &lock->wait;
+	if (now - waiting->told < TELL_SECONDS)
+		return 0;
+	if (!waiting->holder[0] || now - waiting->looked >= LOOK_SECONDS) {
+		look_at_holder(lock, waiting, now - waiting->looked);
+		waiting->looked = now;
+	}
+	waiting->told = now;
+	if (wait->go_on && !wait->go_on(wait->user, waiting->holder, now - waiting->began))
+		return smalti_fail(error, SMALTI_ECANCELLED, "%s: the wait for %s, who holds it, was ended",
+				   lock->path, waiting->holder);
+	if (waiting->silent < (double)(SMALTI_LOCK_LEASES * wait->lease_seconds))
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EIO,
+	    "%s: is held by %s, who has given no sign of life for %.0f seconds: let that process "
+	    "go on or end it (it may be stopped, or its machine may hang), then give this command "
+	    "again",
+	    lock->path, waiting->holder, waiting->silent);
+}
+
+static int take(struct smalti_lock *lock, struct smalti_error *error)
+{
+	struct waiting waiting = {.began = smalti_now()};
+	struct timespec nap = {.tv_nsec = SHORTEST_NAP};
+	waiting.told = waiting.looked = waiting.began;
+	for (;;) {
+		const int status = try(lock, error);
+		if (status <= 0)
+			return status;
+		if (lock->given_up)
+			return smalti_fail(error, SMALTI_ECANCELLED, "%s: is still another's", lock->path);
+		if (bear(lock, &waiting, error)) {
+			lock->given_up = true;
+			return -1;
+		}
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < LONGEST_NAP)
+			nap.tv_nsec *= 2;
 	}
 }
 
@@ -85,14 +195,30 @@ static int look_at_clock(const struct smalti_lock *lock, int64_t *now, struct sm
 	return 0;
 }
 
+/* Whose it is, as far as it can be written: nothing depends on it but what those who wait are told. */
+static void sign(const struct smalti_lock *lock)
+{
+	(void)!pwrite(lock->fd, lock->self, strlen(lock->self), 0);
+}
+
+static void unlock(struct smalti_lock *lock)
+{
+	smalti_heartbeat_remove(lock->heartbeat, lock->fd);
+	(void)!ftruncate(lock->fd, 0); /* who is next may stop before it has signed */
+	set(lock->fd, F_UNLCK);
+}
+
 int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error)
 {
 	pthread_mutex_lock(&lock->mutex);
 	int status = take(lock, error);
-	if (status == 0 && now) {
-		status = look_at_clock(lock, now, error);
+	if (status == 0) {
+		sign(lock);
+		status = smalti_heartbeat_add(lock->heartbeat, lock->fd, error);
+		if (status == 0 && now)
+			status = look_at_clock(lock, now, error);
 		if (status)
-			set(lock->fd, F_UNLCK);
+			unlock(lock);
 	}
 	if (status)
 		pthread_mutex_unlock(&lock->mutex);
@@ -101,6 +227,6 @@ int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error
 
 void smalti_lock_give(struct smalti_lock *lock)
 {
-	set(lock->fd, F_UNLCK);
+	unlock(lock);
 	pthread_mutex_unlock(&lock->mutex);
 }

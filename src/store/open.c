@@ -66,17 +66,20 @@ static int resume(struct smalti_store *store, const struct smalti_store_options 
 	    smalti_store_read(store, error))
 		return -1;
 	store->first_line = store->journal.lines;
-	store->claims = smalti_claims_open(store->folder, store->lease, error);
+	store->claims = smalti_claims_open(store->folder, store->lease, store->heartbeat, error);
 	return store->claims ? tidy(store, now, error) : -1;
 }
 
 static int open_folder(struct smalti_store *store, const struct smalti_store_options *options,
 		       struct smalti_error *error)
 {
+	const struct smalti_lock_wait wait = {options->waiting, options->user, store->lease};
 	/* A foreign folder is looked at before there is a lock in it. */
 	if (make_durably(store->folder, error) || smalti_folder_look(store->folder, error) < 0)
 		return -1;
-	store->lock = smalti_lock_open(store->folder, error);
+	store->heartbeat = smalti_heartbeat_start(store->lease, error);
+	store->lock =
+	    store->heartbeat ? smalti_lock_open(store->folder, &wait, store->heartbeat, error) : NULL;
 	int64_t now;
 	if (!store->lock || smalti_lock_take(store->lock, &now, error))
 		return -1;
@@ -116,6 +119,7 @@ void smalti_store_close(struct smalti_store *store)
 	}
 	smalti_claims_close(store->claims);
 	smalti_lock_close(store->lock);
+	smalti_heartbeat_stop(store->heartbeat);
 	smalti_journal_free(&store->journal);
 	for (int64_t i = 0; i < store->work_count; i++)
 		free(store->work[i].part);

@@ -42,6 +42,11 @@ static char look_at(int64_t pid, int64_t *start)
 	return state;
 }
 
+void smalti_process_name(const struct smalti_process *process, char name[SMALTI_HOLDER])
+{
+	snprintf(name, SMALTI_HOLDER, "%s, process %" PRId64, process->host, process->pid);
+}
+
 void smalti_process_self(struct smalti_process *self)
 {
 	*self = (struct smalti_process){.pid = getpid()};

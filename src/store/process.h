@@ -12,6 +12,10 @@ struct smalti_process {
 	int64_t start; /* as the system counts it; 0: unknown. Numbers are used again, starts are not */
 };
 
+enum { SMALTI_HOLDER = 256 };
+
+/* For a person: "HOST, process N". */
+void smalti_process_name(const struct smalti_process *process, char name[SMALTI_HOLDER]);
 void smalti_process_self(struct smalti_process *self);
 /* Whether it is known to have ended: it was of this machine, and there is none of that number and start. */
 bool smalti_process_is_gone(const struct smalti_process *process, const struct smalti_process *self);

@@ -187,7 +187,7 @@ static int clean(struct smalti_checker *checker, const struct smalti_journal *jo
 {
 	struct smalti_claim *list = NULL;
 	int64_t count = 0;
-	struct smalti_claims *claims = smalti_claims_open(checker->folder, SMALTI_LEASE, error);
+	struct smalti_claims *claims = smalti_claims_open(checker->folder, SMALTI_LEASE, NULL, error);
 	int status = claims ? smalti_claims_list(claims, now, &list, &count, error) : -1;
 	smalti_claims_close(claims);
 	if (status == 0)
@@ -210,10 +210,13 @@ static int repair(struct smalti_checker *checker, struct smalti_journal *journal
 	return smalti_failed_rebuild(checker->folder, journal, error);
 }
 
-int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error)
+static int repair_locked(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
+			 struct smalti_error *error)
 {
 	struct smalti_journal journal = {0};
-	struct smalti_lock *lock = smalti_lock_open(checker->folder, error);
+	const struct smalti_verify_options *o = checker->options;
+	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
+	struct smalti_lock *lock = smalti_lock_open(checker->folder, &wait, heartbeat, error);
 	int64_t now;
 	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
 	if (status == 0) {
@@ -222,5 +225,13 @@ int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *e
 	}
 	smalti_lock_close(lock);
 	smalti_journal_free(&journal);
+	return status;
+}
+
+int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error)
+{
+	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
+	const int status = heartbeat ? repair_locked(checker, heartbeat, error) : -1;
+	smalti_heartbeat_stop(heartbeat);
 	return status;
 }

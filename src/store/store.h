@@ -30,13 +30,16 @@ struct smalti_store_options {
 	/* What has to be given as it was where a dotted key of the identity differs, as in "--dtype"; NULL:
 	 * not known. May be NULL. */
 	const char *(*remedy)(const char *key);
+	/* While another holds the lock, as in store/lock.h; on whichever thread waits. May be NULL. */
+	bool (*waiting)(void *user, const char *holder, double seconds);
+	void *user;
 };
 
 /* Makes the folder or resumes it; unfinished files of dead processes are removed. */
 struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
 				       struct smalti_error *error);
-/* Gives the claims back and stops the heartbeat; writers have been committed or abandoned before. NULL is
- * fine.
+/* Gives the claims back, if the lock is to be had, and stops the heartbeat; writers have been committed or
+ * abandoned before. NULL is fine.
  */
 void smalti_store_close(struct smalti_store *store);
 

@@ -221,7 +221,7 @@ static int check_orphans(struct smalti_checker *checker, struct smalti_error *er
 {
 	struct smalti_claim *claims = NULL;
 	int64_t count = 0;
-	struct smalti_claims *all = smalti_claims_open(checker->folder, 0, error);
+	struct smalti_claims *all = smalti_claims_open(checker->folder, 0, NULL, error);
 	int status =
 	    all ? smalti_claims_list(all, (int64_t)(smalti_wall_clock() * 1e9), &claims, &count, error) : -1;
 	smalti_claims_close(all);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/heartbeat.h"
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { BEATS = 4 }; /* in a lease */
+
+struct smalti_heartbeat {
+	int64_t lease; /* seconds */
+	pthread_t thread;
+	pthread_mutex_t mutex; /* for what follows */
+	pthread_cond_t wake;
+	bool stop;
+	int *files;
+	int64_t count, capacity;
+};
+
+static void *beat(void *user)
+{
+	struct smalti_heartbeat *heartbeat = user;
+	pthread_mutex_lock(&heartbeat->mutex);
+	while (!heartbeat->stop) {
+		for (int64_t i = 0; i < heartbeat->count; i++)
+			(void)futimens(heartbeat->files[i], NULL); /* if it fails, the lease runs out */
+		struct timespec next;
+		clock_gettime(CLOCK_MONOTONIC, &next);
+		const int64_t pause = heartbeat->lease * 1000000000 / BEATS + next.tv_nsec;
+		next.tv_sec += pause / 1000000000;
+		next.tv_nsec = pause % 1000000000;
+		pthread_cond_timedwait(&heartbeat->wake, &heartbeat->mutex, &next);
+	}
+	pthread_mutex_unlock(&heartbeat->mutex);
+	return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_thread(struct smalti_heartbeat *heartbeat)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	const int status = pthread_create(&heartbeat->thread, NULL, beat, heartbeat);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return status;
+}
+
+static void free_all(struct smalti_heartbeat *heartbeat)
+{
+	pthread_cond_destroy(&heartbeat->wake);
+	pthread_mutex_destroy(&heartbeat->mutex);
+	free(heartbeat->files);
+	free(heartbeat);
+}
+
+struct smalti_heartbeat *smalti_heartbeat_start(int64_t lease_seconds, struct smalti_error *error)
+{
+	struct smalti_heartbeat *heartbeat = smalti_calloc(1, sizeof(*heartbeat), error);
+	if (!heartbeat)
+		return NULL;
+	heartbeat->lease = lease_seconds;
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&heartbeat->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&heartbeat->mutex, NULL);
+	errno = start_thread(heartbeat);
+	if (errno == 0)
+		return heartbeat;
+	smalti_fail_errno(error, "no thread can be started");
+	free_all(heartbeat);
+	return NULL;
+}
+
+void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat)
+{
+	if (!heartbeat)
+		return;
+	pthread_mutex_lock(&heartbeat->mutex);
+	heartbeat->stop = true;
+	pthread_cond_signal(&heartbeat->wake);
+	pthread_mutex_unlock(&heartbeat->mutex);
+	pthread_join(heartbeat->thread, NULL);
+	free_all(heartbeat);
+}
+
+static int make_room(struct smalti_heartbeat *heartbeat, struct smalti_error *error)
+{
+	if (heartbeat->count < heartbeat->capacity)
+		return 0;
+	const int64_t capacity = 2 * heartbeat->capacity + 4;
+	int *files = smalti_calloc(capacity, sizeof(*files), error);
+	if (!files)
+		return -1;
+	if (heartbeat->count)
+		memcpy(files, heartbeat->files, (size_t)heartbeat->count * sizeof(*files));
+	free(heartbeat->files);
+	heartbeat->files = files;
+	heartbeat->capacity = capacity;
+	return 0;
+}
+
+int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error)
+{
+	pthread_mutex_lock(&heartbeat->mutex);
+	const int status = make_room(heartbeat, error);
+	if (status == 0)
+		heartbeat->files[heartbeat->count++] = file;
+	pthread_mutex_unlock(&heartbeat->mutex);
+	return status;
+}
+
+void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file)
+{
+	pthread_mutex_lock(&heartbeat->mutex);
+	for (int64_t i = 0; i < heartbeat->count; i++)
+		if (heartbeat->files[i] == file)
+			heartbeat->files[i] = heartbeat->files[--heartbeat->count];
+	pthread_mutex_unlock(&heartbeat->mutex);
+}
