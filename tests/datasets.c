@@ -198,7 +198,8 @@ struct smalti_dataset *dataset_open(const char *folder, const char *file, bool p
 {
 	static char path[1024];
 	snprintf(path, sizeof(path), "%s%s%s", folder, *file ? "/" : "", file);
-	const struct smalti_dataset_options options = {.path = path,
+	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+						       .path_count = 1,
 						       .captions = {dataset_keys[0], dataset_keys[1]},
 						       .caption_count = DATASET_CAPTIONS,
 						       .pictures = pictures};

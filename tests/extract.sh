@@ -63,6 +63,28 @@ expect 0 '2 of 2 items' extract photos --img-size 256 --retry-failed -o photo-fe
 printf '{"path": "gray.png", "prompt": "a ring"}\n' >list.jsonl
 expect 0 '1 of 1 items' extract list.jsonl --images photos --img-size 256 -o list-features
 
+# Several tars by their names, by braces, in a folder, and one through a pipe: the same rows.
+mkdir tars && tar -cf tars/00000.tar -C photos --sort=name . && cp tars/00000.tar tars/00001.tar
+echo '{}' >tars/00000_stats.json
+expect 0 '4 of 4 items' extract tars --img-size 256 -o tars-folder
+expect 0 '4 of 4 items' extract tars/00000.tar tars/00001.tar --img-size 256 -o tars-names
+expect 0 '4 of 4 items, 0 now' extract 'tars/{00000..00001}.tar' --img-size 256 -o tars-names
+expect 0 '2 of 2 items' extract tars/00001.tar --img-size 256 -o tar-name
+"$rows" dump tars-folder >tars.txt
+"$rows" dump tars-names | cmp - tars.txt || fail 'names of tars: other rows'
+expect 0 '2 of 2 items, 0 now' extract - --img-size 256 -o tar-name < <(cat tars/00001.tar)
+(
+    cd photos
+    expect 0 '1 of 1 items, 0 now' extract - --img-size 256 -o ../list-features < <(cat ../list.jsonl)
+)
+
+# What cannot be done is said: pictures that are not read, a folder of nothing.
+cp photos/gray.png photos/scan.TIF
+expect 0 'passed over 1 .tif' extract photos --img-size 256 -o photo-features
+mkdir empty
+refuse 1 'empty: no item in it' extract empty -o x
+refuse 1 'no item in it' extract - -o x <<<'[]'
+
 # A signal completes what is under way; the same command goes on.
 for ((i = 0; i < 4000; i++)); do echo "{\"id\": \"$i\", \"prompt\": \"a red star number $i\"}"; done >many.jsonl
 "$SMALTI" extract many.jsonl --t5 --shard-items 50 --quiet -o many 2>err &
@@ -98,7 +120,7 @@ fi
 
 # What is wrong.
 refuse 2 'no data set' extract
-refuse 2 'one data set at a time' extract "$list" "$list" -o x
+refuse 2 'have the same name' extract "$list" "$list" -o x
 refuse 2 'give -o DIR' extract "$list"
 refuse 2 "expected START:END, as in 0:1000, found '5'" extract "$list" --range 5 -o x
 refuse 2 "expected START below END" extract "$list" --range 5:5 -o x

@@ -43,6 +43,7 @@ tests_test_input_picture_SOURCES = tests/test_input_picture.c tests/sha256.c tes
 check_PROGRAMS += tests/test_dataset
 check_PROGRAMS += tests/test_dataset_damage
 check_PROGRAMS += tests/test_dataset_files
+check_PROGRAMS += tests/test_dataset_sources
 check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options
@@ -127,6 +128,7 @@ dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/faults.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
+dist_check_SCRIPTS += tests/parquet_to_jsonl.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
 dist_check_SCRIPTS += tests/extract.sh
@@ -205,7 +207,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
-EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/features_python.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/features_h5py.py tests/features_python.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \

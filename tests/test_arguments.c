@@ -35,7 +35,8 @@ static struct smalti_session *no_session(void)
 
 #define EXTRACT(field) FIELD(struct smalti_extract_options, field)
 static const struct wrong wrong_extract[] = {
-    {EXTRACT(input), 0, "data set"},
+    {EXTRACT(inputs), 0, "data set"},
+    {EXTRACT(input_count), 0, "number of data sets"},
     {EXTRACT(output), 0, "folder for the features"},
     {EXTRACT(text), 0, "neither the captions' nor the pictures'"},
     {EXTRACT(caption_count), 9, "keys of captions"},
@@ -64,7 +65,9 @@ static void extractions_are_checked(void)
 	for (int i = 0; i < COUNT(wrong_extract); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_extract_defaults(&options);
-		options.input = "absent.jsonl";
+		static const char *const inputs[] = {"absent.jsonl"};
+		options.inputs = inputs;
+		options.input_count = 1;
 		options.output = "absent/features";
 		options.text = true;
 		spoil(&options, &wrong_extract[i]);
@@ -276,9 +279,9 @@ static void models_and_sessions_are_checked(void)
 static void an_error_holds_the_last_failure(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	FAILS(smalti_features_open("/absent-1", NULL, &error) ? 0 : -1, &error, SMALTI_EIO, "first",
+	FAILS(smalti_features_open("/absent-1", NULL, &error) ? 0 : -1, &error, SMALTI_ENOENT, "first",
 	      "/absent-1");
-	FAILS(smalti_features_open("/absent-2", NULL, &error) ? 0 : -1, &error, SMALTI_EIO, "second",
+	FAILS(smalti_features_open("/absent-2", NULL, &error) ? 0 : -1, &error, SMALTI_ENOENT, "second",
 	      "/absent-2");
 	CU_ASSERT_PTR_NULL(smalti_features_open("/absent-3", NULL, NULL));
 	CU_ASSERT_STRING_EQUAL(smalti_version(), SMALTI_VERSION);

@@ -52,8 +52,11 @@ static void every_bad_item_is_told(void)
 	bad_dataset_write(folder);
 	snprintf(path, sizeof(path), "%s/InternData/data_info.json", folder);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_dataset_options options = {
-	    .path = path, .captions = {"prompt"}, .caption_count = 1, .pictures = true};
+	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+						       .path_count = 1,
+						       .captions = {"prompt"},
+						       .caption_count = 1,
+						       .pictures = true};
 	struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
 	CU_ASSERT_EQUAL(smalti_dataset_count(dataset), BAD_ITEMS);

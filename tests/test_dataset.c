@@ -186,8 +186,12 @@ static void opening_can_be_stopped(void)
 	fclose(file);
 	double share = 0;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_dataset_options options = {
-	    .path = path, .captions = {"prompt"}, .caption_count = 1, .watch = stop_at_half, .user = &share};
+	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+						       .path_count = 1,
+						       .captions = {"prompt"},
+						       .caption_count = 1,
+						       .watch = stop_at_half,
+						       .user = &share};
 	CU_ASSERT_PTR_NULL(smalti_dataset_open(&options, &error));
 	CU_ASSERT_EQUAL(error.code, SMALTI_ECANCELLED);
 	CU_ASSERT_TRUE(share >= 0.5 && share < 0.6);
@@ -215,8 +219,10 @@ static void pictures_of_lists_have_their_folder(void)
 		snprintf(images, sizeof(images), "%s/%s", real, cases[i].images ? cases[i].images : "");
 		snprintf(expected, sizeof(expected), "%s/%s", real, cases[i].expected);
 		free(real);
-		const struct smalti_dataset_options options = {
-		    .path = path, .images = cases[i].images ? images : NULL, .pictures = true};
+		const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+							       .path_count = 1,
+							       .images = cases[i].images ? images : NULL,
+							       .pictures = true};
 		struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 		CHECK(dataset, error.message);
 		smalti_dataset_next(dataset, &record, &error);
@@ -234,9 +240,10 @@ static void the_folder_of_pictures_has_to_fit(void)
 	static char list[512];
 	dataset_write_file(folder, "x.jsonl", "", 0);
 	snprintf(list, sizeof(list), "%s/x.jsonl", folder);
-	const struct smalti_dataset_options cases[] = {{.path = list, .images = list},
-						       {.path = folder, .images = folder},
-						       {.path = list, .caption_count = 9}};
+	const struct smalti_dataset_options cases[] = {
+	    {.paths = (const char *const[]){list}, .path_count = 1, .images = list},
+	    {.paths = (const char *const[]){folder}, .path_count = 1, .images = folder},
+	    {.paths = (const char *const[]){list}, .path_count = 1, .caption_count = 9}};
 	static const char *const words[] = {"expected a folder", "is for lists", "0 to 8 captions"};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

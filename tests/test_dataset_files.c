@@ -11,8 +11,11 @@
 static struct smalti_dataset *open_dataset(const char *path, const char *key, bool pictures,
 					   struct smalti_error *error)
 {
-	const struct smalti_dataset_options options = {
-	    .path = path, .captions = {key}, .caption_count = key ? 1 : 0, .pictures = pictures};
+	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+						       .path_count = 1,
+						       .captions = {key},
+						       .caption_count = key ? 1 : 0,
+						       .pictures = pictures};
 	return smalti_dataset_open(&options, error);
 }
 
@@ -196,6 +199,15 @@ static const struct archive {
       {'0', "b.json", "broken"}},
      0,
      "a.jpg=j|b.c.jpeg=t"},
+    {"pictures that are not read",
+     {{'0', "a.gif", "A"},
+      {'0', "a.txt", "t"},
+      {'0', "b.TIFF", "B"},
+      {'0', "b.jpg", "J"},
+      {'0', "c.d.jpg", "C"},
+      {'0', "c.gif", "G"}},
+     0,
+     "a.gif=t|b.jpg|c.d.jpg"},
     {"what is no file",
      {{'5', "d/", ""},
       {'0', "d/a.jpg", "A"},

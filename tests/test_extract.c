@@ -21,7 +21,9 @@ static struct smalti_extract_options small_options(const char *output)
 	struct smalti_extract_options options;
 	smalti_extract_defaults(&options);
 	snprintf(list, sizeof(list), "%s", test_data("extract/InternData/data_info.json"));
-	options.input = list;
+	static const char *const inputs[] = {list};
+	options.inputs = inputs;
+	options.input_count = 1;
 	options.output = output;
 	options.text = options.pictures = true;
 	options.type = SMALTI_FEATURES_F32;

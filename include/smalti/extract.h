@@ -33,11 +33,15 @@ enum smalti_compression {
 
 /** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
 struct smalti_extract_options {
-	const char *input;   /**< list of items, folder of pictures, or tar: docs/features.md */
+	/** List of items, folder of pictures or tars, tar, or several tars; "-" is the standard input, braces
+	 * stand for several: docs/datasets.md. @{ */
+	const char *const *inputs;
+	int64_t input_count;
+	/** @} */
 	const char *output;  /**< folder of features; made, or resumed */
-	const char *images;  /**< what the list's paths are relative to; NULL: see docs/features.md */
+	const char *images;  /**< what the list's paths are relative to; NULL: see docs/datasets.md */
 	bool text, pictures; /**< which features; at least one */
-	int caption_count;   /**< 0: "prompt" in lists, "txt" in folders and tars */
+	int caption_count;   /**< 0: the first of txt, prompt, caption and text that is found */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< the captions' keys */
 	enum smalti_cleaning cleaning;
 	int64_t max_tokens; /**< a caption is cut to; 0: the pipeline's */
@@ -70,6 +74,7 @@ struct smalti_extract_progress {
 	const char *waiting_for; /**< NULL, or who holds what is left */
 	const char *locked_by;   /**< NULL, or who changes the folder, and lets nobody else do so, */
 	double locked;           /**< for which the calling thread has waited for so many seconds */
+	const char *note;        /**< NULL, or a line on what the data set has that is not read */
 };
 
 /** What the caller of an extraction wants. */

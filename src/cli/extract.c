@@ -22,7 +22,7 @@ struct extract {
 	struct smalti_extract_options options;
 	struct smalti_progress progress;
 	double began;
-	bool begun;
+	bool begun, noted;
 	struct smalti_locked locked;
 };
 
@@ -111,17 +111,15 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	const struct smalti_extract_settings *s = e->settings;
 	struct smalti_extract_options *o = &e->options;
 	smalti_extract_defaults(o);
-	if (count != 1)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   count ? "one data set at a time: found %d"
-					 : "no data set: name a list, folder or tar",
-				   count);
+	if (count == 0)
+		return smalti_fail(error, SMALTI_EINVAL, "no data set: name a list, a folder or tars");
 	if (!s->output || !*s->output)
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the features: give -o DIR");
 	if (s->shard_items && s->shard_bytes)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--shard-items and --shard-bytes exclude each other");
-	o->input = operands[0];
+	o->inputs = (const char *const *)operands;
+	o->input_count = count;
 	o->output = s->output;
 	o->images = s->images;
 	o->text = s->t5 || !s->vae;
@@ -165,6 +163,13 @@ static void describe(const struct smalti_extract_progress *progress, char detail
 		snprintf(detail, SMALTI_PROGRESS_DETAIL, "extracting");
 }
 
+static void show_note(struct extract *e, const char *note)
+{
+	if (!e->noted && note && !e->settings->quiet)
+		smalti_progress_print(&e->progress, "smalti extract: %s", note);
+	e->noted = e->noted || note;
+}
+
 static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract_progress *progress)
 {
 	struct extract *e = user;
@@ -178,6 +183,7 @@ static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract
 		if (!e->begun)
 			smalti_progress_begin(&e->progress, stderr, "items", e->settings->quiet);
 		e->begun = true;
+		show_note(e, progress->note);
 		describe(progress, detail);
 		smalti_progress_within(&e->progress, 0, detail);
 		smalti_progress_update(&e->progress, progress->done, progress->items);

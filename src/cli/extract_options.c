@@ -21,8 +21,8 @@ static const struct smalti_option rows[] = {
      "InternData",
      .alias = "images"},
     {SMALTI_LIST(TYPE, caption_keys), "caption-key", 'k', "KEY",
-     "where an item's caption is; repeat it, or separate keys by commas, for several; default prompt, in "
-     "folders and tars txt"},
+     "where an item's caption is; repeat it, or separate keys by commas, for several; default the first of "
+     "txt, prompt, caption and text that the data set has"},
     {SMALTI_STRING(TYPE, range), "range", 'r', "START:END",
      "these items of the list only, counted from 0, without END"},
     {SMALTI_STRING(TYPE, shard), "shard", 0, "I/N",
@@ -93,8 +93,11 @@ static const struct smalti_example examples[] = {
      "smalti extract captions.jsonl --t5 -k caption -m PixArt-Sigma-XL-2-512-MS -o features"},
     {"Pictures exactly as PixArt's tool takes them",
      "smalti extract data_info.json --vae --fit squeeze --orientation stored --dtype f32 -o features"},
-    {"A folder of pictures with captions beside them, or a webdataset tar",
+    {"A folder of pictures with captions beside them, or of tars as img2dataset makes them",
      "smalti extract photos/ -o features"},
+    {"Some tars of a webdataset", "smalti extract 'laion/{00000..00099}.tar' -o features"},
+    {"A list that another program writes",
+     "python3 python/parquet_to_jsonl.py data.parquet | smalti extract - -o features"},
     {"One of 16 jobs on the same data and the same folder",
      "smalti extract data.jsonl --shard 3/16 -o /shared/features"},
     {"What failed, once more", "smalti extract data.jsonl -o features --retry-failed"},
@@ -104,14 +107,15 @@ static const struct smalti_example examples[] = {
 const struct smalti_command smalti_extract_command = {
     .name = "extract",
     .summary = "make the features of captions and pictures, for training",
-    .operands = "DATASET",
+    .operands = "DATASET...",
     .description =
 	"Computes T5's hidden states of captions and the VAE's means and standard deviations of "
 	"pictures, into shards: HDF5 files of some thousand items each, without padding, with a checksum "
 	"for every item.\n\n"
 	"DATASET is a list (PixArt's data_info.json, JSON Lines, CSV or TSV with a header; the picture "
 	"is under \"path\"), a folder of pictures with captions beside them (NAME.txt or NAME.json), or "
-	"a webdataset tar.\n\n"
+	"a webdataset: a tar, several of them ({00000..00009}.tar, too), or a folder of them. \"-\" is a "
+	"list or tar on the standard input.\n\n"
 	"A run that was stopped, killed or cut off goes on where it was when the same command is given "
 	"again: no item is done twice, none is lost. Several processes may do so at the same time, on "
 	"any machines that share the folder. Items that cannot be done are listed in DIR/failed.jsonl "

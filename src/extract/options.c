@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { TOKENS_MAX = 1 << 16, SHARD_ITEMS_MAX = 1 << 30 };
+enum { TOKENS_MAX = 1 << 16, SHARD_ITEMS_MAX = 1 << 30, INPUTS_MAX = 1 << 20 };
 
 void smalti_extract_defaults(struct smalti_extract_options *options)
 {
@@ -71,7 +71,8 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 int smalti_extract_check(const struct smalti_extract_options *o, struct smalti_error *error)
 {
 	struct smalti_bin bins[SMALTI_BINS_MAX];
-	if (smalti_check_text(o->input, "data set", error) < 0 ||
+	if (smalti_check_given(o->inputs, "data set", error) < 0 ||
+	    smalti_check_range(o->input_count, 1, INPUTS_MAX, "number of data sets", error) < 0 ||
 	    smalti_check_text(o->output, "folder for the features", error) < 0)
 		return -1;
 	if (!o->text && !o->pictures)

@@ -9,21 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Captions beside pictures are files, STEM.txt; in a list they are under the name that PixArt's has. */
-static void name_captions(struct smalti_extract_options *o)
-{
-	struct stat info;
-	const size_t length = strlen(o->input);
-	const bool tar = length > 4 && strcmp(o->input + length - 4, ".tar") == 0;
-	const bool folder = stat(o->input, &info) == 0 && S_ISDIR(info.st_mode);
-	if (o->text && o->caption_count == 0)
-		o->captions[o->caption_count++] = tar || folder ? "txt" : "prompt";
-	if (!o->text)
-		o->caption_count = 0;
-}
 
 static int read_max_tokens(const char *path, int64_t *tokens, struct smalti_error *error)
 {
@@ -136,17 +122,23 @@ static bool on_list(void *user, double share)
 static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_watch *watch, void *user,
 			struct smalti_error *error)
 {
-	const struct smalti_extract_options *o = &parts->options;
+	struct smalti_extract_options *o = &parts->options;
 	struct listing listing = {watch, user};
-	struct smalti_dataset_options options = {.path = o->input,
+	struct smalti_dataset_options options = {.paths = o->inputs,
+						 .path_count = o->input_count,
 						 .images = o->images,
-						 .caption_count = o->caption_count,
+						 .caption_count = o->text ? o->caption_count : 0,
+						 .find_caption = o->text,
 						 .pictures = o->pictures,
 						 .watch = on_list,
 						 .user = &listing};
 	memcpy(options.captions, o->captions, sizeof(options.captions));
 	parts->dataset = smalti_dataset_open(&options, error);
-	return parts->dataset ? 0 : -1;
+	if (!parts->dataset)
+		return -1;
+	const char *const *captions = smalti_dataset_captions(parts->dataset, &o->caption_count);
+	memcpy(o->captions, captions, (size_t)o->caption_count * sizeof(*captions));
+	return 0;
 }
 
 static void describe(struct smalti_extract_parts *parts)
@@ -187,15 +179,14 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 {
 	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
 	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
-	name_captions(&parts->options);
 	parts->weights = smalti_scope_new(session, "weights", INT64_MAX, error);
 	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||
 	    (options->pictures && open_vae(parts, vae_digest, error) < 0))
 		return -1;
 	fit_into_memory(parts);
-	describe(parts);
 	if (open_dataset(parts, watch, user, error) < 0)
 		return -1;
+	describe(parts);
 	return identify(parts, text_digest, vae_digest, error);
 }
 
@@ -203,11 +194,11 @@ void smalti_extract_parts_close(struct smalti_extract_parts *parts)
 {
 	cJSON_Delete(parts->identity);
 	free(parts->provenance);
-	smalti_dataset_close(parts->dataset);
 	smalti_vae_close(parts->vae);
 	if (parts->weights)
 		smalti_scope_wait(parts->weights); /* its tasks read the mapped file */
 	smalti_text_encoder_close(&parts->text);
 	smalti_scope_free(parts->weights);
+	smalti_dataset_close(parts->dataset); /* whose are the captions' keys */
 	*parts = (struct smalti_extract_parts){0};
 }

@@ -132,7 +132,7 @@ static int read_item(const struct smalti_extract_parts *parts, struct smalti_fet
 	if (status == SMALTI_DATASET_END)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: has fewer items than at first: it was changed meanwhile",
-				   parts->options.input);
+				   smalti_dataset_name(parts->dataset));
 	if (smalti_item_open(item, &record, error) < 0) {
 		smalti_item_close(item);
 		return -1;

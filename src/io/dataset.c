@@ -17,6 +17,8 @@
 /* Places of items that are kept, so that to go to one means to read over few: of every stride-th, the stride
  * twice as long whenever there are too many. */
 enum { PLACES_MAX = 8192, WATCH_EVERY = 1024 };
+/* Items in which a caption is looked for. */
+enum { CAPTION_ITEMS = 1000 };
 
 struct smalti_dataset {
 	struct smalti_dataset_options options; /* strings are its own */
@@ -151,7 +153,17 @@ static int tell_share(const struct smalti_dataset *d, struct smalti_error *error
 	const double share = (double)d->format->tell(d->state).offset / (double)(d->source.size + 1);
 	return o->watch(o->user, share)
 		   ? 0
-		   : smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was read", o->path);
+		   : smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was read", d->source.name);
+}
+
+static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error)
+{
+	const char *note = d->source.note;
+	return smalti_fail(error, SMALTI_EFORMAT, "%s: no item in it: expected %s%s%s", d->source.name,
+			   d->format != &smalti_dataset_folder ? "one at least"
+			   : d->options.pictures               ? "pictures (.jpg, .jpeg, .png, .webp) or tars"
+						 : "pictures, captions (NAME.txt, NAME.json) or tars",
+			   note[0] ? "; " : "", note);
 }
 
 static int read_all(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
@@ -161,7 +173,7 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 		keep_place(d);
 		const enum smalti_dataset_status status = next_item(d, d->count, false, &why);
 		if (status == SMALTI_DATASET_FAILED)
-			return smalti_fail(error, why.code, "%s: %s", d->options.path, why.message);
+			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
 		if (status == SMALTI_DATASET_END)
 			break;
 		if (survey_item(d, survey, status, &why, error) < 0 || tell_share(d, error) < 0)
@@ -169,8 +181,10 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 	}
 	if (d->count > 0 && survey->good == 0)
 		return smalti_fail(error, survey->first.code,
-				   "%s: none of its %lld items can be read; the first: %s", d->options.path,
+				   "%s: none of its %lld items can be read; the first: %s", d->source.name,
 				   (long long)d->count, survey->first.message);
+	if (d->count == 0)
+		return fail_empty(d, error);
 	d->digest = XXH3_64bits_digest(survey->digest);
 	d->next = d->count;
 	return 0;
@@ -193,87 +207,108 @@ static int survey(struct smalti_dataset *d, struct smalti_error *error)
 	return status;
 }
 
-/* The folder that the list is in, resolved so that its name is known; NULL with an error. */
-static char *folder_of(const char *path, struct smalti_error *error)
+static int copy_captions(struct smalti_dataset *d, const char *const *keys, int count,
+			 struct smalti_error *error)
 {
-	const char *slash = strrchr(path, '/');
-	char *folder =
-	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
-	char *resolved = folder ? realpath(folder, NULL) : NULL;
-	if (folder && !resolved)
-		smalti_fail_errno(error, "%s: cannot be resolved", folder);
-	free(folder);
-	return resolved;
-}
-
-/* PixArt's layout, or all in one folder. */
-static char *default_images(const char *path, struct smalti_error *error)
-{
-	char *folder = folder_of(path, error);
-	if (!folder)
-		return NULL;
-	static const char data[] = "/InternData";
-	const size_t length = strlen(folder), end = sizeof(data) - 1;
-	const bool pixart = length >= end && strcmp(folder + length - end, data) == 0;
-	char *images = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), folder)
-			      : smalti_format(error, "%s", folder);
-	free(folder);
-	return images;
-}
-
-static int find_images(struct smalti_dataset *d, const char *images, struct smalti_error *error)
-{
-	const bool list = d->format != &smalti_dataset_folder && d->format != &smalti_dataset_tar;
-	if (images && !list)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: has its pictures in it: a folder of pictures (%s) is for lists",
-				   d->options.path, images);
-	struct stat info;
-	if (images && (stat(images, &info) < 0 || !S_ISDIR(info.st_mode)))
-		return smalti_fail(error, SMALTI_EINVAL, "%s: expected a folder, with the list's pictures",
-				   images);
-	d->images = images || !list ? smalti_format(error, "%s", images ? images : d->options.path)
-				    : default_images(d->options.path, error);
-	return d->images ? 0 : -1;
+	struct smalti_dataset_options *o = &d->options;
+	for (o->caption_count = 0; o->caption_count < count; o->caption_count++) {
+		char *copy = smalti_format(error, "%s", keys[o->caption_count]);
+		if (!copy)
+			return -1;
+		o->captions[o->caption_count] = copy;
+	}
+	return 0;
 }
 
 static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_options *from,
 			struct smalti_error *error)
 {
 	struct smalti_dataset_options *o = &d->options;
-	o->pictures = from->pictures;
-	o->watch = from->watch;
-	o->user = from->user;
 	if (from->caption_count < 0 || from->caption_count > SMALTI_DATASET_CAPTIONS_MAX)
 		return smalti_fail(error, SMALTI_EINVAL, "expected 0 to %d captions an item, found %d",
 				   SMALTI_DATASET_CAPTIONS_MAX, from->caption_count);
-	o->path = smalti_format(error, "%s", from->path);
-	for (; o->path && o->caption_count < from->caption_count; o->caption_count++) {
-		o->captions[o->caption_count] = smalti_format(error, "%s", from->captions[o->caption_count]);
-		if (!o->captions[o->caption_count])
-			return -1;
-	}
-	return o->path ? 0 : -1;
+	o->pictures = from->pictures;
+	o->watch = from->watch;
+	o->user = from->user;
+	o->find_caption = from->find_caption && from->caption_count == 0;
+	if (o->find_caption)
+		return copy_captions(d, smalti_dataset_caption_names, SMALTI_CAPTION_NAME_COUNT, error);
+	return copy_captions(d, from->captions, from->caption_count, error);
 }
 
-static int open_source(struct smalti_dataset *d, struct smalti_error *error)
+/* The first of the keys that an item has; -1: none has one; -2 with an error. */
+static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 {
-	struct stat info;
-	d->source = (struct smalti_dataset_source){.options = &d->options, .file = -1};
-	if (stat(d->options.path, &info) == 0 && S_ISDIR(info.st_mode))
-		return 0;
-	d->source.file = smalti_open_regular(d->options.path, &d->source.size, error);
-	return d->source.file < 0 ? -1 : 0;
+	for (int64_t i = 0; i < CAPTION_ITEMS; i++) {
+		struct smalti_error why = SMALTI_NO_ERROR;
+		const enum smalti_dataset_status status = next_item(d, i, true, &why);
+		if (status == SMALTI_DATASET_FAILED) {
+			smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
+			return -2;
+		}
+		if (status == SMALTI_DATASET_END && i == 0) {
+			fail_empty(d, error);
+			return -2;
+		}
+		if (status == SMALTI_DATASET_END)
+			return -1;
+		for (int k = 0; k < d->options.caption_count; k++)
+			if (status == SMALTI_DATASET_RECORD && d->entry.captions[k].text)
+				return k;
+	}
+	return -1;
+}
+
+static int fail_captions(const struct smalti_dataset *d, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EFORMAT,
+			   "%s: no caption under " SMALTI_CAPTION_NAMES
+			   " in its first %d items: name the key "
+			   "that captions are under with --caption-key, or give --vae for pictures alone",
+			   d->source.name, CAPTION_ITEMS);
+}
+
+static void keep_caption(struct smalti_dataset_options *o, int kept)
+{
+	const char *key = o->captions[kept];
+	for (int k = 0; k < o->caption_count; k++)
+		if (k != kept)
+			free((char *)o->captions[k]);
+	o->captions[0] = key;
+	o->caption_count = 1;
+	o->find_caption = false;
+}
+
+/* Reads with all keys that captions may be under, and settles on the one that is found. */
+static int settle_caption(struct smalti_dataset *d, struct smalti_error *error)
+{
+	d->state = d->format->open(&d->source, error);
+	const int found = d->state ? find_caption(d, error) : -2;
+	if (d->state)
+		d->format->close(d->state);
+	d->state = NULL;
+	if (found < 0)
+		return found == -1 ? fail_captions(d, error) : -1;
+	keep_caption(&d->options, found);
+	const bool listed_by_captions = d->format == &smalti_dataset_folder && !d->options.pictures;
+	return listed_by_captions ? smalti_dataset_source_list(&d->source, error) : 0;
 }
 
 static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_options *options,
 			struct smalti_error *error)
 {
-	d->source.file = -1;
-	if (copy_options(d, options, error) < 0 || open_source(d, error) < 0)
+	d->source = (struct smalti_dataset_source){.options = &d->options, .file = -1};
+	if (copy_options(d, options, error) < 0 ||
+	    smalti_dataset_source_open(&d->source, options->paths, options->path_count, error) < 0)
 		return -1;
 	d->format = smalti_dataset_recognise(&d->source, error);
-	if (!d->format || find_images(d, options->images, error) < 0)
+	if (!d->format)
+		return -1;
+	const bool list = d->source.file >= 0 && d->format != &smalti_dataset_tar;
+	d->images = smalti_dataset_source_images(&d->source, list, options->images, error);
+	if (!d->images)
+		return -1;
+	if (d->options.find_caption && settle_caption(d, error) < 0)
 		return -1;
 	d->state = d->format->open(&d->source, error);
 	return d->state ? survey(d, error) : -1;
@@ -297,16 +332,30 @@ void smalti_dataset_close(struct smalti_dataset *d)
 		return;
 	if (d->state)
 		d->format->close(d->state);
-	if (d->source.file >= 0)
-		close(d->source.file);
+	smalti_dataset_source_close(&d->source);
 	for (int i = 0; i < d->options.caption_count; i++)
 		free((char *)d->options.captions[i]);
-	free((char *)d->options.path);
 	free(d->images);
 	free(d->places);
 	free(d->repeated);
 	free(d->picture);
 	free(d);
+}
+
+const char *smalti_dataset_name(const struct smalti_dataset *d)
+{
+	return d->source.name;
+}
+
+const char *smalti_dataset_note(const struct smalti_dataset *d)
+{
+	return d->source.note[0] ? d->source.note : NULL;
+}
+
+const char *const *smalti_dataset_captions(const struct smalti_dataset *d, int *count)
+{
+	*count = d->options.caption_count;
+	return d->options.captions;
 }
 
 int64_t smalti_dataset_count(const struct smalti_dataset *d)
@@ -323,15 +372,15 @@ static int fail_changed(const struct smalti_dataset *d, struct smalti_error *err
 {
 	return smalti_fail(error, SMALTI_EIO,
 			   "%s: it had %lld items when it was opened and has fewer now: it was changed",
-			   d->options.path, (long long)d->count);
+			   d->source.name, (long long)d->count);
 }
 
 int smalti_dataset_seek(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
 {
 	if (index < 0 || index > d->count)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: item %lld was asked for, expected 0 to %lld",
-				   d->options.path, (long long)index, (long long)d->count);
-	if (index == d->next || d->count == 0)
+				   d->source.name, (long long)index, (long long)d->count);
+	if (index == d->next)
 		return 0;
 	d->next = index / d->stride * d->stride;
 	d->format->seek(d->state, &d->places[d->next / d->stride]);
@@ -339,7 +388,7 @@ int smalti_dataset_seek(struct smalti_dataset *d, int64_t index, struct smalti_e
 		struct smalti_error why = SMALTI_NO_ERROR;
 		const enum smalti_dataset_status status = next_item(d, d->next, false, &why);
 		if (status == SMALTI_DATASET_FAILED)
-			return smalti_fail(error, why.code, "%s: %s", d->options.path, why.message);
+			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
 		if (status == SMALTI_DATASET_END)
 			return fail_changed(d, error);
 	}
@@ -367,14 +416,14 @@ static int fill_picture(struct smalti_dataset *d, struct smalti_record *record, 
 	d->picture = NULL;
 	if (!d->options.pictures || e->path.length == 0)
 		return 0;
-	if (e->inside)
-		d->picture = smalti_format(error, "%s", d->options.path);
+	if (e->file)
+		d->picture = smalti_format(error, "%s", e->file);
 	else if (d->key[0] == '/')
 		d->picture = smalti_format(error, "%s", d->key);
 	else
 		d->picture = smalti_format(error, "%s/%s", d->images, d->key);
 	record->picture = (struct smalti_picture_source){
-	    .path = d->picture, .offset = e->inside ? e->offset : 0, .bytes = e->inside ? e->bytes : -1};
+	    .path = d->picture, .offset = e->file ? e->offset : 0, .bytes = e->file ? e->bytes : -1};
 	return d->picture ? 0 : -1;
 }
 
@@ -386,7 +435,7 @@ enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct 
 		return SMALTI_DATASET_END;
 	const enum smalti_dataset_status status = next_item(d, d->next, true, error);
 	if (status == SMALTI_DATASET_FAILED)
-		smalti_error_prefix(error, "%s", d->options.path);
+		smalti_error_prefix(error, "%s", d->source.name);
 	if (status == SMALTI_DATASET_END)
 		fail_changed(d, error);
 	if (status <= SMALTI_DATASET_END)

@@ -10,20 +10,32 @@
 
 /* The items of a data set, pictures and their captions, in the order of its list: a PixArt data_info.json (an
  * array of objects), JSON Lines, CSV or TSV with a header, a folder of pictures with captions beside them
- * (STEM.txt, STEM.json), or a webdataset tar. Memory does not grow with the number of items, but for 16 bytes
- * an item in which equal keys are found. */
+ * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a folder of them. Memory does not grow
+ * with the number of items, but for 16 bytes an item in which equal keys are found. */
 struct smalti_dataset;
 
 enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
 
+/* Keys that captions are found under where none is asked for, the best first; the same in words. */
+enum { SMALTI_CAPTION_NAME_COUNT = 4 };
+extern const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT];
+#define SMALTI_CAPTION_NAMES "txt, prompt, caption or text"
+
 struct smalti_dataset_options {
-	const char *path; /* of the list, folder or tar */
+	/* Of the list, folder or tar, or of several tars, in their order; "-" is the standard input, which is
+	 * kept in a file without a name. Braces of names that do not exist stand for several:
+	 * {00000..00009}.tar, {a,b}.tar. */
+	const char *const *paths;
+	int64_t path_count;
 	const char
 	    *images; /* folder that the list's paths are relative to; NULL: for a list in a folder InternData
 			the InternImgs beside it (specification 6.2), else the list's own folder */
 	const char *captions[SMALTI_DATASET_CAPTIONS_MAX]; /* keys, in order */
-	int caption_count;                                 /* 0: captions are not looked at */
-	bool pictures;                                     /* whether they are looked for */
+	int caption_count;
+	/* Without keys: the first of smalti_dataset_caption_names that an item near the list's beginning has.
+	 * Else 0 keys are no captions. */
+	bool find_caption;
+	bool pictures; /* whether they are looked for */
 	/* NULL, or told now and then which share of the list was read; false ends the opening (ECANCELED). */
 	bool (*watch)(void *user, double share);
 	void *user;
@@ -45,7 +57,8 @@ struct smalti_caption_text {
 /* One item; pointers until the next call. */
 struct smalti_record {
 	int64_t index;   /* in the list, from 0 */
-	const char *key; /* full relative path of the picture, else what the list calls the item ("id"), else
+	const char *key; /* full relative path of the picture (in one of several tars: behind the tar's name
+			    and a slash), else what the list calls the item ("id"), else
 			    its index in 9 digits. Valid UTF-8, never NULL, at most SMALTI_KEY_BYTES long */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
 	struct smalti_picture_source picture; /* path NULL: none was named */
@@ -69,6 +82,11 @@ struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *
 void smalti_dataset_close(struct smalti_dataset *dataset); /* NULL is fine */
 
 int64_t smalti_dataset_count(const struct smalti_dataset *dataset);
+/* Its name for messages; and NULL, or a line on what a folder has that is not read. */
+const char *smalti_dataset_name(const struct smalti_dataset *dataset);
+const char *smalti_dataset_note(const struct smalti_dataset *dataset);
+/* The keys of captions, as they were given or found. */
+const char *const *smalti_dataset_captions(const struct smalti_dataset *dataset, int *count);
 /* XXH3 over the keys in order: tells lists apart. */
 uint64_t smalti_dataset_digest(const struct smalti_dataset *dataset);
 

@@ -13,6 +13,7 @@ struct csv {
 	int separator;
 	int64_t columns;
 	int64_t column[WANTED]; /* of each wanted field, -1: there is none */
+	char names[256];        /* of the columns, for messages */
 };
 
 /* A row's fields are one after the other in the reader's item, a NUL behind each. */
@@ -63,6 +64,12 @@ static int scan_field(struct csv *s, struct row *row)
 	}
 }
 
+static void list_name(struct csv *s, const char *name)
+{
+	const size_t length = strlen(s->names);
+	snprintf(s->names + length, sizeof(s->names) - length, "%s%s", length ? ", " : "", name);
+}
+
 /* The header gives each wanted field its column; a path has several names, of which the first wins. */
 static void take_name(struct csv *s, const char *name, int64_t column, int *best)
 {
@@ -92,8 +99,10 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 		end = scan_field(s, row);
 		const size_t length = reader->length - span.start;
 		smalti_item_add(reader, '\0');
-		if (names && !reader->too_long && !reader->no_memory)
+		if (names && !reader->too_long && !reader->no_memory) {
 			take_name(s, reader->item + span.start, row->fields, &best);
+			list_name(s, reader->item + span.start);
+		}
 		for (int i = 0; i < WANTED; i++)
 			if (s->column[i] == row->fields)
 				row->wanted[i] = (struct span){span.start, length};
@@ -159,29 +168,36 @@ static bool header_has_tab(struct smalti_byte_reader *reader)
 	return false;
 }
 
+/* While the key of captions is looked for, one of all will do. */
 static int check_columns(const struct csv *s, struct smalti_error *error)
 {
 	const struct smalti_dataset_options *o = s->text.options;
+	const char *missing = NULL;
+	int there = 0;
 	if (o->pictures && s->column[PATH] < 0)
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "%s: no column of pictures: expected path, image, file_name or filename "
-				   "in its first line, found %lld others",
-				   o->path, (long long)s->columns);
+				   "in its first line, found %s",
+				   s->text.source->name, s->names);
 	for (int i = 0; i < o->caption_count; i++)
 		if (s->column[CAPTIONS + i] < 0)
-			return smalti_fail(
-			    error, SMALTI_EFORMAT,
-			    "%s: no column '%s' among the %lld of its first line; name the one "
-			    "that the captions are in",
-			    o->path, o->captions[i], (long long)s->columns);
-	return 0;
+			missing = o->captions[i];
+		else
+			there++;
+	if (!missing || (o->find_caption && there > 0))
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EFORMAT,
+	    "%s: no column of captions: expected %s in its first line, found %s; name one with "
+	    "--caption-key",
+	    s->text.source->name, o->find_caption ? SMALTI_CAPTION_NAMES : missing, s->names);
 }
 
 static int read_header(struct csv *s, struct smalti_error *error)
 {
 	struct smalti_byte_reader *reader = &s->text.reader;
 	struct row row;
-	const char *dot = strrchr(s->text.options->path, '.');
+	const char *dot = strrchr(s->text.source->name, '.');
 	s->separator = header_has_tab(reader) || (dot && strcasecmp(dot, ".tsv") == 0) ? '\t' : ',';
 	reader->next += smalti_utf8_mark((const char *)reader->chunk, reader->filled);
 	int status = scan_row(s, &row, true, error);
@@ -189,14 +205,14 @@ static int read_header(struct csv *s, struct smalti_error *error)
 		status = smalti_fail(error, SMALTI_EFORMAT, "expected names of columns in its first line, %s",
 				     status ? row.problem : "found nothing");
 	if (status < 0) {
-		smalti_error_prefix(error, "%s", s->text.options->path);
+		smalti_error_prefix(error, "%s", s->text.source->name);
 		return -1;
 	}
 	s->columns = row.fields;
 	return check_columns(s, error);
 }
 
-static void *open_csv(struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_csv(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
 	struct csv *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)

@@ -10,6 +10,10 @@
 
 const char *const smalti_dataset_path_names[] = {"path", "image", "file_name", "filename", NULL};
 const char *const smalti_dataset_id_names[] = {"id", NULL};
+const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT] = {"txt", "prompt", "caption",
+									     "text"};
+const char *const smalti_dataset_unread_extensions[] = {".tif",  ".tiff", ".gif", ".bmp", ".avif", ".heic",
+							".heif", ".jxl",  ".jp2", ".psd", ".svg",  NULL};
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD, which stands for what was not UTF-8 */
 
@@ -132,14 +136,31 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 	}
 }
 
+/* Which of them the name ends with, in any case, or -1. */
+static int find_extension(const char *name, const char *const *extensions)
+{
+	const char *dot = strrchr(name, '.');
+	for (int i = 0; dot && extensions[i]; i++)
+		if (strcasecmp(dot, extensions[i]) == 0)
+			return i;
+	return -1;
+}
+
 bool smalti_dataset_is_picture(const char *name)
 {
-	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
-	const char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof(extensions) / sizeof(*extensions); i++)
-		if (strcasecmp(dot, extensions[i]) == 0)
-			return true;
-	return false;
+	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
+	return find_extension(name, extensions) >= 0;
+}
+
+bool smalti_dataset_is_tar(const char *name)
+{
+	static const char *const extensions[] = {".tar", NULL};
+	return find_extension(name, extensions) >= 0;
+}
+
+int smalti_dataset_unread_picture(const char *name)
+{
+	return find_extension(name, smalti_dataset_unread_extensions);
 }
 
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension)

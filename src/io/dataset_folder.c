@@ -9,11 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A folder becomes a list in a nameless file first: its order is then the same to the end, and nothing of it
- * stays in memory. */
+/* A folder is a list in a nameless file: its order is the same to the end, and nothing of it stays in memory.
+ */
 struct folder {
 	struct smalti_dataset_text text; /* its object: the captions of STEM.json */
-	FILE *list;
 	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
 };
 
@@ -31,7 +30,7 @@ static char *read_beside(const struct folder *s, const char *stem, size_t stem_l
 			 size_t *length, struct smalti_error *error)
 {
 	char *path =
-	    smalti_format(error, "%s/%.*s.%s", s->text.options->path, (int)stem_length, stem, extension);
+	    smalti_format(error, "%s/%.*s.%s", s->text.source->path, (int)stem_length, stem, extension);
 	char *text = NULL;
 	if (path && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)))
 		text = smalti_file_read(path, SMALTI_ITEM_LIMIT, length, error);
@@ -72,7 +71,7 @@ static void read_captions(struct folder *s, const char *stem, size_t stem_length
 }
 
 /* The list's next entry: what it is, and its path as the reader's item; 0 at the end, -1. */
-static int next_name(struct folder *s, struct smalti_error *error)
+static int next_entry(struct folder *s, struct smalti_error *error)
 {
 	const int kind = smalti_byte_next(&s->text.reader);
 	smalti_item_begin(&s->text.reader);
@@ -82,6 +81,16 @@ static int next_name(struct folder *s, struct smalti_error *error)
 	if (smalti_item_end(&s->text.reader, error) < 0)
 		return -1;
 	return byte == EOF ? 0 : kind;
+}
+
+/* The same without tars, which are no items beside pictures. */
+static int next_name(struct folder *s, struct smalti_error *error)
+{
+	int kind;
+	do
+		kind = next_entry(s, error);
+	while (kind == SMALTI_WALK_TAR);
+	return kind;
 }
 
 static enum smalti_dataset_status next_file(void *state, bool texts, struct smalti_dataset_entry *entry,
@@ -109,39 +118,12 @@ static void close_folder(void *state)
 {
 	struct folder *s = state;
 	forget(s);
-	if (s->list)
-		fclose(s->list);
 	smalti_dataset_text_close(s);
 }
 
-static int make_list(struct folder *s, struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_folder(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	const char *temporary = getenv("TMPDIR");
-	const int file = smalti_open_nameless(temporary && *temporary ? temporary : "/tmp", error);
-	if (file < 0)
-		return -1;
-	s->list = fdopen(file, "w");
-	if (!s->list) {
-		close(file);
-		return smalti_fail_errno(error, "a list cannot be opened");
-	}
-	if (smalti_dataset_walk(s->text.options, s->list, error) < 0)
-		return -1;
-	s->text.reader.file = file;
-	smalti_byte_reader_seek(&s->text.reader, 0);
-	source->size = ftello(s->list);
-	return 0;
-}
-
-static void *open_folder(struct smalti_dataset_source *source, struct smalti_error *error)
-{
-	struct folder *s = smalti_dataset_text_open(source, sizeof(*s), error);
-	if (!s)
-		return NULL;
-	if (make_list(s, source, error) == 0)
-		return s;
-	close_folder(s);
-	return NULL;
+	return smalti_dataset_text_open(source, sizeof(struct folder), error);
 }
 
 const struct smalti_dataset_format smalti_dataset_folder = {

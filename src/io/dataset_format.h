@@ -3,7 +3,7 @@
 #define SMALTI_IO_DATASET_FORMAT_H
 
 #include "base/json.h"
-#include "io/dataset.h"
+#include "io/dataset_source.h"
 
 /* What a format gives to dataset.c: a file dataset_FORMAT.c each. */
 
@@ -21,20 +21,14 @@ struct smalti_dataset_entry {
 	struct smalti_caption_text path; /* of the picture: the key */
 	struct smalti_caption_text id;   /* the key where no picture is named */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
-	bool inside; /* the picture lies in the data set's own file, here: */
+	const char *file; /* NULL: the picture is a file; else it lies in this one, here: */
 	int64_t offset, bytes;
 	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
 };
 
-struct smalti_dataset_source {
-	const struct smalti_dataset_options *options;
-	int file;     /* -1: a folder */
-	int64_t size; /* of the file; the format of a folder sets the scale of its places */
-};
-
 struct smalti_dataset_format {
 	/* The state, at the first item; NULL with an error. */
-	void *(*open)(struct smalti_dataset_source *source, struct smalti_error *error);
+	void *(*open)(const struct smalti_dataset_source *source, struct smalti_error *error);
 	void (*close)(void *state);
 	struct smalti_dataset_place (*tell)(const void *state);
 	void (*seek)(void *state, const struct smalti_dataset_place *place);
@@ -45,7 +39,7 @@ struct smalti_dataset_format {
 };
 
 extern const struct smalti_dataset_format smalti_dataset_json, smalti_dataset_lines, smalti_dataset_csv,
-    smalti_dataset_folder, smalti_dataset_tar;
+    smalti_dataset_folder, smalti_dataset_tar, smalti_dataset_tars;
 
 /* Which one it is; NULL with an error. */
 const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
@@ -69,8 +63,12 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 				   struct smalti_dataset_entry *entry, cJSON **object,
 				   struct smalti_error *error);
 
-/* Whether a name ends like a picture's. */
+/* Whether a name ends like that of a picture that is read, or of a tar. */
 bool smalti_dataset_is_picture(const char *name);
+bool smalti_dataset_is_tar(const char *name);
+/* The number of the ending among those of pictures that are not read, ended by NULL; or -1. */
+extern const char *const smalti_dataset_unread_extensions[];
+int smalti_dataset_unread_picture(const char *name);
 /* The number of the caption whose key is the extension (without dot), or -1. */
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
 

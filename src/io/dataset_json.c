@@ -134,7 +134,7 @@ static enum smalti_dataset_status next_json(void *state, bool texts, struct smal
 	return status == 0 ? SMALTI_DATASET_RECORD : smalti_dataset_failure(error);
 }
 
-static void *open_json(struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_json(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
 	struct json *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)

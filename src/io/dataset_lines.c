@@ -40,7 +40,7 @@ static enum smalti_dataset_status next_line(void *state, bool texts, struct smal
 	return status < 0 ? smalti_dataset_failure(error) : SMALTI_DATASET_RECORD;
 }
 
-static void *open_lines(struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_lines(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
 	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
 }

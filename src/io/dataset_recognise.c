@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #define EXPECTED                                                                                             \
-	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a folder of pictures, or "  \
-	"a tar"
+	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a folder of pictures or "   \
+	"tars, or a tar"
 
 enum { START_BYTES = 4096 };
 
@@ -24,7 +24,7 @@ static const struct foreign {
     {"compressed by xz", "decompress it: unxz", 5, "\xfd\x37zXZ"},
     {"compressed by bzip2", "decompress it: bunzip2", 3, "BZh"},
     {"a ZIP archive", "unpack it, and name the folder", 4, "PK\3\4"},
-    {"a Parquet file", "convert it to JSON Lines", 4, "PAR1"},
+    {"a Parquet file", "convert it with python/parquet_to_jsonl.py", 4, "PAR1"},
     {"an HDF5 file", "convert it to JSON Lines", 4, "\x89HDF"},
     {"a JPEG picture", "name the folder that it is in", 3, "\xff\xd8\xff"},
     {"a PNG picture", "name the folder that it is in", 4, "\x89PNG"},
@@ -78,11 +78,10 @@ static const struct smalti_dataset_format *recognise_text(const char *path, cons
 const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
 							     struct smalti_error *error)
 {
-	static const char *const archives[] = {".tar", NULL};
-	const char *path = source->options->path;
+	const char *path = source->name;
 	char start[START_BYTES];
 	if (source->file < 0)
-		return &smalti_dataset_folder;
+		return source->tars ? &smalti_dataset_tars : &smalti_dataset_folder;
 	const ssize_t length = pread(source->file, start, sizeof(start), 0);
 	if (length < 0) {
 		smalti_fail_errno(error, "%s: cannot be read", path);
@@ -90,7 +89,7 @@ const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti
 	}
 	if (refuse_foreign(path, start, (size_t)length, error) < 0)
 		return NULL;
-	if (ends_with(path, archives) ||
+	if (smalti_dataset_is_tar(path) ||
 	    (length >= SMALTI_TAR_BLOCK && smalti_tar_is_header((const unsigned char *)start)))
 		return &smalti_dataset_tar;
 	return recognise_text(path, start, (size_t)length, error);

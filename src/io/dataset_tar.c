@@ -10,6 +10,7 @@
 /* A webdataset: members that follow each other and have the same name up to the first dot are an item. */
 struct tar {
 	const struct smalti_dataset_options *options;
+	const char *path;
 	int file;
 	int64_t size, at; /* the next member's place */
 	bool ended;
@@ -24,11 +25,14 @@ struct part {
 	int64_t offset, bytes;
 };
 
+/* How good a picture is; PLAIN: its name is the stem and one extension. */
+enum { NO_PICTURE, UNREAD, NAMED, PLAIN };
+
 /* What is there of an item. */
 struct group {
 	char stem[SMALTI_TAR_NAME_BYTES + 1];
-	bool any;   /* member */
-	bool plain; /* the picture's name is the stem and one extension */
+	bool any; /* member */
+	int rank; /* of the picture */
 	char picture_name[SMALTI_TAR_NAME_BYTES + 1];
 	struct part picture, json, captions[SMALTI_DATASET_CAPTIONS_MAX];
 };
@@ -62,12 +66,20 @@ static bool belongs(const struct group *group, const char *name)
 	return strlen(group->stem) == length && memcmp(group->stem, name, length) == 0;
 }
 
+/* One that is not read is there, and its item fails with the reason. */
+static int rank_of_picture(const char *name)
+{
+	const char *extension = name + stem_length(name);
+	if (smalti_dataset_is_picture(name))
+		return strchr(extension + 1, '.') ? NAMED : PLAIN;
+	return smalti_dataset_unread_picture(name) >= 0 ? UNREAD : NO_PICTURE;
+}
+
 /* Where the member goes to in the group; NULL: nowhere. */
-static struct part *part_of(const struct tar *s, struct group *group, bool *plain)
+static struct part *part_of(const struct tar *s, struct group *group, int rank)
 {
 	const char *name = s->member.name, *extension = name + stem_length(name);
-	*plain = *extension && !strchr(extension + 1, '.');
-	if (smalti_dataset_is_picture(name))
+	if (rank > NO_PICTURE)
 		return &group->picture;
 	if (!*extension)
 		return NULL;
@@ -80,16 +92,15 @@ static struct part *part_of(const struct tar *s, struct group *group, bool *plai
 /* False if the member is there already: another item begins, with a key that was there before. */
 static bool take_member(const struct tar *s, struct group *group)
 {
-	bool plain;
-	struct part *part = part_of(s, group, &plain);
+	const int rank = rank_of_picture(s->member.name);
+	struct part *part = part_of(s, group, rank);
 	const struct part found = {true, s->member.offset, s->member.bytes};
 	if (part == &group->picture) {
 		if (part->there && strcmp(group->picture_name, s->member.name) == 0)
 			return false;
-		if (part->there &&
-		    (group->plain || !plain)) /* of several pictures the best name, else the first */
+		if (part->there && rank <= group->rank) /* of several the best name, else the first */
 			return true;
-		group->plain = plain;
+		group->rank = rank;
 		memcpy(group->picture_name, s->member.name, sizeof(group->picture_name));
 	} else if (part && part->there) {
 		return false;
@@ -194,7 +205,7 @@ static void describe(struct tar *s, const struct group *group, struct smalti_dat
 		entry->path = key;
 	else
 		entry->id = key;
-	entry->inside = picture;
+	entry->file = picture ? s->path : NULL;
 	entry->offset = group->picture.offset;
 	entry->bytes = group->picture.bytes;
 }
@@ -207,7 +218,8 @@ static enum smalti_dataset_status next_group(void *state, bool texts, struct sma
 	int status;
 	forget(s);
 	do {
-		group.any = group.plain = false;
+		group.any = false;
+		group.rank = NO_PICTURE;
 		group.stem[0] = '\0';
 		group.picture = group.json = (struct part){0};
 		memset(group.captions, 0, sizeof(group.captions));
@@ -223,12 +235,13 @@ static enum smalti_dataset_status next_group(void *state, bool texts, struct sma
 	return SMALTI_DATASET_RECORD;
 }
 
-static void *open_tar(struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_tar(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
 	struct tar *s = smalti_calloc(1, sizeof(*s), error);
 	if (!s)
 		return NULL;
 	s->options = source->options;
+	s->path = source->path;
 	s->file = source->file;
 	s->size = source->size;
 	return s;
@@ -242,7 +255,8 @@ static void close_tar(void *state)
 
 static struct smalti_dataset_place tell_tar(const void *state)
 {
-	return (struct smalti_dataset_place){.offset = ((const struct tar *)state)->at};
+	const struct tar *s = state; /* nothing behind a damaged member is looked at again */
+	return (struct smalti_dataset_place){.offset = s->ended ? s->size : s->at};
 }
 
 static void seek_tar(void *state, const struct smalti_dataset_place *place)

@@ -11,10 +11,12 @@ void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64
 	struct smalti_dataset_text *text = smalti_calloc(1, bytes, error);
 	if (!text)
 		return NULL;
+	text->source = source;
 	text->options = source->options;
 	text->line = 1;
-	text->reader.file = source->file;
+	text->reader.file = source->list ? fileno(source->list) : source->file;
 	text->reader.limit = SMALTI_ITEM_LIMIT;
+	smalti_byte_reader_seek(&text->reader, 0);
 	return text;
 }
 

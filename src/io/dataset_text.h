@@ -7,6 +7,7 @@
 
 /* What the state of a format begins with that reads its list as a text. */
 struct smalti_dataset_text {
+	const struct smalti_dataset_source *source;
 	const struct smalti_dataset_options *options;
 	cJSON *object; /* what the last item's texts belong to; NULL: nothing but the reader */
 	int64_t line;  /* that comes next, from 1, if the format counts them */

@@ -15,8 +15,10 @@
 enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, FOLDER = 'd', FILE_NAME = 'f' };
 
 struct walk {
+	const char *folder;
 	const struct smalti_dataset_options *options;
 	FILE *list;
+	struct smalti_walk_counts *counts;
 	struct smalti_set folders; /* that were walked */
 	int64_t seen;
 };
@@ -144,8 +146,35 @@ static int put(struct walk *w, int kind, const char *path, size_t length, struct
 	if (ferror(w->list))
 		return smalti_fail_errno(error, "the list of a folder's files cannot be kept: $TMPDIR");
 	if (++w->seen % WATCH_EVERY == 0 && o->watch && !o->watch(o->user, 0.0))
-		return smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was listed", o->path);
+		return smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was listed", w->folder);
 	return 0;
+}
+
+/* What to do with a name: FOLDER, what the list calls it, or 0. */
+static int count_name(struct walk *w, const struct names *names, int64_t index)
+{
+	struct smalti_walk_counts *counts = w->counts;
+	const char *name = names->sorted[index] + 1;
+	if (names->sorted[index][0] == FOLDER)
+		return FOLDER;
+	if (smalti_dataset_is_picture(name)) {
+		counts->pictures++;
+		return SMALTI_WALK_PICTURE;
+	}
+	if (smalti_dataset_is_tar(name)) {
+		counts->tars++;
+		return SMALTI_WALK_TAR;
+	}
+	if (w->options->pictures) {
+		const int unread = smalti_dataset_unread_picture(name);
+		counts->unread[unread < 0 ? 0 : unread] += unread >= 0;
+		return 0;
+	}
+	if (!is_lone_text(w, names, index))
+		return 0;
+	counts->texts++;
+	counts->captions += rank_of_text(w, name) < SMALTI_DATASET_CAPTIONS_MAX;
+	return SMALTI_WALK_TEXT;
 }
 
 static int walk_folder(struct walk *w, const char *below, int depth, struct smalti_error *error);
@@ -157,18 +186,18 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 	int status = 0;
 	for (int64_t i = 0; i < names->count && status == 0; i++) {
 		const char *name = names->sorted[i] + 1;
-		const bool folder = names->sorted[i][0] == FOLDER, picture = smalti_dataset_is_picture(name);
-		if (!folder && !picture && (w->options->pictures || !is_lone_text(w, names, i)))
+		const int kind = count_name(w, names, i);
+		if (!kind)
 			continue;
-		char *path = smalti_format(error, "%s%s%s", below, name, folder ? "/" : "");
+		char *path = smalti_format(error, "%s%s%s", below, name, kind == FOLDER ? "/" : "");
 		if (!path)
 			return -1;
-		if (folder)
+		if (kind == FOLDER)
 			status = walk_folder(w, path, depth + 1, error);
-		else if (picture)
-			status = put(w, SMALTI_WALK_PICTURE, path, strlen(path), error);
+		else if (kind == SMALTI_WALK_TEXT)
+			status = put(w, kind, path, (size_t)(strrchr(path, '.') - path), error);
 		else
-			status = put(w, SMALTI_WALK_TEXT, path, (size_t)(strrchr(path, '.') - path), error);
+			status = put(w, kind, path, strlen(path), error);
 		free(path);
 	}
 	return status;
@@ -191,8 +220,8 @@ static int walk_folder(struct walk *w, const char *below, int depth, struct smal
 {
 	if (depth > DEPTH_MAX)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED, "%s/%s: folders in more than %d folders",
-				   w->options->path, below, DEPTH_MAX);
-	char *path = smalti_format(error, "%s/%s", w->options->path, below);
+				   w->folder, below, DEPTH_MAX);
+	char *path = smalti_format(error, "%s/%s", w->folder, below);
 	DIR *folder = path ? opendir(path) : NULL;
 	int status = folder ? walk_open_folder(w, folder, path, below, depth, error) : -1;
 	if (folder)
@@ -203,12 +232,41 @@ static int walk_folder(struct walk *w, const char *below, int depth, struct smal
 	return status;
 }
 
-int smalti_dataset_walk(const struct smalti_dataset_options *options, FILE *list, struct smalti_error *error)
+int smalti_dataset_walk(const char *folder, const struct smalti_dataset_options *options, FILE *list,
+			struct smalti_walk_counts *counts, struct smalti_error *error)
 {
-	struct walk walk = {.options = options, .list = list};
+	struct walk walk = {.folder = folder, .options = options, .list = list, .counts = counts};
 	int status = walk_folder(&walk, "", 0, error);
 	if (status == 0 && fflush(list) != 0)
 		status = smalti_fail_errno(error, "the list of a folder's files cannot be kept: $TMPDIR");
 	smalti_set_free(&walk.folders);
 	return status;
+}
+
+bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts)
+{
+	return counts->tars > 0 && counts->pictures == 0 && counts->captions == 0;
+}
+
+static void add_count(char *note, size_t size, int64_t count, const char *extension)
+{
+	const size_t length = strlen(note);
+	if (count > 0)
+		snprintf(note + length, size - length, "%s%lld %s", length ? ", " : "", (long long)count,
+			 extension);
+}
+
+void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size)
+{
+	char list[256] = "";
+	for (int i = 0; i < SMALTI_WALK_UNREAD && smalti_dataset_unread_extensions[i]; i++)
+		add_count(list, sizeof(list), counts->unread[i], smalti_dataset_unread_extensions[i]);
+	if (!smalti_walk_is_of_tars(counts))
+		add_count(list, sizeof(list), counts->tars, ".tar");
+	note[0] = '\0';
+	if (list[0])
+		snprintf(note, size,
+			 "passed over %s: pictures are read from .jpg, .jpeg, .png and .webp, or from tars "
+			 "alone",
+			 list);
 }

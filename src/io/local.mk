@@ -1,5 +1,6 @@
 # Sources of src/io
 libcore_la_SOURCES += \
+	src/io/braces.c src/io/braces.h \
 	src/io/byte_reader.c src/io/byte_reader.h \
 	src/io/caption.c src/io/caption.h src/io/cleaning.c src/io/cleaning.h \
 	src/io/charsmap.c src/io/charsmap.h \
@@ -8,7 +9,8 @@ libcore_la_SOURCES += \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/dataset.c src/io/dataset.h src/io/dataset_format.h src/io/dataset_recognise.c \
 	src/io/dataset_csv.c src/io/dataset_fields.c src/io/dataset_folder.c src/io/dataset_json.c \
-	src/io/dataset_lines.c src/io/dataset_tar.c src/io/dataset_text.c src/io/dataset_text.h \
+	src/io/dataset_lines.c src/io/dataset_source.c src/io/dataset_source.h \
+	src/io/dataset_tar.c src/io/dataset_tars.c src/io/dataset_text.c src/io/dataset_text.h \
 	src/io/dataset_walk.c src/io/dataset_walk.h \
 	src/io/entities.c src/io/entities.h src/io/entities.def \
 	src/io/exif.c src/io/exif.h \
@@ -24,6 +26,7 @@ libcore_la_SOURCES += \
 	src/io/source.c src/io/source.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
+	src/io/spool.c src/io/spool.h \
 	src/io/spill.c src/io/spill.h \
 	src/io/special_tokens.c src/io/special_tokens.h \
 	src/io/spiece.c src/io/spiece.h src/io/spiece_write.c src/io/spiece_write.h \

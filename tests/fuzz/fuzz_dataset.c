@@ -91,8 +91,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "%s/x.%s", folder, names[data[0] % NAMES]);
 	if (ftruncate(file, 0) || pwrite(file, data + 1, size - 1, 0) != (ssize_t)size - 1)
 		abort();
-	const struct smalti_dataset_options options = {
-	    .path = path, .captions = {"prompt", "txt"}, .caption_count = KEYS, .pictures = data[0] & 64};
+	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
+						       .path_count = 1,
+						       .captions = {"prompt", "txt"},
+						       .caption_count = KEYS,
+						       .pictures = data[0] & 64};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 	if (!dataset != (error.code != SMALTI_OK))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""parquet_to_jsonl.py FOLDER: what python/parquet_to_jsonl.py makes of rows, and, if pyarrow is there, of a file. The
+exit status is 77 if it is not."""
+
+import datetime
+import io
+import json
+import os
+import subprocess
+import sys
+
+source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
+sys.path.insert(0, source)
+import parquet_to_jsonl as tool  # noqa: E402
+
+PNG, JPEG = b"\x89PNG and more", b"\xff\xd8\xff and more"
+# A row, its line with a folder for pictures, and the picture's bytes.
+CASES = (
+    ({"url": "u", "caption": "d\u00e9j\u00e0 \"vu\"\n"}, {"url": "u", "caption": "d\u00e9j\u00e0 \"vu\"\n"}, None),
+    ({"image": {"bytes": PNG, "path": "x/y.jpg"}, "text": "t"}, {"text": "t", "path": "000000001.png"}, PNG),
+    ({"jpg": JPEG, "path": "old", "n": 3}, {"path": "000000002.jpg", "n": 3}, JPEG),
+    ({"image": {"bytes": None, "path": "x/y.jpg"}}, {"image": "x/y.jpg"}, None),
+    ({"hash": b"\0\1", "score": float("nan"), "ok": True, "none": None},
+     {"hash": None, "score": None, "ok": True, "none": None}, None),
+    ({"day": datetime.date(2026, 1, 2), "tags": ["a", b"b"], "more": {"f": float("inf"), "i": 1}},
+     {"day": "2026-01-02", "tags": ["a", None], "more": {"f": None, "i": 1}}, None),
+)
+
+
+def expect(found, expected):
+    assert found == expected, f"\nfound    {found}\nexpected {expected}"
+
+
+def check_rows(folder):
+    lines = io.StringIO()
+    expect(tool.convert((row for row, _, _ in CASES), lines, folder), len(CASES))
+    for line, (_, expected, data) in zip(lines.getvalue().splitlines(), CASES, strict=True):
+        expect(json.loads(line), expected)
+        if data:
+            with open(os.path.join(folder, expected["path"]), "rb") as file:
+                expect(file.read(), data)
+    expect(tool.convert_row(CASES[1][0], 0, None), {"text": "t"})
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, os.path.join(source, "parquet_to_jsonl.py"), *arguments],
+                          capture_output=True, text=True)
+
+
+def check_files(folder):
+    import pyarrow
+    from pyarrow import parquet
+    paths = [os.path.join(folder, name) for name in ("a.parquet", "b.parquet")]
+    for number, path in enumerate(paths):
+        rows = [{"caption": f"{number} {i}", "image": {"bytes": PNG, "path": None}} for i in range(300)]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=100)
+    images = os.path.join(folder, "made", "pictures")
+    done = run("--images", images, *paths)
+    expect((done.returncode, done.stderr), (0, ""))
+    expect([json.loads(line) for line in done.stdout.splitlines()],
+           [{"caption": f"{i // 300} {i % 300}", "path": f"{i:09d}.png"} for i in range(600)])
+    expect(len(os.listdir(images)), 600)
+    expect(json.loads(run("--columns", "caption", paths[1]).stdout.splitlines()[5]), {"caption": "1 5"})
+    with open(paths[0], "wb") as file:
+        file.write(b"PAR1 nonsense")
+    broken = run(paths[0])
+    expect((broken.returncode, broken.stderr.count("\n")), (1, 1))
+
+
+check_rows(sys.argv[1])
+try:
+    import pyarrow  # noqa: F401
+except ImportError:
+    missing = run("absent.parquet")
+    assert missing.returncode == 1 and "pyarrow is needed" in missing.stderr, missing.stderr
+    print("no pyarrow: files are not tested, rows are")
+    sys.exit(77)
+check_files(sys.argv[1])

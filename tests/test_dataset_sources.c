@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a data set is read from: several tars, a folder of them, a stream; which captions are found. */
+#include "datasets.h"
+#include "harness.h"
+#include "io/braces.h"
+#include "io/spool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int join(void *user, char *name, struct smalti_error *error)
+{
+	char *text = user;
+	(void)error;
+	snprintf(text + strlen(text), 256 - strlen(text), "%s%s", *text ? " " : "", name);
+	free(name);
+	return 0;
+}
+
+static void braces_are_expanded(void)
+{
+	static const struct {
+		const char *pattern, *names; /* NULL: more than 20 */
+	} cases[] = {
+	    {"a.tar", "a.tar"},
+	    {"{0..2}.tar", "0.tar 1.tar 2.tar"},
+	    {"x-{008..011}.tar", "x-008.tar x-009.tar x-010.tar x-011.tar"},
+	    {"{9..11}", "9 10 11"},
+	    {"{00..2}", "00 01 02"},
+	    {"{2..0}", "2 1 0"},
+	    {"{a,b,}c", "ac bc c"},
+	    {"{a,b}{1..2}", "a1 a2 b1 b2"},
+	    {"{a}", "{a}"},
+	    {"{}{1..2}", "{}1 {}2"},
+	    {"{1..}", "{1..}"},
+	    {"{1..2", "{1..2"},
+	    {"1..2}", "1..2}"},
+	    {"{1...2}", "{1...2}"},
+	    {"{0..20}", NULL},
+	    {"{0..999999999999}", NULL},
+	    {"{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}", NULL},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		char text[256] = "";
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const int status = smalti_braces_expand(cases[i].pattern, 20, join, text, &error);
+		if (!cases[i].names) {
+			FAILS(status, &error, SMALTI_EINVAL, cases[i].pattern, "more than 20 names");
+			continue;
+		}
+		SUCCEEDS(status, &error, cases[i].pattern);
+		CHECK(strcmp(text, cases[i].names) == 0, text);
+	}
+}
+
+/* A tar of so many items, whose names begin with `stem`; the picture's bytes are its name. `cut`: bytes off
+ * its end. */
+static void write_tar(const char *folder, const char *name, const char *stem, int items, long cut)
+{
+	char path[600];
+	static const char end[1024];
+	dataset_write_file(folder, name, "", 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	FILE *tar = fopen(path, "wb");
+	for (int i = 0; i < items; i++) {
+		char member[64];
+		snprintf(member, sizeof(member), "%s%d.jpg", stem, i);
+		dataset_write_member(tar, '0', member, member, strlen(member));
+		snprintf(member, sizeof(member), "%s%d.txt", stem, i);
+		dataset_write_member(tar, '0', member, "caption", 7);
+	}
+	fwrite(end, 1, sizeof(end), tar);
+	const long size = ftell(tar);
+	fclose(tar);
+	CU_ASSERT_EQUAL(truncate(path, size - cut), 0);
+}
+
+/* Opens what is in the folder, with the names separated by blanks, for the caption that is found. */
+static struct smalti_dataset *open_names(const char *folder, const char *names, bool pictures,
+					 struct smalti_error *error)
+{
+	char copy[256], paths[4][600], *rest = copy;
+	const char *list[4];
+	struct smalti_dataset_options options = {.paths = list, .find_caption = true, .pictures = pictures};
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name; (name = strsep(&rest, " "));) {
+		snprintf(paths[options.path_count], sizeof(*paths), "%s%s%s", folder, *name ? "/" : "", name);
+		list[options.path_count] = strcmp(name, "-") ? paths[options.path_count] : name;
+		options.path_count++;
+	}
+	return smalti_dataset_open(&options, error);
+}
+
+/* All keys, of a bad item with an exclamation mark in front; the same backwards, by seeking. */
+static void check_keys(struct smalti_dataset *dataset, const char *expected)
+{
+	char text[512] = "", places[512] = "";
+	for (int64_t i = 0; i < smalti_dataset_count(dataset); i++) {
+		struct smalti_record record;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const bool bad = smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_BAD;
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s", i ? " " : "",
+			 bad ? "!" : "", record.key);
+		CHECK(bad || !record.picture.path || strstr(record.picture.path, ".tar") ||
+			  record.picture.bytes < 0,
+		      record.key);
+	}
+	CHECK(strcmp(text, expected) == 0, text);
+	for (int64_t i = smalti_dataset_count(dataset); i-- > 0;) {
+		struct smalti_record record;
+		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
+		char all[512];
+		SUCCEEDS(smalti_dataset_seek(dataset, i, &error), &error, text);
+		const bool is_bad = smalti_dataset_next(dataset, &record, &bad) == SMALTI_DATASET_BAD;
+		snprintf(all, sizeof(all), "%s%s%s%s", is_bad ? "!" : "", record.key, *places ? " " : "",
+			 places);
+		memcpy(places, all, sizeof(places));
+	}
+	CHECK(strcmp(places, expected) == 0, places);
+}
+
+/* a.tar, b.tar (empty), c.tar (cut short) and d/a.tar, in a folder with what else img2dataset leaves there.
+ */
+static const char *write_tars(void)
+{
+	const char *folder = test_scratch();
+	write_tar(folder, "a.tar", "x", 2, 0);
+	write_tar(folder, "b.tar", "x", 0, 0);
+	write_tar(folder, "c.tar", "y", 2, 1024 + 3 * 512);
+	write_tar(folder, "d/a.tar", "z/", 1, 0);
+	dataset_write_file(folder, "a_stats.json", "{}", 2);
+	dataset_write_file(folder, "a.parquet", "PAR1", 4);
+	return folder;
+}
+
+static void several_tars_are_one_data_set(void)
+{
+	static const struct {
+		const char *names, *keys;
+	} cases[] = {
+	    {"", "a/x0.jpg a/x1.jpg c/y0.jpg !c/y1.jpg d/a/z/0.jpg"},
+	    {"a.tar", "x0.jpg x1.jpg"},
+	    {"a.tar b.tar c.tar", "a/x0.jpg a/x1.jpg c/y0.jpg !c/y1.jpg"},
+	    {"{a,b}.tar c.tar", "a/x0.jpg a/x1.jpg c/y0.jpg !c/y1.jpg"},
+	    {"{c,a}.tar", "c/y0.jpg !c/y1.jpg a/x0.jpg a/x1.jpg"},
+	    {"{d..a}.tar {a..a}.tar", NULL},
+	    {"b.tar d/a.tar", "a/z/0.jpg"},
+	    {"d", "a/z/0.jpg"},
+	};
+	const char *folder = write_tars();
+	for (int i = 0; i < COUNT(cases); i++)
+		for (int pictures = 0; pictures < 2; pictures++) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			struct smalti_dataset *dataset = open_names(folder, cases[i].names, pictures, &error);
+			CHECK(!dataset == !cases[i].keys, error.message);
+			if (dataset && cases[i].keys)
+				check_keys(dataset, cases[i].keys);
+			smalti_dataset_close(dataset);
+		}
+}
+
+static void sources_are_refused(void)
+{
+	static const struct {
+		const char *names;
+		enum smalti_code code;
+		const char *words;
+	} cases[] = {
+	    {"a.tar d/a.tar", SMALTI_EINVAL, "have the same name"},
+	    {"a.tar a.tar", SMALTI_EINVAL, "have the same name"},
+	    {"a.tar d", SMALTI_EINVAL, "each has to be a tar"},
+	    {"a.tar list.jsonl", SMALTI_EFORMAT, "list.jsonl: of several data sets each has to be a tar"},
+	    {"a.tar a.parquet", SMALTI_EUNSUPPORTED, "python/parquet_to_jsonl.py"},
+	    {"a.tar nowhere.tar", SMALTI_ENOENT, "nowhere.tar: cannot be opened"},
+	    {"{0..3}.tar", SMALTI_ENOENT, "0.tar: cannot be opened"},
+	    {"a.tar -", SMALTI_EINVAL, "standard input: is a data set of its own"},
+	    {"empty", SMALTI_EFORMAT, "empty: no item in it"},
+	    {"tiffs", SMALTI_EFORMAT, "passed over 2 .tif, 1 .gif"},
+	    {"bare", SMALTI_EFORMAT, "no caption under txt, prompt, caption or text"},
+	    {"bare.csv", SMALTI_EFORMAT,
+	     "expected txt, prompt, caption or text in its first line, found path, label"},
+	};
+	const char *folder = write_tars();
+	dataset_write_file(folder, "list.jsonl", "{}\n", 3);
+	dataset_write_file(folder, "empty/.x", "", 0);
+	dataset_write_file(folder, "tiffs/a.tif", "", 0);
+	dataset_write_file(folder, "tiffs/b.TIF", "", 0);
+	dataset_write_file(folder, "tiffs/d/b.gif", "", 0);
+	dataset_write_file(folder, "bare/a.png", "", 0);
+	dataset_write_file(folder, "bare.csv", BYTES("path,label\na.png,x\n"));
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		FAILS(open_names(folder, cases[i].names, true, &error) ? 0 : -1, &error, cases[i].code,
+		      cases[i].words, cases[i].words);
+	}
+}
+
+static void what_a_folder_has_else_is_noted(void)
+{
+	const char *folder = test_scratch();
+	static const char *const files[] = {"a.png", "b.jpg",   "b.TIFF", "c.tiff",
+					    "d.gif", "old.tar", "a.txt"};
+	for (int i = 0; i < COUNT(files); i++)
+		dataset_write_file(folder, files[i], "x", 1);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_dataset *dataset = open_names(folder, "", true, &error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
+	check_keys(dataset, "a.png b.jpg");
+	const char *note = smalti_dataset_note(dataset);
+	CHECK(note && strstr(note, "passed over 2 .tiff, 1 .gif, 1 .tar"), note ? note : "no note");
+	smalti_dataset_close(dataset);
+	dataset = open_names(write_tars(), "", true, &error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
+	CU_ASSERT_PTR_NULL(smalti_dataset_note(dataset));
+	smalti_dataset_close(dataset);
+}
+
+/* The first in the order of the keys that the first item has which has any. */
+static void captions_are_found(void)
+{
+	static const struct {
+		const char *file, *content, *key, *caption; /* of the first item */
+	} cases[] = {
+	    {"a.jsonl", "{\"caption\": \"c\", \"text\": \"t\"}\n", "caption", "c"},
+	    {"b.jsonl", "{\"text\": \"t\", \"url\": \"u\"}\n", "text", "t"},
+	    {"c.jsonl", "{\"text\": \"t\", \"prompt\": \"p\", \"caption\": \"c\"}\n", "prompt", "p"},
+	    {"d.jsonl", "{\"prompt\": null, \"id\": 1}\n{\"text\": \"t\"}\n", "text", NULL},
+	    {"e.jsonl", "broken\n{\"prompt\": \"\"}\n", "prompt", NULL},
+	    {"f.csv", "text,txt,caption\nt,x,c\n", "txt", "x"},
+	    {"g.json", "[{\"prompt\": \"p\", \"sharegpt4v\": \"s\"}]", "prompt", "p"},
+	    {"h/a.prompt", "p", "prompt", "p"},
+	    {"i/a.json", "{\"text\": \"t\"}", "text", "t"},
+	};
+	const char *folder = test_scratch();
+	for (int i = 0; i < COUNT(cases); i++) {
+		char name[32];
+		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
+		struct smalti_record record;
+		dataset_write_file(folder, cases[i].file, cases[i].content, strlen(cases[i].content));
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(cases[i].file, "/"), cases[i].file);
+		struct smalti_dataset *dataset = open_names(folder, name, false, &error);
+		CHECK(dataset, error.message);
+		if (!dataset)
+			continue;
+		int count = 0;
+		const char *const *keys = smalti_dataset_captions(dataset, &count);
+		CHECK(count == 1 && strcmp(keys[0], cases[i].key) == 0, cases[i].file);
+		smalti_dataset_next(dataset, &record, &bad);
+		const char *text = record.captions[0].text;
+		CHECK(!text == !cases[i].caption && (!text || strcmp(text, cases[i].caption) == 0),
+		      cases[i].file);
+		smalti_dataset_close(dataset);
+	}
+}
+
+static bool stop(void *user, double share)
+{
+	(void)share;
+	return --*(int *)user > 0;
+}
+
+static void streams_are_kept(void)
+{
+	static const struct {
+		int64_t bytes, limit;
+		int calls; /* of the watch, until it ends it */
+		enum smalti_code code;
+	} cases[] = {
+	    {0, 0, 99, SMALTI_OK},
+	    {60000, 0, 99, SMALTI_OK},
+	    {60000, 60000, 99, SMALTI_OK},
+	    {60000, 59999, 99, SMALTI_EUNSUPPORTED},
+	    {60000, 0, 1, SMALTI_ECANCELLED},
+	};
+	static char sent[60000], found[60000];
+	for (int i = 0; i < COUNT(sent); i++)
+		sent[i] = (char)(i * 7);
+	for (int i = 0; i < COUNT(cases); i++) {
+		int ends[2], calls = cases[i].calls;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+		CU_ASSERT_EQUAL(write(ends[1], sent, (size_t)cases[i].bytes), cases[i].bytes);
+		close(ends[1]);
+		const int file =
+		    smalti_spool(ends[0], "standard input", cases[i].limit, stop, &calls, &error);
+		close(ends[0]);
+		if (cases[i].code) {
+			FAILS(file < 0 ? -1 : 0, &error, cases[i].code, "a stream", "standard input");
+			continue;
+		}
+		SUCCEEDS(file < 0 ? -1 : 0, &error, "a stream");
+		CU_ASSERT_EQUAL(lseek(file, 0, SEEK_END), cases[i].bytes);
+		CU_ASSERT_EQUAL(pread(file, found, sizeof(found), 0), cases[i].bytes);
+		CHECK(memcmp(found, sent, (size_t)cases[i].bytes) == 0, "what was sent");
+		close(file);
+	}
+}
+
+static const struct test tests[] = {
+    {"braces are expanded", braces_are_expanded},
+    {"several tars are one data set", several_tars_are_one_data_set},
+    {"sources are refused", sources_are_refused},
+    {"what a folder has else is noted", what_a_folder_has_else_is_noted},
+    {"captions are found", captions_are_found},
+    {"streams are kept", streams_are_kept},
+};
+TEST_MAIN("dataset sources", tests)
