@@ -3,7 +3,10 @@
 #include "rt/pool.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { SLOTS = 64, ROUNDS = 20000, MEGABYTE = 1 << 20 };
 
@@ -97,6 +100,34 @@ static void kept_memory_stays_within_the_budget(void)
 	smalti_pool_close();
 }
 
+/* Little address space is enough for little, also when it has been cut into pieces of other sizes. */
+static void a_limit_leaves_what_fits(void)
+{
+	enum { LEFT = 300 * MEGABYTE, ALL = 4 * LEFT / MEGABYTE };
+	static void *block[ALL];
+	struct rlimit before;
+	long pages = 0;
+	FILE *file = SMALTI_POOLED ? fopen("/proc/self/statm", "r") : NULL;
+	if (!file)
+		return;
+	CU_ASSERT_EQUAL(fscanf(file, "%ld", &pages), 1);
+	fclose(file);
+	getrlimit(RLIMIT_AS, &before);
+	const struct rlimit small = {(rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + LEFT, before.rlim_max};
+	smalti_pool_open(0);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &small), 0);
+	for (int megabytes = 1; megabytes <= 64; megabytes *= 4) {
+		int count = 0;
+		while (count < ALL && (block[count] = smalti_pool_take((int64_t)megabytes * MEGABYTE)))
+			count++;
+		CU_ASSERT(count * megabytes >= 64 && count < ALL);
+		while (count > 0)
+			smalti_pool_give(block[--count]);
+	}
+	setrlimit(RLIMIT_AS, &before);
+	smalti_pool_close();
+}
+
 static void what_cannot_be_had_is_refused(void)
 {
 	smalti_pool_open(0);
@@ -109,6 +140,7 @@ static const struct test tests[] = {
     {"blocks do not overlap", blocks_do_not_overlap},
     {"freed memory serves again", freed_memory_serves_again},
     {"kept memory stays within the budget", kept_memory_stays_within_the_budget},
+    {"a limit leaves what fits", a_limit_leaves_what_fits},
     {"what cannot be had is refused", what_cannot_be_had_is_refused},
 };
 TEST_MAIN("pool", tests)

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "codelets/codelets.h"
 #include "harness.h"
+#include "rt/pool.h"
 #include "rt/session.h"
 #include "rt/throttle.h"
 #include "stage.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void close_session(struct smalti_session *session)
@@ -310,6 +312,58 @@ static void tiles(void)
 	close_session(session);
 }
 
+static int64_t address_space(void)
+{
+	long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+	CHECK(file && fscanf(file, "%ld", &pages) == 1, "size of the process");
+	if (file)
+		fclose(file);
+	return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static void end_scope(struct smalti_scope *scope, struct smalti_tile *tile, bool refused, const char *what)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_tile_release(tile);
+	smalti_scope_wait(scope);
+	if (refused)
+		FAILS(smalti_scope_status(scope, &error), &error, SMALTI_ENOMEM, what, "refused", "ulimit");
+	else
+		SUCCEEDS(smalti_scope_status(scope, &error), &error, what);
+	smalti_scope_free(scope);
+}
+
+/* Memory that the system refuses is the end of who asked for it, in a task or outside, and of nobody else. */
+static void refused_memory(void)
+{
+	enum { SMALL = 4, LARGE = 512 << 20, LEFT = 256 << 20 };
+	static char values[LARGE];
+	struct rlimit before;
+	struct smalti_session *session = stage_session(NULL, 2);
+	if (SMALTI_POOLED) { /* a sanitizer maps more than any limit */
+		CHECK(getrlimit(RLIMIT_AS, &before) == 0, "limit");
+		const struct rlimit small = {(rlim_t)(address_space() + LEFT), before.rlim_max};
+		CHECK(setrlimit(RLIMIT_AS, &small) == 0, "limit");
+		for (int round = 0; round < 3; round++)
+			for (int large = 1; large >= 0; large--) {
+				struct smalti_error error = SMALTI_NO_ERROR;
+				const int bytes = large ? LARGE : SMALL;
+				struct smalti_scope *scope = smalti_scope_new(session, "task", 0, &error);
+				struct smalti_tile *tile = smalti_tile_new(scope, 1, bytes);
+				for (int i = 0; i < 3; i++)
+					smalti_insert(clear, scope, (.y = tile), .bytes = bytes);
+				end_scope(scope, tile, large, "task");
+				scope = smalti_scope_new(session, "upload", 0, &error);
+				tile = smalti_tile_upload(scope, 1, bytes, values);
+				CHECK((tile == NULL) == large, "uploaded");
+				end_scope(scope, tile, large, "upload");
+			}
+		CHECK(setrlimit(RLIMIT_AS, &before) == 0, "limit");
+	}
+	close_session(session);
+}
+
 /* The trace is JSON that names every task, its request and the session's workers. */
 static void trace(void)
 {
@@ -356,6 +410,7 @@ static const struct test tests[] = {
     {"sealed when idle", sealed_when_idle},
     {"failing", failing},
     {"tiles", tiles},
+    {"refused memory", refused_memory},
     {"trace", trace},
 };
 

@@ -24,6 +24,11 @@ for words in '2 packages, 4 cores, 8 hardware threads' 'NUMA 1: 3 GiB, 2 cores' 
     grep -qF -e "$words" "$work/out" || fail "no '$words' in: $(cat "$work/out")"
 done
 
+if [ "$(nproc)" -gt 1 ]; then
+    expect 0 "" taskset -c "$(taskset -cp $$ | sed "s/.*: *//; s/[-,].*//")" "$SMALTI" topology
+    grep -qF "1 core allowed" "$work/out" || fail "the one core is not told: $(cat "$work/out")"
+fi
+
 expect 0 '' env SMALTI_MAX_ISA=avx2 "$SMALTI" topology
 grep -qF 'SMALTI_MAX_ISA=avx2' "$work/out" || fail "the limit is not shown"
 

@@ -10,6 +10,13 @@
  * scratch disk and trace. StarPU allows one per process at a time.
  *
  * Threads: one opens and closes it; while it is open, any may use it.
+ *
+ * It is not inherited: in a child that fork() makes while a session is open, what belongs to the session is
+ * refused with SMALTI_EINVAL. Open sessions in the child, from a parent that has none.
+ *
+ * StarPU keeps what it measures in the environment's STARPU_PERF_MODEL_DIR, else in `.starpu` in
+ * XDG_CACHE_HOME, STARPU_HOME or HOME; where that cannot be written to, in a temporary folder that goes with
+ * the session. Measurements that are not complete are made again.
  */
 
 #ifdef __cplusplus
@@ -22,8 +29,9 @@ struct smalti_session;
 /** What can be chosen; the user's `STARPU_*` environment variables win over it. */
 struct smalti_session_options {
 	const char *policy;   /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws` */
-	int64_t cpus;         /**< CPU workers; 0: one per core */
-	int64_t memory_limit; /**< bytes that the process may keep resident; 0: no limit */
+	int64_t cpus;         /**< CPU workers; 0: one per core that the process may use */
+	int64_t memory_limit; /**< bytes that the process may keep resident; 0: what the machine, a control
+				   group or ulimit allows */
 	const char *scratch;  /**< folder for data that does not fit under the limit; NULL: none */
 	const char *trace;    /**< where the Chrome/Perfetto trace is written on close; NULL: none */
 };
@@ -32,7 +40,10 @@ struct smalti_session_options {
 void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
- * the known ones; no workers; a bad SMALTI_MAX_ISA), SMALTI_ENODEV, SMALTI_EIO (scratch). */
+ * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers), SMALTI_ENOMEM
+ * (threads or memory are refused), SMALTI_EIO (scratch, or no folder for measurements). The environment is
+ * changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program
+ * itself takes) is the session's memory limit. */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error);
 

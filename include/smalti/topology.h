@@ -47,7 +47,7 @@ struct smalti_topology_worker {
 
 struct smalti_topology_memory_node {
 	char name[64];
-	int64_t bytes; /**< that StarPU may fill; 0: no limit, or not known */
+	int64_t bytes; /**< that may be filled; 0: not known */
 };
 
 /** StarPU's measurement of the bus from one memory node to another. */
@@ -85,9 +85,12 @@ struct smalti_topology_policy {
 struct smalti_topology {
 	char cpu[128]; /**< model; empty: not known */
 	int64_t packages, cores, threads;
-	char features[256]; /**< instruction sets of the CPU, by blanks; empty: not known */
-	char isa[16];       /**< what the kernels use: "generic", "avx2", "avx512", "avx512_bf16", "amx" */
-	char max_isa[16];   /**< the environment's SMALTI_MAX_ISA; empty: not limited */
+	int64_t allowed_cores; /**< that the process may run on */
+	int64_t memory;        /**< bytes that the process may hold: a control group or ulimit may allow less
+				    than there is */
+	char features[256];    /**< instruction sets of the CPU, by blanks; empty: not known */
+	char isa[16];          /**< what the kernels use: "generic", "avx2", "avx512", "avx512_bf16", "amx" */
+	char max_isa[16];      /**< the environment's SMALTI_MAX_ISA; empty: not limited */
 	struct smalti_topology_cache *caches;
 	int64_t cache_count;
 	struct smalti_topology_numa *numa_nodes;

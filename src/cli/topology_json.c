@@ -23,8 +23,8 @@ struct field {
 	}
 
 static const struct field machine[] = {
-    FIELD(, cpu), FIELD(, packages), FIELD(, cores),   FIELD(, threads),
-    FIELD(, isa), FIELD(, features), FIELD(, max_isa), {0},
+    FIELD(, cpu),    FIELD(, packages), FIELD(, cores),    FIELD(, threads), FIELD(, allowed_cores),
+    FIELD(, memory), FIELD(, isa),      FIELD(, features), FIELD(, max_isa), {0},
 };
 static const struct field cache[] = {
     FIELD(_cache, level), FIELD(_cache, kind), FIELD(_cache, bytes), FIELD(_cache, count), {0}};

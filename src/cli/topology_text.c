@@ -38,6 +38,11 @@ static void print_processor(const struct smalti_topology *t, FILE *to)
 	fprintf(to, "%" PRId64 " package%s, %" PRId64 " core%s, %" PRId64 " hardware thread%s\n", t->packages,
 		smalti_plural(t->packages), t->cores, smalti_plural(t->cores), t->threads,
 		smalti_plural(t->threads));
+	if (t->allowed_cores < t->cores) {
+		label(to, "");
+		fprintf(to, "%" PRId64 " core%s allowed for this process\n", t->allowed_cores,
+			smalti_plural(t->allowed_cores));
+	}
 	label(to, "instructions");
 	fprintf(to, "%s in use", t->isa);
 	if (*t->max_isa)
@@ -78,6 +83,14 @@ static int64_t gpu_workers(const struct smalti_topology *t)
 	return count;
 }
 
+static int64_t memory_of_nodes(const struct smalti_topology *t)
+{
+	int64_t bytes = 0;
+	for (int64_t i = 0; i < t->numa_node_count; i++)
+		bytes += t->numa_nodes[i].bytes;
+	return bytes;
+}
+
 static void print_machine(const struct smalti_topology *t, FILE *to)
 {
 	char size[SMALTI_NUMBER];
@@ -90,6 +103,10 @@ static void print_machine(const struct smalti_topology *t, FILE *to)
 		fprintf(to, "NUMA %" PRId64 ": %s, %" PRId64 " core%s\n", node->node,
 			node->bytes ? smalti_number_bytes((double)node->bytes, size) : "unknown size",
 			node->cores, smalti_plural(node->cores));
+	}
+	if (t->memory < memory_of_nodes(t)) {
+		label(to, "");
+		fprintf(to, "%s allowed for this process\n", smalti_number_bytes((double)t->memory, size));
 	}
 	for (int64_t i = 0; i < t->gpu_count; i++) {
 		const struct smalti_topology_gpu *gpu = &t->gpus[i];

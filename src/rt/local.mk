@@ -1,12 +1,19 @@
 libcore_la_SOURCES += \
+	src/rt/cgroup.c src/rt/cgroup.h \
+	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
+	src/rt/machine.c src/rt/machine.h \
 	src/rt/peak.c src/rt/peak.h \
+	src/rt/perf_folder.c src/rt/perf_folder.h \
+	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/scope.c src/rt/scope.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/task.c src/rt/task.h \
+	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \
+	src/rt/tile_memory.c src/rt/tile_memory.h \
 	src/rt/libraries.c \
 	src/rt/measure.c \
 	src/rt/topology.c src/rt/topology.h \

@@ -16,7 +16,8 @@ enum {
 	ALIGNMENT = 64,
 	BINS = 8 * 64,
 	HUGE_PAGE = 1 << 21,
-	CHUNK = 1 << 28, /* of address space: pages come when they are touched */
+	CHUNK = 1 << 28,    /* of address space: pages come when they are touched */
+	HEADROOM = 1 << 27, /* that tiles leave to all others: StarPU ends the program when it gets nothing */
 };
 
 struct chunk {
@@ -123,20 +124,50 @@ static void split(struct block *block, int64_t bytes)
 	link_block(tail, block->state);
 }
 
-static struct chunk *add_chunk(int64_t bytes)
+/* NULL unless `spare` bytes more could be had as well. */
+static void *map(int64_t bytes, int64_t spare)
 {
-	int64_t size = bytes + HEAD > CHUNK ? bytes + HEAD : CHUNK;
-	size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	void *memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+	char *memory = mmap(NULL, (size_t)(bytes + spare), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
-	madvise(memory, (size_t)size, MADV_HUGEPAGE); /* fewer faults; no matter when it is refused */
-	struct chunk *chunk = memory;
-	*chunk = (struct chunk){
-	    .fresh = (char *)memory + HEAD, .end = (char *)memory + size, .bytes = size, .next = pool.chunks};
+	munmap(memory + bytes, (size_t)spare);
+	madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* fewer faults; no matter when it is refused */
+	return memory;
+}
+
+/* Under a limit (ulimit -v) a chunk is at most a quarter of what is left, unless the block needs more. */
+static struct chunk *add_chunk(int64_t bytes)
+{
+	const int64_t least = (bytes + HEAD + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	int64_t size = CHUNK;
+	struct chunk *chunk = NULL;
+	while (size > least && !(chunk = map(size, 3 * size + HEADROOM)))
+		size /= 2;
+	if (!chunk && !(chunk = map(size = least, HEADROOM)))
+		return NULL;
+	char *memory = (char *)chunk;
+	*chunk =
+	    (struct chunk){.fresh = memory + HEAD, .end = memory + size, .bytes = size, .next = pool.chunks};
 	pool.chunks = chunk;
 	return chunk;
+}
+
+/* Chunks without a block in use go back to the system: their addresses, too. */
+static void drop_chunks(void)
+{
+	for (struct chunk **at = &pool.chunks; *at;) {
+		struct chunk *chunk = *at;
+		struct block *only = chunk->last;
+		if (only && (only->before || only->state == TAKEN)) {
+			at = &chunk->next;
+			continue;
+		}
+		if (only)
+			unlink_block(only);
+		*at = chunk->next;
+		munmap(chunk, (size_t)chunk->bytes);
+	}
 }
 
 static struct block *cut(int64_t bytes)
@@ -144,8 +175,11 @@ static struct block *cut(int64_t bytes)
 	struct chunk *chunk = pool.chunks;
 	while (chunk && chunk->end - chunk->fresh < bytes)
 		chunk = chunk->next;
-	if (!chunk && !(chunk = add_chunk(bytes)))
-		return NULL;
+	if (!chunk && !(chunk = add_chunk(bytes))) {
+		drop_chunks();
+		if (!(chunk = add_chunk(bytes)))
+			return NULL;
+	}
 	struct block *block = begin_block(chunk, chunk->fresh, bytes, chunk->last);
 	chunk->last = block;
 	chunk->fresh += bytes;
@@ -190,7 +224,7 @@ static struct block *take(int64_t bytes)
 
 void *smalti_pool_take(int64_t bytes)
 {
-	if (bytes > INT64_MAX - CHUNK)
+	if (bytes > INT64_MAX - 8LL * CHUNK)
 		return NULL;
 	bytes = (bytes + HEAD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	pthread_mutex_lock(&pool.mutex);

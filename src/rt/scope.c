@@ -2,6 +2,7 @@
 #include "rt/scope.h"
 
 #include "base/alloc.h"
+#include "rt/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,6 +53,8 @@ static int take_number(struct smalti_scope *scope, struct smalti_error *error)
 struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
 				      struct smalti_error *error)
 {
+	if (smalti_session_check(session, error) < 0)
+		return NULL;
 	struct smalti_scope *scope = smalti_calloc(1, sizeof(*scope), error);
 	if (!scope)
 		return NULL;

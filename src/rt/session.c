@@ -3,8 +3,14 @@
 
 #include "base/alloc.h"
 #include "kernels/isa.h"
+#include "rt/environment.h"
+#include "rt/machine.h"
+#include "rt/perf_folder.h"
+#include "rt/policies.h"
 #include "rt/pool.h"
 #include "rt/task.h"
+#include "rt/threads.h"
+#include "rt/tile_memory.h"
 #include "rt/trace.h"
 
 #include <errno.h>
@@ -19,8 +25,10 @@
 enum { MEGABYTE = 1 << 20, LEAST_TILES = 32 * MEGABYTE };
 
 struct smalti_session {
+	struct smalti_perf_folder folder;
 	int workers;
-	int64_t memory_limit;
+	int64_t memory_limit, memory;
+	pid_t process;
 	bool spills, plain;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
@@ -57,9 +65,7 @@ int64_t smalti_session_memory_limit(const struct smalti_session *session)
 
 int64_t smalti_session_memory(const struct smalti_session *session)
 {
-	if (session->memory_limit)
-		return session->memory_limit;
-	return sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	return session->memory;
 }
 
 bool smalti_session_spills(const struct smalti_session *session)
@@ -72,6 +78,16 @@ bool smalti_session_plain(const struct smalti_session *session)
 	return session->plain;
 }
 
+int smalti_session_check(const struct smalti_session *session, struct smalti_error *error)
+{
+	if (session->process == getpid())
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "the session is process %ld's, and its threads are not here: open sessions after fork()",
+	    (long)session->process);
+}
+
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session)
 {
 	return session->trace;
@@ -82,22 +98,6 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 	if (wanted < session->lowest_priority)
 		return session->lowest_priority;
 	return wanted > session->highest_priority ? session->highest_priority : (int)wanted;
-}
-
-/* StarPU ends the process over an unknown policy, so ask it first. */
-static int check_policy(const char *name, struct smalti_error *error)
-{
-	char known[SMALTI_ERROR_LENGTH / 2] = "";
-	for (struct starpu_sched_policy **policy = starpu_sched_get_predefined_policies(); *policy;
-	     policy++) {
-		if (strcmp((*policy)->policy_name, name) == 0)
-			return 0;
-		size_t used = strlen(known);
-		snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
-			 (*policy)->policy_name);
-	}
-	return smalti_fail(error, SMALTI_EINVAL, "scheduling policy '%s' is not known to StarPU; it has: %s",
-			   name, known);
 }
 
 static int refuse_scratch(const char *folder, struct smalti_error *error)
@@ -129,21 +129,6 @@ static int add_scratch_disk(const struct smalti_session_options *options, struct
 	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
 }
 
-/* starpu_init() with a limit to what it allocates, which it takes from the environment only: the user's, or
- * the session's for as long as it starts. */
-static int init_limited(struct starpu_conf *conf, int64_t limit)
-{
-	static const char variable[] = "STARPU_LIMIT_CPU_MEM";
-	if (!limit || getenv(variable))
-		return starpu_init(conf);
-	char megabytes[32];
-	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)((limit + MEGABYTE - 1) / MEGABYTE));
-	setenv(variable, megabytes, 1);
-	int status = starpu_init(conf);
-	unsetenv(variable);
-	return status;
-}
-
 static int check_alone(struct smalti_error *error)
 {
 	if (!is_open)
@@ -166,62 +151,87 @@ static int check_options(const struct smalti_session_options *options, struct sm
 				   "memory limit: expected %d MB or more, found %lld MB",
 				   (SMALTI_PROGRAM_BYTES + LEAST_TILES) / MEGABYTE,
 				   (long long)(options->memory_limit / MEGABYTE));
-	if (smalti_isa_check(error) < 0)
+	if (smalti_isa_check(error) < 0 || smalti_environment_check(error) < 0)
 		return -1;
 	const char *chosen = getenv("STARPU_SCHED");
-	if (!chosen)
-		chosen = options->policy;
-	return chosen ? check_policy(chosen, error) : 0;
+	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
-static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
+static int change_environment(struct smalti_session *session, struct smalti_environment *changes,
+			      struct smalti_error *error)
 {
-	(void)node, (void)flags;
-	*memory = smalti_pool_take((int64_t)bytes);
-	return *memory ? 0 : -ENOMEM;
+	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
+	if (session->spills)
+		snprintf(
+		    megabytes, sizeof(megabytes), "%lld",
+		    (long long)((session->memory_limit - SMALTI_PROGRAM_BYTES + MEGABYTE - 1) / MEGABYTE));
+	if (!getenv("STARPU_SILENT") && smalti_environment_set(changes, "STARPU_SILENT", "1", error) < 0)
+		return -1;
+	if (smalti_environment_hide_memory(changes, error) < 0 ||
+	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0)
+		return -1;
+	return smalti_perf_folder_open(&session->folder, changes, error);
 }
 
-static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
+/* How many workers it will be at most. */
+static int most_workers(const struct starpu_conf *conf)
 {
-	(void)node, (void)bytes, (void)flags;
-	smalti_pool_give(memory);
-	return 0;
+	const char *forced = getenv("STARPU_NCPU");
+	if (!forced)
+		forced = getenv("STARPU_NCPUS");
+	if (forced)
+		return (int)strtol(forced, NULL, 10);
+	return conf->ncpus > 0 ? conf->ncpus : smalti_machine_cpus().allowed_cores;
 }
 
-/* With several NUMA nodes StarPU places memory itself. */
-static void open_pool(const struct smalti_session_options *options)
-{
-	const int64_t limit = options->memory_limit;
-	smalti_pool_open(limit ? limit - SMALTI_PROGRAM_BYTES : 0);
-	if (SMALTI_POOLED && starpu_memory_nodes_get_numa_count() == 1)
-		starpu_malloc_set_hooks(take_tile, give_tile);
-}
-
-static void close_pool(void)
-{
-	starpu_malloc_set_hooks(NULL, NULL);
-	smalti_pool_close();
-}
-
-static int start_starpu(const struct smalti_session_options *options, struct smalti_error *error)
+static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
+			struct smalti_error *error)
 {
 	struct starpu_conf conf;
+	struct smalti_environment changes = {.count = 0};
 	starpu_conf_init(&conf);
 	conf.sched_policy_name = options->policy ? options->policy : "lws";
-	conf.ncpus = options->cpus ? (int)options->cpus : -1;
+	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota();
+	conf.ncpus = conf.ncpus ? conf.ncpus : -1;
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
-	setenv("STARPU_SILENT", "1", 0);
-	int status = init_limited(&conf, options->scratch && options->memory_limit
-					     ? options->memory_limit - SMALTI_PROGRAM_BYTES
-					     : 0);
-	if (status == -ENODEV)
-		return smalti_fail(error, SMALTI_ENODEV,
-				   "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
+	int status = -1;
+	if (smalti_threads_try(most_workers(&conf), error) == 0)
+		status = change_environment(session, &changes, error);
+	if (status == 0 && (status = starpu_init(&conf)) != 0) {
+		if (status == -ENODEV)
+			smalti_fail(error, SMALTI_ENODEV,
+				    "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
+		else
+			smalti_fail(error, SMALTI_ENODEV, "StarPU did not start: %s", strerror(-status));
+		smalti_perf_folder_close(&session->folder);
+	}
+	smalti_environment_restore(&changes);
 	if (status)
-		return smalti_fail(error, SMALTI_ENODEV, "StarPU did not start: %s", strerror(-status));
-	open_pool(options);
+		return -1;
+	smalti_tile_memory_open(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0,
+				session->spills);
 	return 0;
+}
+
+/* StarPU ends the program over a measurement that it cannot write. */
+static void stop_starpu(struct smalti_session *session)
+{
+	if (!smalti_perf_folder_writable(&session->folder))
+		smalti_task_drop_measurements();
+	starpu_shutdown();
+	smalti_tile_memory_close();
+	smalti_task_forget_codelets();
+	smalti_perf_folder_close(&session->folder);
+}
+
+/* The user's variable wins over the options. */
+static void set_memory(struct smalti_session *session, const struct smalti_session_options *options)
+{
+	const int64_t tiles = smalti_environment_memory();
+	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
+	session->memory = session->memory_limit ? session->memory_limit : smalti_machine_memory();
+	session->spills = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
 }
 
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
@@ -238,23 +248,22 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 		return NULL;
 	if (options->trace && !(session->trace = smalti_trace_new(options->trace, error)))
 		goto free_session;
-	if (start_starpu(options, error) < 0)
+	set_memory(session, options);
+	if (start_starpu(session, options, error) < 0)
 		goto free_trace;
+	session->process = getpid();
 	session->workers = (int)starpu_worker_get_count();
-	session->memory_limit = options->memory_limit;
-	session->spills = options->memory_limit && options->scratch;
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	if (add_scratch_disk(options, error) < 0)
-		goto stop_starpu;
+		goto stop;
 	if (session->trace && smalti_trace_start(session->trace, error) < 0)
-		goto stop_starpu;
+		goto stop;
 	is_open = true;
 	return session;
 
-stop_starpu:
-	starpu_shutdown();
-	close_pool();
+stop:
+	stop_starpu(session);
 free_trace:
 	smalti_trace_free(session->trace);
 free_session:
@@ -271,6 +280,8 @@ struct smalti_session *smalti_session_open_plain(struct smalti_error *error)
 		return NULL;
 	session->workers = 1;
 	session->plain = true;
+	session->process = getpid();
+	session->memory = smalti_machine_memory();
 	smalti_pool_open(0);
 	is_open = true;
 	return session;
@@ -287,15 +298,15 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 {
 	if (!session)
 		return 0;
+	if (smalti_session_check(session, error) < 0)
+		return -1;
 	if (session->plain) {
 		close_plain(session);
 		return 0;
 	}
 	starpu_task_wait_for_all();
 	int status = session->trace ? smalti_trace_write(session->trace, error) : 0;
-	starpu_shutdown();
-	close_pool();
-	smalti_task_forget_codelets();
+	stop_starpu(session);
 	smalti_trace_free(session->trace);
 	free(session);
 	is_open = false;

@@ -13,6 +13,9 @@ struct smalti_trace;
 struct smalti_session *smalti_session_open_plain(struct smalti_error *error);
 bool smalti_session_plain(const struct smalti_session *session);
 
+/* -1 with SMALTI_EINVAL in a child of the process that opened it. */
+int smalti_session_check(const struct smalti_session *session, struct smalti_error *error);
+
 /* Workers look for tasks even when there are none, and take the CPU from whoever measures something on the
  * calling thread: so put them to sleep meanwhile. No task runs until they are woken. */
 void smalti_session_sleep(const struct smalti_session *session);
@@ -20,7 +23,7 @@ void smalti_session_wake(const struct smalti_session *session);
 
 int smalti_session_workers(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
-/* Bytes that the process may hold: the limit, else the machine's memory. */
+/* Bytes that the process may hold: the limit, else what smalti_machine_memory() says. */
 int64_t smalti_session_memory(const struct smalti_session *session);
 /* Data that does not fit under the limit goes to the scratch folder. */
 bool smalti_session_spills(const struct smalti_session *session);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "rt/session.h"
 #include "rt/throttle.h"
+#include "rt/tile_memory.h"
 #include "rt/trace.h"
 
 #include <stdatomic.h>
@@ -60,6 +61,23 @@ double smalti_task_busy(int worker)
 	return 1e-9 * (double)atomic_load_explicit(&busy[worker], memory_order_relaxed);
 }
 
+static int find_data(const struct message *message, void *interfaces[], void *data[],
+		     struct smalti_error *error)
+{
+	const int buffers = op_buffers(message->op);
+	for (int i = 0, given = 0; i < buffers; i++) {
+		if (!(message->present >> i & 1))
+			continue;
+		const void *interface = interfaces[given++];
+		data[i] = (void *)STARPU_VECTOR_GET_PTR(interface);
+		if (smalti_tile_memory_refused(data[i]))
+			return smalti_tile_memory_fail((int64_t)STARPU_VECTOR_GET_NX(interface) *
+							   (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface),
+						       error);
+	}
+	return 0;
+}
+
 /* Every codelet's CPU function: finds the op and its pointers, runs the kernel, keeps its error. */
 void smalti_task_run_cpu(void *interfaces[], void *argument);
 void smalti_task_run_cpu(void *interfaces[], void *argument)
@@ -69,13 +87,10 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	if (smalti_scope_failed(scope))
 		return;
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
-	int buffers = op_buffers(message->op);
-	for (int i = 0, given = 0; i < buffers; i++)
-		if (message->present >> i & 1)
-			data[i] = (void *)STARPU_VECTOR_GET_PTR(interfaces[given++]);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const double began = smalti_now();
-	if (message->op->cpu(data, message->arguments, &error) < 0)
+	if (find_data(message, interfaces, data, &error) < 0 ||
+	    message->op->cpu(data, message->arguments, &error) < 0)
 		smalti_scope_fail(scope, &error);
 	add_time(scope, smalti_now() - began);
 }
@@ -100,6 +115,12 @@ static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_e
 	made->next = codelets;
 	codelets = made;
 	return made;
+}
+
+void smalti_task_drop_measurements(void)
+{
+	for (struct op_codelet *known = codelets; known; known = known->next)
+		known->model.type = STARPU_COMMON; /* a kind that has no file */
 }
 
 void smalti_task_forget_codelets(void)

@@ -41,6 +41,9 @@ void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 /* Seconds that this worker has been in tasks, since the program began. */
 double smalti_task_busy(int worker);
 
+/* Before starpu_shutdown: what was measured is not written. */
+void smalti_task_drop_measurements(void);
+
 /* After starpu_shutdown: the next session starts with fresh codelets and performance models. */
 void smalti_task_forget_codelets(void);
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "rt/pool.h"
 #include "rt/session.h"
+#include "rt/tile_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data
 	tile->memory = data ? (void *)(uintptr_t)data : smalti_pool_take(bytes);
 	if (tile->memory)
 		return 0;
-	return smalti_fail(error, SMALTI_ENOMEM, "no memory for a tile of %lld bytes", (long long)bytes);
+	return smalti_tile_memory_fail(bytes, error);
 }
 
 static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_t row_bytes, int home,
@@ -79,17 +80,21 @@ struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows,
 		return tile;
 	}
 	/* Does not block: the handle is new, nothing is pending on it. */
-	if (starpu_data_acquire(tile->handle, STARPU_W)) {
-		struct smalti_error error = SMALTI_NO_ERROR;
-		smalti_fail(&error, SMALTI_ENOMEM, "no memory for %lld rows of %lld bytes", (long long)rows,
-			    (long long)row_bytes);
-		smalti_scope_fail(scope, &error);
-		smalti_tile_release(tile);
-		return NULL;
-	}
-	memcpy((void *)starpu_vector_get_local_ptr(tile->handle), data, (size_t)(rows * row_bytes));
-	starpu_data_release(tile->handle);
-	return tile;
+	void *memory = starpu_data_acquire(tile->handle, STARPU_W)
+			   ? NULL
+			   : (void *)starpu_vector_get_local_ptr(tile->handle);
+	const bool refused = smalti_tile_memory_refused(memory);
+	if (memory && !refused)
+		memcpy(memory, data, (size_t)(rows * row_bytes));
+	if (memory)
+		starpu_data_release(tile->handle);
+	if (memory && !refused)
+		return tile;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_tile_memory_fail(rows * row_bytes, &error);
+	smalti_scope_fail(scope, &error);
+	smalti_tile_release(tile);
+	return NULL;
 }
 
 void smalti_tile_release(struct smalti_tile *tile)

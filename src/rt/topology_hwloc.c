@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packages, cores, caches, NUMA nodes and GPUs. */
 #include "base/alloc.h"
+#include "rt/machine.h"
 #include "rt/topology.h"
 
 #include <hwloc.h>
@@ -117,12 +118,13 @@ int smalti_topology_hardware(struct smalti_topology *topology, struct hwloc_topo
 			     struct smalti_error *error)
 {
 	topology->packages = count_type(machine, HWLOC_OBJ_PACKAGE);
-	topology->cores = count_type(machine, HWLOC_OBJ_CORE);
-	topology->threads = count_type(machine, HWLOC_OBJ_PU);
-	if (!topology->threads)
+	const struct smalti_machine_cpus cpus = smalti_machine_cpus_of(machine);
+	if (!cpus.threads)
 		return smalti_fail(error, SMALTI_ENODEV, "hwloc sees no processor");
-	if (!topology->cores) /* some virtual machines tell of threads alone */
-		topology->cores = topology->threads;
+	topology->cores = cpus.cores;
+	topology->threads = cpus.threads;
+	topology->allowed_cores = cpus.allowed_cores;
+	topology->memory = smalti_machine_memory();
 	hwloc_obj_t package = hwloc_get_obj_by_type(machine, HWLOC_OBJ_PACKAGE, 0);
 	const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
 	snprintf(topology->cpu, sizeof(topology->cpu), "%s", model ? model : "");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StarPU's workers, memory nodes, links between them, and scheduling policies. */
 #include "base/alloc.h"
+#include "rt/policies.h"
 #include "rt/topology.h"
 
 #include <hwloc.h>
@@ -50,6 +51,8 @@ static int read_memory_nodes(struct smalti_topology *topology, struct smalti_err
 		starpu_memory_node_get_name(id, node->name, sizeof(node->name));
 		starpu_ssize_t bytes = starpu_memory_get_total(id);
 		node->bytes = bytes > 0 ? (int64_t)bytes : 0;
+		if (starpu_node_get_kind(id) == STARPU_CPU_RAM && !node->bytes)
+			node->bytes = topology->memory;
 	}
 	return 0;
 }
@@ -79,16 +82,15 @@ static int read_links(struct smalti_topology *topology, struct smalti_error *err
 
 static int read_policies(struct smalti_topology *topology, struct smalti_error *error)
 {
-	struct starpu_sched_policy **known = starpu_sched_get_predefined_policies();
 	const struct starpu_sched_policy *active = starpu_sched_get_sched_policy();
 	int count = 0;
-	while (known[count])
+	while (smalti_policy(count))
 		count++;
 	topology->policies = smalti_calloc(count, sizeof(*topology->policies), error);
 	if (!topology->policies)
 		return -1;
 	for (; topology->policy_count < count; topology->policy_count++) {
-		const struct starpu_sched_policy *from = known[topology->policy_count];
+		const struct starpu_sched_policy *from = smalti_policy((int)topology->policy_count);
 		struct smalti_topology_policy *policy = &topology->policies[topology->policy_count];
 		snprintf(policy->name, sizeof(policy->name), "%s", from->policy_name);
 		snprintf(policy->description, sizeof(policy->description), "%s",

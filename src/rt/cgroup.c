@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/cgroup.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH = 4096, LINE = 4096 };
+
+/* Version 1 says "no limit" by a number near 2^63. */
+static const int64_t unlimited = INT64_MAX / 2;
+
+static bool read_line(const char *folder, const char *name, char *line, int size)
+{
+	char path[PATH];
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return false;
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	const bool read = fgets(line, size, file);
+	fclose(file);
+	return read;
+}
+
+static void least_memory(struct smalti_cgroup *limits, const char *folder, const char *name)
+{
+	char line[64];
+	int64_t bytes;
+	if (!read_line(folder, name, line, sizeof(line)) || sscanf(line, "%" SCNd64, &bytes) != 1)
+		return;
+	if (bytes > 0 && bytes < unlimited && (!limits->memory || bytes < limits->memory))
+		limits->memory = bytes;
+}
+
+static void least_cpus(struct smalti_cgroup *limits, double quota, double period)
+{
+	if (quota > 0 && period > 0 && (limits->cpus <= 0 || quota / period < limits->cpus))
+		limits->cpus = quota / period;
+}
+
+static void limits_of_folder(struct smalti_cgroup *limits, const char *folder)
+{
+	char line[64], second[64];
+	double quota, period;
+	least_memory(limits, folder, "memory.max");
+	least_memory(limits, folder, "memory.high");
+	least_memory(limits, folder, "memory.limit_in_bytes");
+	if (read_line(folder, "cpu.max", line, sizeof(line)) && sscanf(line, "%lf %lf", &quota, &period) == 2)
+		least_cpus(limits, quota, period);
+	if (read_line(folder, "cpu.cfs_quota_us", line, sizeof(line)) &&
+	    read_line(folder, "cpu.cfs_period_us", second, sizeof(second)) &&
+	    sscanf(line, "%lf", &quota) == 1 && sscanf(second, "%lf", &period) == 1)
+		least_cpus(limits, quota, period);
+}
+
+/* A group has its parents' limits as well. Inside a container the path may be that of the machine, of which
+ * only the last folder is there to see: as the mounted one. */
+static void limits_of_group(struct smalti_cgroup *limits, const char *root, const char *mount,
+			    const char *group)
+{
+	char folder[PATH];
+	const int base = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup/%s", root, mount);
+	if (base >= (int)sizeof(folder) ||
+	    snprintf(folder + base, sizeof(folder) - (size_t)base, "%s", group) >= (int)sizeof(folder) - base)
+		return;
+	for (char *end = folder + strlen(folder); end && end >= folder + base;
+	     end = strrchr(folder + base, '/')) {
+		*end = '\0';
+		limits_of_folder(limits, folder);
+	}
+	folder[base] = '\0';
+	limits_of_folder(limits, folder);
+}
+
+struct smalti_cgroup smalti_cgroup_read(const char *root)
+{
+	/* What stands between the colons of /proc/self/cgroup, and where that is mounted. */
+	static const struct {
+		const char *controllers, *mount;
+	} hierarchies[] = {
+	    {"", ""}, {"", "unified"}, {"memory", "memory"}, {"cpu,cpuacct", "cpu,cpuacct"}, {"cpu", "cpu"}};
+	struct smalti_cgroup limits = {0, 0};
+	char path[PATH], line[LINE];
+	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		char *controllers = strchr(line, ':');
+		char *group = controllers ? strchr(++controllers, ':') : NULL;
+		if (!group)
+			continue;
+		*group++ = '\0';
+		group[strcspn(group, "\n")] = '\0';
+		for (size_t i = 0; i < sizeof(hierarchies) / sizeof(*hierarchies); i++)
+			if (strcmp(controllers, hierarchies[i].controllers) == 0)
+				limits_of_group(&limits, root, hierarchies[i].mount, group);
+	}
+	if (file)
+		fclose(file);
+	return limits;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/environment.h"
+
+#include "base/alloc.h"
+#include "base/parse.h"
+#include "rt/machine.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+/* What is behind STARPU_ in the names of whole numbers from 0 on. */
+static const char *const numbers[] = {
+    "AUTOHETEROPRIO_FREEZE_GATHERING",
+    "AUTOHETEROPRIO_ORDERING_INTERVAL",
+    "AUTOHETEROPRIO_PRINT_AFTER_ORDERING",
+    "AUTOHETEROPRIO_PRINT_DATA_ON_UPDATE",
+    "AUTOHETEROPRIO_PRIORITY_ORDERING_POLICY",
+    "AUTOHETEROPRIO_TIME_ESTIMATION_POLICY",
+    "BACKOFF_MAX",
+    "BACKOFF_MIN",
+    "BUS_CALIBRATE",
+    "BUS_STATS",
+    "CALIBRATE",
+    "CALIBRATE_MINIMUM",
+    "CATCH_SIGNALS",
+    "CODELET_PROFILING",
+    "DATA_LOCALITY_ENFORCE",
+    "DISABLE_ASYNCHRONOUS_COPY",
+    "DISABLE_PINNING",
+    "DISK_SWAP_SIZE",
+    "DISPLAY_BINDINGS",
+    "ENABLE_MAP",
+    "ENERGY_PROFILING",
+    "EXPECTED_TRANSFER_TIME_WRITEBACK",
+    "FXT_TRACE",
+    "GENERATE_TRACE",
+    "GLOBAL_ARBITER",
+    "HETEROPRIO_CODELET_GROUPING_STRATEGY",
+    "HETEROPRIO_USE_AUTO_CALIBRATION",
+    "HETEROPRIO_USE_LA",
+    "HISTORY_MAX_ERROR",
+    "LIMIT_BANDWIDTH",
+    "LIMIT_MAX_SUBMITTED_TASKS",
+    "LIMIT_MIN_SUBMITTED_TASKS",
+    "MAIN_THREAD_BIND",
+    "MAX_MEMORY_USE",
+    "MAX_PRIO",
+    "MAX_WORKERSIZE",
+    "MEMORY_STATS",
+    "MINIMUM_AVAILABLE_MEM",
+    "MINIMUM_CLEAN_BUFFERS",
+    "MIN_PRIO",
+    "MIN_WORKERSIZE",
+    "NCUDA",
+    "NHIP",
+    "NMAX_FPGA",
+    "NMPI_MS",
+    "NOPENCL",
+    "NTASKS_THRESHOLD",
+    "NTCPIP_MS",
+    "PERF_MODEL_HOMOGENEOUS_CPU",
+    "PREFETCH",
+    "PROFILING",
+    "RESERVE_NCPU",
+    "SCHED_GRAPH_TEST_DESCENDANTS",
+    "SCHED_READY",
+    "SCHED_SORTED_ABOVE",
+    "SCHED_SORTED_BELOW",
+    "SILENT",
+    "SINGLE_COMBINED_WORKER",
+    "STATS",
+    "SUBALLOCATOR",
+    "SYNTHESIZE_ARITY_COMBINED_WORKER",
+    "TARGET_AVAILABLE_MEM",
+    "TARGET_CLEAN_BUFFERS",
+    "TASK_BREAK_ON_EXEC",
+    "TASK_BREAK_ON_POP",
+    "TASK_BREAK_ON_PUSH",
+    "TASK_BREAK_ON_SCHED",
+    "TASK_PROGRESS",
+    "TRACE_BUFFER_SIZE",
+    "USE_NUMA",
+    "WATCHDOG_CRASH",
+    "WATCHDOG_DELAY",
+    "WORKERS_GETBIND",
+    "WORKERS_NOBIND",
+    "WORKER_TREE",
+};
+
+/* Numbers with a fraction. */
+static const char *const fractions[] = {
+    "EXP_LEN_THRESHOLD", "IDLE_POWER", "SCHED_ALPHA", "SCHED_BETA", "SCHED_GAMMA", "WINDOW_TIME_SIZE",
+};
+
+/* The limits to memory in MB; the first that is set counts. */
+enum { LEAST_MEGABYTES = 32 };
+static const char *const memory[] = {"STARPU_LIMIT_CPU_NUMA_0_MEM", "STARPU_LIMIT_CPU_NUMA_MEM",
+				     "STARPU_LIMIT_CPU_MEM"};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
+
+static int refuse(const char *name, const struct smalti_error *cause, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EINVAL, "the environment's %s: %s", name, cause->message);
+}
+
+static int check_range(const char *name, int64_t least, int64_t most, struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	const char *text = getenv(name);
+	int64_t value;
+	if (!text || smalti_parse_int64(text, least, most, &value, &cause) == 0)
+		return 0;
+	return refuse(name, &cause, error);
+}
+
+static int check_numbers(struct smalti_error *error)
+{
+	char name[64];
+	for (int i = 0; i < COUNT(numbers); i++) {
+		snprintf(name, sizeof(name), "STARPU_%s", numbers[i]);
+		if (check_range(name, 0, INT_MAX, error) < 0)
+			return -1;
+	}
+	for (int i = 0; i < COUNT(fractions); i++) {
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		double value;
+		snprintf(name, sizeof(name), "STARPU_%s", fractions[i]);
+		const char *text = getenv(name);
+		if (text && smalti_parse_double(text, -1e30, 1e30, &value, &cause) < 0)
+			return refuse(name, &cause, error);
+	}
+	for (int i = 0; i < COUNT(memory); i++)
+		if (check_range(memory[i], LEAST_MEGABYTES, INT_MAX, error) < 0)
+			return -1;
+	return 0;
+}
+
+/* What the machine has decides which of these StarPU takes. */
+static int check_processors(struct smalti_error *error)
+{
+	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
+	const struct {
+		const char *name;
+		int least, most;
+	} ranges[] = {
+	    {"STARPU_NTHREADS_PER_CORE", 1, cpus.threads / cpus.cores},
+	    {"STARPU_MAIN_THREAD_CPUID", 0, cpus.threads - 1},
+	    {"STARPU_MAIN_THREAD_COREID", 0, cpus.cores - 1},
+	    {"STARPU_NCPU", 0, STARPU_MAXCPUS},
+	    {"STARPU_NCPUS", 0, STARPU_MAXCPUS},
+	    {"STARPU_DISABLE_KERNELS", 0, 0},
+	};
+	for (int i = 0; i < COUNT(ranges); i++)
+		if (check_range(ranges[i].name, ranges[i].least, ranges[i].most, error) < 0)
+			return -1;
+	return 0;
+}
+
+/* Lists of processors, "0 2-5,7". */
+static int check_lists(struct smalti_error *error)
+{
+	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID"};
+	for (int i = 0; i < COUNT(names); i++) {
+		const char *text = getenv(names[i]);
+		if (text && (*text < '0' || *text > '9' || text[strspn(text, "0123456789-, ")]))
+			return smalti_fail(
+			    error, SMALTI_EINVAL,
+			    "the environment's %s: expected numbers like \"0 2-5\", found '%s'", names[i],
+			    text);
+	}
+	const char *host = getenv("STARPU_HOSTNAME");
+	if (host && strchr(host, '/'))
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "the environment's STARPU_HOSTNAME: expected a name without '/', found '%s'", host);
+	return 0;
+}
+
+int smalti_environment_check(struct smalti_error *error)
+{
+	if (check_numbers(error) < 0 || check_processors(error) < 0)
+		return -1;
+	return check_lists(error);
+}
+
+int64_t smalti_environment_memory(void)
+{
+	for (int i = 0; i < COUNT(memory); i++)
+		if (getenv(memory[i]))
+			return strtoll(getenv(memory[i]), NULL, 10) << 20;
+	return 0;
+}
+
+int smalti_environment_set(struct smalti_environment *environment, const char *name, const char *value,
+			   struct smalti_error *error)
+{
+	const char *before = getenv(name);
+	char *kept = before ? smalti_format(error, "%s", before) : NULL;
+	if (before && !kept)
+		return -1;
+	if (environment->count == SMALTI_MAX_CHANGES ||
+	    (value ? setenv(name, value, 1) : unsetenv(name)) < 0) {
+		free(kept);
+		return smalti_fail(error, SMALTI_ENOMEM, "the environment's %s cannot be changed", name);
+	}
+	environment->changes[environment->count].name = name;
+	environment->changes[environment->count++].before = kept;
+	return 0;
+}
+
+int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error)
+{
+	for (int i = 0; i < COUNT(memory); i++)
+		if (smalti_environment_set(environment, memory[i], NULL, error) < 0)
+			return -1;
+	return 0;
+}
+
+/* The last change first: a name may be there twice. */
+void smalti_environment_restore(struct smalti_environment *environment)
+{
+	while (environment->count) {
+		const char *name = environment->changes[--environment->count].name;
+		char *before = environment->changes[environment->count].before;
+		if (before)
+			setenv(name, before, 1);
+		else
+			unsetenv(name);
+		free(before);
+	}
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_ENVIRONMENT_H
+#define SMALTI_RT_ENVIRONMENT_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* StarPU takes settings from the environment, and ends the program over those that it cannot use: so they are
+ * looked at before it starts. -1 with SMALTI_EINVAL, naming the variable. */
+int smalti_environment_check(struct smalti_error *error);
+
+/* The user's limit to tiles in bytes, 0: none. */
+int64_t smalti_environment_memory(void);
+
+/* Changes of the environment for as long as StarPU starts. Initialise with zeros. */
+enum { SMALTI_MAX_CHANGES = 12 };
+struct smalti_environment {
+	struct {
+		const char *name;
+		char *before; /* NULL: was not set */
+	} changes[SMALTI_MAX_CHANGES];
+	int count;
+};
+
+/* NULL: unsets it. `name` has to outlive the change. */
+int smalti_environment_set(struct smalti_environment *environment, const char *name, const char *value,
+			   struct smalti_error *error);
+/* Hides the limits to memory: StarPU would wait for ever for memory beyond them. */
+int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error);
+void smalti_environment_restore(struct smalti_environment *environment);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/perf_folder.h"
+
+#include "base/alloc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MOST_PATH = 160,  /* StarPU cuts what is behind 255 characters, with its own names behind ours */
+	ROOM = 128 << 10, /* bytes that StarPU may write */
+	YOUNG = 2,        /* seconds in which a file may still be in work */
+	PATIENCE = 50,    /* looks at such a file */
+	PAUSE = 20000,    /* microseconds between them */
+	HOST = 65,        /* as StarPU cuts the name */
+};
+
+static const char bus[] = "bus", codelets[] = "codelets";
+
+static bool make_folders(const char *path)
+{
+	char part[MOST_PATH + 16];
+	snprintf(part, sizeof(part), "%s/", path);
+	for (char *end = strchr(part + 1, '/'); end; end = strchr(end + 1, '/')) {
+		*end = '\0';
+		if (mkdir(part, S_IRWXU) < 0 && access(part, F_OK) < 0)
+			return false;
+		*end = '/';
+	}
+	return true;
+}
+
+/* Whether a new file can be made in the folder and filled. */
+static bool takes_a_file(const char *folder)
+{
+	static const char zeros[ROOM];
+	char probe[MOST_PATH + 64];
+	snprintf(probe, sizeof(probe), "%s/.smalti.%ld.part", folder, (long)getpid());
+	const int file = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (file < 0)
+		return false;
+	const bool written = write(file, zeros, sizeof(zeros)) == (ssize_t)sizeof(zeros);
+	const bool closed = close(file) == 0;
+	unlink(probe);
+	return written && closed;
+}
+
+static void host_name(char name[HOST])
+{
+	const char *forced = getenv("STARPU_HOSTNAME");
+	name[0] = name[HOST - 1] = '\0';
+	if (forced && *forced)
+		snprintf(name, HOST, "%s", forced);
+	else if (gethostname(name, HOST - 1) == 0)
+		name[strcspn(name, ".")] = '\0';
+}
+
+/* StarPU's files are text: one that a full disk cut has no end of a line, as has an empty one. */
+static bool is_complete(int folder, const char *name, bool *young)
+{
+	struct stat info;
+	char last = '\n';
+	*young = false;
+	const int file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* StarPU writes it, too */
+	if (file < 0)
+		return errno == ENOENT;
+	bool complete = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+	if (complete)
+		complete = info.st_size > 0 && pread(file, &last, 1, info.st_size - 1) == 1 && last == '\n';
+	if (!complete)
+		*young = time(NULL) - info.st_mtime < YOUNG;
+	close(file);
+	return complete;
+}
+
+/* Another process may be writing it. */
+static bool stays_incomplete(int folder, const char *name)
+{
+	bool young;
+	for (int look = 0; look < PATIENCE; look++) {
+		if (is_complete(folder, name, &young))
+			return false;
+		if (!young)
+			break;
+		usleep(PAUSE);
+	}
+	return true;
+}
+
+/* Whether the name is one of this host's files: HOST.bandwidth of the bus, MODEL.HOST of codelets. */
+static bool is_of_host(const char *name, const char *host, bool of_bus)
+{
+	const size_t length = strlen(name), part = strlen(host);
+	if (!part || length <= part + 1)
+		return false;
+	if (of_bus)
+		return strncmp(name, host, part) == 0 && name[part] == '.';
+	return name[length - part - 1] == '.' && strcmp(name + length - part, host) == 0;
+}
+
+/* Removes the host's files in the folder: those that are not complete, and with `all` the others, too.
+ * Returns how many were not complete, -1 when one cannot be removed. */
+static int clean_files(const char *path, bool of_bus, bool all)
+{
+	char host[HOST];
+	int bad = 0;
+	bool removed = true;
+	host_name(host);
+	DIR *folder = opendir(path);
+	if (!folder)
+		return errno == ENOENT ? 0 : -1;
+	for (const struct dirent *entry; (entry = readdir(folder));) {
+		if (!is_of_host(entry->d_name, host, of_bus))
+			continue;
+		const bool broken = !all && stays_incomplete(dirfd(folder), entry->d_name);
+		bad += broken;
+		if ((broken || all) && unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
+			removed = false;
+	}
+	closedir(folder);
+	return removed ? bad : -1;
+}
+
+/* What is known of the bus is made again as a whole. */
+static bool clean_bus(const char *path)
+{
+	const int bad = clean_files(path, true, false);
+	return bad == 0 || (bad > 0 && clean_files(path, true, true) >= 0);
+}
+
+/* In a folder for each version of StarPU's format. */
+static bool clean_codelets(const char *path)
+{
+	bool clean = true;
+	DIR *folder = opendir(path);
+	for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+		char below[MOST_PATH + 300];
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+		clean = clean_files(below, false, false) >= 0 && clean;
+	}
+	if (folder)
+		closedir(folder);
+	return clean;
+}
+
+/* Whether StarPU can use the folder, after tidying it up. */
+static bool prepare(const char *path)
+{
+	static const char *const parts[] = {bus, codelets};
+	char below[MOST_PATH + 16];
+	if (strlen(path) > MOST_PATH)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		snprintf(below, sizeof(below), "%s/%s", path, parts[i]);
+		if (!make_folders(below) || !takes_a_file(below))
+			return false;
+		if (!(i ? clean_codelets(below) : clean_bus(below)))
+			return false;
+	}
+	return true;
+}
+
+/* As StarPU looks for it; NULL: nowhere, or no memory. */
+static char *usual_path(struct smalti_error *error)
+{
+	static const char *const homes[] = {"XDG_CACHE_HOME", "STARPU_HOME", "HOME"};
+	for (int i = 0; i < 3; i++) {
+		const char *home = getenv(homes[i]);
+		if (home) /* a home that is not there is not made */
+			return *home == '/' && (i == 0 || access(home, F_OK) == 0)
+				   ? smalti_format(error, "%s/.starpu/sampling", home)
+				   : NULL;
+	}
+	return NULL;
+}
+
+static char *temporary_path(void)
+{
+	const char *const places[] = {getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("XDG_RUNTIME_DIR"),
+				      "/var/tmp"};
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		char *path = places[i] && *places[i] == '/'
+				 ? smalti_format(&ignored, "%s/smalti-starpu.XXXXXX", places[i])
+				 : NULL;
+		if (path && mkdtemp(path)) {
+			if (prepare(path))
+				return path;
+			struct smalti_perf_folder useless = {.path = path, .own = true};
+			smalti_perf_folder_close(&useless);
+			continue;
+		}
+		free(path);
+	}
+	return NULL;
+}
+
+static int choose(struct smalti_perf_folder *folder, struct smalti_error *error)
+{
+	const char *named = getenv("STARPU_PERF_MODEL_DIR");
+	folder->path = named ? smalti_format(error, "%s", named) : usual_path(error);
+	if (folder->path && prepare(folder->path))
+		return 0;
+	free(folder->path);
+	folder->path = NULL;
+	if (named)
+		return smalti_fail(
+		    error, SMALTI_EIO,
+		    "the environment's STARPU_PERF_MODEL_DIR: '%s' cannot be written to, or is full", named);
+	folder->path = temporary_path();
+	folder->own = true;
+	if (folder->path)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EIO,
+	    "StarPU has no folder for its measurements: neither the home folder nor /tmp can be written "
+	    "to; name one by STARPU_HOME");
+}
+
+int smalti_perf_folder_open(struct smalti_perf_folder *folder, struct smalti_environment *environment,
+			    struct smalti_error *error)
+{
+	if (choose(folder, error) < 0)
+		return -1;
+	/* Otherwise it looks into the usual folder as well. */
+	if (smalti_environment_set(environment, "STARPU_PERF_MODEL_DIR", folder->path, error) == 0 &&
+	    smalti_environment_set(environment, "XDG_CACHE_HOME", folder->path, error) == 0 &&
+	    smalti_environment_set(environment, "STARPU_PERF_MODEL_PATH", NULL, error) == 0 &&
+	    smalti_environment_set(environment, "STARPU_MPI_HOSTNAMES", NULL, error) == 0)
+		return 0;
+	smalti_perf_folder_close(folder);
+	return -1;
+}
+
+bool smalti_perf_folder_writable(const struct smalti_perf_folder *folder)
+{
+	char below[MOST_PATH + 16];
+	snprintf(below, sizeof(below), "%s/%s", folder->path, codelets);
+	return make_folders(below) && takes_a_file(below);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+	(void)info, (void)kind, (void)at;
+	remove(path);
+	return 0;
+}
+
+void smalti_perf_folder_close(struct smalti_perf_folder *folder)
+{
+	enum { DESCRIPTORS = 4 };
+	if (folder->own && folder->path)
+		nftw(folder->path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+	free(folder->path);
+	*folder = (struct smalti_perf_folder){NULL, false};
+}

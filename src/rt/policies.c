@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/policies.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <starpu.h>
+
+/* It keeps all tasks back until the program calls starpu_do_schedule(): for StarPU's own tests. */
+static const char test_policy[] = "graph_test";
+
+const struct starpu_sched_policy *smalti_policy(int index)
+{
+	for (struct starpu_sched_policy **policy = starpu_sched_get_predefined_policies(); *policy; policy++)
+		if (strcmp((*policy)->policy_name, test_policy) != 0 && index-- == 0)
+			return *policy;
+	return NULL;
+}
+
+/* 1: the library of the user's has it, 0: it does not, or there is none. */
+static int look_into_library(const char *name, struct smalti_error *error)
+{
+	static const char variable[] = "STARPU_SCHED_LIB", symbol[] = "starpu_get_sched_lib_policy";
+	const char *path = getenv(variable);
+	if (!path)
+		return 0;
+	void *library = dlopen(path, RTLD_NOW);
+	if (!library)
+		return smalti_fail(error, SMALTI_EINVAL, "%s cannot be loaded: %s", variable, dlerror());
+	struct starpu_sched_policy *(*find)(const char *name);
+	*(void **)&find = dlsym(library, symbol);
+	const bool found = find && find(name);
+	dlclose(library);
+	if (!find)
+		return smalti_fail(error, SMALTI_EINVAL, "%s=%.200s has no function %s()", variable, path,
+				   symbol);
+	return found;
+}
+
+static int refuse(const char *name, struct smalti_error *error)
+{
+	static const char modular[] = "modular-";
+	char known[SMALTI_ERROR_LENGTH / 2] = "", meant[64] = "";
+	int others = 0;
+	const struct starpu_sched_policy *policy;
+	for (int i = 0; (policy = smalti_policy(i)); i++) {
+		const size_t used = strlen(known);
+		if (strcasecmp(policy->policy_name, name) == 0)
+			snprintf(meant, sizeof(meant), " (did you mean '%s'?)", policy->policy_name);
+		if (strncmp(policy->policy_name, modular, strlen(modular)) == 0 ||
+		    used + strlen(policy->policy_name) + 3 > sizeof(known))
+			others++;
+		else
+			snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
+				 policy->policy_name);
+	}
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "scheduling policy '%.99s' is not known to StarPU%s; it has %s and %d others, which "
+	    "'smalti topology' lists",
+	    name, meant, known, others);
+}
+
+int smalti_policy_check(const char *name, struct smalti_error *error)
+{
+	if (!name || !*name)
+		return 0;
+	const int own = look_into_library(name, error);
+	if (own)
+		return own < 0 ? -1 : 0;
+	if (strcmp(name, test_policy) == 0)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "scheduling policy '%s' is for StarPU's own tests: it never starts a task",
+				   name);
+	const struct starpu_sched_policy *policy;
+	for (int i = 0; (policy = smalti_policy(i)); i++)
+		if (strcmp(policy->policy_name, name) == 0)
+			return 0;
+	return refuse(name, error);
+}

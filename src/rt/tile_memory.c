@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/tile_memory.h"
+
+#include "rt/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <starpu.h>
+
+static char refused;
+static bool evicting;
+
+static void *take(size_t bytes)
+{
+	enum { ALIGNMENT = 64 };
+	void *memory = NULL;
+	if (SMALTI_POOLED)
+		return smalti_pool_take((int64_t)bytes);
+	return posix_memalign(&memory, ALIGNMENT, bytes) ? NULL : memory;
+}
+
+static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
+{
+	(void)node, (void)flags;
+	*memory = take(bytes);
+	if (!*memory && evicting)
+		return -ENOMEM;
+	if (!*memory)
+		*memory = &refused;
+	return 0;
+}
+
+static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
+{
+	(void)node, (void)bytes, (void)flags;
+	if (memory == &refused)
+		return 0;
+	if (SMALTI_POOLED)
+		smalti_pool_give(memory);
+	else
+		free(memory);
+	return 0;
+}
+
+void smalti_tile_memory_open(int64_t budget, bool evicts)
+{
+	evicting = evicts;
+	smalti_pool_open(budget);
+	if (starpu_memory_nodes_get_numa_count() == 1) /* with several StarPU places memory itself */
+		starpu_malloc_set_hooks(take_tile, give_tile);
+}
+
+void smalti_tile_memory_close(void)
+{
+	starpu_malloc_set_hooks(NULL, NULL);
+	smalti_pool_close();
+}
+
+bool smalti_tile_memory_refused(const void *memory)
+{
+	return memory == &refused;
+}
+
+int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error)
+{
+	return smalti_fail(
+	    error, SMALTI_ENOMEM,
+	    "the system refused %lld bytes of memory: allow more (ulimit -v, ulimit -d), or have "
+	    "less in work at a time",
+	    (long long)bytes);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_TILE_MEMORY_H
+#define SMALTI_RT_TILE_MEMORY_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where StarPU gets the memory of tiles from: the pool. After starpu_init() and before the first tile; the
+ * budget is smalti_pool_open()'s. With `evicts` StarPU may move tiles elsewhere to make room. */
+void smalti_tile_memory_open(int64_t budget, bool evicts);
+/* After starpu_shutdown(). */
+void smalti_tile_memory_close(void);
+
+/* StarPU asks again for ever when it gets no memory for a tile. So the tile gets a place that nobody may
+ * touch: whoever is about to, asks here first, and fails. */
+bool smalti_tile_memory_refused(const void *memory);
+
+/* Fails with SMALTI_ENOMEM for a tile of so many bytes. */
+int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error);
+
+#endif
