@@ -80,7 +80,7 @@ mkdir dropped
 "$SMALTI" generate --prompts large.jsonl --size 768x768 -o dropped/ 2>err &
 await 1 dropped $!
 kill -TERM $!
-sleep 0.3
+sleep 1.2 # two at once count as one
 kill -TERM $!
 status=0
 wait $! || status=$?

@@ -158,6 +158,28 @@ static void time_left_follows_the_present_speed(void)
 	CHECK(strstr(text, "\n370/1000 images, 2.7/s, 1:03 left\n"), text);
 }
 
+/* Once for each time, to who wants no progress, too. */
+static void what_does_not_move_is_told(void)
+{
+	static const char words[] = "smalti: nothing has moved for a minute: decoding\n";
+	for (int quiet = 0; quiet < 2; quiet++) {
+		struct smalti_progress progress;
+		FILE *file = begin(&progress, false, quiet);
+		smalti_progress_within(&progress, 0.5, "decoding");
+		for (int i = 0; i <= 59; i++)
+			update_at(&progress, i, 0, 1);
+		smalti_progress_within(&progress, 0.6, "decoding");
+		for (int i = 60; i <= 118; i++)
+			update_at(&progress, i, 0, 1);
+		fflush(file);
+		CHECK(ftell(file) == 0 || !quiet, "it moved meanwhile");
+		for (int i = 119; i <= 300; i++)
+			update_at(&progress, i, 0, 1);
+		const char *text = finish(&progress, file), *first = strstr(text, words);
+		CHECK(first && !strstr(first + 1, words), text);
+	}
+}
+
 static const struct test tests[] = {
     {"short jobs are silent", short_jobs_are_silent},
     {"files get a line every five seconds", files_get_a_line_every_five_seconds},
@@ -166,6 +188,7 @@ static const struct test tests[] = {
     {"one unit says what it does", one_unit_says_what_it_does},
     {"units in work count in part", units_in_work_count_in_part},
     {"the time left follows the present speed", time_left_follows_the_present_speed},
+    {"what does not move is told", what_does_not_move_is_told},
     {"quiet shows messages only", quiet_shows_messages_only},
     {"extremes stay in the line", extremes_stay_in_the_line},
 };

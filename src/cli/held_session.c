@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/held_session.h"
 
+#include "rt/machine.h"
+#include "rt/session.h"
+
 #include <signal.h>
-#include <stddef.h>
+#include <stdio.h>
 
 static void mask(int how)
 {
@@ -13,11 +16,22 @@ static void mask(int how)
 	pthread_sigmask(how, &set, NULL);
 }
 
+static void note_crowd(const struct smalti_session *session)
+{
+	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
+	const int places = cpus.allowed_cores * (cpus.threads / cpus.cores);
+	if (smalti_session_workers(session) > places)
+		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
+			smalti_session_workers(session), places, places == 1 ? "" : "s");
+}
+
 struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {
 	mask(SIG_BLOCK);
 	struct smalti_session *session = smalti_session_open(options, error);
 	mask(SIG_UNBLOCK);
+	if (session)
+		note_crowd(session);
 	return session;
 }

@@ -16,13 +16,14 @@ const struct smalti_variable smalti_variables[] = {
 };
 
 const struct smalti_variable smalti_files[] = {
-    {"~/.starpu",
-     "what StarPU has measured of the machine and of tasks, by which it schedules ($STARPU_HOME)"},
+    {"~/.starpu", "what StarPU has measured of the machine and of tasks, by which it schedules "
+		  "($STARPU_HOME); a temporary folder where it cannot be written to"},
     {"share/smalti/models", "beside the program's bin: the embedded model"},
     {NULL, NULL},
 };
 
-const char smalti_exit_statuses[] = "0 success, 1 failure, 2 wrong usage, 3 finished but some items failed.";
+const char smalti_exit_statuses[] =
+    "0 success, 1 failure or stopped by a signal, 2 wrong usage, 3 finished but some items failed.";
 
 const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
     {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},

@@ -4,12 +4,14 @@
 #include "base/clock.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15;
+static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15,
+		    STALL_SECONDS = 60;
 enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
 
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet)
@@ -22,6 +24,7 @@ void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const
 	    .quiet = quiet,
 	    .start = smalti_now(),
 	    .shown = -1,
+	    .moved = {.time = -1},
 	    .total = -1,
 	};
 }
@@ -161,13 +164,31 @@ static void show(struct smalti_progress *progress, double time, bool last)
 	progress->shown = time;
 }
 
+/* Says once what is waited for when nothing has moved for long, to who wants no progress, too. */
+static void watch(struct smalti_progress *progress, double time)
+{
+	if (fabs(units(progress) - progress->moved.units) > 0 || progress->moved.time < progress->start ||
+	    strcmp(progress->detail, progress->moved.detail) != 0) {
+		progress->moved.time = time;
+		progress->moved.units = units(progress);
+		progress->moved.told = false;
+		memcpy(progress->moved.detail, progress->detail, sizeof(progress->detail));
+	}
+	if (progress->moved.told || time - progress->moved.time < STALL_SECONDS)
+		return;
+	progress->moved.told = true;
+	smalti_progress_print(progress, "smalti: nothing has moved for a minute: %s",
+			      progress->detail[0] ? progress->detail : "waiting for the first task");
+}
+
 void smalti_progress_update(struct smalti_progress *progress, int64_t done, int64_t total)
 {
 	progress->total = total;
 	progress->done = total >= 0 && done > total ? total : done;
+	double time = progress->clock();
+	watch(progress, time);
 	if (progress->quiet)
 		return;
-	double time = progress->clock();
 	remember(progress, time - progress->start);
 	double pause = progress->terminal ? REDRAW_SECONDS : LINE_SECONDS;
 	bool shown = progress->shown >= progress->start;

@@ -10,7 +10,7 @@ enum { SMALTI_PROGRESS_DETAIL = 48 };
 
 /* How far a long job is, for people: on a terminal a bar that is redrawn at most ten times a second,
  * elsewhere a line every five seconds, and nothing in the first two. The time left follows from the speed of
- * the last 15 to 30 seconds. Used from one thread. */
+ * the last 15 to 30 seconds. When nothing moves for a minute it says so. Used from one thread. */
 struct smalti_progress {
 	FILE *stream;
 	const char *unit;      /* "images": belongs to the caller */
@@ -23,10 +23,15 @@ struct smalti_progress {
 	struct {
 		double time, units;
 	} recent[2]; /* two moments, from start on; the older one is what speed is measured from */
-	int drawn;   /* columns of the bar that is on the terminal now, 0: none */
+	struct {
+		double time, units; /* when anything changed last, and to what */
+		char detail[SMALTI_PROGRESS_DETAIL];
+		bool told; /* that nothing did for long */
+	} moved;
+	int drawn; /* columns of the bar that is on the terminal now, 0: none */
 };
 
-/* `quiet` shows nothing but smalti_progress_print()'s lines. */
+/* `quiet` shows nothing but smalti_progress_print()'s lines, and that nothing moves. */
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet);
 
 /* `done` of `total` units (-1: nobody knows how many) are through. Call it also when nothing moved, a

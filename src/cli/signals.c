@@ -1,27 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/signals.h"
 
+#include "cli/command.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t caught;
+/* Seconds that the work that is dropped has to end by itself. */
+enum { GRACE = 10 };
+
+static volatile sig_atomic_t caught, counted;
+static struct timespec counted_at; /* by the handler alone */
 static void (*volatile second)(void *user);
 static void *volatile second_user;
 
 static volatile int reading = -1, nothing = -1;
 
-static void handle(int number)
+static void say(const char *words)
+{
+	ssize_t ignored = isatty(STDERR_FILENO) ? write(STDERR_FILENO, "\n", 1) : 0; /* behind ^C or a bar */
+	ignored = write(STDERR_FILENO, words, strlen(words));
+	(void)ignored;
+}
+
+static void end_at_once(int number)
+{
+	(void)number;
+	say("smalti: ended without waiting for what was in work\n");
+	_exit(SMALTI_EXIT_FAILED);
+}
+
+/* timeout, SLURM and terminals may signal the program and its group at once, which is meant once. */
+static bool is_echo(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	const double since =
+	    (double)(now.tv_sec - counted_at.tv_sec) + 1e-9 * (double)(now.tv_nsec - counted_at.tv_nsec);
+	if (counted && since < 1)
+		return true;
+	counted_at = now;
+	return false;
+}
+
+static void finish(int number)
+{
+	if (reading >= 0)
+		dup2(nothing, reading); /* a read that has not begun yet must not wait, either */
+	if (second)
+		say("smalti: finishing what is in work; a second signal (Ctrl-C) drops it\n");
+	caught = number;
+}
+
+static void drop(void)
 {
 	void (*act)(void *user) = second;
-	const int cause = errno;
-	if (caught && act)
+	if (act)
 		act(second_user);
-	if (!caught && reading >= 0)
-		dup2(nothing, reading); /* a read that has not begun yet must not wait, either */
-	caught = number;
+	say("smalti: dropping what is in work\n");
+	alarm(GRACE);
+}
+
+static void handle(int number)
+{
+	const int cause = errno;
+	if (!is_echo()) {
+		counted++;
+		if (counted == 1)
+			finish(number);
+		else if (counted == 2)
+			drop();
+		else
+			end_at_once(number);
+	}
 	errno = cause;
 }
 
@@ -41,6 +98,7 @@ void smalti_signals_catch(void)
 	sigaddset(&action.sa_mask, SIGTERM);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGALRM, end_at_once);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 }

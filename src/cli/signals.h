@@ -2,15 +2,18 @@
 #ifndef SMALTI_CLI_SIGNALS_H
 #define SMALTI_CLI_SIGNALS_H
 
-/* How a long command stops: the first SIGINT or SIGTERM asks to finish what runs, the second to drop it.
- * A closed pipe and a file past the size limit are failed writes, not the end of the program. */
+/* How a long command stops: the first SIGINT or SIGTERM asks to finish what runs, the second to drop it, and
+ * the program ends soon after whatever hangs; a third ends it at once. What comes within a second of one
+ * counts as the same. A closed pipe and a file past the size limit are failed writes, not the end of the
+ * program. */
 void smalti_signals_catch(void);
 
 /* From the first signal on, reads of this descriptor find the end of the file, also one that is waiting. -1
  * and errno when that cannot be prepared. */
 int smalti_signals_end_reads(int file);
 
-/* What the second signal does (NULL: nothing); called in the handler. */
+/* What the second signal does besides (NULL: nothing); called in the handler. While there is something, the
+ * first signal tells so. */
 void smalti_signals_second(void (*act)(void *user), void *user);
 
 /* "SIGINT", "SIGTERM" or, while none came, NULL. */

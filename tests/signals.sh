@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What SIGINT and SIGTERM do: the first finishes, a second drops, and the program ends whatever hangs.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+export STARPU_HOME=$work
+
+# started FILE ARGUMENT...: begins to paint in the background and waits until a picture is in work, as $pid.
+started() {
+    local file=$1
+    shift
+    "$SMALTI" generate --prompt "a red star on a white background" --seed 1 --cpus 1 -o "$file" "$@" 2>"$work/err" &
+    pid=$!
+    sleep 1.5
+}
+
+# ended SECONDS STATUS: $pid ends within the time, with the status.
+ended() {
+    local status=0 i
+    for ((i = 0; i < 10 * $1; i++)); do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -0 "$pid" 2>/dev/null && { kill -9 "$pid"; fail "still there after $1 s: $(cat "$work/err")"; }
+    wait "$pid" || status=$?
+    [ "$status" -eq "$2" ] || fail "status $status, expected $2: $(cat "$work/err")"
+}
+
+# Signals at once, as timeout and SLURM send them to a program and its group, are one: the picture is finished.
+started "$work/kept.png" --size 512x384 --steps 8
+kill -TERM "$pid"
+kill -TERM "$pid"
+kill -INT "$pid"
+ended 120 0
+[ -s "$work/kept.png" ] || fail "the picture in work was dropped"
+grep -qF 'finishing what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+
+# A second one after a second drops it.
+started "$work/dropped.png" --size 1024x1024 --steps 100
+kill -INT "$pid"
+sleep 1.2
+kill -INT "$pid"
+ended 60 1
+[ ! -e "$work/dropped.png" ] || fail "the picture was not dropped"
+grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+
+# A policy under which no task ever starts: then it ends some seconds after the second, or at the third.
+export STARPU_SCHED_LIB=$SMALTI_OWN_POLICY STARPU_SCHED=never
+for signals in 2 3; do
+    started "$work/hung.png" --size 64x64
+    for ((i = 0; i < signals; i++)); do
+        kill -TERM "$pid"
+        sleep 1.2
+    done
+    ended $((signals == 3 ? 2 : 15)) 1
+    grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+done
