@@ -36,7 +36,7 @@ static void options(void)
 	    {"too many cpus", {.cpus = INT64_MAX}, SMALTI_EINVAL, {"9223372036854775807", "CPU workers"}},
 	    {"no scratch", {.scratch = "/none/such"}, SMALTI_EIO, {"/none/such", "exist"}},
 	    {"scratch", {.scratch = "/dev/null"}, SMALTI_EIO, {"/dev/null", "writable"}},
-	    {"trace", {.trace = "/none/such"}, SMALTI_EIO, {"/none/such", "trace"}},
+	    {"trace", {.trace = "/none/such"}, SMALTI_ENOENT, {"/none/such", "trace"}},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

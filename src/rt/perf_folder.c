@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 enum {
-	MOST_PATH = 160,  /* StarPU cuts what is behind 255 characters, with its own names behind ours */
-	ROOM = 128 << 10, /* bytes that StarPU may write */
-	YOUNG = 2,        /* seconds in which a file may still be in work */
-	PATIENCE = 50,    /* looks at such a file */
-	PAUSE = 20000,    /* microseconds between them */
-	HOST = 65,        /* as StarPU cuts the name */
+	MOST_PATH = 160, /* StarPU cuts what is behind 255 characters, with its own names behind ours */
+	ROOM = 32 << 10, /* bytes that StarPU may write */
+	YOUNG = 2,       /* seconds in which a file may still be in work */
+	PATIENCE = 50,   /* looks at such a file */
+	PAUSE = 20000,   /* microseconds between them */
+	HOST = 65,       /* as StarPU cuts the name */
 };
 
 static const char bus[] = "bus", codelets[] = "codelets";
