@@ -29,8 +29,6 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 	if (!run->vae)
 		return -1;
 	smalti_vae_info(run->vae, &run->info);
-	if (run->info.unused && !settings->quiet)
-		fprintf(stderr, "smalti %s: %s\n", run->command->name, run->info.unused);
 	return 0;
 }
 
@@ -146,6 +144,8 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 	const char *signal = run->made + run->failed < run->total ? smalti_signals_caught() : NULL;
 	if (run->settings->json)
 		summarize_json(run, signal);
+	if (run->info.unused && run->made > 0 && !run->settings->quiet)
+		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, run->info.unused);
 	if (signal)
 		smalti_progress_print(&run->progress,
 				      "smalti %s: stopped by %s: %" PRId64 " of %" PRId64 " pictures done",
