@@ -75,6 +75,14 @@ expect 0 '' "$SMALTI" decode "$golden/00.safetensors" -o there.ppm
 expect 0 '' "$SMALTI" decode "$golden/00.safetensors" -o there.png
 expect 0 '' encode there.png -o there.safetensors
 expect 0 '' "$SMALTI" decode there.safetensors --key mean --raw -o back.ppm
+# What encode writes, decode reads: the mean is not scaled, with --raw or without.
+for options in '' '--raw' '--key mean'; do
+    # shellcheck disable=SC2086 # words
+    expect 0 '' "$SMALTI" decode there.safetensors $options -o again.ppm
+    cmp back.ppm again.ppm
+done
+expect 0 'decode these means with --raw' encode "$pictures/plain.png" -o there.npy
+expect 1 'encode --sample' "$SMALTI" generate -p a --latents there.safetensors -o never.png
 [ "$(head -c 15 there.ppm)" = "$(head -c 15 back.ppm)" ] || fail "sizes: $(head -c 15 back.ppm)"
 psnr=$(paste <(tail -c +16 there.ppm | od -An -v -tu1 -w1) <(tail -c +16 back.ppm | od -An -v -tu1 -w1) |
     awk '{ s += ($1 - $2)^2 } END { print s ? int(10 * log(255^2 * NR / s) / log(10)) : 99 }')
@@ -104,7 +112,7 @@ wrong 2 'did you mean' "$pictures/plain.png" --smaple -o $out
 wrong 1 'cannot be made' "$pictures/plain.png" -o made/missing/x.npy
 wrong 1 'expected a file' "$pictures/plain.png" --format npy -o /dev/null
 wrong 1 'No such file' missing.png -o $out
-wrong 1 'No such file' "$pictures/plain.png" --vae missing -o $out
+wrong 1 'no such folder' "$pictures/plain.png" --vae missing -o $out
 wrong 1 'folder' "$pictures" -o $out
 wrong 1 'one.png: a picture of 1x1' "$pictures/one.png" -o $out
 wrong 1 'line.png: a picture of 100000x1' "$pictures/line.png" -o $out

@@ -19,7 +19,7 @@ while read -r command; do
     echo "$command"
     bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
-for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors trace.json heart.png features/features.h5 \
+for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors again.png trace.json heart.png features/features.h5 \
     report.html InternData/caption_features_new/000.npz; do
     [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
 done

@@ -109,7 +109,7 @@ static int decode_into(struct decode *d, const float *latents, struct smalti_ima
 	const struct smalti_vae_decoding decoding = {.latents = latents,
 						     .height = info->height,
 						     .width = info->width,
-						     .raw = d->options->raw,
+						     .raw = d->options->raw || info->raw,
 						     .tile_rows = d->options->vae.tile_rows,
 						     .scratch = d->options->vae.scratch,
 						     .store_bf16 = d->options->vae.store,

@@ -11,12 +11,13 @@ const char *const smalti_picture_suffixes[] = {".png", ".ppm", NULL};
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Latents")},
     {SMALTI_STRING(TYPE, key), "key", 'k', "NAME",
-     "tensor of a safetensors file; default \"latents\", or the only one there is"},
+     "tensor of a safetensors file; default \"latents\", else the \"mean\" of smalti encode, or the only one "
+     "there is"},
     {SMALTI_INT64(TYPE, index), "index", 'i', "N", "decode this one of several, counted from 0; default all",
      .minimum = 0, .maximum = INT64_MAX, SMALTI_GIVEN(TYPE, has_index)},
     {SMALTI_FLAG(TYPE, raw), "raw", 0, NULL,
-     "latents are the VAE's own, such as the \"mean\" of smalti encode; else they are the diffusion model's, "
-     "multiplied by the VAE's scaling factor"},
+     "latents are the VAE's own, as always for the \"mean\" beside a \"std\" of smalti encode; else they are "
+     "the diffusion model's, multiplied by the VAE's scaling factor"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
@@ -35,7 +36,7 @@ static const struct smalti_decode_options defaults = {.vae = SMALTI_VAE_DEFAULTS
 static const struct smalti_example examples[] = {
     {"The picture of latents that smalti generate kept", "smalti decode star.safetensors -o star.png"},
     {"Every latent of a batch, with 16 bits a sample", "smalti decode batch.npy --bits 16 -o pictures/"},
-    {"The way back from smalti encode", "smalti decode photo.safetensors --key mean --raw -o again.png"},
+    {"The way back from smalti encode", "smalti decode photo.safetensors -o again.png"},
     {"A picture to a pipe, by the VAE of another model",
      "smalti decode big.npy -m PixArt-Sigma-XL-2-512-MS --format ppm -o - | pnmtojpeg >big.jpg"},
     {"What an 8192x8192 picture would take in 4 GB",

@@ -198,6 +198,10 @@ static enum smalti_exit encode_and_write(struct encode *e)
 					  e->latents);
 		if (write_latents(e, &error) < 0)
 			smalti_vae_command_lose(&e->run, &error);
+		else if (e->format == SMALTI_LATENTS_NPY && !e->latents && !e->options->vae.quiet)
+			smalti_progress_print(
+			    &e->run.progress,
+			    "smalti encode: an .npy file names nothing: decode these means with --raw");
 	}
 	return smalti_vae_command_end(&e->run, e->path);
 }

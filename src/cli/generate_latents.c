@@ -34,7 +34,13 @@ int smalti_start_read(struct smalti_start *start, const char *path, struct smalt
 {
 	*start = (struct smalti_start){0};
 	struct smalti_latents *latents = smalti_latents_open(path, NULL, error);
-	const int status = latents ? read_all(start, latents, error) : -1;
+	int status = latents ? read_all(start, latents, error) : -1;
+	if (!status && smalti_latents_info(latents)->raw)
+		status =
+		    smalti_fail(error, SMALTI_EFORMAT,
+				"%s: expected a tensor \"latents\", found a mean and a std: make latents of "
+				"the picture with smalti encode --sample",
+				path);
 	smalti_latents_close(latents);
 	return status;
 }

@@ -44,10 +44,22 @@ static void list(const struct smalti_safetensors *tensors, char text[512])
 		snprintf(text + length, 512 - length, " and %" PRId64 " more", count - LISTED);
 }
 
+/* What smalti encode writes; NULL: none of its files. */
+static const struct smalti_tensor_view *find_mean(const struct smalti_safetensors *tensors)
+{
+	const struct smalti_tensor_view *mean = smalti_safetensors_find(tensors, "mean");
+	const struct smalti_tensor_view *std = smalti_safetensors_find(tensors, "std");
+	const bool alike = mean && std && mean->rank == std->rank &&
+			   memcmp(mean->shape, std->shape, (size_t)mean->rank * sizeof(*mean->shape)) == 0;
+	return alike ? mean : NULL;
+}
+
 static const struct smalti_tensor_view *choose(const struct smalti_safetensors *tensors, const char *key,
 					       struct smalti_error *error)
 {
 	const struct smalti_tensor_view *chosen = smalti_safetensors_find(tensors, key ? key : "latents");
+	if (!chosen && !key)
+		chosen = find_mean(tensors);
 	int64_t candidates = 0;
 	for (int64_t i = 0; i < smalti_safetensors_count(tensors) && !chosen && !key; i++)
 		candidates += has_shape(smalti_safetensors_at(tensors, i));
@@ -80,8 +92,10 @@ static int find_view(struct smalti_latents *self, const char *key, struct smalti
 	}
 	self->tensors = smalti_safetensors_parse(self->map.data, self->map.size, error);
 	const struct smalti_tensor_view *view = self->tensors ? choose(self->tensors, key, error) : NULL;
-	if (view)
+	if (view) {
 		self->view = *view;
+		self->info.raw = view == find_mean(self->tensors);
+	}
 	return view ? 0 : -1;
 }
 
@@ -102,8 +116,8 @@ static int check_view(struct smalti_latents *self, struct smalti_error *error)
 				   "found %d axes",
 				   view->rank);
 	const int64_t *shape = view->shape + view->rank - 3;
-	self->info =
-	    (struct smalti_latents_info){view->rank == 4 ? view->shape[0] : 1, shape[0], shape[1], shape[2]};
+	self->info = (struct smalti_latents_info){view->rank == 4 ? view->shape[0] : 1, shape[0], shape[1],
+						  shape[2], self->info.raw};
 	return view->bytes ? 0 : smalti_fail(error, SMALTI_EFORMAT, "an axis is 0");
 }
 

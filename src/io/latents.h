@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Latents [count, channels, height, width], or of one picture [channels, height, width], in a safetensors
@@ -13,9 +14,11 @@ struct smalti_latents;
 
 struct smalti_latents_info {
 	int64_t count, channels, height, width; /* 1 or more each */
+	bool raw; /* the "mean" beside a "std", as smalti encode writes them: the VAE's own, not scaled */
 };
 
-/* The tensor `key` of a safetensors file; NULL: "latents", or the only one of three or four axes. */
+/* The tensor `key` of a safetensors file; NULL: "latents", else the "mean" of smalti encode, or the only one
+ * of three or four axes. */
 struct smalti_latents *smalti_latents_open(const char *path, const char *key, struct smalti_error *error);
 const struct smalti_latents_info *smalti_latents_info(const struct smalti_latents *latents);
 
