@@ -71,6 +71,7 @@ check_PROGRAMS += tests/test_make_model
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_model
+check_PROGRAMS += tests/test_hostile_models
 check_PROGRAMS += tests/test_vae
 check_PROGRAMS += tests/test_extract
 check_PROGRAMS += tests/test_golden
