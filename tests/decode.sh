@@ -113,7 +113,7 @@ wrong 1 'cannot be made' star.safetensors -o made/missing/x.png
 wrong 1 'expected a file' star.safetensors --format png -o /dev/null
 wrong 2 'no name' star.npy --key latents -o made/x.png
 wrong 1 'No such file' missing.safetensors -o made/x.png
-wrong 1 'No such file' star.safetensors -m missing -o made/x.png
+wrong 1 'no such folder' star.safetensors -m missing -o made/x.png
 wrong 1 'folder' folder -o made/x.png
 zeros $((2 * 4 * 1024 * 1024)) | safetensors F16 4,1024,1024 >huge.safetensors
 wrong 1 'of memory at least' huge.safetensors --memory-limit 192M -o made/x.png

@@ -104,7 +104,7 @@ huge() {
 }
 
 weights=diffusion_pytorch_model.safetensors
-wrong 1 'No such file' -p a -m "$work/missing"
+wrong 1 'no such folder' -p a -m "$work/missing"
 wrong 1 'No such file' -p a --vae "$work/missing"
 for file in text_encoder/model.safetensors "transformer/$weights" "vae/$weights"; do
     broken '' "$file" head -c 100000

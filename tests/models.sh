@@ -60,3 +60,33 @@ for i in 0 1 2 3 4; do
 done
 expect 0 'model/text_encoder: 5 tensors are not used: encoder.other.0, encoder.other.1, encoder.other.2, ...; model' \
     generate -m model -o same.png
+
+# What is not a pipeline's folder is named, and what to do about it.
+refuse 1 'hf download PixArt-alpha/PixArt-Sigma-XL-2-512-MS --local-dir DIR' \
+    generate -m PixArt-alpha/PixArt-Sigma-XL-2-512-MS
+refuse 1 'hf download a/b-c' "$SMALTI" decode embedded.safetensors -m a/b-c -o no.png
+printf '{"prompt": "a"}\n' >list.jsonl
+refuse 1 'hf download a/b-c' "$SMALTI" extract list.jsonl --t5 -m a/b-c -o features
+copy
+refuse 1 'give the folder that it lies in' generate -m model/transformer
+for file in model/transformer/$weights single.ckpt single.pth; do
+    [ -e "$file" ] || : >"$file"
+    refuse 1 "$file: is a single file" generate -m "$file"
+    refuse 1 "$file: is a single file" "$SMALTI" decode embedded.safetensors -m "$file" -o no.png
+done
+rm model/model_index.json
+refuse 1 'model: has no model_index.json' generate -m model
+
+# Weights in files that are not read, and pointers to files.
+copy
+mv model/transformer/$weights model/transformer/diffusion_pytorch_model.bin
+refuse 1 'model/transformer/diffusion_pytorch_model.bin: such files are not read' generate -m model
+copy
+mv model/text_encoder/model.safetensors model/text_encoder/pytorch_model.bin
+refuse 1 'save_pretrained()' generate -m model
+pointer='version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 7\n'
+for file in vae/$weights text_encoder/model.safetensors tokenizer/spiece.model; do
+    copy
+    printf '%b' "$pointer" >"model/$file"
+    refuse 1 "model/$file: is a pointer of Git LFS, not the file: run \"git lfs pull\"" generate -m model
+done

@@ -233,7 +233,7 @@ static void what_is_not_supported_is_named(void)
 	     SMALTI_EFORMAT,
 	     {"<extra_id_98>"}},
 	    {{"{", "["}, SMALTI_EFORMAT, {"JSON"}},
-	    {{"{", "version https://git-lfs.github.com/spec/v1 {"}, SMALTI_EFORMAT, {"JSON"}},
+	    {{"{", "version https://git-lfs.github.com/spec/v1 {"}, SMALTI_EFORMAT, {"git lfs pull"}},
 	};
 	for (int i = 0; i < COUNT(rows); i++) {
 		const char *folder = changed(&rows[i].change, 1);

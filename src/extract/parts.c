@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "extract/identity.h"
+#include "io/pipeline_folder.h"
 #include "jobs/model.h"
 #include "rt/session.h"
 
@@ -11,9 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_max_tokens(const char *path, int64_t *tokens, struct smalti_error *error)
+static int read_max_tokens(const char *folder, const char *path, int64_t *tokens, struct smalti_error *error)
 {
 	struct smalti_model_index index;
+	if (smalti_pipeline_folder_check(folder, error))
+		return -1;
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return smalti_fail(error, SMALTI_EIO,
 				   "%s: is not there, and no text encoder alone says how many tokens a "
@@ -33,7 +36,7 @@ static int find_max_tokens(struct smalti_extract_parts *parts, const char *folde
 	int status = 0;
 	if (*tokens == 0) {
 		char *path = smalti_format(error, "%s/model_index.json", folder);
-		status = path ? read_max_tokens(path, tokens, error) : -1;
+		status = path ? read_max_tokens(folder, path, tokens, error) : -1;
 		free(path);
 	}
 	parts->text.max_tokens = *tokens;

@@ -219,6 +219,25 @@ static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, 
 	return status;
 }
 
+/* Files of pickled objects could run anything, so they are not read. */
+static int fail_without(const struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
+			struct smalti_error *error)
+{
+	static const char *const pickled[] = {"diffusion_pytorch_model.bin", "pytorch_model.bin",
+					      "pytorch_model.bin.index.json",
+					      "diffusion_pytorch_model.bin.index.json"};
+	for (size_t i = 0; i < sizeof(pickled) / sizeof(pickled[0]); i++)
+		if (is_there(checkpoint, pickled[i]))
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s/%s: such files are not read; make safetensors of them: load the "
+			    "pipeline with diffusers and save it with save_pretrained()",
+			    checkpoint->folder, pickled[i]);
+	return smalti_fail(error, SMALTI_EIO,
+			   "%s: no weights here, %s%s.safetensors or its index was expected",
+			   checkpoint->folder, stem, variant);
+}
+
 static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 		      struct smalti_error *error)
 {
@@ -230,9 +249,7 @@ static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, co
 	for (int i = 0; i < 3 && !variant && !opened; i++)
 		opened = open_variant(checkpoint, stem, defaults[i], error);
 	if (!opened)
-		return smalti_fail(error, SMALTI_EIO,
-				   "%s: no weights here, %s%s.safetensors or its index was expected",
-				   checkpoint->folder, stem, given);
+		return fail_without(checkpoint, stem, given, error);
 	return opened < 0 ? -1 : 0;
 }
 

@@ -21,6 +21,7 @@ libcore_la_SOURCES += \
 	src/io/inventory.c src/io/inventory.h \
 	src/io/latents.c src/io/latents.h \
 	src/io/npy.c src/io/npy.h \
+	src/io/pipeline_folder.c src/io/pipeline_folder.h \
 	src/io/pattern.c src/io/pattern.h \
 	src/io/png_reader.c src/io/png_reader.h src/io/png_text.c src/io/png_text.h \
 	src/io/source.c src/io/source.h \

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "io/pipeline_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,8 @@ static cJSON *read_header(const struct smalti_map *map, struct smalti_map *data,
 			    (long long)map->size);
 		return NULL;
 	}
+	if (smalti_pointer_check(bytes, (size_t)map->size, error))
+		return NULL;
 	for (int i = 0; i < LENGTH_BYTES; i++)
 		length |= (uint64_t)bytes[i] << (8 * i);
 	uint64_t rest = (uint64_t)map->size - LENGTH_BYTES;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "io/pipeline_folder.h"
 #include "io/sentencepiece_shim.h"
 #include "io/special_tokens.h"
 #include "io/spiece.h"
@@ -126,6 +127,8 @@ static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char
 		      bool is_json, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (smalti_pointer_check(bytes, length, &cause))
+		return smalti_fail(error, cause.code, "%s: %s", path, cause.message);
 	const int status = is_json ? open_json(tokenizer, bytes, length, &cause)
 			   : open_model(tokenizer, bytes, length, &cause) || add_specials(tokenizer, &cause)
 			       ? -1

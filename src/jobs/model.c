@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "io/pipeline_folder.h"
 #include "io/unused.h"
 #include "jobs/unread.h"
 #include "jobs/vae.h"
@@ -149,7 +150,8 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 {
 	struct smalti_model_index index;
 	model->compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
-	if (smalti_model_index_read(p->index, &index, error) < 0)
+	if (smalti_pipeline_check(folder_of(o, error), error) < 0 ||
+	    smalti_model_index_read(p->index, &index, error) < 0)
 		return -1;
 	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
 	model->scheduler_path = smalti_format(error, "%s", p->scheduler);

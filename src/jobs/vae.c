@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "io/pipeline_folder.h"
 #include "io/unused.h"
 #include "rt/throttle.h"
 
@@ -31,6 +32,8 @@ struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *varian
 static char *find_folder(const char *given, struct smalti_error *error)
 {
 	const char *folder = given ? given : smalti_embedded_model(error);
+	if (folder && smalti_pipeline_folder_check(folder, error))
+		return NULL;
 	char *below = folder ? smalti_format(error, "%s/vae", folder) : NULL;
 	if (!below || access(below, F_OK) == 0)
 		return below;
