@@ -78,6 +78,10 @@ expect 0 '2 of 2 items, 0 now' extract - --img-size 256 -o tar-name < <(cat tars
     expect 0 '1 of 1 items, 0 now' extract - --img-size 256 -o ../list-features < <(cat ../list.jsonl)
 )
 
+printf 'II*\0' >tiff.tif && echo t >tiff.txt && tar -cf tiff.tar tiff.tif tiff.txt
+expect 3 '' extract - --img-size 256 -o tiff-features < <(cat tiff.tar)
+grep -qF '"reason":"tiff.tif: a TIFF file cannot be read' tiff-features/failed.jsonl || fail "$(cat tiff-features/failed.jsonl)"
+
 # What cannot be done is said: pictures that are not read, a folder of nothing.
 cp photos/gray.png photos/scan.TIF
 expect 0 'passed over 1 .tif' extract photos --img-size 256 -o photo-features

@@ -178,7 +178,9 @@ static void sources_are_refused(void)
 	    {"a.tar -", SMALTI_EINVAL, "standard input: is a data set of its own"},
 	    {"empty", SMALTI_EFORMAT, "empty: no item in it"},
 	    {"tiffs", SMALTI_EFORMAT, "passed over 2 .tif, 1 .gif"},
-	    {"bare", SMALTI_EFORMAT, "no caption under txt, prompt, caption or text"},
+	    {"bare", SMALTI_EFORMAT,
+	     "no caption under txt, prompt, caption or text in the first 1 of its items"},
+	    {"broken.json", SMALTI_EFORMAT, "none of its 1 items can be read; the first: line 1: "},
 	    {"bare.csv", SMALTI_EFORMAT,
 	     "expected txt, prompt, caption or text in its first line, found path, label"},
 	};
@@ -189,6 +191,7 @@ static void sources_are_refused(void)
 	dataset_write_file(folder, "tiffs/b.TIF", "", 0);
 	dataset_write_file(folder, "tiffs/d/b.gif", "", 0);
 	dataset_write_file(folder, "bare/a.png", "", 0);
+	dataset_write_file(folder, "broken.json", BYTES("{\"path\":"));
 	dataset_write_file(folder, "bare.csv", BYTES("path,label\na.png,x\n"));
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

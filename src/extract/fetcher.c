@@ -45,18 +45,24 @@ static int read_bytes(int file, const char *path, void *bytes, int64_t count, in
 	return 0;
 }
 
+/* For messages on the picture itself: what lies in a tar is known by its key. */
+static const char *name_of(const struct smalti_extract_item *item)
+{
+	return item->bytes < 0 ? item->path : item->key;
+}
+
 static int check_extent(const struct smalti_extract_item *item, int64_t offset, int64_t count, int64_t size,
 			struct smalti_error *error)
 {
 	if (offset < 0 || offset > size || count > size - offset)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: expected %" PRId64 " bytes at %" PRId64 ", but it has only %" PRId64,
-				   item->path, count, offset, size);
+				   name_of(item), count, offset, size);
 	if (count == 0)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: the picture is empty", item->path);
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: the picture is empty", name_of(item));
 	if (count > PICTURE_BYTES_MAX)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: %" PRId64 " bytes; pictures' files may have up to %d", item->path,
+				   "%s: %" PRId64 " bytes; pictures' files may have up to %d", name_of(item),
 				   count, PICTURE_BYTES_MAX);
 	return 0;
 }
@@ -78,7 +84,7 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	close(file);
 	if (status < 0)
 		return -1;
-	item->input = smalti_input_picture_open(item->path, item->file, count, &fetcher->options, error);
+	item->input = smalti_input_picture_open(name_of(item), item->file, count, &fetcher->options, error);
 	return item->input ? 0 : -1;
 }
 

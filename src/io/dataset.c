@@ -236,36 +236,32 @@ static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_op
 	return copy_captions(d, from->captions, from->caption_count, error);
 }
 
-/* The first of the keys that an item has; -1: none has one; -2 with an error. */
+/* The first of the keys that an item has; -1 with an error. Any, where no item can be read: the survey says
+ * why.
+ */
 static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 {
+	int64_t good = 0;
 	for (int64_t i = 0; i < CAPTION_ITEMS; i++) {
 		struct smalti_error why = SMALTI_NO_ERROR;
 		const enum smalti_dataset_status status = next_item(d, i, true, &why);
-		if (status == SMALTI_DATASET_FAILED) {
-			smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
-			return -2;
-		}
-		if (status == SMALTI_DATASET_END && i == 0) {
-			fail_empty(d, error);
-			return -2;
-		}
+		if (status == SMALTI_DATASET_FAILED)
+			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
 		if (status == SMALTI_DATASET_END)
-			return -1;
+			break;
 		for (int k = 0; k < d->options.caption_count; k++)
 			if (status == SMALTI_DATASET_RECORD && d->entry.captions[k].text)
 				return k;
+		good += status == SMALTI_DATASET_RECORD;
 	}
-	return -1;
-}
-
-static int fail_captions(const struct smalti_dataset *d, struct smalti_error *error)
-{
+	if (good == 0)
+		return 0;
 	return smalti_fail(error, SMALTI_EFORMAT,
 			   "%s: no caption under " SMALTI_CAPTION_NAMES
-			   " in its first %d items: name the key "
-			   "that captions are under with --caption-key, or give --vae for pictures alone",
-			   d->source.name, CAPTION_ITEMS);
+			   " in the first %lld of its items: name "
+			   "the key that captions are under with --caption-key, or give --vae for pictures "
+			   "alone",
+			   d->source.name, (long long)good);
 }
 
 static void keep_caption(struct smalti_dataset_options *o, int kept)
@@ -283,12 +279,12 @@ static void keep_caption(struct smalti_dataset_options *o, int kept)
 static int settle_caption(struct smalti_dataset *d, struct smalti_error *error)
 {
 	d->state = d->format->open(&d->source, error);
-	const int found = d->state ? find_caption(d, error) : -2;
+	const int found = d->state ? find_caption(d, error) : -1;
 	if (d->state)
 		d->format->close(d->state);
 	d->state = NULL;
 	if (found < 0)
-		return found == -1 ? fail_captions(d, error) : -1;
+		return -1;
 	keep_caption(&d->options, found);
 	const bool listed_by_captions = d->format == &smalti_dataset_folder && !d->options.pictures;
 	return listed_by_captions ? smalti_dataset_source_list(&d->source, error) : 0;
