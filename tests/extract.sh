@@ -137,7 +137,46 @@ for changed in '--img-size 512' '--fit squeeze' '--orientation stored' '--clean 
     # shellcheck disable=SC2086
     refuse 2 "${changed%% *}" extract "$list" --img-size 256 -o whole $changed
 done
-refuse 2 'give the data set as it was, or name another folder' extract many.jsonl --img-size 256 -o whole
+refuse 2 'give the data set (with --append' extract many.jsonl --img-size 256 -o whole
+
+# What a folder is of: the captions too, and the instruction set, which nothing but SMALTI_MAX_ISA decides.
+for ((i = 0; i < 30; i++)); do echo "{\"path\": \"$i.png\", \"prompt\": \"a red circle $i\"}"; done >thirty.jsonl
+head -n 24 thirty.jsonl >grown.jsonl
+text=(--t5 --shard-items 10 -q)
+extract thirty.jsonl "${text[@]}" -o at_once
+SMALTI_MAX_ISA=generic extract grown.jsonl "${text[@]}" --range 0:10 -o mixed
+if ! "$SMALTI" topology --json | grep -q '"isa":.*"generic"'; then
+    refuse 2 'was made with isa = "generic", now it is' extract grown.jsonl "${text[@]}" -o mixed
+    extract grown.jsonl "${text[@]}" --allow-mixed-isa -o mixed
+    expect 0 '' "$SMALTI" verify mixed
+fi
+DNNL_MAX_CPU_ISA=SSE41 DNNL_DEFAULT_FPMATH_MODE=ANY extract thirty.jsonl "${text[@]}" -o governed
+"$rows" dump at_once >at_once.txt
+"$rows" dump governed | cmp - at_once.txt || fail "DNNL_MAX_CPU_ISA changes values"
+extract grown.jsonl "${text[@]}" --range 0:10 -o grown
+sed 's/circle 17/square 17/' grown.jsonl >other.jsonl
+refuse 2 'give the captions as it was' extract other.jsonl "${text[@]}" -o grown
+extract grown.jsonl "${text[@]}" -o grown
+
+# More items at its end, and nothing else.
+files_before=$(cd grown && sha256sum shard-*)
+refuse 2 'give the data set (with --append' extract thirty.jsonl "${text[@]}" -o grown
+sed 's/circle 17/square 17/' thirty.jsonl >other.jsonl
+refuse 2 'list.items' extract other.jsonl "${text[@]}" --append -o grown
+tail -n +2 thirty.jsonl >other.jsonl
+refuse 2 'list.items' extract other.jsonl "${text[@]}" --append -o grown
+expect 0 '' "$SMALTI" verify grown
+extract thirty.jsonl "${text[@]}" --append --range 0:24 -o grown
+expect 1 '' "$SMALTI" verify grown
+grep -q 'items 24 to 29 are not committed' out || fail "verify: $(cat out)"
+extract thirty.jsonl "${text[@]}" -o grown # the folder is of the longer list from here on
+expect 0 '' "$SMALTI" verify grown
+(cd grown && sha256sum -c --quiet <<<"$files_before") || fail "shards of before were touched"
+"$rows" dump grown | cmp - at_once.txt || fail "a folder that has grown has other rows"
+refuse 2 'list.items' extract grown.jsonl "${text[@]}" --append -o grown
+extract thirty.jsonl "${text[@]}" --append -o grown
+extract thirty.jsonl "${text[@]}" --append -o begun
+"$rows" dump begun | cmp - at_once.txt || fail "--append of a new folder"
 refuse 2 'img' extract "$list" --img-size 300 -o x
 refuse 1 'nowhere.json: cannot be opened' extract nowhere.json -o x
 refuse 1 'model_index.json' extract "$list" -m "$work" -o x

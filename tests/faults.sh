@@ -95,6 +95,12 @@ expect 3 '' "${extract[@]}" whole
 is_extracted() { has_rows made whole.txt; }
 survives extract 6 : is_extracted 3 "${extract[@]}" made
 
+# A list that has grown.
+head -n 3 data.jsonl >fewer.jsonl
+expect 0 '' "$SMALTI" extract fewer.jsonl --img-size 256 --shard-items 4 --cpus 1 -q -o begun
+begin() { cp -r begun made; }
+survives 'extract --append' 6 begin is_extracted 3 "${extract[@]}" made --append
+
 # What the machine cannot at the moment is no failure of an item: the run stops, and the next one has them all.
 mkdir pictures
 for i in {0..4}; do cp "$i.png" pictures; done

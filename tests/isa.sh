@@ -15,4 +15,15 @@ for isa in avx512_bf16 avx512 avx2 generic; do
         }
     done
 done
+
+# oneDNN's own variables change nothing.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+encode() { "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" -q -o "$1"; }
+encode "$work/a.safetensors"
+DNNL_MAX_CPU_ISA=SSE41 DNNL_DEFAULT_FPMATH_MODE=ANY encode "$work/b.safetensors"
+cmp "$work/a.safetensors" "$work/b.safetensors" || {
+    echo "FAILED: DNNL_MAX_CPU_ISA changes results"
+    status=1
+}
 exit $status

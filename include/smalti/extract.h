@@ -57,6 +57,9 @@ struct smalti_extract_options {
 	int64_t
 	    lease_seconds; /**< after which the work of a process that does not stir is anyone's; 0: 300 */
 	bool retry_failed; /**< items that failed are tried again */
+	bool append; /**< the list may have more items than the folder's, behind those: they are added */
+	bool
+	    allow_mixed_isa; /**< rows by another instruction set than the folder's, which rounds otherwise */
 	struct smalti_model_options model; /**< tokenizer, text_encoder and vae are read of it */
 };
 

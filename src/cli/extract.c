@@ -135,6 +135,8 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	o->shard_bytes = s->shard_bytes;
 	o->lease_seconds = s->lease;
 	o->retry_failed = s->retry_failed;
+	o->append = s->append;
+	o->allow_mixed_isa = s->allow_mixed_isa;
 	o->model = (struct smalti_model_options){.folder = s->model,
 						 .tokenizer = s->tokenizer,
 						 .text_encoder = s->text_encoder,

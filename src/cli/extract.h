@@ -14,7 +14,7 @@ struct smalti_extract_settings {
 	int64_t max_tokens;
 	const char *range, *shard;
 	int64_t shard_items, shard_bytes, lease;
-	bool retry_failed, json, quiet;
+	bool retry_failed, append, allow_mixed_isa, json, quiet;
 	const char *model, *tokenizer, *text_encoder, *vae_model, *variant;
 	int precision; /* enum smalti_precision */
 	struct smalti_session_options session;

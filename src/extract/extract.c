@@ -282,11 +282,14 @@ static void resolve_range(struct run *run)
 static int open_run(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_extract_options *o = &run->parts.options;
-	const struct smalti_store_options store = {.identity = run->parts.identity,
-						   .lease_seconds = o->lease_seconds,
-						   .remedy = smalti_extract_remedy,
-						   .waiting = bear_lock,
-						   .user = run};
+	const struct smalti_store_options store = {
+	    .identity = run->parts.identity,
+	    .lease_seconds = o->lease_seconds,
+	    .rules = {smalti_extract_remedy, smalti_extract_accepts, &run->parts.options},
+	    .grows = "list",
+	    .before = run->parts.before,
+	    .waiting = bear_lock,
+	    .user = run};
 	const struct smalti_input_options pictures = {
 	    .image_size = o->image_size,
 	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,

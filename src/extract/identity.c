@@ -2,6 +2,7 @@
 #include "extract/identity.h"
 
 #include "io/caption.h"
+#include "kernels/isa.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,13 +11,33 @@
 const char *const smalti_fittings[] = {
     [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze", NULL};
 
+static bool fill_list(cJSON *list, const struct smalti_dataset_digests *digests)
+{
+	char keys[17], captions[17];
+	snprintf(keys, sizeof(keys), "%016" PRIx64, digests->keys);
+	snprintf(captions, sizeof(captions), "%016" PRIx64, digests->captions);
+	return cJSON_AddNumberToObject(list, "items", (double)digests->items) &&
+	       cJSON_AddStringToObject(list, "keys", keys) &&
+	       cJSON_AddStringToObject(list, "captions", captions);
+}
+
 static bool add_list(cJSON *identity, const struct smalti_dataset *dataset)
 {
-	char digest[17];
-	snprintf(digest, sizeof(digest), "%016" PRIx64, smalti_dataset_digest(dataset));
-	cJSON *list = cJSON_AddObjectToObject(identity, "list");
-	return cJSON_AddNumberToObject(list, "items", (double)smalti_dataset_count(dataset)) &&
-	       cJSON_AddStringToObject(list, "keys", digest);
+	struct smalti_dataset_digests digests;
+	smalti_dataset_digests(dataset, &digests);
+	return fill_list(cJSON_AddObjectToObject(identity, "list"), &digests);
+}
+
+cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts)
+{
+	struct smalti_dataset_digests digests;
+	if (!smalti_dataset_prefix(parts->dataset, &digests))
+		return NULL;
+	cJSON *list = cJSON_CreateObject();
+	if (fill_list(list, &digests))
+		return list;
+	cJSON_Delete(list);
+	return NULL;
 }
 
 static bool add_text(cJSON *identity, const struct smalti_extract_options *o, const char *digest)
@@ -46,15 +67,23 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 	const struct smalti_extract_options *o = &parts->options;
 	cJSON *identity = cJSON_CreateObject();
 	const bool bf16 = o->model.precision == SMALTI_PRECISION_BF16;
-	if (add_list(identity, parts->dataset) &&
-	    cJSON_AddStringToObject(identity, "type", smalti_dtype_name(parts->schema.dtype)) &&
+	if (cJSON_AddStringToObject(identity, "type", smalti_dtype_name(parts->schema.dtype)) &&
 	    cJSON_AddStringToObject(identity, "precision", bf16 ? "bf16" : "f32") &&
+	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
 	    (!text_digest || add_text(identity, o, text_digest)) &&
-	    (!vae_digest || add_pictures(identity, o, vae_digest)))
-		return identity;
+	    (!vae_digest || add_pictures(identity, o, vae_digest)) && add_list(identity, parts->dataset))
+		return identity; /* the list last: another --caption-key has other captions, too */
 	cJSON_Delete(identity);
 	smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
 	return NULL;
+}
+
+bool smalti_extract_accepts(void *options, const char *key, bool unknown)
+{
+	const struct smalti_extract_options *o = options;
+	if (strcmp(key, "isa") == 0)
+		return unknown || o->allow_mixed_isa;
+	return unknown && strcmp(key, "list.captions") == 0;
 }
 
 const char *smalti_extract_remedy(const char *key)
@@ -63,7 +92,10 @@ const char *smalti_extract_remedy(const char *key)
 	static const struct {
 		const char *key, *remedy;
 	} table[] = {
+	    {"list.captions", "the captions"},
+	    {"list.items", "the data set (with --append it may have more items at its end)"},
 	    {"list", "the data set"},
+	    {"isa", "the instruction set (SMALTI_MAX_ISA, or --allow-mixed-isa to mix them)"},
 	    {"type", "--dtype"},
 	    {"precision", "--precision"},
 	    {"text.captions", "--caption-key"},

@@ -6,6 +6,7 @@
 #include "io/pipeline_folder.h"
 #include "jobs/model.h"
 #include "rt/session.h"
+#include "store/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -122,6 +123,17 @@ static bool on_list(void *user, double share)
 	return !listing->watch || listing->watch(listing->user, &progress) == SMALTI_EXTRACT_GO_ON;
 }
 
+/* Items of the list that the folder was begun with; 0: there is no such folder, or it says why not later. */
+static int64_t count_before(const struct smalti_extract_options *o)
+{
+	int64_t items = 0;
+	cJSON *identity = o->append ? smalti_folder_identity(o->output, NULL) : NULL;
+	(void)smalti_json_int(cJSON_GetObjectItemCaseSensitive(identity, "list"), "items",
+			      SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &items, NULL);
+	cJSON_Delete(identity);
+	return items;
+}
+
 static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_watch *watch, void *user,
 			struct smalti_error *error)
 {
@@ -133,6 +145,7 @@ static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_watch
 						 .caption_count = o->text ? o->caption_count : 0,
 						 .find_caption = o->text,
 						 .pictures = o->pictures,
+						 .prefix = count_before(o),
 						 .watch = on_list,
 						 .user = &listing};
 	memcpy(options.captions, o->captions, sizeof(options.captions));
@@ -171,6 +184,7 @@ static int identify(struct smalti_extract_parts *parts, const char *text_digest,
 						  parts->vae ? vae_digest : NULL, error);
 	parts->provenance = parts->identity ? cJSON_PrintUnformatted(parts->identity) : NULL;
 	parts->schema.provenance = parts->provenance;
+	parts->before = smalti_extract_identity_before(parts);
 	if (parts->identity && !parts->provenance)
 		smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
 	return parts->provenance ? 0 : -1;
@@ -196,6 +210,7 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 void smalti_extract_parts_close(struct smalti_extract_parts *parts)
 {
 	cJSON_Delete(parts->identity);
+	cJSON_Delete(parts->before);
 	free(parts->provenance);
 	smalti_vae_close(parts->vae);
 	if (parts->weights)

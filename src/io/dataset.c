@@ -27,7 +27,7 @@ struct smalti_dataset {
 	void *state;
 	char *images; /* the folder of pictures */
 	int64_t count, next;
-	uint64_t digest;
+	struct smalti_dataset_digests digests, prefix; /* prefix.items 0: there is none */
 	struct smalti_dataset_place *places;
 	int64_t stride;
 	int64_t *repeated; /* indices of items whose key was there before, ascending */
@@ -40,7 +40,7 @@ struct smalti_dataset {
 /* What one reading of the list gathers. */
 struct survey {
 	struct smalti_set keys;
-	XXH3_state_t *digest;
+	XXH3_state_t *key_digest, *caption_digest;
 	int64_t good;
 	struct smalti_error first; /* why the first bad item is bad */
 };
@@ -131,10 +131,27 @@ static int add_repeated(struct smalti_dataset *d, int64_t index, struct smalti_e
 	return 0;
 }
 
+static void digest_captions(const struct smalti_dataset *d, XXH3_state_t *digest)
+{
+	for (int i = 0; i < d->options.caption_count; i++) {
+		const struct smalti_caption_text *caption = &d->entry.captions[i];
+		const int64_t length = caption->text ? (int64_t)caption->length : -1;
+		XXH3_64bits_update(digest, &length, sizeof(length));
+		XXH3_64bits_update(digest, caption->text, length > 0 ? caption->length : 0);
+	}
+}
+
+static struct smalti_dataset_digests take_digests(const struct smalti_dataset *d, const struct survey *survey)
+{
+	return (struct smalti_dataset_digests){d->count, XXH3_64bits_digest(survey->key_digest),
+					       XXH3_64bits_digest(survey->caption_digest)};
+}
+
 static int survey_item(struct smalti_dataset *d, struct survey *survey, enum smalti_dataset_status status,
 		       struct smalti_error *why, struct smalti_error *error)
 {
-	XXH3_64bits_update(survey->digest, d->key, strlen(d->key) + 1);
+	XXH3_64bits_update(survey->key_digest, d->key, strlen(d->key) + 1);
+	digest_captions(d, survey->caption_digest);
 	if (status == SMALTI_DATASET_BAD) {
 		if (!survey->first.code)
 			survey->first = *why;
@@ -171,6 +188,8 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 	for (;; d->count++) {
 		struct smalti_error why = SMALTI_NO_ERROR;
 		keep_place(d);
+		if (d->count > 0 && d->count == d->options.prefix)
+			d->prefix = take_digests(d, survey);
 		const enum smalti_dataset_status status = next_item(d, d->count, false, &why);
 		if (status == SMALTI_DATASET_FAILED)
 			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
@@ -185,24 +204,26 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 				   (long long)d->count, survey->first.message);
 	if (d->count == 0)
 		return fail_empty(d, error);
-	d->digest = XXH3_64bits_digest(survey->digest);
+	d->digests = take_digests(d, survey);
 	d->next = d->count;
 	return 0;
 }
 
 static int survey(struct smalti_dataset *d, struct smalti_error *error)
 {
-	struct survey survey = {.digest = XXH3_createState()};
+	struct survey survey = {.key_digest = XXH3_createState(), .caption_digest = XXH3_createState()};
 	d->stride = 1;
 	d->places = smalti_calloc(PLACES_MAX, sizeof(*d->places), error);
 	int status = d->places ? 0 : -1;
-	if (!survey.digest)
+	if (!survey.key_digest || !survey.caption_digest)
 		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a digest");
 	if (status == 0) {
-		XXH3_64bits_reset(survey.digest);
+		XXH3_64bits_reset(survey.key_digest);
+		XXH3_64bits_reset(survey.caption_digest);
 		status = read_all(d, &survey, error);
 	}
-	XXH3_freeState(survey.digest);
+	XXH3_freeState(survey.key_digest);
+	XXH3_freeState(survey.caption_digest);
 	smalti_set_free(&survey.keys);
 	return status;
 }
@@ -228,6 +249,7 @@ static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_op
 		return smalti_fail(error, SMALTI_EINVAL, "expected 0 to %d captions an item, found %d",
 				   SMALTI_DATASET_CAPTIONS_MAX, from->caption_count);
 	o->pictures = from->pictures;
+	o->prefix = from->prefix;
 	o->watch = from->watch;
 	o->user = from->user;
 	o->find_caption = from->find_caption && from->caption_count == 0;
@@ -359,9 +381,15 @@ int64_t smalti_dataset_count(const struct smalti_dataset *d)
 	return d->count;
 }
 
-uint64_t smalti_dataset_digest(const struct smalti_dataset *d)
+void smalti_dataset_digests(const struct smalti_dataset *d, struct smalti_dataset_digests *digests)
 {
-	return d->digest;
+	*digests = d->digests;
+}
+
+bool smalti_dataset_prefix(const struct smalti_dataset *d, struct smalti_dataset_digests *digests)
+{
+	*digests = d->prefix;
+	return d->prefix.items > 0;
 }
 
 static int fail_changed(const struct smalti_dataset *d, struct smalti_error *error)

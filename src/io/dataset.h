@@ -35,7 +35,8 @@ struct smalti_dataset_options {
 	/* Without keys: the first of smalti_dataset_caption_names that an item near the list's beginning has.
 	 * Else 0 keys are no captions. */
 	bool find_caption;
-	bool pictures; /* whether they are looked for */
+	bool pictures;  /* whether they are looked for */
+	int64_t prefix; /* so many first items have digests of their own; 0: none */
 	/* NULL, or told now and then which share of the list was read; false ends the opening (ECANCELED). */
 	bool (*watch)(void *user, double share);
 	void *user;
@@ -87,8 +88,15 @@ const char *smalti_dataset_name(const struct smalti_dataset *dataset);
 const char *smalti_dataset_note(const struct smalti_dataset *dataset);
 /* The keys of captions, as they were given or found. */
 const char *const *smalti_dataset_captions(const struct smalti_dataset *dataset, int *count);
-/* XXH3 over the keys in order: tells lists apart. */
-uint64_t smalti_dataset_digest(const struct smalti_dataset *dataset);
+/* XXH3 in order over the keys, and over the captions that the list itself holds: tells lists apart. Captions
+ * in files beside it, and in tars, are not read for it. */
+struct smalti_dataset_digests {
+	int64_t items;
+	uint64_t keys, captions;
+};
+void smalti_dataset_digests(const struct smalti_dataset *dataset, struct smalti_dataset_digests *digests);
+/* The same of options.prefix items; false: there are fewer, or none were asked for. */
+bool smalti_dataset_prefix(const struct smalti_dataset *dataset, struct smalti_dataset_digests *digests);
 
 /* The next call reads item `index`, 0 … count. */
 int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);

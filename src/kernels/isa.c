@@ -103,16 +103,20 @@ static enum smalti_isa allowed(void)
 
 static void choose(void)
 {
-	static const dnnl_cpu_isa_t library_limits[SMALTI_ISA_AMX] = {
+	static const dnnl_cpu_isa_t library_limits[SMALTI_ISAS] = {
 	    [SMALTI_ISA_GENERIC] = dnnl_cpu_isa_avx2,
 	    [SMALTI_ISA_AVX2] = dnnl_cpu_isa_avx2,
 	    [SMALTI_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
 	    [SMALTI_ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
+	    [SMALTI_ISA_AMX] = dnnl_cpu_isa_all,
 	};
 	enum smalti_isa limit = allowed(), best = best_here(limit);
 	chosen = limit < best ? limit : best;
-	if (limit < SMALTI_ISA_AMX)
-		library_refused = dnnl_set_max_cpu_isa(library_limits[limit]) != dnnl_success;
+	/* Where nothing is to be limited, too: what DNNL_MAX_CPU_ISA and its like say is overruled. */
+	const bool refused = dnnl_set_max_cpu_isa(library_limits[limit]) != dnnl_success;
+	library_refused = refused && limit < SMALTI_ISA_AMX;
+	(void)dnnl_set_cpu_isa_hints(dnnl_cpu_isa_no_hints);
+	(void)dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict);
 	list_features();
 }
 

@@ -19,8 +19,9 @@ enum smalti_isa {
 /* The best that this CPU and operating system run, no better than the environment variable
  * SMALTI_MAX_ISA allows, one of the names below. Read once. avx512_bf16 is not chosen on Intel's CPUs, where
  * it has half the rate of f32, unless asked for. The first call asks the operating system for AMX's registers
- * on behalf of the whole process, and holds oneDNN to the same limit (to AVX2 at least: it has no plainer
- * code that is worth running); therefore it has to come before any call of oneDNN. */
+ * on behalf of the whole process, and holds oneDNN, whatever its own variables say, to the same limit (to
+ * AVX2 at least: it has no plainer code that is worth running); therefore it has to come before any call of
+ * oneDNN. */
 enum smalti_isa smalti_isa(void);
 
 /* Fails when SMALTI_MAX_ISA holds a word that smalti_isa() had to ignore, or when oneDNN could not be

@@ -7,6 +7,7 @@
 
 /* Where a difference is: keys from the outermost on. */
 struct place {
+	const struct smalti_identity_rules *rules;
 	char key[256];
 	const cJSON *old, *new; /* NULL: it is not there */
 };
@@ -43,6 +44,8 @@ static bool differs(const cJSON *old, const cJSON *new, struct place *place)
 		return objects_differ(old, new, place);
 	if (old && new &&cJSON_Compare(old, new, true))
 		return false;
+	if (place->rules->accepts && place->rules->accepts(place->rules->user, place->key, !old))
+		return false;
 	place->old = old;
 	place->new = new;
 	return true;
@@ -56,15 +59,15 @@ static void print(const cJSON *item, char text[128])
 }
 
 int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
-			    const char *(*remedy)(const char *key), struct smalti_error *error)
+			    const struct smalti_identity_rules *rules, struct smalti_error *error)
 {
-	struct place place = {.key = ""};
+	struct place place = {.rules = rules, .key = ""};
 	if (!differs(old, new, &place))
 		return 0;
 	char was[128], is[128];
 	print(place.old, was);
 	print(place.new, is);
-	const char *what = remedy ? remedy(place.key) : NULL;
+	const char *what = rules->remedy ? rules->remedy(place.key) : NULL;
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
 	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another folder", folder,

@@ -4,9 +4,20 @@
 
 #include "base/json.h"
 
+#include <stdbool.h>
+
+/* What is known of keys, dotted ones. Members may be NULL. */
+struct smalti_identity_rules {
+	/* What has to be given as it was, as in "--dtype"; NULL: not known. */
+	const char *(*remedy)(const char *key);
+	/* Whether a difference there does not matter; `unknown`: the old one says nothing of it. */
+	bool (*accepts)(void *user, const char *key, bool unknown);
+	void *user;
+};
+
 /* SMALTI_EINVAL unless the two say the same, in whatever order: names the first key that differs, dotted,
- * both values and the remedy, which `remedy` (may be NULL) knows by the key. */
+ * both values and the remedy, which the rules know by the key. */
 int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
-			    const char *(*remedy)(const char *key), struct smalti_error *error);
+			    const struct smalti_identity_rules *rules, struct smalti_error *error);
 
 #endif

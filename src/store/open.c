@@ -28,11 +28,45 @@ static int make_durably(const char *folder, struct smalti_error *error)
 	return status;
 }
 
+/* What is made of the whole is removed first: it would pass for that of the new identity. */
+static int grow(const char *folder, const struct smalti_store_options *options, cJSON *old,
+		struct smalti_error *error)
+{
+	cJSON *grown =
+	    cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(options->identity, options->grows), true);
+	if (!grown || !cJSON_ReplaceItemInObjectCaseSensitive(old, options->grows, grown)) {
+		cJSON_Delete(grown);
+		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for its description", folder);
+	}
+	smalti_manifest_remove(folder);
+	return smalti_folder_describe(folder, old, error);
+}
+
+/* Whether it is the beginning of what is asked for, and not all of it. */
+static bool has_grown(const char *folder, const struct smalti_store_options *options, const cJSON *old)
+{
+	if (!options->before ||
+	    smalti_identity_compare(folder, old, options->identity, &options->rules, NULL) == 0)
+		return false;
+	cJSON *beginning = cJSON_Duplicate(options->identity, true);
+	cJSON *before = cJSON_Duplicate(options->before, true);
+	bool grown = false;
+	if (before && cJSON_ReplaceItemInObjectCaseSensitive(beginning, options->grows, before))
+		grown = smalti_identity_compare(folder, old, beginning, &options->rules, NULL) == 0;
+	else
+		cJSON_Delete(before);
+	cJSON_Delete(beginning);
+	return grown;
+}
+
 static int compare(const char *folder, const struct smalti_store_options *options, struct smalti_error *error)
 {
 	cJSON *old = smalti_folder_identity(folder, error);
-	const int status =
-	    old ? smalti_identity_compare(folder, old, options->identity, options->remedy, error) : -1;
+	int status = old ? 0 : -1;
+	if (old && has_grown(folder, options, old))
+		status = grow(folder, options, old, error);
+	else if (old)
+		status = smalti_identity_compare(folder, old, options->identity, &options->rules, error);
 	cJSON_Delete(old);
 	return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "shard/shard.h"
+#include "store/identity.h"
 
 /* A folder of features as those see it that fill it: any number of processes on any machines that share it.
  *
@@ -27,9 +28,11 @@ struct smalti_store_options {
 	const cJSON *identity;
 	int64_t lease_seconds; /* a claim not renewed for so long is anyone's; one whose process has died on
 				  this machine is at once. 0: 300 */
-	/* What has to be given as it was where a dotted key of the identity differs, as in "--dtype"; NULL:
-	 * not known. May be NULL. */
-	const char *(*remedy)(const char *key);
+	struct smalti_identity_rules rules;
+	/* A folder whose identity has `before` under the key `grows` is made to have there what `identity`
+	 * has, and is incomplete until what was added is done. NULL: none is. */
+	const char *grows;
+	const cJSON *before;
 	/* While another holds the lock, as in store/lock.h; on whichever thread waits. May be NULL. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
 	void *user;
