@@ -21,12 +21,14 @@ static void (*volatile second)(void *user);
 static void *volatile second_user;
 
 static volatile int reading = -1, nothing = -1;
+static volatile bool on_terminal;
 
 static void say(const char *words)
 {
-	ssize_t ignored = isatty(STDERR_FILENO) ? write(STDERR_FILENO, "\n", 1) : 0; /* behind ^C or a bar */
-	ignored = write(STDERR_FILENO, words, strlen(words));
-	(void)ignored;
+	if (on_terminal && write(STDERR_FILENO, "\n", 1) < 0) /* behind ^C or a bar */
+		return;
+	if (write(STDERR_FILENO, words, strlen(words)) < 0)
+		on_terminal = false; /* nobody reads */
 }
 
 static void end_at_once(int number)
@@ -92,6 +94,7 @@ int smalti_signals_end_reads(int file)
 
 void smalti_signals_catch(void)
 {
+	on_terminal = isatty(STDERR_FILENO);
 	struct sigaction action = {.sa_handler = handle}; /* no SA_RESTART: reads are interrupted */
 	sigemptyset(&action.sa_mask);
 	sigaddset(&action.sa_mask, SIGINT);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/cgroup.h"
 
-#include <inttypes.h>
+#include "base/parse.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,8 @@ static bool read_line(const char *folder, const char *name, char *line, int size
 		return false;
 	const bool read = fgets(line, size, file);
 	fclose(file);
+	if (read)
+		line[strcspn(line, "\n")] = '\0';
 	return read;
 }
 
@@ -28,30 +31,37 @@ static void least_memory(struct smalti_cgroup *limits, const char *folder, const
 {
 	char line[64];
 	int64_t bytes;
-	if (!read_line(folder, name, line, sizeof(line)) || sscanf(line, "%" SCNd64, &bytes) != 1)
+	struct smalti_error none = SMALTI_NO_ERROR; /* "max" is no number, and no limit */
+	if (!read_line(folder, name, line, sizeof(line)) ||
+	    smalti_parse_int64(line, 1, unlimited, &bytes, &none) < 0)
 		return;
-	if (bytes > 0 && bytes < unlimited && (!limits->memory || bytes < limits->memory))
+	if (bytes < unlimited && (!limits->memory || bytes < limits->memory))
 		limits->memory = bytes;
 }
 
-static void least_cpus(struct smalti_cgroup *limits, double quota, double period)
+static void least_cpus(struct smalti_cgroup *limits, const char *quota, const char *period)
 {
-	if (quota > 0 && period > 0 && (limits->cpus <= 0 || quota / period < limits->cpus))
-		limits->cpus = quota / period;
+	struct smalti_error none = SMALTI_NO_ERROR;
+	double time, of;
+	if (smalti_parse_double(quota, 1, 1e18, &time, &none) < 0 ||
+	    smalti_parse_double(period, 1, 1e18, &of, &none) < 0)
+		return;
+	if (limits->cpus <= 0 || time / of < limits->cpus)
+		limits->cpus = time / of;
 }
 
 static void limits_of_folder(struct smalti_cgroup *limits, const char *folder)
 {
-	char line[64], second[64];
-	double quota, period;
+	char quota[64], period[64], *blank;
 	least_memory(limits, folder, "memory.max");
 	least_memory(limits, folder, "memory.high");
 	least_memory(limits, folder, "memory.limit_in_bytes");
-	if (read_line(folder, "cpu.max", line, sizeof(line)) && sscanf(line, "%lf %lf", &quota, &period) == 2)
-		least_cpus(limits, quota, period);
-	if (read_line(folder, "cpu.cfs_quota_us", line, sizeof(line)) &&
-	    read_line(folder, "cpu.cfs_period_us", second, sizeof(second)) &&
-	    sscanf(line, "%lf", &quota) == 1 && sscanf(second, "%lf", &period) == 1)
+	if (read_line(folder, "cpu.max", quota, sizeof(quota)) && (blank = strchr(quota, ' '))) {
+		*blank = '\0';
+		least_cpus(limits, quota, blank + 1);
+	}
+	if (read_line(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
+	    read_line(folder, "cpu.cfs_period_us", period, sizeof(period)))
 		least_cpus(limits, quota, period);
 }
 

@@ -190,9 +190,11 @@ int smalti_environment_check(struct smalti_error *error)
 
 int64_t smalti_environment_memory(void)
 {
-	for (int i = 0; i < COUNT(memory); i++)
-		if (getenv(memory[i]))
-			return strtoll(getenv(memory[i]), NULL, 10) << 20;
+	for (int i = 0; i < COUNT(memory); i++) {
+		const char *megabytes = getenv(memory[i]);
+		if (megabytes)
+			return (int64_t)strtoll(megabytes, NULL, 10) << 20;
+	}
 	return 0;
 }
 
