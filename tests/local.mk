@@ -169,6 +169,10 @@ libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
 tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
+EXTRA_PROGRAMS += tests/shown
+CLEANFILES += tests/shown
+tests/readme.log: tests/shown$(EXEEXT)
+
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features
 CLEANFILES += tests/make_features

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every `build/smalti` command of the README does what it says it does: it succeeds.
+# Every `build/smalti` command of the README succeeds, and what it and the help paint shows what was asked for.
 set -euo pipefail
 
 root=$SMALTI_TESTDATA/../..
@@ -23,3 +23,17 @@ for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ri
     report.html InternData/caption_features_new/000.npz; do
     [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
 done
+
+# The help's examples with the embedded model, and the README's first picture.
+printf '#!/bin/sh\ncat >piped.png\n' >build/display
+chmod +x build/display
+mkdir help && cd help
+"$SMALTI" generate --help | grep "^    smalti generate -p '" >commands
+[ "$(wc -l <commands)" -ge 3 ] || { echo "FAILED: the help has no examples" && exit 1; }
+sed -n 's/^    scripts.quickstart \(".*"\)$/smalti generate -o quick.png -p \1/p' "$root/README.md" >>commands
+while read -r command; do
+    echo "$command"
+    PATH=$work/build:$PATH bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
+done <commands
+cd ..
+"${SMALTI%/*}/tests/shown" diamond.png pictures/*.png rings/*.png heart.png help/*.png help/rings/*.png

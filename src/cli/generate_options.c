@@ -102,13 +102,14 @@ static const struct smalti_generate_options defaults = {
 };
 
 static const struct smalti_example examples[] = {
-    {"Make one picture", "smalti generate -p 'a red star on a blue background' -o star.png"},
-    {"Four pictures of a prompt", "smalti generate -p 'a green ring' --images 4 -o rings/"},
+    {"Make one picture", "smalti generate -p 'a red star on a white background' -o star.png"},
+    {"Four pictures of a prompt",
+     "smalti generate -p 'a green ring on a white background' --images 4 -o rings/"},
     {"A picture of each line of a file, going on where it was stopped",
      "smalti generate --prompts prompts.jsonl -o pictures/ --resume"},
     {"Another model, size and scheduler",
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
-    {"A picture to a pipe", "smalti generate -p 'a pink heart' -o - | display"},
+    {"A picture to a pipe", "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
     {NULL, NULL},
 };
 
