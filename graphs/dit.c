@@ -334,10 +334,12 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 static void run_blocks(const struct forward *f, struct smalti_grid *z, struct smalti_caption *const *captions,
 		       int count)
 {
+	smalti_scope_at(f->scope, 0, -1);
 	self_attention(f, 0, &z[0]);
 	for (int k = 1; k < count; k++)
 		z[k] = copy_of(f, &z[0]);
 	for (int64_t block = 0; block < f->dit->config.layers; block++) {
+		smalti_scope_at(f->scope, block, -1);
 		for (int k = 0; k < count && !smalti_scope_failed(f->scope); k++) {
 			if (block > 0)
 				self_attention(f, block, &z[k]);
@@ -345,6 +347,7 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z, struct sm
 			mlp(f, block, &z[k]);
 		}
 	}
+	smalti_scope_at(f->scope, -1, -1);
 }
 
 void smalti_dit_forward(struct smalti_dit *dit, struct smalti_scope *scope,

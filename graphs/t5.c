@@ -423,6 +423,7 @@ static void run_layers(const struct encoding *e)
 	const struct smalti_t5 *t5 = e->t5;
 	for (int64_t i = 0; i < t5->config.layers && !smalti_scope_failed(e->scope); i++) {
 		const struct block *b = &t5->blocks[i];
+		smalti_scope_at(e->scope, i, -1);
 		if (t5->streamed)
 			read_ahead(e, i + 1, e->band[0].x[0]);
 		for (int64_t j = 0; j < e->bands; j++)
@@ -432,6 +433,7 @@ static void run_layers(const struct encoding *e)
 		if (t5->streamed)
 			drop(e, b);
 	}
+	smalti_scope_at(e->scope, -1, -1);
 }
 
 static void finish(const struct encoding *e, struct band *band, struct smalti_tile **hidden)

@@ -208,6 +208,7 @@ static void make_band(struct pass *p, int index)
 	struct map *map = &p->map[index];
 	const int64_t band = map->made;
 	p->maps++;
+	smalti_scope_at(p->scope, index, band);
 	if (map->stored && map->whole) {
 		fetch(p, index, band);
 	} else if (index == 0) {
@@ -215,6 +216,7 @@ static void make_band(struct pass *p, int index)
 		smalti_features_publish(p->scope, &map->features, band, 0);
 	} else if (p->layers->layer[index - 1].kind == SMALTI_VAE_LINEAR) {
 		need(p, index - 1, band);
+		smalti_scope_at(p->scope, index, band);
 		smalti_features_linear(p->scope, &p->map[index - 1].features, band,
 				       &p->layers->layer[index - 1].linear, &map->features);
 		smalti_features_publish(p->scope, &map->features, band,
@@ -224,6 +226,7 @@ static void make_band(struct pass *p, int index)
 		need(p, index - 1, band + 1);
 		if (p->layers->layer[index - 1].kind == SMALTI_VAE_RESIDUAL && !early_residual(p, index - 1))
 			need(p, index - 2, band);
+		smalti_scope_at(p->scope, index, band); /* what was needed lies at other places */
 		convolve(p, index, band);
 	}
 	map->made++;

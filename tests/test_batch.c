@@ -148,6 +148,35 @@ static int read_spans(const cJSON *trace, struct span *spans, int room)
 	return count;
 }
 
+/* Events of a name whose arguments have all these numbers. */
+static int count_with(const cJSON *trace, const char *name, const char *const keys[3])
+{
+	int count = 0;
+	const cJSON *e;
+	cJSON_ArrayForEach (e, cJSON_GetObjectItem(trace, "traceEvents")) {
+		const cJSON *arguments = cJSON_GetObjectItem(e, "args");
+		int found = 0;
+		for (int i = 0; i < 3; i++)
+			found += !keys[i] || cJSON_IsNumber(cJSON_GetObjectItem(arguments, keys[i]));
+		count += found == 3 && strcmp(cJSON_GetObjectItem(e, "name")->valuestring, name) == 0;
+	}
+	return count;
+}
+
+static void check_places(const cJSON *trace)
+{
+	static const struct {
+		const char *name, *keys[3];
+	} cases[] = {{"ln_modulate", {"stage", "layer"}},
+		     {"sampler_step", {"stage"}},
+		     {"conv", {"stage", "layer", "band"}},
+		     {"rmsnorm", {"layer"}},
+		     {"tasks", {"in flight"}},
+		     {"tiles, MiB", {"in use"}}};
+	for (int i = 0; i < COUNT(cases); i++)
+		CHECK(count_with(trace, cases[i].name, cases[i].keys) > 0, cases[i].name);
+}
+
 /* How many decoding tasks ran while another worker was denoising another picture. */
 static int count_overlaps(const struct span *spans, int count)
 {
@@ -183,6 +212,8 @@ static void stages_of_different_requests_overlap(void)
 	}
 	cJSON *trace = smalti_json_read(path, 1 << 28, &error);
 	SUCCEEDS(trace ? 0 : -1, &error, "trace");
+	if (trace)
+		check_places(trace);
 	struct span *spans = calloc(ROOM, sizeof(*spans));
 	int overlaps = trace && spans ? count_overlaps(spans, read_spans(trace, spans, ROOM)) : 0;
 	printf("\n    %d decoding tasks beside another picture's denoising", overlaps);

@@ -21,10 +21,10 @@ struct smalti_scope {
 	int64_t priority;
 	char name[NAME_LENGTH];
 	atomic_bool failed;
-	pthread_mutex_t mutex; /* guards what follows */
-	int64_t stage;         /* of the tasks that are inserted now */
-	int64_t *left;         /* tasks of each stage from 1 on that are inserted and not ended */
-	int64_t stages;        /* that it has room for */
+	pthread_mutex_t mutex;   /* guards what follows */
+	struct smalti_place now; /* of the tasks that are inserted */
+	int64_t *left;           /* tasks of each stage from 1 on that are inserted and not ended */
+	int64_t stages;          /* that it has room for */
 	pthread_cond_t idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
@@ -61,6 +61,7 @@ struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char
 	scope->session = session;
 	scope->priority = priority;
 	scope->running = 1;
+	scope->now = (struct smalti_place){.layer = -1, .band = -1};
 	snprintf(scope->name, sizeof(scope->name), "%s", name);
 	pthread_mutex_init(&scope->mutex, NULL);
 	pthread_cond_init(&scope->idle, NULL);
@@ -83,17 +84,23 @@ void smalti_scope_needs(struct smalti_scope *scope, struct smalti_scope *needed)
 	smalti_scope_fail(scope, &error);
 }
 
-int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops)
+/* Those of no stage, and those without arithmetic, say nothing of how far the work is. */
+static bool counts(int64_t stage, double flops)
+{
+	return stage > 0 && flops > 0;
+}
+
+struct smalti_place smalti_scope_task_begins(struct smalti_scope *scope, double flops)
 {
 	pthread_mutex_lock(&scope->mutex);
-	const int64_t stage = flops > 0 ? scope->stage : 0;
+	const struct smalti_place place = scope->now;
 	scope->running++;
 	scope->progress.left++;
 	scope->progress.inserted += flops;
-	if (stage > 0)
-		scope->left[stage]++;
+	if (counts(place.stage, flops))
+		scope->left[place.stage]++;
 	pthread_mutex_unlock(&scope->mutex);
-	return stage;
+	return place;
 }
 
 /* Unlocks the mutex. */
@@ -122,10 +129,10 @@ void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double fl
 	struct smalti_scope_progress *progress = &scope->progress;
 	progress->left--;
 	progress->done += flops;
-	if (stage > 0)
+	if (counts(stage, flops))
 		scope->left[stage]--;
 	/* tasks that wait for nothing of their stage run ahead: the stage is over with its last task only */
-	while (progress->stage < scope->stage && scope->left[progress->stage] == 0)
+	while (progress->stage < scope->now.stage && scope->left[progress->stage] == 0)
 		progress->stage++;
 	one_less(scope);
 }
@@ -159,10 +166,18 @@ void smalti_scope_stage(struct smalti_scope *scope, int64_t stage)
 	pthread_mutex_lock(&scope->mutex);
 	const int status = make_room(scope, stage, &error);
 	if (status == 0)
-		scope->stage = stage;
+		scope->now.stage = stage;
 	pthread_mutex_unlock(&scope->mutex);
 	if (status < 0)
 		smalti_scope_fail(scope, &error);
+}
+
+void smalti_scope_at(struct smalti_scope *scope, int64_t layer, int64_t band)
+{
+	pthread_mutex_lock(&scope->mutex);
+	scope->now.layer = layer;
+	scope->now.band = band;
+	pthread_mutex_unlock(&scope->mutex);
 }
 
 void smalti_scope_seal(struct smalti_scope *scope, void (*done)(void *user), void *user)

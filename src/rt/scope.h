@@ -58,6 +58,15 @@ void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progr
  * inserting thread. */
 void smalti_scope_stage(struct smalti_scope *scope, int64_t stage);
 
+/* Where in the work a task is, as traces tell it. */
+struct smalti_place {
+	int64_t stage;
+	int64_t layer, band; /* -1: of none */
+};
+/* The tasks inserted from here on are of this layer and band; before, and after -1, of none. By the inserting
+ * thread. */
+void smalti_scope_at(struct smalti_scope *scope, int64_t layer, int64_t band);
+
 const char *smalti_scope_name(const struct smalti_scope *scope);
 struct smalti_session *smalti_scope_session(const struct smalti_scope *scope);
 int64_t smalti_scope_priority(const struct smalti_scope *scope);
@@ -65,8 +74,8 @@ int64_t smalti_scope_priority(const struct smalti_scope *scope);
 /* For src/rt: tasks hold a scope by number, not by pointer, so that they can travel. */
 int smalti_scope_number(const struct smalti_scope *scope);
 struct smalti_scope *smalti_scope_by_number(int number);
-/* A task of `flops`; returns its stage. */
-int64_t smalti_scope_task_begins(struct smalti_scope *scope, double flops);
+/* A task of `flops`; returns its place. */
+struct smalti_place smalti_scope_task_begins(struct smalti_scope *scope, double flops);
 /* A task of the scope kept a worker for so long. */
 void smalti_scope_task_took(struct smalti_scope *scope, double seconds);
 void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops);

@@ -32,7 +32,7 @@ static struct op_codelet *codelets;
 struct message {
 	const struct smalti_op *op;
 	int scope;
-	int64_t stage;
+	struct smalti_place place;
 	uint32_t present; /* bit i: buffer i was given */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
@@ -139,8 +139,8 @@ static void ended(void *argument)
 	struct smalti_scope *scope = smalti_scope_by_number(message->scope);
 	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
 	if (trace)
-		smalti_trace_task(trace, task, smalti_scope_name(scope));
-	smalti_scope_task_ends(scope, message->stage, task->flops);
+		smalti_trace_task(trace, task, smalti_scope_name(scope), &message->place);
+	smalti_scope_task_ends(scope, message->place.stage, task->flops);
 	smalti_throttle_leave();
 }
 
@@ -211,12 +211,12 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
 		smalti_throttle_enter();
-		message->stage = smalti_scope_task_begins(scope, task->flops);
+		message->place = smalti_scope_task_begins(scope, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
 		smalti_throttle_leave();
-		smalti_scope_task_ends(scope, message->stage, task->flops);
+		smalti_scope_task_ends(scope, message->place.stage, task->flops);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}
 	task->destroy = 0;

@@ -56,6 +56,14 @@ void smalti_throttle_enter(void)
 	pthread_mutex_unlock(&mutex);
 }
 
+int64_t smalti_throttle_tasks(void)
+{
+	pthread_mutex_lock(&mutex);
+	const int64_t count = tasks;
+	pthread_mutex_unlock(&mutex);
+	return count;
+}
+
 void smalti_throttle_leave(void)
 {
 	pthread_mutex_lock(&mutex);

@@ -17,6 +17,8 @@ void smalti_insertion_end(void);
 void smalti_throttle_enter(void);
 /* A task has ended (or was not inserted after all). */
 void smalti_throttle_leave(void);
+/* Tasks in flight. Any thread. */
+int64_t smalti_throttle_tasks(void);
 
 /* By the inserting thread: blocks until no more than `most` of the scope's tasks are left. What is inserted
  * in the order in which memory is freed then takes little more than it would in that order. */

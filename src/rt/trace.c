@@ -2,6 +2,8 @@
 #include "rt/trace.h"
 
 #include "base/alloc.h"
+#include "rt/pool.h"
+#include "rt/throttle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,8 @@ struct event {
 	const char *name;                          /* an op's, which is static */
 	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
 	double flops;
+	struct smalti_place place;
+	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
 	char request[REQUEST_LENGTH];
 };
 
@@ -74,8 +78,10 @@ static struct event *next_event(struct row *row)
 	return &row->events[row->count++];
 }
 
-void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request)
+void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
+		       const struct smalti_place *place)
 {
+	struct smalti_pool_state pool;
 	const struct starpu_profiling_task_info *info = task->profiling_info;
 	if (!info || info->workerid < 0 || info->workerid >= trace->workers)
 		return;
@@ -88,6 +94,10 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 	event->fetch_start = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_start_time);
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
+	event->place = *place;
+	smalti_pool_state(&pool);
+	event->tiles = pool.used;
+	event->tasks = smalti_throttle_tasks();
 	snprintf(event->request, sizeof(event->request), "%s", request);
 }
 
@@ -104,6 +114,25 @@ static void write_text(FILE *file, const char *text)
 	fputc('"', file);
 }
 
+static void write_place(FILE *file, const struct smalti_place *place)
+{
+	const struct {
+		const char *name;
+		int64_t value, least;
+	} parts[] = {{"stage", place->stage, 1}, {"layer", place->layer, 0}, {"band", place->band, 0}};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].value >= parts[i].least)
+			fprintf(file, ",\"%s\":%lld", parts[i].name, (long long)parts[i].value);
+}
+
+static void write_counters(FILE *file, const struct event *event)
+{
+	fprintf(file,
+		",\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"tiles, MiB\",\"args\":{\"in use\":%.3f}}"
+		",\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"tasks\",\"args\":{\"in flight\":%lld}}",
+		event->end, (double)event->tiles / (1 << 20), event->end, (long long)event->tasks);
+}
+
 static void write_event(FILE *file, int worker, const struct event *event)
 {
 	enum { SHORTEST_FETCH = 20 }; /* microseconds; below it is StarPU's bookkeeping, not a transfer */
@@ -114,6 +143,7 @@ static void write_event(FILE *file, int worker, const struct event *event)
 	write_text(file, event->name);
 	fputs(",\"args\":{\"request\":", file);
 	write_text(file, event->request);
+	write_place(file, &event->place);
 	fprintf(file, ",\"flops\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
 		duration > 0 ? event->flops / duration * 1e-3 : 0.0);
 	if (event->fetch_end - event->fetch_start >= SHORTEST_FETCH)
@@ -121,6 +151,7 @@ static void write_event(FILE *file, int worker, const struct event *event)
 			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"transfer\","
 			"\"name\":\"transfer\"}",
 			worker, event->fetch_start, event->fetch_end - event->fetch_start);
+	write_counters(file, event);
 }
 
 static void write_row(FILE *file, int worker, const struct row *row)

@@ -2,11 +2,12 @@
 #ifndef SMALTI_RT_TRACE_H
 #define SMALTI_RT_TRACE_H
 
-#include "base/error.h"
+#include "rt/scope.h"
 
 /* A record of what each worker did when, written as Chrome's trace format (chrome://tracing, Perfetto):
- * one row per worker; tasks by name with their request, flops and rate; the waits for data to arrive
- * at the worker's memory as `transfer`. */
+ * one row per worker; tasks by name with their request, stage (a denoising step, one more when decoding),
+ * layer, band of rows, flops and rate; memory in tiles and tasks in flight as counters; the waits for data to
+ * arrive at the worker's memory as `transfer`. */
 struct smalti_trace;
 struct starpu_task;
 
@@ -14,7 +15,8 @@ struct smalti_trace *smalti_trace_new(const char *path, struct smalti_error *err
 /* After starpu_init: switches StarPU's profiling on. */
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error);
 /* From a task's callback, on the worker that ran it. */
-void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request);
+void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
+		       const struct smalti_place *place);
 int smalti_trace_write(const struct smalti_trace *trace, struct smalti_error *error);
 void smalti_trace_free(struct smalti_trace *trace);
 
