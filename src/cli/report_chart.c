@@ -8,7 +8,17 @@
 #include <string.h>
 
 /* Of a chart in its own units: the plot and the margins for the numbers beside it. */
-enum { WIDTH = 560, HEIGHT = 210, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 26, STRIP = 14, LETTER = 7 };
+enum {
+	WIDTH = 560,
+	HEIGHT = 210,
+	LEFT = 58,
+	RIGHT = 12,
+	TOP = 10,
+	BOTTOM = 26,
+	STRIP = 14,
+	LETTER = 7,
+	LINE = 12
+};
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM, TICKS = 4 };
 
 /* The smallest of 1, 2, 5 x 10^n that has at most `most` steps up to the value. */
@@ -152,6 +162,18 @@ static int longest(const struct smalti_bar *bars, int count)
 	return length;
 }
 
+static void print_label(FILE *page, const char *label, double x, bool slanted)
+{
+	const int y = HEIGHT - (slanted ? 14 : 8);
+	if (slanted)
+		fprintf(page,
+			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\" transform=\"rotate(-45 %.1f %d)\">",
+			x + 4, y, x + 4, y);
+	else
+		fprintf(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x, y);
+	fprintf(page, "%s</text>\n", label);
+}
+
 void smalti_bars_print(FILE *page, const char *title, const char *axis, const struct smalti_bar *bars,
 		       int count)
 {
@@ -159,10 +181,12 @@ void smalti_bars_print(FILE *page, const char *title, const char *axis, const st
 	char text[SMALTI_NUMBER];
 	for (int i = 0; i < count; i++)
 		top = fmax(top, bars[i].value * 1.04);
-	begin(page, title, HEIGHT);
-	print_rows(page, top, smalti_number_short);
 	const double width = (double)PLOT_WIDTH / count;
-	const int every = 1 + (int)(longest(bars, count) * LETTER / width); /* labels that fit */
+	const int length = longest(bars, count) * LETTER;
+	const bool slanted = length > width; /* then more of them fit: so many lines as there are bars */
+	const int every = 1 + (int)(slanted ? LINE / width : 0);
+	begin(page, title, slanted ? HEIGHT + length * 7 / 10 : HEIGHT);
+	print_rows(page, top, smalti_number_short);
 	for (int i = 0; i < count; i++) {
 		const double x = LEFT + width * i, y = y_of(bars[i].value, top);
 		fprintf(page,
@@ -171,8 +195,7 @@ void smalti_bars_print(FILE *page, const char *title, const char *axis, const st
 			x + width * 0.08, y, width * 0.84, HEIGHT - BOTTOM - y, bars[i].label,
 			smalti_number_count((int64_t)bars[i].value, text));
 		if (i % every == 0)
-			fprintf(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-				x + width / 2, HEIGHT - 8, bars[i].label);
+			print_label(page, bars[i].label, x + width / 2, slanted);
 	}
 	fprintf(page, "</svg><p class=\"key\">%s</p></figure>\n", axis);
 }

@@ -36,7 +36,7 @@ static void print_tiles(FILE *page, const struct smalti_report_data *data)
 	print_tile(page, smalti_number_count(captions, text), "captions");
 	print_tile(page, smalti_number_short((double)tokens, text), "tokens");
 	print_tile(page, smalti_number_count(pictures, text), "pictures");
-	print_tile(page, smalti_number_seconds(seconds, text), "of processes");
+	print_tile(page, smalti_number_seconds(seconds, text), "of work, processes added up");
 	if (seconds > 0)
 		print_tile(page, smalti_number_short((double)items / seconds, text),
 			   "items per process second");

@@ -328,7 +328,8 @@ static void print_run(FILE *page, const struct smalti_run *run, bool open)
 	print_stages(page, run, &span);
 	print_levels(page, run, &span);
 	print_workers(page, run, &span);
-	fputs("</div>\n<details><summary>Options</summary><pre>", page);
+	fprintf(page, "</div>\n<details%s><summary>Data set, model, options</summary><pre>",
+		open ? " open" : "");
 	smalti_page_text(page, run->program);
 	if (*run->policy)
 		fputs(", policy ", page);
