@@ -55,7 +55,7 @@ expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation sto
 mkdir photos && cp "$SMALTI_TESTDATA"/extract/InternImgs/{000,gray}.png photos/
 echo 'a red star' >photos/000.txt
 expect 3 'photo-features/failed.jsonl' extract photos --img-size 256 -o photo-features
-grep -qF '"key":"gray.png","stage":"caption"' photo-features/failed.jsonl || fail "$(cat photo-features/failed.jsonl)"
+grep -qF '"key":"gray.png","stage":"caption","reason":"no caption under \"txt\"; --caption-key' photo-features/failed.jsonl || fail "$(cat photo-features/failed.jsonl)"
 echo 'a blue ring' >photos/gray.txt
 expect 3 '' extract photos --img-size 256 -o photo-features
 expect 0 '2 of 2 items' extract photos --img-size 256 --retry-failed -o photo-features

@@ -58,9 +58,11 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	struct smalti_item_text *text = &item->texts[number];
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	if (!caption->text) {
-		char *reason = caption->problem ? smalti_format(error, "%s", caption->problem)
-						: smalti_format(error, "no caption under \"%s\"",
-								parts->options.captions[number]);
+		char *reason =
+		    caption->problem
+			? smalti_format(error, "%s", caption->problem)
+			: smalti_format(error, "no caption under \"%s\"; --caption-key names another key",
+					parts->options.captions[number]);
 		if (reason)
 			smalti_item_fail(item, "caption", reason);
 		free(reason);
