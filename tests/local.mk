@@ -13,6 +13,7 @@ libharness_la_SOURCES = \
 	tests/kernel_case.c tests/kernel_case.h \
 	tests/matmul_case.c tests/matmul_case.h \
 	tests/pictures.c tests/pictures.h \
+	tests/sanitized.h \
 	tests/png_chunk.c tests/png_chunk.h \
 	tests/shards.c tests/shards.h \
 	tests/stage.c tests/stage.h \

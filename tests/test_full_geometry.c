@@ -6,23 +6,13 @@
 #include "bench/weights.h"
 #include "harness.h"
 #include "io/checkpoint.h"
+#include "sanitized.h"
 #include "stage.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 enum { SKIPPED = 77, T5_LAYERS = 2 };
 

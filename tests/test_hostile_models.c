@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "harness.h"
+#include "sanitized.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,11 +20,7 @@
 
 enum { SAMPLE = 16, ALL = 192, HEADER = 8 };
 
-#if defined(__SANITIZE_ADDRESS__)
-static const double SECONDS = 120, MEGABYTES = 8000;
-#else
-static const double SECONDS = 12, MEGABYTES = 800;
-#endif
+static const double SECONDS = SANITIZED ? 120 : 12, MEGABYTES = SANITIZED ? 8000 : 800;
 
 enum kind { JSON, TENSORS, BINARY };
 
@@ -222,8 +219,9 @@ static void paint(const char *folder, const char *words)
 	const int to = open(words, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(to, STDERR_FILENO);
 	dup2(to, STDOUT_FILENO);
-	execl(getenv("SMALTI"), "smalti", "generate", "-q", "-p", "a red star", "--steps", "1", "--size",
-	      "16x16", "-m", folder, "-o", picture, (char *)NULL);
+	const char *command = getenv("SMALTI");
+	execl(command ? command : "smalti", "smalti", "generate", "-q", "-p", "a red star", "--steps", "1",
+	      "--size", "16x16", "-m", folder, "-o", picture, (char *)NULL);
 	_exit(127);
 }
 

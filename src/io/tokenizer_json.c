@@ -39,7 +39,7 @@ static int read_piece(const cJSON *pair, struct source *source, struct smalti_er
 {
 	const cJSON *text = cJSON_IsArray(pair) ? pair->child : NULL;
 	const cJSON *score = text ? text->next : NULL;
-	if (!cJSON_IsString(text) || !cJSON_IsNumber(score) || score->next ||
+	if (!score || !cJSON_IsString(text) || !cJSON_IsNumber(score) || score->next ||
 	    !(score->valuedouble >= -FLT_MAX && score->valuedouble <= FLT_MAX))
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "item %" PRId64 " of \"vocab\" should be [piece, score]", source->count);
