@@ -296,7 +296,7 @@ static void rows_out_of_turn_are_refused(void)
 	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_EINVAL,
 	      "kept", "item 7");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_EIO,
+	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_ENOENT,
 	      "no folder", "/nonexistent/a.h5");
 }
 
