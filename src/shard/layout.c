@@ -13,7 +13,7 @@ static const struct smalti_shard_kind kinds[] = {
     [SMALTI_ITEM_INDEX] = {"/items/index", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
     [SMALTI_ITEM_KEY] = {"/items/key", SMALTI_UNIT_TEXT, 1, SMALTI_PER_ROW},
     [SMALTI_ITEM_XXH3] = {"/items/xxh3", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_START] = {"/picture/start", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
+    [SMALTI_PICTURE_START] = {"/picture/start", SMALTI_UNIT_I64, 1, SMALTI_PER_ROW},
     [SMALTI_PICTURE_SHAPE] = {"/picture/shape", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
     [SMALTI_PICTURE_SIZE] = {"/picture/size", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
     [SMALTI_PICTURE_RATIO] = {"/picture/ratio", SMALTI_UNIT_F64, 1, SMALTI_PER_ROW},
@@ -22,7 +22,7 @@ static const struct smalti_shard_kind kinds[] = {
     [SMALTI_FAILURE_KEY] = {"/failures/key", SMALTI_UNIT_TEXT, 1, SMALTI_PER_FAILURE},
     [SMALTI_FAILURE_STAGE] = {"/failures/stage", SMALTI_UNIT_TEXT, 1, SMALTI_PER_FAILURE},
     [SMALTI_FAILURE_REASON] = {"/failures/reason", SMALTI_UNIT_TEXT, 1, SMALTI_PER_FAILURE},
-    [SMALTI_TEXT_START] = {"/start", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
+    [SMALTI_TEXT_START] = {"/start", SMALTI_UNIT_I64, 1, SMALTI_PER_ROW},
     [SMALTI_TEXT_COUNT] = {"/count", SMALTI_UNIT_U32, 1, SMALTI_PER_ROW},
     [SMALTI_TEXT_IDS] = {"/ids", SMALTI_UNIT_I32, 1, SMALTI_PER_TOKEN},
     [SMALTI_TEXT_VALUES] = {"/values", SMALTI_UNIT_VALUE, 0, SMALTI_PER_TOKEN},
@@ -57,9 +57,13 @@ int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int a
 {
 	const struct smalti_shard_kind *kind = smalti_shard_array_kind(array);
 	const int64_t bytes[] = {
-	    [SMALTI_UNIT_U32] = 4,  [SMALTI_UNIT_U64] = 8,
-	    [SMALTI_UNIT_I32] = 4,  [SMALTI_UNIT_F64] = 8,
-	    [SMALTI_UNIT_TEXT] = 0, [SMALTI_UNIT_VALUE] = smalti_dtype_bytes(schema->dtype),
+	    [SMALTI_UNIT_U32] = 4,
+	    [SMALTI_UNIT_U64] = 8,
+	    [SMALTI_UNIT_I32] = 4,
+	    [SMALTI_UNIT_I64] = 8,
+	    [SMALTI_UNIT_F64] = 8,
+	    [SMALTI_UNIT_TEXT] = 0,
+	    [SMALTI_UNIT_VALUE] = smalti_dtype_bytes(schema->dtype),
 	};
 	return bytes[kind->unit] * (kind->columns ? kind->columns : schema->text_width);
 }

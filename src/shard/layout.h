@@ -12,6 +12,7 @@ enum smalti_shard_unit {
 	SMALTI_UNIT_U32,
 	SMALTI_UNIT_U64,
 	SMALTI_UNIT_I32,
+	SMALTI_UNIT_I64, /* what is calculated with: with u64, NumPy makes floats of it */
 	SMALTI_UNIT_F64,
 	SMALTI_UNIT_TEXT,
 	SMALTI_UNIT_VALUE /* of the schema's type */

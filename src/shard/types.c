@@ -28,6 +28,8 @@ hid_t smalti_shard_array_type(const struct smalti_shard_schema *schema, int arra
 		return H5Tcopy(H5T_STD_U64LE);
 	case SMALTI_UNIT_I32:
 		return H5Tcopy(H5T_STD_I32LE);
+	case SMALTI_UNIT_I64:
+		return H5Tcopy(H5T_STD_I64LE);
 	case SMALTI_UNIT_F64:
 		return H5Tcopy(H5T_IEEE_F64LE);
 	case SMALTI_UNIT_TEXT:

@@ -31,7 +31,7 @@ struct join {
 static bool is_start(int array)
 {
 	return array == SMALTI_PICTURE_START ||
-	       (array >= SMALTI_TEXT_START && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_U64);
+	       (array >= SMALTI_TEXT_START && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_I64);
 }
 
 /* The array whose entries a start counts. */
