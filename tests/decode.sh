@@ -162,14 +162,14 @@ wrong 1 'not finite' star.safetensors --vae vae -o made/x.png
 # A full disk, a closed pipe, a signal: half a file is none.
 limited() {
     (
-        ulimit -f 1
+        ulimit -f 34 # KiB: enough for StarPU's own files
         exec "$@"
     )
 }
-expect 1 'File too large' limited "$SMALTI" decode star.safetensors -o made/x.ppm
+expect 1 'File too large' limited "$SMALTI" decode star.safetensors --bits 16 -o made/x.ppm
 [ -z "$(files made)" ] || fail "left $(files made)"
 cp star.ppm made/x.ppm
-expect 1 'File too large' limited "$SMALTI" decode star.safetensors --raw -o made/x.ppm
+expect 1 'File too large' limited "$SMALTI" decode star.safetensors --bits 16 --raw -o made/x.ppm
 cmp star.ppm made/x.ppm
 rm made/x.ppm
 to_full_disk() {
