@@ -78,6 +78,11 @@ else
     done
     # shellcheck disable=SC2016 # expanded by the inner shell
     works 'ulimit -v 900 MB' sh -c 'ulimit -v 900000 && exec "$@"' sh "$SMALTI" "${generate[@]}"
+    for megabytes in 350 420; do
+        # shellcheck disable=SC2016 # expanded by the inner shell
+        well "ulimit -v $megabytes MB and a scratch folder" sh -c 'ulimit -v "$1" && shift && exec "$@"' sh \
+            "${megabytes}000" "$SMALTI" "${generate[@]}" --size 768x768 --memory-limit 260M --scratch "$work/out.d"
+    done
 fi
 for megabytes in 1 200; do
     well "STARPU_LIMIT_CPU_MEM=$megabytes" env STARPU_LIMIT_CPU_MEM=$megabytes "$SMALTI" "${generate[@]}"

@@ -22,7 +22,11 @@
 
 #include <starpu.h>
 
-enum { MEGABYTE = 1 << 20, LEAST_TILES = 32 * MEGABYTE };
+enum {
+	MEGABYTE = 1 << 20,
+	LEAST_TILES = 32 * MEGABYTE,
+	START = 64 * MEGABYTE, /* what StarPU takes when it starts, well counted */
+};
 
 struct smalti_session {
 	struct smalti_perf_folder folder;
@@ -184,6 +188,13 @@ static int most_workers(const struct starpu_conf *conf)
 	return conf->ncpus > 0 ? conf->ncpus : smalti_machine_cpus().allowed_cores;
 }
 
+/* StarPU asks for ever for memory that it was promised, where it can move tiles to a disk to make room: so
+ * all of it has to be there, what the pool leaves to others, and some for what lies between tiles. */
+static int64_t bytes_to_start(const struct smalti_session *session)
+{
+	return session->spills ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
+}
+
 static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
 			struct smalti_error *error)
 {
@@ -196,7 +207,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	int status = -1;
-	if (smalti_threads_try(most_workers(&conf), error) == 0)
+	if (smalti_threads_try(most_workers(&conf), bytes_to_start(session), error) == 0)
 		status = change_environment(session, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BESIDE = 64 << 20 }; /* bytes that StarPU takes when it starts, well counted */
-
 static void *wait_for_end(void *gate)
 {
 	pthread_mutex_lock(gate);
@@ -17,7 +15,7 @@ static void *wait_for_end(void *gate)
 	return NULL;
 }
 
-int smalti_threads_try(int count, struct smalti_error *error)
+int smalti_threads_try(int count, int64_t bytes, struct smalti_error *error)
 {
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	pthread_t *threads = smalti_calloc(count, sizeof(*threads), error);
@@ -29,10 +27,10 @@ int smalti_threads_try(int count, struct smalti_error *error)
 		cause = pthread_create(&threads[started], NULL, wait_for_end, &gate);
 		started += !cause;
 	}
-	void *memory =
-	    mmap(NULL, BESIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory != MAP_FAILED)
-		munmap(memory, BESIDE);
+		munmap(memory, (size_t)bytes);
 	pthread_mutex_unlock(&gate);
 	while (started > 0)
 		pthread_join(threads[--started], NULL);
@@ -44,8 +42,9 @@ int smalti_threads_try(int count, struct smalti_error *error)
 		    "fewer workers",
 		    count, strerror(cause));
 	if (memory == MAP_FAILED)
-		return smalti_fail(
-		    error, SMALTI_ENOMEM,
-		    "the system refuses the memory to start in: allow more (ulimit -v, ulimit -d)");
+		return smalti_fail(error, SMALTI_ENOMEM,
+				   "the system refuses %lld MB to work in: allow more (ulimit -v, ulimit "
+				   "-d), or lower the memory limit",
+				   (long long)(bytes >> 20));
 	return 0;
 }
