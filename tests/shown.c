@@ -225,9 +225,11 @@ static void draw(int shape, bool square[SIDE * SIDE])
 	static unsigned char pixels[FINE * FINE];
 	struct mask mask = {FINE, FINE, pixels};
 	struct place middle;
-	for (int i = 0; i < FINE * FINE; i++)
+	for (int i = 0; i < FINE * FINE; i++) {
+		const int row = i / FINE, column = i % FINE;
 		pixels[i] =
-		    shapes[shape].holds((i % FINE + 0.5) / FINE * 3 - 1.5, (i / FINE + 0.5) / FINE * 3 - 1.5);
+		    shapes[shape].holds((column + 0.5) / FINE * 3 - 1.5, (row + 0.5) / FINE * 3 - 1.5);
+	}
 	normalise(&mask, square, &middle);
 }
 
@@ -314,7 +316,7 @@ static bool shows_all(const struct picture *p, const char *prompt, char *why)
 		}
 		colour = colour_of(word);
 	}
-	strcpy(why, "background or objects are not named, or not placed so");
+	sprintf(why, "background or objects are not named, or not placed so");
 	return grounded && objects > 0 && (objects == 1 || is_placed(prompt, middle));
 }
 

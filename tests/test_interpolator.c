@@ -67,7 +67,7 @@ static void check_case(const struct sizes *s, int64_t rows)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t line = s->from_width * CHANNELS, count = s->height * s->width * CHANNELS;
 	float *x = malloc((size_t)(s->from_height * line) * sizeof(*x));
-	struct picture y = {.width = s->width, .values = malloc((size_t)count * sizeof(float))};
+	struct picture y = {.width = s->width, .values = calloc((size_t)count, sizeof(float))};
 	test_fill(x, s->from_height * line, 0.37, 1.1);
 	struct smalti_interpolator *it =
 	    smalti_interpolator_new(s->from_height, s->from_width, s->height, s->width, &error);

@@ -114,7 +114,7 @@ static void excerpt(const char *text, char words[EXCERPT + 4])
 		length--;
 	for (size_t i = 0; i < length; i++)
 		words[i] = iscntrl((unsigned char)text[i]) ? ' ' : text[i];
-	strcpy(words + length, whole ? "" : "...");
+	memcpy(words + length, whole ? "" : "...", whole ? 1 : 4);
 }
 
 static void warn(const struct smalti_generation *generation, const struct smalti_item *item,
