@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /** @file
- * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and pictures (VAE), from
- * the shards of one folder. Every row that is handed out was checked against its checksum. Needs no session:
- * nothing is computed.
+ * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and pictures (VAE),
+ * from the shards of one folder. Every row that is handed out was checked against its checksum. Needs no
+ * session: nothing is computed.
  *
  * Threads: a reader is used by one at a time; any number of readers may have one folder open.
  */
