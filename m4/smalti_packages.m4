@@ -3,7 +3,9 @@
 # AX_SMALTI_PKG(VARIABLE, MODULE, HOW TO GET IT): a package that has to be there; its headers are none of
 # our warnings' business.
 AC_DEFUN([AX_SMALTI_PKG], [
-  PKG_CHECK_MODULES([$1], [$2], [], [AC_MSG_ERROR([`AS_ECHO(["$[$1]_PKG_ERRORS"]) | tail -n 1`: $2 is needed ($3; scripts/quickstart installs everything)])])
+  PKG_CHECK_MODULES([$1], [$2], [], [
+    missing=`AS_ECHO(["$[$1]_PKG_ERRORS"]) | tail -n 1`
+    AC_MSG_ERROR([$2 is needed ($3; scripts/quickstart installs everything): $missing])])
   [$1]_CFLAGS=`AS_ECHO(["$[$1]_CFLAGS"]) | sed 's/-I/-isystem /g'`
 ])
 
