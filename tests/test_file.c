@@ -3,11 +3,14 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char root[4096];
@@ -224,6 +227,68 @@ static void folders_are_made_once(void)
 	FAILS(smalti_make_folder(at("no/d"), &absent), &absent, SMALTI_ENOENT, "no parent", "no/d");
 }
 
+/* What a process that ends without a commit leaves in the root. */
+static void die_writing(const char *name)
+{
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(smalti_writer_open(at(name), NULL) ? 0 : 1);
+	int status = -1;
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+/* The name of the only file in the root that begins so. */
+static void find_part(const char *begin, char name[256])
+{
+	DIR *folder = opendir(root);
+	name[0] = '\0';
+	for (const struct dirent *entry; (entry = readdir(folder));)
+		if (!strncmp(entry->d_name, begin, strlen(begin)))
+			snprintf(name, 256, "%s", entry->d_name);
+	closedir(folder);
+}
+
+/* As it would be called by a process of another machine, last written to some hours ago. */
+static void move_elsewhere(const char *begin, int hours)
+{
+	char name[256], from[8192];
+	find_part(begin, name);
+	snprintf(from, sizeof(from), "%s", at(name));
+	char *tag = name + strlen(begin);
+	*tag = *tag == '0' ? '1' : '0';
+	CU_ASSERT_EQUAL(rename(from, at(name)), 0);
+	const struct timespec then = {.tv_sec = time(NULL) - 3600 * (int64_t)hours};
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, at(name), (struct timespec[]){then, then}, 0), 0);
+}
+
+static void leftovers_of_the_dead_alone_are_removed(void)
+{
+	fresh_root();
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_writer *writer = smalti_writer_open(at("mine"), &error);
+	die_writing("dead");
+	die_writing("elsewhere");
+	move_elsewhere(".elsewhere.", 23);
+	die_writing("forgotten");
+	move_elsewhere(".forgotten.", 25);
+	SUCCEEDS(write_text(at(".mine.1-0.part"), "", &error), &error, "a name that is nobody's");
+	CU_ASSERT_EQUAL(files_in_root(), 5);
+	smalti_writer_clean(root, false);
+	static const struct {
+		const char *begin;
+		bool stays;
+	} cases[] = {
+	    {".mine.1-0.part", true}, {".dead.", false}, {".elsewhere.", true}, {".forgotten.", false}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char name[256];
+		find_part(cases[i].begin, name);
+		CHECK((name[0] != '\0') == cases[i].stays, cases[i].begin);
+	}
+	SUCCEEDS(smalti_writer_commit(writer, &error), &error, "one's own");
+	CU_ASSERT_EQUAL(files_in_root(), 3);
+}
+
 static const struct test tests[] = {
     {"what is written is read", what_is_written_is_read},
     {"only regular files are read", only_regular_files_are_read},
@@ -234,6 +299,7 @@ static const struct test tests[] = {
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
     {"late failures leave nothing", late_failures_leave_nothing},
     {"folders are made once", folders_are_made_once},
+    {"leftovers of the dead alone are removed", leftovers_of_the_dead_alone_are_removed},
 };
 
 TEST_MAIN("file", tests)

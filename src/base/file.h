@@ -45,8 +45,9 @@ char *smalti_folder_of(const char *path, struct smalti_error *error);
 int smalti_sync_folder(const char *path, struct smalti_error *error);
 
 /* A file that appears under its name complete, on the disk, or not at all. It is written as
- * `.NAME.PID-COUNTER.part` in the same folder. An existing regular file is replaced; a folder, device
- * or pipe of that name is refused at once. "-" is the standard output, which is only flushed. */
+ * `.NAME.PROCESS-COUNTER.part` (base/process.h) in the same folder. An existing regular file is replaced; a
+ * folder, device or pipe of that name is refused at once. "-" is the standard output, which is only flushed.
+ */
 struct smalti_writer;
 
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);
@@ -60,8 +61,9 @@ int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error
 /* Leaves nothing behind and frees the writer; NULL is fine. */
 void smalti_writer_abort(struct smalti_writer *writer);
 
-/* Removes what dead processes of this machine have left unfinished in the folder, with `deep` in all folders
- * in it too. Before this process writes there. */
+/* Removes what dead processes have left unfinished in the folder, with `deep` in all folders in it too: those
+ * of this machine at once, those of others, or in other containers, when nobody has written to it for a day.
+ */
 void smalti_writer_clean(const char *folder, bool deep);
 
 #endif

@@ -10,6 +10,7 @@ libcore_la_SOURCES += \
 	src/base/leftovers.c \
 	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h \
+	src/base/process.c src/base/process.h \
 	src/base/set.c src/base/set.h \
 	src/base/utf8.c src/base/utf8.h \
 	src/base/version.c

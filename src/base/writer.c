@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,19 @@ struct smalti_writer {
 };
 
 /* NAME_MAX is 255: the rest is for the dots, the process and the counter. */
-enum { NAME_KEPT = 200, ATTEMPTS = 1000 };
+enum { NAME_KEPT = 180, ATTEMPTS = 1000 };
+
+/* This process's, which may be the child of one that has asked before. */
+static void find_tag(char tag[SMALTI_PROCESS_TAG])
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static struct smalti_process self;
+	pthread_mutex_lock(&mutex);
+	if (self.pid != getpid())
+		smalti_process_self(&self);
+	smalti_process_tag(&self, tag);
+	pthread_mutex_unlock(&mutex);
+}
 
 static int check_target(const char *path, struct smalti_error *error)
 {
@@ -39,11 +53,13 @@ static int open_part(struct smalti_writer *writer, struct smalti_error *error)
 	static atomic_uint counter;
 	const char *slash = strrchr(writer->path, '/');
 	const char *name = slash ? slash + 1 : writer->path;
+	char tag[SMALTI_PROCESS_TAG];
 	int fd = -1;
+	find_tag(tag);
 	for (int attempt = 0; fd < 0 && attempt < ATTEMPTS; attempt++) {
 		free(writer->part);
-		writer->part = smalti_format(error, "%s/.%.*s.%ld-%u.part", writer->folder, NAME_KEPT, name,
-					     (long)getpid(), atomic_fetch_add(&counter, 1));
+		writer->part = smalti_format(error, "%s/.%.*s.%s-%u.part", writer->folder, NAME_KEPT, name,
+					     tag, atomic_fetch_add(&counter, 1));
 		if (!writer->part)
 			return -1;
 		fd = open(writer->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -2,9 +2,9 @@
 #ifndef SMALTI_STORE_CLAIMS_H
 #define SMALTI_STORE_CLAIMS_H
 
+#include "base/process.h"
 #include "store/heartbeat.h"
 #include "store/layout.h"
-#include "store/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>

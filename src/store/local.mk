@@ -11,7 +11,6 @@ libcore_la_SOURCES += \
 	src/store/journal.c src/store/journal.h \
 	src/store/layout.c src/store/layout.h \
 	src/store/lock.c src/store/lock.h \
-	src/store/process.c src/store/process.h \
 	src/store/run_log.c src/store/run_log.h src/store/run_read.c src/store/run_read.h \
 	src/store/sealed.c src/store/sealed.h \
 	src/store/repair.c src/store/verify.c src/store/verify_shards.c src/store/checker.h

@@ -2,7 +2,7 @@
 #include "store/lock.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "store/process.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/process.h"
+#include "base/process.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* Files of /proc have no size: they are read as streams. */
 static void read_line(const char *path, char *text, int size)
@@ -69,6 +70,36 @@ bool smalti_process_is_gone(const struct smalti_process *process, const struct s
 	if (!state) /* /proc may hide the processes of others */
 		return kill((pid_t)process->pid, 0) && errno == ESRCH;
 	return state == 'Z' || state == 'X' || (process->start && start && start != process->start);
+}
+
+static uint64_t digest_machine(const struct smalti_process *process)
+{
+	return XXH3_64bits(process->machine, strlen(process->machine));
+}
+
+void smalti_process_tag(const struct smalti_process *process, char tag[SMALTI_PROCESS_TAG])
+{
+	snprintf(tag, SMALTI_PROCESS_TAG, "%016" PRIx64 "-%08" PRIx64 "-%016" PRIx64, digest_machine(process),
+		 (uint64_t)process->pid, (uint64_t)process->start);
+}
+
+const char *smalti_process_read_tag(const char *text, const struct smalti_process *self, bool *here,
+				    bool *gone)
+{
+	static const int digits[] = {16, 8, 16};
+	uint64_t values[3];
+	for (int i = 0; i < 3; i++) {
+		if ((i > 0 && *text++ != '-') || (int)strspn(text, "0123456789abcdef") != digits[i])
+			return NULL;
+		values[i] = strtoull(text, NULL, 16);
+		text += digits[i];
+	}
+	struct smalti_process process = *self;
+	process.pid = (int64_t)values[1];
+	process.start = (int64_t)values[2];
+	*here = self->machine[0] && values[0] == digest_machine(self);
+	*gone = *here && process.pid > 0 && smalti_process_is_gone(&process, self);
+	return text;
 }
 
 int smalti_process_print(const struct smalti_process *process, cJSON *object, struct smalti_error *error)
