@@ -36,7 +36,7 @@ struct smalti_verify_options {
 	void *user;
 	void (*problem)(void *user, const struct smalti_problem *problem); /**< may be NULL */
 	void (*progress)(void *user, int64_t done, int64_t bytes);         /**< may be NULL */
-	/** Some times a second while a repair waits for the folder, which `holder` changes just now: for how
+	/** Some times a second while it waits for the folder, which `holder` changes just now: for how
 	 * long, and whether to go on (else SMALTI_ECANCELLED). May be NULL. Who gives no sign of life for a
 	 * quarter of an hour is waited for no longer: SMALTI_EIO. */
 	bool (*waiting)(void *user, const char *holder, double seconds);

@@ -41,7 +41,9 @@ const struct smalti_command smalti_verify_command = {
     .summary = "check a folder of features, and repair it",
     .operands = "DIR",
     .description =
-	"Reads every byte of what smalti extract has written to DIR and prints a line for whatever is "
+	"Reads every byte of the features in DIR and of what says where they are (all but runs/, which is "
+	"what "
+	"smalti extract has measured) and prints a line for whatever is "
 	"not as it should be: files whose checksum is another (and which of their rows that is in), "
 	"damaged lines of the journal, items that are there twice or not at all, shards that were made "
 	"otherwise than the others, files that belong to nobody, lists that do not fit the shards. The "
@@ -103,10 +105,15 @@ static bool on_waiting(void *user, const char *holder, double seconds)
 
 static void say_repair(const struct smalti_verify_result *result)
 {
-	printf("; repaired, but for %" PRId64 "; %" PRId64 " item%s to be made again, %" PRId64
-	       " %s taken back",
-	       result->left, result->dropped, result->dropped == 1 ? " has" : "s have", result->adopted,
-	       result->adopted == 1 ? "was" : "were");
+	printf("; repaired");
+	if (result->left)
+		printf(", but for %" PRId64, result->left);
+	if (result->dropped)
+		printf("; %" PRId64 " item%s to be made again", result->dropped,
+		       result->dropped == 1 ? " has" : "s have");
+	if (result->adopted)
+		printf("; %" PRId64 " item%s taken back", result->adopted,
+		       result->adopted == 1 ? " was" : "s were");
 }
 
 static void sum_up(const char *folder, const struct smalti_verify_result *result, bool repaired)

@@ -10,9 +10,10 @@ struct smalti_checker {
 	const char *folder;
 	const struct smalti_verify_options *options;
 	struct smalti_verify_result *result;
-	struct smalti_journal journal;
-	bool *broken;        /* of each of its entries */
-	bool journal_broken; /* lines of it, or all of it */
+	struct smalti_journal journal; /* when it began */
+	struct smalti_journal now;     /* later, with the lock held */
+	bool *broken;                  /* of each entry of `journal` */
+	bool journal_broken;           /* lines of it, or all of it */
 	bool extract_broken;
 	cJSON *manifest; /* NULL: there is none that can be read */
 	int64_t items;   /* that there should be; -1: nobody knows */
@@ -25,6 +26,12 @@ void smalti_checker_say(struct smalti_checker *checker, const char *kind, const 
 /* The text of a failure, which names FOLDER/FILE. */
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
+
+/* Calls it with the lock held, and the time by the folder's clock. A folder that cannot be written to has no
+ * lock to be had, and is only looked at. */
+typedef int smalti_checker_work(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
+int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
+			  struct smalti_error *error);
 
 /* The shards of the journal: each file, then what it says of itself. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);

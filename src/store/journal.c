@@ -95,6 +95,13 @@ static int add(struct smalti_journal *journal, const struct smalti_journal_entry
 	return 0;
 }
 
+static void ignore(void *user, int64_t line, const char *what)
+{
+	(void)user, (void)line, (void)what;
+}
+
+const struct smalti_journal_watch smalti_journal_ignore = {ignore, NULL};
+
 static int report(const struct smalti_journal_watch *watch, const char *folder, int64_t line,
 		  const char *what, struct smalti_error *error)
 {
@@ -298,18 +305,13 @@ static int write_fully(int fd, const char *text, size_t size, int64_t at)
 	return 0;
 }
 
-static void ignore(void *user, int64_t line, const char *what)
-{
-	(void)user, (void)line, (void)what; /* who reads it next will say it */
-}
-
 /* As it would be read from the file, which might fail: the next line would then be written in its place. */
 static int take(struct smalti_journal *journal, const char *folder, const char *line,
 		struct smalti_error *error)
 {
-	const struct smalti_journal_watch watch = {ignore, NULL};
-	if (read_lines(journal, folder, line, strlen(line), &watch, error) == 0 &&
-	    settle(journal, folder, &watch, error) == 0)
+	const struct smalti_journal_watch *watch = &smalti_journal_ignore; /* who reads it next will say it */
+	if (read_lines(journal, folder, line, strlen(line), watch, error) == 0 &&
+	    settle(journal, folder, watch, error) == 0)
 		return 0;
 	smalti_journal_free(journal);
 	return -1;
@@ -404,4 +406,12 @@ int64_t smalti_journal_within(const struct smalti_journal *journal, int64_t firs
 	while (low < journal->count && journal->entries[low].id.first < end)
 		low++;
 	return low;
+}
+
+bool smalti_journal_names(const struct smalti_journal *journal, const struct smalti_journal_entry *entry)
+{
+	int64_t from;
+	return smalti_journal_within(journal, entry->id.first, entry->id.end, &from) == from + 1 &&
+	       journal->entries[from].id.end == entry->id.end &&
+	       journal->entries[from].digest == entry->digest;
 }

@@ -43,6 +43,9 @@ struct smalti_journal_watch {
 	void *user;
 };
 
+/* Passes damage over without a word. */
+extern const struct smalti_journal_watch smalti_journal_ignore;
+
 /* Reads what has been added since. `watch` NULL: damage is an error. Needs no lock. */
 int smalti_journal_read(struct smalti_journal *journal, const char *folder,
 			const struct smalti_journal_watch *watch, struct smalti_error *error);
@@ -63,6 +66,9 @@ bool smalti_journal_covers(const struct smalti_journal *journal, int64_t items);
 /* What is committed within [first, end), as indices of entries: *from … the result − 1. */
 int64_t smalti_journal_within(const struct smalti_journal *journal, int64_t first, int64_t end,
 			      int64_t *from);
+
+/* Whether it names this very file. */
+bool smalti_journal_names(const struct smalti_journal *journal, const struct smalti_journal_entry *entry);
 
 /* FOLDER/shard-….h5; NULL with an error. Free with free(). */
 char *smalti_journal_path(const char *folder, const struct smalti_shard_id *id, struct smalti_error *error);

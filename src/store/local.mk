@@ -13,4 +13,4 @@ libcore_la_SOURCES += \
 	src/store/lock.c src/store/lock.h \
 	src/store/run_log.c src/store/run_log.h src/store/run_read.c src/store/run_read.h \
 	src/store/sealed.c src/store/sealed.h \
-	src/store/repair.c src/store/verify.c src/store/verify_shards.c src/store/checker.h
+	src/store/repair.c src/store/verify.c src/store/verify_shards.c src/store/checker.c src/store/checker.h

@@ -24,20 +24,11 @@ static int repair_extract(struct smalti_checker *checker, struct smalti_error *e
 	return 0;
 }
 
-/* Whether the journal still says of a broken shard what it said when it was looked at. */
-static bool is_still_there(const struct smalti_journal *journal, const struct smalti_journal_entry *entry)
-{
-	int64_t from;
-	return smalti_journal_within(journal, entry->id.first, entry->id.end, &from) == from + 1 &&
-	       journal->entries[from].id.end == entry->id.end &&
-	       journal->entries[from].digest == entry->digest;
-}
-
 /* The line first: a shard without one is an orphan, a line without a shard would be damage. */
 static int drop(struct smalti_checker *checker, struct smalti_journal *journal,
 		struct smalti_journal_entry entry, struct smalti_error *error)
 {
-	if (!is_still_there(journal, &entry))
+	if (!smalti_journal_names(journal, &entry))
 		return 0;
 	entry.drop = true;
 	entry.time = floor(smalti_wall_clock());
@@ -154,19 +145,13 @@ static int adopt_all(struct smalti_checker *checker, struct smalti_journal *jour
 	return status;
 }
 
-static void ignore_damage(void *user, int64_t line, const char *what)
-{
-	(void)user, (void)line, (void)what;
-}
-
 static int repair_journal(struct smalti_checker *checker, struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
-	const struct smalti_journal_watch watch = {ignore_damage, NULL};
 	struct smalti_error absent = SMALTI_NO_ERROR; /* then it is made, empty */
 	if (!checker->journal_broken)
 		return smalti_journal_read(journal, checker->folder, NULL, error);
-	(void)smalti_journal_read(journal, checker->folder, &watch, &absent);
+	(void)smalti_journal_read(journal, checker->folder, &smalti_journal_ignore, &absent);
 	if (absent.code && absent.code != SMALTI_ENOENT)
 		return smalti_fail(error, absent.code, "%s", absent.message);
 	return smalti_journal_rewrite(journal, checker->folder, error);
@@ -196,42 +181,27 @@ static int clean(struct smalti_checker *checker, const struct smalti_journal *jo
 	return status;
 }
 
-static int repair(struct smalti_checker *checker, struct smalti_journal *journal, int64_t now,
-		  struct smalti_error *error)
-{
-	if (smalti_folder_furnish(checker->folder, error) || repair_extract(checker, error) ||
-	    repair_journal(checker, journal, error) || repair_shards(checker, journal, error) ||
-	    adopt_all(checker, journal, error) || clean(checker, journal, now, error))
-		return -1;
-	smalti_manifest_remove(checker->folder);
-	if (checker->result->left == 0 && checker->items >= 0 &&
-	    smalti_journal_covers(journal, checker->items))
-		return smalti_folder_complete(checker->folder, journal, error);
-	return smalti_failed_rebuild(checker->folder, journal, error);
-}
-
-static int repair_locked(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
-			 struct smalti_error *error)
+static int repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	struct smalti_journal journal = {0};
-	const struct smalti_verify_options *o = checker->options;
-	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
-	struct smalti_lock *lock = smalti_lock_open(checker->folder, &wait, heartbeat, error);
-	int64_t now;
-	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
+	int status = smalti_folder_furnish(checker->folder, error) || repair_extract(checker, error) ||
+			     repair_journal(checker, &journal, error) ||
+			     repair_shards(checker, &journal, error) || adopt_all(checker, &journal, error) ||
+			     clean(checker, &journal, now, error)
+			 ? -1
+			 : 0;
 	if (status == 0) {
-		status = repair(checker, &journal, now, error);
-		smalti_lock_give(lock);
+		smalti_manifest_remove(checker->folder);
+		const bool whole = checker->result->left == 0 && checker->items >= 0 &&
+				   smalti_journal_covers(&journal, checker->items);
+		status = whole ? smalti_folder_complete(checker->folder, &journal, error)
+			       : smalti_failed_rebuild(checker->folder, &journal, error);
 	}
-	smalti_lock_close(lock);
 	smalti_journal_free(&journal);
 	return status;
 }
 
 int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error)
 {
-	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
-	const int status = heartbeat ? repair_locked(checker, heartbeat, error) : -1;
-	smalti_heartbeat_stop(heartbeat);
-	return status;
+	return smalti_checker_locked(checker, repair, error);
 }

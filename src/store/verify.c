@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/argument.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "store/checker.h"
 #include "store/digest.h"
@@ -10,42 +9,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static void tell(struct smalti_checker *checker, const struct smalti_problem *problem)
-{
-	checker->result->problems++;
-	if (checker->options->problem)
-		checker->options->problem(checker->options->user, problem);
-}
-
-void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
-			const char *format, ...)
-{
-	char text[SMALTI_ERROR_LENGTH];
-	int length = snprintf(text, sizeof(text), "%.255s: ", file);
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text + length, sizeof(text) - (size_t)length, format, args);
-	va_end(args);
-	struct smalti_error line = SMALTI_NO_ERROR; /* whatever the names of files are */
-	smalti_fail(&line, SMALTI_ECORRUPT, "%s", text);
-	tell(checker, &(struct smalti_problem){kind, file, -1, NULL, line.message});
-}
-
-void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
-			      const char *key, const struct smalti_error *cause)
-{
-	const char *text = cause->message;
-	const size_t folder = strlen(checker->folder);
-	if (strncmp(text, checker->folder, folder) == 0 && text[folder] == '/')
-		text += folder + 1;
-	tell(checker, &(struct smalti_problem){kind, file, row, key, text});
-}
 
 /* Not what is wrong with the folder, but with the machine. */
 static bool is_fatal(const struct smalti_error *cause)
@@ -186,7 +153,7 @@ static int check_manifest(struct smalti_checker *checker, struct smalti_error *e
 			return -1;
 	}
 	if (checker->manifest && !checker->journal_broken &&
-	    !smalti_manifest_fits(checker->folder, &checker->journal))
+	    !smalti_manifest_fits(checker->folder, &checker->now))
 		smalti_checker_say(checker, "different", "manifest.json",
 				   "is of another state of the journal");
 	bool joined;
@@ -200,9 +167,9 @@ static int check_manifest(struct smalti_checker *checker, struct smalti_error *e
 static void check_gaps(struct smalti_checker *checker)
 {
 	int64_t at = 0;
-	const int64_t last = checker->journal.count;
+	const int64_t last = checker->now.count;
 	for (int64_t i = 0; i <= last; i++) {
-		const struct smalti_shard_id *id = i < last ? &checker->journal.entries[i].id : NULL;
+		const struct smalti_shard_id *id = i < last ? &checker->now.entries[i].id : NULL;
 		const int64_t first = id ? id->first : checker->items;
 		if (first > at)
 			smalti_checker_say(checker, "gap", "journal",
@@ -217,16 +184,15 @@ static void say_orphan(void *user, const char *name)
 	smalti_checker_say(user, "orphan", name, "belongs to no process and no line of the journal");
 }
 
-static int check_orphans(struct smalti_checker *checker, struct smalti_error *error)
+static int check_orphans(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	struct smalti_claim *claims = NULL;
 	int64_t count = 0;
 	struct smalti_claims *all = smalti_claims_open(checker->folder, 0, NULL, error);
-	int status =
-	    all ? smalti_claims_list(all, (int64_t)(smalti_wall_clock() * 1e9), &claims, &count, error) : -1;
+	int status = all ? smalti_claims_list(all, now, &claims, &count, error) : -1;
 	smalti_claims_close(all);
 	if (status == 0)
-		status = smalti_folder_orphans(checker->folder, &checker->journal, claims, count, say_orphan,
+		status = smalti_folder_orphans(checker->folder, &checker->now, claims, count, say_orphan,
 					       checker, error);
 	free(claims);
 	return status;
@@ -285,7 +251,7 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
 	char *path = smalti_format(error, "%s/failed.jsonl", checker->folder);
-	char *found = NULL, *wanted = smalti_failed_print(checker->folder, &checker->journal, error);
+	char *found = NULL, *wanted = smalti_failed_print(checker->folder, &checker->now, error);
 	if (path)
 		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
 	int status = path && wanted ? 0 : -1;
@@ -312,19 +278,31 @@ static void count(struct smalti_checker *checker)
 	checker->bytes = result->bytes;
 }
 
+/* With the lock held, so that nobody is between one file and the next: what was committed meanwhile counts,
+ * too. */
+static int check_lists(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+{
+	struct smalti_error absent = SMALTI_NO_ERROR; /* which was told */
+	if (smalti_journal_read(&checker->now, checker->folder, &smalti_journal_ignore, &absent) &&
+	    absent.code != SMALTI_ENOENT)
+		return smalti_fail(error, absent.code, "%s", absent.message);
+	if (read_manifest(checker, error) || check_manifest(checker, error) || check_failed(checker, error))
+		return -1;
+	check_gaps(checker);
+	return check_orphans(checker, now, error);
+}
+
 static int check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	bool journal;
 	if (check_folder(checker, &journal, error) || check_extract(checker, error) ||
-	    check_journal(checker, journal, error) || read_manifest(checker, error))
+	    check_journal(checker, journal, error))
 		return -1;
 	count(checker);
 	checker->broken = smalti_calloc(checker->journal.count + 1, sizeof(*checker->broken), error);
-	if (!checker->broken || smalti_checker_shards(checker, error) || check_manifest(checker, error) ||
-	    check_failed(checker, error))
+	if (!checker->broken || smalti_checker_shards(checker, error))
 		return -1;
-	check_gaps(checker);
-	return check_orphans(checker, error);
+	return smalti_checker_locked(checker, check_lists, error);
 }
 
 int smalti_verify(const char *folder, const struct smalti_verify_options *options,
@@ -344,5 +322,6 @@ int smalti_verify(const char *folder, const struct smalti_verify_options *option
 	cJSON_Delete(checker.manifest);
 	free(checker.broken);
 	smalti_journal_free(&checker.journal);
+	smalti_journal_free(&checker.now);
 	return status;
 }

@@ -21,9 +21,22 @@ struct examined {
 	bool broken;
 };
 
+/* Not where it was made anew or taken out since. */
+static bool is_wanted(const struct examined *examined)
+{
+	struct smalti_journal journal = {0};
+	const bool wanted =
+	    smalti_journal_read(&journal, examined->checker->folder, &smalti_journal_ignore, NULL) ||
+	    smalti_journal_names(&journal, examined->entry);
+	smalti_journal_free(&journal);
+	return wanted;
+}
+
 static void say(struct examined *examined, const char *kind, int64_t row, const char *key,
 		const struct smalti_error *cause)
 {
+	if (cause->code == SMALTI_ENOENT && !is_wanted(examined))
+		return;
 	smalti_checker_say_error(examined->checker, kind, examined->name, row, key, cause);
 	examined->broken = true;
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/checker.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void tell(struct smalti_checker *checker, const struct smalti_problem *problem)
+{
+	checker->result->problems++;
+	if (checker->options->problem)
+		checker->options->problem(checker->options->user, problem);
+}
+
+void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
+			const char *format, ...)
+{
+	char text[SMALTI_ERROR_LENGTH];
+	int length = snprintf(text, sizeof(text), "%.255s: ", file);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text + length, sizeof(text) - (size_t)length, format, args);
+	va_end(args);
+	struct smalti_error line = SMALTI_NO_ERROR; /* whatever the names of files are */
+	smalti_fail(&line, SMALTI_ECORRUPT, "%s", text);
+	tell(checker, &(struct smalti_problem){kind, file, -1, NULL, line.message});
+}
+
+void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
+			      const char *key, const struct smalti_error *cause)
+{
+	const char *text = cause->message;
+	const size_t folder = strlen(checker->folder);
+	if (strncmp(text, checker->folder, folder) == 0 && text[folder] == '/')
+		text += folder + 1;
+	tell(checker, &(struct smalti_problem){kind, file, row, key, text});
+}
+
+static int work_locked(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
+		       smalti_checker_work *work, struct smalti_error *error)
+{
+	const struct smalti_verify_options *o = checker->options;
+	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
+	struct smalti_lock *lock = smalti_lock_open(checker->folder, &wait, heartbeat, error);
+	int64_t now;
+	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
+	if (status == 0) {
+		status = work(checker, now, error);
+		smalti_lock_give(lock);
+	}
+	smalti_lock_close(lock);
+	return status;
+}
+
+int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
+			  struct smalti_error *error)
+{
+	if (!checker->options->repair && access(checker->folder, W_OK | X_OK) &&
+	    (errno == EACCES || errno == EROFS))
+		return work(checker, (int64_t)(smalti_wall_clock() * 1e9), error);
+	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
+	const int status = heartbeat ? work_locked(checker, heartbeat, work, error) : -1;
+	smalti_heartbeat_stop(heartbeat);
+	return status;
+}
