@@ -145,3 +145,9 @@ change "transformer/$weights" damage
 wrong 1 'not finite' -p a -m "$model"
 change "vae/$weights" damage
 wrong 1 'not finite' -p a -m "$model"
+
+# A name that no file can have, that of latents too: before anything is computed.
+printf -v long '%0296d.png' 0
+printf -v nearly '%0250d.png' 0
+refuse 1 'File name too long' generate -p a -s 4096x4096 --steps 1000 -o "$work/$long"
+refuse 1 'File name too long' generate -p a -s 4096x4096 --steps 1000 --save-latents -o "$work/$nearly"

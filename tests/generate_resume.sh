@@ -27,17 +27,19 @@ await() {
     done
 }
 
+elsewhere=.p3.png.0123456789abcdef-00000001-0000000000000001-0.part
+
 # finished FOLDER COUNT: all files are whole, and resuming skips COUNT of the 12 pictures and makes the others.
 finished() {
     local file
     for file in "$1"/p*; do
         [ ! -e "$file" ] || cmp "$file" "whole/${file##*/}"
     done
-    : >"$1/.p3.png.$$-0.part" # of a process that lives
+    : >"$1/$elsewhere" # of a process of another machine, which may live
     expect 0 '' "${command[@]}" -o "$1/" --resume --json
     [ "$(count '"status":"skipped"')" -eq "$2" ] || fail "not $2 were skipped: $(cat out)"
     [ "$(count '"status":"ok"')" -eq $((12 - $2)) ] || fail "not $((12 - $2)) were made: $(cat out)"
-    rm "$1/.p3.png.$$-0.part" || fail "a living process lost its file"
+    rm "$1/$elsewhere" || fail "a living process lost its file"
     same whole "$1"
 }
 
@@ -101,13 +103,21 @@ exec 9>&-
 [ "$status" -eq 1 ] || fail "status $status: $(cat err)"
 grep -qF 'stopped by SIGTERM: 1 picture made; run again' err || fail "not stopped: $(cat err)"
 
-# What is there but was made otherwise, or is no picture, or lacks its latents, is made again.
+# What is there but was made otherwise, or lacks its latents, is made again. What this program has not made stays.
 cp -r whole other
 cp other/p1.png other/p2.png
 echo 'no picture' >other/p3.png
+cp "$SMALTI_TESTDATA/extract/InternImgs/000.png" other/p5.png
 rm other/p4.safetensors
+expect 3 'other/p3.png: is there, but was not made by smalti generate' "${command[@]}" -o other/ --resume --json
+[ "$(count '"status":"skipped"')" -eq 8 ] || fail "not 8 were skipped: $(cat out)"
+grep -qF 'other/p5.png: is there, but was not made by smalti generate' err || fail "p5.png: $(cat err)"
+grep -qxF 'no picture' other/p3.png
+cmp "$SMALTI_TESTDATA/extract/InternImgs/000.png" other/p5.png
+cp whole/p1.png other/p3.png
+rm other/p5.png
 expect 0 '' "${command[@]}" -o other/ --resume --json
-[ "$(count '"status":"skipped"')" -eq 9 ] || fail "not 9 were skipped: $(cat out)"
+[ "$(count '"status":"skipped"')" -eq 10 ] || fail "not 10 were skipped: $(cat out)"
 same whole other
 expect 0 '12 made earlier' "${command[@]}" -o other/ --resume
 expect 0 '' "${command[@]}" -o other/ --resume --json --precision bf16

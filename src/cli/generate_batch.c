@@ -183,12 +183,13 @@ static int make_picture(struct smalti_generation *generation, struct smalti_batc
 	struct smalti_picture_file *file = plan_file(generation, item, image, error);
 	if (!file)
 		return -1;
-	if (generation->resume && smalti_picture_file_exists(file)) {
+	const int exists = generation->resume ? smalti_picture_file_exists(file, error) : 0;
+	if (exists > 0) {
 		report_item(generation, item, smalti_picture_file_path(file), image, 1, NULL);
 		smalti_picture_file_abort(file);
 		return 0;
 	}
-	if (submit(generation, batch, item, image, file, error) == 0)
+	if (exists == 0 && submit(generation, batch, item, image, file, error) == 0)
 		return 0;
 	smalti_picture_file_abort(file);
 	return -1;

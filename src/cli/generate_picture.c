@@ -6,6 +6,7 @@
 #include "io/png_text.h"
 #include "io/safetensors.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,16 +43,36 @@ const char *smalti_picture_file_path(const struct smalti_picture_file *file)
 	return file->path;
 }
 
-bool smalti_picture_file_exists(const struct smalti_picture_file *file)
+/* 1 or 0; -1 if the machine could not at this moment. */
+static int is_ours(const struct smalti_picture_file *file, struct smalti_error *error)
 {
-	struct smalti_error ignored = SMALTI_NO_ERROR; /* what is no picture is replaced by one */
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	char *program = NULL;
+	if (smalti_png_read_text(file->path, "Software", &program, &cause) < 0)
+		return smalti_is_of_input(cause.code) ? 0
+						      : smalti_fail(error, cause.code, "%s", cause.message);
+	const bool ours = program && strncmp(program, PACKAGE_NAME " ", strlen(PACKAGE_NAME " ")) == 0;
+	free(program);
+	return ours;
+}
+
+int smalti_picture_file_exists(const struct smalti_picture_file *file, struct smalti_error *error)
+{
 	char *found = NULL;
-	if (access(file->path, F_OK) != 0 || (file->latents_path && access(file->latents_path, F_OK) != 0) ||
-	    smalti_png_read_text(file->path, "parameters", &found, &ignored) < 0)
-		return false;
+	if (access(file->path, F_OK) != 0)
+		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be examined", file->path);
+	const int ours = is_ours(file, error);
+	if (ours == 0)
+		smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "%s: is there, but was not made by smalti generate: move it away, or name another "
+		    "folder",
+		    file->path);
+	if (ours <= 0 || smalti_png_read_text(file->path, "parameters", &found, error) < 0)
+		return -1;
 	const bool same = found && strcmp(found, file->parameters) == 0;
 	free(found);
-	return same;
+	return same && (!file->latents_path || access(file->latents_path, F_OK) == 0);
 }
 
 bool smalti_picture_file_keeps_latents(const struct smalti_picture_file *file)

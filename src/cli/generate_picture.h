@@ -27,8 +27,9 @@ struct smalti_picture_file *smalti_picture_file_new(char *path, char *latents, c
 						    int64_t width, int64_t height,
 						    struct smalti_error *error);
 const char *smalti_picture_file_path(const struct smalti_picture_file *file);
-/* Whether all its files are there, with these parameters. */
-bool smalti_picture_file_exists(const struct smalti_picture_file *file);
+/* Whether all its files are there, with these parameters: 1 or 0. -1: there is a file of that name that this
+ * program has not made. */
+int smalti_picture_file_exists(const struct smalti_picture_file *file, struct smalti_error *error);
 bool smalti_picture_file_keeps_latents(const struct smalti_picture_file *file);
 
 /* As the callbacks of struct smalti_picture. */

@@ -55,6 +55,20 @@ static int open_folder(struct smalti_output *output, const char *path, struct sm
 	return check_folder(output->folder, error);
 }
 
+/* Found before the work, not after it. */
+static int check_file(const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &info))
+		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be made", path);
+	if (S_ISREG(info.st_mode))
+		return 0;
+	return smalti_fail(error, SMALTI_EIO, "%s: expected a file, found %s", path,
+			   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+}
+
 static int open_file(struct smalti_output *output, const char *path, struct smalti_error *error)
 {
 	output->file = path;
@@ -65,7 +79,7 @@ static int open_file(struct smalti_output *output, const char *path, struct smal
 		output->folder = smalti_format(error, "%.*s", (int)(slash - path + 1), path);
 	else
 		output->folder = smalti_format(error, ".");
-	return output->folder ? check_folder(output->folder, error) : -1;
+	return output->folder && check_folder(output->folder, error) == 0 ? check_file(path, error) : -1;
 }
 
 int smalti_output_open(struct smalti_output *output, const char *path, const char *suffix, int64_t pictures,
@@ -118,32 +132,25 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	return added > 0 ? 0 : -1;
 }
 
-/* Found before the work, not after it. */
-static int check_file(const char *path, struct smalti_error *error)
+/* The path, if a file may be made there. */
+static char *checked(char *path, struct smalti_error *error)
 {
-	struct stat info;
-	if (strcmp(path, "-") == 0 || stat(path, &info) || S_ISREG(info.st_mode))
-		return 0;
-	return smalti_fail(error, SMALTI_EIO, "%s: expected a file, found %s", path,
-			   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+	if (!path || check_file(path, error) == 0)
+		return path;
+	free(path);
+	return NULL;
 }
 
 char *smalti_output_picture(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
 			    struct smalti_error *error)
 {
-	char *path = NULL;
-	if (output->file) {
-		path = smalti_format(error, "%s", output->file);
-	} else {
-		char *name = stem(id, image, images, error);
-		if (name)
-			path = smalti_format(error, "%s/%s%s", output->folder, name, output->suffix);
-		free(name);
-	}
-	if (!path || check_file(path, error) == 0)
-		return path;
-	free(path);
-	return NULL;
+	if (output->file)
+		return checked(smalti_format(error, "%s", output->file), error);
+	char *name = stem(id, image, images, error), *path = NULL;
+	if (name)
+		path = smalti_format(error, "%s/%s%s", output->folder, name, output->suffix);
+	free(name);
+	return checked(path, error);
 }
 
 char *smalti_output_latents(const char *picture, struct smalti_error *error)
@@ -151,5 +158,5 @@ char *smalti_output_latents(const char *picture, struct smalti_error *error)
 	size_t length = strlen(picture);
 	if (length > 4 && strcmp(picture + length - 4, ".png") == 0)
 		length -= 4;
-	return smalti_format(error, "%.*s.safetensors", (int)length, picture);
+	return checked(smalti_format(error, "%.*s.safetensors", (int)length, picture), error);
 }

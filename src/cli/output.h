@@ -39,7 +39,7 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 /* The picture's file, checked not to be something else than a file. Free with free(). */
 char *smalti_output_picture(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
 			    struct smalti_error *error);
-/* The file of its latents: of the same name, but for .safetensors. */
+/* The file of its latents, checked likewise: of the same name, but for .safetensors. */
 char *smalti_output_latents(const char *picture, struct smalti_error *error);
 
 #endif
