@@ -2,6 +2,7 @@
 #include "rt/trace.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "rt/pool.h"
 #include "rt/throttle.h"
 
@@ -30,8 +31,7 @@ struct row {
 };
 
 struct smalti_trace {
-	FILE *file;
-	char *path;
+	struct smalti_writer *writer;
 	int workers;
 	struct row *rows;
 };
@@ -41,16 +41,12 @@ struct smalti_trace *smalti_trace_new(const char *path, struct smalti_error *err
 	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
 	if (!trace)
 		return NULL;
-	trace->path = smalti_format(error, "%s", path);
-	trace->file =
-	    trace->path ? fopen(path, "we") : NULL; /* now: a bad path should fail before the work */
-	if (!trace->file) {
-		if (trace->path)
-			smalti_fail_errno(error, "trace '%s' cannot be written", path);
-		smalti_trace_free(trace);
-		return NULL;
-	}
-	return trace;
+	trace->writer = smalti_writer_open(path, error); /* now: a bad path should fail before the work */
+	if (trace->writer)
+		return trace;
+	smalti_error_prefix(error, "trace");
+	smalti_trace_free(trace);
+	return NULL;
 }
 
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
@@ -166,17 +162,20 @@ static void write_row(FILE *file, int worker, const struct row *row)
 		write_event(file, worker, &row->events[i]);
 }
 
-int smalti_trace_write(const struct smalti_trace *trace, struct smalti_error *error)
+int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
+	FILE *file = smalti_writer_stream(trace->writer);
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
 	      "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"smalti\"}}",
-	      trace->file);
+	      file);
 	for (int worker = 0; worker < trace->workers; worker++)
-		write_row(trace->file, worker, &trace->rows[worker]);
-	fputs("\n]}\n", trace->file);
-	if (fflush(trace->file) || ferror(trace->file))
-		return smalti_fail_errno(error, "trace '%s' cannot be written", trace->path);
-	return 0;
+		write_row(file, worker, &trace->rows[worker]);
+	fputs("\n]}\n", file);
+	const int status = smalti_writer_commit(trace->writer, error);
+	trace->writer = NULL;
+	if (status)
+		smalti_error_prefix(error, "trace");
+	return status;
 }
 
 void smalti_trace_free(struct smalti_trace *trace)
@@ -186,8 +185,6 @@ void smalti_trace_free(struct smalti_trace *trace)
 	for (int worker = 0; trace->rows && worker < trace->workers; worker++)
 		free(trace->rows[worker].events);
 	free(trace->rows);
-	if (trace->file)
-		fclose(trace->file);
-	free(trace->path);
+	smalti_writer_abort(trace->writer);
 	free(trace);
 }

@@ -17,7 +17,8 @@ int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error);
 /* From a task's callback, on the worker that ran it. */
 void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
 		       const struct smalti_place *place);
-int smalti_trace_write(const struct smalti_trace *trace, struct smalti_error *error);
+/* Once: the file appears complete or not at all. */
+int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error);
 void smalti_trace_free(struct smalti_trace *trace);
 
 #endif
