@@ -17,7 +17,7 @@ static int write_rows(void *user, int64_t first, int64_t count, const unsigned c
 		      struct smalti_error *error)
 {
 	const struct output *output = user;
-	(void)first, (void)error; /* rows come in order; a failed write shows when the stream is closed */
+	(void)first, (void)error; /* rows come in order; a failed write shows in the stream's error flag */
 	fwrite(rgb, 3, (size_t)(count * output->width), stdout);
 	return 0;
 }
@@ -69,5 +69,7 @@ int main(int argc, char **argv)
 		status = -1;
 	if (status)
 		fprintf(stderr, "%s\n", error.message);
-	return status || fclose(stdout) ? 1 : 0;
+	else if ((status = fflush(stdout) || ferror(stdout)))
+		fprintf(stderr, "standard output: cannot be written\n");
+	return status ? 1 : 0;
 }

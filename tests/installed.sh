@@ -39,6 +39,8 @@ prompt="a green heart on a black background"
 LD_LIBRARY_PATH=$libraries ./example "$prompt" >example.ppm
 [ "$(head -n 2 example.ppm | tail -n 1)" = "128 128" ]
 [ "$(wc -c <example.ppm)" -eq $((15 + 128 * 128 * 3)) ]
+! LD_LIBRARY_PATH=$libraries ./example "$prompt" >/dev/full 2>err || exit 1
+grep -qF 'cannot be written' err
 "$programs/smalti" generate --prompt "$prompt" -o command.png
 [ -s command.png ]
 [ -f "$(pkg-config --variable=prefix smalti)/share/smalti/slurm/extract.sbatch" ]
