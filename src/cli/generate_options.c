@@ -88,7 +88,7 @@ static const struct smalti_option rows[] = {
     SMALTI_CPUS_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
-     "folder for data that does not fit under the limit"},
+     "folder for data that does not fit under the limit; StarPU leaves some empty folders there"},
     SMALTI_TILING_ROWS(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
