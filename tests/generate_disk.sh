@@ -40,7 +40,7 @@ mkdir traces
 expect 1 'File too large' limited 4 "$SMALTI" generate -p 'a red star' -o one.png
 [ ! -e one.png ] || fail "one.png is there"
 expect 1 'traces/t.json: cannot be written: File too large' \
-    limited 8 "$SMALTI" generate -p 'a red star' -s 16x16 --steps 2 -o one.png --trace traces/t.json
+    limited 40 "$SMALTI" generate -p 'a red star' --steps 8 -o one.png --trace traces/t.json
 [ -z "$(files traces)" ] || fail "a part of a trace: $(files traces)"
 expect 0 '2 made earlier' "${command[@]}" -o limited/ --resume
 same whole limited
