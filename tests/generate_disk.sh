@@ -8,7 +8,7 @@ cd "$work"
 
 cat >prompts.jsonl <<'LINES'
 {"id": "small", "prompt": "a red star", "width": 16, "height": 16}
-{"id": "large", "prompt": "a red star above a blue ring", "width": 192, "height": 128}
+{"id": "large", "prompt": "a red star above a blue ring", "width": 512, "height": 384}
 {"id": "last", "prompt": "a green heart", "width": 16, "height": 16}
 LINES
 command=("$SMALTI" generate --prompts prompts.jsonl --steps 2 --save-latents)
@@ -34,10 +34,10 @@ partly() {
     done
 }
 
-expect 3 '2 pictures' limited 8 "${command[@]}" -o limited/
+expect 3 '2 pictures' limited 40 "${command[@]}" -o limited/
 partly limited
 mkdir traces
-expect 1 'File too large' limited 4 "$SMALTI" generate -p 'a red star' -o one.png
+expect 1 'File too large' limited 40 "$SMALTI" generate -p 'a red star' -s 512x384 --steps 2 -o one.png
 [ ! -e one.png ] || fail "one.png is there"
 expect 1 'traces/t.json: cannot be written: File too large' \
     limited 40 "$SMALTI" generate -p 'a red star' --steps 8 -o one.png --trace traces/t.json
