@@ -6,6 +6,7 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
+RANDOM=1 # the same samples each time
 tools=$(dirname "$SMALTI")/tests
 fault=$(dirname "$SMALTI")/.libs/libfault.so
 if nm "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti* 2>/dev/null | grep -q __asan_init; then
@@ -60,7 +61,9 @@ survives() {
             "$@" >said 2>err || status=$?
             [ $status -eq "$ok" ] || fail "$what: then status $status: $(cat err); before: $(cat first)"
             $compare || fail "$what: $(cat first); then: $(cat differences)"
-            [ -z "$(find made -name '*.part')" ] || fail "$what: left $(find made -name '*.part')"
+            local left # a claim that could not be removed is nobody's; the next run takes it away
+            left=$(find made -name '*.part' -o -path 'made/claims/*')
+            [ -z "$left" ] || fail "$what: left $left"
             runs=$((runs + 1))
         done
     done
@@ -81,7 +84,7 @@ done
 
 # Extraction: the rows, and all that is said of them.
 has_rows() {
-    "$tools/store_worker" dump "$1" >dumped && cmp dumped "$2" && "$SMALTI" verify -q "$1" && [ -z "$(ls "$1/claims")" ]
+    "$tools/store_worker" dump "$1" >dumped && cmp dumped "$2" && "$SMALTI" verify -q "$1"
 } >differences 2>&1
 pictures=(000.png a/000.png b/000.png gray.png tiny.png absent.png)
 for i in {0..5}; do

@@ -55,5 +55,6 @@ as_another() {
     env -i PATH=/usr/bin:/bin HOME=/nonexistent setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 moved=$work/everyone/$(realpath --relative-to="$(pkg-config --variable=prefix smalti)" "$programs")/smalti
-as_another "$moved" generate --prompt "$prompt" -o pictures/other.png
+as_another "$moved" generate --prompt "$prompt" --quiet -o pictures/other.png 2>words
+[ ! -s words ] || { cat words && exit 1; }
 cmp command.png pictures/other.png

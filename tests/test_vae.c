@@ -390,14 +390,20 @@ static void forecasts(void)
 
 static void missing_models(void)
 {
-	static const char *const folders[] = {"tesserae/missing", "tesserae/tokenizer"};
-	for (size_t k = 0; k < COUNT(folders); k++) {
+	static const struct {
+		const char *folder, *word;
+		enum smalti_code code;
+	} cases[] = {
+	    {"tesserae/missing", "no such folder", SMALTI_EIO},
+	    {"tesserae/tokenizer", "config.json", SMALTI_ENOENT},
+	};
+	for (int k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_vae_options options;
 		smalti_vae_defaults(&options);
-		options.folder = test_model(folders[k]);
-		FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, SMALTI_EIO, folders[k],
-		      folders[k], "config.json");
+		options.folder = test_model(cases[k].folder);
+		FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, cases[k].code,
+		      cases[k].folder, cases[k].folder, cases[k].word);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_vae_options options = {.folder = test_model("tesserae/transformer")};
