@@ -60,12 +60,13 @@ for i in 0 1 2 3 4; do
 done
 expect 0 'model/text_encoder: 5 tensors are not used: encoder.other.0, encoder.other.1, encoder.other.2, ...; model' \
     generate -m model -o same.png
+printf '{"prompt": "a"}\n' >list.jsonl
+expect 0 'smalti extract: model/text_encoder: 5 tensors are not used' "$SMALTI" extract list.jsonl --t5 -m model -o named
 
 # What is not a pipeline's folder is named, and what to do about it.
 refuse 1 'hf download PixArt-alpha/PixArt-Sigma-XL-2-512-MS --local-dir DIR' \
     generate -m PixArt-alpha/PixArt-Sigma-XL-2-512-MS
 refuse 1 'hf download a/b-c' "$SMALTI" decode embedded.safetensors -m a/b-c -o no.png
-printf '{"prompt": "a"}\n' >list.jsonl
 refuse 1 'hf download a/b-c' "$SMALTI" extract list.jsonl --t5 -m a/b-c -o features
 copy
 refuse 1 'give the folder that it lies in' generate -m model/transformer

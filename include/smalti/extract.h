@@ -78,6 +78,7 @@ struct smalti_extract_progress {
 	const char *locked_by;   /**< NULL, or who changes the folder, and lets nobody else do so, */
 	double locked;           /**< for which the calling thread has waited for so many seconds */
 	const char *note;        /**< NULL, or a line on what the data set has that is not read */
+	const char *unused;      /**< NULL, or a line on tensors of the model's files that are not used */
 };
 
 /** What the caller of an extraction wants. */

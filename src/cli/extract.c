@@ -22,7 +22,7 @@ struct extract {
 	struct smalti_extract_options options;
 	struct smalti_progress progress;
 	double began;
-	bool begun, noted;
+	bool begun;
 	struct smalti_locked locked;
 };
 
@@ -165,11 +165,12 @@ static void describe(const struct smalti_extract_progress *progress, char detail
 		snprintf(detail, SMALTI_PROGRESS_DETAIL, "extracting");
 }
 
-static void show_note(struct extract *e, const char *note)
+static void show_notes(struct extract *e, const struct smalti_extract_progress *progress)
 {
-	if (!e->noted && note && !e->settings->quiet)
-		smalti_progress_print(&e->progress, "smalti extract: %s", note);
-	e->noted = e->noted || note;
+	const char *const notes[] = {progress->note, progress->unused};
+	for (int i = 0; i < 2; i++)
+		if (notes[i] && !e->settings->quiet)
+			smalti_progress_print(&e->progress, "smalti extract: %s", notes[i]);
 }
 
 static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract_progress *progress)
@@ -182,10 +183,11 @@ static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract
 		smalti_progress_within(&e->progress, progress->listed, "reading the list");
 		smalti_progress_update(&e->progress, 0, 1);
 	} else {
-		if (!e->begun)
+		if (!e->begun) {
 			smalti_progress_begin(&e->progress, stderr, "items", e->settings->quiet);
+			show_notes(e, progress);
+		}
 		e->begun = true;
-		show_note(e, progress->note);
 		describe(progress, detail);
 		smalti_progress_within(&e->progress, 0, detail);
 		smalti_progress_update(&e->progress, progress->done, progress->items);

@@ -295,6 +295,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,
 	    .stored_orientation = o->stored_orientation};
 	run->progress.note = smalti_dataset_note(run->parts.dataset);
+	run->progress.unused = run->parts.unused.code ? run->parts.unused.message : NULL;
 	resolve_range(run);
 	run->shard_items = smalti_shard_items(&run->parts, &run->within, error);
 	if (run->shard_items < 0)
@@ -357,7 +358,7 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	*result = (struct smalti_extract_result){
 	    .progress = run.progress, .stopped = run.stops, .failures = totals.failures};
 	result->progress.done = totals.items;
-	result->progress.note = NULL; /* it was the data set's */
+	result->progress.note = result->progress.unused = NULL; /* they were the data set's and the model's */
 	smalti_store_close(run.store);
 	smalti_extract_parts_close(&run.parts);
 	pthread_mutex_destroy(&run.locked.mutex);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "extract/identity.h"
 #include "io/pipeline_folder.h"
+#include "io/unused.h"
 #include "jobs/model.h"
 #include "rt/session.h"
 #include "store/folder.h"
@@ -89,6 +90,16 @@ static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGES
 	if (!parts->vae || smalti_vae_open_encoder(parts->vae, error) < 0)
 		return -1;
 	return smalti_vae_digest(parts->vae, digest, error);
+}
+
+static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_error *error)
+{
+	const struct smalti_text_encoder *text = &parts->text;
+	const struct smalti_vae *vae = parts->vae;
+	if (text->t5 &&
+	    smalti_unused_t5(text->checkpoint, smalti_t5_config(text->t5), &parts->unused, error) < 0)
+		return -1;
+	return vae ? smalti_unused_vae(vae->checkpoint, &vae->config, &parts->unused, error) : 0;
 }
 
 /* A text encoder that leaves no room for its own work is given back layer by layer. */
@@ -198,7 +209,8 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
 	parts->weights = smalti_scope_new(session, "weights", INT64_MAX, error);
 	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||
-	    (options->pictures && open_vae(parts, vae_digest, error) < 0))
+	    (options->pictures && open_vae(parts, vae_digest, error) < 0) ||
+	    look_for_unused(parts, error) < 0)
 		return -1;
 	fit_into_memory(parts);
 	if (open_dataset(parts, watch, user, error) < 0)

@@ -18,6 +18,7 @@ struct smalti_extract_parts {
 	struct smalti_scope *weights;    /* of the tasks that make the text encoder's */
 	struct smalti_text_encoder text; /* without t5: no text is asked for */
 	struct smalti_vae *vae;          /* NULL: no pictures are */
+	struct smalti_error unused;      /* says which tensors are not used, if any: no failure */
 	cJSON *identity;                 /* what has to be the same for a resume */
 	cJSON *before;                   /* its "list" of before items were added to it; NULL: it has none */
 	char *provenance;                /* that, as it is kept in shards */
