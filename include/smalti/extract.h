@@ -8,7 +8,7 @@
 
 /** @file
  * The features of a data set's items, its captions through T5 and its pictures through the VAE's encoder
- * (specification 2, 5.2, 6), into a folder of shards. The folder is all the state there is: a run goes on
+ * into a folder of shards. The folder is all the state there is: a run goes on
  * where another ended, however that ended, and any number of processes share the work.
  */
 
@@ -19,10 +19,8 @@ extern "C" {
 
 /** How a picture gets the shape of its bin. */
 enum smalti_fitting {
-	SMALTI_FITTING_COVER,  /**< in proportion until it covers the bin, then cropped: what training does
-				  (6.6) */
-	SMALTI_FITTING_SQUEEZE /**< straight to the bin, its proportions changed: the reference's tool (6.4)
-				*/
+	SMALTI_FITTING_COVER,  /**< in proportion until it covers the bin, then cropped: what training does */
+	SMALTI_FITTING_SQUEEZE /**< straight to the bin, its proportions changed: PixArt's tool */
 };
 
 enum smalti_compression {

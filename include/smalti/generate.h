@@ -19,15 +19,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** How a prompt is prepared . */
+/** How a prompt is prepared. */
 enum smalti_cleaning {
 	SMALTI_CLEANING_RAW,   /**< as it stands */
 	SMALTI_CLEANING_BASIC, /**< lower case, stripped: what diffusers does without ftfy and bs4 */
 	SMALTI_CLEANING_FULL,  /**< diffusers' clean_caption=True */
-	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does  */
+	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does */
 };
 
-/** What noise is drawn as : the same seed gives unrelated pictures for each. */
+/** What noise is drawn as: the same seed gives unrelated pictures for each. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
 /** Bounds of a request's fields. */
