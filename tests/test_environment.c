@@ -250,7 +250,7 @@ static void machine(void)
 	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
 	CHECK(cpus.threads >= cpus.cores && cpus.cores >= cpus.allowed_cores && cpus.allowed_cores > 0,
 	      "cores");
-	CHECK(smalti_machine_quota() < cpus.allowed_cores, "workers for a quota");
+	CHECK(smalti_machine_quota(&cpus) < cpus.allowed_cores, "workers for a quota");
 	const int64_t all = smalti_machine_memory();
 	CHECK(all > 0 && all <= (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), "memory");
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/held_session.h"
 
-#include "rt/machine.h"
 #include "rt/session.h"
 
 #include <signal.h>
@@ -18,8 +17,7 @@ static void mask(int how)
 
 static void note_crowd(const struct smalti_session *session)
 {
-	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
-	const int places = cpus.allowed_cores * (cpus.threads / cpus.cores);
+	const int places = smalti_session_places(session);
 	if (smalti_session_workers(session) > places)
 		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
 			smalti_session_workers(session), places, places == 1 ? "" : "s");

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/parse.h"
-#include "rt/machine.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -141,16 +140,15 @@ static int check_numbers(struct smalti_error *error)
 }
 
 /* What the machine has decides which of these StarPU takes. */
-static int check_processors(struct smalti_error *error)
+static int check_processors(const struct smalti_machine_cpus *cpus, struct smalti_error *error)
 {
-	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
 	const struct {
 		const char *name;
 		int least, most;
 	} ranges[] = {
-	    {"STARPU_NTHREADS_PER_CORE", 1, cpus.threads / cpus.cores},
-	    {"STARPU_MAIN_THREAD_CPUID", 0, cpus.threads - 1},
-	    {"STARPU_MAIN_THREAD_COREID", 0, cpus.cores - 1},
+	    {"STARPU_NTHREADS_PER_CORE", 1, cpus->threads / cpus->cores},
+	    {"STARPU_MAIN_THREAD_CPUID", 0, cpus->threads - 1},
+	    {"STARPU_MAIN_THREAD_COREID", 0, cpus->cores - 1},
 	    {"STARPU_NCPU", 0, STARPU_MAXCPUS},
 	    {"STARPU_NCPUS", 0, STARPU_MAXCPUS},
 	    {"STARPU_DISABLE_KERNELS", 0, 0},
@@ -181,9 +179,9 @@ static int check_lists(struct smalti_error *error)
 	return 0;
 }
 
-int smalti_environment_check(struct smalti_error *error)
+int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smalti_error *error)
 {
-	if (check_numbers(error) < 0 || check_processors(error) < 0)
+	if (check_numbers(error) < 0 || check_processors(cpus, error) < 0)
 		return -1;
 	return check_lists(error);
 }

@@ -3,12 +3,13 @@
 #define SMALTI_RT_ENVIRONMENT_H
 
 #include "base/error.h"
+#include "rt/machine.h"
 
 #include <stdint.h>
 
 /* StarPU takes settings from the environment, and ends the program over those that it cannot use: so they are
  * looked at before it starts. -1 with SMALTI_EINVAL, naming the variable. */
-int smalti_environment_check(struct smalti_error *error);
+int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smalti_error *error);
 
 /* The user's limit to tiles in bytes, 0: none. */
 int64_t smalti_environment_memory(void);

@@ -42,10 +42,10 @@ struct smalti_machine_cpus smalti_machine_cpus(void)
 	return cpus;
 }
 
-int smalti_machine_quota(void)
+int smalti_machine_quota(const struct smalti_machine_cpus *cpus)
 {
 	const double quota = smalti_cgroup_read("").cpus;
-	if (quota <= 0 || quota >= smalti_machine_cpus().allowed_cores)
+	if (quota <= 0 || quota >= cpus->allowed_cores)
 		return 0;
 	return quota < 1 ? 1 : (int)quota;
 }

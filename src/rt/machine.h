@@ -13,11 +13,11 @@ struct smalti_machine_cpus {
 
 /* Of a topology that is loaded. */
 struct smalti_machine_cpus smalti_machine_cpus_of(struct hwloc_topology *machine);
-/* Of this machine. */
+/* Of this machine; takes some milliseconds, so it is asked once. */
 struct smalti_machine_cpus smalti_machine_cpus(void);
 
 /* The workers that a control group gives time for; 0: as many as there are cores. */
-int smalti_machine_quota(void);
+int smalti_machine_quota(const struct smalti_machine_cpus *cpus);
 
 /* Bytes that the process may hold: the machine's memory, or less where a control group or ulimit says so. */
 int64_t smalti_machine_memory(void);

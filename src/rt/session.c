@@ -30,6 +30,7 @@ enum {
 
 struct smalti_session {
 	struct smalti_perf_folder folder;
+	struct smalti_machine_cpus cpus;
 	int workers;
 	int64_t memory_limit, memory;
 	pid_t process;
@@ -48,6 +49,12 @@ void smalti_session_defaults(struct smalti_session_options *options)
 int smalti_session_workers(const struct smalti_session *session)
 {
 	return session->workers;
+}
+
+int smalti_session_places(const struct smalti_session *session)
+{
+	const struct smalti_machine_cpus *cpus = &session->cpus;
+	return session->plain ? 1 : cpus->allowed_cores * (cpus->threads / cpus->cores);
 }
 
 void smalti_session_sleep(const struct smalti_session *session)
@@ -140,7 +147,8 @@ static int check_alone(struct smalti_error *error)
 	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
 }
 
-static int check_options(const struct smalti_session_options *options, struct smalti_error *error)
+static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,
+			 struct smalti_error *error)
 {
 	if (check_alone(error) < 0)
 		return -1;
@@ -155,7 +163,7 @@ static int check_options(const struct smalti_session_options *options, struct sm
 				   "memory limit: expected %d MB or more, found %lld MB",
 				   (SMALTI_PROGRAM_BYTES + LEAST_TILES) / MEGABYTE,
 				   (long long)(options->memory_limit / MEGABYTE));
-	if (smalti_isa_check(error) < 0 || smalti_environment_check(error) < 0)
+	if (smalti_isa_check(error) < 0 || smalti_environment_check(cpus, error) < 0)
 		return -1;
 	const char *chosen = getenv("STARPU_SCHED");
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
@@ -178,14 +186,14 @@ static int change_environment(struct smalti_session *session, struct smalti_envi
 }
 
 /* How many workers it will be at most. */
-static int most_workers(const struct starpu_conf *conf)
+static int most_workers(const struct starpu_conf *conf, const struct smalti_machine_cpus *cpus)
 {
 	const char *forced = getenv("STARPU_NCPU");
 	if (!forced)
 		forced = getenv("STARPU_NCPUS");
 	if (forced)
 		return (int)strtol(forced, NULL, 10);
-	return conf->ncpus > 0 ? conf->ncpus : smalti_machine_cpus().allowed_cores;
+	return conf->ncpus > 0 ? conf->ncpus : cpus->allowed_cores;
 }
 
 /* StarPU asks for ever for memory that it was promised, where it can move tiles to a disk to make room: so
@@ -202,12 +210,12 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	struct smalti_environment changes = {.count = 0};
 	starpu_conf_init(&conf);
 	conf.sched_policy_name = options->policy ? options->policy : "lws";
-	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota();
+	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
 	conf.ncpus = conf.ncpus ? conf.ncpus : -1;
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	int status = -1;
-	if (smalti_threads_try(most_workers(&conf), bytes_to_start(session), error) == 0)
+	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0)
 		status = change_environment(session, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
@@ -252,13 +260,15 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 	struct smalti_session_options defaults;
 	smalti_session_defaults(&defaults);
 	options = options ? options : &defaults;
-	if (check_options(options, error) < 0)
+	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
+	if (check_options(options, &cpus, error) < 0)
 		return NULL;
 	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);
 	if (!session)
 		return NULL;
 	if (options->trace && !(session->trace = smalti_trace_new(options->trace, error)))
 		goto free_session;
+	session->cpus = cpus;
 	set_memory(session, options);
 	if (start_starpu(session, options, error) < 0)
 		goto free_trace;

@@ -22,6 +22,8 @@ void smalti_session_sleep(const struct smalti_session *session);
 void smalti_session_wake(const struct smalti_session *session);
 
 int smalti_session_workers(const struct smalti_session *session);
+/* The processors that its workers may run on. */
+int smalti_session_places(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Bytes that the process may hold: the limit, else what smalti_machine_memory() says. */
 int64_t smalti_session_memory(const struct smalti_session *session);
