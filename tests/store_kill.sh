@@ -2,28 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # A folder of features survives what happens to those that fill it: processes are killed, the disk is full, writes
 # fail. Nothing is lost and nothing is there twice.
-# shellcheck source=command.sh
-. "$(dirname "$0")/command.sh"
-worker=$(dirname "$SMALTI")/tests/store_worker
-fault=$(dirname "$SMALTI")/.libs/libfault.so
-trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work" "$memory"' EXIT
-memory=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
-cd "$work"
-export SEED=${SEED:-$RANDOM} # said where it fails
-RANDOM=$SEED
+# shellcheck source=store.sh
+. "$(dirname "$0")/store.sh"
 
-# check FOLDER: all rows once, as the undisturbed run made them.
-check() {
-    "$worker" dump "$1" >dumped || fail "SEED=$SEED: $1 cannot be read"
-    cmp dumped whole.txt || fail "SEED=$SEED: $1 differs from an undisturbed run"
-    [ -z "$(find "$1" -name '*.part')" ] || fail "SEED=$SEED: left $(find "$1" -name '*.part')"
-    [ -z "$(ls "$1/claims")" ] || fail "SEED=$SEED: claims are left: $(ls "$1/claims")"
+stop_all() {
+    umount disk 2>/dev/null || true
 }
 
 items=1200 shard=40
-"$worker" fill whole $items $shard
-"$worker" dump whole >whole.txt
-[ "$(wc -l <whole.txt)" -eq $items ] || fail "an undisturbed run made $(wc -l <whole.txt) rows"
+undisturbed $items $shard
 
 # Two processes, one of them killed and started anew at random moments; a folder after the other, until there were
 # enough.
@@ -47,7 +34,7 @@ while [ $kills -lt 100 ]; do
     for process in "${processes[@]}"; do
         wait "$process" 2>err || fail "SEED=$SEED: a process failed"
     done
-    check "$folder"
+    check "$folder" $items "killed at random"
     folders=$((folders + 1))
 done
 echo "$kills kills in $folders folders"
@@ -58,14 +45,14 @@ echo "$kills kills in $folders folders"
     expect 1 'File too large' "$worker" fill limited $items $shard
 )
 "$worker" fill limited $items $shard
-check limited
+check limited $items "a file that may not grow"
 mkdir disk
 if mount -t tmpfs -o size=600k none disk 2>/dev/null; then
     expect 1 'No space left' "$worker" fill disk/out $items $shard
     expect 1 'No space left' "$worker" fill disk/out $items $shard
     mount -o remount,size=20m disk
     "$worker" fill disk/out $items $shard
-    check disk/out
+    check disk/out $items "a full disk"
 else
     echo "SKIPPED: no tmpfs can be mounted here: a full disk"
 fi

@@ -3,30 +3,13 @@
 # Processes that fill one folder of features stop for longer than their lease, at any call and at random, or are on
 # other hosts, one of which is gone: others take their work over, and nothing is lost or there twice. One that stops
 # while it holds the folder's lock is waited for, but not for ever. SMALTI_TEST_FULL=1: at every call, more rounds.
-# shellcheck source=command.sh
-. "$(dirname "$0")/command.sh"
-worker=$(dirname "$SMALTI")/tests/store_worker
-fault=$(dirname "$SMALTI")/.libs/libfault.so
-trap 'kill -KILL $(jobs -p) 2>/dev/null || true; rm -rf "$work" "$memory"' EXIT
-memory=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
-cd "$work"
-export SEED=${SEED:-$RANDOM} # said where it fails
-RANDOM=$SEED
+# shellcheck source=store.sh
+. "$(dirname "$0")/store.sh"
 full=${SMALTI_TEST_FULL:-0}
 
-# undisturbed ITEMS: the rows that there have to be, in ITEMS.txt.
-undisturbed() {
-    "$worker" fill "whole$1" "$1" 10
-    "$worker" dump "whole$1" >"$1.txt"
-    [ "$(wc -l <"$1.txt")" -eq "$1" ] || fail "an undisturbed run made $(wc -l <"$1.txt") rows"
-}
-
-# check FOLDER ITEMS WHAT
-check() {
-    "$worker" dump "$1" >dumped || fail "SEED=$SEED: $3: cannot be read"
-    cmp dumped "$2.txt" || fail "SEED=$SEED: $3: differs from an undisturbed run"
-    [ -z "$(find "$1" -name '*.part')" ] || fail "SEED=$SEED: $3: left $(find "$1" -name '*.part')"
-    [ -z "$(ls "$1/claims")" ] || fail "SEED=$SEED: $3: claims are left: $(ls "$1/claims")"
+stop_all() {
+    # shellcheck disable=SC2046 # one word per process
+    kill -KILL $(jobs -p) 2>/dev/null || true
 }
 
 # end PROCESS WHAT: it ends well.
@@ -47,7 +30,7 @@ await() {
 }
 
 # Random stops of one of three processes.
-undisturbed 400
+undisturbed 400 10
 for ((round = 0; round < (full ? 12 : 1); round++)); do
     folder=$memory/random
     rm -rf "$folder"
@@ -114,7 +97,7 @@ stop_at() {
 }
 
 # Those of a batch side by side, since they sleep most of the time.
-undisturbed 60
+undisturbed 60 10
 calls=0 many=450 # there are fewer where a process works alone
 while [ "$calls" -lt "$((full ? many : 24))" ]; do
     batch=()

@@ -176,8 +176,8 @@ static void help_is_asked_for_before_later_mistakes(void)
 	} cases[] = {
 	    {{{"--help", "--steps=x"}}, SMALTI_HELP},
 	    {{{"-h"}}, SMALTI_HELP},
-	    {{{"--version"}}, SMALTI_VERSION},
-	    {{{"-V"}}, SMALTI_VERSION},
+	    {{{"--version"}}, SMALTI_SHOW_VERSION},
+	    {{{"-V"}}, SMALTI_SHOW_VERSION},
 	    {{{"--man"}}, SMALTI_MAN},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {

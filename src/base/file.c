@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -117,6 +118,19 @@ int smalti_make_folder(const char *path, struct smalti_error *error)
 		return 0;
 	errno = cause;
 	return smalti_fail_errno(error, "%s: the folder cannot be made", path);
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+	(void)info, (void)type, (void)walk;
+	remove(path); /* the walk goes on behind what stays */
+	return 0;
+}
+
+void smalti_remove_folder(const char *path)
+{
+	enum { OPEN_FOLDERS = 8 };
+	nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }
 
 /* "a/b.png" -> "a", "/b.png" -> "/.", "b.png" -> "." */

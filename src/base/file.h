@@ -39,6 +39,8 @@ int smalti_open_nameless(const char *folder, struct smalti_error *error);
 
 /* Makes the folder unless it is there; its parent must exist. */
 int smalti_make_folder(const char *path, struct smalti_error *error);
+/* Removes the folder with all that is in it, as far as that can be done. */
+void smalti_remove_folder(const char *path);
 /* The folder that a path's last name stands in; NULL with an error. Free with free(). */
 char *smalti_folder_of(const char *path, struct smalti_error *error);
 /* Names that were made, changed or removed in the folder are so on the disk afterwards. */

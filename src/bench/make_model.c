@@ -6,7 +6,6 @@
 #include "bench/weights.h"
 #include "smalti/model.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -204,22 +203,15 @@ static int put_in_place(const struct job *job, struct smalti_error *error)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
-{
-	(void)info, (void)type, (void)walk;
-	return remove(path);
-}
-
 static int make_in(struct job *job, struct smalti_error *error)
 {
-	enum { OPEN_FOLDERS = 8 };
 	job->staging = smalti_format(error, "%s/.make-model.XXXXXX", job->options->folder);
 	if (!job->staging)
 		return -1;
 	if (!mkdtemp(job->staging))
 		return smalti_fail_errno(error, "%s: no folder can be made in it", job->options->folder);
 	int status = write_all(job, error) || put_in_place(job, error) ? -1 : 0;
-	nftw(job->staging, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+	smalti_remove_folder(job->staging);
 	return status;
 }
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/bench_compare.h"
 #include "rt/topology.h"
+#include "smalti/version.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static cJSON *head_of(const struct smalti_command *command, const struct smalti_
 	if (!head)
 		return NULL;
 	cJSON_AddStringToObject(head, "command", command->name);
-	cJSON_AddStringToObject(head, "version", PACKAGE_VERSION);
+	cJSON_AddStringToObject(head, "version", smalti_version());
 	cJSON_AddStringToObject(head, "cpu", machine->cpu);
 	cJSON_AddNumberToObject(head, "cores", (double)machine->cores);
 	cJSON_AddStringToObject(head, "isa", machine->isa);

@@ -41,7 +41,7 @@ enum smalti_exit smalti_finish_stdout(void)
 
 static enum smalti_exit answer(const struct smalti_command *command, enum smalti_invocation request)
 {
-	if (request == SMALTI_VERSION)
+	if (request == SMALTI_SHOW_VERSION)
 		smalti_print_version(stdout);
 	else if (request == SMALTI_MAN)
 		smalti_print_man(command, stdout);
@@ -88,8 +88,12 @@ static const struct {
 	const char *word;
 	enum smalti_invocation request;
 } requests[] = {
-    {"--version", SMALTI_VERSION}, {"-V", SMALTI_VERSION},  {"version", SMALTI_VERSION},
-    {"--man", SMALTI_MAN},         {"--help", SMALTI_HELP}, {"-h", SMALTI_HELP},
+    {"--version", SMALTI_SHOW_VERSION},
+    {"-V", SMALTI_SHOW_VERSION},
+    {"version", SMALTI_SHOW_VERSION},
+    {"--man", SMALTI_MAN},
+    {"--help", SMALTI_HELP},
+    {"-h", SMALTI_HELP},
 };
 
 static enum smalti_exit run_group(const struct smalti_command *group, int argc, char **argv)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
+#include "smalti/version.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
 
 void smalti_print_version(FILE *to)
 {
-	fprintf(to, "smalti %s\n", PACKAGE_VERSION);
+	fprintf(to, "smalti %s\n", smalti_version());
 }
 
 /* Prints words from `column` on, the next lines indented; a newline in the text stays one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
+#include "smalti/version.h"
 
 /* One character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
  * quote is no request, an empty line is a new paragraph. */
@@ -41,7 +42,7 @@ static void put_header(const struct smalti_command *command, FILE *to)
 {
 	fputs(".TH ", to);
 	put_page(command, to);
-	fprintf(to, " 1 \"\" \"smalti %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
+	fprintf(to, " 1 \"\" \"smalti %s\" \"User Commands\"\n.SH NAME\n", smalti_version());
 	put_page(command, to);
 	put_line(" \\- ", command->summary, to);
 }

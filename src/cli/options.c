@@ -189,7 +189,7 @@ static int parse(const struct smalti_option_table *table, const struct tables *t
 		if (value == '?' || value == ':')
 			return fail_option(table, value, argv[optind - 1], error);
 		if (value == 'h' || value == 'V' || value >= GET_HELP) {
-			*request = value == GET_VERSION || value == 'V' ? SMALTI_VERSION
+			*request = value == GET_VERSION || value == 'V' ? SMALTI_SHOW_VERSION
 				   : value == GET_MAN                   ? SMALTI_MAN
 									: SMALTI_HELP;
 			return 0;

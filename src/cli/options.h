@@ -82,7 +82,7 @@ struct smalti_option_table {
 	}
 
 /* What the command line asks for: --help, --version and --man are known to every command. */
-enum smalti_invocation { SMALTI_RUN, SMALTI_HELP, SMALTI_VERSION, SMALTI_MAN };
+enum smalti_invocation { SMALTI_RUN, SMALTI_HELP, SMALTI_SHOW_VERSION, SMALTI_MAN };
 
 /* Parses argv (argv[0] is skipped) into `values`, which holds the defaults. Operands are moved
  * behind the options; *first is the index of the first. Uses getopt: one call at a time. */

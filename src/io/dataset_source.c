@@ -80,6 +80,14 @@ static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_f
 	return added < 0 ? -1 : 0;
 }
 
+int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error)
+{
+	return smalti_fail(error, code,
+			   "%s: of several data sets each has to be a tar, this is none: give lists and "
+			   "folders alone",
+			   path);
+}
+
 static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar,
 		       struct smalti_error *error)
 {
@@ -87,10 +95,7 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 	if (stat(tar->path, &info) < 0)
 		return smalti_fail_errno(error, "%s: cannot be opened", tar->path);
 	if (!S_ISREG(info.st_mode))
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: of several data sets each has to be a tar, this is none: give lists "
-				   "and folders alone",
-				   tar->path);
+		return smalti_dataset_refuse_mixture(tar->path, SMALTI_EINVAL, error);
 	tar->start = s->size;
 	s->size += info.st_size;
 	return 0;

@@ -30,6 +30,8 @@ struct smalti_dataset_source {
 /* Expands braces, keeps the standard input, lists a folder. */
 int smalti_dataset_source_open(struct smalti_dataset_source *source, const char *const *paths, int64_t count,
 			       struct smalti_error *error);
+/* -1 with `code`: among several data sets this one is no tar. */
+int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error);
 /* Lists a folder again, since other captions are asked for. */
 int smalti_dataset_source_list(struct smalti_dataset_source *source, struct smalti_error *error);
 /* The folder that relative paths of pictures are below: `images`, or where PixArt or the user has them. What

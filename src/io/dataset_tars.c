@@ -39,10 +39,7 @@ static int open_one(struct tars *s, struct smalti_error *error)
 	if (format == &smalti_dataset_tar)
 		s->tar = format->open(one, error);
 	else if (format)
-		smalti_fail(error, SMALTI_EFORMAT,
-			    "%s: of several data sets each has to be a tar, this is none: give lists and "
-			    "folders alone",
-			    tar->path);
+		smalti_dataset_refuse_mixture(tar->path, SMALTI_EFORMAT, error);
 	if (!s->tar) {
 		close(one->file);
 		return -1;

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "kernels/isa.h"
 #include "rt/topology.h"
+#include "smalti/version.h"
 
 #include <cjson/cJSON.h>
 #include <dnnl.h>
@@ -34,7 +35,7 @@ static struct version named(const char *text)
 
 static struct version own(void)
 {
-	return named(PACKAGE_VERSION);
+	return named(smalti_version());
 }
 
 static struct version onednn(void)

@@ -2,11 +2,11 @@
 #include "rt/perf_folder.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,18 +249,10 @@ bool smalti_perf_folder_writable(const struct smalti_perf_folder *folder)
 	return make_folders(below) && takes_a_file(below);
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-	(void)info, (void)kind, (void)at;
-	remove(path);
-	return 0;
-}
-
 void smalti_perf_folder_close(struct smalti_perf_folder *folder)
 {
-	enum { DESCRIPTORS = 4 };
 	if (folder->own && folder->path)
-		nftw(folder->path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+		smalti_remove_folder(folder->path);
 	free(folder->path);
 	*folder = (struct smalti_perf_folder){NULL, false};
 }
