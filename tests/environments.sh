@@ -132,6 +132,8 @@ else
             mount -t tmpfs -o size='$size' tmpfs "$HOME" && { cat /dev/zero >"$HOME/filler" 2>/dev/null || true; } &&
             "$@" && mount -o remount,size=80m "$HOME" && "$@"' sh "$SMALTI" "${generate[@]}" --sched dmda
     done
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    works 'no /sys' unshare --mount sh -c 'mount -t tmpfs tmpfs /sys && exec "$@"' sh "$SMALTI" "${generate[@]}"
     # Nothing can be written but the folder of the results.
     # shellcheck disable=SC2016 # expanded by the inner shell
     read_only=(unshare --mount sh -c 'mount -t tmpfs tmpfs "$1" && shift &&

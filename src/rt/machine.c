@@ -2,8 +2,10 @@
 #include "rt/machine.h"
 
 #include "rt/cgroup.h"
+#include "rt/environment.h"
 
 #include <hwloc.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,14 +32,24 @@ struct smalti_machine_cpus smalti_machine_cpus_of(hwloc_topology_t machine)
 	return cpus;
 }
 
+/* A library prints nothing: hwloc would, of a machine without /sys. It looks at its variable once. */
+static void load(hwloc_topology_t machine, struct smalti_machine_cpus *cpus)
+{
+	struct smalti_environment changes = {.count = 0};
+	if (!getenv("HWLOC_HIDE_ERRORS"))
+		smalti_environment_set(&changes, "HWLOC_HIDE_ERRORS", "2", NULL);
+	if (hwloc_topology_load(machine) == 0)
+		*cpus = smalti_machine_cpus_of(machine);
+	smalti_environment_restore(&changes);
+}
+
 struct smalti_machine_cpus smalti_machine_cpus(void)
 {
 	struct smalti_machine_cpus cpus = {1, 1, 1};
 	hwloc_topology_t machine;
 	if (hwloc_topology_init(&machine) < 0)
 		return cpus;
-	if (hwloc_topology_load(machine) == 0)
-		cpus = smalti_machine_cpus_of(machine);
+	load(machine, &cpus);
 	hwloc_topology_destroy(machine);
 	return cpus;
 }
