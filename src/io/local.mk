@@ -12,7 +12,7 @@ libcore_la_SOURCES += \
 	src/io/dataset_lines.c src/io/dataset_source.c src/io/dataset_source.h \
 	src/io/dataset_tar.c src/io/dataset_tars.c src/io/dataset_text.c src/io/dataset_text.h \
 	src/io/dataset_walk.c src/io/dataset_walk.h \
-	src/io/entities.c src/io/entities.h src/io/entities.def \
+	src/io/entities.c src/io/entities.h \
 	src/io/exif.c src/io/exif.h \
 	src/io/fix_text.c src/io/fix_text.h src/io/html_text.c src/io/html_text.h \
 	src/io/image.c src/io/image.h src/io/image_decoder.h \
@@ -47,3 +47,10 @@ libshim_la_SOURCES = src/io/sentencepiece_shim.cc src/io/sentencepiece_shim.h
 # The headers of libsentencepiece need std::string_view; a C compiler does not link what UBSan's vptr wants.
 libshim_la_CXXFLAGS = $(AM_CXXFLAGS) -std=gnu++17 -fno-sanitize=vptr
 libcore_la_LIBADD += libshim.la -lstdc++
+
+# The table of HTML's entities is made from Python's; the tarball has it.
+EXTRA_DIST += src/io/entities.def
+MAINTAINERCLEANFILES = $(srcdir)/src/io/entities.def
+$(srcdir)/src/io/entities.def: $(srcdir)/scripts/entities
+	$(AM_V_GEN)$(PYTHON3) $(srcdir)/scripts/entities >$@.part && mv $@.part $@
+src/io/entities.lo: $(srcdir)/src/io/entities.def
