@@ -24,16 +24,16 @@ AC_DEFUN([AX_SMALTI_TAKEN_ALONG], [
       [AC_MSG_ERROR([patchelf is needed to install StarPU beside Smalti (Debian: patchelf)])])])
 ])
 
-# AX_SMALTI_ONEDNN: oneDNN 2.x has no pkg-config file, and its C API differs from that of 3.x.
+# AX_SMALTI_ONEDNN: oneDNN has no pkg-config file. src/kernels/cpu/onednn_api.c knows the C APIs of 2.x and 3.x.
 AC_DEFUN([AX_SMALTI_ONEDNN], [
-  AC_CHECK_HEADER([dnnl.h], [], [AC_MSG_ERROR([dnnl.h was not found: install oneDNN 2.x (Debian: libdnnl-dev)])])
+  AC_CHECK_HEADER([dnnl.h], [], [AC_MSG_ERROR([dnnl.h was not found: install oneDNN (Debian: libdnnl-dev)])])
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
 #include <dnnl.h>
-#if DNNL_VERSION_MAJOR != 2
-#error not oneDNN 2.x
-#endif]])], [], [AC_MSG_ERROR([oneDNN 2.x is needed (2.6 or later of that series)])])
-  AC_CHECK_LIB([dnnl], [dnnl_matmul_desc_init], [ONEDNN_LIBS=-ldnnl],
-    [AC_MSG_ERROR([libdnnl does not link: install oneDNN 2.x (Debian: libdnnl-dev)])])
+#if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR < 206 || DNNL_VERSION_MAJOR > 3
+#error neither oneDNN 2.6 or later nor 3
+#endif]])], [], [AC_MSG_ERROR([oneDNN 2.6 or later of 2.x, or 3.x, is needed])])
+  AC_CHECK_LIB([dnnl], [dnnl_engine_create], [ONEDNN_LIBS=-ldnnl],
+    [AC_MSG_ERROR([libdnnl does not link: install oneDNN (Debian: libdnnl-dev)])])
   # Debian's libdnnl runs on OpenMP, which has to be told that one thread does each call's work.
   AC_CHECK_LIB([gomp], [omp_set_num_threads], [ONEDNN_LIBS="$ONEDNN_LIBS -lgomp"],
     [AC_MSG_ERROR([libgomp does not link: install the OpenMP runtime of GCC])])

@@ -108,7 +108,7 @@ static void choose(void)
 	    [SMALTI_ISA_AVX2] = dnnl_cpu_isa_avx2,
 	    [SMALTI_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
 	    [SMALTI_ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
-	    [SMALTI_ISA_AMX] = dnnl_cpu_isa_all,
+	    [SMALTI_ISA_AMX] = (dnnl_cpu_isa_t)0, /* every one: dnnl_cpu_isa_all in oneDNN 2, _default in 3 */
 	};
 	enum smalti_isa limit = allowed(), best = best_here(limit);
 	chosen = limit < best ? limit : best;

@@ -45,48 +45,65 @@ static int64_t input_rows(const struct smalti_conv *conv)
 }
 
 /* The convolution with weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
-static dnnl_status_t describe_conv(const struct smalti_conv *conv, const dnnl_memory_desc_t *weights,
+static dnnl_status_t describe_conv(const struct smalti_conv *conv, smalti_const_layout weights,
 				   dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
 				   dnnl_primitive_desc_t *description)
 {
 	dnnl_dims_t x_dims = {1, conv->in, input_rows(conv), conv->width};
 	dnnl_dims_t y_dims = {1, conv->out, conv->rows, conv->width / conv->stride};
 	dnnl_dims_t w_dims = {conv->out, conv->in, 3, 3}, bias_dims = {conv->out};
-	dnnl_dims_t strides = {conv->stride, conv->stride};
-	dnnl_dims_t before = {0, conv->stride == 1 ? 1 : 0}, after = {0, 1};
+	const struct smalti_onednn_steps steps = {.strides = {conv->stride, conv->stride},
+						  .before = {0, conv->stride == 1 ? 1 : 0},
+						  .after = {0, 1}};
 	dnnl_data_type_t type = smalti_onednn_type(conv->compute);
-	dnnl_memory_desc_t x, w, y, bias;
-	dnnl_convolution_desc_t convolution;
-	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 4, x_dims, type, dnnl_nhwc);
+	smalti_layout x = NULL, any = NULL, y = NULL, bias = NULL;
+	dnnl_status_t status = smalti_layout_by_tag(&x, 4, x_dims, type, dnnl_nhwc);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&w, 4, w_dims, type, dnnl_format_tag_any);
+		status = smalti_layout_by_tag(&any, 4, w_dims, type, dnnl_format_tag_any);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
+		status = smalti_layout_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&y, 4, y_dims, dnnl_f32, dnnl_nhwc);
+		status = smalti_layout_by_tag(&y, 4, y_dims, dnnl_f32, dnnl_nhwc);
 	if (!status)
-		status = dnnl_convolution_forward_desc_init(
-		    &convolution, dnnl_forward_inference, dnnl_convolution_direct, &x, weights ? weights : &w,
-		    &bias, &y, strides, before, after);
-	if (!status)
-		status = dnnl_primitive_desc_create(description, &convolution, attributes, engine, NULL);
+		status = smalti_onednn_convolution(description, engine, x, weights ? weights : any, bias, y,
+						   &steps, attributes);
+	smalti_layout_free(x);
+	smalti_layout_free(any);
+	smalti_layout_free(bias);
+	smalti_layout_free(y);
 	return status;
 }
 
-/* Describes the convolution with weights in the layout of a tag; false when that is reference code. */
-static bool takes_layout(const struct smalti_conv *conv, dnnl_format_tag_t tag, dnnl_engine_t engine,
-			 dnnl_memory_desc_t *layout)
+/* Weights in the layout of a tag; NULL where oneDNN has only reference code for it. */
+static smalti_layout tagged_layout(const struct smalti_conv *conv, dnnl_format_tag_t tag,
+				   dnnl_engine_t engine)
 {
 	dnnl_dims_t dims = {conv->out, conv->in, 3, 3};
+	smalti_layout layout = NULL;
 	dnnl_primitive_desc_t description = NULL;
 	const char *implementation = "ref";
-	if (dnnl_memory_desc_init_by_tag(layout, 4, dims, smalti_onednn_type(conv->compute), tag) ||
-	    describe_conv(conv, layout, engine, NULL, &description))
-		return false;
-	dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&implementation);
-	const bool fast = strncmp(implementation, "ref", 3) != 0;
+	if (!smalti_layout_by_tag(&layout, 4, dims, smalti_onednn_type(conv->compute), tag) &&
+	    !describe_conv(conv, layout, engine, NULL, &description))
+		dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&implementation);
 	dnnl_primitive_desc_destroy(description);
-	return fast;
+	if (strncmp(implementation, "ref", 3) != 0)
+		return layout;
+	smalti_layout_free(layout);
+	return NULL;
+}
+
+static smalti_layout chosen_layout(const struct smalti_conv *conv, dnnl_engine_t engine,
+				   struct smalti_error *error)
+{
+	smalti_layout layout = NULL;
+	dnnl_primitive_desc_t description = NULL;
+	dnnl_status_t status = describe_conv(conv, NULL, engine, NULL, &description);
+	if (!status)
+		status = smalti_layout_copy(
+		    &layout, dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0));
+	dnnl_primitive_desc_destroy(description);
+	smalti_onednn_check(status, "no layout for a convolution's weights", error);
+	return layout;
 }
 
 /* Weights are packed for any rows and width: here are some. */
@@ -99,25 +116,20 @@ static struct smalti_conv typical_conv(int64_t in, int64_t out, int stride, enum
  * another and fall to reference code. With AVX-512 these are taken at every width (f32: wide inputs, narrow
  * ones; bf16: with AMX, which is 10 times faster, and without),
  * at 0 to 9 % less speed than its choice; with AVX2 it always chooses the same itself. */
-static int packed_layout(const struct smalti_conv *conv, dnnl_memory_desc_t *layout,
-			 struct smalti_error *error)
+static smalti_layout packed_layout(const struct smalti_conv *conv, struct smalti_error *error)
 {
 	static const dnnl_format_tag_t tags[][2] = {[SMALTI_F32] = {dnnl_OIhw16i16o, dnnl_Ohwi16o},
 						    [SMALTI_BF16] = {dnnl_OIhw16i16o2i, dnnl_OIhw8i16o2i}};
 	struct smalti_conv typical = typical_conv(conv->in, conv->out, conv->stride, operands(conv->compute));
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
-		return -1;
-	for (int i = 0; i < 2 && tags[typical.compute][i]; i++)
-		if (takes_layout(&typical, tags[typical.compute][i], engine, layout))
-			return 0;
-	dnnl_primitive_desc_t description = NULL;
-	if (smalti_onednn_check(describe_conv(&typical, NULL, engine, NULL, &description),
-				"no layout for a convolution's weights", error))
-		return -1;
-	*layout = *dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
-	dnnl_primitive_desc_destroy(description);
-	return 0;
+		return NULL;
+	for (int i = 0; i < 2 && tags[typical.compute][i]; i++) {
+		smalti_layout layout = tagged_layout(&typical, tags[typical.compute][i], engine);
+		if (layout)
+			return layout;
+	}
+	return chosen_layout(&typical, engine, error);
 }
 
 static dnnl_status_t set_residual(dnnl_primitive_attr_t attributes)
@@ -126,7 +138,7 @@ static dnnl_status_t set_residual(dnnl_primitive_attr_t attributes)
 	dnnl_status_t status = dnnl_post_ops_create(&ops);
 	if (status)
 		return status;
-	status = dnnl_post_ops_append_sum(ops, 1.f);
+	status = smalti_onednn_append_sum(ops);
 	if (!status)
 		status = dnnl_primitive_attr_set_post_ops(attributes, ops);
 	dnnl_post_ops_destroy(ops);
@@ -137,12 +149,13 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 		    dnnl_primitive_desc_t *description, struct smalti_error *error)
 {
 	const struct smalti_conv *conv = context;
-	dnnl_memory_desc_t weights;
-	if (packed_layout(conv, &weights, error))
+	smalti_layout weights = packed_layout(conv, error);
+	if (!weights)
 		return -1;
 	dnnl_status_t status = conv->residual ? set_residual(attributes) : dnnl_success;
 	if (!status)
-		status = describe_conv(conv, &weights, engine, attributes, description);
+		status = describe_conv(conv, weights, engine, attributes, description);
+	smalti_layout_free(weights);
 	return smalti_onednn_check(status, "no such convolution", error);
 }
 
@@ -164,21 +177,20 @@ static const struct smalti_cpu_kernels *kernels(void)
 int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
 				 struct smalti_error *error)
 {
-	dnnl_memory_desc_t layout;
 	const struct smalti_conv typical = typical_conv(in, out, stride, compute);
 	if (check(&typical, error))
 		return -1;
 	if (by_winograd(&typical))
 		return kernels()->winograd_packed(in, out) * (int64_t)sizeof(float);
-	if (packed_layout(&typical, &layout, error))
-		return -1;
-	return (int64_t)dnnl_memory_desc_get_size(&layout);
+	smalti_layout layout = packed_layout(&typical, error);
+	const int64_t bytes = layout ? (int64_t)dnnl_memory_desc_get_size(layout) : -1;
+	smalti_layout_free(layout);
+	return bytes;
 }
 
 int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
 		     enum smalti_dtype dtype, void *packed, struct smalti_error *error)
 {
-	dnnl_memory_desc_t layout;
 	const struct smalti_conv typical = typical_conv(in, out, stride, compute);
 	if (check(&typical, error))
 		return -1;
@@ -186,11 +198,14 @@ int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype comp
 		kernels()->winograd_pack(&typical, weight, dtype, packed);
 		return 0;
 	}
-	if (packed_layout(&typical, &layout, error))
+	smalti_layout layout = packed_layout(&typical, error);
+	if (!layout)
 		return -1;
 	const dnnl_dims_t plain = {in * 9, 9, 3, 1};
 	struct smalti_weight_part part = {weight, dtype, out};
-	return smalti_onednn_pack(&layout, 0, plain, compute, &part, 0, packed, error);
+	const int status = smalti_onednn_pack(layout, 0, plain, compute, &part, 0, packed, error);
+	smalti_layout_free(layout);
+	return status;
 }
 
 static const float *widened(const struct smalti_conv *conv, const void *x, struct smalti_error *error)

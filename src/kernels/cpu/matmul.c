@@ -67,32 +67,47 @@ int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype co
 		return smalti_fail(error, SMALTI_ENOMEM, "%lld x %lld weights do not fit in memory",
 				   (long long)out, (long long)in);
 	}
-	dnnl_memory_desc_t layout;
-	if (smalti_product_layout(in, out, compute, &layout, error))
-		return -1;
-	return (int64_t)dnnl_memory_desc_get_size(&layout);
+	smalti_layout layout = smalti_product_layout(in, out, compute, error);
+	const int64_t bytes = layout ? (int64_t)dnnl_memory_desc_get_size(layout) : -1;
+	smalti_layout_free(layout);
+	return bytes;
+}
+
+static int pack_layout(smalti_const_layout layout, int64_t in, enum smalti_dtype compute,
+		       const struct smalti_weight_part *parts, int64_t first, void *packed,
+		       struct smalti_error *error)
+{
+	const dnnl_dims_t plain = {1, in};
+	return smalti_onednn_pack(layout, 1, plain, compute, parts, first, packed, error);
+}
+
+static int pack_whole(int64_t in, int64_t out, enum smalti_dtype compute,
+		      const struct smalti_weight_part *parts, void *packed, struct smalti_error *error)
+{
+	smalti_layout layout = smalti_product_layout(in, out, compute, error);
+	const int status = layout ? pack_layout(layout, in, compute, parts, 0, packed, error) : -1;
+	smalti_layout_free(layout);
+	return status;
 }
 
 static int pack_panel(int64_t in, int64_t first, int64_t columns, const struct smalti_weight_part *parts,
 		      uint16_t *packed, struct smalti_error *error)
 {
-	const dnnl_dims_t plain = {1, in};
-	int64_t elements = panel_elements(in, columns);
-	dnnl_memory_desc_t layout;
-	if (smalti_product_layout(in, columns, SMALTI_F32, &layout, error))
-		return -1;
-	if (dnnl_memory_desc_get_size(&layout) > (size_t)elements * sizeof(float))
-		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "oneDNN pads %lld x %lld weights more than expected", (long long)columns,
-				   (long long)in);
-	float *wide = smalti_aligned_alloc(elements, sizeof(float), error);
-	if (!wide)
-		return -1;
-	memset(wide, 0, (size_t)elements * sizeof(float));
-	int status = smalti_onednn_pack(&layout, 1, plain, SMALTI_F32, parts, first, wide, error);
+	const int64_t elements = panel_elements(in, columns);
+	float *wide = NULL;
+	int status = -1;
+	smalti_layout layout = smalti_product_layout(in, columns, SMALTI_F32, error);
+	if (layout && dnnl_memory_desc_get_size(layout) > (size_t)elements * sizeof(float))
+		smalti_fail(error, SMALTI_EUNSUPPORTED, "oneDNN pads %lld x %lld weights more than expected",
+			    (long long)columns, (long long)in);
+	else if (layout && (wide = smalti_aligned_alloc(elements, sizeof(float), error))) {
+		memset(wide, 0, (size_t)elements * sizeof(float));
+		status = pack_layout(layout, in, SMALTI_F32, parts, first, wide, error);
+	}
 	if (!status)
 		smalti_convert(elements, SMALTI_F32, wide, SMALTI_BF16, packed);
 	free(wide);
+	smalti_layout_free(layout);
 	return status;
 }
 
@@ -111,13 +126,8 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "the parts of a weight have %lld rows, expected %lld", (long long)rows,
 				   (long long)out);
-	if (!in_panels(compute)) {
-		const dnnl_dims_t plain = {1, in};
-		dnnl_memory_desc_t layout;
-		return smalti_product_layout(in, out, compute, &layout, error)
-			   ? -1
-			   : smalti_onednn_pack(&layout, 1, plain, compute, parts, 0, packed, error);
-	}
+	if (!in_panels(compute))
+		return pack_whole(in, out, compute, parts, packed, error);
 	int64_t columns = panel_columns(in);
 	for (int64_t first = 0; first < out; first += columns)
 		if (pack_panel(in, first, out - first < columns ? out - first : columns, parts,

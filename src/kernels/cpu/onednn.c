@@ -125,8 +125,7 @@ static struct primitive *find(struct thread *thread, const struct smalti_onednn_
 static int add_argument(struct primitive *slot, const_dnnl_primitive_desc_t description, int index,
 			struct smalti_error *error)
 {
-	const dnnl_memory_desc_t *layout =
-	    dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, index);
+	smalti_const_layout layout = dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, index);
 	dnnl_exec_arg_t *argument = &slot->arguments[slot->count];
 	argument->arg = index;
 	if (smalti_onednn_check(dnnl_memory_create(&argument->memory, layout, engine, DNNL_MEMORY_NONE),

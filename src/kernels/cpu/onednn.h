@@ -2,9 +2,9 @@
 #ifndef SMALTI_KERNELS_CPU_ONEDNN_H
 #define SMALTI_KERNELS_CPU_ONEDNN_H
 
+#include "kernels/cpu/onednn_api.h"
 #include "kernels/matmul.h"
 
-#include <dnnl.h>
 #include <stdbool.h>
 
 /* What matmul.c and conv.c share: the engine, each thread's primitives, and the packing of weights.
@@ -50,7 +50,7 @@ int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describ
 
 /* Rows [first, first + extent) of the stacked parts become dimension `axis`, of that extent, of a tensor in
  * the layout `packed`; elements of a row are read with the strides `plain`, and rounded to `compute`. */
-int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
+int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t plain,
 		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
 		       void *to, struct smalti_error *error);
 

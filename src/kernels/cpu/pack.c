@@ -5,8 +5,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
-#include <string.h>
-
 enum {
 	BLOCK = 64,      /* a multiple of every block that oneDNN's layouts have along a weight's outputs */
 	STAGED = 1 << 18 /* elements wanted at a time */
@@ -43,51 +41,70 @@ static void round_bf16(float *values, int64_t count)
 		values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
 }
 
+/* Where values come from and go to. */
+struct move {
+	smalti_const_layout from_layout, to_layout;
+	void *from, *to;
+};
+
+static dnnl_status_t move(const struct move *move, dnnl_engine_t engine, dnnl_stream_t stream)
+{
+	dnnl_primitive_desc_t description = NULL;
+	dnnl_primitive_t primitive = NULL;
+	dnnl_memory_t from = NULL, to = NULL;
+	dnnl_status_t status = dnnl_reorder_primitive_desc_create(&description, move->from_layout, engine,
+								  move->to_layout, engine, NULL);
+	if (!status)
+		status = dnnl_primitive_create(&primitive, description);
+	if (!status)
+		status = dnnl_memory_create(&from, move->from_layout, engine, move->from);
+	if (!status)
+		status = dnnl_memory_create(&to, move->to_layout, engine, move->to);
+	if (!status) {
+		const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+		status = dnnl_primitive_execute(primitive, stream, 2, arguments);
+	}
+	dnnl_memory_destroy(from);
+	dnnl_memory_destroy(to);
+	dnnl_primitive_destroy(primitive);
+	dnnl_primitive_desc_destroy(description);
+	return status;
+}
+
 /* The f32 values at `from`, dense with strides `plain`, to rows [origin, …) along `axis` of `packed`. */
-static int reorder(const dnnl_memory_desc_t *packed, int axis, int64_t origin, int64_t rows,
+static int reorder(smalti_const_layout packed, int axis, int64_t origin, int64_t rows,
 		   const dnnl_dims_t plain, float *from, void *to, struct smalti_error *error)
 {
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	dnnl_stream_t stream = smalti_onednn_stream(error);
 	if (!engine || !stream)
 		return -1;
+	int axes;
 	dnnl_dims_t dims, offsets = {0};
-	memcpy(dims, packed->dims, sizeof(dims));
+	smalti_layout source = NULL, target = NULL;
+	dnnl_status_t status = smalti_layout_dims(packed, &axes, dims);
 	dims[axis] = rows;
 	offsets[axis] = origin;
-	dnnl_memory_desc_t source, target;
-	dnnl_primitive_desc_t description = NULL;
-	dnnl_primitive_t primitive = NULL;
-	dnnl_memory_t memory[2] = {NULL, NULL};
-	dnnl_status_t status =
-	    dnnl_memory_desc_init_by_strides(&source, packed->ndims, dims, dnnl_f32, plain);
 	if (!status)
-		status = dnnl_memory_desc_init_submemory(&target, packed, dims, offsets);
+		status = smalti_layout_by_strides(&source, axes, dims, dnnl_f32, plain);
 	if (!status)
-		status =
-		    dnnl_reorder_primitive_desc_create(&description, &source, engine, &target, engine, NULL);
+		status = smalti_layout_part(&target, packed, dims, offsets);
 	if (!status)
-		status = dnnl_primitive_create(&primitive, description);
-	if (!status)
-		status = dnnl_memory_create(&memory[0], &source, engine, from);
-	if (!status)
-		status = dnnl_memory_create(&memory[1], &target, engine, to);
-	if (!status) {
-		dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, memory[0]}, {DNNL_ARG_TO, memory[1]}};
-		status = dnnl_primitive_execute(primitive, stream, 2, arguments);
-	}
-	dnnl_memory_destroy(memory[0]);
-	dnnl_memory_destroy(memory[1]);
-	dnnl_primitive_destroy(primitive);
-	dnnl_primitive_desc_destroy(description);
+		status = move(&(struct move){source, target, from, to}, engine, stream);
+	smalti_layout_free(source);
+	smalti_layout_free(target);
 	return smalti_onednn_check(status, "cannot pack weights", error);
 }
 
-int smalti_onednn_pack(const dnnl_memory_desc_t *packed, int axis, const dnnl_dims_t plain,
+int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t plain,
 		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
 		       void *to, struct smalti_error *error)
 {
-	int64_t total = packed->dims[axis];
+	int axes;
+	dnnl_dims_t dims;
+	if (smalti_onednn_check(smalti_layout_dims(packed, &axes, dims), "no extents of weights", error))
+		return -1;
+	const int64_t total = dims[axis];
 	struct reader reader = {parts, first, plain[axis]};
 	while (reader.row >= reader.part->rows)
 		reader.row -= reader.part++->rows;

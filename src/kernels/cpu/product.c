@@ -13,23 +13,26 @@ static dnnl_status_t add_multiplication(const struct smalti_product *product, dn
 	bool gate = product->epilogue == SMALTI_EPILOGUE_GATE_ADD;
 	dnnl_dims_t dims = {gate ? 1 : product->rows, product->out};
 	dnnl_data_type_t type = smalti_onednn_type(gate ? SMALTI_F32 : product->result);
-	dnnl_memory_desc_t operand;
-	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&operand, 2, dims, type, dnnl_ab);
-	return status ? status : dnnl_post_ops_append_binary(ops, dnnl_binary_mul, &operand);
+	smalti_layout operand;
+	dnnl_status_t status = smalti_layout_by_tag(&operand, 2, dims, type, dnnl_ab);
+	if (!status)
+		status = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, operand);
+	smalti_layout_free(operand);
+	return status;
 }
 
 static dnnl_status_t add_epilogue(const struct smalti_product *product, dnnl_post_ops_t ops)
 {
 	dnnl_status_t status = dnnl_success;
 	if (product->epilogue == SMALTI_EPILOGUE_GELU)
-		status = dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_gelu_tanh, 0.f, 0.f);
+		status = smalti_onednn_append_eltwise(ops, dnnl_eltwise_gelu_tanh, 0.f);
 	if (product->epilogue == SMALTI_EPILOGUE_SILU)
-		status = dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_swish, 1.f, 0.f);
+		status = smalti_onednn_append_eltwise(ops, dnnl_eltwise_swish, 1.f);
 	if (has_operand(product->epilogue))
 		status = add_multiplication(product, ops);
 	if (!status &&
 	    (product->epilogue == SMALTI_EPILOGUE_ADD || product->epilogue == SMALTI_EPILOGUE_GATE_ADD))
-		status = dnnl_post_ops_append_sum(ops, 1.f);
+		status = smalti_onednn_append_sum(ops);
 	return status;
 }
 
@@ -47,7 +50,7 @@ static dnnl_status_t set_epilogue(const struct smalti_product *product, dnnl_pri
 }
 
 /* With weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
-static dnnl_status_t describe_product(const struct smalti_product *product, const dnnl_memory_desc_t *weights,
+static dnnl_status_t describe_product(const struct smalti_product *product, smalti_const_layout weights,
 				      dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
 				      dnnl_primitive_desc_t *description)
 {
@@ -56,50 +59,54 @@ static dnnl_status_t describe_product(const struct smalti_product *product, cons
 	dnnl_dims_t bias_dims = {1, product->out};
 	dnnl_data_type_t operands = smalti_onednn_type(product->operands);
 	dnnl_data_type_t result = smalti_onednn_type(product->result);
-	dnnl_memory_desc_t x, any, y, bias;
-	dnnl_matmul_desc_t matmul;
-	dnnl_status_t status = dnnl_memory_desc_init_by_tag(&x, 2, x_dims, operands, dnnl_ab);
+	smalti_layout x = NULL, any = NULL, y = NULL, bias = NULL;
+	dnnl_status_t status = smalti_layout_by_tag(&x, 2, x_dims, operands, dnnl_ab);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&any, 2, w_dims, operands, dnnl_format_tag_any);
+		status = smalti_layout_by_tag(&any, 2, w_dims, operands, dnnl_format_tag_any);
+	if (!status && product->bias)
+		status = smalti_layout_by_tag(&bias, 2, bias_dims, dnnl_f32, dnnl_ab);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&bias, 2, bias_dims, dnnl_f32, dnnl_ab);
+		status = smalti_layout_by_tag(&y, 2, y_dims, result, dnnl_ab);
 	if (!status)
-		status = dnnl_memory_desc_init_by_tag(&y, 2, y_dims, result, dnnl_ab);
-	if (!status)
-		status = dnnl_matmul_desc_init(&matmul, &x, weights ? weights : &any,
-					       product->bias ? &bias : NULL, &y);
-	if (!status)
-		status = dnnl_primitive_desc_create(description, &matmul, attributes, engine, NULL);
+		status = smalti_onednn_matmul(description, engine, x, weights ? weights : any, bias, y,
+					      attributes);
+	smalti_layout_free(x);
+	smalti_layout_free(any);
+	smalti_layout_free(bias);
+	smalti_layout_free(y);
 	return status;
 }
 
-int smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands, dnnl_memory_desc_t *layout,
-			  struct smalti_error *error)
+smalti_layout smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands,
+				    struct smalti_error *error)
 {
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
-		return -1;
+		return NULL;
 	const struct smalti_product typical = {
 	    .rows = TYPICAL_ROWS, .in = in, .out = out, .operands = operands};
+	smalti_layout layout = NULL;
 	dnnl_primitive_desc_t description = NULL;
-	if (smalti_onednn_check(describe_product(&typical, NULL, engine, NULL, &description),
-				"no layout for a matmul's weights", error))
-		return -1;
-	*layout = *dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+	dnnl_status_t status = describe_product(&typical, NULL, engine, NULL, &description);
+	if (!status)
+		status = smalti_layout_copy(
+		    &layout, dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0));
 	dnnl_primitive_desc_destroy(description);
-	return 0;
+	smalti_onednn_check(status, "no layout for a matmul's weights", error);
+	return layout;
 }
 
 static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
 		    dnnl_primitive_desc_t *description, struct smalti_error *error)
 {
 	const struct smalti_product *product = context;
-	dnnl_memory_desc_t weights;
-	if (smalti_product_layout(product->in, product->out, product->operands, &weights, error))
+	smalti_layout weights = smalti_product_layout(product->in, product->out, product->operands, error);
+	if (!weights)
 		return -1;
 	dnnl_status_t status = set_epilogue(product, attributes);
 	if (!status)
-		status = describe_product(product, &weights, engine, attributes, description);
+		status = describe_product(product, weights, engine, attributes, description);
+	smalti_layout_free(weights);
 	return smalti_onednn_check(status, "no such matmul", error);
 }
 

@@ -15,9 +15,10 @@ struct smalti_product {
 	bool bias;
 };
 
-/* The layout of weights [in, out]: what oneDNN prefers for a typical number of rows, imposed on all. */
-int smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands, dnnl_memory_desc_t *layout,
-			  struct smalti_error *error);
+/* The layout of weights [in, out]: what oneDNN prefers for a typical number of rows, imposed on all. NULL
+ * with an error; free with smalti_layout_free(). */
+smalti_layout smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands,
+				    struct smalti_error *error);
 
 int smalti_product_run(const struct smalti_product *product, const void *x, const void *weights,
 		       const float *bias, const void *operand, void *y, struct smalti_error *error);
