@@ -33,7 +33,7 @@ END
 # Before anything is logged, then with three processes: two at a time, one that was killed, one of another day.
 rm -rf features/runs
 expect 0 '' report features -o page.html
-grep -qF 'no log of any process' page.html
+cp page.html before.html
 mkdir features/runs
 log a node-1 1700000000 '{"t":3,"end":"finished"}'
 log b '<b>node' 1700000001.5 '{"t":3,"it'
@@ -44,31 +44,67 @@ echo hidden >features/runs/.e.jsonl
 expect 0 '' report features
 mv report.html page.html
 [ -z "$(cat err out)" ] || fail "it says $(cat err out)"
-for words in '>2023-11-14 22:13:20 UTC<' '2 processes' '1 process<' 'node-1:7' '&lt;b&gt;node:7' '>stopped<' \
-    'Items per second' 'Tokens per second' 'Pixels per second' 'Memory' 'Queues' 'Stages' 'Workers' 'Caption lengths' \
-    'Bins' '256×256' '&lt;i&gt;' '1 files in runs/' '1 lines of its log' '<td>picture</td>' 'a &lt;b&gt;test' \
-    '<code>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png</code>' '&lt;/pre&gt;&lt;script&gt;'; do
-    grep -qF -e "$words" page.html || fail "no $words"
+# Nothing is loaded from elsewhere, and no text of the data is markup.
+sed '/^\/\*!$/,/^<\/script>$/d' page.html >own.html
+[ $(($(wc -c <page.html) - $(wc -c <own.html))) -gt 100000 ] || fail "there is no Chart.js"
+for words in 'src=' 'href=' 'url(' '@import' 'http:' '@DATA@' '@CHART@' 'innerHTML' '<i>' '<b>node' 'nan' 'inf,'; do
+    if grep -qF -e "$words" own.html; then fail "there is $words"; fi
 done
-grep -qF 'no end: killed, or still at work' page.html
-[ "$(grep -c 'idle:9' page.html)" -eq 1 ] || fail "what did nothing has charts"
-
-# Nothing of it is run or loaded, and tags match.
-for words in '<script' 'http:' 'https:' 'src=' 'href=' 'url(' '@import' 'onload' '<td>nan' 'NaN' 'nan' 'inf'; do
-    if grep -v 'http-equiv' page.html | grep -qF -e "$words"; then fail "there is $words"; fi
-done
-for tag in html body table tr td details summary svg figure p div code pre h2 h3; do
-    [ "$(grep -o "<${tag}[ >]" page.html | wc -l)" -eq "$(grep -o "</${tag}>" page.html | wc -l)" ] || fail "tag $tag"
-done
-if /usr/bin/python3 -c 'import xml' 2>/dev/null; then
-    /usr/bin/python3 - <<'END' || fail "SVG"
-import re, xml.etree.ElementTree as tree
-page = open('page.html', encoding='utf-8').read()
-found = re.findall(r'<svg.*?</svg>', page, re.S)
-assert len(found) >= 15, len(found)
-for svg in found:
-    tree.fromstring(svg)
+[ "$(grep -c '<script' page.html)" -eq 3 ] || fail "the data has scripts"
+if /usr/bin/python3 -c 'import json' 2>/dev/null; then
+    /usr/bin/python3 - <<'END' || fail "data"
+import json, re
+page = open("page.html", encoding="utf-8").read()
+data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])
+assert data["report"] == "extraction" and data["folder"] == "features" and data["rows"] == 3, data
+assert [run["end"] for run in data["runs"]] == ["finished", "", "stopped", "finished"], data
+assert data["runs"][1]["host"] == "<b>node" and data["runs"][1]["unreadable"] == 1
+assert data["runs"][0]["points"][2][:3] == [3, 3 << 20, 30] and data["runs"][0]["busy"] == [[1, 0], [2, 0], [3, 0]]
+assert data["runs"][0]["lengths"] == [[3, 10], [30, 20]] and data["runs"][0]["bins"] == [[256, 256, 30]]
+assert "alert(1)" in data["runs"][0]["options"] and data["unreadable"] == 1
+assert data["failures"]["groups"][0]["stage"] == "picture", data["failures"]
 END
+fi
+
+# shown PAGE WORDS...: what a browser makes of the page has these words.
+shown() {
+    local page=$1 words
+    shift
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/browser" \
+        --virtual-time-budget=5000 --dump-dom "file://$work/$page" >dom.html 2>browser.log ||
+        fail "chromium: $(tail -n 3 browser.log)"
+    sed -n '/<h1>/,$p' dom.html >body.html
+    for words in "$@"; do
+        grep -qF -e "$words" body.html || fail "no $words in $page"
+    done
+}
+if command -v chromium >/dev/null; then
+    shown before.html 'no log of any process'
+    shown page.html '>2023-11-14 22:13:20 UTC<' '2 processes' '1 process<' 'node-1:7' '&lt;b&gt;node:7' '>stopped<' \
+        'Tokens per second: all together up to 200' 'Pixels per second' 'Memory: all together up to 4 MiB' \
+        'Items per second: all together up to 20' 'Queues: items: waiting for their bytes up to 1' \
+        'Stages: threads at work: T5 up to 1' 'CPU 0 100 %' 'Caption lengths: 3: 30, 30: 60' 'Bins: 256×256: 90' \
+        '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">picture</td>' 'a &lt;b&gt;test' \
+        '<code>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png</code>' '&lt;/pre&gt;&lt;script&gt;' \
+        'no end: killed, or still at work'
+    [ "$(grep -o 'idle:9' body.html | wc -l)" -eq 1 ] || fail "what did nothing has charts"
+    if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
+
+    # 10 items a second for 4 seconds, then 20; memory is the largest of its time, not of all points.
+    cp -r features rated
+    rm rated/runs/*
+    {
+        printf '{"run":1,"host":"h","pid":7,"began":1000,"workers":["CPU 0"]}\n'
+        while read -r t items memory busy; do
+            printf '{"t":%s,"resident":%s,"items":%s,"captions":0,"tokens":0,"pictures":0,"pixels":0,' "$t" "$memory" "$items"
+            printf '"failures":0,"rows":0,"bytes":0,"waiting":0,"computing":0,"finished":0,"text":0,'
+            printf '"decode":0,"vae":0,"write":0,"busy":[%s]}\n' "$busy"
+        done <<<'0 0 100 0
+4 40 900 4
+8 120 300 4'
+    } >rated/runs/a.jsonl
+    report rated -o rates.html
+    shown rates.html 'Items per second: all together up to 20.0"' 'up to 900 B"' 'CPU 0 50 %"' '15</b>'
 fi
 report features -o - | cmp - page.html
 

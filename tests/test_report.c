@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_failures.h"
-#include "cli/report_html.h"
-#include "cli/report_series.h"
+#include "cli/report.h"
 #include "harness.h"
 #include "store/run_read.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +11,24 @@
 static void text_is_escaped(void)
 {
 	static const struct {
-		const char *text, *html;
+		const char *text, *json;
 	} cases[] = {
-	    {"plain \xc3\xa9", "plain \xc3\xa9"},
-	    {"</script><b a=\"x\" c='y'>&amp;",
-	     "&lt;/script&gt;&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;"},
-	    {"a\nb\tc\x7f", "a\xef\xbf\xbd"
-			    "b\xef\xbf\xbd"
-			    "c\xef\xbf\xbd"},
-	    {"\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd"},
-	    {"\xc0\xbcscript>", "\xef\xbf\xbd\xef\xbf\xbdscript&gt;"}, /* an overlong '<' */
-	    {"", ""},
+	    {"plain \xc3\xa9", "\"plain \xc3\xa9\""},
+	    {"</script><!-- \"x\" \\ 'y'>&amp;",
+	     "\"\\u003c/script\\u003e\\u003c!-- \\u0022x\\u0022 \\u005c 'y'\\u003e\\u0026amp;\""},
+	    {"a\nb\tc\x7f", "\"a\\u000ab\\u0009c\\u007f\""},
+	    {"\xff\xc3", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+	    {"\xc0\xbcscript>", "\"\xef\xbf\xbd\xef\xbf\xbdscript\\u003e\""}, /* an overlong '<' */
+	    {"", "\"\""},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		char *html = NULL;
+		char *json = NULL;
 		size_t length = 0;
-		FILE *page = open_memstream(&html, &length);
+		FILE *page = open_memstream(&json, &length);
 		smalti_page_text(page, cases[i].text);
 		fclose(page);
-		CHECK(strcmp(html, cases[i].html) == 0, html);
-		free(html);
+		CHECK(strcmp(json, cases[i].json) == 0, json);
+		free(json);
 	}
 }
 
@@ -167,31 +162,34 @@ static void histograms_that_come_later_count(void)
 	smalti_runs_free(&runs);
 }
 
-/* 10 items a second for 4 seconds, then 20 for 4: seen from 4 seconds before its begin to 4 after its end. */
-static void columns_are_of_their_times(void)
+/* A run of more points than a page holds: counters are the last of neighbours, levels their largest. */
+static void long_runs_are_thinned(void)
 {
-	struct smalti_runs runs;
-	read_log(HEAD POINT("0", "0", "100", "0") POINT("4", "40", "900", "4") POINT("8", "120", "300", "4"),
-		 &runs, "series");
-	const struct smalti_run *run = &runs.items[0];
-	const struct smalti_span wide = {996, 16}, own = smalti_span_of(run);
-	struct smalti_series series;
-	CHECK(own.begin == 1000 && own.seconds == 8, "span");
-	smalti_series_rate(run, "items", &wide, &series);
-	for (int i = 0; i < SMALTI_CHART_COLUMNS; i++) {
-		const int quarter = i / (SMALTI_CHART_COLUMNS / 4);
-		const bool out = quarter == 0 || quarter == 3;
-		CHECK(out == (bool)isnan(series.values[i]), "rate");
-		CHECK(out || fabs(series.values[i] - 10.0 * quarter) < 1e-6, "rate");
-	}
-	smalti_series_busy(run, 0, &own, &series);
-	for (int i = 0; i < SMALTI_CHART_COLUMNS; i++)
-		CHECK(fabs(series.values[i] - (i < SMALTI_CHART_COLUMNS / 2 ? 1 : 0)) < 1e-6, "busy");
-	smalti_series_level(run, "resident", &own, &series);
-	CHECK(series.values[0] == 100 && series.values[SMALTI_CHART_COLUMNS / 2 - 1] == 100 &&
-		  series.values[SMALTI_CHART_COLUMNS / 2] == 900,
-	      "level");
-	smalti_runs_free(&runs);
+	enum { COUNT_OF_POINTS = (1 << 15) + 1 };
+	struct smalti_run_point *points = calloc(COUNT_OF_POINTS, sizeof(*points));
+	for (int i = 0; i < COUNT_OF_POINTS; i++)
+		points[i] = (struct smalti_run_point){i, 100 - i % 2, {.items = i, .waiting = i % 2}};
+	struct smalti_run run = {.host = "h",
+				 .policy = "",
+				 .program = "",
+				 .end = "",
+				 .options = "",
+				 .points = points,
+				 .count = COUNT_OF_POINTS};
+	struct smalti_report_data *data = calloc(1, sizeof(*data));
+	data->folder = "f";
+	data->runs = (struct smalti_runs){.items = &run, .count = 1};
+	char *text = NULL;
+	size_t length = 0;
+	FILE *page = open_memstream(&text, &length);
+	smalti_report_data(page, data);
+	fclose(page);
+	CHECK(strstr(text, "\"points\":[[1,100,1,0,0,0,0,0,0,0,1,0,"), "two are one");
+	CHECK(strstr(text, "[32767,100,32767,") && !strstr(text, "[32766,"), "the last pair");
+	CHECK(strstr(text, "[32768,100,32768,0,0,0,0,0,0,0,0,"), "the last one alone");
+	free(text);
+	free(data);
+	free(points);
 }
 
 static const struct test tests[] = {
@@ -200,7 +198,7 @@ static const struct test tests[] = {
     {"failures are grouped", failures_are_grouped},
     {"damaged logs are read as far as they go", damaged_logs_are_read_as_far_as_they_go},
     {"histograms that come later count", histograms_that_come_later_count},
-    {"columns are of their times", columns_are_of_their_times},
+    {"long runs are thinned", long_runs_are_thinned},
 };
 
 TEST_MAIN("report", tests)

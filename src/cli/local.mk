@@ -36,11 +36,8 @@ libcli_la_SOURCES = \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
-	src/cli/report.c src/cli/report_page.c src/cli/report_runs.c src/cli/report.h \
-	src/cli/report_chart.c src/cli/report_chart.h \
+	src/cli/report.c src/cli/report_data.c src/cli/report_page.c src/cli/report.h \
 	src/cli/report_failures.c src/cli/report_failures.h \
-	src/cli/report_html.c src/cli/report_html.h \
-	src/cli/report_series.c src/cli/report_series.h \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/suggest.c src/cli/suggest.h \
 	src/cli/topology.c src/cli/topology.h \
@@ -54,3 +51,11 @@ bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libcore.la
+
+# The page of reports, with the library that draws its charts.
+EXTRA_DIST += src/cli/report.html.in
+CLEANFILES += src/cli/report.html
+src/cli/report.html: src/cli/report.html.in $(CHARTJS)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e '/^@CHART@$$/{' -e 'r $(CHARTJS)' -e 'd' -e '}' \
+		$(srcdir)/src/cli/report.html.in >$@.part && mv $@.part $@
+src/cli/report_page.lo: src/cli/report.html

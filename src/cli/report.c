@@ -85,7 +85,10 @@ static int write_page(const char *path, const struct smalti_report_data *data, s
 	struct smalti_writer *writer = smalti_writer_open(path, error);
 	if (!writer)
 		return -1;
-	smalti_report_page(smalti_writer_stream(writer), data);
+	FILE *page = smalti_writer_stream(writer);
+	smalti_page_begin(page);
+	smalti_report_data(page, data);
+	smalti_page_end(page);
 	return smalti_writer_commit(writer, error);
 }
 
@@ -119,8 +122,8 @@ const struct smalti_command smalti_report_command = {
 		   "stage and each worker did, queues, memory, lengths of captions, bins of pictures, and "
 		   "failures grouped "
 		   "by their reasons, of all processes that have worked on it. The page stands alone: it "
-		   "loads nothing and "
-		   "runs nothing. An extraction that is still at work can be looked at, too.",
+		   "holds the program (Chart.js) that draws its charts, and loads nothing. An extraction "
+		   "that is still at work can be looked at, too.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

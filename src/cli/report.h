@@ -16,13 +16,14 @@ struct smalti_report_data {
 	int64_t rows, shards_bytes; /* committed; rows -1: not known */
 };
 
-/* src/cli/report_page.c */
-void smalti_report_page(FILE *page, const struct smalti_report_data *data);
+/* As JSON that may stand in a page: src/cli/report_data.c. */
+void smalti_report_data(FILE *page, const struct smalti_report_data *data);
+/* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
+void smalti_page_text(FILE *page, const char *text);
 
-/* Sections on runs: src/cli/report_runs.c. */
-void smalti_report_sessions(FILE *page, const struct smalti_runs *runs);
-void smalti_report_histograms(FILE *page, const struct smalti_runs *runs);
-void smalti_report_runs(FILE *page, const struct smalti_runs *runs);
+/* The page of report.html.in, in two parts between which the data belongs: src/cli/report_page.c. */
+void smalti_page_begin(FILE *page);
+void smalti_page_end(FILE *page);
 
 extern const struct smalti_command smalti_report_command;
 

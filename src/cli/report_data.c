@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
+enum { POINTS = 1 << 15, LEAST = 16 };
+
+void smalti_page_text(FILE *page, const char *text)
+{
+	size_t left = strlen(text);
+	fputc('"', page);
+	while (left) {
+		const size_t length = smalti_utf8_length(text, left), step = length ? length : 1;
+		const bool special = (unsigned char)*text < 0x20 || strchr("\"\\<>&\x7f", *text);
+		if (length && special)
+			fprintf(page, "\\u%04x", (unsigned)*text);
+		else
+			fwrite(length ? text : "\xef\xbf\xbd", 1, length ? length : 3, page);
+		text += step;
+		left -= step;
+	}
+	fputc('"', page);
+}
+
+static void put_member(FILE *page, const char *key, const char *text)
+{
+	fprintf(page, "\"%s\":", key);
+	smalti_page_text(page, text);
+	fputc(',', page);
+}
+
+static void put_texts(FILE *page, const char *key, char *const *texts, int count)
+{
+	fprintf(page, "\"%s\":[", key);
+	for (int i = 0; i < count; i++) {
+		fputs(i ? "," : "", page);
+		smalti_page_text(page, texts[i]);
+	}
+	fputs("],", page);
+}
+
+static void put_group(FILE *page, const struct smalti_failure_group *group)
+{
+	int examples = 0;
+	while (examples < SMALTI_FAILURE_EXAMPLES && group->examples[examples])
+		examples++;
+	fputc('{', page);
+	put_member(page, "stage", group->stage);
+	put_member(page, "reason", group->reason);
+	put_texts(page, "examples", group->examples, examples);
+	fprintf(page, "\"count\":%" PRId64 "}", group->count);
+}
+
+static void put_failures(FILE *page, const struct smalti_failures *failures)
+{
+	fprintf(page,
+		"\"failures\":{\"lines\":%" PRId64 ",\"items\":%" PRId64 ",\"others\":%" PRId64
+		",\"unreadable\":%" PRId64 ",\"groups\":[",
+		failures->lines, failures->items, failures->others, failures->unreadable);
+	for (int i = 0; i < failures->count; i++) {
+		fputs(i ? ",\n" : "", page);
+		put_group(page, &failures->groups[i]);
+	}
+	fputs("]},\n", page);
+}
+
+static void put_counts(FILE *page, const char *key, const struct smalti_run_counts *counts, bool pairs)
+{
+	fprintf(page, "\"%s\":[", key);
+	for (int i = 0; i < counts->count; i++) {
+		const struct smalti_run_count *item = &counts->items[i];
+		fprintf(page, "%s[%" PRId64, i ? "," : "", item->first);
+		if (pairs)
+			fprintf(page, ",%" PRId64, item->second);
+		fprintf(page, ",%" PRId64 "]", item->count);
+	}
+	fputs("],", page);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Counters are as at the last of neighbours; of what goes up and down, the largest. */
+static struct smalti_run_point join(const struct smalti_run_point *points, int64_t count)
+{
+	struct smalti_run_point joined = points[count - 1];
+	for (int64_t i = 0; i < count; i++) {
+		const struct smalti_run_sample *sample = &points[i].sample;
+		joined.resident = larger(joined.resident, points[i].resident);
+		joined.sample.waiting = larger(joined.sample.waiting, sample->waiting);
+		joined.sample.computing = larger(joined.sample.computing, sample->computing);
+		joined.sample.finished = larger(joined.sample.finished, sample->finished);
+	}
+	return joined;
+}
+
+static void put_point(FILE *page, const struct smalti_run_point *point)
+{
+	fprintf(page, "[%.9g,%" PRId64, point->time, point->resident);
+	for (int i = 0; i < SMALTI_RUN_FIELDS; i++) {
+		const void *at = (const char *)&point->sample + smalti_run_fields[i].offset;
+		if (smalti_run_fields[i].real)
+			fprintf(page, ",%.9g", *(const double *)at);
+		else
+			fprintf(page, ",%" PRId64, *(const int64_t *)at);
+	}
+	fputc(']', page);
+}
+
+/* Neighbours `step` at a time: measurements, and seconds that workers were busy. */
+static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
+{
+	fputs("\"points\":[", page);
+	for (int64_t i = 0; i < run->count; i += step) {
+		const int64_t left = run->count - i;
+		const struct smalti_run_point point = join(&run->points[i], left < step ? left : step);
+		fputs(i ? ",\n" : "", page);
+		put_point(page, &point);
+	}
+	fputs("],\"busy\":[", page);
+	for (int64_t i = 0; i < run->count; i += step) {
+		const int64_t last = i + step < run->count ? i + step - 1 : run->count - 1;
+		fputs(i ? ",\n[" : "[", page);
+		for (int j = 0; j < run->worker_count; j++)
+			fprintf(page, "%s%.9g", j ? "," : "", run->busy[last * run->worker_count + j]);
+		fputc(']', page);
+	}
+	fputs("]", page);
+}
+
+static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
+{
+	fputc('{', page);
+	put_member(page, "host", run->host);
+	put_member(page, "program", run->program);
+	put_member(page, "policy", run->policy);
+	put_member(page, "end", run->end);
+	put_member(page, "options", run->options);
+	put_texts(page, "workers", run->workers, run->worker_count);
+	put_counts(page, "lengths", &run->lengths, false);
+	put_counts(page, "bins", &run->bins, true);
+	fprintf(page, "\"pid\":%" PRId64 ",\"began\":%.17g,\"unreadable\":%" PRId64 ",", run->pid, run->began,
+		run->unreadable);
+	put_points(page, run, run->count / most + 1);
+	fputc('}', page);
+}
+
+static void put_runs(FILE *page, const struct smalti_runs *runs)
+{
+	fputs("\"fields\":[\"t\",\"resident\"", page);
+	for (int i = 0; i < SMALTI_RUN_FIELDS; i++)
+		fprintf(page, ",\"%s\"", smalti_run_fields[i].key);
+	fputs("],\n\"runs\":[", page);
+	for (int i = 0; i < runs->count; i++) {
+		fputs(i ? ",\n" : "", page);
+		put_run(page, &runs->items[i], larger(POINTS / runs->count, LEAST));
+	}
+	fputs("],\n", page);
+}
+
+void smalti_report_data(FILE *page, const struct smalti_report_data *data)
+{
+	fputs("{\"report\":\"extraction\",", page);
+	put_member(page, "folder", data->folder);
+	if (data->rows < 0)
+		fputs("\"rows\":null,", page);
+	else
+		fprintf(page, "\"rows\":%" PRId64 ",", data->rows);
+	put_failures(page, &data->failures);
+	put_runs(page, &data->runs);
+	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", data->runs.unreadable,
+		data->shards_bytes);
+}
