@@ -9,6 +9,7 @@ libcore_la_SOURCES += \
 	graphs/t5.c graphs/t5.h \
 	graphs/vae_attention.c graphs/vae_attention.h \
 	graphs/vae_cost.c graphs/vae_cost.h \
+	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/vae_decoder.c graphs/vae_decoder.h \
 	graphs/vae_encoder.c graphs/vae_encoder.h \
 	graphs/vae_layers.c graphs/vae_layers.h \

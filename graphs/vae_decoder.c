@@ -2,6 +2,7 @@
 #include "graphs/vae_decoder.h"
 
 #include "base/alloc.h"
+#include "graphs/latent_transform.h"
 #include "graphs/vae_pass.h"
 #include "graphs/vae_search.h"
 
@@ -76,7 +77,9 @@ int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height
 struct ends {
 	struct smalti_tile *latents,
 	    *token; /* `token` orders the bands that are handed on: each updates it */
-	double scale;
+	const struct smalti_vae_config *config;
+	bool raw;
+	struct smalti_latent_transform transform; /* without tiles where one factor does for all channels */
 	smalti_row_sink sink;
 	void *user;
 };
@@ -84,11 +87,20 @@ struct ends {
 static void begin(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
 {
 	const struct ends *ends = user;
-	smalti_insert(latent_rows, scope,
-		      (.planes = ends->latents, .y = smalti_features_body(scope, map, band)),
-		      .channels = map->channels, .height = map->cut.first[map->cut.bands],
-		      .width = map->width, .first_row = map->cut.first[band],
-		      .rows = smalti_cut_rows(&map->cut, band), .scale = (float)ends->scale);
+	const bool transformed = ends->transform.scale;
+	const int64_t pixels = smalti_features_pixels(map, band);
+	const double scale = ends->raw || transformed ? 1 : smalti_vae_latent_scale(ends->config, 0).scale;
+	struct smalti_tile *body = smalti_features_body(scope, map, band);
+	struct smalti_tile *y =
+	    transformed ? smalti_tile_new(scope, pixels, map->channels * (int64_t)sizeof(float)) : body;
+	smalti_insert(latent_rows, scope, (.planes = ends->latents, .y = y), .channels = map->channels,
+		      .height = map->cut.first[map->cut.bands], .width = map->width,
+		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band),
+		      .scale = (float)scale);
+	if (!transformed)
+		return;
+	smalti_latent_transform_insert(scope, &ends->transform, pixels, map->channels, y, body);
+	smalti_tile_release(y);
 }
 
 static void end(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
@@ -100,12 +112,16 @@ static void end(void *user, struct smalti_scope *scope, struct smalti_features *
 }
 
 void smalti_vae_decode(struct smalti_vae_decoder *vae, struct smalti_scope *scope,
-		       struct smalti_tile *latents, double scale, const struct smalti_vae_plan *plan,
+		       struct smalti_tile *latents, bool raw, const struct smalti_vae_plan *plan,
 		       smalti_row_sink sink, void *user)
 {
-	struct ends ends = {.latents = latents, .scale = scale, .sink = sink, .user = user};
+	const struct smalti_vae_config *config = &vae->layers.config;
+	struct ends ends = {.latents = latents, .config = config, .raw = raw, .sink = sink, .user = user};
+	if (!raw && config->has_statistics)
+		ends.transform = smalti_latent_transform_new(scope, config);
 	ends.token = smalti_tile_new(scope, 1, 1);
 	smalti_insert(clear, scope, (.y = ends.token), .bytes = 1);
 	smalti_vae_run(&vae->layers, plan, scope, &(const struct smalti_vae_ends){begin, end, &ends});
+	smalti_latent_transform_release(&ends.transform);
 	smalti_tile_release(ends.token);
 }

@@ -26,10 +26,10 @@ int smalti_vae_decoder_plan(const struct smalti_vae_decoder *vae, int64_t height
 			    int64_t band_rows, const struct smalti_vae_budget *budget,
 			    struct smalti_vae_plan *plan, struct smalti_error *error);
 
-/* Decodes f32 planes [latent_channels, height, width], times `scale` first (1/scaling_factor of what the
- * diffusion model gives), by a plan whose map 0 is [height, width]; finished rows go to `sink`, in order. */
+/* Decodes f32 planes [latent_channels, height, width], the VAE's own (`raw`) or the diffusion model's, which
+ * are scaled first, by a plan whose map 0 is [height, width]; finished rows go to `sink`, in order. */
 void smalti_vae_decode(struct smalti_vae_decoder *vae, struct smalti_scope *scope,
-		       struct smalti_tile *latents, double scale, const struct smalti_vae_plan *plan,
+		       struct smalti_tile *latents, bool raw, const struct smalti_vae_plan *plan,
 		       smalti_row_sink sink, void *user);
 
 #endif

@@ -160,7 +160,7 @@ int stage_decode_by(struct smalti_session *session, struct smalti_vae_decoder *v
 	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
 	struct smalti_tile *planes =
 	    smalti_tile_upload(scope, c->latent_channels * height * plan->width, sizeof(float), latents);
-	smalti_vae_decode(vae, scope, planes, 1 / c->scaling_factor, plan, paint, &canvas);
+	smalti_vae_decode(vae, scope, planes, false, plan, paint, &canvas);
 	smalti_tile_release(planes);
 	return finish(scope, error);
 }
@@ -187,8 +187,7 @@ void stage_insert_decoding(struct smalti_vae_decoder *vae, struct smalti_scope *
 	struct smalti_vae_plan plan;
 	if (smalti_vae_decoder_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
 		smalti_scope_fail(scope, &error);
-	smalti_vae_decode(vae, scope, latents, 1 / smalti_vae_decoder_config(vae)->scaling_factor, &plan,
-			  sink, user);
+	smalti_vae_decode(vae, scope, latents, false, &plan, sink, user);
 	smalti_vae_plan_free(&plan);
 }
 

@@ -205,6 +205,8 @@ static int parse_vae(const cJSON *file, struct smalti_error *error)
 	return smalti_vae_config_parse(file, &config, error);
 }
 
+#define MEAN       "\"latents_mean\": [1, 2, 3, 4]"
+#define STD        "\"latents_std\": [0.5, 1, 2, 4]"
 #define TWO_BLOCKS "\"block_out_channels\": [32, 64]"
 
 static void vaes_are_checked(void)
@@ -230,11 +232,23 @@ static void vaes_are_checked(void)
 	    {"{\"latent_channels\": 0}", SMALTI_EFORMAT, {"latent_channels"}},
 	    {"{\"scaling_factor\": 0}", SMALTI_EFORMAT, {"scaling_factor", "found 0"}},
 	    {"{\"scaling_factor\": NaN}", SMALTI_EFORMAT, {"scaling_factor", "null"}},
+	    {"{\"shift_factor\": \"0.1\"}", SMALTI_EFORMAT, {"shift_factor", "0.1"}},
+	    {"{\"shift_factor\": Infinity}", SMALTI_EFORMAT, {"shift_factor"}},
+	    {"{\"latents_mean\": [1, 2, 3, 4]}", SMALTI_EFORMAT, {"latents_std", "only \"latents_mean\""}},
+	    {"{\"latents_std\": [1, 2, 3, 4]}", SMALTI_EFORMAT, {"latents_mean", "only \"latents_std\""}},
+	    {"{\"latents_mean\": [1], " STD "}", SMALTI_EFORMAT, {"4 numbers", "an array with 1"}},
+	    {"{\"latents_mean\": 3, " STD "}", SMALTI_EFORMAT, {"latents_mean", "array of 4"}},
+	    {"{\"latents_mean\": [1, 2, Infinity, 4], " STD "}", SMALTI_EFORMAT, {"latents_mean", "at 2"}},
+	    {"{\"latents_mean\": [1, NaN, 3, 4], " STD "}", SMALTI_EFORMAT, {"latents_mean", "null at 1"}},
+	    {"{\"latents_std\": [1, 2, 3, 4, 5]}", SMALTI_EFORMAT, {"latents_std", "with 5"}},
+	    {"{\"latents_std\": [1, 2, 3, 0]}", SMALTI_EFORMAT, {"latents_std", "0 at 3"}},
+	    {"{\"latents_std\": [-1, 2, 3, 1]}", SMALTI_EFORMAT, {"latents_std", "-1 at 0"}},
+	    {"{\"shift_factor\": 0.5, " MEAN ", " STD "}", SMALTI_EUNSUPPORTED, {"shift_factor", "0.5"}},
 	    {"{\"layers_per_block\": 65}", SMALTI_EFORMAT, {"layers_per_block"}},
 	    {"{\"use_quant_conv\": \"no\"}", SMALTI_EFORMAT, {"use_quant_conv"}},
 	};
 	check_bad(parse_vae, cases, COUNT(cases));
-	cJSON *file = object("{\"shift_factor\": 0.1, \"latents_mean\": [1], \"force_upcast\": true,"
+	cJSON *file = object("{\"shift_factor\": null, \"latents_mean\": null, \"force_upcast\": true,"
 			     " \"use_post_quant_conv\": false, \"act_fn\": \"swish\"}");
 	struct smalti_vae_config config;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -242,6 +256,41 @@ static void vaes_are_checked(void)
 	CU_ASSERT_TRUE(config.blocks == 1 && config.channels[0] == 64 && config.scaling_factor == 0.18215);
 	CU_ASSERT_TRUE(config.quant_conv && !config.post_quant_conv && smalti_vae_factor(&config) == 1);
 	cJSON_Delete(file);
+}
+
+/* The latents of a channel by the keys that say how they are scaled. */
+static void latents_are_scaled(void)
+{
+	static const struct {
+		const char *text;
+		bool has_statistics;
+		double scale[4], shift[4];
+	} cases[] = {
+	    {"{\"scaling_factor\": 2}", false, {0.5, 0.5, 0.5, 0.5}, {0}},
+	    {"{\"scaling_factor\": 2, \"shift_factor\": 0}", false, {0.5, 0.5, 0.5, 0.5}, {0}},
+	    {"{\"scaling_factor\": 2, \"shift_factor\": 0.25}",
+	     true,
+	     {0.5, 0.5, 0.5, 0.5},
+	     {0.25, 0.25, 0.25, 0.25}},
+	    {"{\"scaling_factor\": 2, " MEAN ", " STD "}", true, {0.25, 0.5, 1, 2}, {1, 2, 3, 4}},
+	    {"{\"scaling_factor\": 2, \"shift_factor\": 0, " MEAN ", " STD "}",
+	     true,
+	     {0.25, 0.5, 1, 2},
+	     {1, 2, 3, 4}},
+	};
+	for (size_t k = 0; k < COUNT(cases); k++) {
+		struct smalti_vae_config config;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		cJSON *file = object(cases[k].text);
+		SUCCEEDS(smalti_vae_config_parse(file, &config, &error), &error, cases[k].text);
+		CHECK(config.has_statistics == cases[k].has_statistics, cases[k].text);
+		for (int64_t c = 0; c < 4; c++) {
+			const struct smalti_latent_scale found = smalti_vae_latent_scale(&config, c);
+			CHECK(found.scale == cases[k].scale[c] && found.shift == cases[k].shift[c],
+			      cases[k].text);
+		}
+		cJSON_Delete(file);
+	}
 }
 
 static int parse_t5(const cJSON *file, struct smalti_error *error)
@@ -478,6 +527,7 @@ static const struct test tests[] = {
     {"transformers are checked", transformers_are_checked},
     {"transformer keys are inferred", transformer_keys_are_inferred},
     {"vaes are checked", vaes_are_checked},
+    {"latents are scaled", latents_are_scaled},
     {"text encoders are checked", text_encoders_are_checked},
     {"schedulers are checked", schedulers_are_checked},
     {"another scheduler takes over what it knows", another_scheduler_takes_over_what_it_knows},

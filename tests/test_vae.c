@@ -6,6 +6,8 @@
 #include "harness.h"
 #include "kernels/elementwise.h"
 #include "kernels/layout.h"
+#include "samplers/noise.h"
+#include "smalti/generate.h"
 #include "smalti/vae.h"
 #include "stage.h"
 
@@ -167,7 +169,7 @@ static void golden_encodings(void)
 	smalti_vae_close(vae);
 }
 
-enum { HEIGHT = 6, WIDTH = 5, VALUES = 4 * HEIGHT * WIDTH, SAMPLES = 64 * HEIGHT * WIDTH * 3 };
+enum { HEIGHT = 6, WIDTH = 6, VALUES = 4 * HEIGHT * WIDTH, SAMPLES = 64 * HEIGHT * WIDTH * 3 };
 
 static struct picture decoded(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
 			      int64_t tile_rows)
@@ -229,12 +231,128 @@ static void samples_as_torch(void)
 			mean[i] = 0.125f * (float)i - 1;
 			std[i] = 0.5f + 0.0625f * (float)i;
 		}
-		smalti_vae_sample(vae, cases[k].count, mean, std, 7, latents);
+		smalti_vae_sample(vae, cases[k].count, 1, mean, std, 7, latents);
 		CHECK(latents[0] == cases[k].first && latents[1] == cases[k].second &&
 			  latents[cases[k].count - 1] == cases[k].last,
 		      "the very bits");
 	}
 	smalti_vae_close(vae);
+}
+
+/* A VAE's folder with the embedded weights and other keys in its config.json. */
+static const char *write_vae(const char *keys)
+{
+	static char command[2048];
+	const char *folder = test_scratch();
+	snprintf(
+	    command, sizeof(command),
+	    "cp '%s'/*.safetensors '%s' && sed '1a %s' < '%s'/config.json | grep -v null > '%s'/config.json",
+	    test_model("tesserae/vae"), folder, keys, test_model("tesserae/vae"), folder);
+	CHECK(system(command) == 0, command);
+	return folder;
+}
+
+static const struct latent_case {
+	const char *keys;
+	float shift[4], factor[4]; /* model's = factor·(VAE's − shift) */
+} latent_cases[] = {
+    {"\"shift_factor\": 0.375,", {0.375f, 0.375f, 0.375f, 0.375f}, {1, 1, 1, 1}},
+    {"\"latents_mean\": [0.5, -0.25, 0, 1], \"latents_std\": [0.5, 2, 1, 4],",
+     {0.5f, -0.25f, 0, 1},
+     {2, 0.5f, 1, 0.25f}},
+};
+
+/* The diffusion model's latents and the VAE's, both ways, against diffusers' formula spelled out. */
+static void latents_with_statistics(void)
+{
+	static const float scaling = 0.607718f;
+	for (size_t k = 0; k < COUNT(latent_cases); k++) {
+		const struct latent_case *c = &latent_cases[k];
+		struct smalti_vae *vae = open_vae(write_vae(c->keys));
+		float mean[VALUES], std[VALUES], expected[VALUES], sampled[VALUES], noise[VALUES];
+		test_fill(mean, VALUES, 0.7, 0.2);
+		test_fill(std, VALUES, 0.3, 0.9);
+		struct smalti_generator generator;
+		smalti_generator_seed(&generator, 7);
+		smalti_randn(&generator, SMALTI_F32, VALUES, noise);
+		for (int i = 0; i < VALUES; i++) {
+			const int channel = i / (HEIGHT * WIDTH);
+			noise[i] = mean[i] + std[i] * noise[i];
+			expected[i] = scaling * c->factor[channel] * (noise[i] - c->shift[channel]);
+		}
+		smalti_vae_sample(vae, VALUES, HEIGHT * WIDTH, mean, std, 7, sampled);
+		golden_near(sampled, expected, VALUES, 1e-6, c->keys);
+		struct picture own = decoded(vae, noise, 4, true, 0),
+			       models = decoded(vae, sampled, 4, false, 0);
+		golden_near((float *)(void *)models.samples, (float *)(void *)own.samples, SAMPLES, 1e-5,
+			    c->keys);
+		free(own.samples);
+		free(models.samples);
+		smalti_vae_close(vae);
+	}
+}
+
+/* What generating gives away: its latents, and the rows that it decodes of them. */
+struct generated {
+	float latents[VALUES];
+	uint8_t rows[SAMPLES];
+	int status;
+};
+
+static int keep_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
+{
+	struct generated *to = user;
+	(void)error;
+	CHECK(shape[0] * shape[1] * shape[2] == VALUES, "the latents' extents");
+	memcpy(to->latents, values, sizeof(to->latents));
+	return 0;
+}
+
+static int keep_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		     struct smalti_error *error)
+{
+	struct generated *to = user;
+	(void)error;
+	memcpy(to->rows + first * 8 * WIDTH * 3, rgb, (size_t)(count * 8 * WIDTH * 3));
+	return 0;
+}
+
+static void keep_status(void *user, int status, const struct smalti_error *error)
+{
+	(void)error;
+	((struct generated *)user)->status = status;
+}
+
+/* A picture is decoded as its latents are alone. */
+static void generating_with_statistics(void)
+{
+	for (size_t k = 0; k < COUNT(latent_cases); k++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const char *folder = write_vae(latent_cases[k].keys);
+		const struct smalti_model_options options = {.vae = folder};
+		struct smalti_model *model = smalti_model_open(session, &options, &error);
+		SUCCEEDS(model ? 0 : -1, &error, folder);
+		struct smalti_batch *batch = smalti_batch_open(model, &error);
+		struct smalti_request request;
+		static struct generated found;
+		found.status = -1;
+		smalti_request_defaults(&request);
+		request.prompt = "tree";
+		request.width = 8 * WIDTH;
+		request.height = 8 * HEIGHT;
+		request.steps = 1;
+		const struct smalti_picture picture = {
+		    .user = &found, .rows = keep_rows, .latents = keep_latents, .done = keep_status};
+		SUCCEEDS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, "submit");
+		smalti_batch_close(batch);
+		smalti_model_close(model);
+		CHECK(found.status == 0, "generated");
+		struct smalti_vae *vae = open_vae(folder);
+		struct picture again = decoded(vae, found.latents, 1, false, 8);
+		CHECK(memcmp(again.samples, found.rows, sizeof(found.rows)) == 0, latent_cases[k].keys);
+		free(again.samples);
+		smalti_vae_close(vae);
+	}
 }
 
 static void bad_latents(void)
@@ -249,7 +367,7 @@ static void bad_latents(void)
 	    {HEIGHT, INT64_MAX, 0, -1, 0, {"width", "16384"}},
 	    {HEIGHT, WIDTH, -1, -1, 0, {"tile rows", "found -1"}},
 	    {HEIGHT, WIDTH, 0, 0, NAN, {"nan", "[0, 0, 0]"}},
-	    {HEIGHT, WIDTH, 0, VALUES - 1, INFINITY, {"inf", "[3, 5, 4]"}},
+	    {HEIGHT, WIDTH, 0, VALUES - 1, INFINITY, {"inf", "[3, 5, 5]"}},
 	    {HEIGHT, WIDTH, 0, WIDTH + 2, -INFINITY, {"-inf", "[0, 1, 2]"}},
 	};
 	struct smalti_vae *vae = open_vae(NULL);
@@ -416,6 +534,8 @@ static const struct test tests[] = {
     {"golden encodings", golden_encodings},
     {"the forms of a picture", forms_of_a_picture},
     {"samples as torch draws them", samples_as_torch},
+    {"latents with statistics", latents_with_statistics},
+    {"generating with statistics", generating_with_statistics},
     {"bad latents", bad_latents},
     {"bad pictures", bad_pictures},
     {"failing sinks and cancelling", failing_sinks_and_cancelling},

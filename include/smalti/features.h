@@ -58,7 +58,8 @@ struct smalti_features_info {
 	int64_t max_tokens;      /**< that a caption was cut to; 0: no text */
 	int64_t latent_channels; /**< of the latents; 0: no pictures */
 	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no pictures */
-	double scaling_factor;   /**< the diffusion model's latents are these, times it */
+	double scaling_factor;   /**< the diffusion model's latents are these, times it; the provenance has
+				    "latents_mean" and "latents_std" if they count as well */
 	const char *provenance;  /**< JSON: model, tokenizer, weights, options */
 };
 

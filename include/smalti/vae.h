@@ -42,9 +42,11 @@ void smalti_vae_close(struct smalti_vae *vae);
 struct smalti_vae_info {
 	int64_t latent_channels; /**< of the latents */
 	int64_t latent_pixels;   /**< along each side of the picture, to one latent */
-	double scaling_factor;   /**< the diffusion model's latents are the VAE's, times this */
-	const char *unused;      /**< a line about tensors of the file that are not used, for a user; NULL:
-				    none; lives as long as the VAE */
+	double scaling_factor; /**< the diffusion model's latents are the VAE's, times this; where config.json
+				  has a shift_factor, or latents_mean and latents_std, the VAE's less the
+				  shift or mean, divided by the std, times this, as in diffusers */
+	const char *unused;    /**< a line about tensors of the file that are not used, for a user; NULL:
+				  none; lives as long as the VAE */
 };
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info);
 
@@ -59,9 +61,9 @@ enum smalti_samples {
 struct smalti_vae_decoding {
 	const float *latents;  /**< [latent_channels, height, width], all finite */
 	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
-	bool raw;          /**< latents are the VAE's own; else the diffusion model's, times scaling_factor */
-	int64_t tile_rows; /**< latent rows in a band; 0: chosen by size, memory and workers */
-	const char *scratch; /**< folder for what does not fit into memory; NULL: none */
+	bool raw;              /**< latents are the VAE's own; else the diffusion model's (smalti_vae_info) */
+	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
+	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
 	bool store_bf16; /**< maps may be rounded to bf16 where memory is short: less of it, or less time, for
 			    results that are not exact and depend on the memory */
 	enum smalti_samples samples;
@@ -137,11 +139,12 @@ int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_
 /** @} */
 void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast);
 
-/** Draws latents in the diffusion model's scale: scaling_factor·(mean + std·noise), where the noise is that
- * of one torch.randn() of `count` values after manual_seed(seed). For a batch of pictures `count` spans all
- * of them. `latents` overlaps neither of the others. */
-void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, const float *mean, const float *std,
-		       uint64_t seed, float *latents);
+/** Draws latents in the diffusion model's scale, from the VAE's mean + std·noise, where the noise is that of
+ * one torch.randn() of `count` values after manual_seed(seed). For a batch of pictures `count` spans all of
+ * them; `plane` (1 or more) of the values, height·width of the latents, are one channel of one picture.
+ * `latents` overlaps neither of the others. */
+void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,
+		       const float *std, uint64_t seed, float *latents);
 
 /** What is decoded or encoded now fails with SMALTI_ECANCELLED as soon as the tasks that run have ended, and
  * so does every later call. Only sets a flag: any thread and a signal handler may call it. */

@@ -83,8 +83,7 @@ static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 static void decode(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
-	smalti_vae_decode(state->decoder, scope, state->latents, 1 / state->config.scaling_factor,
-			  &state->plan, drop_rows, NULL);
+	smalti_vae_decode(state->decoder, scope, state->latents, false, &state->plan, drop_rows, NULL);
 }
 
 const struct smalti_stage_part smalti_stage_decode = {open_decoder, decode, close_vae};

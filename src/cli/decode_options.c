@@ -17,7 +17,7 @@ static const struct smalti_option rows[] = {
      .minimum = 0, .maximum = INT64_MAX, SMALTI_GIVEN(TYPE, has_index)},
     {SMALTI_FLAG(TYPE, raw), "raw", 0, NULL,
      "latents are the VAE's own, as always for the \"mean\" beside a \"std\" of smalti encode; else they are "
-     "the diffusion model's, multiplied by the VAE's scaling factor"},
+     "the diffusion model's, scaled as the VAE's config.json says"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",

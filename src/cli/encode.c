@@ -194,8 +194,9 @@ static enum smalti_exit encode_and_write(struct encode *e)
 	smalti_vae_command_begin(&e->run, e->count);
 	if (encode_all(e) == 0 && e->run.made == e->count) {
 		if (e->latents)
-			smalti_vae_sample(e->run.vae, e->count * e->values, e->mean, e->std, e->options->seed,
-					  e->latents);
+			smalti_vae_sample(e->run.vae, e->count * e->values,
+					  e->values / e->run.info.latent_channels, e->mean, e->std,
+					  e->options->seed, e->latents);
 		if (write_latents(e, &error) < 0)
 			smalti_vae_command_lose(&e->run, &error);
 		else if (e->format == SMALTI_LATENTS_NPY && !e->latents && !e->options->vae.quiet)

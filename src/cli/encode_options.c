@@ -10,7 +10,7 @@ const char *const smalti_latents_suffixes[] = {".safetensors", ".npy", NULL};
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Latents")},
     {SMALTI_FLAG(TYPE, sample), "sample", 0, NULL,
-     "draw latents in the diffusion model's scale, too: scaling factor x (mean + std x noise)"},
+     "draw latents, mean + std x noise, in the diffusion model's scale, too"},
     {SMALTI_SEED(TYPE, seed), "seed", 0, "N",
      "seed of that noise, which is torch's: -2^63 to 2^64-1; default 0", SMALTI_GIVEN(TYPE, has_seed)},
 

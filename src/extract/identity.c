@@ -52,10 +52,25 @@ static bool add_text(cJSON *identity, const struct smalti_extract_options *o, co
 	       cJSON_AddStringToObject(text, "model", digest);
 }
 
-static bool add_pictures(cJSON *identity, const struct smalti_extract_options *o, const char *digest)
+/* Features are the VAE's own latents: beside the scaling factor, which shards have, who scales them wants
+ * these.
+ */
+static bool add_statistics(cJSON *pictures, const struct smalti_vae_config *vae)
+{
+	const int count = (int)vae->latent_channels;
+	return !vae->has_statistics ||
+	       (cJSON_AddItemToObject(pictures, "latents_mean",
+				      cJSON_CreateDoubleArray(vae->latents_mean, count)) &&
+		cJSON_AddItemToObject(pictures, "latents_std",
+				      cJSON_CreateDoubleArray(vae->latents_std, count)));
+}
+
+static bool add_pictures(cJSON *identity, const struct smalti_extract_options *o,
+			 const struct smalti_vae_config *vae, const char *digest)
 {
 	cJSON *pictures = cJSON_AddObjectToObject(identity, "pictures");
-	return cJSON_AddNumberToObject(pictures, "image_size", (double)o->image_size) &&
+	return add_statistics(pictures, vae) &&
+	       cJSON_AddNumberToObject(pictures, "image_size", (double)o->image_size) &&
 	       cJSON_AddStringToObject(pictures, "fit", smalti_fittings[o->fit]) &&
 	       cJSON_AddStringToObject(pictures, "orientation", o->stored_orientation ? "stored" : "exif") &&
 	       cJSON_AddStringToObject(pictures, "model", digest);
@@ -71,7 +86,8 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 	    cJSON_AddStringToObject(identity, "precision", bf16 ? "bf16" : "f32") &&
 	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
 	    (!text_digest || add_text(identity, o, text_digest)) &&
-	    (!vae_digest || add_pictures(identity, o, vae_digest)) && add_list(identity, parts->dataset))
+	    (!vae_digest || add_pictures(identity, o, &parts->vae->config, vae_digest)) &&
+	    add_list(identity, parts->dataset))
 		return identity; /* the list last: another --caption-key has other captions, too */
 	cJSON_Delete(identity);
 	smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");

@@ -42,7 +42,7 @@ struct smalti_transformer_config {
 	bool additional_conditions; /* resolution and aspect ratio embedders; width is a multiple of 3 */
 };
 
-enum { SMALTI_VAE_MAX_BLOCKS = 8 };
+enum { SMALTI_VAE_MAX_BLOCKS = 8, SMALTI_VAE_MAX_LATENT_CHANNELS = 1024 };
 
 /* vae/config.json (1.5) */
 struct smalti_vae_config {
@@ -53,10 +53,20 @@ struct smalti_vae_config {
 	int64_t latent_channels;
 	int64_t norm_groups;
 	double scaling_factor;
+	bool has_statistics; /* the next two count; else they are 0 and 1 */
+	/* latents_mean, or shift_factor for every channel; latents_std */
+	double latents_mean[SMALTI_VAE_MAX_LATENT_CHANNELS], latents_std[SMALTI_VAE_MAX_LATENT_CHANNELS];
 	bool quant_conv;
 	bool post_quant_conv;
 	bool mid_block_attention;
 };
+
+/* The VAE's latents z of a channel are scale·y + shift of the diffusion model's y, and y is inverse·(z −
+ * shift): diffusers' pipelines have y = scaling_factor·(z − mean)/std. */
+struct smalti_latent_scale {
+	double scale, inverse, shift;
+};
+struct smalti_latent_scale smalti_vae_latent_scale(const struct smalti_vae_config *config, int64_t channel);
 
 /* Pixels per latent along an axis: 2^(blocks - 1). */
 int64_t smalti_vae_factor(const struct smalti_vae_config *config);

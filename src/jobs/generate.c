@@ -381,9 +381,8 @@ static void insert_tasks(struct flight *flight, const struct smalti_request *req
 		      .count = flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
 		      .sink = deliver_latents, .user = flight);
 	if (flight->picture.rows)
-		smalti_vae_decode(model->vae, flight->scope, latents,
-				  1 / smalti_vae_decoder_config(model->vae)->scaling_factor, &plan->decoding,
-				  deliver_rows, flight);
+		smalti_vae_decode(model->vae, flight->scope, latents, false, &plan->decoding, deliver_rows,
+				  flight);
 	smalti_tile_release(latents);
 }
 

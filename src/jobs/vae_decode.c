@@ -68,8 +68,7 @@ static int run(struct smalti_vae *vae, struct smalti_vae_decoding *d, const stru
 		return -1;
 	struct smalti_tile *latents =
 	    smalti_tile_upload(job.scope, rows, d->width * (int64_t)sizeof(float), d->latents);
-	smalti_vae_decode(vae->decoder, job.scope, latents, d->raw ? 1 : 1 / vae->config.scaling_factor, plan,
-			  deliver_rows, d);
+	smalti_vae_decode(vae->decoder, job.scope, latents, d->raw, plan, deliver_rows, d);
 	smalti_tile_release(latents);
 	return smalti_vae_job_end(&job, error);
 }

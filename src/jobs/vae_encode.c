@@ -131,13 +131,15 @@ int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_
 	return smalti_vae_half_foresee(&half, forecast, error);
 }
 
-void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, const float *mean, const float *std,
-		       uint64_t seed, float *latents)
+void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,
+		       const float *std, uint64_t seed, float *latents)
 {
-	const float scale = (float)vae->config.scaling_factor;
 	struct smalti_generator generator;
 	smalti_generator_seed(&generator, seed);
 	smalti_randn(&generator, SMALTI_F32, count, latents);
-	for (int64_t i = 0; i < count; i++)
-		latents[i] = scale * (mean[i] + std[i] * latents[i]);
+	for (int64_t i = 0; i < count; i++) {
+		const struct smalti_latent_scale channel =
+		    smalti_vae_latent_scale(&vae->config, i / plane % vae->config.latent_channels);
+		latents[i] = (float)channel.inverse * (mean[i] + std[i] * latents[i] - (float)channel.shift);
+	}
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/latent_transform.h"
+
+#include "base/alloc.h"
+#include "kernels/norms.h"
+
+#include <stdlib.h>
+
+static struct smalti_tile *upload(struct smalti_scope *scope, const struct smalti_vae_config *config,
+				  bool shift)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_tile *tile = NULL;
+	float *values = smalti_calloc(config->latent_channels, sizeof(*values), &error);
+	for (int64_t c = 0; values && c < config->latent_channels; c++) {
+		const struct smalti_latent_scale channel = smalti_vae_latent_scale(config, c);
+		values[c] = (float)(shift ? channel.shift : channel.scale);
+	}
+	if (values)
+		tile = smalti_tile_upload(scope, config->latent_channels, sizeof(*values), values);
+	else
+		smalti_scope_fail(scope, &error);
+	free(values);
+	return tile;
+}
+
+/* A scale and a shift per channel is what GroupNorm ends with, so it computes them: with a mean of 0 and a
+ * variance of 1. */
+struct smalti_latent_transform smalti_latent_transform_new(struct smalti_scope *scope,
+							   const struct smalti_vae_config *config)
+{
+	const struct smalti_moments identity = {.count = 1, .mean = 0, .m2 = 1};
+	return (struct smalti_latent_transform){
+	    .scale = upload(scope, config, false),
+	    .shift = upload(scope, config, true),
+	    .identity = smalti_tile_upload(scope, 1, sizeof(identity), &identity)};
+}
+
+void smalti_latent_transform_insert(struct smalti_scope *scope,
+				    const struct smalti_latent_transform *transform, int64_t pixels,
+				    int64_t channels, struct smalti_tile *x, struct smalti_tile *y)
+{
+	smalti_insert(groupnorm, scope,
+		      (.x = x, .moments = transform->identity, .gamma = transform->scale,
+		       .beta = transform->shift, .y = y),
+		      .pixels = pixels, .channels = channels, .groups = 1, .epsilon = 0, .dtype = SMALTI_F32);
+}
+
+void smalti_latent_transform_release(struct smalti_latent_transform *transform)
+{
+	smalti_tile_release(transform->scale);
+	smalti_tile_release(transform->shift);
+	smalti_tile_release(transform->identity);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_LATENT_TRANSFORM_H
+#define SMALTI_GRAPHS_LATENT_TRANSFORM_H
+
+#include "codelets/codelets.h"
+#include "io/config.h"
+
+/* The diffusion model's latents to the VAE's, each channel with a scale and a shift of its own. */
+struct smalti_latent_transform {
+	struct smalti_tile *scale, *shift; /* f32, one per channel */
+	struct smalti_tile *identity;      /* moments that normalise nothing */
+};
+
+struct smalti_latent_transform smalti_latent_transform_new(struct smalti_scope *scope,
+							   const struct smalti_vae_config *config);
+/* y = scale·x + shift of f32 [pixels, channels]. */
+void smalti_latent_transform_insert(struct smalti_scope *scope,
+				    const struct smalti_latent_transform *transform, int64_t pixels,
+				    int64_t channels, struct smalti_tile *x, struct smalti_tile *y);
+void smalti_latent_transform_release(struct smalti_latent_transform *transform);
+
+#endif
