@@ -7,36 +7,18 @@
 #include "rt/tile.h"
 
 /* struct NAME_buffers: the tiles that a graph hands to smalti_insert_NAME(). */
-#define R(b)    struct smalti_tile *b;
-#define OR(b)   struct smalti_tile *b;
-#define W(b)    struct smalti_tile *b;
-#define OW(b)   struct smalti_tile *b;
-#define U(b)    struct smalti_tile *b;
-#define OU(b)   struct smalti_tile *b;
-#define MANY(b) struct smalti_tile *b[SMALTI_MANY];
-#define CODELET(name, list, flops, bytes)                                                                    \
+#define INPUT(b)  struct smalti_tile *b;
+#define OUTPUT(b) struct smalti_tile *b;
+#define CODELET(name, list, members, flops, bytes)                                                           \
 	struct name##_buffers {                                                                              \
 		list                                                                                         \
 	};
 #include "codelets/codelets.def"
-#undef CODELET
-#undef R
-#undef OR
-#undef W
-#undef OW
-#undef U
-#undef OU
-#undef MANY
 
 /* struct NAME_data: the same, as the pointers that smalti_cpu_NAME() computes with. */
-#define R(b)    const void *b;
-#define OR(b)   const void *b;
-#define W(b)    void *b;
-#define OW(b)   void *b;
-#define U(b)    void *b;
-#define OU(b)   void *b;
-#define MANY(b) const void *b[SMALTI_MANY];
-#define CODELET(name, list, flops, bytes)                                                                    \
+#define INPUT(b)  const void *b;
+#define OUTPUT(b) void *b;
+#define CODELET(name, list, members, flops, bytes)                                                           \
 	struct name##_data {                                                                                 \
 		list                                                                                         \
 	};                                                                                                   \
@@ -45,14 +27,6 @@
 	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
 				  const struct name##_arguments *arguments);
 #include "codelets/codelets.def"
-#undef CODELET
-#undef R
-#undef OR
-#undef W
-#undef OW
-#undef U
-#undef OU
-#undef MANY
 
 /* In one expression: smalti_insert(matmul, scope, (.x = a, .weight = w, .y = b), .rows = n, …). */
 #define SMALTI_LIST_(...) __VA_ARGS__
@@ -62,9 +36,8 @@
 
 /* The table, for reports, tests and benches. */
 enum smalti_op_number {
-#define CODELET(name, list, flops, bytes) SMALTI_OP_##name,
+#define CODELET(name, list, members, flops, bytes) SMALTI_OP_##name,
 #include "codelets/codelets.def"
-#undef CODELET
 	SMALTI_OPS
 };
 struct smalti_op;

@@ -4,20 +4,28 @@
 #include "kernels/norms.h"
 #include "rt/task.h"
 
-/* The buffers of each op. */
-#define R(b)                              {#b, SMALTI_READ, false, 1},
-#define OR(b)                             {#b, SMALTI_READ, true, 1},
-#define W(b)                              {#b, SMALTI_WRITE, false, 1},
-#define OW(b)                             {#b, SMALTI_WRITE, true, 1},
-#define U(b)                              {#b, SMALTI_UPDATE, false, 1},
-#define OU(b)                             {#b, SMALTI_UPDATE, true, 1},
-#define MANY(b)                           {#b, SMALTI_READ, true, SMALTI_MANY},
-#define CODELET(name, list, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
-#include "codelets/codelets.def"
-#undef CODELET
+#include <starpu_hash.h>
 
-/* Its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
-#define CODELET(name, list, flop_count, byte_count)                                                          \
+/* The buffers of each op. */
+#define R(b)                                       {#b, SMALTI_READ, false, 1},
+#define OR(b)                                      {#b, SMALTI_READ, true, 1},
+#define W(b)                                       {#b, SMALTI_WRITE, false, 1},
+#define OW(b)                                      {#b, SMALTI_WRITE, true, 1},
+#define U(b)                                       {#b, SMALTI_UPDATE, false, 1},
+#define OU(b)                                      {#b, SMALTI_UPDATE, true, 1},
+#define MANY(b)                                    {#b, SMALTI_READ, true, SMALTI_MANY},
+#define CODELET(name, list, members, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
+#include "codelets/codelets.def"
+
+/* Its key, its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
+#define K(m) key = starpu_hash_crc32c_be_n(&a->m, sizeof(a->m), key);
+#define P(m)
+#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+	static uint32_t name##_key(const void *arguments, uint32_t key)                                      \
+	{                                                                                                    \
+		const struct name##_arguments *a = arguments;                                                \
+		members return key;                                                                          \
+	}                                                                                                    \
 	static double name##_flops(const void *arguments)                                                    \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
@@ -39,24 +47,22 @@
 	_Static_assert(sizeof(struct name##_buffers) <= SMALTI_MAX_BUFFERS * sizeof(void *),                 \
 		       #name ": too many buffers");
 #include "codelets/codelets.def"
-#undef CODELET
 
 static const struct smalti_op ops[] = {
-#define CODELET(op_name, list, flop_count, byte_count)                                                       \
+#define CODELET(op_name, list, members, flop_count, byte_count)                                              \
 	{.name = #op_name,                                                                                   \
-	 .model = "smalti_" #op_name,                                                                        \
 	 .buffers = op_name##_list,                                                                          \
 	 .buffer_kinds = (int)(sizeof(op_name##_list) / sizeof(op_name##_list[0])),                          \
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \
+	 .key = op_name##_key,                                                                               \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
 	 .cpu = op_name##_cpu},
 #include "codelets/codelets.def"
-#undef CODELET
 };
 _Static_assert(sizeof(ops) / sizeof(ops[0]) == SMALTI_OPS, "an op without a row");
 
-#define CODELET(name, list, flops, bytes)                                                                    \
+#define CODELET(name, list, members, flops, bytes)                                                           \
 	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
 				  const struct name##_arguments *arguments)                                  \
 	{                                                                                                    \
@@ -64,7 +70,6 @@ _Static_assert(sizeof(ops) / sizeof(ops[0]) == SMALTI_OPS, "an op without a row"
 				   arguments);                                                               \
 	}
 #include "codelets/codelets.def"
-#undef CODELET
 
 const struct smalti_op *smalti_op(enum smalti_op_number number)
 {

@@ -81,6 +81,7 @@ check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
 check_PROGRAMS += tests/test_session
+check_PROGRAMS += tests/test_perf_models
 check_PROGRAMS += tests/test_environment
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c

@@ -207,7 +207,7 @@ BUFFERS(emit_rows, .x = f32(3 * a->rows * a->width), .sink = bytes(1))
 BUFFERS(deliver, .x = f32(a->count))
 
 /* The extents of any op as an array. */
-#define CODELET(name, list, flops, bytes)                                                                    \
+#define CODELET(name, list, members, flops, bytes)                                                           \
 	static void name##_buffers(const void *arguments, struct smalti_bench_buffer *buffers)               \
 	{                                                                                                    \
 		struct name##_extents extents;                                                               \
@@ -215,14 +215,12 @@ BUFFERS(deliver, .x = f32(a->count))
 		memcpy(buffers, &extents, sizeof(extents));                                                  \
 	}
 #include "codelets/codelets.def"
-#undef CODELET
 
 void smalti_bench_buffers(const struct smalti_bench_case *c, struct smalti_bench_buffer *buffers)
 {
 	static void (*const table[SMALTI_OPS])(const void *arguments, struct smalti_bench_buffer *buffers) = {
-#define CODELET(name, list, flops, bytes) name##_buffers,
+#define CODELET(name, list, members, flops, bytes) name##_buffers,
 #include "codelets/codelets.def"
-#undef CODELET
 	};
 	table[c->op](c->arguments, buffers);
 }

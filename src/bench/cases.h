@@ -24,27 +24,14 @@ struct smalti_bench_buffer {
 int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer);
 
 /* struct NAME_extents: a codelet's buffers, as what a case allocates. */
-#define R(b)    struct smalti_bench_buffer b;
-#define OR(b)   struct smalti_bench_buffer b;
-#define W(b)    struct smalti_bench_buffer b;
-#define OW(b)   struct smalti_bench_buffer b;
-#define U(b)    struct smalti_bench_buffer b;
-#define OU(b)   struct smalti_bench_buffer b;
-#define MANY(b) struct smalti_bench_buffer b[SMALTI_MANY];
-#define CODELET(name, list, flops, bytes)                                                                    \
+#define INPUT(b)  struct smalti_bench_buffer b;
+#define OUTPUT(b) struct smalti_bench_buffer b;
+#define CODELET(name, list, members, flops, bytes)                                                           \
 	struct name##_extents {                                                                              \
 		list                                                                                         \
 	};                                                                                                   \
 	void smalti_bench_##name(const struct name##_arguments *a, struct name##_extents *extents);
 #include "codelets/codelets.def"
-#undef CODELET
-#undef R
-#undef OR
-#undef W
-#undef OW
-#undef U
-#undef OU
-#undef MANY
 
 /* One row of cases.def at one precision. */
 struct smalti_bench_case {

@@ -9,6 +9,7 @@
 #include "rt/peak.h"
 #include "rt/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const struct smalti_stage_part *const parts[] = {
@@ -65,13 +66,15 @@ struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows,
 }
 
 /* One run, from the first insertion to the end of the last task; at once followed by the workers' peak. */
-static int run_once(struct smalti_stage_run *run, double *seconds, double *peak, double *flops,
-		    struct smalti_error *error)
+static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
+		    struct smalti_scope_progress *sum, struct smalti_error *error)
 {
 	struct smalti_scope *scope = smalti_scope_new(run->session, "stage", 0, error);
 	if (!scope)
 		return -1;
 	smalti_scope_needs(scope, run->weights);
+	if (sum->inserted > 0) /* the models know the tasks by now */
+		smalti_scope_compare(scope);
 	const double start = smalti_now();
 	parts[run->stage->kind]->insert(run, scope);
 	smalti_scope_wait(scope);
@@ -79,7 +82,9 @@ static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 	*peak = smalti_peak_of_workers(run->session);
 	struct smalti_scope_progress progress;
 	smalti_scope_progress(scope, &progress);
-	*flops = progress.done;
+	sum->inserted = progress.inserted;
+	sum->predicted += progress.predicted;
+	sum->deviation += progress.deviation;
 	const int status = smalti_scope_status(scope, error);
 	smalti_scope_free(scope);
 	return status;
@@ -89,14 +94,17 @@ static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stag
 		   struct smalti_error *error)
 {
 	double first, ceiling;
+	struct smalti_scope_progress sum = {0};
 	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
-	int status = seconds ? run_once(run, &first, &ceiling, &result->flops, error) : -1;
+	int status = seconds ? run_once(run, &first, &ceiling, &sum, error) : -1;
 	for (int i = 0; i < repeats && status == 0; i++)
-		status = run_once(run, &seconds[i], &seconds[repeats + i], &result->flops, error);
+		status = run_once(run, &seconds[i], &seconds[repeats + i], &sum, error);
 	if (status == 0) {
 		result->ceiling = smalti_median(seconds + repeats, repeats);
 		result->seconds = smalti_median(seconds, repeats);
 		result->least = seconds[0]; /* they are sorted now */
+		result->flops = sum.inserted;
+		result->model_error = sum.predicted > 0 ? sum.deviation / sum.predicted : (double)NAN;
 		result->packing = first > result->seconds ? first - result->seconds : 0;
 	}
 	free(seconds);

@@ -37,7 +37,9 @@ struct smalti_stage_result {
 	int64_t peak;          /* bytes resident at most, from the component's opening on; -1: not known */
 	int64_t width, height; /* as computed */
 	double flops;          /* floating-point operations of a run */
-	double ceiling;        /* of all workers in f32 at the clock at which they ran, per second */
+	double
+	    model_error; /* mean |measured - predicted| / mean measured of tasks; NAN: none was predicted */
+	double ceiling;  /* of all workers in f32 at the clock at which they ran, per second */
 };
 
 /* In a session of its own: with these options, or without StarPU when they are NULL. -1 with an error. */

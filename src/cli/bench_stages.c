@@ -71,7 +71,10 @@ const struct smalti_command smalti_bench_stages_command = {
 	"pictures take, each in a session of its own. Without a stage all are measured.\n\n"
 	"\"packing\" is what the first run took longer. \"peak MiB\" is the most memory that was resident, "
 	"with weights and mapped files. \"f32 peak\" is what all workers reach together in registers, right "
-	"behind each run, at the clock that its load left. Convolutions count as direct ones.",
+	"behind each run, at the clock that its load left. Convolutions count as direct ones. "
+	"\"% mispredicted\" is by how much StarPU's performance models, as the runs before left them, were "
+	"wrong "
+	"about the tasks of 0.1 ms or more: the mean difference by the mean time.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -87,6 +90,7 @@ static const struct smalti_bench_column columns[] = {
     {"flops_per_second", "GFLOP/s", 1e-9, "%.1f"},
     {"peak", "f32 peak", 1e-9, "%.1f"},
     {"fraction", "% of it", 100, "%.1f"},
+    {"model_error", "% mispredicted", 100, "%.1f"},
     {"runtime", "/ plain", 1, "%.3f"}, /* with --plain only */
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -225,7 +229,8 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 	    {result->seconds, NULL}, {result->least, NULL},
 	    {result->packing, NULL}, {result->peak < 0 ? NAN : (double)result->peak, NULL},
 	    {speed, NULL},           {peak, NULL},
-	    {speed / peak, NULL},    {runtime, NULL},
+	    {speed / peak, NULL},    {result->model_error, NULL},
+	    {runtime, NULL},
 	};
 	return smalti_bench_report_add(m->report, name, line, m->error);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "rt/session.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct smalti_scope {
 	int number;
 	int64_t priority;
 	char name[NAME_LENGTH];
+	bool compares;
 	atomic_bool failed;
 	pthread_mutex_t mutex;   /* guards what follows */
 	struct smalti_place now; /* of the tasks that are inserted */
@@ -116,10 +118,25 @@ static void one_less(struct smalti_scope *scope)
 		done(user); /* may free the scope */
 }
 
-void smalti_scope_task_took(struct smalti_scope *scope, double seconds)
+void smalti_scope_compare(struct smalti_scope *scope)
 {
+	scope->compares = true;
+}
+
+bool smalti_scope_compares(const struct smalti_scope *scope)
+{
+	return scope->compares;
+}
+
+void smalti_scope_task_took(struct smalti_scope *scope, double seconds, double predicted)
+{
+	static const double shortest = 1e-4; /* of the tasks whose predictions count */
 	pthread_mutex_lock(&scope->mutex);
 	scope->progress.seconds += seconds;
+	if (seconds >= shortest && !isnan(predicted)) {
+		scope->progress.predicted += seconds;
+		scope->progress.deviation += fabs(seconds - predicted);
+	}
 	pthread_mutex_unlock(&scope->mutex);
 }
 

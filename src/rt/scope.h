@@ -50,6 +50,8 @@ int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error);
 struct smalti_scope_progress {
 	double inserted, done; /* floating-point operations */
 	double seconds;        /* that workers were in its tasks */
+	double predicted;      /* the seconds of those that smalti_scope_compare() is about */
+	double deviation;      /* by how much these were mispredicted, all together */
 	int64_t left;          /* tasks inserted and not ended */
 	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
 };
@@ -57,6 +59,10 @@ void smalti_scope_progress(struct smalti_scope *scope, struct smalti_scope_progr
 /* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
  * inserting thread. */
 void smalti_scope_stage(struct smalti_scope *scope, int64_t stage);
+
+/* Before the first task: compares the seconds of tasks that take 0.1 ms or more with what StarPU's
+ * performance models predict, once these know them. */
+void smalti_scope_compare(struct smalti_scope *scope);
 
 /* Where in the work a task is, as traces tell it. */
 struct smalti_place {
@@ -76,8 +82,9 @@ int smalti_scope_number(const struct smalti_scope *scope);
 struct smalti_scope *smalti_scope_by_number(int number);
 /* A task of `flops`; returns its place. */
 struct smalti_place smalti_scope_task_begins(struct smalti_scope *scope, double flops);
-/* A task of the scope kept a worker for so long. */
-void smalti_scope_task_took(struct smalti_scope *scope, double seconds);
+bool smalti_scope_compares(const struct smalti_scope *scope);
+/* A task of the scope kept a worker for so long; NAN: nothing was predicted. */
+void smalti_scope_task_took(struct smalti_scope *scope, double seconds, double predicted);
 void smalti_scope_task_ends(struct smalti_scope *scope, int64_t stage, double flops);
 
 #endif

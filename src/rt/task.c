@@ -3,12 +3,15 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernels/isa.h"
 #include "rt/session.h"
 #include "rt/throttle.h"
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
 
+#include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +25,7 @@ struct op_codelet {
 	const struct smalti_op *op;
 	struct starpu_codelet codelet;
 	struct starpu_perfmodel model;
+	char symbol[64]; /* of the model */
 	struct op_codelet *next;
 };
 
@@ -48,12 +52,12 @@ static int op_buffers(const struct smalti_op *op)
 /* Nanoseconds of each worker in tasks. */
 static _Atomic int64_t busy[STARPU_NMAXWORKERS];
 
-static void add_time(struct smalti_scope *scope, double seconds)
+static void add_time(struct smalti_scope *scope, double seconds, double predicted)
 {
 	const int worker = starpu_worker_get_id();
 	if (worker >= 0)
 		atomic_fetch_add_explicit(&busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
-	smalti_scope_task_took(scope, seconds);
+	smalti_scope_task_took(scope, seconds, predicted);
 }
 
 double smalti_task_busy(int worker)
@@ -78,6 +82,17 @@ static int find_data(const struct message *message, void *interfaces[], void *da
 	return 0;
 }
 
+/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
+static double predicted_seconds(const struct smalti_scope *scope)
+{
+	struct starpu_task *task = starpu_task_get_current();
+	if (!smalti_scope_compares(scope))
+		return (double)NAN;
+	struct starpu_perfmodel_arch *arch =
+	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
+	return 1e-6 * starpu_task_expected_length(task, arch, 0);
+}
+
 /* Every codelet's CPU function: finds the op and its pointers, runs the kernel, keeps its error. */
 void smalti_task_run_cpu(void *interfaces[], void *argument);
 void smalti_task_run_cpu(void *interfaces[], void *argument)
@@ -88,11 +103,22 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 		return;
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const double began = smalti_now();
+	const double predicted = predicted_seconds(scope), began = smalti_now();
 	if (find_data(message, interfaces, data, &error) < 0 ||
 	    message->op->cpu(data, message->arguments, &error) < 0)
 		smalti_scope_fail(scope, &error);
-	add_time(scope, smalti_now() - began);
+	add_time(scope, smalti_now() - began, predicted);
+}
+
+uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
+{
+	return op->key(arguments, starpu_hash_crc32c_be(present, 0));
+}
+
+static uint32_t footprint(struct starpu_task *task)
+{
+	const struct message *message = task->cl_arg;
+	return smalti_task_key(message->op, message->arguments, message->present);
 }
 
 static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_error *error)
@@ -105,7 +131,9 @@ static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_e
 		return NULL;
 	made->op = op;
 	made->model.type = STARPU_HISTORY_BASED;
-	made->model.symbol = op->model;
+	made->model.footprint = footprint;
+	made->model.symbol = made->symbol;
+	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", op->name, smalti_isa_name(smalti_isa()));
 	starpu_codelet_init(&made->codelet);
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";

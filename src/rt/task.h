@@ -23,10 +23,12 @@ enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that `cpu` is given (NULL for an absent one). */
 struct smalti_op {
-	const char *name, *model; /* `model`: of its measured times, among those of all the user's programs */
+	const char *name;
 	const struct smalti_buffer *buffers;
 	int buffer_kinds;
 	size_t arguments_size;
+	/* Extends `key` by the arguments that a task's time depends on. */
+	uint32_t (*key)(const void *arguments, uint32_t key);
 	double (*flops)(const void *arguments);
 	double (*bytes)(const void *arguments); /* that have to move at least once */
 	int (*cpu)(const void *data, const void *arguments, struct smalti_error *error);
@@ -37,6 +39,9 @@ struct smalti_op {
  * many tasks are inserted and not run: never insert from a task. */
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);
+
+/* The entry of a task in its op's performance model; bit i of `present`: buffer i is given. */
+uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present);
 
 /* Seconds that this worker has been in tasks, since the program began. */
 double smalti_task_busy(int worker);
