@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	graphs/features.c graphs/features.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/t5.c graphs/t5.h \
+	graphs/tensors.c graphs/tensors.h \
 	graphs/vae_attention.c graphs/vae_attention.h \
 	graphs/vae_cost.c graphs/vae_cost.h \
 	graphs/latent_transform.c graphs/latent_transform.h \

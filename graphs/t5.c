@@ -77,12 +77,10 @@ static void load_block(struct smalti_t5 *t5, int64_t i)
 		b->matrix[m] = load_matrix(t5, rows[m].out, rows[m].in, prefix[rows[m].layer], rows[m].name);
 }
 
-static void load(struct smalti_t5 *t5, const struct smalti_checkpoint *checkpoint)
+static void load(struct smalti_t5 *t5)
 {
 	const struct smalti_t5_config *c = &t5->config;
-	const bool shared = smalti_checkpoint_has(checkpoint, "shared.weight");
-	t5->embedding =
-	    load_matrix(t5, c->vocabulary, c->width, "", shared ? "shared" : "encoder.embed_tokens");
+	t5->embedding = load_matrix(t5, c->vocabulary, c->width, "", "shared");
 	t5->relative_bias =
 	    smalti_weights_rows(t5->weights, c->buckets, c->heads,
 				"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
@@ -120,7 +118,7 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 		smalti_t5_free(t5);
 		return NULL;
 	}
-	load(t5, checkpoint);
+	load(t5);
 	if (smalti_weights_status(t5->weights, error) < 0) {
 		smalti_t5_free(t5);
 		return NULL;

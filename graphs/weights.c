@@ -99,7 +99,8 @@ void smalti_weights_free(struct smalti_weights *weights)
 {
 	if (!weights)
 		return;
-	smalti_scope_wait(weights->scope); /* its tasks read `host` and the checkpoint */
+	if (weights->scope)
+		smalti_scope_wait(weights->scope); /* its tasks read `host` and the checkpoint */
 	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
@@ -203,7 +204,8 @@ struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64
 		if (smalti_checkpoint_find(weights->checkpoint, full, 2, (const int64_t[]){rows, columns},
 					   &view, &weights->error) < 0)
 			return NULL;
-		smalti_widen(view.dtype, view.data, elements, all + i * elements);
+		if (view.data)
+			smalti_widen(view.dtype, view.data, elements, all + i * elements);
 	}
 	weight->parts = 1;
 	weight->part[0] = (struct smalti_tensor_view){

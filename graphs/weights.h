@@ -37,7 +37,8 @@ struct smalti_affine {
 };
 
 /* Tasks that make packed forms belong to `scope`, the model's; `compute` is the dtype of matrix products
- * unless a call says otherwise. The checkpoint outlives them. */
+ * unless a call says otherwise. The checkpoint outlives them.
+ * `scope` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
 struct smalti_weights *smalti_weights_new(struct smalti_scope *scope,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "synthetic.h"
 
+#include "bench/fill.h"
+#include "graphs/tensors.h"
 #include "harness.h"
-#include "io/inventory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ struct smalti_checkpoint *synthetic_transformer(const struct smalti_transformer_
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_inventory_transformer(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_transformer_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
 	return open_filled(&inventory, amplitude);
 }
 
@@ -55,7 +56,7 @@ struct smalti_checkpoint *synthetic_vae(const struct smalti_vae_config *config, 
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_inventory_vae(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_vae_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
 	return open_filled(&inventory, amplitude);
 }
 
@@ -63,6 +64,6 @@ struct smalti_checkpoint *synthetic_t5(const struct smalti_t5_config *config, do
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_inventory_t5(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_t5_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
 	return open_filled(&inventory, amplitude);
 }

@@ -6,7 +6,7 @@
 #include "io/config.h"
 
 /* Checkpoints without trained weights, for a configuration of any size: every tensor that such a component
- * has (io/inventory.h), filled by the rule of section 9 with its amplitude A:
+ * has (graphs/tensors.h), filled by the rule of section 9 with its amplitude A:
  * A·sin(0.37·i + 1.3·k) for element i of tensor k in bytewise order of the names, plus 1 in norms. The file
  * lies in test_scratch(); NULL after a failed check. */
 struct smalti_checkpoint *synthetic_transformer(const struct smalti_transformer_config *config,

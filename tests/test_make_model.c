@@ -6,6 +6,7 @@
 #include "bench/weights.h"
 #include "harness.h"
 #include "io/checkpoint.h"
+#include "io/config.h"
 
 #include <stdio.h>
 #include <string.h>

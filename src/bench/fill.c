@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/fill.h"
 
-#include "io/inventory.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +10,16 @@ static bool ends_with(const char *name, const char *ending)
 {
 	const size_t length = strlen(name), wanted = strlen(ending);
 	return length >= wanted && strcmp(name + length - wanted, ending) == 0;
+}
+
+bool smalti_is_norm_weight(const char *name)
+{
+	static const char *const endings[] = {"norm1.weight", "norm2.weight", "group_norm.weight",
+					      "conv_norm_out.weight", "layer_norm.weight"};
+	bool norm = false;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		norm = norm || ends_with(name, endings[i]);
+	return norm;
 }
 
 static double scale_of(const struct smalti_tensor_view *tensor)

@@ -19,6 +19,9 @@ struct smalti_fill {
 	double offset, scale;
 };
 
+/* Whether a tensor of that name scales what a normalisation gives: 1 is its neutral value. */
+bool smalti_is_norm_weight(const char *name);
+
 /* Of tensor `k`: its name and shape are read. */
 struct smalti_fill smalti_fill_of(const struct smalti_tensor_view *tensor, int k);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/geometry.h"
 
+#include "graphs/tensors.h"
 #include "io/checkpoint.h"
 
 #include <string.h>
@@ -119,17 +120,17 @@ int smalti_component_inventory(enum smalti_component component, const cJSON *con
 	switch (component) {
 	case SMALTI_TEXT_ENCODER:
 		return smalti_t5_config_parse(config, &parsed.t5, error) ||
-			       smalti_inventory_t5(inventory, &parsed.t5, dtype, error)
+			       smalti_t5_tensors(inventory, &parsed.t5, dtype, error)
 			   ? -1
 			   : 0;
 	case SMALTI_TRANSFORMER:
 		return smalti_transformer_config_parse(config, &parsed.transformer, error) ||
-			       smalti_inventory_transformer(inventory, &parsed.transformer, dtype, error)
+			       smalti_transformer_tensors(inventory, &parsed.transformer, dtype, error)
 			   ? -1
 			   : 0;
 	default:
 		return smalti_vae_config_parse(config, &parsed.vae, error) ||
-			       smalti_inventory_vae(inventory, &parsed.vae, dtype, error)
+			       smalti_vae_tensors(inventory, &parsed.vae, dtype, error)
 			   ? -1
 			   : 0;
 	}

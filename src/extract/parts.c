@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "extract/identity.h"
 #include "io/pipeline_folder.h"
-#include "io/unused.h"
 #include "jobs/model.h"
+#include "jobs/unused.h"
 #include "rt/session.h"
 #include "store/folder.h"
 

@@ -30,6 +30,8 @@ struct smalti_checkpoint {
 	int shard_count;
 	struct entry *entries;
 	int64_t count;
+	struct smalti_inventory *record; /* NULL: it has files */
+	enum smalti_dtype record_dtype;
 };
 
 static int by_name(const void *a, const void *b)
@@ -268,6 +270,22 @@ struct smalti_checkpoint *smalti_checkpoint_open(const char *folder, const char 
 	return checkpoint;
 }
 
+struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
+						   enum smalti_dtype dtype, struct smalti_error *error)
+{
+	struct smalti_checkpoint *checkpoint = smalti_calloc(1, sizeof(*checkpoint), error);
+	if (checkpoint) {
+		checkpoint->record = inventory;
+		checkpoint->record_dtype = dtype;
+	}
+	return checkpoint;
+}
+
+bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->record != NULL;
+}
+
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 {
 	if (!checkpoint)
@@ -322,6 +340,12 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 			   const int64_t *shape, struct smalti_tensor_view *view, struct smalti_error *error)
 {
 	char wanted[192], found[192];
+	if (checkpoint->record) {
+		const struct smalti_tensor_view *added = smalti_inventory_add(
+		    checkpoint->record, name, checkpoint->record_dtype, rank, shape, error);
+		*view = added ? *added : (struct smalti_tensor_view){.name = name};
+		return added ? 0 : -1;
+	}
 	shape_text(rank, shape, wanted);
 	const struct entry *entry = find_entry(checkpoint, name);
 	if (!entry)

@@ -2,7 +2,7 @@
 #ifndef SMALTI_IO_CHECKPOINT_H
 #define SMALTI_IO_CHECKPOINT_H
 
-#include "io/safetensors.h"
+#include "io/inventory.h"
 
 /* The weights of one component folder (specification 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant STEM.VARIANT.safetensors, or the index
@@ -16,6 +16,10 @@ struct smalti_checkpoint;
 /* variant NULL: the plain files, else those of the variant fp16 or bf16, whichever is there. */
 struct smalti_checkpoint *smalti_checkpoint_open(const char *folder, const char *stem, const char *variant,
 						 struct smalti_error *error);
+/* No files at all: it has whatever tensor is asked for, without data, and notes it in the inventory. */
+struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
+						   enum smalti_dtype dtype, struct smalti_error *error);
+bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
 
 /* The component's. */

@@ -125,6 +125,8 @@ static const char *const foreign[] = {
 int smalti_transformer_config_check(const struct smalti_transformer_config *config,
 				    const struct smalti_checkpoint *weights, struct smalti_error *error)
 {
+	if (smalti_checkpoint_is_record(weights))
+		return 0;
 	bool there = smalti_checkpoint_has(weights, "adaln_single.emb.resolution_embedder.linear_1.weight");
 	if (there != config->additional_conditions)
 		return smalti_fail(

@@ -35,7 +35,6 @@ libcore_la_SOURCES += \
 	src/io/tar_writer.c src/io/tar_writer.h \
 	src/io/tokenizer.c src/io/tokenizer.h \
 	src/io/tokenizer_json.c src/io/tokenizer_json.h src/io/tokenizer_rules.c src/io/tokenizer_rules.h \
-	src/io/unused.c src/io/unused.h \
 	src/io/upright.c src/io/upright.h \
 	src/io/utf8.c src/io/utf8.h \
 	src/io/zip_writer.c src/io/zip_writer.h

@@ -13,6 +13,7 @@ libcore_la_SOURCES += \
 	src/jobs/text.c src/jobs/text.h \
 	src/jobs/text_encoder.c src/jobs/text_encoder.h \
 	src/jobs/unread.c src/jobs/unread.h \
+	src/jobs/unused.c src/jobs/unused.h \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \

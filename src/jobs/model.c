@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "io/pipeline_folder.h"
-#include "io/unused.h"
 #include "jobs/unread.h"
+#include "jobs/unused.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
 

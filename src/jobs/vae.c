@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "io/pipeline_folder.h"
-#include "io/unused.h"
+#include "jobs/unused.h"
 #include "rt/throttle.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IO_UNUSED_H
-#define SMALTI_IO_UNUSED_H
+#ifndef SMALTI_JOBS_UNUSED_H
+#define SMALTI_JOBS_UNUSED_H
 
 #include "io/checkpoint.h"
 #include "io/config.h"

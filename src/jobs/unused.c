@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/unused.h"
+#include "jobs/unused.h"
 
-#include "io/inventory.h"
+#include "graphs/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ int smalti_unused_t5(const struct smalti_checkpoint *checkpoint, const struct sm
 		     struct smalti_error *note, struct smalti_error *error)
 {
 	struct smalti_inventory inventory;
-	return finish(smalti_inventory_t5(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
+	return finish(smalti_t5_tensors(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
 		      harmless_t5, note);
 }
 
@@ -94,7 +94,7 @@ int smalti_unused_transformer(const struct smalti_checkpoint *checkpoint,
 			      struct smalti_error *error)
 {
 	struct smalti_inventory inventory;
-	return finish(smalti_inventory_transformer(&inventory, config, SMALTI_F32, error), checkpoint,
+	return finish(smalti_transformer_tensors(&inventory, config, SMALTI_F32, error), checkpoint,
 		      &inventory, harmless_transformer, note);
 }
 
@@ -102,6 +102,6 @@ int smalti_unused_vae(const struct smalti_checkpoint *checkpoint, const struct s
 		      struct smalti_error *note, struct smalti_error *error)
 {
 	struct smalti_inventory inventory;
-	return finish(smalti_inventory_vae(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
+	return finish(smalti_vae_tensors(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
 		      harmless_vae, note);
 }
