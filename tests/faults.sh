@@ -98,6 +98,12 @@ expect 3 '' "${extract[@]}" whole
 is_extracted() { has_rows made whole.txt; }
 survives extract 6 : is_extracted 3 "${extract[@]}" made
 
+# All is there but what says so.
+cp -r whole unlisted
+rm unlisted/manifest.json unlisted/features.h5
+take_unlisted() { cp -r unlisted made; }
+survives 'the end of extract' 20 take_unlisted is_extracted 3 "${extract[@]}" made
+
 # A list that has grown.
 head -n 3 data.jsonl >fewer.jsonl
 expect 0 '' "$SMALTI" extract fewer.jsonl --img-size 256 --shard-items 4 --cpus 1 -q -o begun

@@ -120,6 +120,22 @@ int smalti_make_folder(const char *path, struct smalti_error *error)
 	return smalti_fail_errno(error, "%s: the folder cannot be made", path);
 }
 
+int smalti_find_file(const char *path, struct smalti_error *error)
+{
+	if (access(path, F_OK) == 0)
+		return 1;
+	return errno == ENOENT || errno == ENOTDIR ? 0
+						   : smalti_fail_errno(error, "%s: cannot be examined", path);
+}
+
+int smalti_find_in(const char *folder, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", folder, name);
+	const int found = path ? smalti_find_file(path, error) : -1;
+	free(path);
+	return found;
+}
+
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
 	(void)info, (void)type, (void)walk;

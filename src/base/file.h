@@ -37,6 +37,10 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
  * however the program ends. -1 with an error. */
 int smalti_open_nameless(const char *folder, struct smalti_error *error);
 
+/* 1 when something has that name, 0 when nothing has, -1 with an error when that cannot be told. */
+int smalti_find_file(const char *path, struct smalti_error *error);
+/* The same of a name in a folder. */
+int smalti_find_in(const char *folder, const char *name, struct smalti_error *error);
 /* Makes the folder unless it is there; its parent must exist. */
 int smalti_make_folder(const char *path, struct smalti_error *error);
 /* Removes the folder with all that is in it, as far as that can be done. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "export/export.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error
 	if (run->options->restart) {
 		if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
 			status = smalti_fail_errno(error, "%s: cannot be removed", path);
-	} else if (access(path, F_OK) == 0) {
+	} else if ((status = smalti_find_file(path, error)) > 0) {
 		cJSON *state = smalti_json_read(path, LARGEST, error);
 		status = state ? read_state(run, state, error) : -1;
 		cJSON_Delete(state);

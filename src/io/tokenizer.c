@@ -34,9 +34,12 @@ char *smalti_tokenizer_file(const char *folder, struct smalti_error *error)
 	static const char *const names[] = {"spiece.model", "tokenizer.json"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char *path = smalti_format(error, "%s/%s", folder, names[i]);
-		if (!path || access(path, F_OK) == 0)
+		const int found = path ? smalti_find_file(path, error) : -1;
+		if (found > 0)
 			return path;
 		free(path);
+		if (found < 0)
+			return NULL;
 	}
 	smalti_fail(error, SMALTI_EIO,
 		    "%s: neither %s nor %s is there; fetch the model's tokenizer folder again", folder,
@@ -60,8 +63,8 @@ static int read_extra_ids(const char *folder, int64_t *extra_ids, struct smalti_
 	char *path = smalti_format(error, "%s/tokenizer_config.json", folder);
 	if (!path)
 		return -1;
-	int status = 0;
-	if (access(path, F_OK) == 0) {
+	int status = smalti_find_file(path, error);
+	if (status > 0) {
 		cJSON *config = smalti_json_read(path, CONFIG_BYTES, error);
 		status = config ? smalti_json_int(config, "extra_ids", SMALTI_JSON_NULLABLE, 0, MAX_EXTRA_IDS,
 						  extra_ids, error)

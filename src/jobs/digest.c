@@ -21,9 +21,10 @@ static void add(XXH3_state_t *state, const void *data, int64_t bytes)
 
 static int add_file(XXH3_state_t *state, const char *path, struct smalti_error *error)
 {
-	if (access(path, F_OK) != 0) {
+	const int found = smalti_find_file(path, error);
+	if (found <= 0) {
 		add(state, NULL, -1);
-		return 0;
+		return found;
 	}
 	struct smalti_map map;
 	if (smalti_map_open(&map, path, error) < 0)

@@ -304,14 +304,12 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	cJSON *object = NULL;
-	int status = 0;
-	if (access(path, F_OK) == 0) {
+	int status = smalti_find_file(path, &cause);
+	if (status > 0) {
 		object = smalti_json_read(path, CLAIM_BYTES, &cause);
 		struct record record;
 		status = object && read_record(object, &record, &cause) == 0 &&
 			 strcmp(record.token, held->token) == 0;
-	} else if (errno != ENOENT) {
-		smalti_fail_errno(&cause, "%s: cannot be examined", path);
 	}
 	if (cause.code != SMALTI_OK)
 		status = smalti_fail(error, cause.code, "%s", cause.message);

@@ -40,19 +40,17 @@ static int add_digest(cJSON *object, int64_t bytes, uint64_t digest, struct smal
 	return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
 }
 
+/* No entry for a file that is not there. */
 static int add_file(cJSON *files, const char *folder, const char *name, struct smalti_error *error)
 {
 	char *path = smalti_format(error, "%s/%s", folder, name);
-	if (!path)
-		return -1;
-	int status = 0;
-	if (access(path, F_OK) == 0) {
-		uint64_t digest;
-		int64_t bytes;
-		cJSON *object = cJSON_AddObjectToObject(files, name);
+	uint64_t digest;
+	int64_t bytes;
+	int status = path ? smalti_find_file(path, error) : -1;
+	if (status > 0) {
 		status = smalti_file_digest(path, &digest, &bytes, error);
 		if (status == 0)
-			status = add_digest(object, bytes, digest, error);
+			status = add_digest(cJSON_AddObjectToObject(files, name), bytes, digest, error);
 	}
 	free(path);
 	return status;

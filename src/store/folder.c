@@ -5,7 +5,6 @@
 #include "store/sealed.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,25 +39,12 @@ static int find_foreign(const char *folder, char name[256], struct smalti_error 
 	return 0;
 }
 
-static int exists(const char *folder, const char *name, struct smalti_error *error)
-{
-	char *path = smalti_format(error, "%s/%s", folder, name);
-	if (!path)
-		return -1;
-	struct stat info;
-	int status = stat(path, &info) == 0;
-	if (!status && errno != ENOENT)
-		status = smalti_fail_errno(error, "%s: cannot be examined", path);
-	free(path);
-	return status;
-}
-
 int smalti_folder_look(const char *folder, struct smalti_error *error)
 {
 	char foreign[256];
 	if (find_foreign(folder, foreign, error))
 		return -1;
-	const int status = exists(folder, "extract.json", error);
+	const int status = smalti_find_in(folder, "extract.json", error);
 	if (status == 0 && foreign[0])
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: holds %s but no extract.json, so it is no folder of features: name a "

@@ -7,12 +7,10 @@
 #include "store/failed.h"
 #include "store/sealed.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Not what is wrong with the folder, but with the machine. */
 static bool is_fatal(const struct smalti_error *cause)
@@ -20,27 +18,15 @@ static bool is_fatal(const struct smalti_error *cause)
 	return cause->code != SMALTI_OK && !smalti_is_of_input(cause->code);
 }
 
-static int exists(const struct smalti_checker *checker, const char *name, bool *there,
-		  struct smalti_error *error)
-{
-	char *path = smalti_format(error, "%s/%s", checker->folder, name);
-	if (!path)
-		return -1;
-	struct stat info;
-	*there = stat(path, &info) == 0;
-	const int status =
-	    *there || errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be examined", path);
-	free(path);
-	return status;
-}
-
 /* Without either it is another's. */
 static int check_folder(struct smalti_checker *checker, bool *journal, struct smalti_error *error)
 {
-	bool extract;
-	if (exists(checker, "extract.json", &extract, error) || exists(checker, "journal", journal, error))
+	const int extract = smalti_find_in(checker->folder, "extract.json", error);
+	const int found = extract < 0 ? -1 : smalti_find_in(checker->folder, "journal", error);
+	if (found < 0)
 		return -1;
-	if (!extract && !*journal)
+	*journal = found;
+	if (!extract && !found)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: no folder of features, for it has neither extract.json nor a journal",
 				   checker->folder);
@@ -99,9 +85,9 @@ static int check_journal(struct smalti_checker *checker, bool there, struct smal
 
 static int read_manifest(struct smalti_checker *checker, struct smalti_error *error)
 {
-	bool there;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (exists(checker, "manifest.json", &there, error))
+	const int there = smalti_find_in(checker->folder, "manifest.json", error);
+	if (there < 0)
 		return -1;
 	if (!there) {
 		smalti_checker_say(checker, "unfinished", "manifest.json",
@@ -156,8 +142,8 @@ static int check_manifest(struct smalti_checker *checker, struct smalti_error *e
 	    !smalti_manifest_fits(checker->folder, &checker->now))
 		smalti_checker_say(checker, "different", "manifest.json",
 				   "is of another state of the journal");
-	bool joined;
-	if (exists(checker, "features.h5", &joined, error))
+	const int joined = smalti_find_in(checker->folder, "features.h5", error);
+	if (joined < 0)
 		return -1;
 	if (joined && !checker->manifest)
 		smalti_checker_say(checker, "unfinished", "features.h5", "is in no manifest.json");
@@ -241,12 +227,13 @@ static int compare_lines(struct smalti_checker *checker, char *found, char *want
 /* Where no manifest has its checksum: its lines may be in any order. */
 static int check_failed(struct smalti_checker *checker, struct smalti_error *error)
 {
-	bool there, whole = !checker->manifest && !checker->journal_broken;
+	bool whole = !checker->manifest && !checker->journal_broken;
 	for (int64_t i = 0; i < checker->journal.count; i++)
 		whole = whole && !checker->broken[i];
 	if (!whole)
 		return 0;
-	if (exists(checker, "failed.jsonl", &there, error))
+	const int there = smalti_find_in(checker->folder, "failed.jsonl", error);
+	if (there < 0)
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
