@@ -139,10 +139,14 @@ int write_shard(const char *path, const struct made_rows *rows, int64_t first, i
 	struct smalti_shard_writer *writer = smalti_shard_create(path, rows->schema, first, end, error);
 	if (!writer)
 		return -1;
-	if (write_rows(writer, rows, first, end, stop, error) == 0)
-		return smalti_shard_finish(writer, &made_timing, error);
-	smalti_shard_discard(writer);
-	return -1;
+	if (write_rows(writer, rows, first, end, stop, error) < 0) {
+		smalti_shard_discard(writer);
+		return -1;
+	}
+	struct smalti_finished_shard finished;
+	const int status = smalti_shard_finish(writer, &made_timing, &finished, error);
+	smalti_shard_close(finished.shard);
+	return status;
 }
 
 static int write_range(struct smalti_store *store, const struct made_rows *rows,

@@ -98,19 +98,16 @@ static int append_index(struct smalti_shard_writer *writer, struct smalti_shard_
 	return status == 0 ? smalti_h5_sync(&writer->file, error) : -1;
 }
 
-static int verify(const char *path, int64_t first, int64_t rows, struct smalti_error *error)
+static int read_back(const struct smalti_shard_writer *writer, struct smalti_finished_shard *finished,
+		     struct smalti_error *error)
 {
-	struct smalti_shard *shard = smalti_shard_open(path, error);
+	struct smalti_shard *shard = finished->shard = smalti_shard_open(writer->path, error);
 	if (!shard)
 		return -1;
-	int status = 0;
-	if (smalti_shard_first(shard) != first || smalti_shard_end(shard) != first + rows)
-		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", path);
-	struct smalti_features_row row;
-	for (int64_t i = 0; i < rows && status == 0; i++)
-		status = smalti_shard_row(shard, first + i, &row, error);
-	smalti_shard_close(shard);
-	return status;
+	if (smalti_shard_first(shard) != writer->first ||
+	    smalti_shard_end(shard) != writer->first + writer->rows)
+		return smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", writer->path);
+	return smalti_shard_verify(shard, &finished->digest, &finished->bytes, error);
 }
 
 static double finite_or_zero(double value)
@@ -119,8 +116,9 @@ static double finite_or_zero(double value)
 }
 
 int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
-			struct smalti_error *error)
+			struct smalti_finished_shard *finished, struct smalti_error *error)
 {
+	*finished = (struct smalti_finished_shard){.shard = NULL};
 	struct smalti_shard_index index = {
 	    .schema = writer->schema,
 	    .first = writer->first,
@@ -138,8 +136,12 @@ int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_
 	if (status == 0)
 		status = append_index(writer, &index, error);
 	if (status == 0)
-		status = verify(writer->path, writer->first, writer->rows, error);
+		status = read_back(writer, finished, error);
 	smalti_shard_index_free(&index);
 	smalti_shard_discard(writer);
+	if (status) {
+		smalti_shard_close(finished->shard);
+		finished->shard = NULL;
+	}
 	return status;
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Of the mapping, what was read stays this process's own until so much was; then the system keeps it or not.
  */
@@ -222,6 +223,30 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 		return 0;
 	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
 			   row->key, cause.message);
+}
+
+/* Values lie in the order of their rows, roughly: the digest keeps step with the rows, so that what is read
+ * from the disk serves both. */
+int smalti_shard_verify(struct smalti_shard *shard, uint64_t *digest, int64_t *bytes,
+			struct smalti_error *error)
+{
+	const int64_t size = shard->map.size, rows = shard->index.rows;
+	struct smalti_features_row row;
+	XXH3_state_t *state = XXH3_createState();
+	int status = state ? 0 : smalti_fail(error, SMALTI_ENOMEM, "no memory for a checksum");
+	if (state)
+		XXH3_64bits_reset(state);
+	for (int64_t i = 0, hashed = 0; i <= rows && status == 0; i++) {
+		const int64_t until = i < rows ? size / (rows + 1) * (i + 1) : size;
+		XXH3_64bits_update(state, (const char *)shard->map.data + hashed, (size_t)(until - hashed));
+		hashed = until;
+		if (i < rows)
+			status = smalti_shard_row(shard, shard->index.first + i, &row, error);
+	}
+	*digest = status == 0 ? XXH3_64bits_digest(state) : 0;
+	*bytes = size;
+	XXH3_freeState(state);
+	return status;
 }
 
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)

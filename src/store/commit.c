@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/file.h"
-#include "store/digest.h"
 #include "store/failed.h"
 #include "store/folder.h"
 
@@ -72,23 +71,27 @@ void smalti_store_abandon(struct smalti_store *store, const struct smalti_range 
 		drop(store, &work);
 }
 
-static int describe(const struct smalti_work *work, struct finished *finished, struct smalti_error *error)
+/* Frees the writer. */
+static int finish(const struct smalti_work *work, struct smalti_shard_writer *writer,
+		  const struct smalti_shard_timing *timing, struct finished *finished,
+		  struct smalti_error *error)
 {
-	struct smalti_shard *shard = smalti_shard_open(work->part, error);
-	if (!shard)
+	struct smalti_finished_shard file;
+	if (smalti_shard_finish(writer, timing, &file, error))
 		return -1;
 	struct smalti_journal_entry *entry = &finished->entry;
-	entry->id =
-	    (struct smalti_shard_id){smalti_shard_first(shard), smalti_shard_end(shard), work->replaces + 1};
+	entry->id = (struct smalti_shard_id){smalti_shard_first(file.shard), smalti_shard_end(file.shard),
+					     work->replaces + 1};
 	entry->replaces = work->replaces;
+	entry->digest = file.digest;
+	entry->bytes = file.bytes;
 	struct smalti_failed failed;
-	int status = smalti_failed_of(shard, &failed, error);
-	smalti_shard_close(shard);
+	const int status = smalti_failed_of(file.shard, &failed, error);
+	smalti_shard_close(file.shard);
 	if (status == 0) {
 		entry->failures = failed.failures;
 		entry->reasons = failed.reasons;
 		finished->lines = failed.lines;
-		status = smalti_file_digest(work->part, &entry->digest, &entry->bytes, error);
 	}
 	return status;
 }
@@ -218,7 +221,7 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 	struct finished finished = {0};
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	int status = 0;
-	if (smalti_shard_finish(writer, timing, &cause) || describe(&work, &finished, &cause))
+	if (finish(&work, writer, timing, &finished, &cause))
 		status = give_up(store, &work, &cause, lost, error);
 	else if (finished.entry.id.end == finished.entry.id.first)
 		drop(store, &work);
