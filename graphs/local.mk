@@ -5,15 +5,14 @@ libcore_la_SOURCES += \
 	graphs/dit_conditions.c graphs/dit_conditions.h \
 	graphs/dit_weights.c graphs/dit_weights.h \
 	graphs/features.c graphs/features.h \
+	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/t5.c graphs/t5.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/vae_attention.c graphs/vae_attention.h \
 	graphs/vae_cost.c graphs/vae_cost.h \
-	graphs/latent_transform.c graphs/latent_transform.h \
-	graphs/vae_decoder.c graphs/vae_decoder.h \
-	graphs/vae_encoder.c graphs/vae_encoder.h \
-	graphs/vae_layers.c graphs/vae_layers.h \
+	graphs/vae_ends.c graphs/vae_ends.h \
+	graphs/vae_net.c graphs/vae_net.h \
 	graphs/vae_pass.c graphs/vae_pass.h \
 	graphs/vae_plan.c graphs/vae_plan.h \
 	graphs/vae_search.c graphs/vae_search.h \

@@ -3,8 +3,7 @@
 
 #include "graphs/dit.h"
 #include "graphs/t5.h"
-#include "graphs/vae_decoder.h"
-#include "graphs/vae_encoder.h"
+#include "graphs/vae_net.h"
 
 /* Runs a loader over a checkpoint that has whatever is asked for. */
 typedef int run_loader(const void *config, const struct smalti_checkpoint *checkpoint,
@@ -41,13 +40,14 @@ static int load_dit(const void *config, const struct smalti_checkpoint *checkpoi
 static int load_vae(const void *config, const struct smalti_checkpoint *checkpoint,
 		    struct smalti_error *error)
 {
-	struct smalti_vae_encoder *encoder =
-	    smalti_vae_encoder_new(NULL, config, checkpoint, SMALTI_F32, error);
-	struct smalti_vae_decoder *decoder =
-	    encoder ? smalti_vae_decoder_new(NULL, config, checkpoint, SMALTI_F32, error) : NULL;
-	smalti_vae_encoder_free(encoder);
-	smalti_vae_decoder_free(decoder);
-	return decoder ? 0 : -1;
+	int status = 0;
+	for (int direction = 0; direction < SMALTI_VAE_DIRECTIONS && status == 0; direction++) {
+		struct smalti_vae_net *net = smalti_vae_net_new((enum smalti_vae_direction)direction, NULL,
+								config, checkpoint, SMALTI_F32, error);
+		smalti_vae_net_free(net);
+		status = net ? 0 : -1;
+	}
+	return status;
 }
 
 int smalti_t5_tensors(struct smalti_inventory *inventory, const struct smalti_t5_config *config,

@@ -12,7 +12,7 @@ struct projections {
 	struct smalti_tile **q, **kv;
 };
 
-static void project(const struct smalti_vae_layers *layers, const struct smalti_vae_layer *layer,
+static void project(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 		    struct smalti_scope *scope, struct smalti_features *x, int64_t band,
 		    struct projections *to)
 {
@@ -30,7 +30,7 @@ static void project(const struct smalti_vae_layers *layers, const struct smalti_
 	smalti_tile_release(h);
 }
 
-static void attend(const struct smalti_vae_layers *layers, const struct smalti_vae_layer *layer,
+static void attend(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 		   struct smalti_scope *scope, struct smalti_features *x, int64_t band,
 		   struct projections *from)
 {
@@ -45,7 +45,7 @@ static void attend(const struct smalti_vae_layers *layers, const struct smalti_v
 	smalti_tile_release(o);
 }
 
-void smalti_vae_attention(const struct smalti_vae_layers *layers, const struct smalti_vae_layer *layer,
+void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_scope *scope, struct smalti_features *x)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;

@@ -22,7 +22,7 @@ int64_t smalti_vae_bands_ahead(int workers, int maps)
 
 /* A sweep, seen from its cost. */
 struct sweep {
-	const struct smalti_vae_layers *layers;
+	const struct smalti_vae_net *layers;
 	const struct smalti_vae_plan *plan;
 	const struct smalti_vae_budget *budget;
 	int alive, target;
@@ -222,7 +222,7 @@ static void count_file(struct sweep *s)
 		s->cost.traffic += (double)stored_bytes(s, s->target);
 }
 
-struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
+struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers,
 					     const struct smalti_vae_plan *plan,
 					     const struct smalti_vae_budget *budget, int alive, int target,
 					     int *times)
@@ -248,7 +248,7 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *lay
 	return s.cost;
 }
 
-static int check_storage(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+static int check_storage(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			 struct smalti_error *error)
 {
 	for (int map = 0; map <= l->count; map++) {
@@ -262,7 +262,7 @@ static int check_storage(const struct smalti_vae_plan *plan, const struct smalti
 	return 0;
 }
 
-int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			    const struct smalti_vae_budget *budget, struct smalti_error *error)
 {
 	if (check_storage(plan, l, error) < 0)

@@ -14,7 +14,7 @@ struct smalti_vae_cost {
 
 /* The sweep that makes map `target` when everything stored from map `alive` on is there; unless `times` is
  * NULL, it counts there how often each map is made. */
-struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *layers,
+struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers,
 					     const struct smalti_vae_plan *plan,
 					     const struct smalti_vae_budget *budget, int alive, int target,
 					     int *times);
@@ -24,9 +24,9 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_layers *lay
 int64_t smalti_vae_tasks_ahead(int workers, int maps);
 int64_t smalti_vae_bands_ahead(int workers, int maps);
 
-/* All sweeps of a plan: its predictions for what plan->storage says. SMALTI_EINVAL when no half can run so.
+/* All sweeps of a plan: its predictions for what plan->storage says. SMALTI_EINVAL when no net can run so.
  */
-int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
 			    const struct smalti_vae_budget *budget, struct smalti_error *error);
 
 #endif

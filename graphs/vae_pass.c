@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* A map of the half that runs. */
+/* A map of the net that runs. */
 struct map {
 	struct smalti_features features; /* whole when it is kept, else a window */
 	int64_t made; /* bands that were made in this sweep, or, of a stored one, are there */
@@ -21,7 +21,7 @@ struct map {
 };
 
 struct pass {
-	const struct smalti_vae_layers *layers;
+	const struct smalti_vae_net *layers;
 	const struct smalti_vae_plan *plan;
 	struct smalti_scope *scope;
 	const struct smalti_vae_ends *ends;
@@ -303,7 +303,7 @@ static void sweep(struct pass *p)
 	end_sweep(p);
 }
 
-void smalti_vae_run(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 		    struct smalti_scope *scope, const struct smalti_vae_ends *ends)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;

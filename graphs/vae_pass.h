@@ -5,7 +5,7 @@
 #include "graphs/features.h"
 #include "graphs/vae_plan.h"
 
-/* Runs a half of the VAE as its plan says. Every map between two layers is kept whole, spilled to a file, or
+/* Runs a net of the VAE as its plan says. Every map between two layers is kept whole, spilled to a file, or
  * made again from the last stored one, band by band through windows of a few bands, whenever it is read: once
  * for the statistics of every map in between, and once for the next stored map. The tasks on a band are the
  * same in each case, so the bits do not depend on what is stored. */
@@ -17,7 +17,7 @@ struct smalti_vae_ends {
 	void *user;
 };
 
-void smalti_vae_run(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 		    struct smalti_scope *scope, const struct smalti_vae_ends *ends);
 
 #endif

@@ -8,36 +8,35 @@
 
 const char *const smalti_storage_names[] = {"recompute", "keep", "spill", "keep bf16", NULL};
 
-bool smalti_vae_early_residual(const struct smalti_vae_layers *l, const enum smalti_storage *storage,
-			       int inner)
+bool smalti_vae_early_residual(const struct smalti_vae_net *l, const enum smalti_storage *storage, int inner)
 {
 	return inner < l->count && l->layer[inner].kind == SMALTI_VAE_RESIDUAL &&
 	       storage[inner] == SMALTI_KEEP && storage[inner + 1] == SMALTI_KEEP;
 }
 
-bool smalti_vae_is_target(const struct smalti_vae_layers *l, const enum smalti_storage *storage, int map)
+bool smalti_vae_is_target(const struct smalti_vae_net *l, const enum smalti_storage *storage, int map)
 {
 	return storage[map] != SMALTI_RECOMPUTE || map == l->count || smalti_vae_map_groups(l, map);
 }
 
-bool smalti_vae_is_last(const struct smalti_vae_layers *l, const enum smalti_storage *storage, int map)
+bool smalti_vae_is_last(const struct smalti_vae_net *l, const enum smalti_storage *storage, int map)
 {
 	const bool inner = map < l->count && l->layer[map].kind == SMALTI_VAE_RESIDUAL;
 	return map == l->count ||
 	       (storage[map] != SMALTI_RECOMPUTE && (!inner || smalti_vae_early_residual(l, storage, map)));
 }
 
-bool smalti_vae_has_to_be_kept(const struct smalti_vae_layers *l, int map)
+bool smalti_vae_has_to_be_kept(const struct smalti_vae_net *l, int map)
 {
 	if (map == 0)
-		return l->input_comes_once;
+		return l->direction == SMALTI_VAE_ENCODE;
 	return (map < l->count && l->layer[map].kind == SMALTI_VAE_ATTENTION) ||
 	       l->layer[map - 1].kind == SMALTI_VAE_ATTENTION;
 }
 
-bool smalti_vae_may_be_stored(const struct smalti_vae_layers *l, int map)
+bool smalti_vae_may_be_stored(const struct smalti_vae_net *l, int map)
 {
-	return map < l->count && (map > 0 || l->input_comes_once);
+	return map < l->count && (map > 0 || l->direction == SMALTI_VAE_ENCODE);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -57,7 +56,7 @@ static int64_t row_width(const struct smalti_vae_plan *plan, const struct smalti
 }
 
 /* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
-static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l, int layer)
+static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l, int layer)
 {
 	const struct smalti_kernel *kernel = &l->layer[layer].kernel;
 	const struct smalti_vae_shape *made = &l->map[layer + 1];
@@ -75,7 +74,7 @@ static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_
 }
 
 /* A worker keeps what it took for the largest of all layers; attention packs queries, keys and values. */
-static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti_vae_layers *l)
+static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l)
 {
 	int64_t lines = 0, packed = 0;
 	for (int layer = 0; layer < l->count; layer++) {
@@ -88,7 +87,7 @@ static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti
 	return plan->workers * (lines + packed);
 }
 
-int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
 			 struct smalti_error *error)
 {

@@ -2,11 +2,11 @@
 #ifndef SMALTI_GRAPHS_VAE_PLAN_H
 #define SMALTI_GRAPHS_VAE_PLAN_H
 
-#include "graphs/vae_layers.h"
+#include "graphs/vae_net.h"
 #include "io/spill.h"
 #include "rt/grid.h"
 
-/* What a half of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,
+/* What a net of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,
  * spilled to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
  * rest changes time and memory only. */
 
@@ -43,23 +43,22 @@ struct smalti_vae_budget {
 struct smalti_vae_budget smalti_vae_no_budget(int workers);
 
 /* A plan of the cut, which is copied, that stores nothing yet; -1 with an error. */
-int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
 			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
 			 struct smalti_error *error);
 void smalti_vae_plan_free(struct smalti_vae_plan *plan);
 
 /* The end of a resnet is begun in the sweep that makes the map inside it, `inner`: the shortcut of x while x
  * goes band by band, so that x and the result are never there together. */
-bool smalti_vae_early_residual(const struct smalti_vae_layers *layers, const enum smalti_storage *storage,
+bool smalti_vae_early_residual(const struct smalti_vae_net *layers, const enum smalti_storage *storage,
 			       int inner);
 /* A sweep makes all bands of this map: to store it, to hand it on, or for its statistics. */
-bool smalti_vae_is_target(const struct smalti_vae_layers *layers, const enum smalti_storage *storage,
-			  int map);
+bool smalti_vae_is_target(const struct smalti_vae_net *layers, const enum smalti_storage *storage, int map);
 /* After the sweep that makes this map nothing before it is read again. */
-bool smalti_vae_is_last(const struct smalti_vae_layers *layers, const enum smalti_storage *storage, int map);
+bool smalti_vae_is_last(const struct smalti_vae_net *layers, const enum smalti_storage *storage, int map);
 
 /* Both sides of the attention, and an input that comes once, are kept in any case. */
-bool smalti_vae_has_to_be_kept(const struct smalti_vae_layers *layers, int map);
-bool smalti_vae_may_be_stored(const struct smalti_vae_layers *layers, int map);
+bool smalti_vae_has_to_be_kept(const struct smalti_vae_net *layers, int map);
+bool smalti_vae_may_be_stored(const struct smalti_vae_net *layers, int map);
 
 #endif

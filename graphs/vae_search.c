@@ -17,7 +17,7 @@ struct way {
 };
 
 struct search {
-	const struct smalti_vae_layers *layers;
+	const struct smalti_vae_net *layers;
 	const struct smalti_vae_budget *budget;
 	struct smalti_vae_plan *plan; /* its storage is tried out */
 	struct way *way;              /* [map][storage] */
@@ -80,7 +80,7 @@ static void try_inner(struct search *s, int from, int to)
 
 static void try_steps_from(struct search *s, int from)
 {
-	const struct smalti_vae_layers *l = s->layers;
+	const struct smalti_vae_net *l = s->layers;
 	enum smalti_storage *storage = s->plan->storage;
 	for (int to = from + 1; to <= l->count; to++) {
 		const bool inner = to < l->count && l->layer[to].kind == SMALTI_VAE_RESIDUAL;
@@ -103,7 +103,8 @@ static void try_steps_from(struct search *s, int from)
 static bool find_ways(struct search *s)
 {
 	const int maps = s->layers->count + 1;
-	const enum smalti_storage input = s->layers->input_comes_once ? SMALTI_KEEP : SMALTI_RECOMPUTE;
+	const enum smalti_storage input =
+	    s->layers->direction == SMALTI_VAE_ENCODE ? SMALTI_KEEP : SMALTI_RECOMPUTE;
 	for (int i = 0; i < maps * SMALTI_STORAGES; i++)
 		s->way[i] = (struct way){.seconds = (double)INFINITY};
 	memset(s->plan->storage, 0, (size_t)maps * sizeof(*s->plan->storage));
@@ -133,7 +134,7 @@ static void take_way(struct search *s)
 	s->plan->storage[0] = at;
 }
 
-int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_layers *l,
+int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
 			 struct smalti_error *error)
 {
@@ -161,4 +162,20 @@ int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_l
 	    "the VAE's maps take %lld MB at least, and %lld MB may be used: allow more memory, "
 	    "or scratch space on a disk",
 	    (long long)(plan->memory >> 20) + 1, (long long)(budget->memory >> 20));
+}
+
+int smalti_vae_net_plan(const struct smalti_vae_net *net, int64_t height, int64_t width, int64_t band_rows,
+			const struct smalti_vae_budget *budget, struct smalti_vae_plan *plan,
+			struct smalti_error *error)
+{
+	const int64_t scale = net->direction == SMALTI_VAE_ENCODE ? smalti_vae_factor(&net->config) : 1;
+	struct smalti_cut latent = {0}, input = {0};
+	int status = -1;
+	*plan = (struct smalti_vae_plan){0};
+	if (smalti_cut_even(&latent, height, band_rows, error) == 0 &&
+	    smalti_cut_scale(&input, &latent, scale, 1, error) == 0)
+		status = smalti_vae_plan_make(plan, net, &input, scale * width, budget, error);
+	smalti_cut_free(&latent);
+	smalti_cut_free(&input);
+	return status;
 }

@@ -2,6 +2,7 @@
 #include "stage.h"
 
 #include "codelets/codelets.h"
+#include "graphs/vae_search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,10 +152,10 @@ static int paint(void *user, int64_t first, int64_t rows, int64_t width, const f
 	return 0;
 }
 
-int stage_decode_by(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
 		    const struct smalti_vae_plan *plan, float *picture, struct smalti_error *error)
 {
-	const struct smalti_vae_config *c = smalti_vae_decoder_config(vae);
+	const struct smalti_vae_config *c = &vae->config;
 	const int64_t height = plan->cut.first[plan->cut.bands];
 	struct canvas canvas = {height * smalti_vae_factor(c), picture};
 	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
@@ -165,19 +166,19 @@ int stage_decode_by(struct smalti_session *session, struct smalti_vae_decoder *v
 	return finish(scope, error);
 }
 
-int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+int stage_decode(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
 		 int64_t height, int64_t width, int64_t band_rows, float *picture, struct smalti_error *error)
 {
 	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
 	struct smalti_vae_plan plan;
-	int status = smalti_vae_decoder_plan(vae, height, width, band_rows, &all, &plan, error);
+	int status = smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, error);
 	if (status == 0)
 		status = stage_decode_by(session, vae, latents, &plan, picture, error);
 	smalti_vae_plan_free(&plan);
 	return status;
 }
 
-void stage_insert_decoding(struct smalti_vae_decoder *vae, struct smalti_scope *scope,
+void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_scope *scope,
 			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
 			   smalti_row_sink sink, void *user)
 {
@@ -185,7 +186,7 @@ void stage_insert_decoding(struct smalti_vae_decoder *vae, struct smalti_scope *
 	    smalti_vae_no_budget(smalti_session_workers(smalti_scope_session(scope)));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_plan plan;
-	if (smalti_vae_decoder_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
+	if (smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
 		smalti_scope_fail(scope, &error);
 	smalti_vae_decode(vae, scope, latents, false, &plan, sink, user);
 	smalti_vae_plan_free(&plan);
@@ -208,10 +209,10 @@ static int scan(void *user, int64_t first, int64_t rows, int64_t width, float *p
 	return 0;
 }
 
-int stage_encode_by(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
 		    const struct smalti_vae_plan *plan, float *planes, struct smalti_error *error)
 {
-	const struct smalti_vae_config *c = smalti_vae_encoder_config(vae);
+	const struct smalti_vae_config *c = &vae->config;
 	const int64_t factor = smalti_vae_factor(c);
 	const int64_t count =
 	    2 * c->latent_channels * (plan->cut.first[plan->cut.bands] / factor) * (plan->width / factor);
@@ -223,14 +224,20 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_encoder *v
 	return finish(scope, error);
 }
 
-int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
 		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error)
 {
 	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
 	struct smalti_vae_plan plan;
-	int status = smalti_vae_encoder_plan(vae, height, width, band_rows, &all, &plan, error);
+	int status = smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, error);
 	if (status == 0)
 		status = stage_encode_by(session, vae, pixels, &plan, planes, error);
 	smalti_vae_plan_free(&plan);
 	return status;
+}
+
+struct smalti_vae_net *stage_encoder(struct smalti_model *model, struct smalti_error *error)
+{
+	return smalti_vae_net_new(SMALTI_VAE_ENCODE, model->scope, &model->vae->config, model->vae_checkpoint,
+				  model->compute, error);
 }

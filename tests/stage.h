@@ -4,8 +4,8 @@
 
 #include "graphs/dit.h"
 #include "graphs/t5.h"
-#include "graphs/vae_decoder.h"
-#include "graphs/vae_encoder.h"
+#include "graphs/vae_ends.h"
+#include "jobs/model.h"
 #include "rt/session.h"
 
 /* One stage of a model on plain arrays: inserts its graph, waits, copies the result out. */
@@ -28,21 +28,23 @@ int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const floa
 	      int64_t vae_factor, float *v, struct smalti_error *error);
 
 /* picture [3, factor·height, factor·width] from latents [channels, height, width] */
-int stage_decode(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+int stage_decode(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
 		 int64_t height, int64_t width, int64_t band_rows, float *picture,
 		 struct smalti_error *error);
 /* The same by a plan. */
-int stage_decode_by(struct smalti_session *session, struct smalti_vae_decoder *vae, const float *latents,
+int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
 		    const struct smalti_vae_plan *plan, float *picture, struct smalti_error *error);
 /* Only inserts the tasks, with everything kept. */
-void stage_insert_decoding(struct smalti_vae_decoder *vae, struct smalti_scope *scope,
+void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_scope *scope,
 			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
 			   smalti_row_sink sink, void *user);
 
 /* planes [2·channels, height, width] (means, deviations) from pixels [factor·height, factor·width, 3] */
-int stage_encode(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
 		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error);
-int stage_encode_by(struct smalti_session *session, struct smalti_vae_encoder *vae, const float *pixels,
+int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
 		    const struct smalti_vae_plan *plan, float *planes, struct smalti_error *error);
+/* The encoder of a model's VAE, for smalti_vae_net_free(). */
+struct smalti_vae_net *stage_encoder(struct smalti_model *model, struct smalti_error *error);
 
 #endif

@@ -127,8 +127,8 @@ static void vae_decode(void)
 	struct component c = open_component(SMALTI_VAE);
 	SUCCEEDS(smalti_vae_config_parse(c.config, &config, &error), &error, "config");
 	config.scaling_factor = 1; /* the golden latents are divided already */
-	struct smalti_vae_decoder *model =
-	    smalti_vae_decoder_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_vae_net *model =
+	    smalti_vae_net_new(SMALTI_VAE_DECODE, c.scope, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	const struct smalti_tensor_view *z = tensor("vae.decode.in");
 	float *picture = malloc((size_t)tensor("vae.decode.out")->bytes);
@@ -136,7 +136,7 @@ static void vae_decode(void)
 		 &error, "decode");
 	compare("vae.decode.out", picture);
 	free(picture);
-	smalti_vae_decoder_free(model);
+	smalti_vae_net_free(model);
 	close_component(&c);
 }
 
@@ -159,8 +159,8 @@ static void vae_encode(void)
 	struct smalti_vae_config config;
 	struct component c = open_component(SMALTI_VAE);
 	SUCCEEDS(smalti_vae_config_parse(c.config, &config, &error), &error, "config");
-	struct smalti_vae_encoder *model =
-	    smalti_vae_encoder_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_vae_net *model =
+	    smalti_vae_net_new(SMALTI_VAE_ENCODE, c.scope, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	const struct smalti_tensor_view *moments = tensor("vae.encode.moments");
 	float *pixels = pixels_of(tensor("vae.encode.in"));
@@ -174,7 +174,7 @@ static void vae_encode(void)
 	compare("vae.encode.moments", planes);
 	free(planes);
 	free(pixels);
-	smalti_vae_encoder_free(model);
+	smalti_vae_net_free(model);
 	close_component(&c);
 }
 

@@ -128,8 +128,8 @@ static void vae_decode(const struct precision *precision)
 	config.scaling_factor = 1; /* the golden latents are divided already */
 	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_vae_decoder *model =
-	    smalti_vae_decoder_new(scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_vae_net *model =
+	    smalti_vae_net_new(SMALTI_VAE_DECODE, scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	struct smalti_safetensors *file = golden_open("golden/vae_decode.safetensors");
 	static const int64_t bands[] = {8, 1, 3};
@@ -146,7 +146,7 @@ static void vae_decode(const struct precision *precision)
 	}
 	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
-	smalti_vae_decoder_free(model);
+	smalti_vae_net_free(model);
 	smalti_scope_free(scope);
 	smalti_checkpoint_close(checkpoint);
 }
@@ -159,8 +159,8 @@ static void vae_encode(const struct precision *precision)
 		 "vae");
 	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_vae_encoder *model =
-	    smalti_vae_encoder_new(scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_vae_net *model =
+	    smalti_vae_net_new(SMALTI_VAE_ENCODE, scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	struct smalti_safetensors *file = golden_open("golden/vae_encode.safetensors");
 	static const int64_t bands[] = {4, 1, 7};
@@ -181,7 +181,7 @@ static void vae_encode(const struct precision *precision)
 	}
 	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
-	smalti_vae_encoder_free(model);
+	smalti_vae_net_free(model);
 	smalti_scope_free(scope);
 	smalti_checkpoint_close(checkpoint);
 }

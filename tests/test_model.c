@@ -24,21 +24,6 @@ static struct smalti_model *open_model(const char *vae)
 	return model;
 }
 
-static void encoder_on_demand(void)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_model_info before, after;
-	struct smalti_model *model = open_model(NULL);
-	smalti_model_info(model, &before);
-	struct smalti_vae_encoder *encoder = smalti_model_vae_encoder(model, &error);
-	SUCCEEDS(encoder ? 0 : -1, &error, "encoder");
-	CHECK(smalti_model_vae_encoder(model, &error) == encoder, "opened once");
-	smalti_model_info(model, &after);
-	CHECK(after.weight_bytes == before.weight_bytes + smalti_vae_encoder_weight_bytes(encoder),
-	      "its weights count from then on");
-	smalti_model_close(model);
-}
-
 /* A folder with the embedded model's VAE, but without the tensors of its encoder. */
 static void write_decoder(const char *folder)
 {
@@ -71,7 +56,7 @@ static void no_encoder(void)
 	const char *folder = test_scratch();
 	write_decoder(folder);
 	struct smalti_model *model = open_model(folder);
-	const int status = smalti_model_vae_encoder(model, &error) ? 0 : -1;
+	const int status = stage_encoder(model, &error) ? 0 : -1;
 	FAILS(status, &error, SMALTI_EFORMAT, "encoder", folder, "encoder.");
 	smalti_model_close(model);
 }
@@ -103,8 +88,7 @@ static void foresee_decoding(const struct smalti_model *model, int64_t height, i
 	smalti_insert(clear, scope, (.y = latents), .bytes = 16 * height * width);
 	stage_insert_decoding(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
 	smalti_tile_release(latents);
-	near(scope, smalti_vae_layers_flops(smalti_vae_decoder_layers(model->vae), (double)(height * width)),
-	     "decoding");
+	near(scope, smalti_vae_net_flops(model->vae, (double)(height * width)), "decoding");
 	smalti_scope_free(scope);
 }
 
@@ -162,7 +146,6 @@ static void foresight(void)
 
 static const struct test tests[] = {
     {"arithmetic is foreseen", foresight},
-    {"the encoder on demand", encoder_on_demand},
     {"a model without an encoder", no_encoder},
 };
 

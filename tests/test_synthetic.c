@@ -290,8 +290,8 @@ static void vae(void)
 	struct smalti_checkpoint *checkpoint = synthetic_vae(&config, 0.1);
 	CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == 124, "tensors");
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_vae_decoder *decoder =
-	    smalti_vae_decoder_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	struct smalti_vae_net *decoder =
+	    smalti_vae_net_new(SMALTI_VAE_DECODE, scope, &config, checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(decoder ? 0 : -1, &error, "decoder");
 	float z[4 * 8 * 12], picture[1152];
 	test_fill(z, 4 * 8 * 12, 0.3, 0.4);
@@ -302,7 +302,7 @@ static void vae(void)
 			 "decode");
 		compare(&decoded, picture, element, sums);
 	}
-	smalti_vae_decoder_free(decoder);
+	smalti_vae_net_free(decoder);
 	smalti_scope_free(scope);
 	smalti_checkpoint_close(checkpoint);
 }

@@ -63,7 +63,7 @@ static struct smalti_cut cut_of(int64_t rows, int64_t tile, int64_t factor)
 }
 
 /* Any storage of any map that may have it. */
-static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers,
+static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
 		    const struct smalti_vae_budget *budget, uint64_t *state)
 {
 	static const int64_t storages[] = {SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL};
@@ -80,7 +80,7 @@ static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_layers
 	plan->window = judge_draw(state, (const int64_t[]){3, 4, 7}, 3);
 }
 
-static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_layers *layers, int64_t rows,
+static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers, int64_t rows,
 		      int64_t tile, int64_t factor, int64_t width, uint64_t *state)
 {
 	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
@@ -106,8 +106,8 @@ static void plan_decoder(uint64_t *state, const char *schedule)
 	result.count = 3 * factor * side[0] * factor * side[1];
 	result.values = judge_array(result.count);
 	float *z = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
-	smalti_vae_decoder_set_transient(model->vae, test_random(state) > 0);
-	make_plan(&plan, smalti_vae_decoder_layers(model->vae), side[0], result.tile, 1, side[1], state);
+	smalti_weights_set_transient(model->vae->weights, test_random(state) > 0);
+	make_plan(&plan, model->vae, side[0], result.tile, 1, side[1], state);
 	SUCCEEDS(stage_decode_by(session, model->vae, z, &plan, result.values, &error), &error, schedule);
 	smalti_vae_plan_free(&plan);
 	judge(&result, schedule);
@@ -120,7 +120,7 @@ static void plan_encoder(uint64_t *state, const char *schedule)
 	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3, 4}, 5)];
 	const int64_t factor = smalti_model_factor(model);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_vae_encoder *encoder = smalti_model_vae_encoder(model, &error);
+	struct smalti_vae_net *encoder = stage_encoder(model, &error);
 	SUCCEEDS(encoder ? 0 : -1, &error, schedule);
 	struct judge_result result = {.stage = JUDGE_ENCODER, .height = side[0], .width = side[1]};
 	struct smalti_vae_plan plan;
@@ -128,10 +128,10 @@ static void plan_encoder(uint64_t *state, const char *schedule)
 	result.count = 2 * LATENT_CHANNELS * side[0] * side[1];
 	result.values = judge_array(result.count);
 	float *pixels = judge_filled(3 * factor * side[0] * factor * side[1], 0.05, 0.1);
-	make_plan(&plan, smalti_vae_encoder_layers(encoder), side[0], result.tile, factor, factor * side[1],
-		  state);
+	make_plan(&plan, encoder, side[0], result.tile, factor, factor * side[1], state);
 	SUCCEEDS(stage_encode_by(session, encoder, pixels, &plan, result.values, &error), &error, schedule);
 	smalti_vae_plan_free(&plan);
+	smalti_vae_net_free(encoder);
 	judge(&result, schedule);
 	free(pixels);
 }
@@ -194,7 +194,7 @@ static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, flo
 	CHECK(memcmp(picture, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
 	if (!keep)
 		free(picture);
-	return state.most_used - smalti_vae_decoder_weight_bytes(model->vae);
+	return state.most_used - smalti_weights_bytes(model->vae->weights);
 }
 
 /* Under ever smaller budgets: what is held stays below what was promised, and the bits do not change. */
@@ -209,8 +209,8 @@ static void budgets(void)
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		open_model(&(const struct judge_schedule){"lws", 2});
-		smalti_vae_decoder_set_transient(model->vae, false);
-		fits = smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused) == 0;
+		smalti_weights_set_transient(model->vae->weights, false);
+		fits = smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused) == 0;
 		if (fits) {
 			const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
 			const bool first = !whole;
@@ -244,7 +244,7 @@ static void rounded_storage(void)
 	static const double tolerance = 5e-2;
 	struct smalti_error error = SMALTI_NO_ERROR, refused = SMALTI_NO_ERROR;
 	open_model(&(const struct judge_schedule){"lws", 2});
-	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
+	const struct smalti_vae_net *layers = model->vae;
 	const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
 	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
 	float *exact = judge_array(count), *rounded = judge_array(count);
@@ -252,18 +252,17 @@ static void rounded_storage(void)
 	struct smalti_vae_budget budget = smalti_vae_no_budget(2);
 	struct smalti_vae_plan plan;
 	budget.memory = 1;
-	FAILS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused), &refused,
+	FAILS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused), &refused,
 	      SMALTI_ENOMEM, "exact in no memory", "MB at least");
 	budget.memory = plan.memory;
 	smalti_vae_plan_free(&plan);
-	SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,
-		 "exact");
+	SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error, "exact");
 	const double seconds = plan.seconds;
 	smalti_vae_plan_free(&plan);
 	budget.bf16 = true;
 	for (int kind = 0; kind < 3; kind++) {
-		SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error),
-			 &error, "rounded");
+		SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,
+			 "rounded");
 		CHECK(plan.memory <= budget.memory && plan.seconds < seconds, "less work in the same memory");
 		for (int map = 1; kind && map < layers->count; map++)
 			if (!smalti_vae_has_to_be_kept(layers, map))
@@ -287,7 +286,7 @@ static void rounded_storage(void)
 
 /* The arithmetic that the busiest of `workers` gets when bands are dealt out layer by layer, each layer's to
  * who has least: of all of it. */
-static double largest_share(const struct smalti_vae_layers *layers, const struct smalti_vae_plan *plan,
+static double largest_share(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 			    int workers)
 {
 	enum { MOST = 16 };
@@ -316,21 +315,21 @@ static void shares_of_workers(void)
 	enum { SIDE = 128 };
 	struct smalti_error error = SMALTI_NO_ERROR;
 	open_model(&(const struct judge_schedule){"lws", 2});
-	const struct smalti_vae_layers *layers = smalti_vae_decoder_layers(model->vae);
+	const struct smalti_vae_net *layers = model->vae;
 	for (size_t i = 0; i < COUNT(workers); i++) {
 		const struct smalti_vae_budget budget = smalti_vae_no_budget(workers[i]);
 		double seconds = 0, share = 1;
 		char what[96];
 		for (size_t j = 0; j < COUNT(heights); j++) {
 			struct smalti_vae_plan plan;
-			SUCCEEDS(smalti_vae_decoder_plan(model->vae, SIDE, SIDE, heights[j], &budget, &plan,
-							 &error),
-				 &error, "plan");
+			SUCCEEDS(
+			    smalti_vae_net_plan(model->vae, SIDE, SIDE, heights[j], &budget, &plan, &error),
+			    &error, "plan");
 			if (j == 0 || plan.seconds < seconds) {
 				seconds = plan.seconds;
 				share = largest_share(layers, &plan, workers[i]);
 			}
-			CHECK(plan.flops == smalti_vae_layers_flops(layers, (double)SIDE * SIDE),
+			CHECK(plan.flops == smalti_vae_net_flops(layers, (double)SIDE * SIDE),
 			      "nothing is computed twice");
 			smalti_vae_plan_free(&plan);
 		}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "bench/stage_parts.h"
-#include "graphs/vae_decoder.h"
-#include "graphs/vae_encoder.h"
-#include "jobs/vae_tiling.h"
+#include "graphs/vae_ends.h"
+#include "jobs/vae_request.h"
 
 #include <stdlib.h>
 
@@ -11,14 +10,14 @@ enum { NATIVE_LATENT = 64 }; /* a VAE's configuration does not tell its transfor
 
 struct state {
 	struct smalti_vae_config config;
-	int64_t height, width;              /* of the latent */
-	struct smalti_vae_decoder *decoder; /* the one or the other */
-	struct smalti_vae_encoder *encoder;
+	int64_t height, width; /* of the latent */
+	struct smalti_vae_net *net;
 	struct smalti_tile *latents; /* the decoder's input */
 	struct smalti_vae_plan plan;
 };
 
-static int open_vae(struct smalti_stage_run *run, struct smalti_error *error)
+static int open_vae(struct smalti_stage_run *run, enum smalti_vae_direction direction,
+		    struct smalti_error *error)
 {
 	struct state *state = run->state = smalti_calloc(1, sizeof(*state), error);
 	char *path = state ? smalti_stage_config(run, "vae", error) : NULL;
@@ -31,7 +30,11 @@ static int open_vae(struct smalti_stage_run *run, struct smalti_error *error)
 		return -1;
 	state->height = run->height / factor;
 	state->width = run->width / factor;
-	return 0;
+	state->net = smalti_vae_net_new(direction, run->weights, &state->config, run->checkpoint,
+					run->model->precision, error);
+	const struct smalti_vae_request request = {
+	    .session = run->session, .net = state->net, .height = state->height, .width = state->width};
+	return state->net ? smalti_vae_request_plan(&request, &state->plan, error) : -1;
 }
 
 static void close_vae(struct smalti_stage_run *run)
@@ -41,33 +44,15 @@ static void close_vae(struct smalti_stage_run *run)
 		return;
 	smalti_tile_release(state->latents);
 	smalti_vae_plan_free(&state->plan);
-	smalti_vae_decoder_free(state->decoder);
-	smalti_vae_encoder_free(state->encoder);
+	smalti_vae_net_free(state->net);
 	free(state);
-}
-
-static struct smalti_vae_half half_of(const struct smalti_stage_run *run)
-{
-	const struct state *state = run->state;
-	return (struct smalti_vae_half){.session = run->session,
-					.decoder = state->decoder,
-					.encoder = state->encoder,
-					.height = state->height,
-					.width = state->width};
 }
 
 static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error)
 {
-	if (open_vae(run, error) < 0)
+	if (open_vae(run, SMALTI_VAE_DECODE, error) < 0)
 		return -1;
 	struct state *state = run->state;
-	state->decoder = smalti_vae_decoder_new(run->weights, &state->config, run->checkpoint,
-						run->model->precision, error);
-	if (!state->decoder)
-		return -1;
-	const struct smalti_vae_half half = half_of(run);
-	if (smalti_vae_half_plan(&half, &state->plan, error) < 0)
-		return -1;
 	state->latents =
 	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
 	return smalti_scope_status(run->weights, error);
@@ -83,22 +68,14 @@ static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 static void decode(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
-	smalti_vae_decode(state->decoder, scope, state->latents, false, &state->plan, drop_rows, NULL);
+	smalti_vae_decode(state->net, scope, state->latents, false, &state->plan, drop_rows, NULL);
 }
 
 const struct smalti_stage_part smalti_stage_decode = {open_decoder, decode, close_vae};
 
 static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error)
 {
-	if (open_vae(run, error) < 0)
-		return -1;
-	struct state *state = run->state;
-	state->encoder = smalti_vae_encoder_new(run->weights, &state->config, run->checkpoint,
-						run->model->precision, error);
-	if (!state->encoder)
-		return -1;
-	const struct smalti_vae_half half = half_of(run);
-	return smalti_vae_half_plan(&half, &state->plan, error);
+	return open_vae(run, SMALTI_VAE_ENCODE, error);
 }
 
 /* A picture of colours that change from pixel to pixel. */
@@ -114,7 +91,7 @@ static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 static void encode(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
-	smalti_tile_release(smalti_vae_encode(state->encoder, scope, &state->plan, draw_rows, NULL));
+	smalti_tile_release(smalti_vae_encode(state->net, scope, &state->plan, draw_rows, NULL));
 }
 
 const struct smalti_stage_part smalti_stage_encode = {open_encoder, encode, close_vae};

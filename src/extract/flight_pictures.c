@@ -3,8 +3,9 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "extract/flight.h"
+#include "graphs/vae_search.h"
 #include "jobs/plan.h"
-#include "jobs/vae_tiling.h"
+#include "jobs/vae.h"
 
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@
 static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *bin)
 {
 	enum { BAND_BYTES = 4 << 20 };
-	const struct smalti_vae_layers *layers = smalti_vae_encoder_layers(vae->encoder);
+	const struct smalti_vae_net *layers = vae->net[SMALTI_VAE_ENCODE];
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	int64_t most = 1; /* bytes of any map to a latent row */
 	for (int i = 0; i <= layers->count; i++) {
@@ -35,8 +36,8 @@ static int make_plan(const struct smalti_flights *flights, int64_t memory, struc
 	struct smalti_vae_budget budget =
 	    smalti_vae_no_budget(smalti_session_workers(flights->parts->session));
 	budget.memory = memory;
-	return smalti_vae_encoder_plan(vae->encoder, bin->height, bin->width, choose_rows(vae, bin), &budget,
-				       &bin->plan, error);
+	return smalti_vae_net_plan(vae->net[SMALTI_VAE_ENCODE], bin->height, bin->width,
+				   choose_rows(vae, bin), &budget, &bin->plan, error);
 }
 
 /* The fastest way if many pictures can take it at a time, else one that leaves room for a second picture,
@@ -156,7 +157,8 @@ static int begin_picture(struct smalti_flights *flights, struct smalti_window *w
 							 .latent_height = height,
 							 .latent_width = width};
 	smalti_scope_needs(flight->scope, vae->weights);
-	struct smalti_tile *planes = smalti_vae_encode(vae->encoder, flight->scope, plan, read_rows, flight);
+	struct smalti_tile *planes =
+	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], flight->scope, plan, read_rows, flight);
 	smalti_insert(deliver, flight->scope, (.x = planes),
 		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
 		      .user = flight);

@@ -87,7 +87,7 @@ static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGES
 	const struct smalti_vae_options options = {
 	    .folder = o->vae ? o->vae : o->folder, .variant = o->variant, .precision = o->precision};
 	parts->vae = smalti_vae_open(parts->session, &options, error);
-	if (!parts->vae || smalti_vae_open_encoder(parts->vae, error) < 0)
+	if (!parts->vae || !smalti_vae_open_net(parts->vae, SMALTI_VAE_ENCODE, error))
 		return -1;
 	return smalti_vae_digest(parts->vae, digest, error);
 }
@@ -118,7 +118,7 @@ int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
 	if (parts->text.t5 && smalti_session_memory_limit(parts->session))
 		left -= smalti_t5_mapped_bytes(parts->text.t5);
 	if (parts->vae)
-		left -= smalti_vae_encoder_weight_bytes(parts->vae->encoder);
+		left -= smalti_weights_bytes(parts->vae->net[SMALTI_VAE_ENCODE]->weights);
 	return left;
 }
 

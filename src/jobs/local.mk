@@ -18,5 +18,5 @@ libcore_la_SOURCES += \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \
 	src/jobs/vae_forecast.c src/jobs/vae_forecast.h \
-	src/jobs/vae_speed.c src/jobs/vae_speed.h \
-	src/jobs/vae_tiling.c src/jobs/vae_tiling.h
+	src/jobs/vae_request.c src/jobs/vae_request.h \
+	src/jobs/vae_speed.c src/jobs/vae_speed.h

@@ -96,8 +96,8 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	model->vae_checkpoint = smalti_vae_read(p->vae, variant, &config, error);
 	if (!model->vae_checkpoint)
 		return -1;
-	model->vae =
-	    smalti_vae_decoder_new(model->scope, &config, model->vae_checkpoint, model->compute, error);
+	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->scope, &config, model->vae_checkpoint,
+					model->compute, error);
 	return model->vae ? 0 : -1;
 }
 
@@ -106,7 +106,7 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
-		       smalti_t5_weight_bytes(model->text.t5) - smalti_vae_decoder_weight_bytes(model->vae);
+		       smalti_t5_weight_bytes(model->text.t5) - smalti_weights_bytes(model->vae->weights);
 	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
 		smalti_dit_leave_raw(model->dit);
 		model->mapped_bytes += smalti_dit_file_bytes(model->dit);
@@ -142,7 +142,7 @@ static int look_for_unused(struct smalti_model *model, struct smalti_error *erro
 	if (smalti_unused_t5(model->text.checkpoint, smalti_t5_config(model->text.t5), note, error) ||
 	    smalti_unused_transformer(model->dit_checkpoint, smalti_dit_config(model->dit), note, error))
 		return -1;
-	return smalti_unused_vae(model->vae_checkpoint, smalti_vae_decoder_config(model->vae), note, error);
+	return smalti_unused_vae(model->vae_checkpoint, &model->vae->config, note, error);
 }
 
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
@@ -162,7 +162,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 				     model->compute, error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
-	if (smalti_model_check(&index, smalti_dit_config(model->dit), smalti_vae_decoder_config(model->vae),
+	if (smalti_model_check(&index, smalti_dit_config(model->dit), &model->vae->config,
 			       smalti_t5_config(model->text.t5), error) < 0)
 		return -1;
 	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
@@ -206,8 +206,7 @@ void smalti_model_close(struct smalti_model *model)
 		return;
 	if (model->scope)
 		smalti_scope_wait(model->scope); /* its tasks read the mapped files */
-	smalti_vae_encoder_free(model->vae_encoder);
-	smalti_vae_decoder_free(model->vae);
+	smalti_vae_net_free(model->vae);
 	smalti_dit_free(model->dit);
 	smalti_text_encoder_close(&model->text);
 	smalti_scope_free(model->scope);
@@ -218,18 +217,9 @@ void smalti_model_close(struct smalti_model *model)
 	free(model);
 }
 
-struct smalti_vae_encoder *smalti_model_vae_encoder(struct smalti_model *model, struct smalti_error *error)
-{
-	if (!model->vae_encoder)
-		model->vae_encoder =
-		    smalti_vae_encoder_new(model->scope, smalti_vae_decoder_config(model->vae),
-					   model->vae_checkpoint, model->compute, error);
-	return model->vae_encoder;
-}
-
 int64_t smalti_model_factor(const struct smalti_model *model)
 {
-	return smalti_vae_factor(smalti_vae_decoder_config(model->vae));
+	return smalti_vae_factor(&model->vae->config);
 }
 
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info)
@@ -245,9 +235,7 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->digest = model->digest;
 	info->unused = model->unused.code ? model->unused.message : NULL;
 	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) + smalti_dit_weight_bytes(model->dit) +
-			     smalti_vae_decoder_weight_bytes(model->vae) + model->mapped_bytes;
-	if (model->vae_encoder)
-		info->weight_bytes += smalti_vae_encoder_weight_bytes(model->vae_encoder);
+			     smalti_weights_bytes(model->vae->weights) + model->mapped_bytes;
 }
 
 int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,

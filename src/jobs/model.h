@@ -3,8 +3,7 @@
 #define SMALTI_JOBS_MODEL_H
 
 #include "graphs/dit.h"
-#include "graphs/vae_decoder.h"
-#include "graphs/vae_encoder.h"
+#include "graphs/vae_ends.h"
 #include "io/config.h"
 #include "jobs/digest.h"
 #include "jobs/text_encoder.h"
@@ -18,18 +17,14 @@ struct smalti_model {
 	struct smalti_text_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_dit *dit;
-	struct smalti_vae_decoder *vae;
-	struct smalti_vae_encoder *vae_encoder; /* NULL: not asked for yet */
-	int64_t mapped_bytes; /* of the files, that have to be in memory under the session's limit */
-	char *words;          /* that it was trained on; NULL: not known */
+	struct smalti_vae_net *vae; /* the decoder */
+	int64_t mapped_bytes;       /* of the files, that have to be in memory under the session's limit */
+	char *words;                /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
-
-/* The encoder, opened by the first call: a model that only paints may lack it. By one thread at a time. */
-struct smalti_vae_encoder *smalti_model_vae_encoder(struct smalti_model *model, struct smalti_error *error);
 
 /* The folder of a component: the one given, else NAME below the pipeline's folder. For free(). */
 char *smalti_model_component(const char *given, const char *folder, const char *name,

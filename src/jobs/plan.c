@@ -2,6 +2,7 @@
 #include "jobs/plan.h"
 
 #include "base/argument.h"
+#include "graphs/vae_search.h"
 #include "jobs/bins.h"
 
 #include <math.h>
@@ -74,8 +75,8 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	if (!smalti_session_spills(model->session))
 		budget.memory = smalti_memory_for_pictures(model);
-	if (smalti_vae_decoder_plan(model->vae, plan->latent_height, plan->latent_width, plan->tile_rows,
-				    &budget, &plan->decoding, &ignored) < 0 &&
+	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->tile_rows, &budget,
+				&plan->decoding, &ignored) < 0 &&
 	    !plan->decoding.storage)
 		return smalti_fail(error, ignored.code, "%s", ignored.message);
 	return 0;

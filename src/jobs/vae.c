@@ -81,8 +81,8 @@ void smalti_vae_close(struct smalti_vae *vae)
 		return;
 	if (vae->weights)
 		smalti_scope_wait(vae->weights); /* its tasks read the mapped file */
-	smalti_vae_encoder_free(vae->encoder);
-	smalti_vae_decoder_free(vae->decoder);
+	for (int i = 0; i < SMALTI_VAE_DIRECTIONS; i++)
+		smalti_vae_net_free(vae->net[i]);
 	smalti_scope_free(vae->cancelled);
 	smalti_scope_free(vae->weights);
 	smalti_checkpoint_close(vae->checkpoint);
@@ -114,36 +114,60 @@ void smalti_vae_cancel(struct smalti_vae *vae)
 	smalti_scope_cancel(vae->cancelled);
 }
 
+struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_vae_direction direction,
+					   struct smalti_error *error)
+{
+	if (!vae->net[direction])
+		vae->net[direction] = smalti_vae_net_new(direction, vae->weights, &vae->config,
+							 vae->checkpoint, vae->compute, error);
+	return vae->net[direction];
+}
+
+/* A job under way. */
+struct run {
+	const struct smalti_vae_job *job;
+	struct smalti_vae_plan plan;
+	struct smalti_scope *scope;
+};
+
 static void tell(void *user)
 {
-	const struct smalti_vae_job *job = user;
+	const struct run *run = user;
 	struct smalti_scope_progress progress;
-	smalti_scope_progress(job->scope, &progress);
-	const double share = progress.done / job->flops;
-	if (job->watch)
-		job->watch(job->user, share < 1 ? share : 1);
+	smalti_scope_progress(run->scope, &progress);
+	const double share = progress.done / run->plan.flops;
+	if (run->job->watch)
+		run->job->watch(run->job->user, share < 1 ? share : 1);
 }
 
-int smalti_vae_job_begin(struct smalti_vae_job *job, struct smalti_vae *vae, struct smalti_error *error)
+static int run_plan(struct run *run, struct smalti_error *error)
 {
+	const struct smalti_vae_job *job = run->job;
+	struct smalti_vae *vae = job->vae;
 	if (smalti_scope_status(vae->cancelled, error) < 0)
 		return -1;
-	job->scope = smalti_scope_new(vae->session, job->name, 0, error);
-	if (!job->scope)
+	run->scope = smalti_scope_new(vae->session, smalti_vae_doing[job->request.net->direction], 0, error);
+	if (!run->scope)
 		return -1;
-	smalti_scope_needs(job->scope, vae->weights);
-	smalti_scope_needs(job->scope, vae->cancelled);
-	smalti_throttle_serve(tell, job);
-	return 0;
+	smalti_scope_needs(run->scope, vae->weights);
+	smalti_scope_needs(run->scope, vae->cancelled);
+	smalti_throttle_serve(tell, run);
+	job->insert(job, run->scope, &run->plan);
+	smalti_throttle_serve(NULL, NULL);
+	while (!smalti_scope_wait_for(run->scope, TELL_NANOSECONDS))
+		tell(run);
+	const int status = smalti_scope_status(run->scope, error);
+	smalti_scope_free(run->scope);
+	return status;
 }
 
-int smalti_vae_job_end(struct smalti_vae_job *job, struct smalti_error *error)
+int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error)
 {
-	smalti_throttle_serve(NULL, NULL);
-	while (!smalti_scope_wait_for(job->scope, TELL_NANOSECONDS))
-		tell(job);
-	const int status = smalti_scope_status(job->scope, error);
-	smalti_scope_free(job->scope);
+	struct run run = {.job = job};
+	int status = smalti_vae_request_begin(&job->request, &run.plan, error);
+	if (status == 0)
+		status = run_plan(&run, error);
+	smalti_vae_request_end(&run.plan);
 	return status;
 }
 

@@ -2,9 +2,9 @@
 #ifndef SMALTI_JOBS_VAE_H
 #define SMALTI_JOBS_VAE_H
 
-#include "graphs/vae_decoder.h"
-#include "graphs/vae_encoder.h"
+#include "graphs/vae_ends.h"
 #include "jobs/digest.h"
+#include "jobs/vae_request.h"
 #include "rt/session.h"
 #include "smalti/vae.h"
 
@@ -20,13 +20,13 @@ struct smalti_vae {
 	enum smalti_dtype compute;
 	char *folder;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_error unused;         /* says which tensors are not used, if any: no failure */
-	struct smalti_vae_decoder *decoder; /* NULL: not asked for yet */
-	struct smalti_vae_encoder *encoder; /* NULL: not asked for yet */
+	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
+	struct smalti_vae_net *net[SMALTI_VAE_DIRECTIONS]; /* NULL: not asked for yet */
 };
 
-/* Unless it is there already. */
-int smalti_vae_open_encoder(struct smalti_vae *vae, struct smalti_error *error);
+/* Opened by the first call. */
+struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_vae_direction direction,
+					   struct smalti_error *error);
 
 /* Tells VAEs apart. */
 int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LENGTH + 1],
@@ -34,17 +34,17 @@ int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LE
 
 /* One decoding or encoding. */
 struct smalti_vae_job {
-	const char *name; /* of its scope */
-	double flops;     /* that it takes */
+	struct smalti_vae *vae;
+	struct smalti_vae_request request;
+	void (*insert)(const struct smalti_vae_job *job, struct smalti_scope *scope,
+		       const struct smalti_vae_plan *plan);
 	void (*watch)(void *user, double share);
-	void *user;
-	struct smalti_scope *scope;
+	void *user; /* of `watch` */
+	void *what; /* of `insert` */
 };
 
-/* Makes the scope and begins to tell; 0, or -1 and nothing to end. */
-int smalti_vae_job_begin(struct smalti_vae_job *job, struct smalti_vae *vae, struct smalti_error *error);
-/* Waits for the tasks, telling; the status is theirs. */
-int smalti_vae_job_end(struct smalti_vae_job *job, struct smalti_error *error);
+/* Plans it, inserts its tasks and waits for them, telling how far they are. */
+int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error);
 
 /* -1 when the values of planes [channels, height, width] are not all finite: the first that is not is named.
  */

@@ -6,14 +6,6 @@
 #include "kernels/scratch.h"
 #include "smalti/generate.h"
 
-static int open_decoder(struct smalti_vae *vae, struct smalti_error *error)
-{
-	if (!vae->decoder)
-		vae->decoder =
-		    smalti_vae_decoder_new(vae->weights, &vae->config, vae->checkpoint, vae->compute, error);
-	return vae->decoder ? 0 : -1;
-}
-
 static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
 		 struct smalti_error *error)
 {
@@ -58,56 +50,53 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	return d->rows(d->user, first, rows, rgb, error);
 }
 
-static int run(struct smalti_vae *vae, struct smalti_vae_decoding *d, const struct smalti_vae_plan *plan,
-	       struct smalti_error *error)
+static void insert(const struct smalti_vae_job *job, struct smalti_scope *scope,
+		   const struct smalti_vae_plan *plan)
 {
-	const int64_t rows = vae->config.latent_channels * d->height;
-	struct smalti_vae_job job = {
-	    .name = "decoding", .flops = plan->flops, .watch = d->watch, .user = d->user};
-	if (smalti_vae_job_begin(&job, vae, error) < 0)
-		return -1;
+	struct smalti_vae_decoding *d = job->what;
+	const int64_t rows = job->vae->config.latent_channels * d->height;
 	struct smalti_tile *latents =
-	    smalti_tile_upload(job.scope, rows, d->width * (int64_t)sizeof(float), d->latents);
-	smalti_vae_decode(vae->decoder, job.scope, latents, d->raw, plan, deliver_rows, d);
+	    smalti_tile_upload(scope, rows, d->width * (int64_t)sizeof(float), d->latents);
+	smalti_vae_decode(job->request.net, scope, latents, d->raw, plan, deliver_rows, d);
 	smalti_tile_release(latents);
-	return smalti_vae_job_end(&job, error);
 }
 
-static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct smalti_vae_decoding *d)
+static int make_request(struct smalti_vae *vae, const struct smalti_vae_decoding *d,
+			struct smalti_vae_request *request, struct smalti_error *error)
 {
-	return (struct smalti_vae_half){.session = vae->session,
-					.decoder = vae->decoder,
-					.height = d->height,
-					.width = d->width,
-					.tile_rows = d->tile_rows,
-					.scratch = d->scratch,
-					.store_bf16 = d->store_bf16};
+	if (check(vae, d, error) < 0)
+		return -1;
+	*request = (struct smalti_vae_request){.session = vae->session,
+					       .net = smalti_vae_open_net(vae, SMALTI_VAE_DECODE, error),
+					       .height = d->height,
+					       .width = d->width,
+					       .tile_rows = d->tile_rows,
+					       .scratch = d->scratch,
+					       .store_bf16 = d->store_bf16};
+	return request->net ? 0 : -1;
 }
 
 int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 			      struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct smalti_vae_plan plan;
-	if (check(vae, decoding, error) < 0 || check_latents(vae, decoding, error) < 0 ||
-	    open_decoder(vae, error) < 0)
+	struct smalti_vae_job job = {.vae = vae, .insert = insert};
+	if (make_request(vae, decoding, &job.request, error) < 0 || check_latents(vae, decoding, error) < 0)
 		return -1;
 	struct smalti_vae_decoding d = *decoding;
-	const struct smalti_vae_half half = half_of(vae, &d);
-	int status = smalti_vae_half_begin(&half, &plan, error);
-	if (status == 0)
-		status = run(vae, &d, &plan, error);
-	smalti_vae_half_end(&plan);
-	return status;
+	job.watch = d.watch;
+	job.user = d.user;
+	job.what = &d;
+	return smalti_vae_job_run(&job, error);
 }
 
 int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 				struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	if (smalti_check_given(forecast, "forecast", error) < 0 || check(vae, decoding, error) < 0 ||
-	    open_decoder(vae, error) < 0)
+	struct smalti_vae_request request;
+	if (smalti_check_given(forecast, "forecast", error) < 0 ||
+	    make_request(vae, decoding, &request, error) < 0)
 		return -1;
-	const struct smalti_vae_half half = half_of(vae, decoding);
-	return smalti_vae_half_foresee(&half, forecast, error);
+	return smalti_vae_request_foresee(&request, forecast, error);
 }

@@ -9,14 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-int smalti_vae_open_encoder(struct smalti_vae *vae, struct smalti_error *error)
-{
-	if (!vae->encoder)
-		vae->encoder =
-		    smalti_vae_encoder_new(vae->weights, &vae->config, vae->checkpoint, vae->compute, error);
-	return vae->encoder ? 0 : -1;
-}
-
 static int check_side(const char *name, int64_t pixels, int64_t factor, struct smalti_error *error)
 {
 	if (pixels >= factor && pixels <= SMALTI_SIDE_MAX && pixels % factor == 0)
@@ -75,60 +67,56 @@ static int deliver_planes(void *user, int64_t count, const float *values, struct
 	return 0;
 }
 
-static int run(struct smalti_vae *vae, struct smalti_vae_encoding *e, const struct smalti_vae_plan *plan,
-	       struct smalti_error *error)
+static void insert(const struct smalti_vae_job *job, struct smalti_scope *scope,
+		   const struct smalti_vae_plan *plan)
 {
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	struct smalti_vae_job job = {
-	    .name = "encoding", .flops = plan->flops, .watch = e->watch, .user = e->user};
-	if (smalti_vae_job_begin(&job, vae, error) < 0)
-		return -1;
-	struct smalti_tile *planes = smalti_vae_encode(vae->encoder, job.scope, plan, read_rows, e);
-	smalti_insert(deliver, job.scope, (.x = planes),
-		      .count = 2 * vae->config.latent_channels * (e->height / factor) * (e->width / factor),
-		      .sink = deliver_planes, .user = e);
+	const struct smalti_vae_request *request = &job->request;
+	struct smalti_tile *planes = smalti_vae_encode(request->net, scope, plan, read_rows, job->what);
+	smalti_insert(deliver, scope, (.x = planes),
+		      .count = 2 * job->vae->config.latent_channels * request->height * request->width,
+		      .sink = deliver_planes, .user = job->what);
 	smalti_tile_release(planes);
-	return smalti_vae_job_end(&job, error);
 }
 
-static struct smalti_vae_half half_of(const struct smalti_vae *vae, const struct smalti_vae_encoding *e)
+static int make_request(struct smalti_vae *vae, const struct smalti_vae_encoding *e,
+			struct smalti_vae_request *request, struct smalti_error *error)
 {
+	if (check(vae, e, error) < 0)
+		return -1;
 	const int64_t factor = smalti_vae_factor(&vae->config);
-	return (struct smalti_vae_half){.session = vae->session,
-					.encoder = vae->encoder,
-					.height = e->height / factor,
-					.width = e->width / factor,
-					.tile_rows = e->tile_rows,
-					.scratch = e->scratch,
-					.store_bf16 = e->store_bf16};
+	*request = (struct smalti_vae_request){.session = vae->session,
+					       .net = smalti_vae_open_net(vae, SMALTI_VAE_ENCODE, error),
+					       .height = e->height / factor,
+					       .width = e->width / factor,
+					       .tile_rows = e->tile_rows,
+					       .scratch = e->scratch,
+					       .store_bf16 = e->store_bf16};
+	return request->net ? 0 : -1;
 }
 
 int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			      struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct smalti_vae_plan plan;
-	if (check(vae, encoding, error) < 0 || check_ends(encoding, error) < 0 ||
-	    smalti_vae_open_encoder(vae, error) < 0)
+	struct smalti_vae_job job = {.vae = vae, .insert = insert};
+	if (make_request(vae, encoding, &job.request, error) < 0 || check_ends(encoding, error) < 0)
 		return -1;
 	struct smalti_vae_encoding e = *encoding;
-	const struct smalti_vae_half half = half_of(vae, &e);
-	int status = smalti_vae_half_begin(&half, &plan, error);
-	if (status == 0)
-		status = run(vae, &e, &plan, error);
-	smalti_vae_half_end(&plan);
-	return status;
+	job.watch = e.watch;
+	job.user = e.user;
+	job.what = &e;
+	return smalti_vae_job_run(&job, error);
 }
 
 int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 				struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	if (smalti_check_given(forecast, "forecast", error) < 0 || check(vae, encoding, error) < 0 ||
-	    smalti_vae_open_encoder(vae, error) < 0)
+	struct smalti_vae_request request;
+	if (smalti_check_given(forecast, "forecast", error) < 0 ||
+	    make_request(vae, encoding, &request, error) < 0)
 		return -1;
-	const struct smalti_vae_half half = half_of(vae, encoding);
-	return smalti_vae_half_foresee(&half, forecast, error);
+	return smalti_vae_request_foresee(&request, forecast, error);
 }
 
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,

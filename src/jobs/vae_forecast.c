@@ -13,7 +13,7 @@ void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast)
 	*forecast = (struct smalti_vae_forecast){0};
 }
 
-static int list_maps(const struct smalti_vae_layers *l, const struct smalti_vae_plan *plan,
+static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_plan *plan,
 		     struct smalti_vae_forecast *forecast, struct smalti_error *error)
 {
 	const int64_t rows = plan->cut.first[plan->cut.bands];
@@ -36,41 +36,42 @@ static int list_maps(const struct smalti_vae_layers *l, const struct smalti_vae_
 }
 
 /* The plan is the one that runs, chosen at ordinary speeds; the machine's own only say how long it takes. */
-static int predict(const struct smalti_vae_half *half, struct smalti_vae_plan *plan,
+static int predict(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 		   struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
-	smalti_session_sleep(half->session);
-	double *speeds = smalti_vae_speeds(smalti_vae_half_layers(half), plan->width, error);
-	smalti_session_wake(half->session);
-	int status = speeds ? smalti_vae_half_budget(half, &budget, error) : -1;
+	smalti_session_sleep(request->session);
+	double *speeds = smalti_vae_speeds(request->net, plan->width, error);
+	smalti_session_wake(request->session);
+	int status = speeds ? smalti_vae_request_budget(request, &budget, error) : -1;
 	if (status == 0) {
 		budget.seconds_per_flop = speeds;
-		status = smalti_vae_plan_predict(plan, smalti_vae_half_layers(half), &budget, error);
+		status = smalti_vae_plan_predict(plan, request->net, &budget, error);
 	}
 	free(speeds);
 	return status;
 }
 
-int smalti_vae_half_foresee(const struct smalti_vae_half *half, struct smalti_vae_forecast *forecast,
-			    struct smalti_error *error)
+int smalti_vae_request_foresee(const struct smalti_vae_request *request, struct smalti_vae_forecast *forecast,
+			       struct smalti_error *error)
 {
-	const struct smalti_vae_layers *layers = smalti_vae_half_layers(half);
+	const struct smalti_vae_net *layers = request->net;
 	struct smalti_vae_plan plan;
 	*forecast = (struct smalti_vae_forecast){0};
-	int status = smalti_vae_half_plan(half, &plan, error);
+	int status = smalti_vae_request_plan(request, &plan, error);
 	if (status == 0)
-		status = predict(half, &plan, error);
+		status = predict(request, &plan, error);
 	if (status == 0)
 		status = list_maps(layers, &plan, forecast, error);
 	if (status == 0) {
-		const int64_t rows = plan.cut.first[1], scale = plan.cut.first[plan.cut.bands] / half->height;
+		const int64_t rows = plan.cut.first[1],
+			      scale = plan.cut.first[plan.cut.bands] / request->height;
 		forecast->tile_rows = rows / scale;
-		forecast->memory = plan.memory + smalti_vae_half_fixed_bytes(half);
+		forecast->memory = plan.memory + smalti_vae_request_fixed_bytes(request);
 		forecast->scratch = plan.spilled;
 		forecast->flops = plan.flops;
-		forecast->least_flops = smalti_vae_layers_flops(
-		    layers, (double)plan.cut.first[plan.cut.bands] * (double)plan.width);
+		forecast->least_flops =
+		    smalti_vae_net_flops(layers, (double)plan.cut.first[plan.cut.bands] * (double)plan.width);
 		forecast->seconds = plan.seconds;
 	}
 	smalti_vae_plan_free(&plan);

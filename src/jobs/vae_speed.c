@@ -110,7 +110,7 @@ static double attention_speed(const struct smalti_vae_layer *layer, enum smalti_
 	return seconds < 0 ? -1 : seconds / smalti_attention_flops(&arguments);
 }
 
-static bool same_work(const struct smalti_vae_layers *l, int a, int b)
+static bool same_work(const struct smalti_vae_net *l, int a, int b)
 {
 	const struct smalti_vae_layer *x = &l->layer[a], *y = &l->layer[b];
 	return x->kernel.in == y->kernel.in && x->kernel.out == y->kernel.out &&
@@ -119,8 +119,8 @@ static bool same_work(const struct smalti_vae_layers *l, int a, int b)
 	       l->map[a].down == l->map[b].down;
 }
 
-static double speed_of(const struct smalti_vae_layers *l, int index, int64_t input_width,
-		       const double *before, struct smalti_error *error)
+static double speed_of(const struct smalti_vae_net *l, int index, int64_t input_width, const double *before,
+		       struct smalti_error *error)
 {
 	const struct smalti_vae_layer *layer = &l->layer[index];
 	const int64_t width = input_width * l->map[index].up / l->map[index].down;
@@ -135,7 +135,7 @@ static double speed_of(const struct smalti_vae_layers *l, int index, int64_t inp
 			  error);
 }
 
-double *smalti_vae_speeds(const struct smalti_vae_layers *layers, int64_t width, struct smalti_error *error)
+double *smalti_vae_speeds(const struct smalti_vae_net *layers, int64_t width, struct smalti_error *error)
 {
 	double *speeds = smalti_calloc(layers->count, sizeof(*speeds), error);
 	for (int i = 0; speeds && i < layers->count; i++) {

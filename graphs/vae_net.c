@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_layers.h"
+#include "graphs/vae_net.h"
 
 #include "base/alloc.h"
 
@@ -8,37 +8,11 @@
 
 enum { PREFIX_LENGTH = 48 };
 
-/* Room for a resnet's two layers per resnet, and for what is not in resnets. */
-static int open_layers(struct smalti_vae_layers *l, struct smalti_scope *scope,
-		       const struct smalti_vae_config *config, const struct smalti_checkpoint *checkpoint,
-		       enum smalti_dtype compute, struct smalti_error *error)
-{
-	enum { OTHERS = 16 };
-	*l = (struct smalti_vae_layers){.config = *config, .compute = compute};
-	l->capacity = (int)(2 * config->blocks * (config->layers_per_block + 1)) + config->blocks + OTHERS;
-	l->layer = smalti_calloc(l->capacity, sizeof(*l->layer), error);
-	l->map = smalti_calloc(l->capacity + 1, sizeof(*l->map), error);
-	l->weights = l->layer && l->map ? smalti_weights_new(scope, checkpoint, compute, error) : NULL;
-	return l->weights ? 0 : -1;
-}
+/* Weights of a decoder above this are packed anew in each decoding, layer by layer: that takes no longer than
+ * fresh memory for all of them would. */
+enum { LARGEST_KEPT = 128 << 20 };
 
-void smalti_vae_layers_free(struct smalti_vae_layers *l)
-{
-	smalti_weights_free(l->weights);
-	free(l->layer);
-	free(l->map);
-	*l = (struct smalti_vae_layers){0};
-}
-
-static int close_layers(struct smalti_vae_layers *l, struct smalti_error *error)
-{
-	if (smalti_weights_status(l->weights, error) == 0)
-		return 0;
-	smalti_vae_layers_free(l);
-	return -1;
-}
-
-static struct smalti_vae_layer *append(struct smalti_vae_layers *l, enum smalti_vae_layer_kind kind,
+static struct smalti_vae_layer *append(struct smalti_vae_net *l, enum smalti_vae_layer_kind kind,
 				       const char *name, int64_t channels)
 {
 	struct smalti_vae_layer *layer = &l->layer[l->count++];
@@ -49,7 +23,7 @@ static struct smalti_vae_layer *append(struct smalti_vae_layers *l, enum smalti_
 	return layer;
 }
 
-static struct smalti_vae_layer *append_conv(struct smalti_vae_layers *l, const char *name, int64_t out,
+static struct smalti_vae_layer *append_conv(struct smalti_vae_net *l, const char *name, int64_t out,
 					    const char *norm)
 {
 	const int64_t in = l->map[l->count].channels;
@@ -60,13 +34,13 @@ static struct smalti_vae_layer *append_conv(struct smalti_vae_layers *l, const c
 	return layer;
 }
 
-static void append_upsampling(struct smalti_vae_layers *l, const char *name)
+static void append_upsampling(struct smalti_vae_net *l, const char *name)
 {
 	append_conv(l, name, l->map[l->count].channels, NULL)->upsample = true;
 	l->map[l->count].up *= 2;
 }
 
-static void append_downsampling(struct smalti_vae_layers *l, const char *name)
+static void append_downsampling(struct smalti_vae_net *l, const char *name)
 {
 	const int64_t channels = l->map[l->count].channels;
 	append(l, SMALTI_VAE_CONV, name, channels)->kernel =
@@ -75,7 +49,7 @@ static void append_downsampling(struct smalti_vae_layers *l, const char *name)
 }
 
 /* shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))) */
-static void append_resnet(struct smalti_vae_layers *l, const char *prefix, int64_t out)
+static void append_resnet(struct smalti_vae_net *l, const char *prefix, int64_t out)
 {
 	const int64_t in = l->map[l->count].channels;
 	char name[SMALTI_VAE_NAME_LENGTH], norm[SMALTI_VAE_NAME_LENGTH];
@@ -91,7 +65,7 @@ static void append_resnet(struct smalti_vae_layers *l, const char *prefix, int64
 		end->linear = smalti_weights_linear_1x1(l->weights, in, out, name);
 }
 
-static void append_attention(struct smalti_vae_layers *l, const char *prefix)
+static void append_attention(struct smalti_vae_net *l, const char *prefix)
 {
 	const int64_t channels = l->map[l->count].channels;
 	const char *const q[3] = {"to_q"}, *const kv[3] = {"to_k", "to_v"}, *const out[3] = {"to_out.0"};
@@ -106,7 +80,7 @@ static void append_attention(struct smalti_vae_layers *l, const char *prefix)
 }
 
 /* `half`: "encoder" or "decoder". */
-static void append_mid_block(struct smalti_vae_layers *l, const char *half)
+static void append_mid_block(struct smalti_vae_net *l, const char *half)
 {
 	const int64_t channels = l->map[l->count].channels;
 	char prefix[PREFIX_LENGTH];
@@ -120,13 +94,13 @@ static void append_mid_block(struct smalti_vae_layers *l, const char *half)
 }
 
 /* In f32 always: it is small and decides much. */
-static void append_quantiser(struct smalti_vae_layers *l, const char *name, int64_t channels)
+static void append_quantiser(struct smalti_vae_net *l, const char *name, int64_t channels)
 {
 	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =
 	    smalti_weights_exact_linear(l->weights, (const int64_t[]){channels, channels, 1, 1}, 4, name);
 }
 
-static void append_resnets(struct smalti_vae_layers *l, const char *blocks, int block, int64_t count,
+static void append_resnets(struct smalti_vae_net *l, const char *blocks, int block, int64_t count,
 			   int64_t out)
 {
 	char prefix[PREFIX_LENGTH + 32];
@@ -136,15 +110,10 @@ static void append_resnets(struct smalti_vae_layers *l, const char *blocks, int 
 	}
 }
 
-int smalti_vae_layers_decoder(struct smalti_vae_layers *l, struct smalti_scope *scope,
-			      const struct smalti_vae_config *c, const struct smalti_checkpoint *checkpoint,
-			      enum smalti_dtype compute, struct smalti_error *error)
+static void append_decoder(struct smalti_vae_net *l)
 {
+	const struct smalti_vae_config *c = &l->config;
 	char name[SMALTI_VAE_NAME_LENGTH];
-	if (open_layers(l, scope, c, checkpoint, compute, error) < 0) {
-		smalti_vae_layers_free(l);
-		return -1;
-	}
 	l->map[0] = (struct smalti_vae_shape){c->latent_channels, 1, 1};
 	if (c->post_quant_conv)
 		append_quantiser(l, "post_quant_conv", c->latent_channels);
@@ -158,19 +127,12 @@ int smalti_vae_layers_decoder(struct smalti_vae_layers *l, struct smalti_scope *
 			append_upsampling(l, name);
 	}
 	append_conv(l, "decoder.conv_out", c->image_channels, "decoder.conv_norm_out");
-	return close_layers(l, error);
 }
 
-int smalti_vae_layers_encoder(struct smalti_vae_layers *l, struct smalti_scope *scope,
-			      const struct smalti_vae_config *c, const struct smalti_checkpoint *checkpoint,
-			      enum smalti_dtype compute, struct smalti_error *error)
+static void append_encoder(struct smalti_vae_net *l)
 {
+	const struct smalti_vae_config *c = &l->config;
 	char name[SMALTI_VAE_NAME_LENGTH];
-	if (open_layers(l, scope, c, checkpoint, compute, error) < 0) {
-		smalti_vae_layers_free(l);
-		return -1;
-	}
-	l->input_comes_once = true;
 	l->map[0] = (struct smalti_vae_shape){c->image_channels, 1, 1};
 	append_conv(l, "encoder.conv_in", c->channels[0], NULL);
 	for (int block = 0; block < c->blocks; block++) {
@@ -183,21 +145,69 @@ int smalti_vae_layers_encoder(struct smalti_vae_layers *l, struct smalti_scope *
 	append_conv(l, "encoder.conv_out", 2 * c->latent_channels, "encoder.conv_norm_out");
 	if (c->quant_conv)
 		append_quantiser(l, "quant_conv", 2 * c->latent_channels);
-	return close_layers(l, error);
 }
 
-int64_t smalti_vae_map_groups(const struct smalti_vae_layers *l, int map)
+/* With room for a resnet's two layers per resnet, and for what is not in resnets. */
+static int open_net(struct smalti_vae_net *l, struct smalti_scope *scope,
+		    const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+{
+	enum { OTHERS = 16 };
+	const struct smalti_vae_config *c = &l->config;
+	const int capacity = (int)(2 * c->blocks * (c->layers_per_block + 1)) + c->blocks + OTHERS;
+	l->layer = smalti_calloc(capacity, sizeof(*l->layer), error);
+	l->map = smalti_calloc(capacity + 1, sizeof(*l->map), error);
+	l->weights = l->layer && l->map ? smalti_weights_new(scope, checkpoint, l->compute, error) : NULL;
+	if (!l->weights)
+		return -1;
+	if (l->direction == SMALTI_VAE_DECODE)
+		append_decoder(l);
+	else
+		append_encoder(l);
+	return smalti_weights_status(l->weights, error);
+}
+
+struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction, struct smalti_scope *scope,
+					  const struct smalti_vae_config *config,
+					  const struct smalti_checkpoint *checkpoint,
+					  enum smalti_dtype compute, struct smalti_error *error)
+{
+	struct smalti_vae_net *net = smalti_calloc(1, sizeof(*net), error);
+	if (!net)
+		return NULL;
+	net->direction = direction;
+	net->config = *config;
+	net->compute = compute;
+	if (open_net(net, scope, checkpoint, error) < 0) {
+		smalti_vae_net_free(net);
+		return NULL;
+	}
+	smalti_weights_set_transient(net->weights, direction == SMALTI_VAE_DECODE &&
+						       smalti_weights_bytes(net->weights) > LARGEST_KEPT);
+	return net;
+}
+
+void smalti_vae_net_free(struct smalti_vae_net *net)
+{
+	if (!net)
+		return;
+	smalti_weights_free(net->weights);
+	free(net->layer);
+	free(net->map);
+	free(net);
+}
+
+int64_t smalti_vae_map_groups(const struct smalti_vae_net *l, int map)
 {
 	return map < l->count && l->layer[map].norm.gamma ? l->config.norm_groups : 0;
 }
 
-double smalti_vae_map_pixels(const struct smalti_vae_layers *l, int map, double input_pixels)
+double smalti_vae_map_pixels(const struct smalti_vae_net *l, int map, double input_pixels)
 {
 	const double scale = (double)l->map[map].up / (double)l->map[map].down;
 	return input_pixels * scale * scale;
 }
 
-double smalti_vae_layer_flops(const struct smalti_vae_layers *l, int layer, double input_pixels)
+double smalti_vae_layer_flops(const struct smalti_vae_net *l, int layer, double input_pixels)
 {
 	const double in = (double)l->map[layer].channels, out = (double)l->map[layer + 1].channels;
 	const double pixels = smalti_vae_map_pixels(l, layer + 1, input_pixels);
@@ -214,7 +224,7 @@ double smalti_vae_layer_flops(const struct smalti_vae_layers *l, int layer, doub
 	return pixels * 18 * in * out;
 }
 
-double smalti_vae_layers_flops(const struct smalti_vae_layers *l, double input_pixels)
+double smalti_vae_net_flops(const struct smalti_vae_net *l, double input_pixels)
 {
 	double flops = 0;
 	for (int layer = 0; layer < l->count; layer++)

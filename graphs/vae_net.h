@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_VAE_NET_H
+#define SMALTI_GRAPHS_VAE_NET_H
+
+#include "graphs/weights.h"
+#include "io/config.h"
+
+/* The decoder or the encoder of a VAE as the list of its layers (specification 5.1 to 5.3). Map 0 is its
+ * input, layer i makes map i + 1 of map i; what runs a net, and what plans it, read nothing else. */
+
+enum smalti_vae_direction {
+	SMALTI_VAE_DECODE, /* latents [h, w, latent_channels] to pixels */
+	SMALTI_VAE_ENCODE  /* pixels to mean and logarithm of the variance of latents; the input comes once */
+};
+enum { SMALTI_VAE_DIRECTIONS = SMALTI_VAE_ENCODE + 1 };
+
+enum smalti_vae_layer_kind {
+	SMALTI_VAE_CONV,      /* conv(f(x)) + b; f: nothing, GroupNorm and SiLU, or nearest ×2 */
+	SMALTI_VAE_RESIDUAL,  /* the same + shortcut(map i − 1): the end of a resnet */
+	SMALTI_VAE_ATTENTION, /* x + attention(GroupNorm(x)), one head over all positions */
+	SMALTI_VAE_LINEAR     /* a 1×1 convolution */
+};
+
+enum { SMALTI_VAE_NAME_LENGTH = 96 };
+
+struct smalti_vae_layer {
+	enum smalti_vae_layer_kind kind;
+	char name[SMALTI_VAE_NAME_LENGTH]; /* in the checkpoint */
+	struct smalti_affine norm;         /* empty: none */
+	bool upsample;
+	struct smalti_kernel kernel;     /* CONV, RESIDUAL */
+	struct smalti_linear linear;     /* LINEAR; of a RESIDUAL the shortcut, empty: the identity */
+	struct smalti_linear q, kv, out; /* ATTENTION */
+};
+
+/* A map's extents: [rows·up/down, width·up/down, channels] of an input of [rows, width]. */
+struct smalti_vae_shape {
+	int64_t channels, up, down;
+};
+
+struct smalti_vae_net {
+	enum smalti_vae_direction direction;
+	struct smalti_vae_config config;
+	enum smalti_dtype compute;
+	struct smalti_weights *weights;
+	int count;
+	struct smalti_vae_layer *layer; /* count */
+	struct smalti_vae_shape *map;   /* count + 1 */
+};
+
+/* Tasks that make weights belong to `scope`. Those of a large decoder are transient, see
+ * smalti_weights_set_transient(). NULL with an error. */
+struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction, struct smalti_scope *scope,
+					  const struct smalti_vae_config *config,
+					  const struct smalti_checkpoint *checkpoint,
+					  enum smalti_dtype compute, struct smalti_error *error);
+void smalti_vae_net_free(struct smalti_vae_net *net); /* NULL is fine */
+
+/* The groups that map `map` is normalised over by its reader; 0: it is not. */
+int64_t smalti_vae_map_groups(const struct smalti_vae_net *net, int map);
+/* Positions of a map for an input of so many. */
+double smalti_vae_map_pixels(const struct smalti_vae_net *net, int map, double input_pixels);
+/* The arithmetic of a layer for an input of so many positions, and of all. */
+double smalti_vae_layer_flops(const struct smalti_vae_net *net, int layer, double input_pixels);
+double smalti_vae_net_flops(const struct smalti_vae_net *net, double input_pixels);
+
+#endif
