@@ -1,5 +1,6 @@
-# Measuring: what `smalti bench` runs.
-libcore_la_SOURCES += \
+# Measuring: what `smalti bench` runs. It is the command's and the tests', not the library's.
+noinst_LTLIBRARIES += libbench.la
+libbench_la_SOURCES = \
 	src/bench/buffers.c \
 	src/bench/cases.c src/bench/cases.def src/bench/cases.h \
 	src/bench/fill.c src/bench/fill.h \

@@ -50,7 +50,7 @@ libcli_la_SOURCES = \
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
-smalti_LDADD = libcli.la libcore.la
+smalti_LDADD = libcli.la libbench.la libcore.la
 
 # The page of reports, with the library that draws its charts.
 EXTRA_DIST += src/cli/report.html.in
