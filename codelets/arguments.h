@@ -50,9 +50,7 @@ struct matmul_arguments {
 	enum smalti_epilogue epilogue;
 	int64_t gate_row;
 };
-#define matmul_add_arguments matmul_arguments
 
-/* But for what an update reads. */
 double smalti_matmul_bytes(const struct matmul_arguments *a);
 
 /* The same with a weight as the file has it, in up to three parts stacked along `out`. */
@@ -61,7 +59,6 @@ struct matmul_raw_arguments {
 	enum smalti_dtype dtype[3]; /* of each part present */
 	int64_t part_out[3];
 };
-#define matmul_raw_add_arguments matmul_raw_arguments
 
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 
@@ -74,14 +71,13 @@ struct attention_arguments {
 	enum smalti_dtype dtype;
 	float scale;
 	int64_t bias_reach, first_query, first_key; /* where the blocks lie in their sequences */
+	/* Whether the first and the last block of keys are among these: else the state comes from the task
+	 * before, or goes to the next one. There is no state when both are; y is there when the last is. */
+	bool first, last;
 };
-#define attention_begin_arguments    attention_arguments
-#define attention_continue_arguments attention_arguments
-#define attention_end_arguments      attention_arguments
 
 double smalti_attention_flops(const struct attention_arguments *a);
-double smalti_attention_bytes(const struct attention_arguments *a); /* of queries, keys and values */
-double smalti_attention_state_bytes(const struct attention_arguments *a);
+double smalti_attention_bytes(const struct attention_arguments *a);
 
 /* shift and scale are rows of the f32 modulation tile [*, dim]. */
 struct ln_modulate_arguments {
@@ -217,22 +213,21 @@ struct latent_rows_arguments {
 
 /* y = conv3×3(f(x)) + bias over a band; f is GroupNorm and SiLU when moments are given, and nearest ×2
  * when `upsample`. rows, width, in: of x. Absent above/below: the picture's border. With stride 2 (rows and
- * width even) y has half of them, and `above` is not looked at. */
+ * width even) y has half of them, and `above` is not looked at. With `residual` it is added to y. */
 struct conv_arguments {
 	int64_t rows, width, in, out;
 	int stride;
 	int64_t groups, y_groups;
 	float epsilon;
-	bool upsample;
+	bool upsample, residual;
 	enum smalti_dtype compute;
 };
-#define conv_add_arguments conv_arguments
 
 #define SMALTI_CONV_FLOPS(a)                                                                                 \
 	(18.0 * ((a)->upsample ? 4.0 : 1.0) * ((a)->stride == 2 ? 0.25 : 1.0) * (double)(a)->rows *          \
 	 (double)(a)->width * (double)(a)->in * (double)(a)->out)
 
-double smalti_conv_bytes(const struct conv_arguments *a); /* but for what an update reads */
+double smalti_conv_bytes(const struct conv_arguments *a);
 double smalti_conv_result_bytes(const struct conv_arguments *a);
 
 /* The first and last row of a band, and its statistics, for its neighbours and readers. */

@@ -34,13 +34,11 @@
 	smalti_insert_##op((scope), &(const struct op##_buffers){SMALTI_LIST_ buffers},                      \
 			   &(const struct op##_arguments){__VA_ARGS__})
 
-/* The table, for reports, tests and benches. */
+/* The rows of smalti_ops[] (rt/op.h). */
 enum smalti_op_number {
 #define CODELET(name, list, members, flops, bytes) SMALTI_OP_##name,
 #include "codelets/codelets.def"
 	SMALTI_OPS
 };
-struct smalti_op;
-const struct smalti_op *smalti_op(enum smalti_op_number number);
 
 #endif

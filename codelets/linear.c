@@ -3,16 +3,20 @@
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
+static double result_bytes(const struct matmul_arguments *a)
+{
+	return smalti_bytes(a->result, (smalti_epilogue_adds(a->epilogue) ? 2 : 1) * a->rows, a->out);
+}
+
 double smalti_matmul_bytes(const struct matmul_arguments *a)
 {
 	return smalti_bytes(a->x_dtype, a->rows, a->in) + smalti_bytes(a->compute, a->in, a->out) +
-	       smalti_bytes(a->result, a->rows, a->out);
+	       result_bytes(a);
 }
 
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a)
 {
-	double sum = smalti_bytes(a->matmul.x_dtype, a->matmul.rows, a->matmul.in) +
-		     smalti_bytes(a->matmul.result, a->matmul.rows, a->matmul.out);
+	double sum = smalti_bytes(a->matmul.x_dtype, a->matmul.rows, a->matmul.in) + result_bytes(&a->matmul);
 	for (int i = 0; i < 3; i++)
 		sum += smalti_bytes(a->dtype[i], a->part_out[i], a->matmul.in);
 	return sum;
@@ -35,33 +39,25 @@ static struct smalti_matmul matmul_of(const struct matmul_arguments *a)
 	return (struct smalti_matmul){a->rows, a->in, a->out, a->compute, a->result, a->epilogue};
 }
 
-static int multiply(const struct matmul_arguments *a, const void *x, const void *weight, const float *bias,
-		    const void *gate, void *y, struct smalti_error *error)
-{
-	const struct smalti_matmul matmul = matmul_of(a);
-	x = operand(a, x, error);
-	return x ? smalti_matmul(&matmul, x, weight, bias, gate, y, error) : -1;
-}
-
 int smalti_cpu_matmul(const struct matmul_data *data, const struct matmul_arguments *a,
 		      struct smalti_error *error)
 {
-	return multiply(a, data->x, data->weight, data->bias, NULL, data->y, error);
-}
-
-int smalti_cpu_matmul_add(const struct matmul_add_data *data, const struct matmul_arguments *a,
-			  struct smalti_error *error)
-{
+	const struct smalti_matmul matmul = matmul_of(a);
 	const float *gate = data->gate ? (const float *)data->gate + a->gate_row * a->out : NULL;
-	return multiply(a, data->x, data->weight, data->bias, gate, data->y, error);
+	const void *x = operand(a, data->x, error);
+	return x ? smalti_matmul(&matmul, x, data->weight, data->bias, gate, data->y, error) : -1;
 }
 
 /* Each part makes its columns of y. */
-static int multiply_raw(const struct matmul_raw_arguments *a, const void *x, const void *const parts[3],
-			const float *bias, const float *gate, void *y, struct smalti_error *error)
+int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
+			  struct smalti_error *error)
 {
+	const void *const parts[3] = {data->part0, data->part1, data->part2};
+	const float *bias = data->bias;
+	const float *gate =
+	    data->gate ? (const float *)data->gate + a->matmul.gate_row * a->matmul.out : NULL;
 	struct smalti_matmul matmul = matmul_of(&a->matmul);
-	x = operand(&a->matmul, x, error);
+	const void *x = operand(&a->matmul, data->x, error);
 	if (!x)
 		return -1;
 	const struct smalti_raw_columns columns = {x, matmul.in, matmul.in};
@@ -71,24 +67,9 @@ static int multiply_raw(const struct matmul_raw_arguments *a, const void *x, con
 		matmul.out = a->part_out[i];
 		if (smalti_matmul_raw(&matmul, &columns, 1, &weight, bias ? bias + column : NULL,
 				      gate ? gate + column : NULL, a->matmul.out,
-				      (char *)y + column * smalti_dtype_bytes(matmul.result), error) < 0)
+				      (char *)data->y + column * smalti_dtype_bytes(matmul.result),
+				      error) < 0)
 			return -1;
 	}
 	return 0;
-}
-
-int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
-			  struct smalti_error *error)
-{
-	const void *const parts[3] = {data->part0, data->part1, data->part2};
-	return multiply_raw(a, data->x, parts, data->bias, NULL, data->y, error);
-}
-
-int smalti_cpu_matmul_raw_add(const struct matmul_raw_add_data *data, const struct matmul_raw_arguments *a,
-			      struct smalti_error *error)
-{
-	const void *const parts[3] = {data->part0, data->part1, data->part2};
-	const float *gate =
-	    data->gate ? (const float *)data->gate + a->matmul.gate_row * a->matmul.out : NULL;
-	return multiply_raw(a, data->x, parts, data->bias, gate, data->y, error);
 }

@@ -13,8 +13,29 @@
 #define OW(b)                                      {#b, SMALTI_WRITE, true, 1},
 #define U(b)                                       {#b, SMALTI_UPDATE, false, 1},
 #define OU(b)                                      {#b, SMALTI_UPDATE, true, 1},
+#define WU(b, when)                                {#b, SMALTI_WRITE_OR_UPDATE, false, 1},
+#define OWU(b, when)                               {#b, SMALTI_WRITE_OR_UPDATE, true, 1},
 #define MANY(b)                                    {#b, SMALTI_READ, true, SMALTI_MANY},
 #define CODELET(name, list, members, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
+#include "codelets/codelets.def"
+
+/* Whether it updates the buffer that it else writes. */
+#define R(b)
+#define OR(b)
+#define W(b)
+#define OW(b)
+#define U(b)
+#define OU(b)
+#define WU(b, when)  || (when)
+#define OWU(b, when) || (when)
+#define MANY(b)
+#define CODELET(name, list, members, flops, bytes)                                                           \
+	static bool name##_updates(const void *arguments)                                                    \
+	{                                                                                                    \
+		const struct name##_arguments *a = arguments;                                                \
+		(void)a;                                                                                     \
+		return false list;                                                                           \
+	}
 #include "codelets/codelets.def"
 
 /* Its key, its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
@@ -48,30 +69,27 @@
 		       #name ": too many buffers");
 #include "codelets/codelets.def"
 
-static const struct smalti_op ops[] = {
+const struct smalti_op smalti_ops[] = {
 #define CODELET(op_name, list, members, flop_count, byte_count)                                              \
 	{.name = #op_name,                                                                                   \
 	 .buffers = op_name##_list,                                                                          \
 	 .buffer_kinds = (int)(sizeof(op_name##_list) / sizeof(op_name##_list[0])),                          \
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \
+	 .updates = op_name##_updates,                                                                       \
 	 .key = op_name##_key,                                                                               \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
-	 .cpu = op_name##_cpu},
+	 .run = {[SMALTI_DEVICE_CPU] = op_name##_cpu}},
 #include "codelets/codelets.def"
 };
-_Static_assert(sizeof(ops) / sizeof(ops[0]) == SMALTI_OPS, "an op without a row");
+_Static_assert(sizeof(smalti_ops) / sizeof(smalti_ops[0]) == SMALTI_OPS, "an op without a row");
+const int smalti_op_count = SMALTI_OPS;
 
 #define CODELET(name, list, members, flops, bytes)                                                           \
 	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
 				  const struct name##_arguments *arguments)                                  \
 	{                                                                                                    \
-		smalti_task_insert(scope, &ops[SMALTI_OP_##name], (struct smalti_tile *const *)buffers,      \
-				   arguments);                                                               \
+		smalti_task_insert(scope, &smalti_ops[SMALTI_OP_##name],                                     \
+				   (struct smalti_tile *const *)buffers, arguments);                         \
 	}
 #include "codelets/codelets.def"
-
-const struct smalti_op *smalti_op(enum smalti_op_number number)
-{
-	return &ops[number];
-}

@@ -26,7 +26,8 @@ double smalti_conv_result_bytes(const struct conv_arguments *a)
 double smalti_conv_bytes(const struct conv_arguments *a)
 {
 	return smalti_bytes(SMALTI_F32, a->rows * a->width, a->in) +
-	       smalti_bytes(a->compute, 9 * a->in, a->out) + smalti_conv_result_bytes(a);
+	       smalti_bytes(a->compute, 9 * a->in, a->out) +
+	       (a->residual ? 2 : 1) * smalti_conv_result_bytes(a);
 }
 
 int smalti_cpu_read_rows(const struct read_rows_data *data, const struct read_rows_arguments *a,
@@ -163,8 +164,7 @@ static int convolve_slab(const struct passage *p, int64_t first, int64_t rows, s
 	return 0;
 }
 
-static int convolve(const struct conv_data *data, const struct conv_arguments *a, bool residual,
-		    struct smalti_error *error)
+int smalti_cpu_conv(const struct conv_data *data, const struct conv_arguments *a, struct smalti_error *error)
 {
 	struct passage p = {.data = data, .a = a, .scale = a->upsample ? 2 : 1};
 	const int64_t rows = p.scale * a->rows / a->stride;
@@ -174,7 +174,7 @@ static int convolve(const struct conv_data *data, const struct conv_arguments *a
 				      .out = a->out,
 				      .stride = a->stride,
 				      .compute = a->compute,
-				      .residual = residual};
+				      .residual = a->residual};
 	p.conv.rows = smalti_conv_slab(&p.conv);
 	if (prepare(&p, error) < 0)
 		return -1;
@@ -185,22 +185,6 @@ static int convolve(const struct conv_data *data, const struct conv_arguments *a
 			return -1;
 	publish(rows, p.conv.width / a->stride, a->out, a->y_groups, data->y, data->top, data->bottom, NULL);
 	return 0;
-}
-
-int smalti_cpu_conv(const struct conv_data *data, const struct conv_arguments *a, struct smalti_error *error)
-{
-	return convolve(data, a, false, error);
-}
-
-/* conv_add_data has the same members in the same order: only the access to y differs. */
-_Static_assert(sizeof(struct conv_add_data) == sizeof(struct conv_data), "conv_add and conv differ");
-
-int smalti_cpu_conv_add(const struct conv_add_data *data, const struct conv_arguments *a,
-			struct smalti_error *error)
-{
-	struct conv_data same;
-	memcpy(&same, data, sizeof(same));
-	return convolve(&same, a, true, error);
 }
 
 int smalti_cpu_spill(const struct spill_data *data, const struct spill_arguments *a,

@@ -189,7 +189,8 @@ void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x,
 {
 	if (smalti_scope_failed(scope))
 		return;
-	const struct conv_arguments arguments = conv_arguments(x, band, input, kernel, compute, y_groups);
+	struct conv_arguments arguments = conv_arguments(x, band, input, kernel, compute, y_groups);
+	arguments.residual = add;
 	const bool norm = input->norm != NULL;
 	const struct conv_buffers w = {
 	    .x = smalti_features_body(scope, x, band),
@@ -205,13 +206,7 @@ void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x,
 	    .bottom = bottom_of(scope, y, band),
 	    .y_moments = part_of(scope, y, band, y_groups),
 	};
-	if (!add) {
-		smalti_insert_conv(scope, &w, &arguments);
-		return;
-	}
-	const struct conv_add_buffers sum = {w.x,      w.above, w.below, w.moments, w.gamma,  w.beta,
-					     w.weight, w.bias,  w.y,     w.top,     w.bottom, w.y_moments};
-	smalti_insert_conv_add(scope, &sum, &arguments);
+	smalti_insert_conv(scope, &w, &arguments);
 }
 
 void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,

@@ -26,26 +26,35 @@ static struct matmul_raw_arguments raw_arguments_of(const struct smalti_linear *
 	return raw;
 }
 
-void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
-			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
-			enum smalti_dtype result, struct smalti_tile *y)
+static void insert(struct smalti_scope *scope, const struct smalti_linear *linear,
+		   const struct matmul_arguments *arguments, struct smalti_tile *x, struct smalti_tile *gates,
+		   struct smalti_tile *y)
 {
-	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
 	struct smalti_weight *weight = linear->weight;
+	struct smalti_tile *bias = smalti_weight_tile(linear->bias);
 	if (smalti_weight_is_raw(weight)) {
-		const struct matmul_raw_arguments raw = raw_arguments_of(linear, &arguments);
+		const struct matmul_raw_arguments raw = raw_arguments_of(linear, arguments);
 		const struct matmul_raw_buffers buffers = {.x = x,
 							   .part0 = smalti_weight_part(weight, 0),
 							   .part1 = smalti_weight_part(weight, 1),
 							   .part2 = smalti_weight_part(weight, 2),
-							   .bias = smalti_weight_tile(linear->bias),
+							   .bias = bias,
+							   .gate = gates,
 							   .y = y};
 		smalti_insert_matmul_raw(scope, &buffers, &raw);
 		return;
 	}
 	const struct matmul_buffers buffers = {
-	    .x = x, .weight = smalti_weight_tile(weight), .bias = smalti_weight_tile(linear->bias), .y = y};
-	smalti_insert_matmul(scope, &buffers, &arguments);
+	    .x = x, .weight = smalti_weight_tile(weight), .bias = bias, .gate = gates, .y = y};
+	smalti_insert_matmul(scope, &buffers, arguments);
+}
+
+void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
+			enum smalti_dtype result, struct smalti_tile *y)
+{
+	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
+	insert(scope, linear, &arguments, x, NULL, y);
 }
 
 struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
@@ -57,37 +66,12 @@ struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalt
 	return y;
 }
 
-static void accumulate(struct smalti_scope *scope, const struct smalti_linear *linear,
-		       const struct matmul_arguments *arguments, struct smalti_tile *x,
-		       struct smalti_tile *gates, struct smalti_tile *y)
-{
-	struct smalti_weight *weight = linear->weight;
-	if (smalti_weight_is_raw(weight)) {
-		const struct matmul_raw_arguments raw = raw_arguments_of(linear, arguments);
-		const struct matmul_raw_add_buffers buffers = {.x = x,
-							       .part0 = smalti_weight_part(weight, 0),
-							       .part1 = smalti_weight_part(weight, 1),
-							       .part2 = smalti_weight_part(weight, 2),
-							       .bias = smalti_weight_tile(linear->bias),
-							       .gate = gates,
-							       .y = y};
-		smalti_insert_matmul_raw_add(scope, &buffers, &raw);
-		return;
-	}
-	const struct matmul_add_buffers buffers = {.x = x,
-						   .weight = smalti_weight_tile(weight),
-						   .bias = smalti_weight_tile(linear->bias),
-						   .gate = gates,
-						   .y = y};
-	smalti_insert_matmul_add(scope, &buffers, arguments);
-}
-
 void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
 		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y)
 {
 	const struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_ADD, SMALTI_F32);
-	accumulate(scope, linear, &arguments, x, NULL, y);
+	insert(scope, linear, &arguments, x, NULL, y);
 }
 
 void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
@@ -97,5 +81,5 @@ void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_line
 	struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_GATE_ADD, SMALTI_F32);
 	arguments.gate_row = gate_row;
-	accumulate(scope, linear, &arguments, x, gates, y);
+	insert(scope, linear, &arguments, x, gates, y);
 }

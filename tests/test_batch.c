@@ -126,7 +126,7 @@ struct span {
 
 static char stage_of(const char *task)
 {
-	if (strcmp(task, "conv") == 0 || strcmp(task, "conv_add") == 0 || strcmp(task, "emit_rows") == 0)
+	if (strcmp(task, "conv") == 0 || strcmp(task, "emit_rows") == 0)
 		return 'v';
 	return strcmp(task, "ln_modulate") == 0 || strcmp(task, "sampler_step") == 0 ? 'd' : 0;
 }

@@ -8,7 +8,7 @@
 #include "bench/statistics.h"
 #include "cli/bench_compare.h"
 #include "harness.h"
-#include "rt/task.h"
+#include "rt/op.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,7 +113,7 @@ static void every_codelet_has_a_case(void)
 		memset(&seen, 0, sizeof(seen));
 		CHECK(smalti_bench_each(precisions[p], see, &seen) == 0, "all were visited");
 		for (int op = 0; op < SMALTI_OPS; op++)
-			CHECK(seen.odd[op] > 0, smalti_op((enum smalti_op_number)op)->name);
+			CHECK(seen.odd[op] > 0, smalti_ops[op].name);
 	}
 }
 
@@ -129,7 +129,6 @@ static double least_share(enum smalti_op_number op)
 	case SMALTI_OP_sampler_step:
 	case SMALTI_OP_posterior_rows:
 	case SMALTI_OP_conv: /* Winograd's form of bf16 weights takes 8 times their bytes */
-	case SMALTI_OP_conv_add:
 	case SMALTI_OP_pack_conv:
 		return 0.1;
 	case SMALTI_OP_merge_moments: /* of any number of parts */
@@ -141,7 +140,7 @@ static double least_share(enum smalti_op_number op)
 
 static int weigh(void *user, const struct smalti_bench_case *c)
 {
-	const struct smalti_op *op = smalti_op(c->op);
+	const struct smalti_op *op = &smalti_ops[c->op];
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS] = {{SMALTI_BENCH_ABSENT, 0}};
 	const bool odd = strncmp(c->label, "odd", 3) == 0;
 	double touched = 0;
@@ -150,7 +149,8 @@ static int weigh(void *user, const struct smalti_bench_case *c)
 	for (int kind = 0, i = 0; kind < op->buffer_kinds; kind++)
 		for (int k = 0; k < op->buffers[kind].count; k++, i++) {
 			const double bytes = (double)smalti_bench_bytes(&buffers[i]);
-			touched += op->buffers[kind].access == SMALTI_UPDATE ? 2 * bytes : bytes;
+			touched +=
+			    smalti_op_access(op, kind, c->arguments) == SMALTI_UPDATE ? 2 * bytes : bytes;
 			CHECK(bytes > 0 || op->buffers[kind].optional, c->name);
 		}
 	const double counted = op->bytes(c->arguments);

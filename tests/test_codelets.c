@@ -7,7 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
 #include "kernels/matmul.h"
-#include "rt/task.h"
+#include "rt/op.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ static void table(void)
 	/* Every 64-bit number 0, 1, or beyond any extent. */
 	static const int64_t fills[] = {0, 1, (int64_t)1 << 40};
 	for (int i = 0; i < SMALTI_OPS; i++) {
-		const struct smalti_op *op = smalti_op((enum smalti_op_number)i);
-		CHECK(op->name && op->name[0] && op->cpu && op->flops, "row");
+		const struct smalti_op *op = &smalti_ops[i];
+		CHECK(op->name && op->name[0] && op->run[SMALTI_DEVICE_CPU] && op->flops, "row");
 		int buffers = 0;
 		for (int kind = 0; kind < op->buffer_kinds; kind++) {
 			CHECK(op->buffers[kind].name[0] && op->buffers[kind].count >= 1, op->name);
@@ -28,7 +28,7 @@ static void table(void)
 		CHECK(buffers >= 1 && buffers <= SMALTI_MAX_BUFFERS, op->name);
 		CHECK(op->arguments_size <= SMALTI_MAX_ARGUMENTS, op->name);
 		for (int j = 0; j < i; j++)
-			CHECK(strcmp(op->name, smalti_op((enum smalti_op_number)j)->name) != 0, op->name);
+			CHECK(strcmp(op->name, smalti_ops[j].name) != 0, op->name);
 		for (int fill = 0; fill < COUNT(fills); fill++) {
 			int64_t arguments[SMALTI_MAX_ARGUMENTS / 8];
 			for (int j = 0; j < COUNT(arguments); j++)
@@ -108,9 +108,8 @@ static void linear(void)
 		memcpy(gated, before, sizeof(gated));
 		RUN(matmul, (.x = x, .weight = packed, .bias = bias, .y = y), .rows = ROWS, .in = IN,
 		    .out = OUT);
-		RUN(matmul_add, (.x = x, .weight = packed, .bias = bias, .gate = gates, .y = gated),
-		    .rows = ROWS, .in = IN, .out = OUT, .epilogue = SMALTI_EPILOGUE_GATE_ADD,
-		    .gate_row = GATE_ROW);
+		RUN(matmul, (.x = x, .weight = packed, .bias = bias, .gate = gates, .y = gated), .rows = ROWS,
+		    .in = IN, .out = OUT, .epilogue = SMALTI_EPILOGUE_GATE_ADD, .gate_row = GATE_ROW);
 		for (int i = 0; i < ROWS * OUT; i++) {
 			int column = i % OUT;
 			double z = product(x + i / OUT * IN, w + column * IN, IN) + (double)bias[column];
@@ -180,7 +179,7 @@ static void linear_raw(void)
 		     .bias = bias, .y = y),
 		    .matmul = plain, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
 		    .part_out = {each, each, each});
-		RUN(matmul_raw_add,
+		RUN(matmul_raw,
 		    (.x = x, .part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data,
 		     .bias = bias, .gate = gates, .y = gated),
 		    .matmul = gate, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
@@ -255,28 +254,13 @@ static void attend(const float *q, const float *kv, const float *bias, int first
 					.scale = attention_scale,
 					.bias_reach = TOKENS,
 					.first_query = first};
-	struct attention_data whole = {.q = q, .bias = bias, .y = y};
-	struct attention_begin_data begin = {.q = q, .bias = bias, .state = state};
-	struct attention_continue_data on = {.q = q, .bias = bias, .state = state};
-	struct attention_end_data last = {.q = q, .bias = bias, .state = state, .y = y};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int end; a.first_key < TOKENS; a.first_key = end) {
-		const void *blocks[SMALTI_MANY];
-		int status;
-		end = take_blocks(&a, blocks, kv, block, most);
-		memcpy(whole.kv, blocks, sizeof(blocks));
-		memcpy(begin.kv, blocks, sizeof(blocks));
-		memcpy(on.kv, blocks, sizeof(blocks));
-		memcpy(last.kv, blocks, sizeof(blocks));
-		if (a.first_key == 0 && end == TOKENS)
-			status = smalti_cpu_attention(&whole, &a, &error);
-		else if (a.first_key == 0)
-			status = smalti_cpu_attention_begin(&begin, &a, &error);
-		else if (end < TOKENS)
-			status = smalti_cpu_attention_continue(&on, &a, &error);
-		else
-			status = smalti_cpu_attention_end(&last, &a, &error);
-		SUCCEEDS(status, &error, "attention");
+		struct attention_data data = {.q = q, .bias = bias, .state = state, .y = y};
+		end = take_blocks(&a, data.kv, kv, block, most);
+		a.first = a.first_key == 0;
+		a.last = end == TOKENS;
+		SUCCEEDS(smalti_cpu_attention(&data, &a, &error), &error, "attention");
 	}
 	free(state);
 }

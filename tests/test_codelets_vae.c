@@ -244,13 +244,9 @@ static void solve_band(const struct problem *p, int64_t first, int64_t rows, flo
 						 .groups = s->groups,
 						 .y_groups = s->y_groups,
 						 .epsilon = (float)epsilon,
-						 .upsample = s->upsample};
-	const struct conv_add_data same = {data.x,     data.above, data.below,  data.moments,
-					   data.gamma, data.beta,  data.weight, data.bias,
-					   data.y,     data.top,   data.bottom, data.y_moments};
-	int status = s->residual ? smalti_cpu_conv_add(&same, &arguments, &error)
-				 : smalti_cpu_conv(&data, &arguments, &error);
-	SUCCEEDS(status, &error, what);
+						 .upsample = s->upsample,
+						 .residual = s->residual};
+	SUCCEEDS(smalti_cpu_conv(&data, &arguments, &error), &error, what);
 	CHECK(memcmp(top, band, (size_t)out_row * sizeof(float)) == 0, what);
 	CHECK(memcmp(bottom, band + (y_rows - 1) * out_row, (size_t)out_row * sizeof(float)) == 0, what);
 	same_moments(moments, y_rows * p->columns, s->out, s->y_groups, band, what);

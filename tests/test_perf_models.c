@@ -16,7 +16,7 @@
 static int change_words(void *user, const struct smalti_bench_case *c)
 {
 	(void)user;
-	const struct smalti_op *op = smalti_op(c->op);
+	const struct smalti_op *op = &smalti_ops[c->op];
 	int64_t aligned[SMALTI_MAX_ARGUMENTS / 8];
 	unsigned char *arguments = (unsigned char *)aligned;
 	memcpy(arguments, c->arguments, op->arguments_size);

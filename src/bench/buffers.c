@@ -80,40 +80,27 @@ BUFFERS(pack_matmul, .part0 = of(a->dtype[0], a->in * a->out),
 BUFFERS(pack_conv, .raw = of(a->dtype, 9 * a->in * a->out),
 	.packed = packed_kernel(a->in, a->out, a->stride, a->compute))
 BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
-	.bias = f32(a->out), .y = of(a->result, a->rows * a->out))
-BUFFERS(matmul_add, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
 	.bias = f32(a->out), .gate = f32(a->epilogue == SMALTI_EPILOGUE_GATE_ADD ? a->out : 0),
-	.y = f32(a->rows * a->out))
+	.y = of(a->result, a->rows * a->out))
+BUFFERS(matmul_raw, .x = of(a->matmul.x_dtype, a->matmul.rows * a->matmul.in),
+	.part0 = of(a->dtype[0], a->part_out[0] * a->matmul.in),
+	.part1 = of(a->dtype[1], a->part_out[1] * a->matmul.in),
+	.part2 = of(a->dtype[2], a->part_out[2] * a->matmul.in), .bias = f32(a->matmul.out),
+	.y = of(a->matmul.result, a->matmul.rows * a->matmul.out))
 
-#define PARTS                                                                                                \
-	.x = of(a->matmul.x_dtype, a->matmul.rows * a->matmul.in),                                           \
-	.part0 = of(a->dtype[0], a->part_out[0] * a->matmul.in),                                             \
-	.part1 = of(a->dtype[1], a->part_out[1] * a->matmul.in),                                             \
-	.part2 = of(a->dtype[2], a->part_out[2] * a->matmul.in), .bias = f32(a->matmul.out),                 \
-	.y = of(a->matmul.result, a->matmul.rows * a->matmul.out)
-BUFFERS(matmul_raw, PARTS)
-BUFFERS(matmul_raw_add, PARTS)
-
-static void fill_keys(const struct attention_arguments *a, struct smalti_bench_buffer kv[SMALTI_MANY])
+void smalti_bench_attention(const struct attention_arguments *a, struct attention_extents *extents)
 {
+	const struct smalti_bench_buffer queries = of(a->dtype, a->queries * a->heads * a->head_dim);
+	const int64_t state = smalti_attention_state(a->queries, a->heads, a->head_dim);
+	*extents = (struct attention_extents){
+	    .q = queries,
+	    .bias = f32(a->bias_reach ? a->heads * (2 * a->bias_reach - 1) : 0),
+	    .state = f32(a->first && a->last ? 0 : state),
+	    .y = a->last ? queries : f32(0),
+	};
 	for (int i = 0; i < SMALTI_MANY; i++)
-		kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
+		extents->kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
 }
-
-#define QUERIES .q = of(a->dtype, a->queries * a->heads * a->head_dim)
-#define BIAS    .bias = f32(a->bias_reach ? a->heads * (2 * a->bias_reach - 1) : 0)
-#define STATE   .state = f32(smalti_attention_state(a->queries, a->heads, a->head_dim))
-#define RESULT  .y = of(a->dtype, a->queries * a->heads * a->head_dim)
-#define ATTENTION(codelet, ...)                                                                              \
-	void smalti_bench_##codelet(const struct attention_arguments *a, struct codelet##_extents *extents)  \
-	{                                                                                                    \
-		*extents = (struct codelet##_extents){__VA_ARGS__};                                          \
-		fill_keys(a, extents->kv);                                                                   \
-	}
-ATTENTION(attention, QUERIES, BIAS, RESULT)
-ATTENTION(attention_begin, QUERIES, BIAS, STATE)
-ATTENTION(attention_continue, QUERIES, BIAS, STATE)
-ATTENTION(attention_end, QUERIES, BIAS, STATE, RESULT)
 
 BUFFERS(ln_modulate, .x = f32(a->rows * a->dim), .modulation = f32(2 * a->dim),
 	.y = of(a->dtype, a->rows * a->dim))
@@ -179,17 +166,13 @@ BUFFERS(latent_rows, .planes = f32(a->channels * a->height * a->width),
 	.y = f32(a->rows * a->width * a->channels))
 
 /* In the middle of a picture: with neighbours above and below. */
-#define CONV(codelet)                                                                                        \
-	BUFFERS(codelet, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),               \
-		.below = f32(a->width * a->in), .moments = moments(a->groups),                               \
-		.gamma = f32(a->groups ? a->in : 0), .beta = f32(a->groups ? a->in : 0),                     \
-		.weight = packed_kernel(a->in, a->out, a->stride, a->compute), .bias = f32(a->out),          \
-		.y = f32((int64_t)smalti_conv_result_bytes(a) / 4),                                          \
-		.top = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),                           \
-		.bottom = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),                        \
-		.y_moments = moments(a->y_groups))
-CONV(conv)
-CONV(conv_add)
+BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
+	.below = f32(a->width * a->in), .moments = moments(a->groups), .gamma = f32(a->groups ? a->in : 0),
+	.beta = f32(a->groups ? a->in : 0), .weight = packed_kernel(a->in, a->out, a->stride, a->compute),
+	.bias = f32(a->out), .y = f32((int64_t)smalti_conv_result_bytes(a) / 4),
+	.top = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),
+	.bottom = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),
+	.y_moments = moments(a->y_groups))
 
 BUFFERS(edges, .x = f32(a->rows * a->width * a->channels), .top = f32(a->width * a->channels),
 	.bottom = f32(a->width * a->channels), .moments = moments(a->groups))

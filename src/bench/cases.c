@@ -40,13 +40,8 @@ static bool multiplies(enum smalti_op_number op)
 {
 	switch (op) {
 	case SMALTI_OP_matmul:
-	case SMALTI_OP_matmul_add:
 	case SMALTI_OP_attention:
-	case SMALTI_OP_attention_begin:
-	case SMALTI_OP_attention_continue:
-	case SMALTI_OP_attention_end:
 	case SMALTI_OP_conv:
-	case SMALTI_OP_conv_add:
 		return true;
 	default:
 		return false;
@@ -64,8 +59,7 @@ int smalti_bench_each(enum smalti_dtype precision,
 				      .label = (text),                                                       \
 				      .name = #codelet " " text,                                             \
 				      .compute = multiplies(SMALTI_OP_##codelet) ? T : SMALTI_F32,           \
-				      .direct = SMALTI_OP_##codelet == SMALTI_OP_conv ||                     \
-						SMALTI_OP_##codelet == SMALTI_OP_conv_add,                   \
+				      .direct = SMALTI_OP_##codelet == SMALTI_OP_conv,                       \
 				      .arguments = &(const struct codelet##_arguments){__VA_ARGS__},         \
 				  })))                                                                       \
 		return status;

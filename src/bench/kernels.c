@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "bench/statistics.h"
 #include "kernels/norms.h"
+#include "rt/op.h"
 #include "rt/peak.h"
 #include "rt/pool.h"
-#include "rt/task.h"
 #include "samplers/noise.h"
 
 #include <stdlib.h>
@@ -75,10 +75,10 @@ static int make_buffers(const struct smalti_bench_case *c, void *data[SMALTI_MAX
 static int call(const struct smalti_bench_case *c, void *const *data, int64_t calls, double *seconds,
 		struct smalti_error *error)
 {
-	const struct smalti_op *op = smalti_op(c->op);
+	const struct smalti_op *op = &smalti_ops[c->op];
 	const double start = smalti_now();
 	for (int64_t i = 0; i < calls; i++)
-		if (op->cpu(data, c->arguments, error) < 0)
+		if (op->run[SMALTI_DEVICE_CPU](data, c->arguments, error) < 0)
 			return -1;
 	*seconds = (smalti_now() - start) / (double)calls;
 	return 0;
@@ -110,7 +110,7 @@ static int repeat(const struct smalti_bench_case *c, void *const *data, int repe
 static void compare(const struct smalti_bench_case *c, const struct smalti_roofline *roofline,
 		    struct smalti_bench_kernel *result)
 {
-	const struct smalti_op *op = smalti_op(c->op);
+	const struct smalti_op *op = &smalti_ops[c->op];
 	result->flops = op->flops(c->arguments);
 	result->bytes = op->bytes(c->arguments);
 	if (c->compute == SMALTI_BF16 && roofline->bf16 > 0)

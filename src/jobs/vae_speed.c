@@ -6,7 +6,7 @@
 #include "codelets/codelets.h"
 #include "kernels/attention.h"
 #include "kernels/conv.h"
-#include "rt/task.h"
+#include "rt/op.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@ static const double enough_seconds = 0.02;
 static double best_seconds(enum smalti_op_number number, const void *data, const void *arguments,
 			   struct smalti_error *error)
 {
-	const struct smalti_op *op = smalti_op(number);
+	const struct smalti_op *op = &smalti_ops[number];
 	double best = (double)INFINITY, all = 0;
 	for (int i = 0; i < MOST_REPEATS && (i < 2 || all < enough_seconds); i++) {
 		const double begin = smalti_now();
-		if (op->cpu(data, arguments, error) < 0)
+		if (op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
 			return -1;
 		const double seconds = smalti_now() - begin;
 		best = seconds < best ? seconds : best;
@@ -103,8 +103,14 @@ static double attention_speed(const struct smalti_vae_layer *layer, enum smalti_
 	const struct attention_data data = {.q = part(&parts, KEYS * row),
 					    .kv = {part(&parts, 2 * KEYS * row)},
 					    .y = part(&parts, KEYS * row)};
-	const struct attention_arguments arguments = {
-	    .queries = KEYS, .heads = 1, .head_dim = dim, .keys = {KEYS}, .dtype = compute, .scale = 1};
+	const struct attention_arguments arguments = {.queries = KEYS,
+						      .heads = 1,
+						      .head_dim = dim,
+						      .keys = {KEYS},
+						      .dtype = compute,
+						      .scale = 1,
+						      .first = true,
+						      .last = true};
 	const double seconds = best_seconds(SMALTI_OP_attention, &data, &arguments, error);
 	free(parts.memory);
 	return seconds < 0 ? -1 : seconds / smalti_attention_flops(&arguments);

@@ -5,6 +5,8 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
+#include <stdbool.h>
+
 /* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
  * checkpoints have it. Products of `compute` values (f32, or bf16 with f32 sums). */
 
@@ -17,6 +19,12 @@ enum smalti_epilogue {
 	SMALTI_EPILOGUE_MULTIPLY, /* y = z ⊙ operand[rows, out]    gated GELU; operand has y's dtype */
 	SMALTI_EPILOGUES
 };
+
+/* Whether y is added to. */
+static inline bool smalti_epilogue_adds(enum smalti_epilogue epilogue)
+{
+	return epilogue == SMALTI_EPILOGUE_ADD || epilogue == SMALTI_EPILOGUE_GATE_ADD;
+}
 
 struct smalti_matmul {
 	int64_t rows, in, out;

@@ -9,7 +9,7 @@ libcore_la_SOURCES += \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/scope.c src/rt/scope.h \
 	src/rt/session.c src/rt/session.h \
-	src/rt/task.c src/rt/task.h \
+	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \

@@ -215,7 +215,8 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	int status = -1;
-	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0)
+	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
+	    smalti_task_open(error) == 0)
 		status = change_environment(session, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
@@ -226,8 +227,10 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 		smalti_perf_folder_close(&session->folder);
 	}
 	smalti_environment_restore(&changes);
-	if (status)
+	if (status) {
+		smalti_task_close();
 		return -1;
+	}
 	smalti_tile_memory_open(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0,
 				session->spills);
 	return 0;
@@ -240,7 +243,7 @@ static void stop_starpu(struct smalti_session *session)
 		smalti_task_drop_measurements();
 	starpu_shutdown();
 	smalti_tile_memory_close();
-	smalti_task_forget_codelets();
+	smalti_task_close();
 	smalti_perf_folder_close(&session->folder);
 }
 

@@ -17,19 +17,14 @@
 
 #include <starpu.h>
 
-_Static_assert(STARPU_NMAXBUFS >= SMALTI_MAX_BUFFERS,
-	       "this StarPU was configured for fewer buffers; scripts/starpu builds one that fits");
-
-/* The StarPU side of an op, made at its first use. */
-struct op_codelet {
-	const struct smalti_op *op;
+/* The StarPU side of an op. */
+struct codelet {
 	struct starpu_codelet codelet;
 	struct starpu_perfmodel model;
 	char symbol[64]; /* of the model */
-	struct op_codelet *next;
 };
 
-static struct op_codelet *codelets;
+static struct codelet *codelets; /* one per op while StarPU runs */
 
 /* What travels with a task: no pointers into this process but the op's table row, which StarPU's
  * master-slave modes find at the same place. */
@@ -105,7 +100,7 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const double predicted = predicted_seconds(scope), began = smalti_now();
 	if (find_data(message, interfaces, data, &error) < 0 ||
-	    message->op->cpu(data, message->arguments, &error) < 0)
+	    message->op->run[SMALTI_DEVICE_CPU](data, message->arguments, &error) < 0)
 		smalti_scope_fail(scope, &error);
 	add_time(scope, smalti_now() - began, predicted);
 }
@@ -121,43 +116,49 @@ static uint32_t footprint(struct starpu_task *task)
 	return smalti_task_key(message->op, message->arguments, message->present);
 }
 
-static struct op_codelet *codelet_of(const struct smalti_op *op, struct smalti_error *error)
+/* Where the op can run. */
+static uint32_t where(const struct smalti_op *op)
 {
-	for (struct op_codelet *known = codelets; known; known = known->next)
-		if (known->op == op)
-			return known;
-	struct op_codelet *made = smalti_calloc(1, sizeof(*made), error);
-	if (!made)
-		return NULL;
-	made->op = op;
+	static const uint32_t kinds[] = {[SMALTI_DEVICE_CPU] = STARPU_CPU};
+	uint32_t sum = 0;
+	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
+		sum |= op->run[kind] ? kinds[kind] : 0;
+	return sum;
+}
+
+static void make_codelet(const struct smalti_op *op, struct codelet *made)
+{
 	made->model.type = STARPU_HISTORY_BASED;
 	made->model.footprint = footprint;
 	made->model.symbol = made->symbol;
 	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", op->name, smalti_isa_name(smalti_isa()));
 	starpu_codelet_init(&made->codelet);
+	made->codelet.where = where(op);
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = op->name;
 	made->codelet.model = &made->model;
-	made->next = codelets;
-	codelets = made;
-	return made;
+}
+
+int smalti_task_open(struct smalti_error *error)
+{
+	codelets = smalti_calloc(smalti_op_count, sizeof(*codelets), error);
+	for (int op = 0; codelets && op < smalti_op_count; op++)
+		make_codelet(&smalti_ops[op], &codelets[op]);
+	return codelets ? 0 : -1;
 }
 
 void smalti_task_drop_measurements(void)
 {
-	for (struct op_codelet *known = codelets; known; known = known->next)
-		known->model.type = STARPU_COMMON; /* a kind that has no file */
+	for (int op = 0; op < smalti_op_count; op++)
+		codelets[op].model.type = STARPU_COMMON; /* a kind that has no file */
 }
 
-void smalti_task_forget_codelets(void)
+void smalti_task_close(void)
 {
-	while (codelets) {
-		struct op_codelet *next = codelets->next;
-		free(codelets);
-		codelets = next;
-	}
+	free(codelets);
+	codelets = NULL;
 }
 
 static void ended(void *argument)
@@ -186,23 +187,28 @@ static int check_missing(const struct smalti_op *op, const struct smalti_buffer 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing", op->name, buffer->name);
 }
 
+/* In arrays of the task's own, which StarPU frees: it may have been configured for tasks of 8 buffers. */
 static int attach(struct starpu_task *task, struct message *message, struct smalti_tile *const *tiles,
 		  struct smalti_error *error)
 {
-	int index = 0;
-	for (int kind = 0; kind < message->op->buffer_kinds; kind++) {
-		const struct smalti_buffer *buffer = &message->op->buffers[kind];
-		for (int i = 0; i < buffer->count; i++, index++) {
+	const struct smalti_op *op = message->op;
+	const int buffers = op_buffers(op);
+	task->dyn_handles = smalti_calloc(buffers, sizeof(*task->dyn_handles), error);
+	task->dyn_modes = smalti_calloc(buffers, sizeof(*task->dyn_modes), error);
+	if (!task->dyn_handles || !task->dyn_modes)
+		return -1;
+	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
+		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
 			if (!tiles[index]) {
-				if (check_missing(message->op, buffer, error) < 0)
+				if (check_missing(op, &op->buffers[kind], error) < 0)
 					return -1;
 				continue;
 			}
-			task->handles[task->nbuffers] = smalti_tile_handle(tiles[index]);
-			task->modes[task->nbuffers++] = mode_of(buffer->access);
+			task->dyn_handles[task->nbuffers] = smalti_tile_handle(tiles[index]);
+			task->dyn_modes[task->nbuffers++] =
+			    mode_of(smalti_op_access(op, kind, message->arguments));
 			message->present |= 1u << index;
 		}
-	}
 	return 0;
 }
 
@@ -221,12 +227,11 @@ static struct message *new_message(const struct smalti_op *op, struct smalti_sco
 static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct smalti_tile *const *tiles,
 		  const void *arguments, struct smalti_error *error)
 {
-	struct op_codelet *made = codelet_of(op, error);
-	struct message *message = made ? new_message(op, scope, arguments, error) : NULL;
+	struct message *message = new_message(op, scope, arguments, error);
 	if (!message)
 		return -1;
 	struct starpu_task *task = starpu_task_create();
-	task->cl = &made->codelet;
+	task->cl = &codelets[op - smalti_ops].codelet;
 	task->name = op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);
@@ -264,7 +269,7 @@ static int run_now(const struct smalti_op *op, struct smalti_tile *const *tiles,
 			else if (check_missing(op, &op->buffers[kind], error) < 0)
 				return -1;
 		}
-	return op->cpu(data, arguments, error);
+	return op->run[SMALTI_DEVICE_CPU](data, arguments, error);
 }
 
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,

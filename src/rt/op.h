@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_OP_H
+#define SMALTI_RT_OP_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a task touches a buffer. */
+enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE };
+
+/* An operation's buffer, or `count` of the same kind; an optional one may be absent (NULL). */
+struct smalti_buffer {
+	const char *name;
+	enum smalti_access access;
+	bool optional;
+	int count;
+};
+
+enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
+
+/* The kinds of devices that operations may have a function for. */
+enum smalti_device { SMALTI_DEVICE_CPU, SMALTI_DEVICE_KINDS };
+
+/* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
+ * that a function is given (NULL for an absent one). */
+struct smalti_op {
+	const char *name;
+	const struct smalti_buffer *buffers;
+	int buffer_kinds;
+	size_t arguments_size;
+	/* Whether the buffer with SMALTI_WRITE_OR_UPDATE is updated. */
+	bool (*updates)(const void *arguments);
+	/* Extends `key` by the arguments that a task's time depends on. */
+	uint32_t (*key)(const void *arguments, uint32_t key);
+	double (*flops)(const void *arguments);
+	double (*bytes)(const void *arguments); /* that have to move at least once */
+	/* NULL on a kind of device that cannot run it. */
+	int (*run[SMALTI_DEVICE_KINDS])(const void *data, const void *arguments, struct smalti_error *error);
+};
+
+/* The table, which codelets/table.c has. */
+extern const struct smalti_op smalti_ops[];
+extern const int smalti_op_count;
+
+/* How a task with these arguments touches the op's buffers of one kind: never SMALTI_WRITE_OR_UPDATE. */
+static inline enum smalti_access smalti_op_access(const struct smalti_op *op, int kind, const void *arguments)
+{
+	const enum smalti_access access = op->buffers[kind].access;
+	if (access != SMALTI_WRITE_OR_UPDATE)
+		return access;
+	return op->updates(arguments) ? SMALTI_UPDATE : SMALTI_WRITE;
+}
+
+#endif
