@@ -183,11 +183,6 @@ static int close_file(struct smalti_export_run *run, struct smalti_writer *write
 	return status;
 }
 
-static int to_zip(void *zip, const void *data, int64_t bytes, struct smalti_error *error)
-{
-	return smalti_zip_write(zip, data, bytes, error);
-}
-
 static int to_stream(void *stream, const void *data, int64_t bytes, struct smalti_error *error)
 {
 	(void)error; /* the writer looks at the stream's */
@@ -195,46 +190,67 @@ static int to_stream(void *stream, const void *data, int64_t bytes, struct smalt
 	return 0;
 }
 
-static int begin_array(struct smalti_zip *zip, const char *name, const char *descr, int rank,
-		       const int64_t *shape, struct smalti_error *error)
+/* A file of NumPy's in memory. */
+struct array {
+	char *bytes;
+	int64_t used, size;
+};
+
+static int begin_array(struct array *array, const char *descr, int rank, const int64_t *shape,
+		       struct smalti_error *error)
 {
 	char header[SMALTI_NPY_HEADER];
-	const int64_t length = smalti_npy_header(descr, rank, shape, header);
-	return smalti_zip_member(zip, name, SMALTI_ZIP_DEFLATED, error) ||
-		       smalti_zip_write(zip, header, length, error)
-		   ? -1
-		   : 0;
+	array->used = smalti_npy_header(descr, rank, shape, header);
+	int64_t size = 2; /* bytes of a value */
+	bool small = true;
+	for (int i = 0; i < rank; i++)
+		small = small && smalti_multiply(&size, shape[i]);
+	array->size = array->used + size;
+	array->bytes = small ? smalti_calloc(array->size, 1, error) : NULL;
+	if (!array->bytes)
+		return small ? -1
+			     : smalti_fail(error, SMALTI_EUNSUPPORTED, "a caption's features are too large");
+	memcpy(array->bytes, header, (size_t)array->used);
+	return 0;
 }
 
+static int to_array(void *user, const void *data, int64_t bytes, struct smalti_error *error)
+{
+	(void)error;
+	struct array *array = user;
+	memcpy(array->bytes + array->used, data, (size_t)bytes);
+	array->used += bytes;
+	return 0;
+}
+
+/* Behind the caption's tokens, zeros. */
 static int write_features(struct smalti_export_run *run, struct smalti_zip *zip,
 			  const struct smalti_features_text *text, struct smalti_error *error)
 {
-	static const char zeros[1 << 14];
-	const int64_t width = run->info.text_width, all = run->info.max_tokens;
-	const int64_t shape[] = {1, all, width};
-	int64_t left = (all - text->tokens) * width * smalti_dtype_bytes(SMALTI_F16);
-	if (begin_array(zip, "caption_feature.npy", "<f2", 3, shape, error) ||
-	    smalti_export_values(run, text->values, text->tokens * width, SMALTI_F16, to_zip, zip, error))
-		return -1;
-	while (left > 0) {
-		const int64_t part = left < (int64_t)sizeof(zeros) ? left : (int64_t)sizeof(zeros);
-		if (smalti_zip_write(zip, zeros, part, error))
-			return -1;
-		left -= part;
-	}
-	return 0;
+	const int64_t width = run->info.text_width, shape[] = {1, run->info.max_tokens, width};
+	struct array array;
+	int status = begin_array(&array, "<f2", 3, shape, error);
+	if (!status)
+		status = smalti_export_values(run, text->values, text->tokens * width, SMALTI_F16, to_array,
+					      &array, error);
+	if (!status)
+		status = smalti_zip_add(zip, "caption_feature.npy", array.bytes, array.size, error);
+	free(array.bytes);
+	return status;
 }
 
 static int write_mask(struct smalti_export_run *run, struct smalti_zip *zip, int64_t tokens,
 		      struct smalti_error *error)
 {
 	const int64_t shape[] = {1, run->info.max_tokens};
-	if (begin_array(zip, "attention_mask.npy", "<i2", 2, shape, error))
-		return -1;
-	for (int64_t i = 0; i < run->info.max_tokens; i++)
-		if (smalti_zip_write(zip, i < tokens ? "\1" : "\0", 2, error))
-			return -1;
-	return 0;
+	struct array array;
+	int status = begin_array(&array, "<i2", 2, shape, error);
+	for (int64_t i = 0; i < tokens && !status; i++)
+		array.bytes[array.used + 2 * i] = 1;
+	if (!status)
+		status = smalti_zip_add(zip, "attention_mask.npy", array.bytes, array.size, error);
+	free(array.bytes);
+	return status;
 }
 
 static int write_caption(struct smalti_export_run *run, const char *folder, const char *key,
