@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stage.h"
 
+#include "harness.h"
+
 #include "codelets/codelets.h"
 #include "graphs/vae_search.h"
 
@@ -134,6 +136,18 @@ int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const floa
 	return status;
 }
 
+/* What a plan foresees, counted by rules, is what its run inserts. */
+static void foreseen(struct smalti_scope *scope, const struct smalti_vae_plan *plan)
+{
+	struct smalti_scope_progress progress;
+	char text[96];
+	smalti_scope_progress(scope, &progress);
+	snprintf(text, sizeof(text), "plan: %g foreseen, %g inserted", plan->flops, progress.inserted);
+	CHECK(smalti_scope_failed(scope) || progress.inserted <= 0 || /* no runtime: nothing is counted */
+		  (plan->flops > 0.97 * progress.inserted && plan->flops <= 1.001 * progress.inserted),
+	      text);
+}
+
 struct canvas {
 	int64_t height;
 	float *picture;
@@ -163,6 +177,7 @@ int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 	    smalti_tile_upload(scope, c->latent_channels * height * plan->width, sizeof(float), latents);
 	smalti_vae_decode(vae, scope, planes, false, plan, paint, &canvas);
 	smalti_tile_release(planes);
+	foreseen(scope, plan);
 	return finish(scope, error);
 }
 
@@ -221,6 +236,7 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 	struct smalti_tile *result = smalti_vae_encode(vae, scope, plan, scan, &scanner);
 	deliver(scope, result, count, planes);
 	smalti_tile_release(result);
+	foreseen(scope, plan);
 	return finish(scope, error);
 }
 
