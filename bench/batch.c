@@ -29,7 +29,7 @@ static void check(void *user, int status, const struct smalti_error *error)
 	}
 }
 
-static void submit(struct smalti_batch *batch, int i)
+static void submit(const struct smalti_model *model, struct smalti_batch *batch, int i)
 {
 	static const int64_t sizes[][2] = {{128, 128}, {96, 160}, {160, 96}, {256, 256}, {64, 64}, {48, 208}};
 	static const struct smalti_picture picture = {.rows = drop_rows, .done = check};
@@ -40,14 +40,16 @@ static void submit(struct smalti_batch *batch, int i)
 	request.width = sizes[i % 6][0];
 	request.height = sizes[i % 6][1];
 	request.seed = (uint64_t)i;
-	check(NULL, smalti_batch_submit(batch, &request, 0, &picture, &error), &error);
+	struct smalti_plan *plan = smalti_request_resolve(model, &request, &error);
+	check(NULL, plan ? smalti_batch_submit(batch, plan, 0, &picture, &error) : -1, &error);
+	smalti_plan_free(plan);
 }
 
-static double run(struct smalti_batch *batch, int one_by_one)
+static double run(const struct smalti_model *model, struct smalti_batch *batch, int one_by_one)
 {
 	const double start = smalti_now();
 	for (int i = 0; i < REQUESTS; i++) {
-		submit(batch, i);
+		submit(model, batch, i);
 		if (one_by_one)
 			smalti_batch_wait(batch);
 	}
@@ -72,10 +74,10 @@ int main(int argc, char **argv)
 	struct smalti_model *model = session ? smalti_model_open(session, &model_options, &error) : NULL;
 	struct smalti_batch *batch = model ? smalti_batch_open(model, &error) : NULL;
 	check(NULL, batch ? 0 : -1, &error);
-	run(batch, 0); /* packs the weights, compiles the kernels */
+	run(model, batch, 0); /* packs the weights, compiles the kernels */
 	for (int i = 0; i < repeats; i++) {
-		together[i] = run(batch, 0);
-		alone[i] = run(batch, 1);
+		together[i] = run(model, batch, 0);
+		alone[i] = run(model, batch, 1);
 	}
 	const double a = smalti_median(together, repeats), b = smalti_median(alone, repeats);
 	printf("%d requests together %.3f s, one by one %.3f s, ratio %.3f\n", REQUESTS, a, b, a / b);

@@ -35,17 +35,21 @@ static int paint(struct smalti_model *model, const char *prompt, struct smalti_e
 	struct smalti_request request;
 	smalti_request_defaults(&request);
 	request.prompt = prompt;
-	if (smalti_request_resolve(model, &request, error))
+	struct smalti_plan *plan = smalti_request_resolve(model, &request, error);
+	if (!plan)
 		return -1;
 	struct smalti_batch *batch = smalti_batch_open(model, error);
-	if (!batch)
+	if (!batch) {
+		smalti_plan_free(plan);
 		return -1;
+	}
 
 	printf("P6\n%lld %lld\n255\n", (long long)request.width, (long long)request.height);
 	struct output output = {request.width, 0, SMALTI_NO_ERROR};
 	struct smalti_picture picture = {.user = &output, .rows = write_rows, .done = done};
-	int status = smalti_batch_submit(batch, &request, 0, &picture, error);
+	int status = smalti_batch_submit(batch, plan, 0, &picture, error);
 	smalti_batch_close(batch); /* waits */
+	smalti_plan_free(plan);
 	if (!status && output.status) {
 		*error = output.error;
 		status = -1;

@@ -26,3 +26,14 @@ void embedded_close(struct smalti_session *session, struct smalti_model *model)
 	smalti_model_close(model);
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
+
+int embedded_submit(const struct smalti_model *model, struct smalti_batch *batch,
+		    const struct smalti_request *request, int64_t image, const struct smalti_picture *picture,
+		    struct smalti_error *error)
+{
+	struct smalti_request resolved = *request;
+	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
+	const int status = plan ? smalti_batch_submit(batch, plan, image, picture, error) : -1;
+	smalti_plan_free(plan);
+	return status;
+}

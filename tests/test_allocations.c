@@ -2,6 +2,7 @@
  *
  * Every single allocation fails in turn, from the opening of a model to the last row of a picture: the caller
  * is told so, and nothing crashes or is left behind (the sanitizers say). */
+#include "embedded.h"
 #include "harness.h"
 #include "smalti/generate.h"
 
@@ -76,7 +77,7 @@ static int make_picture(struct smalti_model *model, struct outcome *outcome)
 	struct smalti_batch *batch = smalti_batch_open(model, &outcome->error);
 	if (!batch)
 		return -1;
-	int status = smalti_batch_submit(batch, &request, 0, &picture, &outcome->error);
+	int status = embedded_submit(model, batch, &request, 0, &picture, &outcome->error);
 	smalti_batch_close(batch);
 	CHECK(outcome->done == (status == 0), "told once, unless refused");
 	return status || outcome->status ? -1 : 0;

@@ -182,7 +182,7 @@ static void never_called(void *user, int status, const struct smalti_error *erro
 	CU_FAIL("done() of a request that was refused");
 }
 
-static void requests_are_checked(struct smalti_model *model)
+static void requests_are_checked(struct smalti_session *session, struct smalti_model *model)
 {
 	const struct smalti_picture picture = {.done = never_called}, without_done = {.user = NULL};
 	struct smalti_error error = SMALTI_NO_ERROR; /* one for all: it holds the last failure */
@@ -192,29 +192,39 @@ static void requests_are_checked(struct smalti_model *model)
 	for (int i = 0; i < COUNT(wrong_requests); i++) {
 		smalti_request_defaults(&request);
 		spoil(&request, &wrong_requests[i]);
-		FAILS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL,
+		FAILS(smalti_request_resolve(model, &request, &error) ? 0 : -1, &error, SMALTI_EINVAL,
 		      wrong_requests[i].word, wrong_requests[i].word);
 	}
+	FAILS(smalti_request_resolve(NULL, &request, &error) ? 0 : -1, &error, SMALTI_EINVAL, "no model",
+	      "model");
+	FAILS(smalti_request_resolve(model, NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "no request",
+	      "request");
 	smalti_request_defaults(&request);
 	request.images = 2;
+	struct smalti_plan *plan = smalti_request_resolve(model, &request, &error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(plan);
 	for (int image = -1; image <= 5; image += 3)
-		FAILS(smalti_batch_submit(batch, &request, image, &picture, &error), &error, SMALTI_EINVAL,
+		FAILS(smalti_batch_submit(batch, plan, image, &picture, &error), &error, SMALTI_EINVAL,
 		      "image", "image: expected 0 to 1, found");
 	const struct {
 		struct smalti_batch *batch;
-		const struct smalti_request *request;
+		struct smalti_plan *plan;
 		const struct smalti_picture *picture;
 		const char *word;
-	} missing[] = {{NULL, &request, &picture, "batch"},
-		       {batch, NULL, &picture, "request"},
-		       {batch, &request, NULL, "picture"},
-		       {batch, &request, &without_done, "'done'"}};
+	} missing[] = {{NULL, plan, &picture, "batch"},
+		       {batch, NULL, &picture, "plan"},
+		       {batch, plan, NULL, "picture"},
+		       {batch, plan, &without_done, "'done'"}};
 	for (int i = 0; i < COUNT(missing); i++)
-		FAILS(
-		    smalti_batch_submit(missing[i].batch, missing[i].request, 0, missing[i].picture, &error),
-		    &error, SMALTI_EINVAL, missing[i].word, missing[i].word);
-	FAILS(smalti_request_resolve(NULL, &request, &error), &error, SMALTI_EINVAL, "no model", "model");
-	FAILS(smalti_request_resolve(model, NULL, &error), &error, SMALTI_EINVAL, "no request", "request");
+		FAILS(smalti_batch_submit(missing[i].batch, missing[i].plan, 0, missing[i].picture, &error),
+		      &error, SMALTI_EINVAL, missing[i].word, missing[i].word);
+	struct smalti_model *other = smalti_model_open(session, NULL, &error);
+	struct smalti_plan *others = smalti_request_resolve(other, &request, &error);
+	FAILS(smalti_batch_submit(batch, others, 0, &picture, &error), &error, SMALTI_EINVAL,
+	      "another model's plan", "batch's model");
+	smalti_plan_free(others);
+	smalti_model_close(other);
+	smalti_plan_free(plan);
 	smalti_batch_close(batch);
 	FAILS(smalti_batch_open(NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "no model", "model");
 }
@@ -269,7 +279,7 @@ static void models_and_sessions_are_checked(void)
 	struct smalti_vae *vae = smalti_vae_open(session, NULL, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(model);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(vae);
-	requests_are_checked(model);
+	requests_are_checked(session, model);
 	decodings_are_checked(vae);
 	smalti_vae_close(vae);
 	smalti_model_close(model);

@@ -54,6 +54,8 @@ static void keep_status(void *user, int status, const struct smalti_error *error
 	memcpy(canvas->message, error->message, sizeof(canvas->message));
 }
 
+static const struct smalti_model *painter; /* of the batches that are open */
+
 static void submit(struct smalti_batch *batch, int i, struct canvas *canvas)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -61,7 +63,7 @@ static void submit(struct smalti_batch *batch, int i, struct canvas *canvas)
 	*canvas = (struct canvas){.width = request.width,
 				  .pixels = calloc((size_t)(request.width * request.height), 3)};
 	const struct smalti_picture picture = {.user = canvas, .rows = keep_rows, .done = keep_status};
-	SUCCEEDS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, "submit");
+	SUCCEEDS(embedded_submit(painter, batch, &request, 0, &picture, &error), &error, "submit");
 }
 
 static void check_done(const struct canvas *canvas)
@@ -86,6 +88,7 @@ static struct smalti_batch *open_batch(struct smalti_model *model)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	painter = model;
 	SUCCEEDS(batch ? 0 : -1, &error, "batch");
 	return batch;
 }
@@ -258,7 +261,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 		request.images = cases[i].images;
 		request.guidance = cases[i].guidance;
 		request.scheduler = cases[i].scheduler;
-		int status = smalti_batch_submit(batch, &request, 0, &picture, &error);
+		int status = embedded_submit(model, batch, &request, 0, &picture, &error);
 		CHECK(status == -1 && strstr(error.message, cases[i].word), error.message);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -267,7 +270,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	request.width = request.height = 16;
 	request.latents = not_finite;
 	request.latents_count = 16;
-	FAILS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL, "latents",
+	FAILS(embedded_submit(model, batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL, "latents",
 	      "not finite");
 	smalti_batch_close(batch);
 	CHECK(canvas.done == 0, "a refused picture is not done");

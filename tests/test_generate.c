@@ -77,12 +77,15 @@ static int submit(struct smalti_batch *batch, struct smalti_request *request, in
 {
 	const struct smalti_picture picture = {
 	    .user = to, .rows = on_rows, .latents = on_latents, .done = on_done};
-	if (smalti_request_resolve(model, request, error) < 0)
+	struct smalti_plan *plan = smalti_request_resolve(model, request, error);
+	if (!plan)
 		return -1;
 	to->width = request->width;
 	to->height = request->height;
 	to->rgb = malloc((size_t)(to->width * to->height * 3));
-	return smalti_batch_submit(batch, request, image, &picture, error);
+	const int status = smalti_batch_submit(batch, plan, image, &picture, error);
+	smalti_plan_free(plan);
+	return status;
 }
 
 static bool complete(const struct received *received)
@@ -252,8 +255,8 @@ static void bad_requests(void)
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_request request = cases[i].request;
 		request.prompt = "";
-		FAILS(smalti_request_resolve(model, &request, &error), &error, SMALTI_EINVAL, cases[i].word,
-		      cases[i].word);
+		FAILS(smalti_request_resolve(model, &request, &error) ? 0 : -1, &error, SMALTI_EINVAL,
+		      cases[i].word, cases[i].word);
 		CHECK(request.width == cases[i].request.width, "a refused request is untouched");
 	}
 	embedded_close(session, model);
@@ -388,7 +391,8 @@ static void progress(void)
 		smalti_batch_progress(watched.batch, &idle);
 		CHECK(idle.in_flight == 0 && idle.pictures == 0, "before");
 		smalti_batch_watch(watched.batch, watch, &watched);
-		SUCCEEDS(smalti_batch_submit(watched.batch, &request, 0, &picture, &error), &error, "submit");
+		SUCCEEDS(embedded_submit(model, watched.batch, &request, 0, &picture, &error), &error,
+			 "submit");
 		smalti_batch_wait(watched.batch);
 		smalti_batch_progress(watched.batch, &idle);
 		CHECK(idle.in_flight == 0 && idle.pictures == 0, "after");

@@ -2,6 +2,7 @@
  *
  * The VAE alone, through the public API: equal to the reference's, in any form and bands, and it fails
  * cleanly. */
+#include "embedded.h"
 #include "golden.h"
 #include "harness.h"
 #include "kernels/elementwise.h"
@@ -343,7 +344,7 @@ static void generating_with_statistics(void)
 		request.steps = 1;
 		const struct smalti_picture picture = {
 		    .user = &found, .rows = keep_rows, .latents = keep_latents, .done = keep_status};
-		SUCCEEDS(smalti_batch_submit(batch, &request, 0, &picture, &error), &error, "submit");
+		SUCCEEDS(embedded_submit(model, batch, &request, 0, &picture, &error), &error, "submit");
 		smalti_batch_close(batch);
 		smalti_model_close(model);
 		CHECK(found.status == 0, "generated");

@@ -38,7 +38,7 @@ enum {
 	SMALTI_IMAGES_MAX = 1000000
 };
 
-/** One prompt. Strings and latents are copied. */
+/** One prompt. */
 struct smalti_request {
 	const char *prompt;
 	const char *negative_prompt; /**< NULL: empty */
@@ -66,10 +66,16 @@ struct smalti_request {
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, basic cleaning, f32 noise, the model's size. */
 void smalti_request_defaults(struct smalti_request *request);
 
-/** Checks every field but the texts, and replaces a size or tiling of 0 by what it stands for: the result is
- * the same request, spelled out. -1 with SMALTI_EINVAL, then *request is untouched. */
-int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
-			   struct smalti_error *error);
+/** A request resolved against a model: everything that fixes the arithmetic of its pictures. */
+struct smalti_plan;
+
+/** Checks a request and plans its pictures. A size or tiling of 0 becomes what it stands for: *request is
+ * then the same request, spelled out. Strings are copied; `latents` are not, and stay until the last picture
+ * was submitted. The model outlives the plan. NULL with SMALTI_EINVAL, then *request is untouched. */
+struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
+					   struct smalti_error *error);
+/** Pictures that were submitted keep what they need. NULL is allowed. */
+void smalti_plan_free(struct smalti_plan *plan);
 
 /** What a model does not read of a prompt. */
 struct smalti_unread {
@@ -102,10 +108,10 @@ struct smalti_batch;
 
 struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error);
 
-/** Inserts the tasks of picture `image` (0 … images − 1) of a request. Blocks, serving `done` calls, while as
- * many pictures are in flight as memory and workers want. -1 for a request that cannot be made; then `done`
- * is not called. Any thread may submit, also to one batch: they take turns. */
-int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+/** Inserts the tasks of picture `image` (0 … images − 1) of a plan of the batch's model. Blocks, serving
+ * `done` calls, while as many pictures are in flight as memory and workers want. -1 for a request that cannot
+ * be made; then `done` is not called. Any thread may submit, also to one batch: they take turns. */
+int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 			const struct smalti_picture *picture, struct smalti_error *error);
 
 /** Serves `done` calls until nothing is in flight. Several threads may wait. */

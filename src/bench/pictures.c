@@ -55,14 +55,14 @@ static void done(void *user, int status, const struct smalti_error *error)
 		*p->error = *error;
 }
 
-static int paint(struct painting *p, const struct smalti_request *request, struct smalti_error *error)
+static int paint(struct painting *p, struct smalti_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_picture picture = {.user = p, .rows = drop_rows, .done = done};
 	pthread_t watcher;
 	p->error = error;
 	if (pthread_create(&watcher, NULL, look, p))
 		return smalti_fail(error, SMALTI_ENOMEM, "no thread to look at the progress");
-	if (smalti_batch_submit(p->batch, request, 0, &picture, error) < 0)
+	if (smalti_batch_submit(p->batch, plan, 0, &picture, error) < 0)
 		p->status = -1;
 	smalti_batch_wait(p->batch);
 	atomic_store(&p->done, true);
@@ -71,8 +71,9 @@ static int paint(struct painting *p, const struct smalti_request *request, struc
 }
 
 /* Picture `number`. */
-static int paint_timed(struct smalti_batch *batch, const struct smalti_request *request, int number,
-		       double *seconds, double stages[STAGES], struct smalti_error *error)
+static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
+		       const struct smalti_request *request, int number, double *seconds,
+		       double stages[STAGES], struct smalti_error *error)
 {
 	struct painting painting = {.batch = batch};
 	struct smalti_request r = *request;
@@ -82,23 +83,26 @@ static int paint_timed(struct smalti_batch *batch, const struct smalti_request *
 	r.prompt = prompt;
 	r.seed = (uint64_t)number;
 	const double start = smalti_now();
-	const int status = paint(&painting, &r, error);
+	struct smalti_plan *plan = smalti_request_resolve(model, &r, error);
+	const int status = plan ? paint(&painting, plan, error) : -1;
 	*seconds = smalti_now() - start;
 	for (int stage = 0; stage < STAGES; stage++)
 		stages[stage] = painting.stages[stage];
+	smalti_plan_free(plan);
 	free(prompt);
 	return status;
 }
 
 /* seconds [1 + STAGES][repeats]: of pictures, then of their stages. */
-static int paint_all(struct smalti_batch *batch, const struct smalti_request *request, int repeats,
-		     double *seconds, struct smalti_pictures_result *result, struct smalti_error *error)
+static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
+		     const struct smalti_request *request, int repeats, double *seconds,
+		     struct smalti_pictures_result *result, struct smalti_error *error)
 {
 	double stages[STAGES];
-	if (paint_timed(batch, request, 0, &result->first, stages, error) < 0)
+	if (paint_timed(model, batch, request, 0, &result->first, stages, error) < 0)
 		return -1;
 	for (int i = 0; i < repeats; i++) {
-		if (paint_timed(batch, request, i + 1, &seconds[i], stages, error) < 0)
+		if (paint_timed(model, batch, request, i + 1, &seconds[i], stages, error) < 0)
 			return -1;
 		for (int stage = 0; stage < STAGES; stage++)
 			seconds[(1 + stage) * repeats + i] = stages[stage];
@@ -114,13 +118,15 @@ static int measure(struct smalti_model *model, const struct smalti_request *requ
 		   struct smalti_pictures_result *result, struct smalti_error *error)
 {
 	struct smalti_request resolved = *request;
-	if (smalti_request_resolve(model, &resolved, error) < 0)
+	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
+	smalti_plan_free(plan); /* each picture has a prompt, and so a plan, of its own */
+	if (!plan)
 		return -1;
 	result->width = resolved.width;
 	result->height = resolved.height;
 	struct smalti_batch *batch = smalti_batch_open(model, error);
 	double *seconds = batch ? smalti_calloc((1 + STAGES) * repeats, sizeof(*seconds), error) : NULL;
-	const int status = seconds ? paint_all(batch, &resolved, repeats, seconds, result, error) : -1;
+	const int status = seconds ? paint_all(model, batch, &resolved, repeats, seconds, result, error) : -1;
 	smalti_batch_close(batch);
 	free(seconds);
 	return status;

@@ -149,7 +149,8 @@ static void tell_unread(const struct smalti_generation *generation, struct smalt
 }
 
 static int submit(struct smalti_generation *generation, struct smalti_batch *batch, struct smalti_item *item,
-		  int64_t image, struct smalti_picture_file *file, struct smalti_error *error)
+		  struct smalti_plan *plan, int64_t image, struct smalti_picture_file *file,
+		  struct smalti_error *error)
 {
 	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
 	if (!flight)
@@ -170,7 +171,7 @@ static int submit(struct smalti_generation *generation, struct smalti_batch *bat
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
 				 &flight->unread, error) == 0) {
 		tell_unread(generation, item, &flight->unread);
-		if (smalti_batch_submit(batch, &item->request, image, &picture, error) == 0)
+		if (smalti_batch_submit(batch, plan, image, &picture, error) == 0)
 			return 0;
 	}
 	free_flight(flight);
@@ -178,7 +179,8 @@ static int submit(struct smalti_generation *generation, struct smalti_batch *bat
 }
 
 static int make_picture(struct smalti_generation *generation, struct smalti_batch *batch,
-			struct smalti_item *item, int64_t image, struct smalti_error *error)
+			struct smalti_item *item, struct smalti_plan *plan, int64_t image,
+			struct smalti_error *error)
 {
 	struct smalti_picture_file *file = plan_file(generation, item, image, error);
 	if (!file)
@@ -189,7 +191,7 @@ static int make_picture(struct smalti_generation *generation, struct smalti_batc
 		smalti_picture_file_abort(file);
 		return 0;
 	}
-	if (exists == 0 && submit(generation, batch, item, image, file, error) == 0)
+	if (exists == 0 && submit(generation, batch, item, plan, image, file, error) == 0)
 		return 0;
 	smalti_picture_file_abort(file);
 	return -1;
@@ -201,13 +203,13 @@ static bool ends(const struct smalti_generation *generation)
 	return smalti_signals_caught() || generation->report->broken;
 }
 
-static int resolve(const struct smalti_generation *generation, struct smalti_request *request,
-		   struct smalti_error *error)
+static struct smalti_plan *resolve(const struct smalti_generation *generation, struct smalti_request *request,
+				   struct smalti_error *error)
 {
 	struct smalti_model_info info;
 	smalti_model_info(generation->model, &info);
 	if (generation->start && smalti_start_apply(generation->start, &info, request, error) < 0)
-		return -1;
+		return NULL;
 	return smalti_request_resolve(generation->model, request, error);
 }
 
@@ -217,13 +219,15 @@ static void make_pictures(struct smalti_generation *generation, struct smalti_ba
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t images = item->request.images;
 	int64_t image = 0;
-	int status = resolve(generation, &item->request, &error);
-	if (status == 0)
+	struct smalti_plan *plan = resolve(generation, &item->request, &error);
+	int status = plan ? 0 : -1;
+	if (plan)
 		status = smalti_output_claim(generation->output, item->id, images, &error);
 	while (status == 0 && image < images && !ends(generation)) {
-		status = make_picture(generation, batch, item, image, &error);
+		status = make_picture(generation, batch, item, plan, image, &error);
 		image += status == 0;
 	}
+	smalti_plan_free(plan);
 	if (status < 0 && error.code == SMALTI_ECANCELLED) {
 		generation->stopped = true;
 	} else if (status < 0) {

@@ -24,7 +24,7 @@ struct flight {
 	struct smalti_landed landed;
 	struct smalti_batch *batch;
 	struct smalti_scope *scope;
-	struct smalti_plan plan;
+	struct smalti_plan *plan;
 	struct smalti_interpolator *resizer; /* NULL: the picture is kept as it is made */
 	const struct smalti_text *texts[2];  /* negative (or NULL), prompt */
 	struct smalti_picture picture;
@@ -97,7 +97,7 @@ static void take_off(struct flight *flight)
 	*last = flight;
 	pthread_mutex_unlock(&batch->mutex);
 	batch->in_flight++;
-	batch->bytes_in_flight += flight->plan.bytes;
+	batch->bytes_in_flight += flight->plan->bytes;
 }
 
 static void leave(struct flight *flight)
@@ -110,7 +110,7 @@ static void leave(struct flight *flight)
 	*at = flight->after;
 	pthread_mutex_unlock(&batch->mutex);
 	batch->in_flight--;
-	batch->bytes_in_flight -= flight->plan.bytes;
+	batch->bytes_in_flight -= flight->plan->bytes;
 }
 
 static void free_flight(struct flight *flight)
@@ -120,7 +120,7 @@ static void free_flight(struct flight *flight)
 			smalti_text_put(flight->batch->texts, flight->texts[i]);
 	smalti_scope_free(flight->scope);
 	smalti_interpolator_free(flight->resizer);
-	smalti_plan_free(&flight->plan);
+	smalti_plan_free(flight->plan);
 	free(flight);
 }
 
@@ -159,7 +159,7 @@ static double share_of(const struct flight *flight, struct smalti_batch_progress
 			all += text.inserted;
 			left += text.left;
 		}
-	const int64_t steps = flight->plan.sampler->steps;
+	const int64_t steps = flight->plan->sampler->steps;
 	const int64_t step = own.stage < 1 ? 1 : own.stage < steps ? own.stage : steps;
 	where->stage = own.stage <= 1 && left ? SMALTI_STAGE_TEXT
 		       : own.stage <= steps   ? SMALTI_STAGE_DENOISING
@@ -260,7 +260,7 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 		    error, SMALTI_ENOMEM,
 		    "a picture of %lldx%lld needs about %lld MB but %lld MB are allowed; raise the memory "
 		    "limit, give a scratch folder, or make it smaller",
-		    (long long)plan->width, (long long)plan->height,
+		    (long long)plan->request.width, (long long)plan->request.height,
 		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
 		    (long long)(smalti_session_memory(session) >> 20));
 	while (batch->in_flight >= window ||
@@ -271,13 +271,12 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 	return 0;
 }
 
-static int get_texts(struct flight *flight, const struct smalti_request *request, int64_t priority,
-		     struct smalti_error *error)
+static int get_texts(struct flight *flight, int64_t priority, struct smalti_error *error)
 {
+	const struct smalti_request *request = &flight->plan->request;
 	struct smalti_texts *texts = flight->batch->texts;
-	const char *const prompts[2] = {request->negative_prompt ? request->negative_prompt : "",
-					request->prompt};
-	const int first = flight->plan.guided ? 0 : 1;
+	const char *const prompts[2] = {request->negative_prompt, request->prompt};
+	const int first = flight->plan->guided ? 0 : 1;
 	return smalti_texts_get(texts, prompts + first, 2 - first, request->cleaning, priority,
 				flight->texts + first, error);
 }
@@ -296,7 +295,7 @@ static int deliver_latents(void *user, int64_t count, const float *values, struc
 static int hand_over(const struct flight *flight, int64_t first, int64_t rows, int64_t stride,
 		     const float *pixels, struct smalti_error *error)
 {
-	const int64_t line = flight->plan.width * 3;
+	const int64_t line = flight->plan->request.width * 3;
 	unsigned char *rgb = smalti_scratch(SMALTI_SCRATCH_ROWS, rows * line, error);
 	if (!rgb)
 		return -1;
@@ -315,7 +314,7 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 			struct smalti_error *error)
 {
 	struct flight *flight = user;
-	const int64_t left = flight->plan.made_height - first;
+	const int64_t left = flight->plan->made_height - first;
 	const int64_t keep = left < rows ? left : rows;
 	if (keep <= 0)
 		return 0;
@@ -327,12 +326,12 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	return hand_over(flight, first, keep, width * 3, pixels, error);
 }
 
-static struct smalti_tile *insert_diffusion(struct flight *flight, const struct smalti_request *request,
-					    int64_t image)
+static struct smalti_tile *insert_diffusion(struct flight *flight, int64_t image)
 {
 	static const enum smalti_dtype dtypes[] = {SMALTI_F32, SMALTI_F16, SMALTI_BF16};
 	struct smalti_model *model = flight->batch->model;
-	const struct smalti_plan *plan = &flight->plan;
+	const struct smalti_plan *plan = flight->plan;
+	const struct smalti_request *request = &plan->request;
 	const int64_t channels = smalti_dit_config(model->dit)->in_channels;
 	const int64_t elements = channels * plan->latent_height * plan->latent_width;
 	struct smalti_diffusion diffusion = {
@@ -340,7 +339,7 @@ static struct smalti_tile *insert_diffusion(struct flight *flight, const struct 
 	    .height = plan->latent_height,
 	    .width = plan->latent_width,
 	    .vae_factor = smalti_model_factor(model),
-	    .band_tokens = plan->tile_tokens,
+	    .band_tokens = request->tile_tokens,
 	    .seed = request->seed,
 	    .image = image,
 	    .images = request->images,
@@ -358,7 +357,7 @@ static struct smalti_tile *insert_diffusion(struct flight *flight, const struct 
 static double foresee(const struct flight *flight)
 {
 	const struct smalti_model *model = flight->batch->model;
-	const struct smalti_plan *plan = &flight->plan;
+	const struct smalti_plan *plan = flight->plan;
 	const int64_t patch = smalti_dit_config(model->dit)->patch_size;
 	int64_t tokens[2];
 	int captions = 0;
@@ -371,11 +370,11 @@ static double foresee(const struct flight *flight)
 	return (double)plan->sampler->steps * step + decoding;
 }
 
-static void insert_tasks(struct flight *flight, const struct smalti_request *request, int64_t image)
+static void insert_tasks(struct flight *flight, int64_t image)
 {
 	struct smalti_model *model = flight->batch->model;
-	const struct smalti_plan *plan = &flight->plan;
-	struct smalti_tile *latents = insert_diffusion(flight, request, image);
+	const struct smalti_plan *plan = flight->plan;
+	struct smalti_tile *latents = insert_diffusion(flight, image);
 	smalti_scope_stage(flight->scope, plan->sampler->steps + 1);
 	smalti_insert(deliver, flight->scope, (.x = latents),
 		      .count = flight->latent_shape[0] * flight->latent_shape[1] * flight->latent_shape[2],
@@ -389,22 +388,22 @@ static void insert_tasks(struct flight *flight, const struct smalti_request *req
 /* What a picture is resized with, if it is. */
 static int open_resizer(struct flight *flight, struct smalti_error *error)
 {
-	const struct smalti_plan *plan = &flight->plan;
-	if (plan->made_width == plan->width && plan->made_height == plan->height)
+	const struct smalti_plan *plan = flight->plan;
+	if (plan->made_width == plan->request.width && plan->made_height == plan->request.height)
 		return 0;
-	flight->resizer =
-	    smalti_interpolator_new(plan->made_height, plan->made_width, plan->height, plan->width, error);
+	flight->resizer = smalti_interpolator_new(plan->made_height, plan->made_width, plan->request.height,
+						  plan->request.width, error);
 	return flight->resizer ? 0 : -1;
 }
 
-static int prepare(struct flight *flight, const struct smalti_request *request, struct smalti_error *error)
+static int prepare(struct flight *flight, struct smalti_error *error)
 {
 	struct smalti_batch *batch = flight->batch;
 	struct smalti_model *model = batch->model;
 	const int64_t priority = -batch->submitted;
 	char name[32];
 	snprintf(name, sizeof(name), "picture %lld", (long long)batch->submitted);
-	if (admit(batch, &flight->plan, error) < 0 || get_texts(flight, request, priority, error) < 0)
+	if (admit(batch, flight->plan, error) < 0 || get_texts(flight, priority, error) < 0)
 		return -1;
 	flight->scope = smalti_scope_new(model->session, name, priority, error);
 	if (!flight->scope || open_resizer(flight, error) < 0)
@@ -415,13 +414,13 @@ static int prepare(struct flight *flight, const struct smalti_request *request, 
 		if (flight->texts[i])
 			smalti_scope_needs(flight->scope, flight->texts[i]->scope);
 	flight->latent_shape[0] = smalti_dit_config(model->dit)->in_channels;
-	flight->latent_shape[1] = flight->plan.latent_height;
-	flight->latent_shape[2] = flight->plan.latent_width;
+	flight->latent_shape[1] = flight->plan->latent_height;
+	flight->latent_shape[2] = flight->plan->latent_width;
 	flight->flops = foresee(flight);
 	return 0;
 }
 
-static int submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
+static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 		  const struct smalti_picture *picture, struct smalti_error *error)
 {
 	if (smalti_scope_status(batch->scope, error) < 0)
@@ -430,36 +429,45 @@ static int submit(struct smalti_batch *batch, const struct smalti_request *reque
 	if (!flight)
 		return -1;
 	flight->batch = batch;
+	flight->plan = smalti_plan_share(plan);
 	flight->picture = *picture;
-	if (smalti_plan_make(&flight->plan, batch->model, request, error) < 0 ||
-	    prepare(flight, request, error) < 0) {
+	if (prepare(flight, error) < 0) {
 		free_flight(flight);
 		return -1;
 	}
 	batch->submitted++;
 	take_off(flight);
 	smalti_throttle_serve(serve_meanwhile, batch);
-	insert_tasks(flight, request, image);
+	insert_tasks(flight, image);
 	smalti_throttle_serve(NULL, NULL);
 	smalti_scope_seal(flight->scope, landed, flight);
 	return 0;
 }
 
-int smalti_batch_submit(struct smalti_batch *batch, const struct smalti_request *request, int64_t image,
-			const struct smalti_picture *picture, struct smalti_error *error)
+static int check(const struct smalti_batch *batch, const struct smalti_plan *plan, int64_t image,
+		 const struct smalti_picture *picture, struct smalti_error *error)
 {
-	SMALTI_REPORT(error);
-	if (smalti_check_given(batch, "batch", error) < 0 ||
-	    smalti_check_given(request, "request", error) < 0 ||
-	    smalti_check_given(request->prompt, "prompt", error) < 0 ||
-	    smalti_check_range(request->images, 1, SMALTI_IMAGES_MAX, "images", error) < 0 ||
-	    smalti_check_range(image, 0, request->images - 1, "image", error) < 0 ||
+	if (smalti_check_given(batch, "batch", error) < 0 || smalti_check_given(plan, "plan", error) < 0 ||
+	    smalti_check_range(image, 0, plan->request.images - 1, "image", error) < 0 ||
 	    smalti_check_given(picture, "picture", error) < 0 ||
 	    smalti_check_given((const void *)(intptr_t)picture->done, "the picture's function 'done'",
 			       error) < 0)
 		return -1;
+	if (plan->model != batch->model)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "plan: expected one of the batch's model, found "
+				   "another model's");
+	return 0;
+}
+
+int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
+			const struct smalti_picture *picture, struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	if (check(batch, plan, image, picture, error) < 0)
+		return -1;
 	smalti_insertion_begin();
-	const int status = submit(batch, request, image, picture, error);
+	const int status = submit(batch, plan, image, picture, error);
 	smalti_insertion_end();
 	return status;
 }

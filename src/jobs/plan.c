@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
 
+#include "base/alloc.h"
 #include "base/argument.h"
 #include "graphs/vae_search.h"
 #include "jobs/bins.h"
@@ -44,12 +45,12 @@ static struct smalti_sampler *sampler_for(const struct smalti_model *model,
 	return smalti_sampler_new(&config, request->steps, error);
 }
 
-static int check_latents(const struct smalti_plan *plan, const struct smalti_model *model,
-			 const struct smalti_request *request, struct smalti_error *error)
+static int check_latents(const struct smalti_plan *plan, struct smalti_error *error)
 {
+	const struct smalti_request *request = &plan->request;
 	if (!request->latents)
 		return 0;
-	const int64_t channels = smalti_dit_config(model->dit)->in_channels;
+	const int64_t channels = smalti_dit_config(plan->model->dit)->in_channels;
 	const int64_t expected = request->images * channels * plan->latent_height * plan->latent_width;
 	if (request->latents_count != expected)
 		return smalti_fail(
@@ -57,7 +58,7 @@ static int check_latents(const struct smalti_plan *plan, const struct smalti_mod
 		    "latents: expected [%lld, %lld, %lld, %lld] for a picture of %lldx%lld, found %lld "
 		    "values",
 		    (long long)request->images, (long long)channels, (long long)plan->latent_height,
-		    (long long)plan->latent_width, (long long)plan->width, (long long)plan->height,
+		    (long long)plan->latent_width, (long long)request->width, (long long)request->height,
 		    (long long)request->latents_count);
 	for (int64_t i = 0; i < expected; i++)
 		if (!isfinite(request->latents[i]))
@@ -75,8 +76,8 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	if (!smalti_session_spills(model->session))
 		budget.memory = smalti_memory_for_pictures(model);
-	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->tile_rows, &budget,
-				&plan->decoding, &ignored) < 0 &&
+	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->request.tile_rows,
+				&budget, &plan->decoding, &ignored) < 0 &&
 	    !plan->decoding.storage)
 		return smalti_fail(error, ignored.code, "%s", ignored.message);
 	return 0;
@@ -87,7 +88,7 @@ static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *m
 	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
 	const int64_t tokens = plan->latent_height / dit->patch_size * (plan->latent_width / dit->patch_size);
 	const int64_t denoising =
-	    smalti_dit_working_bytes(model->dit, tokens, plan->tile_tokens, plan->guided ? 2 : 1);
+	    smalti_dit_working_bytes(model->dit, tokens, plan->request.tile_tokens, plan->guided ? 2 : 1);
 	const int64_t texts = plan->guided ? 2 : 1;
 	const int64_t encoding = smalti_t5_working_bytes(model->text.t5, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
@@ -96,8 +97,9 @@ static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *m
 }
 
 /* diffusers takes the bins by the transformer's sample size, in latents of 8 pixels. */
-static int choose_bin(struct smalti_plan *plan, const struct smalti_model *model, struct smalti_error *error)
+static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 {
+	const struct smalti_model *model = plan->model;
 	enum { PIXELS = 8 };
 	const int64_t sample = smalti_dit_config(model->dit)->sample_size;
 	struct smalti_bin bin;
@@ -105,69 +107,100 @@ static int choose_bin(struct smalti_plan *plan, const struct smalti_model *model
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "resolution bins: expected a VAE of %d pixels to a latent, found %lld",
 				   PIXELS, (long long)smalti_model_factor(model));
-	if (smalti_bins_nearest(sample * PIXELS, SMALTI_BINS_PIPELINE, plan->height, plan->width, &bin,
-				error) < 0)
+	if (smalti_bins_nearest(sample * PIXELS, SMALTI_BINS_PIPELINE, plan->request.height,
+				plan->request.width, &bin, error) < 0)
 		return -1;
 	plan->made_width = bin.width;
 	plan->made_height = bin.height;
 	return 0;
 }
 
-int smalti_plan_make(struct smalti_plan *plan, const struct smalti_model *model,
-		     const struct smalti_request *request, struct smalti_error *error)
+/* What is asked for, every default replaced by what it stands for. */
+static int spell_out(struct smalti_plan *plan, const struct smalti_request *request,
+		     struct smalti_error *error)
 {
 	struct smalti_model_info info;
-	struct smalti_request r = *request;
+	struct smalti_request *r = &plan->request;
+	smalti_model_info(plan->model, &info);
+	*r = *request;
+	r->width = r->width ? r->width : info.native_width;
+	r->height = r->height ? r->height : info.native_height;
+	if (check_request(r, error) < 0)
+		return -1;
+	r->tile_tokens = r->tile_tokens ? r->tile_tokens : SMALTI_TILE_TOKENS;
+	r->tile_rows = r->tile_rows ? r->tile_rows : SMALTI_TILE_ROWS;
+	plan->prompt = smalti_format(error, "%s", request->prompt);
+	plan->negative_prompt =
+	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
+	r->prompt = plan->prompt;
+	r->negative_prompt = plan->negative_prompt;
+	return plan->prompt && plan->negative_prompt ? 0 : -1;
+}
+
+static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
+		     struct smalti_error *error)
+{
+	const struct smalti_model *model = plan->model;
+	const struct smalti_request *r = &plan->request;
+	struct smalti_model_info info;
+	if (spell_out(plan, request, error) < 0)
+		return -1;
 	smalti_model_info(model, &info);
-	r.width = r.width ? r.width : info.native_width;
-	r.height = r.height ? r.height : info.native_height;
-	if (check_request(&r, error) < 0)
+	plan->made_width = r->width;
+	plan->made_height = r->height;
+	plan->guided = r->guidance > 1;
+	if (r->resolution_binning && choose_bin(plan, error) < 0)
 		return -1;
-	const int64_t factor = smalti_model_factor(model);
-	*plan = (struct smalti_plan){.width = r.width,
-				     .height = r.height,
-				     .made_width = r.width,
-				     .made_height = r.height,
-				     .tile_tokens = r.tile_tokens ? r.tile_tokens : SMALTI_TILE_TOKENS,
-				     .tile_rows = r.tile_rows ? r.tile_rows : SMALTI_TILE_ROWS,
-				     .guided = r.guidance > 1};
-	if (r.resolution_binning && choose_bin(plan, model, error) < 0)
+	plan->latent_width = round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
+	plan->latent_height = round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
+	if (check_latents(plan, error) < 0)
 		return -1;
-	plan->latent_width = round_up(plan->made_width, info.size_multiple) / factor;
-	plan->latent_height = round_up(plan->made_height, info.size_multiple) / factor;
-	if (check_latents(plan, model, request, error) < 0)
+	plan->sampler = sampler_for(model, r, error);
+	if (!plan->sampler || plan_decoding(plan, model, error) < 0)
 		return -1;
-	plan->sampler = sampler_for(model, request, error);
-	if (!plan->sampler || plan_decoding(plan, model, error) < 0) {
-		smalti_plan_free(plan);
-		return -1;
-	}
 	predict_bytes(plan, model);
 	return 0;
 }
 
-int smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
-			   struct smalti_error *error)
+struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
+					   struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct smalti_plan plan;
 	if (smalti_check_given(model, "model", error) < 0 ||
 	    smalti_check_given(request, "request", error) < 0 ||
-	    smalti_plan_make(&plan, model, request, error) < 0)
-		return -1;
-	request->width = plan.width;
-	request->height = plan.height;
-	request->tile_tokens = plan.tile_tokens;
-	request->tile_rows = plan.tile_rows;
-	smalti_plan_free(&plan);
-	return 0;
+	    smalti_check_given(request->prompt, "prompt", error) < 0)
+		return NULL;
+	struct smalti_plan *plan = smalti_calloc(1, sizeof(*plan), error);
+	if (!plan)
+		return NULL;
+	atomic_init(&plan->users, 1);
+	plan->model = model;
+	if (make_plan(plan, request, error) < 0) {
+		smalti_plan_free(plan);
+		return NULL;
+	}
+	request->width = plan->request.width;
+	request->height = plan->request.height;
+	request->tile_tokens = plan->request.tile_tokens;
+	request->tile_rows = plan->request.tile_rows;
+	return plan;
+}
+
+struct smalti_plan *smalti_plan_share(struct smalti_plan *plan)
+{
+	atomic_fetch_add(&plan->users, 1);
+	return plan;
 }
 
 void smalti_plan_free(struct smalti_plan *plan)
 {
+	if (!plan || atomic_fetch_sub(&plan->users, 1) > 1)
+		return;
 	free(plan->sampler);
-	plan->sampler = NULL;
 	smalti_vae_plan_free(&plan->decoding);
+	free(plan->prompt);
+	free(plan->negative_prompt);
+	free(plan);
 }
 
 int64_t smalti_memory_for_pictures(const struct smalti_model *model)
