@@ -205,6 +205,8 @@ struct sampler_step_arguments {
 	float guidance;
 };
 
+double smalti_sampler_flops(const struct sampler_step_arguments *a); /* with guidance */
+
 /* Rows first_row … of planes [channels, height, width], times scale, channels last. */
 struct latent_rows_arguments {
 	int64_t channels, height, width, first_row, rows;

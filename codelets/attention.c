@@ -13,16 +13,12 @@ double smalti_attention_flops(const struct attention_arguments *a)
 double smalti_attention_bytes(const struct attention_arguments *a)
 {
 	const int64_t width = a->heads * a->head_dim;
-	const double state =
-	    smalti_bytes(SMALTI_F32, 1, smalti_attention_state(a->queries, a->heads, a->head_dim));
+	const double state = smalti_bytes(SMALTI_F32, a->queries * a->heads, a->head_dim + 2);
 	int64_t keys = 0;
 	for (int i = 0; i < SMALTI_MANY; i++)
 		keys += a->keys[i];
-	return smalti_bytes(a->dtype, (a->last ? 2 : 1) * a->queries + 2 * keys, width) + (a->first && a->last
-											       ? 0
-											   : a->first ? 1
-												      : 2) *
-											      state;
+	return smalti_bytes(a->dtype, (a->last ? 2 : 1) * a->queries + 2 * keys, width) +
+	       ((a->first ? 0 : 1) + (a->last ? 0 : 1)) * state;
 }
 
 int smalti_cpu_attention(const struct attention_data *data, const struct attention_arguments *a,

@@ -4,6 +4,13 @@
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
+/* Guidance, a prediction of two terms, the next latents of five, a corrector of four. */
+double smalti_sampler_flops(const struct sampler_step_arguments *a)
+{
+	const double each = 3 + 3 + 9 + (a->step.corrects ? 7 : 0);
+	return each * (double)a->rows * (double)(a->patch * a->patch) * (double)a->channels;
+}
+
 int smalti_cpu_noise(const struct noise_data *data, const struct noise_arguments *a,
 		     struct smalti_error *error)
 {
