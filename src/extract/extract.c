@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "base/clock.h"
-#include "extract/flights.h"
 #include "extract/identity.h"
+#include "extract/jobs.h"
 #include "extract/row_writer.h"
 #include "extract/run_record.h"
 #include "extract/shard_size.h"
@@ -27,7 +27,7 @@ struct run {
 	struct smalti_extract_parts parts;
 	struct smalti_store *store;
 	struct smalti_fetcher *fetcher; /* NULL: no pictures */
-	struct smalti_flights *flights;
+	struct smalti_extract_jobs *jobs;
 	struct smalti_row_writer *writer;
 	struct smalti_run_record *record;
 	struct smalti_range within; /* this process's items */
@@ -95,10 +95,10 @@ static void tell(void *user)
 	struct smalti_extract_progress *progress = &run->progress;
 	struct smalti_store_totals totals;
 	struct smalti_row_writer_state written;
-	struct smalti_flights_work work;
+	struct smalti_extract_work work;
 	smalti_store_totals(run->store, &run->within, &totals);
 	smalti_row_writer_state(run->writer, &written);
-	smalti_flights_work(run->flights, &work);
+	smalti_extract_jobs_work(run->jobs, &work);
 	progress->items = run->within.end - run->within.first;
 	progress->made = run->computed;
 	const int64_t done =
@@ -111,7 +111,7 @@ static void tell(void *user)
 			      run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0);
 	ask_with_writer(run);
 	if (atomic_load(&run->drops))
-		smalti_flights_cancel(run->flights);
+		smalti_extract_jobs_cancel(run->jobs);
 }
 
 static void on_done(void *user, struct smalti_window *window)
@@ -152,9 +152,9 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 	while (writer_status(run, &waiting, error) == 0) {
 		if (waiting <= most)
 			return 0;
-		if (!smalti_flights_any(run->flights))
+		if (!smalti_extract_jobs_any(run->jobs))
 			wait_for_writer(run, most);
-		if (smalti_flights_serve(run->flights, error) < 0)
+		if (smalti_extract_jobs_wait(run->jobs, error) < 0)
 			return -1;
 	}
 	return -1;
@@ -166,7 +166,7 @@ static int compute(struct run *run, struct smalti_window *window, struct smalti_
 		if (window->items[i].is_ordered)
 			smalti_fetcher_wait(run->fetcher, &window->items[i]);
 	smalti_row_writer_add(run->writer, window);
-	return smalti_flights_begin(run->flights, window, error);
+	return smalti_extract_jobs_begin(run->jobs, window, error);
 }
 
 /* The end of a shard whose range was not gone through. */
@@ -308,8 +308,8 @@ static int open_run(struct run *run, struct smalti_error *error)
 	if (o->pictures && !run->fetcher)
 		return -1;
 	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
-	run->flights = run->writer ? smalti_flights_open(&run->parts, on_done, tell, run, error) : NULL;
-	if (!run->flights)
+	run->jobs = run->writer ? smalti_extract_jobs_open(&run->parts, on_done, tell, run, error) : NULL;
+	if (!run->jobs)
 		return -1;
 	run->record = smalti_run_record_open(&run->parts);
 	return 0;
@@ -319,11 +319,11 @@ static int open_run(struct run *run, struct smalti_error *error)
 static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
-	struct smalti_flights_work work = {0};
+	struct smalti_extract_work work = {0};
 	atomic_store(&run->drops, atomic_load(&run->drops) || status < 0);
-	if (status < 0 && run->flights)
-		smalti_flights_cancel(run->flights);
-	smalti_flights_close(run->flights, &work);
+	if (status < 0 && run->jobs)
+		smalti_extract_jobs_cancel(run->jobs);
+	smalti_extract_jobs_close(run->jobs, &work);
 	if (smalti_row_writer_close(run->writer, &written, error) < 0)
 		status = -1;
 	smalti_fetcher_close(run->fetcher);

@@ -3,8 +3,8 @@ libcore_la_SOURCES += \
 	src/extract/compression.c src/extract/compression.h \
 	src/extract/extract.c \
 	src/extract/fetcher.c src/extract/fetcher.h \
-	src/extract/flight.c src/extract/flight.h src/extract/flight_pictures.c src/extract/flight_texts.c \
-	src/extract/flights.c src/extract/flights.h \
+	src/extract/job.c src/extract/job.h src/extract/job_pictures.c src/extract/job_texts.c \
+	src/extract/jobs.c src/extract/jobs.h \
 	src/extract/identity.c src/extract/identity.h \
 	src/extract/item.c src/extract/item.h \
 	src/extract/options.c \

@@ -67,7 +67,7 @@ struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_par
 }
 
 void smalti_run_record_add(struct smalti_run_record *record, const struct smalti_extract_progress *progress,
-			   const struct smalti_flights_work *work,
+			   const struct smalti_extract_work *work,
 			   const struct smalti_row_writer_state *written, int64_t fetching)
 {
 	if (!record)

@@ -17,10 +17,10 @@ struct smalti_window {
 	struct smalti_range range; /* of the shard */
 	int64_t first, count;
 	struct smalti_extract_item *items;
-	char *old;       /* path of the shard that is made anew; NULL: none */
-	bool last;       /* the shard ends with it, complete or not */
-	int64_t flights; /* under way or not begun */
-	bool done;       /* rows are complete: guarded by the writer */
+	char *old;    /* path of the shard that is made anew; NULL: none */
+	bool last;    /* the shard ends with it, complete or not */
+	int64_t jobs; /* under way or not begun */
+	bool done;    /* rows are complete: guarded by the writer */
 	struct smalti_shard_timing timing;
 	struct smalti_window *next;
 };

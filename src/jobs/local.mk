@@ -6,7 +6,7 @@ libcore_la_SOURCES += \
 	src/jobs/generate.c \
 	src/jobs/input_picture.c src/jobs/input_picture.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
-	src/jobs/landing.c src/jobs/landing.h \
+	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/resizer.c src/jobs/resizer.h \

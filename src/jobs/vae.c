@@ -5,14 +5,11 @@
 #include "base/argument.h"
 #include "io/pipeline_folder.h"
 #include "jobs/unused.h"
-#include "rt/throttle.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum { TELL_NANOSECONDS = 100000000 };
 
 void smalti_vae_defaults(struct smalti_vae_options *options)
 {
@@ -46,8 +43,7 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 {
 	vae->compute = options->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	vae->weights = smalti_scope_new(vae->session, "weights", INT64_MAX, error);
-	vae->cancelled = smalti_scope_new(vae->session, "cancelled", 0, error);
-	if (!vae->weights || !vae->cancelled)
+	if (!vae->weights || smalti_queue_open(&vae->queue, vae->session, 1, error) < 0)
 		return -1;
 	vae->folder = find_folder(options->folder, error);
 	if (vae->folder)
@@ -83,7 +79,7 @@ void smalti_vae_close(struct smalti_vae *vae)
 		smalti_scope_wait(vae->weights); /* its tasks read the mapped file */
 	for (int i = 0; i < SMALTI_VAE_DIRECTIONS; i++)
 		smalti_vae_net_free(vae->net[i]);
-	smalti_scope_free(vae->cancelled);
+	smalti_queue_close(&vae->queue);
 	smalti_scope_free(vae->weights);
 	smalti_checkpoint_close(vae->checkpoint);
 	free(vae->folder);
@@ -111,7 +107,7 @@ void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)
 
 void smalti_vae_cancel(struct smalti_vae *vae)
 {
-	smalti_scope_cancel(vae->cancelled);
+	smalti_queue_cancel(&vae->queue);
 }
 
 struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_vae_direction direction,
@@ -125,45 +121,50 @@ struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_v
 
 /* A job under way. */
 struct run {
-	const struct smalti_vae_job *job;
+	struct smalti_job job;
+	const struct smalti_vae_job *what;
 	struct smalti_vae_plan plan;
-	struct smalti_scope *scope;
+	struct smalti_error *error;
+	int status;
 };
 
-static void tell(void *user)
+static void report_progress(void *user)
 {
 	const struct run *run = user;
 	struct smalti_scope_progress progress;
-	smalti_scope_progress(run->scope, &progress);
+	smalti_scope_progress(run->job.scope, &progress);
 	const double share = progress.done / run->plan.flops;
-	if (run->job->watch)
-		run->job->watch(run->job->user, share < 1 ? share : 1);
+	run->what->watch(run->what->user, share < 1 ? share : 1);
+}
+
+static void complete(struct smalti_job *job)
+{
+	struct run *run = (struct run *)job;
+	run->status = smalti_scope_status(job->scope, run->error);
 }
 
 static int run_plan(struct run *run, struct smalti_error *error)
 {
-	const struct smalti_vae_job *job = run->job;
-	struct smalti_vae *vae = job->vae;
-	if (smalti_scope_status(vae->cancelled, error) < 0)
+	struct smalti_vae *vae = run->what->vae;
+	struct smalti_queue *queue = &vae->queue;
+	if (smalti_scope_status(queue->cancelled, error) < 0)
 		return -1;
-	run->scope = smalti_scope_new(vae->session, smalti_vae_doing[job->request.net->direction], 0, error);
-	if (!run->scope)
+	run->error = error;
+	run->job.complete = complete;
+	if (smalti_job_open(queue, &run->job, smalti_vae_doing[run->what->request.net->direction], error) < 0)
 		return -1;
-	smalti_scope_needs(run->scope, vae->weights);
-	smalti_scope_needs(run->scope, vae->cancelled);
-	smalti_throttle_serve(tell, run);
-	job->insert(job, run->scope, &run->plan);
-	smalti_throttle_serve(NULL, NULL);
-	while (!smalti_scope_wait_for(run->scope, TELL_NANOSECONDS))
-		tell(run);
-	const int status = smalti_scope_status(run->scope, error);
-	smalti_scope_free(run->scope);
-	return status;
+	queue->progress = run->what->watch ? report_progress : NULL;
+	queue->user = run;
+	smalti_scope_needs(run->job.scope, vae->weights);
+	run->what->insert(run->what, run->job.scope, &run->plan);
+	smalti_job_submit(&run->job);
+	smalti_queue_drain(queue);
+	return run->status;
 }
 
 int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error)
 {
-	struct run run = {.job = job};
+	struct run run = {.what = job};
 	int status = smalti_vae_request_begin(&job->request, &run.plan, error);
 	if (status == 0)
 		status = run_plan(&run, error);

@@ -4,6 +4,7 @@
 
 #include "graphs/vae_ends.h"
 #include "jobs/digest.h"
+#include "jobs/queue.h"
 #include "jobs/vae_request.h"
 #include "rt/session.h"
 #include "smalti/vae.h"
@@ -14,8 +15,8 @@ struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *varian
 
 struct smalti_vae {
 	struct smalti_session *session;
-	struct smalti_scope *weights;   /* of the tasks that make them */
-	struct smalti_scope *cancelled; /* without tasks: failed when the VAE is cancelled */
+	struct smalti_scope *weights; /* of the tasks that make them */
+	struct smalti_queue queue;
 	struct smalti_vae_config config;
 	enum smalti_dtype compute;
 	char *folder;

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "codelets/codelets.h"
-#include "extract/flight.h"
+#include "extract/job.h"
 #include "graphs/vae_search.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
@@ -29,12 +29,11 @@ static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *
 }
 
 /* A plan within `memory`. */
-static int make_plan(const struct smalti_flights *flights, int64_t memory, struct bin_plan *bin,
+static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, struct bin_plan *bin,
 		     struct smalti_error *error)
 {
-	const struct smalti_vae *vae = flights->parts->vae;
-	struct smalti_vae_budget budget =
-	    smalti_vae_no_budget(smalti_session_workers(flights->parts->session));
+	const struct smalti_vae *vae = jobs->parts->vae;
+	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(jobs->parts->session));
 	budget.memory = memory;
 	return smalti_vae_net_plan(vae->net[SMALTI_VAE_ENCODE], bin->height, bin->width,
 				   choose_rows(vae, bin), &budget, &bin->plan, error);
@@ -42,39 +41,39 @@ static int make_plan(const struct smalti_flights *flights, int64_t memory, struc
 
 /* The fastest way if many pictures can take it at a time, else one that leaves room for a second picture,
  * else one that takes all there is. Rows are the same by each. */
-static int plan_bin(const struct smalti_flights *flights, struct bin_plan *bin, struct smalti_error *error)
+static int plan_bin(const struct smalti_extract_jobs *jobs, struct bin_plan *bin, struct smalti_error *error)
 {
 	enum { MANY = 8 };
 	struct smalti_error refused = SMALTI_NO_ERROR;
-	if (make_plan(flights, INT64_MAX, bin, error) < 0)
+	if (make_plan(jobs, INT64_MAX, bin, error) < 0)
 		return -1;
-	if (bin->plan.memory <= flights->memory / MANY)
+	if (bin->plan.memory <= jobs->memory / MANY)
 		return 0;
 	smalti_vae_plan_free(&bin->plan);
-	if (make_plan(flights, flights->memory / 2, bin, &refused) == 0)
+	if (make_plan(jobs, jobs->memory / 2, bin, &refused) == 0)
 		return 0;
 	smalti_vae_plan_free(&bin->plan);
-	return make_plan(flights, flights->memory, bin, error);
+	return make_plan(jobs, jobs->memory, bin, error);
 }
 
-static const struct smalti_vae_plan *find_plan(struct smalti_flights *flights, int64_t height, int64_t width,
-					       struct smalti_error *error)
+static const struct smalti_vae_plan *find_plan(struct smalti_extract_jobs *jobs, int64_t height,
+					       int64_t width, struct smalti_error *error)
 {
-	for (int i = 0; i < flights->plan_count; i++)
-		if (flights->plans[i].height == height && flights->plans[i].width == width)
-			return &flights->plans[i].plan;
-	if (!flights->plans)
-		flights->plans = smalti_calloc(SMALTI_BINS_MAX, sizeof(*flights->plans), error);
-	if (!flights->plans)
+	for (int i = 0; i < jobs->plan_count; i++)
+		if (jobs->plans[i].height == height && jobs->plans[i].width == width)
+			return &jobs->plans[i].plan;
+	if (!jobs->plans)
+		jobs->plans = smalti_calloc(SMALTI_BINS_MAX, sizeof(*jobs->plans), error);
+	if (!jobs->plans)
 		return NULL;
-	struct bin_plan *bin = &flights->plans[flights->plan_count];
+	struct bin_plan *bin = &jobs->plans[jobs->plan_count];
 	bin->height = height;
 	bin->width = width;
-	if (plan_bin(flights, bin, error) < 0) {
+	if (plan_bin(jobs, bin, error) < 0) {
 		smalti_vae_plan_free(&bin->plan);
 		return NULL;
 	}
-	flights->plan_count++;
+	jobs->plan_count++;
 	return &bin->plan;
 }
 
@@ -82,50 +81,50 @@ static const struct smalti_vae_plan *find_plan(struct smalti_flights *flights, i
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
-	struct flight *flight = user;
-	struct smalti_extract_item *item = flight->item;
+	struct extract_job *job = user;
+	struct smalti_extract_item *item = job->item;
 	const double began = smalti_now();
 	(void)width;
 	const int status = smalti_input_picture_rows(item->input, first, rows, pixels, &item->read);
-	flight->decoding_seconds += smalti_now() - began;
+	job->decoding_seconds += smalti_now() - began;
 	return status == 0 ? 0 : smalti_fail(error, item->read.code, "%s", item->read.message);
 }
 
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
-	const struct flight *flight = user;
-	flight->item->picture.values = smalti_flight_keep(flight->of, count, values, "VAE", error);
-	return flight->item->picture.values ? 0 : -1;
+	const struct extract_job *job = user;
+	job->item->picture.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
+	return job->item->picture.values ? 0 : -1;
 }
 
-static void note(struct flight *flight, const struct smalti_error *cause)
+static void note(struct extract_job *job, const struct smalti_error *cause)
 {
-	struct smalti_extract_item *item = flight->item;
+	struct smalti_extract_item *item = job->item;
 	free((void *)item->picture.values);
 	item->picture = (struct smalti_features_picture){0};
 	if (smalti_is_of_input(item->read.code))
 		smalti_item_fail(item, "picture", item->read.message);
 	else if (cause->code == SMALTI_ECORRUPT)
 		smalti_item_fail(item, "vae", cause->message);
-	else if (!flight->of->broken.code)
-		flight->of->broken = *cause;
+	else if (!job->of->broken.code)
+		job->of->broken = *cause;
 }
 
-static void land(struct flight *flight)
+static void finish(struct extract_job *job)
 {
-	struct smalti_flights_work *work = &flight->of->work;
-	struct smalti_extract_item *item = flight->item;
-	struct smalti_shard_timing *timing = &flight->window->timing;
+	struct smalti_extract_work *work = &job->of->work;
+	struct smalti_extract_item *item = job->item;
+	struct smalti_shard_timing *timing = &job->window->timing;
 	struct smalti_scope_progress progress;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	smalti_scope_progress(flight->scope, &progress);
+	smalti_scope_progress(job->job.scope, &progress);
 	work->pictures_in_flight--;
-	work->decoding_seconds += flight->decoding_seconds;
-	work->vae_seconds += progress.seconds - flight->decoding_seconds;
+	work->decoding_seconds += job->decoding_seconds;
+	work->vae_seconds += progress.seconds - job->decoding_seconds;
 	timing->picture_seconds += progress.seconds;
 	const struct smalti_bin *bin = &smalti_input_picture_info(item->input)->bin;
-	if (smalti_scope_status(flight->scope, &cause) < 0) {
-		note(flight, &cause);
+	if (smalti_scope_status(job->job.scope, &cause) < 0) {
+		note(job, &cause);
 	} else {
 		work->pictures++;
 		work->pixels += bin->height * bin->width;
@@ -138,33 +137,33 @@ static void land(struct flight *flight)
 	item->file = NULL;
 }
 
-static int begin_picture(struct smalti_flights *flights, struct smalti_window *window,
+static int begin_picture(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 			 struct smalti_extract_item *item, struct smalti_error *error)
 {
-	const struct smalti_vae *vae = flights->parts->vae;
+	const struct smalti_vae *vae = jobs->parts->vae;
 	const struct smalti_input_info *info = smalti_input_picture_info(item->input);
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
-	const struct smalti_vae_plan *plan = find_plan(flights, height, width, error);
-	struct flight *flight =
-	    plan ? smalti_flight_open(flights, window, "picture", plan->memory, land, error) : NULL;
-	if (!flight)
+	const struct smalti_vae_plan *plan = find_plan(jobs, height, width, error);
+	struct extract_job *job =
+	    plan ? smalti_extract_job_open(jobs, window, "picture", plan->memory, finish, error) : NULL;
+	if (!job)
 		return -1;
-	flight->item = item;
+	job->item = item;
 	item->picture = (struct smalti_features_picture){.height = info->original_height,
 							 .width = info->original_width,
 							 .ratio = info->bin.ratio,
 							 .latent_height = height,
 							 .latent_width = width};
-	smalti_scope_needs(flight->scope, vae->weights);
+	smalti_scope_needs(job->job.scope, vae->weights);
 	struct smalti_tile *planes =
-	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], flight->scope, plan, read_rows, flight);
-	smalti_insert(deliver, flight->scope, (.x = planes),
+	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], job->job.scope, plan, read_rows, job);
+	smalti_insert(deliver, job->job.scope, (.x = planes),
 		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
-		      .user = flight);
+		      .user = job);
 	smalti_tile_release(planes);
-	flights->work.pictures_in_flight++;
-	smalti_flight_take_off(flight);
+	jobs->work.pictures_in_flight++;
+	smalti_job_submit(&job->job);
 	return 0;
 }
 
@@ -197,8 +196,8 @@ static int64_t list_pictures(struct smalti_window *window, struct smalti_extract
 	return count;
 }
 
-int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_window *window,
-				  struct smalti_error *error)
+int smalti_extract_jobs_begin_pictures(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				       struct smalti_error *error)
 {
 	struct smalti_extract_item **list =
 	    smalti_calloc(window->count, sizeof(struct smalti_extract_item *), error);
@@ -207,7 +206,7 @@ int smalti_flights_begin_pictures(struct smalti_flights *flights, struct smalti_
 	const int64_t count = list_pictures(window, list, error);
 	int status = count < 0 ? -1 : 0;
 	for (int64_t i = 0; i < count && status == 0; i++)
-		status = begin_picture(flights, window, list[i], error);
+		status = begin_picture(jobs, window, list[i], error);
 	free(list);
 	return status;
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "codelets/codelets.h"
+#include "extract/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A caption on its way through T5. */
+struct caption_job {
+	const struct extract_job *job;
+	struct smalti_extract_item *item;
+	struct smalti_item_text *text;
+};
+
+/* By length, then as they come: neighbours in a pack are alike. */
+static int by_length(const void *left, const void *right)
+{
+	const struct caption_job *a = left, *b = right;
+	if (a->text->tokens != b->text->tokens)
+		return a->text->tokens < b->text->tokens ? -1 : 1;
+	if (a->item->index != b->item->index)
+		return a->item->index < b->item->index ? -1 : 1;
+	return (a->text > b->text) - (a->text < b->text);
+}
+
+static int64_t list_captions(const struct smalti_extract_jobs *jobs, struct smalti_window *window,
+			     struct caption_job *list)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < window->count; i++)
+		for (int k = 0; k < jobs->parts->options.caption_count; k++)
+			if (window->items[i].texts[k].tokens)
+				list[count++] = (struct caption_job){.item = &window->items[i],
+								     .text = &window->items[i].texts[k]};
+	qsort(list, (size_t)count, sizeof(*list), by_length);
+	return count;
+}
+
+/* How many of the captions make a pack, and their tokens. */
+static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct caption_job *list, int64_t count,
+			int64_t *tokens)
+{
+	int64_t taken = 0;
+	for (*tokens = 0; taken < count; taken++) {
+		const int64_t more = list[taken].text->tokens;
+		if (taken && *tokens + more > jobs->pack_tokens)
+			break;
+		*tokens += more;
+	}
+	return taken;
+}
+
+/* On a worker. What is wrong with one caption's values leaves the others of its pack as they are. */
+static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	const struct caption_job *caption = user;
+	struct smalti_error refused = SMALTI_NO_ERROR;
+	caption->text->values =
+	    smalti_extract_job_keep(caption->job->of, count, values, "text encoder", &refused);
+	if (caption->text->values)
+		return 0;
+	if (refused.code != SMALTI_ECORRUPT)
+		return smalti_fail(error, refused.code, "%s", refused.message);
+	caption->text->problem = smalti_format(error, "%s", refused.message);
+	return caption->text->problem ? 0 : -1;
+}
+
+static int insert(struct extract_job *job, struct smalti_error *error)
+{
+	const struct smalti_extract_parts *parts = job->of->parts;
+	const int64_t width = smalti_t5_config(parts->text.t5)->width;
+	struct smalti_words *words = smalti_calloc(job->caption_count, sizeof(*words), error);
+	struct smalti_tile **hidden = smalti_calloc(job->caption_count, sizeof(struct smalti_tile *), error);
+	if (words && hidden) {
+		for (int64_t i = 0; i < job->caption_count; i++)
+			words[i] =
+			    (struct smalti_words){job->captions[i].text->ids, job->captions[i].text->tokens};
+		smalti_t5_encode(parts->text.t5, job->job.scope, words, job->caption_count, hidden);
+		for (int64_t i = 0; i < job->caption_count; i++) {
+			smalti_insert(deliver, job->job.scope, (.x = hidden[i]),
+				      .count = words[i].count * width, .sink = deliver,
+				      .user = &job->captions[i]);
+			smalti_tile_release(hidden[i]);
+		}
+	}
+	const int status = words && hidden ? 0 : -1;
+	free(words);
+	free(hidden);
+	return status;
+}
+
+static void complete_caption(struct smalti_extract_work *work, struct smalti_window *window,
+			     struct caption_job *caption)
+{
+	struct smalti_item_text *text = caption->text;
+	if (text->problem) {
+		smalti_item_fail(caption->item, "t5", text->problem);
+		text->tokens = 0;
+		return;
+	}
+	work->captions++;
+	work->tokens += text->tokens;
+	window->timing.tokens += text->tokens;
+}
+
+static void finish(struct extract_job *job)
+{
+	struct smalti_extract_jobs *jobs = job->of;
+	struct smalti_scope_progress progress;
+	smalti_scope_progress(job->job.scope, &progress);
+	jobs->work.text_seconds += progress.seconds;
+	jobs->work.captions_in_flight -= job->caption_count;
+	job->window->timing.text_seconds += progress.seconds;
+	/* The same text encoder failed with these captions as would with others. */
+	if (smalti_scope_status(job->job.scope, &jobs->broken) < 0)
+		return;
+	for (int64_t i = 0; i < job->caption_count; i++)
+		complete_caption(&jobs->work, job->window, &job->captions[i]);
+}
+
+static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+		      const struct caption_job *list, int64_t count, int64_t tokens,
+		      struct smalti_error *error)
+{
+	const int64_t bytes = smalti_t5_working_bytes(jobs->parts->text.t5, tokens);
+	struct caption_job *captions = smalti_calloc(count, sizeof(*captions), error);
+	struct extract_job *job =
+	    captions ? smalti_extract_job_open(jobs, window, "captions", bytes, finish, error) : NULL;
+	if (!job) {
+		free(captions);
+		return -1;
+	}
+	memcpy(captions, list, (size_t)count * sizeof(*captions));
+	job->captions = captions;
+	job->caption_count = count;
+	for (int64_t i = 0; i < count; i++)
+		captions[i].job = job;
+	jobs->work.captions_in_flight += count;
+	const int status = insert(job, error);
+	smalti_job_submit(&job->job);
+	return status;
+}
+
+int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				    struct smalti_error *error)
+{
+	struct caption_job *list =
+	    smalti_calloc(window->count * jobs->parts->options.caption_count, sizeof(*list), error);
+	if (!list)
+		return -1;
+	const int64_t count = list_captions(jobs, window, list);
+	int status = 0;
+	for (int64_t begun = 0, taken, tokens; begun < count && status == 0; begun += taken) {
+		taken = cut_pack(jobs, list + begun, count - begun, &tokens);
+		status = begin_pack(jobs, window, list + begun, taken, tokens, error);
+	}
+	free(list);
+	return status;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/queue.h"
+
+#include "rt/throttle.h"
+
+#include <time.h>
+
+enum { SECOND = 1000000000, TENTH = SECOND / 10 }; /* in nanoseconds */
+
+int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
+		      struct smalti_error *error)
+{
+	*queue = (struct smalti_queue){.session = session, .max_jobs = max_jobs};
+	queue->cancelled = smalti_scope_new(session, "cancelled", 0, error);
+	if (!queue->cancelled)
+		return -1;
+	pthread_mutex_init(&queue->mutex, NULL);
+	pthread_cond_init(&queue->any, NULL);
+	return 0;
+}
+
+void smalti_queue_close(struct smalti_queue *queue)
+{
+	if (!queue->cancelled)
+		return;
+	smalti_scope_free(queue->cancelled);
+	pthread_cond_destroy(&queue->any);
+	pthread_mutex_destroy(&queue->mutex);
+	queue->cancelled = NULL;
+}
+
+/* Into and out of the list of those in flight. */
+static void enter(struct smalti_job *job)
+{
+	struct smalti_queue *queue = job->queue;
+	pthread_mutex_lock(&queue->mutex);
+	struct smalti_job **last = &queue->oldest;
+	while (*last)
+		last = &(*last)->next;
+	*last = job;
+	pthread_mutex_unlock(&queue->mutex);
+	queue->submitted++;
+	queue->in_flight++;
+	queue->bytes_in_flight += job->bytes;
+}
+
+static void leave(struct smalti_job *job)
+{
+	struct smalti_queue *queue = job->queue;
+	pthread_mutex_lock(&queue->mutex);
+	struct smalti_job **at = &queue->oldest;
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	pthread_mutex_unlock(&queue->mutex);
+	queue->in_flight--;
+	queue->bytes_in_flight -= job->bytes;
+}
+
+/* On a worker, when the last task of a job has ended. */
+static void ended(void *user)
+{
+	struct smalti_job *job = user;
+	struct smalti_queue *queue = job->queue;
+	pthread_mutex_lock(&queue->mutex);
+	job->next_completed = queue->completed;
+	queue->completed = job;
+	pthread_cond_broadcast(&queue->any);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void smalti_queue_poll(struct smalti_queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	struct smalti_job *job = queue->completed;
+	queue->completed = NULL;
+	pthread_mutex_unlock(&queue->mutex);
+	for (struct smalti_job *next; job; job = next) {
+		struct smalti_scope *scope = job->scope;
+		next = job->next_completed;
+		leave(job);
+		job->complete(job);
+		smalti_scope_free(scope);
+	}
+}
+
+static void report(const struct smalti_queue *queue)
+{
+	if (queue->progress)
+		queue->progress(queue->user);
+}
+
+/* While the insertion of a job is blocked. */
+static void meanwhile(void *user)
+{
+	struct smalti_queue *queue = user;
+	smalti_queue_poll(queue);
+	report(queue);
+}
+
+static void await(struct smalti_queue *queue)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += TENTH;
+	until.tv_sec += until.tv_nsec / SECOND;
+	until.tv_nsec %= SECOND;
+	pthread_mutex_lock(&queue->mutex);
+	int status = 0;
+	while (!queue->completed && status == 0)
+		status = pthread_cond_timedwait(&queue->any, &queue->mutex, &until);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+void smalti_queue_wait(struct smalti_queue *queue)
+{
+	if (queue->in_flight)
+		await(queue);
+	meanwhile(queue);
+}
+
+void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memory)
+{
+	while (queue->in_flight >= queue->max_jobs ||
+	       (queue->in_flight && queue->bytes_in_flight + bytes > memory))
+		smalti_queue_wait(queue);
+}
+
+/* Between one look and the next, other threads may submit. */
+static bool any_in_flight(struct smalti_queue *queue)
+{
+	smalti_insertion_begin();
+	smalti_queue_poll(queue);
+	const bool any = queue->in_flight > 0;
+	if (any)
+		report(queue);
+	smalti_insertion_end();
+	return any;
+}
+
+void smalti_queue_drain(struct smalti_queue *queue)
+{
+	while (any_in_flight(queue))
+		await(queue);
+}
+
+void smalti_queue_cancel(struct smalti_queue *queue)
+{
+	smalti_scope_cancel(queue->cancelled);
+}
+
+int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
+		    struct smalti_error *error)
+{
+	/* What began first is ended first, while its tiles are in the caches. */
+	job->scope = smalti_scope_new(queue->session, name, -queue->submitted, error);
+	if (!job->scope)
+		return -1;
+	job->queue = queue;
+	smalti_scope_needs(job->scope, queue->cancelled);
+	enter(job);
+	smalti_throttle_serve(meanwhile, queue);
+	return 0;
+}
+
+void smalti_job_submit(struct smalti_job *job)
+{
+	smalti_throttle_serve(NULL, NULL);
+	smalti_scope_seal(job->scope, ended, job);
+}
