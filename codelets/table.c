@@ -4,7 +4,7 @@
 #include "kernels/norms.h"
 #include "rt/task.h"
 
-#include <starpu_hash.h>
+#include <xxhash.h>
 
 /* The buffers of each op. */
 #define R(b)                                       {#b, SMALTI_READ, false, 1},
@@ -39,7 +39,7 @@
 #include "codelets/codelets.def"
 
 /* Its key, its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
-#define K(m) key = starpu_hash_crc32c_be_n(&a->m, sizeof(a->m), key);
+#define K(m) key = XXH32(&a->m, sizeof(a->m), key);
 #define P(m)
 #define CODELET(name, list, members, flop_count, byte_count)                                                 \
 	static uint32_t name##_key(const void *arguments, uint32_t key)                                      \
@@ -69,6 +69,16 @@
 		       #name ": too many buffers");
 #include "codelets/codelets.def"
 
+#define K(m) hash = XXH32(&a->m, sizeof(a->m), hash);
+#define P(m) K(m)
+#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+	static uint32_t name##_value(const void *arguments, uint32_t hash)                                   \
+	{                                                                                                    \
+		const struct name##_arguments *a = arguments;                                                \
+		members return hash;                                                                         \
+	}
+#include "codelets/codelets.def"
+
 const struct smalti_op smalti_ops[] = {
 #define CODELET(op_name, list, members, flop_count, byte_count)                                              \
 	{.name = #op_name,                                                                                   \
@@ -77,6 +87,7 @@ const struct smalti_op smalti_ops[] = {
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \
 	 .updates = op_name##_updates,                                                                       \
 	 .key = op_name##_key,                                                                               \
+	 .value = op_name##_value,                                                                           \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
 	 .run = {[SMALTI_DEVICE_CPU] = op_name##_cpu}},

@@ -45,7 +45,7 @@ static struct smalti_tile *draw_one(const struct run *r)
 
 static void skip_draws(const struct run *r, int64_t count)
 {
-	for (int64_t i = 0; i < count && !smalti_scope_failed(r->scope); i++)
+	for (int64_t i = 0; i < count && !smalti_scope_broken(r->scope); i++)
 		smalti_tile_release(draw_one(r));
 }
 
@@ -117,7 +117,7 @@ static struct smalti_conditions *conditions_of(const struct run *r)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	float *timesteps = smalti_calloc(sampler->steps, sizeof(*timesteps), &error);
 	if (!timesteps) {
-		smalti_scope_fail(r->scope, &error);
+		smalti_scope_break(r->scope, &error);
 		return NULL;
 	}
 	for (int64_t i = 0; i < sampler->steps; i++)
@@ -132,7 +132,7 @@ static void denoise(struct run *r)
 {
 	const struct smalti_sampler *sampler = r->d->sampler;
 	struct smalti_conditions *conditions = conditions_of(r);
-	for (int64_t i = 0; i < sampler->steps && !smalti_scope_failed(r->scope); i++) {
+	for (int64_t i = 0; i < sampler->steps && !smalti_scope_broken(r->scope); i++) {
 		struct smalti_grid v[SMALTI_DIT_MAX_BRANCHES];
 		smalti_scope_stage(r->scope, i + 1);
 		smalti_dit_forward(r->dit, r->scope, conditions, i, (float)sampler->step[i].input_scale,
@@ -169,7 +169,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_dit *dit, struct smalti_scope *
 	r.token_bytes = c->in_channels * c->patch_size * c->patch_size * (int64_t)sizeof(float);
 	const int64_t tokens = diffusion->height / c->patch_size * (diffusion->width / c->patch_size);
 	if (smalti_cut_even(&r.cut, tokens, diffusion->band_tokens, &error) < 0) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 	} else {
 		seed_generator(&r);
 		begin(&r);

@@ -131,7 +131,7 @@ struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_
 	    1, (int64_t)sizeof(*caption) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
 	if (!caption || smalti_cut_even(&caption->cut, tokens, tokens, &error) < 0) {
 		free(caption);
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return NULL;
 	}
 	caption->tokens = tokens;
@@ -208,9 +208,9 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	q.tile = smalti_calloc(f->cut->bands, sizeof(*q.tile), &error);
 	kv.tile = smalti_calloc(f->cut->bands, sizeof(*kv.tile), &error);
 	if (!q.tile || !kv.tile)
-		smalti_scope_fail(f->scope, &error);
+		smalti_scope_break(f->scope, &error);
 	const int64_t bands = q.tile && kv.tile ? f->cut->bands : 0;
-	for (int64_t b = 0; b < bands && !smalti_scope_failed(f->scope); b++) {
+	for (int64_t b = 0; b < bands && !smalti_scope_broken(f->scope); b++) {
 		struct smalti_tile *h =
 		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
 			     first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
@@ -220,7 +220,7 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 		    smalti_linear(f->scope, &w->kv, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
 		smalti_tile_release(h);
 	}
-	for (int64_t b = 0; b < bands && !smalti_scope_failed(f->scope); b++) {
+	for (int64_t b = 0; b < bands && !smalti_scope_broken(f->scope); b++) {
 		struct smalti_tile *o =
 		    smalti_attend(f->scope, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
 		smalti_linear_gate_add(f->scope, &w->out, rows_of(f, b), dtype, o, f->modulation,
@@ -320,7 +320,7 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 	struct smalti_error error = SMALTI_NO_ERROR;
 	v.tile = smalti_calloc(f->cut->bands, sizeof(*v.tile), &error);
 	if (!v.tile)
-		smalti_scope_fail(f->scope, &error);
+		smalti_scope_break(f->scope, &error);
 	for (int64_t b = 0; v.tile && b < f->cut->bands; b++) {
 		struct smalti_tile *h = modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
 		v.tile[b] = smalti_linear(f->scope, out, rows_of(f, b), f->dit->compute, h,
@@ -340,7 +340,7 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z, struct sm
 		z[k] = copy_of(f, &z[0]);
 	for (int64_t block = 0; block < f->dit->config.layers; block++) {
 		smalti_scope_at(f->scope, block, -1);
-		for (int k = 0; k < count && !smalti_scope_failed(f->scope); k++) {
+		for (int k = 0; k < count && !smalti_scope_broken(f->scope); k++) {
 			if (block > 0)
 				self_attention(f, block, &z[k]);
 			cross_attention(f, block, captions[k], &z[k]);
@@ -359,7 +359,7 @@ void smalti_dit_forward(struct smalti_dit *dit, struct smalti_scope *scope,
 	struct smalti_grid z[SMALTI_DIT_MAX_BRANCHES] = {{NULL, NULL}};
 	for (int k = 0; k < count; k++)
 		v[k] = (struct smalti_grid){x->cut, NULL};
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
 	f.modulation = modulation_at(&f, dit->block_tables, dit->config.layers * BLOCK_ROWS,
 				     conditions->adaln, BLOCK_ROWS, step);

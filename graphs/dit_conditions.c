@@ -64,7 +64,7 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_dit *dit, struct s
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_conditions *conditions = smalti_calloc(1, sizeof(*conditions), &error);
 	if (!conditions) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return NULL;
 	}
 	conditions->timestep = embed(scope, &dit->timestep, timesteps, steps);

@@ -12,7 +12,7 @@ static struct smalti_tile **new_tiles(struct smalti_scope *scope, int64_t count)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile **tiles = smalti_calloc(count, sizeof(struct smalti_tile *), &error);
 	if (!tiles)
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 	return tiles;
 }
 
@@ -23,7 +23,7 @@ struct smalti_features smalti_features_new(struct smalti_scope *scope, const str
 	struct smalti_features map = {.width = width, .channels = channels};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (smalti_cut_scale(&map.cut, cut, up, down, &error) < 0) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return (struct smalti_features){0};
 	}
 	map.slots = slots < cut->bands ? slots : cut->bands;
@@ -85,7 +85,7 @@ static struct smalti_tile *rows_tile(struct smalti_scope *scope, const struct sm
 struct smalti_tile *smalti_features_body(struct smalti_scope *scope, struct smalti_features *map,
 					 int64_t band)
 {
-	if (smalti_scope_failed(scope)) /* then the map may not even have slots */
+	if (smalti_scope_broken(scope)) /* then the map may not even have slots */
 		return NULL;
 	struct smalti_tile **tile = &map->body[band % map->slots];
 	if (!*tile)
@@ -132,7 +132,7 @@ static struct smalti_tile *part_of(struct smalti_scope *scope, struct smalti_fea
 void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
 			     int64_t groups)
 {
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
 	smalti_insert(edges, scope,
 		      (.x = smalti_features_body(scope, map, band), .top = top_of(scope, map, band),
@@ -145,7 +145,7 @@ void smalti_features_publish(struct smalti_scope *scope, struct smalti_features 
 void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *map, int64_t groups)
 {
 	int64_t count = map->cut.bands;
-	while (count > 1 && !smalti_scope_failed(scope)) {
+	while (count > 1 && !smalti_scope_broken(scope)) {
 		int64_t merged = 0;
 		for (int64_t first = 0; first < count; first += SMALTI_MANY) {
 			struct merge_moments_buffers buffers = {.merged = new_moments(scope, groups)};
@@ -159,7 +159,7 @@ void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *m
 		}
 		count = merged;
 	}
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
 	smalti_tile_release(map->moments);
 	map->moments = map->part[0];
@@ -187,7 +187,7 @@ void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x,
 			  const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
 			  enum smalti_dtype compute, bool add, int64_t y_groups, struct smalti_features *y)
 {
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
 	struct conv_arguments arguments = conv_arguments(x, band, input, kernel, compute, y_groups);
 	arguments.residual = add;
@@ -212,7 +212,7 @@ void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x,
 void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
 			    const struct smalti_linear *linear, struct smalti_features *y)
 {
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
 	smalti_linear_into(scope, linear, smalti_features_pixels(x, band), SMALTI_F32,
 			   smalti_features_body(scope, x, band), SMALTI_EPILOGUE_NONE, SMALTI_F32,

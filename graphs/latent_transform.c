@@ -19,7 +19,7 @@ static struct smalti_tile *upload(struct smalti_scope *scope, const struct smalt
 	if (values)
 		tile = smalti_tile_upload(scope, config->latent_channels, sizeof(*values), values);
 	else
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 	free(values);
 	return tile;
 }

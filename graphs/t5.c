@@ -419,7 +419,7 @@ static void drop(const struct encoding *e, const struct block *b)
 static void run_layers(const struct encoding *e)
 {
 	const struct smalti_t5 *t5 = e->t5;
-	for (int64_t i = 0; i < t5->config.layers && !smalti_scope_failed(e->scope); i++) {
+	for (int64_t i = 0; i < t5->config.layers && !smalti_scope_broken(e->scope); i++) {
 		const struct block *b = &t5->blocks[i];
 		smalti_scope_at(e->scope, i, -1);
 		if (t5->streamed)
@@ -455,7 +455,7 @@ void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const st
 	for (int64_t j = 0; status == 0 && j < e.bands; j++)
 		status = upload(&e, &e.band[j], &error);
 	if (status < 0)
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 	reach_all(&e);
 	for (int64_t j = 0; j < e.bands; j++)
 		embed(&e, &e.band[j]);

@@ -53,10 +53,10 @@ void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smal
 				  smalti_calloc(x->cut.bands, sizeof(struct smalti_tile *), &error)};
 	const int64_t bands = all.q && all.kv ? x->cut.bands : 0;
 	if (!bands)
-		smalti_scope_fail(scope, &error);
-	for (int64_t b = 0; b < bands && !smalti_scope_failed(scope); b++)
+		smalti_scope_break(scope, &error);
+	for (int64_t b = 0; b < bands && !smalti_scope_broken(scope); b++)
 		project(layers, layer, scope, x, b, &all);
-	for (int64_t b = 0; b < bands && !smalti_scope_failed(scope); b++)
+	for (int64_t b = 0; b < bands && !smalti_scope_broken(scope); b++)
 		attend(layers, layer, scope, x, b, &all);
 	for (int64_t b = 0; b < bands; b++) {
 		smalti_tile_release(all.q[b]);

@@ -144,7 +144,7 @@ static void begin_residual(struct pass *p, int x_index, int64_t band)
 	struct map *x = &p->map[x_index], *y = &p->map[x_index + 2];
 	const struct smalti_linear *shortcut = &p->layers->layer[x_index + 1].linear;
 	open_map(p, x_index + 2);
-	if (smalti_scope_failed(p->scope))
+	if (smalti_scope_broken(p->scope))
 		return;
 	if (shortcut->weight) {
 		smalti_features_linear(p->scope, &x->features, band, shortcut, &y->features);
@@ -198,7 +198,7 @@ static void need(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
 	open_map(p, index);
-	while (!smalti_scope_failed(p->scope) && map->made <= band && map->made < map->features.cut.bands)
+	while (!smalti_scope_broken(p->scope) && map->made <= band && map->made < map->features.cut.bands)
 		make_band(p, index);
 }
 
@@ -239,7 +239,7 @@ static void attend(struct pass *p, int index)
 	const int64_t groups = smalti_vae_map_groups(p->layers, index);
 	smalti_vae_attention(p->layers, &p->layers->layer[index - 1], p->scope, &x->features);
 	open_map(p, index);
-	for (int64_t b = 0; b < y->features.cut.bands && !smalti_scope_failed(p->scope); b++) {
+	for (int64_t b = 0; b < y->features.cut.bands && !smalti_scope_broken(p->scope); b++) {
 		y->features.body[b] = x->features.body[b];
 		x->features.body[b] = NULL;
 		smalti_features_publish(p->scope, &y->features, b, groups);
@@ -270,14 +270,14 @@ static void open_target(struct pass *p)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const enum smalti_storage kind = storage(p, p->target);
 	open_map(p, p->target);
-	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_scope_failed(p->scope))
+	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_scope_broken(p->scope))
 		return;
 	map->stored = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
 	map->stored_at = p->spilled;
 	if (kind == SMALTI_SPILL)
 		p->spilled += smalti_features_bytes(&map->features);
 	if (!map->stored)
-		smalti_scope_fail(p->scope, &error);
+		smalti_scope_break(p->scope, &error);
 }
 
 /* All bands of the target: to store them, to hand them on, or for their statistics alone. */
@@ -288,7 +288,7 @@ static void sweep(struct pass *p)
 	open_target(p);
 	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
 		attend(p, p->target);
-	while (!smalti_scope_failed(p->scope) && map->made < map->features.cut.bands) {
+	while (!smalti_scope_broken(p->scope) && map->made < map->features.cut.bands) {
 		p->maps = 0;
 		make_band(p, p->target);
 		if (map->stored)
@@ -298,7 +298,7 @@ static void sweep(struct pass *p)
 		if (p->plan->bounded)
 			smalti_throttle_scope(p->scope, smalti_vae_tasks_ahead(p->plan->workers, p->maps));
 	}
-	if (groups && !smalti_scope_failed(p->scope))
+	if (groups && !smalti_scope_broken(p->scope))
 		smalti_features_merge(p->scope, &map->features, groups);
 	end_sweep(p);
 }
@@ -310,10 +310,10 @@ void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae
 	struct pass p = {.layers = layers, .plan = plan, .scope = scope, .ends = ends};
 	p.map = smalti_calloc(layers->count + 1, sizeof(*p.map), &error);
 	if (!p.map) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return;
 	}
-	for (p.target = 0; p.target <= layers->count && !smalti_scope_failed(scope); p.target++) {
+	for (p.target = 0; p.target <= layers->count && !smalti_scope_broken(scope); p.target++) {
 		p.last = smalti_vae_is_last(layers, plan->storage, p.target);
 		if (smalti_vae_is_target(layers, plan->storage, p.target))
 			sweep(&p);

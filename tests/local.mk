@@ -85,6 +85,7 @@ check_PROGRAMS += tests/test_perf_models
 tests_test_perf_models_LDADD = libharness.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_counts
 tests_test_counts_LDADD = libharness.la libbench.la libcore.la $(CUNIT_LIBS)
+check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c

@@ -143,7 +143,7 @@ static void foreseen(struct smalti_scope *scope, const struct smalti_vae_plan *p
 	char text[96];
 	smalti_scope_progress(scope, &progress);
 	snprintf(text, sizeof(text), "plan: %g foreseen, %g inserted", plan->flops, progress.inserted);
-	CHECK(smalti_scope_failed(scope) || progress.inserted <= 0 || /* no runtime: nothing is counted */
+	CHECK(smalti_scope_broken(scope) || progress.inserted <= 0 || /* no runtime: nothing is counted */
 		  (plan->flops > 0.97 * progress.inserted && plan->flops <= 1.001 * progress.inserted),
 	      text);
 }
@@ -202,7 +202,7 @@ void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_scope *scop
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_plan plan;
 	if (smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 	smalti_vae_decode(vae, scope, latents, false, &plan, sink, user);
 	smalti_vae_plan_free(&plan);
 }

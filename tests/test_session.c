@@ -261,6 +261,13 @@ static void sealed_when_idle(void)
 	close_session(session);
 }
 
+static int must_not_run(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)user, (void)count, (void)values, (void)error;
+	CHECK(false, "a task of a failed scope");
+	return 0;
+}
+
 /* Failure is sticky, keeps its first cause, and reaches whoever needs the scope. */
 static void failing(void)
 {
@@ -275,6 +282,12 @@ static void failing(void)
 	smalti_scope_fail(needed, &first);
 	smalti_scope_fail(needed, &second);
 	CHECK(smalti_scope_failed(scope) && !smalti_scope_failed(other), "failed");
+	struct smalti_tile *after = smalti_tile_new(scope, 1, 4);
+	smalti_insert(clear, scope, (.y = after), .bytes = 4);
+	smalti_insert(deliver, scope, (.x = after), .count = 1, .sink = must_not_run);
+	smalti_tile_release(after);
+	CHECK(!smalti_scope_broken(scope), "goes on without doing anything");
+	smalti_scope_break(needed, &first);
 	CHECK(!smalti_tile_new(scope, 1, 1) && !smalti_tile_upload(scope, 1, 1, "x"), "no tiles any more");
 	FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EIO, "needs", "the first cause");
 
@@ -356,7 +369,7 @@ static void refused_memory(void)
 				end_scope(scope, tile, large, "task");
 				scope = smalti_scope_new(session, "upload", 0, &error);
 				tile = smalti_tile_upload(scope, 1, bytes, values);
-				CHECK((tile == NULL) == large, "uploaded");
+				CHECK(tile && smalti_scope_failed(scope) == large, "uploaded");
 				end_scope(scope, tile, large, "upload");
 			}
 		CHECK(setrlimit(RLIMIT_AS, &before) == 0, "limit");

@@ -51,7 +51,7 @@ struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows,
 	struct smalti_error error = SMALTI_NO_ERROR;
 	float *values = smalti_calloc(rows, columns * (int64_t)sizeof(*values), &error);
 	if (!values) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return NULL;
 	}
 	uint32_t state = 1;

@@ -35,6 +35,7 @@ struct smalti_op {
 	bool (*updates)(const void *arguments);
 	/* Extends `key` by the arguments that a task's time depends on. */
 	uint32_t (*key)(const void *arguments, uint32_t key);
+	uint32_t (*value)(const void *arguments, uint32_t hash); /* the same by all but pointers */
 	double (*flops)(const void *arguments);
 	double (*bytes)(const void *arguments); /* that have to move at least once */
 	/* NULL on a kind of device that cannot run it. */

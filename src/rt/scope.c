@@ -22,7 +22,7 @@ struct smalti_scope {
 	int64_t priority;
 	char name[NAME_LENGTH];
 	bool compares;
-	atomic_bool failed;
+	atomic_bool failed, broken;
 	pthread_mutex_t mutex;   /* guards what follows */
 	struct smalti_place now; /* of the tasks that are inserted */
 	int64_t *left;           /* tasks of each stage from 1 on that are inserted and not ended */
@@ -262,6 +262,12 @@ void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *ca
 	atomic_store(&scope->failed, true);
 }
 
+void smalti_scope_break(struct smalti_scope *scope, const struct smalti_error *cause)
+{
+	smalti_scope_fail(scope, cause);
+	atomic_store(&scope->broken, true);
+}
+
 /* A failure without a cause is a cancellation: a handler can set a flag, but not lock. */
 void smalti_scope_cancel(struct smalti_scope *scope)
 {
@@ -274,6 +280,16 @@ bool smalti_scope_failed(const struct smalti_scope *scope)
 		return true;
 	for (int i = 0; i < scope->needs_count; i++)
 		if (smalti_scope_failed(scope->needs[i]))
+			return true;
+	return false;
+}
+
+bool smalti_scope_broken(const struct smalti_scope *scope)
+{
+	if (atomic_load(&scope->broken))
+		return true;
+	for (int i = 0; i < scope->needs_count; i++)
+		if (smalti_scope_broken(scope->needs[i]))
 			return true;
 	return false;
 }

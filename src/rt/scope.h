@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 /* A scope is what belongs together and fails together: one request, or one model's weights. A task
- * that fails marks its scope; what is left of that scope becomes no-ops, other scopes go on. Failure
- * is sticky at submission, too, so that graphs insert tasks without a check after each. */
+ * that fails marks its scope; what is left of that scope is inserted as before, but does nothing when it
+ * runs: what is inserted depends on no failure, and so on no timing. Other scopes go on. Only where inserting
+ * itself fails (no memory for a task, no such tile) the scope is broken: nothing more is inserted. Both are
+ * sticky, so that graphs insert tasks without a check after each. */
 
 struct smalti_session;
 struct smalti_scope;
@@ -39,10 +41,14 @@ void smalti_scope_free(struct smalti_scope *scope);
 
 /* Marks the scope failed with this cause unless it is already. */
 void smalti_scope_fail(struct smalti_scope *scope, const struct smalti_error *cause);
+/* The same, and no more tasks are inserted. By the inserting thread. */
+void smalti_scope_break(struct smalti_scope *scope, const struct smalti_error *cause);
 /* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
 void smalti_scope_cancel(struct smalti_scope *scope);
 /* The scope, or one that it depends on, has failed. */
 bool smalti_scope_failed(const struct smalti_scope *scope);
+/* The scope, or one that it depends on, inserts nothing more: loops over insertions may end. */
+bool smalti_scope_broken(const struct smalti_scope *scope);
 /* 0, or -1 with the first cause. */
 int smalti_scope_status(struct smalti_scope *scope, struct smalti_error *error);
 

@@ -14,6 +14,7 @@
 #include "rt/trace.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include <starpu.h>
+#include <xxhash.h>
 
 enum {
 	MEGABYTE = 1 << 20,
@@ -37,6 +39,8 @@ struct smalti_session {
 	bool spills, plain;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
+	_Atomic int64_t tiles; /* made so far */
+	uint64_t sequence;     /* hash of what was inserted */
 };
 
 static bool is_open; /* StarPU is one per process */
@@ -109,6 +113,22 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 	if (wanted < session->lowest_priority)
 		return session->lowest_priority;
 	return wanted > session->highest_priority ? session->highest_priority : (int)wanted;
+}
+
+int64_t smalti_session_count_tile(struct smalti_session *session)
+{
+	return atomic_fetch_add(&session->tiles, 1) + 1;
+}
+
+void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
+			   int count)
+{
+	session->sequence = XXH64(numbers, (size_t)count * sizeof(*numbers), session->sequence + arguments);
+}
+
+uint64_t smalti_session_sequence(const struct smalti_session *session)
+{
+	return session->sequence;
 }
 
 static int refuse_scratch(const char *folder, struct smalti_error *error)

@@ -33,6 +33,13 @@ bool smalti_session_spills(const struct smalti_session *session);
 /* What the process holds besides tiles: code, libraries, compiled kernels, tasks in flight (measured: 60 to
  * 140 MB). */
 enum { SMALTI_PROGRAM_BYTES = 160 << 20 };
+/* The number of a new tile. */
+int64_t smalti_session_count_tile(struct smalti_session *session);
+/* Extends the sequence of insertions by a task, and tells its hash: the same whenever the same tasks were
+ * inserted on the same tiles in the same order, in whatever process. */
+void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
+			   int count);
+uint64_t smalti_session_sequence(const struct smalti_session *session);
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */
 

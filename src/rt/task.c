@@ -258,8 +258,8 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 }
 
 /* Without StarPU. */
-static int run_now(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments,
-		   struct smalti_error *error)
+static int run_now(struct smalti_scope *scope, const struct smalti_op *op, struct smalti_tile *const *tiles,
+		   const void *arguments, struct smalti_error *error)
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
@@ -269,18 +269,32 @@ static int run_now(const struct smalti_op *op, struct smalti_tile *const *tiles,
 			else if (check_missing(op, &op->buffers[kind], error) < 0)
 				return -1;
 		}
-	return op->run[SMALTI_DEVICE_CPU](data, arguments, error);
+	if (!smalti_scope_failed(scope) && op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
+		smalti_scope_fail(scope, error);
+	return 0;
+}
+
+/* Of the task: the op, its arguments, and the numbers of its tiles, 0 for an absent one. */
+static void record(struct smalti_session *session, const struct smalti_op *op,
+		   struct smalti_tile *const *tiles, const void *arguments)
+{
+	int64_t numbers[1 + SMALTI_MAX_BUFFERS] = {op - smalti_ops};
+	const int buffers = op_buffers(op);
+	for (int i = 0; i < buffers; i++)
+		numbers[1 + i] = tiles[i] ? smalti_tile_number(tiles[i]) : 0;
+	smalti_session_record(session, op->value(arguments, 0), numbers, 1 + buffers);
 }
 
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments)
 {
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return;
+	struct smalti_session *session = smalti_scope_session(scope);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	int status = smalti_session_plain(smalti_scope_session(scope))
-			 ? run_now(op, tiles, arguments, &error)
-			 : insert(scope, op, tiles, arguments, &error);
+	record(session, op, tiles, arguments);
+	int status = smalti_session_plain(session) ? run_now(scope, op, tiles, arguments, &error)
+						   : insert(scope, op, tiles, arguments, &error);
 	if (status < 0)
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 }

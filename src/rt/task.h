@@ -7,7 +7,7 @@
 #include "rt/tile.h"
 
 /* Inserts a task; `tiles` holds the buffers in the op's order. Dependencies follow from the order of
- * insertion. Failures (no worker, no memory) go to the scope. A failed scope inserts nothing. Waits when very
+ * insertion. Failures (no worker, no memory) break the scope, which inserts nothing then. Waits when very
  * many tasks are inserted and not run: never insert from a task. */
 void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);

@@ -15,7 +15,7 @@ struct smalti_tile {
 	starpu_data_handle_t handle;
 	void *memory; /* of a plain session's tile, which has no handle */
 	bool owned;   /* the memory is the pool's */
-	int64_t rows, row_bytes;
+	int64_t number, rows, row_bytes;
 };
 
 static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data, struct smalti_error *error)
@@ -30,28 +30,29 @@ static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data
 static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_t row_bytes, int home,
 				const void *data)
 {
-	if (smalti_scope_failed(scope))
+	if (smalti_scope_broken(scope))
 		return NULL;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t bytes = rows;
 	if (rows <= 0 || rows > UINT32_MAX || row_bytes <= 0 || !smalti_multiply(&bytes, row_bytes)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile of %lld rows of %lld bytes cannot be made",
 			    (long long)rows, (long long)row_bytes);
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return NULL;
 	}
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), &error);
 	if (!tile) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		return NULL;
 	}
+	tile->number = smalti_session_count_tile(smalti_scope_session(scope));
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
 	if (!smalti_session_plain(smalti_scope_session(scope))) {
 		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
 					    (size_t)row_bytes);
 	} else if (take_memory(tile, bytes, data, &error) < 0) {
-		smalti_scope_fail(scope, &error);
+		smalti_scope_break(scope, &error);
 		free(tile);
 		return NULL;
 	}
@@ -80,21 +81,22 @@ struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows,
 		return tile;
 	}
 	/* Does not block: the handle is new, nothing is pending on it. */
-	void *memory = starpu_data_acquire(tile->handle, STARPU_W)
-			   ? NULL
-			   : (void *)starpu_vector_get_local_ptr(tile->handle);
-	const bool refused = smalti_tile_memory_refused(memory);
-	if (memory && !refused)
-		memcpy(memory, data, (size_t)(rows * row_bytes));
-	if (memory)
-		starpu_data_release(tile->handle);
-	if (memory && !refused)
-		return tile;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	smalti_tile_memory_fail(rows * row_bytes, &error);
-	smalti_scope_fail(scope, &error);
-	smalti_tile_release(tile);
-	return NULL;
+	if (starpu_data_acquire(tile->handle, STARPU_W)) {
+		smalti_fail(&error, SMALTI_EINVAL, "a tile cannot be filled from within a task");
+		smalti_scope_break(scope, &error);
+		smalti_tile_release(tile);
+		return NULL;
+	}
+	void *memory = (void *)starpu_vector_get_local_ptr(tile->handle);
+	if (smalti_tile_memory_refused(memory)) {
+		smalti_tile_memory_fail(rows * row_bytes, &error);
+		smalti_scope_fail(scope, &error);
+	} else {
+		memcpy(memory, data, (size_t)(rows * row_bytes));
+	}
+	starpu_data_release(tile->handle);
+	return tile;
 }
 
 void smalti_tile_release(struct smalti_tile *tile)
@@ -111,6 +113,11 @@ void smalti_tile_release(struct smalti_tile *tile)
 int64_t smalti_tile_bytes(const struct smalti_tile *tile)
 {
 	return tile->rows * tile->row_bytes;
+}
+
+int64_t smalti_tile_number(const struct smalti_tile *tile)
+{
+	return tile->number;
 }
 
 void *smalti_tile_handle(const struct smalti_tile *tile)

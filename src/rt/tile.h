@@ -10,10 +10,11 @@
  * allocates it where its first writer runs, and may move, evict or spill it. */
 struct smalti_tile;
 
-/* NULL, with the scope marked failed, when it cannot be had; also when the scope has failed already. */
+/* NULL, with the scope broken, when it cannot be had; also when the scope is broken already. */
 struct smalti_tile *smalti_tile_new(struct smalti_scope *scope, int64_t rows, int64_t row_bytes);
 
-/* A tile filled with a copy of `data`. */
+/* A tile filled with a copy of `data`; empty, with the scope marked failed, where there is no memory for
+ * that. */
 struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
 				       const void *data);
 
@@ -26,6 +27,8 @@ struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, i
 void smalti_tile_release(struct smalti_tile *tile);
 
 int64_t smalti_tile_bytes(const struct smalti_tile *tile);
+/* Tiles of a session are numbered as they are made, from 1 on. */
+int64_t smalti_tile_number(const struct smalti_tile *tile);
 
 /* For src/rt: the starpu_data_handle_t. */
 void *smalti_tile_handle(const struct smalti_tile *tile);
