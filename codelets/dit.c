@@ -2,6 +2,7 @@
 #include "codelets/codelets.h"
 #include "kernels/conditioning.h"
 #include "kernels/elementwise.h"
+#include "kernels/rows.h"
 #include "kernels/scratch.h"
 
 int smalti_cpu_sinusoid(const struct sinusoid_data *data, const struct sinusoid_arguments *a,
@@ -25,10 +26,7 @@ int smalti_cpu_add_row(const struct add_row_data *data, const struct add_row_arg
 		       struct smalti_error *error)
 {
 	(void)error;
-	for (int64_t row = 0; row < a->rows; row++) {
-		float *y = (float *)data->y + row * a->dim;
-		smalti_add(a->dim, y, data->row, y);
-	}
+	smalti_add_row(a->rows, a->dim, data->row, data->y);
 	return 0;
 }
 
@@ -36,11 +34,8 @@ int smalti_cpu_modulation(const struct modulation_data *data, const struct modul
 			  struct smalti_error *error)
 {
 	(void)error;
-	const float *table = data->table, *embedding = data->embedding;
-	embedding += a->step * a->period * a->dim;
-	for (int64_t row = 0; row < a->rows; row++)
-		smalti_add(a->dim, table + row * a->dim, embedding + row % a->period * a->dim,
-			   (float *)data->y + row * a->dim);
+	smalti_add_periodic(a->rows, a->dim, data->table, a->period,
+			    (const float *)data->embedding + a->step * a->period * a->dim, data->y);
 	return 0;
 }
 
@@ -52,16 +47,6 @@ int smalti_cpu_positions(const struct positions_data *data, const struct positio
 	return 0;
 }
 
-/* Adds to each token what its column and its row have in the position table. */
-static void add_positions(const struct patch_embed_arguments *a, const float *table, float *y)
-{
-	const int64_t half = a->out / 2;
-	for (int64_t n = a->first; n < a->first + a->rows; n++, y += a->out) {
-		smalti_add(half, y, table + n % a->columns * half, y);
-		smalti_add(half, y + half, table + (a->columns + n / a->columns) * half, y + half);
-	}
-}
-
 int smalti_cpu_patch_embed(const struct patch_embed_data *data, const struct patch_embed_arguments *a,
 			   struct smalti_error *error)
 {
@@ -69,12 +54,11 @@ int smalti_cpu_patch_embed(const struct patch_embed_data *data, const struct pat
 	float *scaled = smalti_scratch(SMALTI_SCRATCH_ROWS, count * (int64_t)sizeof(float), error);
 	if (!scaled)
 		return -1;
-	for (int64_t i = 0; i < count; i++)
-		scaled[i] = ((const float *)data->x)[i] * a->input_scale;
+	smalti_scale(count, data->x, a->input_scale, scaled);
 	const struct smalti_matmul matmul = {a->rows,    a->in,      a->out,
 					     SMALTI_F32, SMALTI_F32, SMALTI_EPILOGUE_NONE};
 	if (smalti_matmul(&matmul, scaled, data->weight, data->bias, NULL, data->y, error) < 0)
 		return -1;
-	add_positions(a, data->positions, data->y);
+	smalti_add_positions(a->first, a->rows, a->columns, a->out, data->positions, data->y);
 	return 0;
 }

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/norms.h"
+#include "kernels/rows.h"
 #include "kernels/scratch.h"
-
-#include <string.h>
 
 int smalti_cpu_rmsnorm(const struct rmsnorm_data *data, const struct rmsnorm_arguments *a,
 		       struct smalti_error *error)
 {
-	float *whole = smalti_scratch(SMALTI_SCRATCH_ROWS, a->dim * (int64_t)sizeof(float), error);
-	if (!whole)
-		return -1;
-	const int64_t row_bytes = a->dim * smalti_dtype_bytes(a->dtype);
-	for (int64_t row = 0; row < a->rows; row++) {
-		float *to = whole;
-		for (int i = 0; i < SMALTI_MANY && data->x[i]; to += a->columns[i++])
-			memcpy(to, (const float *)data->x[i] + (a->first_row + row) * a->columns[i],
-			       (size_t)a->columns[i] * sizeof(float));
-		smalti_rmsnorm(1, a->dim, whole, a->epsilon, data->weight, a->dtype,
-			       (char *)data->y + row * row_bytes);
-	}
-	return 0;
+	struct smalti_row_parts parts = {.x = data->x, .columns = a->columns, .first = a->first_row};
+	while (parts.count < SMALTI_MANY && data->x[parts.count])
+		parts.count++;
+	return smalti_rmsnorm_parts(&parts, a->rows, a->dim, a->epsilon, data->weight, a->dtype, data->y,
+				    error);
 }
 
 int smalti_cpu_ln_modulate(const struct ln_modulate_data *data, const struct ln_modulate_arguments *a,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/layout.h"
+#include "kernels/rows.h"
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
@@ -27,8 +28,7 @@ static void guide(const struct sampler_step_arguments *a, const struct smalti_pa
 	if (!unconditional)
 		return;
 	smalti_reorder_output(patches, a->out_channels, unconditional, room);
-	for (int64_t i = 0; i < count; i++)
-		output[i] = room[i] + a->guidance * (output[i] - room[i]);
+	smalti_guide(count, room, a->guidance, output);
 }
 
 int smalti_cpu_sampler_step(const struct sampler_step_data *data, const struct sampler_step_arguments *a,

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "kernels/conv.h"
-#include "kernels/elementwise.h"
+#include "kernels/conv_band.h"
 #include "kernels/layout.h"
-#include "kernels/norms.h"
-#include "kernels/scratch.h"
-
-#include <string.h>
 
 int smalti_cpu_latent_rows(const struct latent_rows_data *data, const struct latent_rows_arguments *a,
 			   struct smalti_error *error)
@@ -45,146 +40,43 @@ int smalti_cpu_posterior_rows(const struct posterior_rows_data *data,
 	return 0;
 }
 
-/* What a band's neighbours and its GroupNorm need of it. */
-static void publish(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x, void *top,
-		    void *bottom, void *moments)
-{
-	const size_t row_bytes = (size_t)(width * channels) * sizeof(float);
-	if (top)
-		memcpy(top, x, row_bytes);
-	if (bottom)
-		memcpy(bottom, x + (rows - 1) * width * channels, row_bytes);
-	if (moments)
-		smalti_groupnorm_moments(rows * width, channels, groups, x, moments);
-}
-
 int smalti_cpu_edges(const struct edges_data *data, const struct edges_arguments *a,
 		     struct smalti_error *error)
 {
 	(void)error;
-	publish(a->rows, a->width, a->channels, a->groups, data->x, data->top, data->bottom, data->moments);
-	return 0;
-}
-
-/* A band on its way through a convolution, a slab of rows at a time: the slab's input lines, with one above
- * and one below, are assembled where caches still hold them when the kernel comes. */
-struct passage {
-	const struct conv_data *data;
-	const struct conv_arguments *a;
-	struct smalti_conv conv;        /* of a slab; rows: of the highest one */
-	const float *coefficients;      /* a[in], b[in] of GroupNorm, or NULL */
-	struct smalti_moments *moments; /* of a slab's output; NULL when nobody wants them */
-	char *lines;                    /* [lines_of(conv.rows), conv.width, in] of dtype compute */
-	char *normalised;               /* one row of x, when it is to be doubled */
-	int64_t scale, line_bytes;
-};
-
-/* f(row) of x, or of a neighbour's row. */
-static void put_row(const struct passage *p, const float *row, char *line)
-{
-	const struct conv_arguments *a = p->a;
-	char *direct = p->scale == 2 ? p->normalised : line;
-	if (p->coefficients)
-		smalti_groupnorm_apply(a->width, a->in, row, p->coefficients, p->coefficients + a->in, true,
-				       a->compute, direct);
-	else
-		smalti_convert(a->width * a->in, SMALTI_F32, row, a->compute, direct);
-	if (p->scale == 2)
-		smalti_upsample_row(a->width, a->in, a->compute, direct, line);
-}
-
-/* A convolution of stride 2 looks down and to the right only. */
-static int64_t lines_of(const struct passage *p, int64_t rows)
-{
-	return p->conv.stride == 2 ? 2 * rows + 1 : rows + 2;
-}
-
-/* Row `row` of the scaled map, from -1 to scale·rows, into line `line` of the slab. */
-static void put_line(const struct passage *p, int64_t row, int64_t line)
-{
-	const struct conv_arguments *a = p->a;
-	char *to = p->lines + line * p->line_bytes;
-	if (p->scale == 2 && row % 2 == 1 && line > 0) {
-		memcpy(to, to - p->line_bytes, (size_t)p->line_bytes);
-		return;
-	}
-	const float *from = row < 0 ? p->data->above
-			    : row == p->scale * a->rows
-				? p->data->below
-				: (const float *)p->data->x + row / p->scale * a->width * a->in;
-	if (from)
-		put_row(p, from, to);
-	else /* the picture's border: zeros of the normalised map */
-		memset(to, 0, (size_t)p->line_bytes);
-}
-
-static int prepare(struct passage *p, struct smalti_error *error)
-{
-	const struct conv_arguments *a = p->a;
-	const int64_t coefficient_bytes = 2 * a->in * (int64_t)sizeof(float);
-	const int64_t moments_bytes = a->y_groups * (int64_t)sizeof(struct smalti_moments);
-	p->line_bytes = p->conv.width * a->in * smalti_dtype_bytes(a->compute);
-	p->lines = smalti_scratch(SMALTI_SCRATCH_ASSEMBLE, lines_of(p, p->conv.rows) * p->line_bytes, error);
-	char *extra =
-	    smalti_scratch(SMALTI_SCRATCH_ROWS, moments_bytes + coefficient_bytes + p->line_bytes, error);
-	if (!p->lines || !extra)
-		return -1;
-	float *coefficients = (float *)(void *)(extra + moments_bytes);
-	if (p->data->y_moments)
-		p->moments = (struct smalti_moments *)(void *)extra;
-	p->normalised = extra + moments_bytes + coefficient_bytes;
-	if (!p->data->moments)
-		return 0;
-	smalti_groupnorm_coefficients(a->in, a->groups, p->data->moments, (double)a->epsilon, p->data->gamma,
-				      p->data->beta, coefficients, coefficients + a->in);
-	p->coefficients = coefficients;
-	return 0;
-}
-
-/* Rows [first, first + rows) of y. */
-static int convolve_slab(const struct passage *p, int64_t first, int64_t rows, struct smalti_error *error)
-{
-	struct smalti_conv conv = p->conv;
-	const int64_t width = conv.width / conv.stride, shared = conv.stride == 2 ? 1 : 2;
-	const int64_t top = conv.stride == 2 ? 2 * first : first - 1;
-	const int64_t known = first ? shared : 0; /* the last lines of the slab before */
-	float *y = (float *)p->data->y + first * width * conv.out;
-	if (known)
-		memcpy(p->lines, p->lines + (lines_of(p, conv.rows) - known) * p->line_bytes,
-		       (size_t)(known * p->line_bytes));
-	for (int64_t line = known; line < lines_of(p, rows); line++)
-		put_line(p, top + line, line);
-	conv.rows = rows;
-	if (smalti_conv(&conv, p->lines, p->data->weight, p->data->bias, y, error) < 0)
-		return -1;
-	if (p->moments) {
-		smalti_groupnorm_moments(rows * width, conv.out, p->a->y_groups, y, p->moments);
-		smalti_moments_merge(p->a->y_groups, p->moments, p->data->y_moments);
-	}
+	smalti_band_edges(a->rows, a->width, a->channels, a->groups, data->x, data->top, data->bottom,
+			  data->moments);
 	return 0;
 }
 
 int smalti_cpu_conv(const struct conv_data *data, const struct conv_arguments *a, struct smalti_error *error)
 {
-	struct passage p = {.data = data, .a = a, .scale = a->upsample ? 2 : 1};
-	const int64_t rows = p.scale * a->rows / a->stride;
-	p.conv = (struct smalti_conv){.rows = rows,
-				      .width = p.scale * a->width,
-				      .in = a->in,
-				      .out = a->out,
-				      .stride = a->stride,
-				      .compute = a->compute,
-				      .residual = a->residual};
-	p.conv.rows = smalti_conv_slab(&p.conv);
-	if (prepare(&p, error) < 0)
-		return -1;
-	if (data->y_moments)
-		memset(data->y_moments, 0, (size_t)a->y_groups * sizeof(struct smalti_moments));
-	for (int64_t first = 0; first < rows; first += p.conv.rows)
-		if (convolve_slab(&p, first, rows - first < p.conv.rows ? rows - first : p.conv.rows, error))
-			return -1;
-	publish(rows, p.conv.width / a->stride, a->out, a->y_groups, data->y, data->top, data->bottom, NULL);
-	return 0;
+	const struct smalti_conv_band band = {
+	    .rows = a->rows,
+	    .width = a->width,
+	    .in = a->in,
+	    .out = a->out,
+	    .groups = a->groups,
+	    .y_groups = a->y_groups,
+	    .stride = a->stride,
+	    .epsilon = a->epsilon,
+	    .upsample = a->upsample,
+	    .residual = a->residual,
+	    .compute = a->compute,
+	    .x = data->x,
+	    .above = data->above,
+	    .below = data->below,
+	    .moments = data->moments,
+	    .gamma = data->gamma,
+	    .beta = data->beta,
+	    .weight = data->weight,
+	    .bias = data->bias,
+	    .y = data->y,
+	    .top = data->top,
+	    .bottom = data->bottom,
+	    .y_moments = data->y_moments,
+	};
+	return smalti_conv_band(&band, error);
 }
 
 int smalti_cpu_spill(const struct spill_data *data, const struct spill_arguments *a,

@@ -50,8 +50,10 @@ libcore_la_SOURCES += \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
 	src/kernels/cpu/conditioning.c \
+	src/kernels/cpu/rows.c src/kernels/rows.h \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
+	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
 	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/matmul_raw.c \
