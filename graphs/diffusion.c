@@ -3,14 +3,13 @@
 
 #include "base/alloc.h"
 #include "codelets/codelets.h"
-#include "graphs/dit_conditions.h"
 #include "samplers/noise.h"
 
 #include <stdlib.h>
 
 /* A denoising under way. */
 struct run {
-	struct smalti_dit *dit;
+	struct smalti_denoiser *denoiser;
 	struct smalti_scope *scope;
 	const struct smalti_diffusion *d;
 	int64_t channels, patch, token_bytes;
@@ -105,7 +104,7 @@ static void advance(const struct run *r, const struct smalti_sampler_step *step,
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
 			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
 			      .step = *step, .rows = smalti_cut_rows(&r->cut, b), .channels = r->channels,
-			      .out_channels = smalti_dit_config(r->dit)->out_channels, .patch = r->patch,
+			      .out_channels = r->denoiser->out_channels, .patch = r->patch,
 			      .first = r->cut.first[b], .height = r->d->height, .width = r->d->width,
 			      .guidance = r->d->guidance);
 	smalti_tile_release(noise);
@@ -122,8 +121,8 @@ static struct smalti_conditions *conditions_of(const struct run *r)
 	}
 	for (int64_t i = 0; i < sampler->steps; i++)
 		timesteps[i] = (float)sampler->step[i].timestep;
-	struct smalti_conditions *conditions = smalti_dit_conditions(
-	    r->dit, r->scope, timesteps, sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
+	struct smalti_conditions *conditions = r->denoiser->functions->conditions(
+	    r->denoiser, r->scope, timesteps, sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
 	free(timesteps);
 	return conditions;
 }
@@ -133,15 +132,16 @@ static void denoise(struct run *r)
 	const struct smalti_sampler *sampler = r->d->sampler;
 	struct smalti_conditions *conditions = conditions_of(r);
 	for (int64_t i = 0; i < sampler->steps && !smalti_scope_broken(r->scope); i++) {
-		struct smalti_grid v[SMALTI_DIT_MAX_BRANCHES];
+		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
 		smalti_scope_stage(r->scope, i + 1);
-		smalti_dit_forward(r->dit, r->scope, conditions, i, (float)sampler->step[i].input_scale,
-				   &r->x, r->d->captions, r->d->caption_count, v);
+		r->denoiser->functions->forward(r->denoiser, r->scope, conditions, i,
+						(float)sampler->step[i].input_scale, &r->x, r->d->captions,
+						r->d->caption_count, v);
 		advance(r, &sampler->step[i], v);
 		for (int k = 0; k < r->d->caption_count; k++)
 			smalti_grid_release(&v[k]);
 	}
-	smalti_conditions_release(conditions);
+	r->denoiser->functions->release_conditions(conditions);
 }
 
 /* The bands as planes again. */
@@ -158,16 +158,20 @@ static struct smalti_tile *finish(struct run *r)
 	return planes;
 }
 
-struct smalti_tile *smalti_diffuse(struct smalti_dit *dit, struct smalti_scope *scope,
+struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
 				   const struct smalti_diffusion *diffusion)
 {
-	const struct smalti_transformer_config *c = smalti_dit_config(dit);
-	struct run r = {
-	    .dit = dit, .scope = scope, .d = diffusion, .channels = c->in_channels, .patch = c->patch_size};
+	struct run r = {.denoiser = denoiser,
+			.scope = scope,
+			.d = diffusion,
+			.channels = denoiser->in_channels,
+			.patch = denoiser->patch_size};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile *planes = NULL;
-	r.token_bytes = c->in_channels * c->patch_size * c->patch_size * (int64_t)sizeof(float);
-	const int64_t tokens = diffusion->height / c->patch_size * (diffusion->width / c->patch_size);
+	r.token_bytes =
+	    denoiser->in_channels * denoiser->patch_size * denoiser->patch_size * (int64_t)sizeof(float);
+	const int64_t tokens =
+	    diffusion->height / denoiser->patch_size * (diffusion->width / denoiser->patch_size);
 	if (smalti_cut_even(&r.cut, tokens, diffusion->band_tokens, &error) < 0) {
 		smalti_scope_break(scope, &error);
 	} else {

@@ -2,7 +2,7 @@
 #ifndef SMALTI_GRAPHS_DIFFUSION_H
 #define SMALTI_GRAPHS_DIFFUSION_H
 
-#include "graphs/dit.h"
+#include "graphs/denoiser.h"
 #include "samplers/sampler.h"
 
 /* The denoising of one picture: from noise (or given latents) through all steps of a sampler. */
@@ -24,7 +24,7 @@ struct smalti_diffusion {
 };
 
 /* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */
-struct smalti_tile *smalti_diffuse(struct smalti_dit *dit, struct smalti_scope *scope,
+struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
 				   const struct smalti_diffusion *diffusion);
 
 #endif

@@ -12,61 +12,17 @@
 /* Rows of a block's modulation (3.5). */
 enum { SHIFT_ATTENTION, SCALE_ATTENTION, GATE_ATTENTION, SHIFT_MLP, SCALE_MLP, GATE_MLP, BLOCK_ROWS };
 
-struct smalti_dit *smalti_dit_new(struct smalti_scope *scope, const struct smalti_transformer_config *config,
-				  const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
-				  struct smalti_error *error)
+static int64_t caption_bytes(const struct smalti_denoiser *denoiser, int64_t tokens)
 {
-	struct smalti_dit *dit = smalti_calloc(1, sizeof(*dit), error);
-	if (!dit)
-		return NULL;
-	dit->config = *config;
-	dit->compute = compute;
-	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
-	dit->weights = smalti_weights_new(scope, checkpoint, compute, error);
-	if (dit->blocks && dit->weights && smalti_dit_load(dit, checkpoint, error) == 0)
-		return dit;
-	smalti_dit_free(dit);
-	return NULL;
-}
-
-void smalti_dit_free(struct smalti_dit *dit)
-{
-	if (!dit)
-		return;
-	smalti_weights_free(dit->weights);
-	free(dit->blocks);
-	free(dit);
-}
-
-const struct smalti_transformer_config *smalti_dit_config(const struct smalti_dit *dit)
-{
-	return &dit->config;
-}
-
-int64_t smalti_dit_weight_bytes(const struct smalti_dit *dit)
-{
-	return smalti_weights_bytes(dit->weights);
-}
-
-void smalti_dit_leave_raw(struct smalti_dit *dit)
-{
-	smalti_weights_leave_raw(dit->weights);
-}
-
-int64_t smalti_dit_file_bytes(const struct smalti_dit *dit)
-{
-	return smalti_weights_file_bytes(dit->weights);
-}
-
-int64_t smalti_dit_caption_bytes(const struct smalti_dit *dit, int64_t tokens)
-{
+	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const int64_t row = dit->config.width * (int64_t)sizeof(float);
 	return tokens * (2 * dit->config.layers + 3) * row;
 }
 
-int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, int64_t band_tokens,
-				 int branches)
+static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
+			     int branches)
 {
+	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const int64_t row = dit->config.width * (int64_t)sizeof(float);
 	/* each branch: x, q and kv of all bands; each band in work: h, attention's state and result, the MLP
 	 */
@@ -74,9 +30,10 @@ int64_t smalti_dit_working_bytes(const struct smalti_dit *dit, int64_t tokens, i
 	return branches * tokens * 4 * row + 2 * branches * band * 8 * row;
 }
 
-double smalti_dit_flops(const struct smalti_dit *dit, int64_t tokens, const int64_t *caption_tokens,
-			int count)
+static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *caption_tokens,
+		       int count)
 {
+	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const struct smalti_transformer_config *c = &dit->config;
 	const double n = (double)tokens, width = (double)c->width, blocks = (double)c->layers;
 	const double patch = (double)(c->patch_size * c->patch_size);
@@ -122,9 +79,10 @@ static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct sma
 	return row;
 }
 
-struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_scope *scope,
-					  struct smalti_tile *text, int64_t tokens)
+static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+					   struct smalti_tile *text, int64_t tokens)
 {
+	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_transformer_config *c = &dit->config;
 	struct smalti_caption *caption = smalti_calloc(
@@ -154,7 +112,7 @@ struct smalti_caption *smalti_dit_caption(struct smalti_dit *dit, struct smalti_
 	return caption;
 }
 
-void smalti_caption_release(struct smalti_caption *caption)
+static void release_caption(struct smalti_caption *caption)
 {
 	if (!caption)
 		return;
@@ -350,13 +308,14 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z, struct sm
 	smalti_scope_at(f->scope, -1, -1);
 }
 
-void smalti_dit_forward(struct smalti_dit *dit, struct smalti_scope *scope,
-			const struct smalti_conditions *conditions, int64_t step, float input_scale,
-			const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
-			struct smalti_grid *v)
+static void forward(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+		    const struct smalti_conditions *conditions, int64_t step, float input_scale,
+		    const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
+		    struct smalti_grid *v)
 {
+	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	struct forward f = {.dit = dit, .scope = scope, .cut = x->cut};
-	struct smalti_grid z[SMALTI_DIT_MAX_BRANCHES] = {{NULL, NULL}};
+	struct smalti_grid z[SMALTI_DENOISER_MAX_BRANCHES] = {{NULL, NULL}};
 	for (int k = 0; k < count; k++)
 		v[k] = (struct smalti_grid){x->cut, NULL};
 	if (smalti_scope_broken(scope))
@@ -372,4 +331,51 @@ void smalti_dit_forward(struct smalti_dit *dit, struct smalti_scope *scope,
 	}
 	smalti_tile_release(f.modulation);
 	smalti_tile_release(final);
+}
+
+static void free_dit(struct smalti_denoiser *denoiser)
+{
+	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
+	if (!dit)
+		return;
+	smalti_weights_free(denoiser->weights);
+	free(dit->blocks);
+	free(dit);
+}
+
+static const struct smalti_denoiser_functions functions = {
+    .free = free_dit,
+    .caption_bytes = caption_bytes,
+    .working_bytes = working_bytes,
+    .flops = flops_of,
+    .caption = make_caption,
+    .release_caption = release_caption,
+    .conditions = smalti_dit_conditions,
+    .release_conditions = smalti_dit_release_conditions,
+    .forward = forward,
+};
+
+struct smalti_denoiser *smalti_dit_new(struct smalti_scope *scope,
+				       const struct smalti_transformer_config *config,
+				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
+				       struct smalti_error *error)
+{
+	struct smalti_dit *dit = smalti_calloc(1, sizeof(*dit), error);
+	if (!dit)
+		return NULL;
+	dit->denoiser = (struct smalti_denoiser){
+	    .functions = &functions,
+	    .in_channels = config->in_channels,
+	    .out_channels = config->out_channels,
+	    .patch_size = config->patch_size,
+	    .sample_size = config->sample_size,
+	    .text_width = config->caption_channels ? config->caption_channels : config->width};
+	dit->config = *config;
+	dit->compute = compute;
+	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
+	dit->denoiser.weights = smalti_weights_new(scope, checkpoint, compute, error);
+	if (dit->blocks && dit->denoiser.weights && smalti_dit_load(dit, checkpoint, error) == 0)
+		return &dit->denoiser;
+	free_dit(&dit->denoiser);
+	return NULL;
 }

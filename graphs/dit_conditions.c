@@ -56,10 +56,11 @@ static struct smalti_tile *adaln_of(const struct smalti_dit *dit, struct smalti_
 	return g;
 }
 
-struct smalti_conditions *smalti_dit_conditions(struct smalti_dit *dit, struct smalti_scope *scope,
+struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
 						const float *timesteps, int64_t steps, int64_t height,
 						int64_t width, int64_t vae_factor)
 {
+	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const struct smalti_transformer_config *c = &dit->config;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_conditions *conditions = smalti_calloc(1, sizeof(*conditions), &error);
@@ -81,7 +82,7 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_dit *dit, struct s
 	return conditions;
 }
 
-void smalti_conditions_release(struct smalti_conditions *conditions)
+void smalti_dit_release_conditions(struct smalti_conditions *conditions)
 {
 	if (!conditions)
 		return;

@@ -2,9 +2,7 @@
 #ifndef SMALTI_GRAPHS_DIT_CONDITIONS_H
 #define SMALTI_GRAPHS_DIT_CONDITIONS_H
 
-#include "graphs/dit.h"
-
-enum { SMALTI_DIT_MAX_BRANCHES = 2 }; /* without and with the prompt */
+#include "graphs/denoiser.h"
 
 struct smalti_conditions {
 	int64_t columns;               /* patches in a row of the picture */
@@ -12,5 +10,11 @@ struct smalti_conditions {
 	struct smalti_tile *adaln;     /* g, f32 [steps·6, width] */
 	struct smalti_tile *positions; /* see smalti_positions() */
 };
+
+/* See struct smalti_denoiser_functions. */
+struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+						const float *timesteps, int64_t steps, int64_t height,
+						int64_t width, int64_t vae_factor);
+void smalti_dit_release_conditions(struct smalti_conditions *conditions);
 
 #endif

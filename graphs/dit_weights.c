@@ -9,13 +9,13 @@ static const char *const only[3] = {""};
 
 static struct smalti_linear load_linear(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
 {
-	return smalti_weights_linear(dit->weights, in, out, true, prefix, only);
+	return smalti_weights_linear(dit->denoiser.weights, in, out, true, prefix, only);
 }
 
 /* The conditioning is small and decides about every token: always f32. */
 static struct smalti_linear load_exact(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
 {
-	return smalti_weights_exact_linear(dit->weights, (const int64_t[]){out, in}, 2, prefix);
+	return smalti_weights_exact_linear(dit->denoiser.weights, (const int64_t[]){out, in}, 2, prefix);
 }
 
 static struct smalti_dit_embedder load_embedder(struct smalti_dit *dit, int64_t width, const char *name)
@@ -37,8 +37,8 @@ static struct smalti_dit_attention load_attention(struct smalti_dit *dit, int64_
 	const char *const q[3] = {"to_q"}, *const kv[3] = {"to_k", "to_v"};
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.%s.", (long long)block, name);
 	struct smalti_dit_attention attention;
-	attention.q = smalti_weights_linear(dit->weights, width, width, bias, prefix, q);
-	attention.kv = smalti_weights_linear(dit->weights, width, 2 * width, bias, prefix, kv);
+	attention.q = smalti_weights_linear(dit->denoiser.weights, width, width, bias, prefix, q);
+	attention.kv = smalti_weights_linear(dit->denoiser.weights, width, 2 * width, bias, prefix, kv);
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.%s.to_out.0", (long long)block, name);
 	attention.out = load_linear(dit, width, width, prefix);
 	return attention;
@@ -65,8 +65,8 @@ int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *chec
 	if (smalti_transformer_config_check(c, checkpoint, error) < 0)
 		return -1;
 	dit->patch = smalti_weights_exact_linear(
-	    dit->weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
-	    "pos_embed.proj");
+	    dit->denoiser.weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size},
+	    4, "pos_embed.proj");
 	dit->timestep = load_embedder(dit, c->width, "timestep_embedder");
 	if (c->additional_conditions) {
 		dit->resolution = load_embedder(dit, c->width / 3, "resolution_embedder");
@@ -78,11 +78,11 @@ int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *chec
 		    load_linear(dit, c->caption_channels, c->width, "caption_projection.linear_1");
 		dit->caption.linear_2 = load_linear(dit, c->width, c->width, "caption_projection.linear_2");
 	}
-	dit->block_tables = smalti_weights_stack(dit->weights, c->layers, 6, c->width,
+	dit->block_tables = smalti_weights_stack(dit->denoiser.weights, c->layers, 6, c->width,
 						 "transformer_blocks.%d.scale_shift_table");
 	for (int64_t i = 0; i < c->layers; i++)
 		load_block(dit, i);
-	dit->final_table = smalti_weights_rows(dit->weights, 2, c->width, "scale_shift_table");
+	dit->final_table = smalti_weights_rows(dit->denoiser.weights, 2, c->width, "scale_shift_table");
 	dit->out = load_linear(dit, c->width, c->patch_size * c->patch_size * c->out_channels, "proj_out");
-	return smalti_weights_status(dit->weights, error);
+	return smalti_weights_status(dit->denoiser.weights, error);
 }

@@ -19,9 +19,9 @@ struct smalti_dit_embedder {
 };
 
 struct smalti_dit {
+	struct smalti_denoiser denoiser;
 	struct smalti_transformer_config config;
 	enum smalti_dtype compute;
-	struct smalti_weights *weights;
 	struct smalti_linear patch;
 	struct smalti_dit_embedder timestep, resolution, aspect_ratio; /* the last two if micro-conditions */
 	struct smalti_linear adaln;
@@ -33,7 +33,7 @@ struct smalti_dit {
 	struct smalti_linear out;
 };
 
-/* Fills all but config, compute and weights. */
+/* Fills all but denoiser, config and compute. */
 int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
 		    struct smalti_error *error);
 

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	graphs/attention.c graphs/attention.h \
+	graphs/denoiser.h \
 	graphs/diffusion.c graphs/diffusion.h \
 	graphs/dit.c graphs/dit.h \
 	graphs/dit_conditions.c graphs/dit_conditions.h \

@@ -32,8 +32,9 @@ static int load_t5(const void *config, const struct smalti_checkpoint *checkpoin
 static int load_dit(const void *config, const struct smalti_checkpoint *checkpoint,
 		    struct smalti_error *error)
 {
-	struct smalti_dit *dit = smalti_dit_new(NULL, config, checkpoint, SMALTI_F32, error);
-	smalti_dit_free(dit);
+	struct smalti_denoiser *dit = smalti_dit_new(NULL, config, checkpoint, SMALTI_F32, error);
+	if (dit)
+		dit->functions->free(dit);
 	return dit ? 0 : -1;
 }
 

@@ -70,8 +70,8 @@ int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t
 }
 
 /* Output tokens hold (row, column, channel). */
-static void to_planes(const struct smalti_transformer_config *c, int64_t height, int64_t width,
-		      const float *tokens, float *planes)
+static void to_planes(const struct smalti_denoiser *c, int64_t height, int64_t width, const float *tokens,
+		      float *planes)
 {
 	const int64_t p = c->patch_size;
 	for (int64_t y = 0; y < height; y++)
@@ -84,7 +84,7 @@ static void to_planes(const struct smalti_transformer_config *c, int64_t height,
 			}
 }
 
-static struct smalti_grid tokens_of(struct smalti_scope *scope, const struct smalti_transformer_config *c,
+static struct smalti_grid tokens_of(struct smalti_scope *scope, const struct smalti_denoiser *c,
 				    const struct smalti_cut *cut, int64_t height, int64_t width,
 				    const float *x)
 {
@@ -101,11 +101,11 @@ static struct smalti_grid tokens_of(struct smalti_scope *scope, const struct sma
 	return grid;
 }
 
-int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const float *x, int64_t height,
+int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const float *x, int64_t height,
 	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,
 	      int64_t vae_factor, float *v, struct smalti_error *error)
 {
-	const struct smalti_transformer_config *c = smalti_dit_config(dit);
+	const struct smalti_denoiser *c = dit;
 	const int64_t patches = height / c->patch_size * (width / c->patch_size);
 	const int64_t columns = c->patch_size * c->patch_size * c->out_channels;
 	struct smalti_scope *scope = smalti_scope_new(session, "dit", 0, error);
@@ -113,21 +113,20 @@ int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const floa
 	float *out = malloc((size_t)(patches * columns) * sizeof(*out));
 	if (!out || smalti_cut_even(&cut, patches, band_tokens, error) < 0)
 		abort();
-	struct smalti_tile *hidden = smalti_tile_upload(
-	    scope, tokens, (c->caption_channels ? c->caption_channels : c->width) * (int64_t)sizeof(float),
-	    text);
-	struct smalti_caption *caption = smalti_dit_caption(dit, scope, hidden, tokens);
+	struct smalti_tile *hidden =
+	    smalti_tile_upload(scope, tokens, c->text_width * (int64_t)sizeof(float), text);
+	struct smalti_caption *caption = dit->functions->caption(dit, scope, hidden, tokens);
 	struct smalti_conditions *conditions =
-	    smalti_dit_conditions(dit, scope, &timestep, 1, height, width, vae_factor);
+	    dit->functions->conditions(dit, scope, &timestep, 1, height, width, vae_factor);
 	struct smalti_grid grid = tokens_of(scope, c, &cut, height, width, x), result;
-	smalti_dit_forward(dit, scope, conditions, 0, 1.0f, &grid, &caption, 1, &result);
+	dit->functions->forward(dit, scope, conditions, 0, 1.0f, &grid, &caption, 1, &result);
 	for (int64_t b = 0; b < cut.bands; b++)
 		deliver(scope, smalti_grid_tile(&result, b), smalti_cut_rows(&cut, b) * columns,
 			out + cut.first[b] * columns);
 	smalti_grid_release(&grid);
 	smalti_grid_release(&result);
-	smalti_conditions_release(conditions);
-	smalti_caption_release(caption);
+	dit->functions->release_conditions(conditions);
+	dit->functions->release_caption(caption);
 	smalti_tile_release(hidden);
 	int status = finish(scope, error);
 	to_planes(c, height, width, out, v);

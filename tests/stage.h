@@ -23,7 +23,7 @@ int stage_t5_together(struct smalti_session *session, struct smalti_t5 *t5,
 		      struct smalti_error *error);
 
 /* v [out_channels, height, width] from x [in_channels, height, width] and text [tokens, caption_channels] */
-int stage_dit(struct smalti_session *session, struct smalti_dit *dit, const float *x, int64_t height,
+int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const float *x, int64_t height,
 	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,
 	      int64_t vae_factor, float *v, struct smalti_error *error);
 

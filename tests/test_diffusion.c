@@ -37,12 +37,12 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 	diffusion.width = WIDTH;
 	diffusion.vae_factor = 8;
 	diffusion.band_tokens = 4;
-	diffusion.captions[0] = smalti_dit_caption(model->dit, scope, hidden, 1);
+	diffusion.captions[0] = model->denoiser->functions->caption(model->denoiser, scope, hidden, 1);
 	diffusion.caption_count = 1;
-	struct smalti_tile *result = smalti_diffuse(model->dit, scope, &diffusion);
+	struct smalti_tile *result = smalti_diffuse(model->denoiser, scope, &diffusion);
 	smalti_insert(deliver, scope, (.x = result), .count = VALUES, .sink = keep, .user = latents);
 	smalti_tile_release(result);
-	smalti_caption_release(diffusion.captions[0]);
+	model->denoiser->functions->release_caption(diffusion.captions[0]);
 	smalti_tile_release(hidden);
 	smalti_scope_wait(scope);
 	SUCCEEDS(smalti_scope_status(scope, &error), &error, "diffuse");

@@ -103,7 +103,7 @@ static void dit(void)
 	struct smalti_transformer_config config;
 	struct component c = open_component(SMALTI_TRANSFORMER);
 	SUCCEEDS(smalti_transformer_config_parse(c.config, &config, &error), &error, "config");
-	struct smalti_dit *model = smalti_dit_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_denoiser *model = smalti_dit_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
 	const struct smalti_tensor_view *x = tensor("dit.x"), *text = tensor("dit.text");
 	const int64_t height = x->shape[2], width = x->shape[3];
@@ -115,7 +115,7 @@ static void dit(void)
 		 &error, "forward");
 	compare("dit.out", v);
 	free(v);
-	smalti_dit_free(model);
+	model->functions->free(model);
 	close_component(&c);
 }
 

@@ -92,11 +92,13 @@ static void dit(const struct precision *precision, bool raw)
 	    &error, "dit");
 	struct smalti_checkpoint *checkpoint = weights("transformer", SMALTI_STEM_DIFFUSERS);
 	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_dit *model = smalti_dit_new(scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_denoiser *model =
+	    smalti_dit_new(scope, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
 	if (raw)
-		smalti_dit_leave_raw(model);
-	CHECK((smalti_dit_weight_bytes(model) < smalti_dit_file_bytes(model)) == raw, "packed or not");
+		smalti_weights_leave_raw(model->weights);
+	CHECK((smalti_weights_bytes(model->weights) < smalti_weights_file_bytes(model->weights)) == raw,
+	      "packed or not");
 	struct smalti_safetensors *file = golden_open("golden/dit.safetensors");
 	static const int64_t bands[] = {256, 7, 1};
 	int number = 0;
@@ -114,7 +116,7 @@ static void dit(const struct precision *precision, bool raw)
 	}
 	CHECK(4 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
-	smalti_dit_free(model);
+	model->functions->free(model);
 	smalti_scope_free(scope);
 	smalti_checkpoint_close(checkpoint);
 }

@@ -95,10 +95,11 @@ static void foresee_decoding(const struct smalti_model *model, int64_t height, i
 static struct smalti_caption *caption_of(const struct smalti_model *model, struct smalti_scope *scope,
 					 int64_t tokens)
 {
-	const int64_t row = smalti_dit_config(model->dit)->caption_channels * (int64_t)sizeof(float);
+	const int64_t row = model->denoiser->text_width * (int64_t)sizeof(float);
 	struct smalti_tile *text = smalti_tile_new(scope, tokens, row);
 	smalti_insert(clear, scope, (.y = text), .bytes = tokens * row);
-	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, text, tokens);
+	struct smalti_caption *caption =
+	    model->denoiser->functions->caption(model->denoiser, scope, text, tokens);
 	smalti_tile_release(text);
 	return caption;
 }
@@ -111,7 +112,7 @@ static void foresee_forward(const struct smalti_model *model, int64_t height, in
 	struct smalti_scope *made = smalti_scope_new(session, "conditions", 0, &error);
 	struct smalti_scope *scope = smalti_scope_new(session, "forward", 0, &error);
 	struct smalti_conditions *conditions =
-	    smalti_dit_conditions(model->dit, made, &timestep, 1, height, width, 8);
+	    model->denoiser->functions->conditions(model->denoiser, made, &timestep, 1, height, width, 8);
 	struct smalti_caption *caption[2] = {caption_of(model, made, tokens[0]),
 					     caption_of(model, made, tokens[1])};
 	struct smalti_cut cut = {0};
@@ -121,14 +122,15 @@ static void foresee_forward(const struct smalti_model *model, int64_t height, in
 	for (int64_t b = 0; b < cut.bands; b++)
 		smalti_insert(clear, scope, (.y = smalti_grid_tile(&x, b)),
 			      .bytes = smalti_cut_rows(&cut, b) * row);
-	smalti_dit_forward(model->dit, scope, conditions, 0, 1, &x, caption, captions, v);
-	near(scope, smalti_dit_flops(model->dit, n, tokens, captions), "forward");
+	model->denoiser->functions->forward(model->denoiser, scope, conditions, 0, 1, &x, caption, captions,
+					    v);
+	near(scope, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
 	smalti_grid_release(&x);
 	for (int k = 0; k < captions; k++)
 		smalti_grid_release(&v[k]);
 	for (int k = 0; k < 2; k++)
-		smalti_caption_release(caption[k]);
-	smalti_conditions_release(conditions);
+		model->denoiser->functions->release_caption(caption[k]);
+	model->denoiser->functions->release_conditions(conditions);
 	smalti_scope_free(scope);
 	smalti_scope_free(made);
 	smalti_cut_free(&cut);

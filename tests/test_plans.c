@@ -42,7 +42,7 @@ static void plan_dit(uint64_t *state, const char *schedule)
 {
 	static const int64_t sides[4][2] = {{2, 2}, {6, 10}, {14, 10}, {32, 40}};
 	static const int64_t tiles[] = {1, 9, 7, 64, 256, WHOLE}, most_tiles = 40;
-	const struct smalti_transformer_config *c = smalti_dit_config(model->dit);
+	const struct smalti_transformer_config *c = &model->transformer;
 	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
 	const int64_t tokens = side[0] / c->patch_size * (side[1] / c->patch_size);
 	struct judge_result result = {.stage = JUDGE_DIT, .height = side[0], .width = side[1]};
@@ -52,7 +52,7 @@ static void plan_dit(uint64_t *state, const char *schedule)
 	float *x = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.11, 0.2);
 	float *text = judge_filled(TEXT_TOKENS * c->caption_channels, 0.07, 0.5);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(stage_dit(session, model->dit, x, side[0], side[1], 500, text, TEXT_TOKENS, result.tile,
+	SUCCEEDS(stage_dit(session, model->denoiser, x, side[0], side[1], 500, text, TEXT_TOKENS, result.tile,
 			   smalti_model_factor(model), result.values, &error),
 		 &error, schedule);
 	judge(&result, schedule);
@@ -98,7 +98,8 @@ static struct smalti_caption *caption_of(struct smalti_scope *scope, const struc
 {
 	struct smalti_tile *hidden;
 	smalti_t5_encode(model->text.t5, scope, words, 1, &hidden);
-	struct smalti_caption *caption = smalti_dit_caption(model->dit, scope, hidden, words->count);
+	struct smalti_caption *caption =
+	    model->denoiser->functions->caption(model->denoiser, scope, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;
 }
@@ -128,13 +129,13 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	    .captions = {caption_of(scope, &none), caption_of(scope, text)},
 	    .caption_count = 2,
 	};
-	struct smalti_tile *latents = smalti_diffuse(model->dit, scope, &diffusion);
+	struct smalti_tile *latents = smalti_diffuse(model->denoiser, scope, &diffusion);
 	smalti_insert(deliver, scope, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
 		      .sink = keep_latents, .user = request);
 	stage_insert_decoding(model->vae, scope, latents, HEIGHT, WIDTH, 2, keep_rows, request);
 	smalti_tile_release(latents);
-	smalti_caption_release(diffusion.captions[0]);
-	smalti_caption_release(diffusion.captions[1]);
+	model->denoiser->functions->release_caption(diffusion.captions[0]);
+	model->denoiser->functions->release_caption(diffusion.captions[1]);
 }
 
 static int end(struct request *request, struct smalti_error *error)

@@ -132,7 +132,7 @@ static const struct {
        {1535, -2.13243699}}}},
 };
 
-static void transformer_case(struct smalti_dit *dit, int64_t height, int64_t width, int64_t band_tokens,
+static void transformer_case(struct smalti_denoiser *dit, int64_t height, int64_t width, int64_t band_tokens,
 			     const struct expected *expected)
 {
 	static const int64_t valid[BATCH] = {2, 4}; /* text tokens that the mask leaves */
@@ -163,14 +163,14 @@ static void transformer(void)
 		struct smalti_checkpoint *checkpoint = synthetic_transformer(&config, 0.15);
 		CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == (conditions ? 65 : 57), "tensors");
 		struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-		struct smalti_dit *dit = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
+		struct smalti_denoiser *dit = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
 		SUCCEEDS(dit ? 0 : -1, &error, "transformer");
 		static const int64_t bands[] = {256, 5, 1};
 		for (size_t i = 0; i < COUNT(transformer_cases); i++)
 			for (size_t b = 0; transformer_cases[i].conditions == conditions && b < 3; b++)
 				transformer_case(dit, transformer_cases[i].height, transformer_cases[i].width,
 						 bands[b], &transformer_cases[i].out);
-		smalti_dit_free(dit);
+		dit->functions->free(dit);
 		smalti_scope_free(scope);
 		smalti_checkpoint_close(checkpoint);
 	}

@@ -10,7 +10,7 @@
 enum { BRANCHES = 2, NEGATIVE_TOKENS = 1, PROMPT_TOKENS = 40, USUAL_FACTOR = 8 };
 
 struct state {
-	struct smalti_dit *dit;
+	struct smalti_denoiser *denoiser;
 	struct smalti_caption *captions[BRANCHES];
 	struct smalti_conditions *conditions;
 	struct smalti_cut cut;
@@ -35,10 +35,9 @@ static int read_factor(const struct smalti_stage_run *run, int64_t *factor, stru
 static struct smalti_caption *make_caption(struct smalti_stage_run *run, int64_t tokens)
 {
 	struct state *state = run->state;
-	const struct smalti_transformer_config *c = smalti_dit_config(state->dit);
-	struct smalti_tile *text =
-	    smalti_stage_noise(run->weights, tokens, c->caption_channels ? c->caption_channels : c->width);
-	struct smalti_caption *caption = smalti_dit_caption(state->dit, run->weights, text, tokens);
+	struct smalti_denoiser *d = state->denoiser;
+	struct smalti_tile *text = smalti_stage_noise(run->weights, tokens, d->text_width);
+	struct smalti_caption *caption = d->functions->caption(d, run->weights, text, tokens);
 	smalti_tile_release(text);
 	return caption;
 }
@@ -47,18 +46,18 @@ static struct smalti_caption *make_caption(struct smalti_stage_run *run, int64_t
 static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smalti_error *error)
 {
 	struct state *state = run->state;
-	const struct smalti_transformer_config *c = smalti_dit_config(state->dit);
-	if (smalti_stage_size(run, c->sample_size * factor, factor * c->patch_size, error) < 0)
+	struct smalti_denoiser *d = state->denoiser;
+	if (smalti_stage_size(run, d->sample_size * factor, factor * d->patch_size, error) < 0)
 		return -1;
 	const int64_t height = run->height / factor, width = run->width / factor;
-	const int64_t tokens = height / c->patch_size * (width / c->patch_size);
-	const int64_t columns = c->in_channels * c->patch_size * c->patch_size;
+	const int64_t tokens = height / d->patch_size * (width / d->patch_size);
+	const int64_t columns = d->in_channels * d->patch_size * d->patch_size;
 	if (smalti_cut_even(&state->cut, tokens, SMALTI_TILE_TOKENS, error) < 0)
 		return -1;
 	state->captions[0] = make_caption(run, NEGATIVE_TOKENS);
 	state->captions[1] = make_caption(run, PROMPT_TOKENS);
 	state->conditions =
-	    smalti_dit_conditions(state->dit, run->weights, &(const float){500}, 1, height, width, factor);
+	    d->functions->conditions(d, run->weights, &(const float){500}, 1, height, width, factor);
 	state->x.cut = &state->cut;
 	state->x.tile = smalti_calloc(state->cut.bands, sizeof(*state->x.tile), error);
 	for (int64_t b = 0; state->x.tile && b < state->cut.bands; b++)
@@ -77,16 +76,17 @@ static int open_dit(struct smalti_stage_run *run, struct smalti_error *error)
 	if (status < 0 || read_factor(run, &factor, error) < 0 ||
 	    smalti_stage_checkpoint(run, "transformer", SMALTI_STEM_DIFFUSERS, error) < 0)
 		return -1;
-	state->dit = smalti_dit_new(run->weights, &config, run->checkpoint, run->model->precision, error);
-	return state->dit ? make_inputs(run, factor, error) : -1;
+	state->denoiser =
+	    smalti_dit_new(run->weights, &config, run->checkpoint, run->model->precision, error);
+	return state->denoiser ? make_inputs(run, factor, error) : -1;
 }
 
 static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
 {
 	struct state *state = run->state;
 	struct smalti_grid v[BRANCHES];
-	smalti_dit_forward(state->dit, scope, state->conditions, 0, 1.0f, &state->x, state->captions,
-			   BRANCHES, v);
+	state->denoiser->functions->forward(state->denoiser, scope, state->conditions, 0, 1.0f, &state->x,
+					    state->captions, BRANCHES, v);
 	for (int k = 0; k < BRANCHES; k++)
 		smalti_grid_release(&v[k]);
 }
@@ -97,13 +97,14 @@ static void close_dit(struct smalti_stage_run *run)
 	if (!state)
 		return;
 	smalti_grid_release(&state->x);
-	if (state->conditions)
-		smalti_conditions_release(state->conditions);
-	for (int k = 0; k < BRANCHES; k++)
-		if (state->captions[k])
-			smalti_caption_release(state->captions[k]);
+	if (state->denoiser) {
+		const struct smalti_denoiser_functions *functions = state->denoiser->functions;
+		functions->release_conditions(state->conditions);
+		for (int k = 0; k < BRANCHES; k++)
+			functions->release_caption(state->captions[k]);
+		functions->free(state->denoiser);
+	}
 	smalti_cut_free(&state->cut);
-	smalti_dit_free(state->dit);
 	free(state);
 }
 

@@ -251,7 +251,7 @@ static struct smalti_tile *insert_diffusion(struct picture_job *picture, int64_t
 	struct smalti_model *model = picture->batch->model;
 	const struct smalti_plan *plan = picture->plan;
 	const struct smalti_request *request = &plan->request;
-	const int64_t channels = smalti_dit_config(model->dit)->in_channels;
+	const int64_t channels = model->denoiser->in_channels;
 	const int64_t elements = channels * plan->latent_height * plan->latent_width;
 	struct smalti_diffusion diffusion = {
 	    .sampler = plan->sampler,
@@ -269,7 +269,7 @@ static struct smalti_tile *insert_diffusion(struct picture_job *picture, int64_t
 	for (int i = 0; i < 2; i++)
 		if (picture->texts[i])
 			diffusion.captions[diffusion.caption_count++] = picture->texts[i]->caption;
-	return smalti_diffuse(model->dit, picture->job.scope, &diffusion);
+	return smalti_diffuse(model->denoiser, picture->job.scope, &diffusion);
 }
 
 /* The arithmetic of a picture, once its texts are known. */
@@ -277,14 +277,14 @@ static double foresee(const struct picture_job *picture)
 {
 	const struct smalti_model *model = picture->batch->model;
 	const struct smalti_plan *plan = picture->plan;
-	const int64_t patch = smalti_dit_config(model->dit)->patch_size;
+	const int64_t patch = model->denoiser->patch_size;
 	int64_t tokens[2];
 	int captions = 0;
 	for (int i = 0; i < 2; i++)
 		if (picture->texts[i])
 			tokens[captions++] = picture->texts[i]->tokens;
-	const double step = smalti_dit_flops(
-	    model->dit, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
+	const double step = model->denoiser->functions->flops(
+	    model->denoiser, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
 	const double decoding = picture->receiver.rows ? plan->decoding.flops : 0;
 	return (double)plan->sampler->steps * step + decoding;
 }
@@ -326,7 +326,7 @@ static int prepare(struct picture_job *picture, struct smalti_error *error)
 	if (admit(batch, plan, error) < 0 || get_texts(picture, -submitted, error) < 0 ||
 	    open_resizer(picture, error) < 0)
 		return -1;
-	picture->latent_shape[0] = smalti_dit_config(model->dit)->in_channels;
+	picture->latent_shape[0] = model->denoiser->in_channels;
 	picture->latent_shape[1] = plan->latent_height;
 	picture->latent_shape[2] = plan->latent_width;
 	picture->flops = foresee(picture);

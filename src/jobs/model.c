@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "graphs/dit.h"
 #include "io/pipeline_folder.h"
 #include "jobs/unread.h"
 #include "jobs/unused.h"
@@ -79,14 +80,14 @@ static void free_paths(struct paths *p)
 static int open_transformer(struct smalti_model *model, const struct paths *p, const char *variant,
 			    struct smalti_error *error)
 {
-	struct smalti_transformer_config config;
-	if (smalti_transformer_config_read(p->transformer_config, &config, error) < 0)
+	if (smalti_transformer_config_read(p->transformer_config, &model->transformer, error) < 0)
 		return -1;
 	model->dit_checkpoint = smalti_checkpoint_open(p->transformer, SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->dit_checkpoint)
 		return -1;
-	model->dit = smalti_dit_new(model->scope, &config, model->dit_checkpoint, model->compute, error);
-	return model->dit ? 0 : -1;
+	model->denoiser =
+	    smalti_dit_new(model->scope, &model->transformer, model->dit_checkpoint, model->compute, error);
+	return model->denoiser ? 0 : -1;
 }
 
 static int open_vae(struct smalti_model *model, const struct paths *p, const char *variant,
@@ -107,15 +108,15 @@ static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
 		       smalti_t5_weight_bytes(model->text.t5) - smalti_weights_bytes(model->vae->weights);
-	if (smalti_dit_weight_bytes(model->dit) > left / 2) {
-		smalti_dit_leave_raw(model->dit);
-		model->mapped_bytes += smalti_dit_file_bytes(model->dit);
+	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
+		smalti_weights_leave_raw(model->denoiser->weights);
+		model->mapped_bytes += smalti_weights_file_bytes(model->denoiser->weights);
 	}
 	if (!smalti_session_memory_limit(model->session)) {
 		model->mapped_bytes = 0; /* the kernel takes pages of files back as it likes */
 		return;
 	}
-	left -= smalti_dit_weight_bytes(model->dit) + model->mapped_bytes;
+	left -= smalti_weights_bytes(model->denoiser->weights) + model->mapped_bytes;
 	if (smalti_t5_mapped_bytes(model->text.t5) > left / 2)
 		smalti_t5_stream(model->text.t5);
 	model->mapped_bytes += smalti_t5_mapped_bytes(model->text.t5);
@@ -140,7 +141,7 @@ static int look_for_unused(struct smalti_model *model, struct smalti_error *erro
 {
 	struct smalti_error *note = &model->unused;
 	if (smalti_unused_t5(model->text.checkpoint, smalti_t5_config(model->text.t5), note, error) ||
-	    smalti_unused_transformer(model->dit_checkpoint, smalti_dit_config(model->dit), note, error))
+	    smalti_unused_transformer(model->dit_checkpoint, &model->transformer, note, error))
 		return -1;
 	return smalti_unused_vae(model->vae_checkpoint, &model->vae->config, note, error);
 }
@@ -162,7 +163,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 				     model->compute, error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
-	if (smalti_model_check(&index, smalti_dit_config(model->dit), &model->vae->config,
+	if (smalti_model_check(&index, &model->transformer, &model->vae->config,
 			       smalti_t5_config(model->text.t5), error) < 0)
 		return -1;
 	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
@@ -207,7 +208,8 @@ void smalti_model_close(struct smalti_model *model)
 	if (model->scope)
 		smalti_scope_wait(model->scope); /* its tasks read the mapped files */
 	smalti_vae_net_free(model->vae);
-	smalti_dit_free(model->dit);
+	if (model->denoiser)
+		model->denoiser->functions->free(model->denoiser);
 	smalti_text_encoder_close(&model->text);
 	smalti_scope_free(model->scope);
 	smalti_checkpoint_close(model->vae_checkpoint);
@@ -224,17 +226,18 @@ int64_t smalti_model_factor(const struct smalti_model *model)
 
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info)
 {
-	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
+	const struct smalti_denoiser *denoiser = model->denoiser;
 	const int64_t factor = smalti_model_factor(model);
-	info->native_width = info->native_height = dit->sample_size * factor;
-	info->size_multiple = dit->patch_size * factor;
+	info->native_width = info->native_height = denoiser->sample_size * factor;
+	info->size_multiple = denoiser->patch_size * factor;
 	info->max_tokens = model->text.max_tokens;
-	info->latent_channels = dit->in_channels;
+	info->latent_channels = denoiser->in_channels;
 	info->latent_pixels = factor;
 	info->scheduler = smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
 	info->unused = model->unused.code ? model->unused.message : NULL;
-	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) + smalti_dit_weight_bytes(model->dit) +
+	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) +
+			     smalti_weights_bytes(model->denoiser->weights) +
 			     smalti_weights_bytes(model->vae->weights) + model->mapped_bytes;
 }
 

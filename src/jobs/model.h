@@ -2,7 +2,7 @@
 #ifndef SMALTI_JOBS_MODEL_H
 #define SMALTI_JOBS_MODEL_H
 
-#include "graphs/dit.h"
+#include "graphs/denoiser.h"
 #include "graphs/vae_ends.h"
 #include "io/config.h"
 #include "jobs/digest.h"
@@ -16,10 +16,11 @@ struct smalti_model {
 	enum smalti_dtype compute;
 	struct smalti_text_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
-	struct smalti_dit *dit;
-	struct smalti_vae_net *vae; /* the decoder */
-	int64_t mapped_bytes;       /* of the files, that have to be in memory under the session's limit */
-	char *words;                /* that it was trained on; NULL: not known */
+	struct smalti_denoiser *denoiser;
+	struct smalti_transformer_config transformer; /* that it was made by */
+	struct smalti_vae_net *vae;                   /* the decoder */
+	int64_t mapped_bytes; /* of the files, that have to be in memory under the session's limit */
+	char *words;          /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */

@@ -50,7 +50,7 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 	const struct smalti_request *request = &plan->request;
 	if (!request->latents)
 		return 0;
-	const int64_t channels = smalti_dit_config(plan->model->dit)->in_channels;
+	const int64_t channels = plan->model->denoiser->in_channels;
 	const int64_t expected = request->images * channels * plan->latent_height * plan->latent_width;
 	if (request->latents_count != expected)
 		return smalti_fail(
@@ -85,15 +85,15 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 
 static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *model)
 {
-	const struct smalti_transformer_config *dit = smalti_dit_config(model->dit);
-	const int64_t tokens = plan->latent_height / dit->patch_size * (plan->latent_width / dit->patch_size);
+	const struct smalti_denoiser *d = model->denoiser;
+	const int64_t tokens = plan->latent_height / d->patch_size * (plan->latent_width / d->patch_size);
 	const int64_t denoising =
-	    smalti_dit_working_bytes(model->dit, tokens, plan->request.tile_tokens, plan->guided ? 2 : 1);
+	    d->functions->working_bytes(d, tokens, plan->request.tile_tokens, plan->guided ? 2 : 1);
 	const int64_t texts = plan->guided ? 2 : 1;
 	const int64_t encoding = smalti_t5_working_bytes(model->text.t5, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
-	plan->bytes += texts * smalti_dit_caption_bytes(model->dit, model->text.max_tokens);
+	plan->bytes += texts * d->functions->caption_bytes(d, model->text.max_tokens);
 }
 
 /* diffusers takes the bins by the transformer's sample size, in latents of 8 pixels. */
@@ -101,7 +101,7 @@ static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_model *model = plan->model;
 	enum { PIXELS = 8 };
-	const int64_t sample = smalti_dit_config(model->dit)->sample_size;
+	const int64_t sample = model->denoiser->sample_size;
 	struct smalti_bin bin;
 	if (smalti_model_factor(model) != PIXELS)
 		return smalti_fail(error, SMALTI_EINVAL,

@@ -48,9 +48,9 @@ static void leave(struct encoding *encoding)
 	}
 }
 
-static void free_entry(struct entry *entry)
+static void free_entry(const struct smalti_texts *texts, struct entry *entry)
 {
-	smalti_caption_release(entry->text.caption);
+	texts->model->denoiser->functions->release_caption(entry->text.caption);
 	leave(entry->encoding);
 	free(entry->ids);
 	free(entry);
@@ -62,7 +62,7 @@ void smalti_texts_free(struct smalti_texts *texts)
 		return;
 	for (struct entry *entry = texts->entries, *next; entry; entry = next) {
 		next = entry->next;
-		free_entry(entry);
+		free_entry(texts, entry);
 	}
 	free(texts);
 }
@@ -89,7 +89,7 @@ static void trim(struct smalti_texts *texts, int64_t kept)
 		bool stale = entry->last_use + kept < texts->clock || failed(entry);
 		if (entry->users == 0 && stale) {
 			*at = entry->next;
-			free_entry(entry);
+			free_entry(texts, entry);
 		} else {
 			at = &entry->next;
 		}
@@ -130,8 +130,8 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	}
 	smalti_t5_encode(model->text.t5, encoding->scope, words, count, hidden);
 	for (int i = 0; i < count; i++) {
-		entries[i]->text.caption =
-		    smalti_dit_caption(model->dit, encoding->scope, hidden[i], words[i].count);
+		entries[i]->text.caption = model->denoiser->functions->caption(
+		    model->denoiser, encoding->scope, hidden[i], words[i].count);
 		smalti_tile_release(hidden[i]);
 	}
 	return smalti_scope_status(encoding->scope, error);
@@ -213,10 +213,11 @@ void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text)
 
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts)
 {
+	const struct smalti_denoiser *denoiser = texts->model->denoiser;
 	int64_t bytes = 0;
 	for (const struct entry *entry = texts->entries; entry; entry = entry->next)
 		if (entry->users == 0)
-			bytes += smalti_dit_caption_bytes(texts->model->dit, entry->text.tokens);
+			bytes += denoiser->functions->caption_bytes(denoiser, entry->text.tokens);
 	return bytes;
 }
 
