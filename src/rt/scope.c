@@ -12,13 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_SCOPES = 4096, NAME_LENGTH = 64 };
+enum { NAME_LENGTH = 64 };
 
 struct smalti_scope {
 	struct smalti_session *session;
 	struct smalti_scope *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
-	int number;
 	int64_t priority;
 	char name[NAME_LENGTH];
 	bool compares;
@@ -40,18 +39,6 @@ struct smalti_scope {
 
 static const struct smalti_error no_memory = {SMALTI_ENOMEM, "no memory to say what failed"};
 
-static _Atomic(struct smalti_scope *) scopes[MAX_SCOPES];
-
-static int take_number(struct smalti_scope *scope, struct smalti_error *error)
-{
-	for (int number = 0; number < MAX_SCOPES; number++) {
-		struct smalti_scope *empty = NULL;
-		if (atomic_compare_exchange_strong(&scopes[number], &empty, scope))
-			return number;
-	}
-	return smalti_fail(error, SMALTI_EINVAL, "more than %d requests at a time", MAX_SCOPES);
-}
-
 struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
 				      struct smalti_error *error)
 {
@@ -67,11 +54,6 @@ struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char
 	snprintf(scope->name, sizeof(scope->name), "%s", name);
 	pthread_mutex_init(&scope->mutex, NULL);
 	pthread_cond_init(&scope->idle, NULL);
-	scope->number = take_number(scope, error);
-	if (scope->number < 0) {
-		free(scope);
-		return NULL;
-	}
 	return scope;
 }
 
@@ -240,7 +222,6 @@ void smalti_scope_free(struct smalti_scope *scope)
 	if (!scope)
 		return;
 	smalti_scope_wait(scope);
-	atomic_store(&scopes[scope->number], NULL);
 	free(scope->left);
 	if (scope->cause != &no_memory)
 		free((void *)scope->cause);
@@ -321,14 +302,4 @@ struct smalti_session *smalti_scope_session(const struct smalti_scope *scope)
 int64_t smalti_scope_priority(const struct smalti_scope *scope)
 {
 	return scope->priority;
-}
-
-int smalti_scope_number(const struct smalti_scope *scope)
-{
-	return scope->number;
-}
-
-struct smalti_scope *smalti_scope_by_number(int number)
-{
-	return atomic_load(&scopes[number]);
 }

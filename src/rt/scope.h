@@ -18,7 +18,7 @@ struct smalti_scope;
 
 enum { SMALTI_MAX_NEEDS = 4 };
 
-/* Higher `priority` runs first. `name` labels the scope in traces. At most 4096 scopes at a time. */
+/* Higher `priority` runs first. `name` labels the scope in traces. */
 struct smalti_scope *smalti_scope_new(struct smalti_session *session, const char *name, int64_t priority,
 				      struct smalti_error *error);
 
@@ -83,10 +83,7 @@ const char *smalti_scope_name(const struct smalti_scope *scope);
 struct smalti_session *smalti_scope_session(const struct smalti_scope *scope);
 int64_t smalti_scope_priority(const struct smalti_scope *scope);
 
-/* For src/rt: tasks hold a scope by number, not by pointer, so that they can travel. */
-int smalti_scope_number(const struct smalti_scope *scope);
-struct smalti_scope *smalti_scope_by_number(int number);
-/* A task of `flops`; returns its place. */
+/* For src/rt. A task of `flops`; returns its place. */
 struct smalti_place smalti_scope_task_begins(struct smalti_scope *scope, double flops);
 bool smalti_scope_compares(const struct smalti_scope *scope);
 /* A task of the scope kept a worker for so long; NAN: nothing was predicted. */

@@ -39,6 +39,7 @@ struct smalti_session {
 	bool spills, plain;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
+	struct smalti_codelet *codelets;
 	_Atomic int64_t tiles; /* made so far */
 	uint64_t sequence;     /* hash of what was inserted */
 };
@@ -113,6 +114,11 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 	if (wanted < session->lowest_priority)
 		return session->lowest_priority;
 	return wanted > session->highest_priority ? session->highest_priority : (int)wanted;
+}
+
+struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session)
+{
+	return session->codelets;
 }
 
 int64_t smalti_session_count_tile(struct smalti_session *session)
@@ -236,7 +242,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
-	    smalti_task_open(error) == 0)
+	    (session->codelets = smalti_task_open(error)))
 		status = change_environment(session, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
@@ -248,7 +254,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	}
 	smalti_environment_restore(&changes);
 	if (status) {
-		smalti_task_close();
+		smalti_task_close(session->codelets);
 		return -1;
 	}
 	smalti_tile_memory_open(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0,
@@ -260,10 +266,10 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 static void stop_starpu(struct smalti_session *session)
 {
 	if (!smalti_perf_folder_writable(&session->folder))
-		smalti_task_drop_measurements();
+		smalti_task_drop_measurements(session->codelets);
 	starpu_shutdown();
 	smalti_tile_memory_close();
-	smalti_task_close();
+	smalti_task_close(session->codelets);
 	smalti_perf_folder_close(&session->folder);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct smalti_trace;
+struct smalti_codelet;
 
 /* A session without StarPU: each task runs when it is inserted, on the inserting thread. It shows what the
  * runtime costs: the same graphs, kernels and order, and nothing between them. */
@@ -40,6 +41,8 @@ int64_t smalti_session_count_tile(struct smalti_session *session);
 void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
 			   int count);
 uint64_t smalti_session_sequence(const struct smalti_session *session);
+/* One per op, in the order of smalti_ops[]. */
+struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session);
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */
 

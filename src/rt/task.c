@@ -18,19 +18,16 @@
 #include <starpu.h>
 
 /* The StarPU side of an op. */
-struct codelet {
+struct smalti_codelet {
 	struct starpu_codelet codelet;
 	struct starpu_perfmodel model;
 	char symbol[64]; /* of the model */
 };
 
-static struct codelet *codelets; /* one per op while StarPU runs */
-
-/* What travels with a task: no pointers into this process but the op's table row, which StarPU's
- * master-slave modes find at the same place. */
+/* What a task brings along. It stays in this process: arguments hold functions that are called back. */
 struct message {
 	const struct smalti_op *op;
-	int scope;
+	struct smalti_scope *scope;
 	struct smalti_place place;
 	uint32_t present; /* bit i: buffer i was given */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
@@ -93,7 +90,7 @@ void smalti_task_run_cpu(void *interfaces[], void *argument);
 void smalti_task_run_cpu(void *interfaces[], void *argument)
 {
 	const struct message *message = argument;
-	struct smalti_scope *scope = smalti_scope_by_number(message->scope);
+	struct smalti_scope *scope = message->scope;
 	if (smalti_scope_failed(scope))
 		return;
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
@@ -126,7 +123,7 @@ static uint32_t where(const struct smalti_op *op)
 	return sum;
 }
 
-static void make_codelet(const struct smalti_op *op, struct codelet *made)
+static void make_codelet(const struct smalti_op *op, struct smalti_codelet *made)
 {
 	made->model.type = STARPU_HISTORY_BASED;
 	made->model.footprint = footprint;
@@ -141,31 +138,30 @@ static void make_codelet(const struct smalti_op *op, struct codelet *made)
 	made->codelet.model = &made->model;
 }
 
-int smalti_task_open(struct smalti_error *error)
+struct smalti_codelet *smalti_task_open(struct smalti_error *error)
 {
-	codelets = smalti_calloc(smalti_op_count, sizeof(*codelets), error);
+	struct smalti_codelet *codelets = smalti_calloc(smalti_op_count, sizeof(*codelets), error);
 	for (int op = 0; codelets && op < smalti_op_count; op++)
 		make_codelet(&smalti_ops[op], &codelets[op]);
-	return codelets ? 0 : -1;
+	return codelets;
 }
 
-void smalti_task_drop_measurements(void)
+void smalti_task_drop_measurements(struct smalti_codelet *codelets)
 {
 	for (int op = 0; op < smalti_op_count; op++)
 		codelets[op].model.type = STARPU_COMMON; /* a kind that has no file */
 }
 
-void smalti_task_close(void)
+void smalti_task_close(struct smalti_codelet *codelets)
 {
 	free(codelets);
-	codelets = NULL;
 }
 
 static void ended(void *argument)
 {
 	struct starpu_task *task = argument;
 	const struct message *message = task->cl_arg;
-	struct smalti_scope *scope = smalti_scope_by_number(message->scope);
+	struct smalti_scope *scope = message->scope;
 	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
 	if (trace)
 		smalti_trace_task(trace, task, smalti_scope_name(scope), &message->place);
@@ -219,7 +215,7 @@ static struct message *new_message(const struct smalti_op *op, struct smalti_sco
 	if (!message)
 		return NULL;
 	message->op = op;
-	message->scope = smalti_scope_number(scope);
+	message->scope = scope;
 	memcpy(message->arguments, arguments, op->arguments_size);
 	return message;
 }
@@ -231,7 +227,7 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 	if (!message)
 		return -1;
 	struct starpu_task *task = starpu_task_create();
-	task->cl = &codelets[op - smalti_ops].codelet;
+	task->cl = &smalti_session_codelets(smalti_scope_session(scope))[op - smalti_ops].codelet;
 	task->name = op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);

@@ -19,10 +19,10 @@ uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint
 double smalti_task_busy(int worker);
 
 /* Before starpu_init: the codelets and performance models of all ops. */
-int smalti_task_open(struct smalti_error *error);
+struct smalti_codelet *smalti_task_open(struct smalti_error *error);
 /* Before starpu_shutdown: what was measured is not written. */
-void smalti_task_drop_measurements(void);
+void smalti_task_drop_measurements(struct smalti_codelet *codelets);
 /* After starpu_shutdown. */
-void smalti_task_close(void);
+void smalti_task_close(struct smalti_codelet *codelets);
 
 #endif
