@@ -32,7 +32,7 @@ static void check(void *user, int status, const struct smalti_error *error)
 static void submit(const struct smalti_model *model, struct smalti_batch *batch, int i)
 {
 	static const int64_t sizes[][2] = {{128, 128}, {96, 160}, {160, 96}, {256, 256}, {64, 64}, {48, 208}};
-	static const struct smalti_picture picture = {.rows = drop_rows, .done = check};
+	static const struct smalti_image_callbacks image = {.rows = drop_rows, .done = check};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_request request;
 	smalti_request_defaults(&request);
@@ -41,7 +41,7 @@ static void submit(const struct smalti_model *model, struct smalti_batch *batch,
 	request.height = sizes[i % 6][1];
 	request.seed = (uint64_t)i;
 	struct smalti_plan *plan = smalti_request_resolve(model, &request, &error);
-	check(NULL, plan ? smalti_batch_submit(batch, plan, 0, &picture, &error) : -1, &error);
+	check(NULL, plan ? smalti_batch_submit(batch, plan, 0, &image, &error) : -1, &error);
 	smalti_plan_free(plan);
 }
 

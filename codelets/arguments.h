@@ -164,7 +164,7 @@ struct positions_arguments {
 	double interpolation_scale;
 };
 
-/* y = patches(x·input_scale)·Wᵀ + bias + position, tokens first … first + rows − 1 of a picture that
+/* y = patches(x·input_scale)·Wᵀ + bias + position, tokens first … first + rows − 1 of an image that
  * is `columns` patches wide and whose position table holds `columns` + … rows. */
 struct patch_embed_arguments {
 	int64_t rows, in, out, first, columns;
@@ -214,7 +214,7 @@ struct latent_rows_arguments {
 };
 
 /* y = conv3×3(f(x)) + bias over a band; f is GroupNorm and SiLU when moments are given, and nearest ×2
- * when `upsample`. rows, width, in: of x. Absent above/below: the picture's border. With stride 2 (rows and
+ * when `upsample`. rows, width, in: of x. Absent above/below: the image's border. With stride 2 (rows and
  * width even) y has half of them, and `above` is not looked at. With `residual` it is added to y. */
 struct conv_arguments {
 	int64_t rows, width, in, out;
@@ -245,21 +245,21 @@ struct convert_arguments {
 
 /* Moves bytes to a place in a file, and back; with `last` they are not asked for again. 0 or -1 with an
  * error. The token of a place says that it was written. */
-typedef int (*smalti_spill_writer)(void *user, int64_t offset, int64_t bytes, const void *data,
-				   struct smalti_error *error);
-typedef int (*smalti_spill_reader)(void *user, int64_t offset, int64_t bytes, bool last, void *data,
-				   struct smalti_error *error);
+typedef int (*smalti_offload_writer)(void *user, int64_t offset, int64_t bytes, const void *data,
+				     struct smalti_error *error);
+typedef int (*smalti_offload_reader)(void *user, int64_t offset, int64_t bytes, bool last, void *data,
+				     struct smalti_error *error);
 
-struct spill_arguments {
+struct offload_arguments {
 	int64_t offset, bytes;
-	smalti_spill_writer write;
+	smalti_offload_writer write;
 	void *user;
 };
 
 struct fetch_arguments {
 	int64_t offset, bytes;
 	bool last;
-	smalti_spill_reader read;
+	smalti_offload_reader read;
 	void *user;
 };
 
@@ -273,7 +273,7 @@ struct groupnorm_arguments {
 	enum smalti_dtype dtype;
 };
 
-/* Fills in rows of a picture in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with an
+/* Fills in rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with an
  * error. */
 typedef int (*smalti_row_source)(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 				 struct smalti_error *error);
@@ -290,7 +290,7 @@ struct posterior_rows_arguments {
 	int64_t channels, height, width, first_row, rows;
 };
 
-/* Takes finished rows of a picture in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with
+/* Takes finished rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with
  * an error. Sources and sinks are this process's: pointers that stay here. */
 typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			       struct smalti_error *error);

@@ -3,7 +3,7 @@
 #define SMALTI_CODELETS_H
 
 #include "codelets/arguments.h"
-#include "rt/scope.h"
+#include "rt/task_group.h"
 #include "rt/tile.h"
 
 /* struct NAME_buffers: the tiles that a graph hands to smalti_insert_NAME(). */
@@ -24,14 +24,15 @@
 	};                                                                                                   \
 	int smalti_cpu_##name(const struct name##_data *data, const struct name##_arguments *arguments,      \
 			      struct smalti_error *error);                                                   \
-	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
+	void smalti_insert_##name(struct smalti_task_group *task_group,                                      \
+				  const struct name##_buffers *buffers,                                      \
 				  const struct name##_arguments *arguments);
 #include "codelets/codelets.def"
 
-/* In one expression: smalti_insert(matmul, scope, (.x = a, .weight = w, .y = b), .rows = n, …). */
+/* In one expression: smalti_insert(matmul, task group, (.x = a, .weight = w, .y = b), .rows = n, …). */
 #define SMALTI_LIST_(...) __VA_ARGS__
-#define smalti_insert(op, scope, buffers, ...)                                                               \
-	smalti_insert_##op((scope), &(const struct op##_buffers){SMALTI_LIST_ buffers},                      \
+#define smalti_insert(op, task_group, buffers, ...)                                                          \
+	smalti_insert_##op((task_group), &(const struct op##_buffers){SMALTI_LIST_ buffers},                 \
 			   &(const struct op##_arguments){__VA_ARGS__})
 
 /* The rows of smalti_ops[] (rt/op.h). */

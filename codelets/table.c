@@ -97,10 +97,11 @@ _Static_assert(sizeof(smalti_ops) / sizeof(smalti_ops[0]) == SMALTI_OPS, "an op 
 const int smalti_op_count = SMALTI_OPS;
 
 #define CODELET(name, list, members, flops, bytes)                                                           \
-	void smalti_insert_##name(struct smalti_scope *scope, const struct name##_buffers *buffers,          \
+	void smalti_insert_##name(struct smalti_task_group *task_group,                                      \
+				  const struct name##_buffers *buffers,                                      \
 				  const struct name##_arguments *arguments)                                  \
 	{                                                                                                    \
-		smalti_task_insert(scope, &smalti_ops[SMALTI_OP_##name],                                     \
+		smalti_task_insert(task_group, &smalti_ops[SMALTI_OP_##name],                                \
 				   (struct smalti_tile *const *)buffers, arguments);                         \
 	}
 #include "codelets/codelets.def"

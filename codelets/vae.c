@@ -79,8 +79,8 @@ int smalti_cpu_conv(const struct conv_data *data, const struct conv_arguments *a
 	return smalti_conv_band(&band, error);
 }
 
-int smalti_cpu_spill(const struct spill_data *data, const struct spill_arguments *a,
-		     struct smalti_error *error)
+int smalti_cpu_offload(const struct offload_data *data, const struct offload_arguments *a,
+		       struct smalti_error *error)
 {
 	return a->write(a->user, a->offset, a->bytes, data->x, error);
 }

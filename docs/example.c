@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paints one picture with the embedded model and writes it as a PPM file to standard output:
+/* Paints one image with the embedded model and writes it as a PPM file to standard output:
  *
  *   cc example.c $(pkg-config --cflags --libs smalti) -o example
  *   ./example "a red star above a blue ring on a white background" >star.ppm
@@ -46,8 +46,8 @@ static int paint(struct smalti_model *model, const char *prompt, struct smalti_e
 
 	printf("P6\n%lld %lld\n255\n", (long long)request.width, (long long)request.height);
 	struct output output = {request.width, 0, SMALTI_NO_ERROR};
-	struct smalti_picture picture = {.user = &output, .rows = write_rows, .done = done};
-	int status = smalti_batch_submit(batch, plan, 0, &picture, error);
+	struct smalti_image_callbacks callbacks = {.user = &output, .rows = write_rows, .done = done};
+	int status = smalti_batch_submit(batch, plan, 0, &callbacks, error);
 	smalti_batch_close(batch); /* waits */
 	smalti_plan_free(plan);
 	if (!status && output.status) {

@@ -1,5 +1,5 @@
 dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/performance.md docs/slurm.md docs/vae.md docs/vae-growth.svg \
-	docs/picture.png docs/picture.txt docs/example.c
+	docs/image.png docs/image.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 
 # What the pages speak of besides the command: a job array for SLURM, the reader for Python.

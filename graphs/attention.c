@@ -22,12 +22,13 @@ static int64_t state_bytes(const struct attention_arguments *a)
 	return smalti_attention_state(a->queries, a->heads, a->head_dim) * (int64_t)sizeof(float);
 }
 
-struct smalti_tile *smalti_attend(struct smalti_scope *scope, const struct smalti_heads *heads,
+struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
 				  int64_t queries, struct smalti_tile *q, const struct smalti_cut *cut,
 				  int64_t rows_per, struct smalti_tile *const *kv)
 {
 	const int64_t width = heads->count * heads->dim;
-	struct smalti_tile *y = smalti_tile_new(scope, queries, width * smalti_dtype_bytes(heads->dtype));
+	struct smalti_tile *y =
+	    smalti_tile_new(task_group, queries, width * smalti_dtype_bytes(heads->dtype));
 	struct attention_arguments a = {.queries = queries,
 					.heads = heads->count,
 					.head_dim = heads->dim,
@@ -36,13 +37,13 @@ struct smalti_tile *smalti_attend(struct smalti_scope *scope, const struct smalt
 	/* More bands of keys than one task takes: one task after the other, the softmax's state between them.
 	 */
 	struct smalti_tile *state =
-	    cut->bands > SMALTI_MANY ? smalti_tile_new(scope, 1, state_bytes(&a)) : NULL;
+	    cut->bands > SMALTI_MANY ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
 	for (int64_t first = 0; first < cut->bands; first += SMALTI_MANY) {
 		a.first = first == 0;
 		a.last = cut->bands - first <= SMALTI_MANY;
 		struct attention_buffers buffers = {.q = q, .state = state, .y = a.last ? y : NULL};
 		take_bands(&a, buffers.kv, cut, rows_per, kv, first);
-		smalti_insert_attention(scope, &buffers, &a);
+		smalti_insert_attention(task_group, &buffers, &a);
 	}
 	smalti_tile_release(state);
 	return y;

@@ -29,21 +29,23 @@ struct smalti_denoiser_functions {
 			int count);
 
 	/* `text` f32 [tokens, text_width]. */
-	struct smalti_caption *(*caption)(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
-					  struct smalti_tile *text, int64_t tokens);
+	struct smalti_caption *(*caption)(struct smalti_denoiser *denoiser,
+					  struct smalti_task_group *task_group, struct smalti_tile *text,
+					  int64_t tokens);
 	void (*release_caption)(struct smalti_caption *caption); /* NULL is fine */
 
 	/* For a latent of height by width, vae_factor pixels to a latent. */
-	struct smalti_conditions *(*conditions)(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
-						const float *timesteps, int64_t steps, int64_t height,
-						int64_t width, int64_t vae_factor);
+	struct smalti_conditions *(*conditions)(struct smalti_denoiser *denoiser,
+						struct smalti_task_group *task_group, const float *timesteps,
+						int64_t steps, int64_t height, int64_t width,
+						int64_t vae_factor);
 	void (*release_conditions)(struct smalti_conditions *conditions); /* NULL is fine */
 
 	/* One forward at `step` for each caption: x are the latents' tokens f32 [n, in_channels·patch²] in
 	 * bands, multiplied by input_scale on the way in. v[k] receives the output f32
 	 * [n, patch²·out_channels] for captions[k]; what the captions have in common is computed once. The
 	 * caller releases the v. */
-	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 			const struct smalti_conditions *conditions, int64_t step, float input_scale,
 			const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
 			struct smalti_grid *v);

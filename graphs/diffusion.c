@@ -10,7 +10,7 @@
 /* A denoising under way. */
 struct run {
 	struct smalti_denoiser *denoiser;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	const struct smalti_diffusion *d;
 	int64_t channels, patch, token_bytes;
 	struct smalti_tile *generator;
@@ -36,19 +36,19 @@ static struct patchify_arguments band_of(const struct run *r, int64_t band, doub
 
 static struct smalti_tile *draw_one(const struct run *r)
 {
-	struct smalti_tile *planes = smalti_tile_new(r->scope, plane_elements(r), sizeof(float));
-	smalti_insert(noise, r->scope, (.generator = r->generator, .planes = planes),
+	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
+	smalti_insert(noise, r->task_group, (.generator = r->generator, .planes = planes),
 		      .count = plane_elements(r), .dtype = r->d->noise_dtype);
 	return planes;
 }
 
 static void skip_draws(const struct run *r, int64_t count)
 {
-	for (int64_t i = 0; i < count && !smalti_scope_broken(r->scope); i++)
+	for (int64_t i = 0; i < count && !smalti_task_group_broken(r->task_group); i++)
 		smalti_tile_release(draw_one(r));
 }
 
-/* This picture's part of a draw for all pictures of the seed. */
+/* This image's part of a draw for all images of the seed. */
 static struct smalti_tile *draw_noise(const struct run *r)
 {
 	skip_draws(r, r->d->image);
@@ -61,7 +61,7 @@ static void seed_generator(struct run *r)
 {
 	struct smalti_generator generator;
 	smalti_generator_seed(&generator, r->d->seed);
-	r->generator = smalti_tile_upload(r->scope, 1, sizeof(generator), &generator);
+	r->generator = smalti_tile_upload(r->task_group, 1, sizeof(generator), &generator);
 }
 
 /* The first latents as tokens, in bands. */
@@ -69,15 +69,15 @@ static void begin(struct run *r)
 {
 	const bool given = r->d->latents != NULL;
 	struct smalti_tile *planes =
-	    given ? smalti_tile_upload(r->scope, plane_elements(r), sizeof(float), r->d->latents)
+	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	r->x = smalti_grid_new(r->scope, &r->cut, 1, r->token_bytes);
+	r->x = smalti_grid_new(r->task_group, &r->cut, 1, r->token_bytes);
 	for (int64_t b = 0; b < r->cut.bands; b++) {
 		const struct patchify_buffers buffers = {.planes = planes,
 							 .tokens = smalti_grid_tile(&r->x, b)};
 		const struct patchify_arguments arguments = band_of(r, b, scale);
-		smalti_insert_patchify(r->scope, &buffers, &arguments);
+		smalti_insert_patchify(r->task_group, &buffers, &arguments);
 	}
 	smalti_tile_release(planes);
 }
@@ -87,9 +87,9 @@ static void begin_history(struct run *r)
 	const int64_t arrays = r->d->sampler->history;
 	if (!arrays)
 		return;
-	r->history = smalti_grid_new(r->scope, &r->cut, 1, arrays * r->token_bytes);
+	r->history = smalti_grid_new(r->task_group, &r->cut, 1, arrays * r->token_bytes);
 	for (int64_t b = 0; b < r->cut.bands; b++)
-		smalti_insert(clear, r->scope, (.y = smalti_grid_tile(&r->history, b)),
+		smalti_insert(clear, r->task_group, (.y = smalti_grid_tile(&r->history, b)),
 			      .bytes = smalti_cut_rows(&r->cut, b) * arrays * r->token_bytes);
 }
 
@@ -99,7 +99,7 @@ static void advance(const struct run *r, const struct smalti_sampler_step *step,
 	const bool guided = r->d->caption_count == 2;
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
 	for (int64_t b = 0; b < r->cut.bands; b++)
-		smalti_insert(sampler_step, r->scope,
+		smalti_insert(sampler_step, r->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
 			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
@@ -116,13 +116,14 @@ static struct smalti_conditions *conditions_of(const struct run *r)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	float *timesteps = smalti_calloc(sampler->steps, sizeof(*timesteps), &error);
 	if (!timesteps) {
-		smalti_scope_break(r->scope, &error);
+		smalti_task_group_break(r->task_group, &error);
 		return NULL;
 	}
 	for (int64_t i = 0; i < sampler->steps; i++)
 		timesteps[i] = (float)sampler->step[i].timestep;
-	struct smalti_conditions *conditions = r->denoiser->functions->conditions(
-	    r->denoiser, r->scope, timesteps, sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
+	struct smalti_conditions *conditions =
+	    r->denoiser->functions->conditions(r->denoiser, r->task_group, timesteps, sampler->steps,
+					       r->d->height, r->d->width, r->d->vae_factor);
 	free(timesteps);
 	return conditions;
 }
@@ -131,10 +132,10 @@ static void denoise(struct run *r)
 {
 	const struct smalti_sampler *sampler = r->d->sampler;
 	struct smalti_conditions *conditions = conditions_of(r);
-	for (int64_t i = 0; i < sampler->steps && !smalti_scope_broken(r->scope); i++) {
+	for (int64_t i = 0; i < sampler->steps && !smalti_task_group_broken(r->task_group); i++) {
 		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
-		smalti_scope_stage(r->scope, i + 1);
-		r->denoiser->functions->forward(r->denoiser, r->scope, conditions, i,
+		smalti_task_group_stage(r->task_group, i + 1);
+		r->denoiser->functions->forward(r->denoiser, r->task_group, conditions, i,
 						(float)sampler->step[i].input_scale, &r->x, r->d->captions,
 						r->d->caption_count, v);
 		advance(r, &sampler->step[i], v);
@@ -147,22 +148,23 @@ static void denoise(struct run *r)
 /* The bands as planes again. */
 static struct smalti_tile *finish(struct run *r)
 {
-	struct smalti_tile *planes = smalti_tile_new(r->scope, plane_elements(r), sizeof(float));
-	smalti_insert(clear, r->scope, (.y = planes), .bytes = plane_elements(r) * (int64_t)sizeof(float));
+	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
+	smalti_insert(clear, r->task_group, (.y = planes),
+		      .bytes = plane_elements(r) * (int64_t)sizeof(float));
 	for (int64_t b = 0; b < r->cut.bands; b++) {
 		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(&r->x, b),
 							   .planes = planes};
 		const struct patchify_arguments arguments = band_of(r, b, 1.0);
-		smalti_insert_unpatchify(r->scope, &buffers, &arguments);
+		smalti_insert_unpatchify(r->task_group, &buffers, &arguments);
 	}
 	return planes;
 }
 
-struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_diffusion *diffusion)
 {
 	struct run r = {.denoiser = denoiser,
-			.scope = scope,
+			.task_group = task_group,
 			.d = diffusion,
 			.channels = denoiser->in_channels,
 			.patch = denoiser->patch_size};
@@ -173,7 +175,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	const int64_t tokens =
 	    diffusion->height / denoiser->patch_size * (diffusion->width / denoiser->patch_size);
 	if (smalti_cut_even(&r.cut, tokens, diffusion->band_tokens, &error) < 0) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);
 		begin(&r);

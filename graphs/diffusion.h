@@ -5,7 +5,7 @@
 #include "graphs/denoiser.h"
 #include "samplers/sampler.h"
 
-/* The denoising of one picture: from noise (or given latents) through all steps of a sampler. */
+/* The denoising of one image: from noise (or given latents) through all steps of a sampler. */
 struct smalti_diffusion {
 	const struct smalti_sampler *sampler;
 	int64_t height, width; /* of the latent, multiples of the patch size */
@@ -24,7 +24,7 @@ struct smalti_diffusion {
 };
 
 /* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */
-struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_diffusion *diffusion);
 
 #endif

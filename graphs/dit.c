@@ -67,20 +67,21 @@ static struct smalti_heads heads_of(const struct smalti_dit *dit)
 }
 
 /* Takes a single token's key and value; the query does not matter. */
-static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_scope *scope, int64_t i,
-					const struct smalti_cut *cut, struct smalti_tile *kv)
+static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_task_group *task_group,
+					int64_t i, const struct smalti_cut *cut, struct smalti_tile *kv)
 {
 	const struct smalti_heads heads = heads_of(dit);
-	struct smalti_tile *value = smalti_attend(scope, &heads, 1, kv, cut, 1, &kv);
-	struct smalti_tile *row = smalti_linear(scope, &dit->blocks[i].cross.out, 1, dit->compute, value,
+	struct smalti_tile *value = smalti_attend(task_group, &heads, 1, kv, cut, 1, &kv);
+	struct smalti_tile *row = smalti_linear(task_group, &dit->blocks[i].cross.out, 1, dit->compute, value,
 						SMALTI_EPILOGUE_NONE, SMALTI_F32);
 	smalti_tile_release(value);
 	smalti_tile_release(kv);
 	return row;
 }
 
-static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
-					   struct smalti_tile *text, int64_t tokens)
+static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser,
+					   struct smalti_task_group *task_group, struct smalti_tile *text,
+					   int64_t tokens)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -89,23 +90,25 @@ static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser, str
 	    1, (int64_t)sizeof(*caption) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
 	if (!caption || smalti_cut_even(&caption->cut, tokens, tokens, &error) < 0) {
 		free(caption);
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
 	caption->tokens = tokens;
 	caption->layers = c->layers;
 	struct smalti_tile *projected = text;
 	if (c->caption_channels) {
-		struct smalti_tile *hidden = smalti_linear(scope, &dit->caption.linear_1, tokens, SMALTI_F32,
-							   text, SMALTI_EPILOGUE_GELU, dit->compute);
-		projected = smalti_linear(scope, &dit->caption.linear_2, tokens, dit->compute, hidden,
+		struct smalti_tile *hidden =
+		    smalti_linear(task_group, &dit->caption.linear_1, tokens, SMALTI_F32, text,
+				  SMALTI_EPILOGUE_GELU, dit->compute);
+		projected = smalti_linear(task_group, &dit->caption.linear_2, tokens, dit->compute, hidden,
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
 		smalti_tile_release(hidden);
 	}
 	for (int64_t i = 0; i < c->layers; i++) {
-		struct smalti_tile *kv = smalti_linear(scope, &dit->blocks[i].cross.kv, tokens, SMALTI_F32,
-						       projected, SMALTI_EPILOGUE_NONE, dit->compute);
-		caption->block[i] = tokens == 1 ? constant_row(dit, scope, i, &caption->cut, kv) : kv;
+		struct smalti_tile *kv =
+		    smalti_linear(task_group, &dit->blocks[i].cross.kv, tokens, SMALTI_F32, projected,
+				  SMALTI_EPILOGUE_NONE, dit->compute);
+		caption->block[i] = tokens == 1 ? constant_row(dit, task_group, i, &caption->cut, kv) : kv;
 	}
 	if (projected != text)
 		smalti_tile_release(projected);
@@ -125,7 +128,7 @@ static void release_caption(struct smalti_caption *caption)
 /* A forward under way. */
 struct forward {
 	struct smalti_dit *dit;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	const struct smalti_cut *cut;
 	struct smalti_tile *modulation; /* [layers·6, width] */
 };
@@ -137,7 +140,7 @@ static int64_t rows_of(const struct forward *f, int64_t band)
 
 static struct smalti_grid new_tokens(const struct forward *f, enum smalti_dtype dtype)
 {
-	return smalti_grid_new(f->scope, f->cut, 1, f->dit->config.width * smalti_dtype_bytes(dtype));
+	return smalti_grid_new(f->task_group, f->cut, 1, f->dit->config.width * smalti_dtype_bytes(dtype));
 }
 
 /* LN(x)·(1 + scale) + shift of one band. */
@@ -147,8 +150,8 @@ static struct smalti_tile *modulate(const struct forward *f, int64_t band, struc
 {
 	const int64_t width = f->dit->config.width;
 	struct smalti_tile *h =
-	    smalti_tile_new(f->scope, rows_of(f, band), width * smalti_dtype_bytes(f->dit->compute));
-	smalti_insert(ln_modulate, f->scope, (.x = x, .modulation = modulation, .y = h),
+	    smalti_tile_new(f->task_group, rows_of(f, band), width * smalti_dtype_bytes(f->dit->compute));
+	smalti_insert(ln_modulate, f->task_group, (.x = x, .modulation = modulation, .y = h),
 		      .rows = rows_of(f, band), .dim = width, .shift_row = shift_row, .scale_row = scale_row,
 		      .epsilon = (float)epsilon, .dtype = f->dit->compute);
 	return h;
@@ -166,22 +169,22 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	q.tile = smalti_calloc(f->cut->bands, sizeof(*q.tile), &error);
 	kv.tile = smalti_calloc(f->cut->bands, sizeof(*kv.tile), &error);
 	if (!q.tile || !kv.tile)
-		smalti_scope_break(f->scope, &error);
+		smalti_task_group_break(f->task_group, &error);
 	const int64_t bands = q.tile && kv.tile ? f->cut->bands : 0;
-	for (int64_t b = 0; b < bands && !smalti_scope_broken(f->scope); b++) {
+	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *h =
 		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
 			     first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
 		q.tile[b] =
-		    smalti_linear(f->scope, &w->q, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-		kv.tile[b] =
-		    smalti_linear(f->scope, &w->kv, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		    smalti_linear(f->task_group, &w->q, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		kv.tile[b] = smalti_linear(f->task_group, &w->kv, rows_of(f, b), dtype, h,
+					   SMALTI_EPILOGUE_NONE, dtype);
 		smalti_tile_release(h);
 	}
-	for (int64_t b = 0; b < bands && !smalti_scope_broken(f->scope); b++) {
+	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *o =
-		    smalti_attend(f->scope, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
-		smalti_linear_gate_add(f->scope, &w->out, rows_of(f, b), dtype, o, f->modulation,
+		    smalti_attend(f->task_group, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
+		smalti_linear_gate_add(f->task_group, &w->out, rows_of(f, b), dtype, o, f->modulation,
 				       first_row + GATE_ATTENTION, smalti_grid_tile(x, b));
 		smalti_tile_release(o);
 	}
@@ -199,15 +202,15 @@ static void cross_attention(const struct forward *f, int64_t block, struct smalt
 	for (int64_t b = 0; b < f->cut->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
 		if (caption->tokens == 1) {
-			smalti_insert(add_row, f->scope, (.row = caption->block[block], .y = band),
+			smalti_insert(add_row, f->task_group, (.row = caption->block[block], .y = band),
 				      .rows = rows_of(f, b), .dim = f->dit->config.width);
 			continue;
 		}
-		struct smalti_tile *q = smalti_linear(f->scope, &w->q, rows_of(f, b), SMALTI_F32, band,
+		struct smalti_tile *q = smalti_linear(f->task_group, &w->q, rows_of(f, b), SMALTI_F32, band,
 						      SMALTI_EPILOGUE_NONE, dtype);
-		struct smalti_tile *o = smalti_attend(f->scope, &heads, rows_of(f, b), q, &caption->cut, 1,
-						      &caption->block[block]);
-		smalti_linear_add(f->scope, &w->out, rows_of(f, b), dtype, o, band);
+		struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows_of(f, b), q, &caption->cut,
+						      1, &caption->block[block]);
+		smalti_linear_add(f->task_group, &w->out, rows_of(f, b), dtype, o, band);
 		smalti_tile_release(q);
 		smalti_tile_release(o);
 	}
@@ -223,9 +226,9 @@ static void mlp(const struct forward *f, int64_t block, const struct smalti_grid
 		struct smalti_tile *band = smalti_grid_tile(x, b);
 		struct smalti_tile *h = modulate(f, b, band, f->modulation, first_row + SHIFT_MLP,
 						 first_row + SCALE_MLP, f->dit->config.norm_eps);
-		struct smalti_tile *hidden =
-		    smalti_linear(f->scope, &w->ff_in, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_GELU, dtype);
-		smalti_linear_gate_add(f->scope, &w->ff_out, rows_of(f, b), dtype, hidden, f->modulation,
+		struct smalti_tile *hidden = smalti_linear(f->task_group, &w->ff_in, rows_of(f, b), dtype, h,
+							   SMALTI_EPILOGUE_GELU, dtype);
+		smalti_linear_gate_add(f->task_group, &w->ff_out, rows_of(f, b), dtype, hidden, f->modulation,
 				       first_row + GATE_MLP, band);
 		smalti_tile_release(h);
 		smalti_tile_release(hidden);
@@ -238,7 +241,7 @@ static struct smalti_grid embed_patches(const struct forward *f, const struct sm
 	const struct smalti_linear *patch = &f->dit->patch;
 	struct smalti_grid z = new_tokens(f, SMALTI_F32);
 	for (int64_t b = 0; b < f->cut->bands; b++)
-		smalti_insert(patch_embed, f->scope,
+		smalti_insert(patch_embed, f->task_group,
 			      (.x = smalti_grid_tile(x, b), .weight = smalti_weight_tile(patch->weight),
 			       .bias = smalti_weight_tile(patch->bias), .positions = conditions->positions,
 			       .y = smalti_grid_tile(&z, b)),
@@ -252,7 +255,8 @@ static struct smalti_grid copy_of(const struct forward *f, const struct smalti_g
 {
 	struct smalti_grid y = new_tokens(f, SMALTI_F32);
 	for (int64_t b = 0; b < f->cut->bands; b++)
-		smalti_insert(copy, f->scope, (.x = smalti_grid_tile(x, b), .y = smalti_grid_tile(&y, b)),
+		smalti_insert(copy, f->task_group,
+			      (.x = smalti_grid_tile(x, b), .y = smalti_grid_tile(&y, b)),
 			      .bytes = rows_of(f, b) * f->dit->config.width * (int64_t)sizeof(float));
 	return y;
 }
@@ -261,8 +265,8 @@ static struct smalti_tile *modulation_at(const struct forward *f, struct smalti_
 					 struct smalti_tile *embedding, int64_t period, int64_t step)
 {
 	const int64_t width = f->dit->config.width;
-	struct smalti_tile *y = smalti_tile_new(f->scope, rows, width * (int64_t)sizeof(float));
-	smalti_insert(modulation, f->scope,
+	struct smalti_tile *y = smalti_tile_new(f->task_group, rows, width * (int64_t)sizeof(float));
+	smalti_insert(modulation, f->task_group,
 		      (.table = smalti_weight_tile(table), .embedding = embedding, .y = y), .rows = rows,
 		      .dim = width, .period = period, .step = step);
 	return y;
@@ -278,10 +282,10 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 	struct smalti_error error = SMALTI_NO_ERROR;
 	v.tile = smalti_calloc(f->cut->bands, sizeof(*v.tile), &error);
 	if (!v.tile)
-		smalti_scope_break(f->scope, &error);
+		smalti_task_group_break(f->task_group, &error);
 	for (int64_t b = 0; v.tile && b < f->cut->bands; b++) {
 		struct smalti_tile *h = modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
-		v.tile[b] = smalti_linear(f->scope, out, rows_of(f, b), f->dit->compute, h,
+		v.tile[b] = smalti_linear(f->task_group, out, rows_of(f, b), f->dit->compute, h,
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
 		smalti_tile_release(h);
 	}
@@ -292,33 +296,33 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 static void run_blocks(const struct forward *f, struct smalti_grid *z, struct smalti_caption *const *captions,
 		       int count)
 {
-	smalti_scope_at(f->scope, 0, -1);
+	smalti_task_group_at(f->task_group, 0, -1);
 	self_attention(f, 0, &z[0]);
 	for (int k = 1; k < count; k++)
 		z[k] = copy_of(f, &z[0]);
 	for (int64_t block = 0; block < f->dit->config.layers; block++) {
-		smalti_scope_at(f->scope, block, -1);
-		for (int k = 0; k < count && !smalti_scope_broken(f->scope); k++) {
+		smalti_task_group_at(f->task_group, block, -1);
+		for (int k = 0; k < count && !smalti_task_group_broken(f->task_group); k++) {
 			if (block > 0)
 				self_attention(f, block, &z[k]);
 			cross_attention(f, block, captions[k], &z[k]);
 			mlp(f, block, &z[k]);
 		}
 	}
-	smalti_scope_at(f->scope, -1, -1);
+	smalti_task_group_at(f->task_group, -1, -1);
 }
 
-static void forward(struct smalti_denoiser *denoiser, struct smalti_scope *scope,
+static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 		    const struct smalti_conditions *conditions, int64_t step, float input_scale,
 		    const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
 		    struct smalti_grid *v)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
-	struct forward f = {.dit = dit, .scope = scope, .cut = x->cut};
+	struct forward f = {.dit = dit, .task_group = task_group, .cut = x->cut};
 	struct smalti_grid z[SMALTI_DENOISER_MAX_BRANCHES] = {{NULL, NULL}};
 	for (int k = 0; k < count; k++)
 		v[k] = (struct smalti_grid){x->cut, NULL};
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
 	f.modulation = modulation_at(&f, dit->block_tables, dit->config.layers * BLOCK_ROWS,
 				     conditions->adaln, BLOCK_ROWS, step);
@@ -355,7 +359,7 @@ static const struct smalti_denoiser_functions functions = {
     .forward = forward,
 };
 
-struct smalti_denoiser *smalti_dit_new(struct smalti_scope *scope,
+struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				       struct smalti_error *error)
@@ -373,7 +377,7 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_scope *scope,
 	dit->config = *config;
 	dit->compute = compute;
 	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
-	dit->denoiser.weights = smalti_weights_new(scope, checkpoint, compute, error);
+	dit->denoiser.weights = smalti_weights_new(task_group, checkpoint, compute, error);
 	if (dit->blocks && dit->denoiser.weights && smalti_dit_load(dit, checkpoint, error) == 0)
 		return &dit->denoiser;
 	free_dit(&dit->denoiser);

@@ -6,7 +6,7 @@
 #include "io/config.h"
 
 /* The diffusion transformer (specification 1.3, 1.4, 3). */
-struct smalti_denoiser *smalti_dit_new(struct smalti_scope *scope,
+struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				       struct smalti_error *error);

@@ -7,30 +7,30 @@
 
 #include <stdlib.h>
 
-static struct smalti_tile **new_tiles(struct smalti_scope *scope, int64_t count)
+static struct smalti_tile **new_tiles(struct smalti_task_group *task_group, int64_t count)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile **tiles = smalti_calloc(count, sizeof(struct smalti_tile *), &error);
 	if (!tiles)
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 	return tiles;
 }
 
-struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
+struct smalti_features smalti_features_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
 					   int64_t up, int64_t down, int64_t width, int64_t channels,
 					   int64_t slots)
 {
 	struct smalti_features map = {.width = width, .channels = channels};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (smalti_cut_scale(&map.cut, cut, up, down, &error) < 0) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return (struct smalti_features){0};
 	}
 	map.slots = slots < cut->bands ? slots : cut->bands;
-	map.body = new_tiles(scope, map.slots);
-	map.top = new_tiles(scope, map.slots);
-	map.bottom = new_tiles(scope, map.slots);
-	map.part = new_tiles(scope, map.cut.bands);
+	map.body = new_tiles(task_group, map.slots);
+	map.top = new_tiles(task_group, map.slots);
+	map.bottom = new_tiles(task_group, map.slots);
+	map.part = new_tiles(task_group, map.cut.bands);
 	return map;
 }
 
@@ -76,20 +76,20 @@ static int64_t slot_rows(const struct smalti_features *map, int64_t band)
 	return rows;
 }
 
-static struct smalti_tile *rows_tile(struct smalti_scope *scope, const struct smalti_features *map,
+static struct smalti_tile *rows_tile(struct smalti_task_group *task_group, const struct smalti_features *map,
 				     int64_t rows)
 {
-	return smalti_tile_new(scope, rows * map->width, map->channels * (int64_t)sizeof(float));
+	return smalti_tile_new(task_group, rows * map->width, map->channels * (int64_t)sizeof(float));
 }
 
-struct smalti_tile *smalti_features_body(struct smalti_scope *scope, struct smalti_features *map,
+struct smalti_tile *smalti_features_body(struct smalti_task_group *task_group, struct smalti_features *map,
 					 int64_t band)
 {
-	if (smalti_scope_broken(scope)) /* then the map may not even have slots */
+	if (smalti_task_group_broken(task_group)) /* then the map may not even have slots */
 		return NULL;
 	struct smalti_tile **tile = &map->body[band % map->slots];
 	if (!*tile)
-		*tile = rows_tile(scope, map, slot_rows(map, band));
+		*tile = rows_tile(task_group, map, slot_rows(map, band));
 	return *tile;
 }
 
@@ -100,66 +100,69 @@ void smalti_features_drop_body(struct smalti_features *map, int64_t band)
 }
 
 /* The first row of a band but of the first one; NULL for that. */
-static struct smalti_tile *top_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static struct smalti_tile *top_of(struct smalti_task_group *task_group, struct smalti_features *map,
+				  int64_t band)
 {
 	struct smalti_tile **tile = &map->top[band % map->slots];
 	if (band > 0 && !*tile)
-		*tile = rows_tile(scope, map, 1);
+		*tile = rows_tile(task_group, map, 1);
 	return band > 0 ? *tile : NULL;
 }
 
-static struct smalti_tile *bottom_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struct smalti_features *map,
+				     int64_t band)
 {
 	struct smalti_tile **tile = &map->bottom[band % map->slots];
 	if (band < map->cut.bands - 1 && !*tile)
-		*tile = rows_tile(scope, map, 1);
+		*tile = rows_tile(task_group, map, 1);
 	return band < map->cut.bands - 1 ? *tile : NULL;
 }
 
-static struct smalti_tile *new_moments(struct smalti_scope *scope, int64_t groups)
+static struct smalti_tile *new_moments(struct smalti_task_group *task_group, int64_t groups)
 {
-	return smalti_tile_new(scope, groups, sizeof(struct smalti_moments));
+	return smalti_tile_new(task_group, groups, sizeof(struct smalti_moments));
 }
 
-static struct smalti_tile *part_of(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
-				   int64_t groups)
+static struct smalti_tile *part_of(struct smalti_task_group *task_group, struct smalti_features *map,
+				   int64_t band, int64_t groups)
 {
 	if (groups && !map->part[band])
-		map->part[band] = new_moments(scope, groups);
+		map->part[band] = new_moments(task_group, groups);
 	return groups ? map->part[band] : NULL;
 }
 
-void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
+void smalti_features_publish(struct smalti_task_group *task_group, struct smalti_features *map, int64_t band,
 			     int64_t groups)
 {
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
-	smalti_insert(edges, scope,
-		      (.x = smalti_features_body(scope, map, band), .top = top_of(scope, map, band),
-		       .bottom = bottom_of(scope, map, band), .moments = part_of(scope, map, band, groups)),
+	smalti_insert(edges, task_group,
+		      (.x = smalti_features_body(task_group, map, band), .top = top_of(task_group, map, band),
+		       .bottom = bottom_of(task_group, map, band),
+		       .moments = part_of(task_group, map, band, groups)),
 		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
 		      .channels = map->channels, .groups = groups);
 }
 
 /* SMALTI_MANY parts become one, and so on; the parts are released. */
-void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *map, int64_t groups)
+void smalti_features_merge(struct smalti_task_group *task_group, struct smalti_features *map, int64_t groups)
 {
 	int64_t count = map->cut.bands;
-	while (count > 1 && !smalti_scope_broken(scope)) {
+	while (count > 1 && !smalti_task_group_broken(task_group)) {
 		int64_t merged = 0;
 		for (int64_t first = 0; first < count; first += SMALTI_MANY) {
-			struct merge_moments_buffers buffers = {.merged = new_moments(scope, groups)};
+			struct merge_moments_buffers buffers = {.merged = new_moments(task_group, groups)};
 			int64_t end = first + SMALTI_MANY < count ? first + SMALTI_MANY : count;
 			for (int64_t i = first; i < end; i++)
 				buffers.parts[i - first] = map->part[i];
 			smalti_insert_merge_moments(
-			    scope, &buffers, &(const struct merge_moments_arguments){.groups = groups});
+			    task_group, &buffers, &(const struct merge_moments_arguments){.groups = groups});
 			drop_tiles(map->part + first, end - first);
 			map->part[merged++] = buffers.merged;
 		}
 		count = merged;
 	}
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
 	smalti_tile_release(map->moments);
 	map->moments = map->part[0];
@@ -183,38 +186,38 @@ static struct conv_arguments conv_arguments(const struct smalti_features *x, int
 				       .compute = compute};
 }
 
-void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+void smalti_features_conv(struct smalti_task_group *task_group, struct smalti_features *x, int64_t band,
 			  const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
 			  enum smalti_dtype compute, bool add, int64_t y_groups, struct smalti_features *y)
 {
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
 	struct conv_arguments arguments = conv_arguments(x, band, input, kernel, compute, y_groups);
 	arguments.residual = add;
 	const bool norm = input->norm != NULL;
 	const struct conv_buffers w = {
-	    .x = smalti_features_body(scope, x, band),
-	    .above = band > 0 && kernel->stride == 1 ? bottom_of(scope, x, band - 1) : NULL,
-	    .below = band < x->cut.bands - 1 ? top_of(scope, x, band + 1) : NULL,
+	    .x = smalti_features_body(task_group, x, band),
+	    .above = band > 0 && kernel->stride == 1 ? bottom_of(task_group, x, band - 1) : NULL,
+	    .below = band < x->cut.bands - 1 ? top_of(task_group, x, band + 1) : NULL,
 	    .moments = norm ? x->moments : NULL,
 	    .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
 	    .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,
 	    .weight = smalti_weight_tile_after(kernel->weight, x->body[band % x->slots]),
 	    .bias = smalti_weight_tile(kernel->bias),
-	    .y = smalti_features_body(scope, y, band),
-	    .top = top_of(scope, y, band),
-	    .bottom = bottom_of(scope, y, band),
-	    .y_moments = part_of(scope, y, band, y_groups),
+	    .y = smalti_features_body(task_group, y, band),
+	    .top = top_of(task_group, y, band),
+	    .bottom = bottom_of(task_group, y, band),
+	    .y_moments = part_of(task_group, y, band, y_groups),
 	};
-	smalti_insert_conv(scope, &w, &arguments);
+	smalti_insert_conv(task_group, &w, &arguments);
 }
 
-void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+void smalti_features_linear(struct smalti_task_group *task_group, struct smalti_features *x, int64_t band,
 			    const struct smalti_linear *linear, struct smalti_features *y)
 {
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
-	smalti_linear_into(scope, linear, smalti_features_pixels(x, band), SMALTI_F32,
-			   smalti_features_body(scope, x, band), SMALTI_EPILOGUE_NONE, SMALTI_F32,
-			   smalti_features_body(scope, y, band));
+	smalti_linear_into(task_group, linear, smalti_features_pixels(x, band), SMALTI_F32,
+			   smalti_features_body(task_group, x, band), SMALTI_EPILOGUE_NONE, SMALTI_F32,
+			   smalti_features_body(task_group, y, band));
 }

@@ -21,7 +21,7 @@ struct smalti_features {
 };
 
 /* An empty map in the bands of `cut`, each `down` rows of which are `up` rows here. */
-struct smalti_features smalti_features_new(struct smalti_scope *scope, const struct smalti_cut *cut,
+struct smalti_features smalti_features_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
 					   int64_t up, int64_t down, int64_t width, int64_t channels,
 					   int64_t slots);
 void smalti_features_release(struct smalti_features *map);
@@ -30,17 +30,17 @@ void smalti_features_release(struct smalti_features *map);
 int64_t smalti_features_bytes(const struct smalti_features *map);
 int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band);
 /* The slot's tile, made if there is none. */
-struct smalti_tile *smalti_features_body(struct smalti_scope *scope, struct smalti_features *map,
+struct smalti_tile *smalti_features_body(struct smalti_task_group *task_group, struct smalti_features *map,
 					 int64_t band);
 /* After the last reader of a band's body was inserted. */
 void smalti_features_drop_body(struct smalti_features *map, int64_t band);
 
 /* Publishes the edges of a band whose body was written by other means, and with `statistics` its part of
  * them over that many groups. */
-void smalti_features_publish(struct smalti_scope *scope, struct smalti_features *map, int64_t band,
+void smalti_features_publish(struct smalti_task_group *task_group, struct smalti_features *map, int64_t band,
 			     int64_t groups);
 /* Merges the parts of all bands, a tree in the order of the bands: the moments are known. */
-void smalti_features_merge(struct smalti_scope *scope, struct smalti_features *map, int64_t groups);
+void smalti_features_merge(struct smalti_task_group *task_group, struct smalti_features *map, int64_t groups);
 
 /* What a convolution does to its input first. */
 struct smalti_conv_input {
@@ -53,11 +53,11 @@ struct smalti_conv_input {
 /* A band of y = conv(f(x)) + bias, or with `add` y += that, with its edges and its part of the statistics
  * over y_groups (0: none). x has the band and its neighbours, and the moments if it is normalised. With a
  * kernel of stride 2 the bands and the width of x are even, and halved in y. */
-void smalti_features_conv(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+void smalti_features_conv(struct smalti_task_group *task_group, struct smalti_features *x, int64_t band,
 			  const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
 			  enum smalti_dtype compute, bool add, int64_t y_groups, struct smalti_features *y);
 /* The body of a band of y = a 1×1 convolution of x. */
-void smalti_features_linear(struct smalti_scope *scope, struct smalti_features *x, int64_t band,
+void smalti_features_linear(struct smalti_task_group *task_group, struct smalti_features *x, int64_t band,
 			    const struct smalti_linear *linear, struct smalti_features *y);
 
 #endif

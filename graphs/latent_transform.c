@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-static struct smalti_tile *upload(struct smalti_scope *scope, const struct smalti_vae_config *config,
-				  bool shift)
+static struct smalti_tile *upload(struct smalti_task_group *task_group,
+				  const struct smalti_vae_config *config, bool shift)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile *tile = NULL;
@@ -17,30 +17,30 @@ static struct smalti_tile *upload(struct smalti_scope *scope, const struct smalt
 		values[c] = (float)(shift ? channel.shift : channel.scale);
 	}
 	if (values)
-		tile = smalti_tile_upload(scope, config->latent_channels, sizeof(*values), values);
+		tile = smalti_tile_upload(task_group, config->latent_channels, sizeof(*values), values);
 	else
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 	free(values);
 	return tile;
 }
 
 /* A scale and a shift per channel is what GroupNorm ends with, so it computes them: with a mean of 0 and a
  * variance of 1. */
-struct smalti_latent_transform smalti_latent_transform_new(struct smalti_scope *scope,
+struct smalti_latent_transform smalti_latent_transform_new(struct smalti_task_group *task_group,
 							   const struct smalti_vae_config *config)
 {
 	const struct smalti_moments identity = {.count = 1, .mean = 0, .m2 = 1};
 	return (struct smalti_latent_transform){
-	    .scale = upload(scope, config, false),
-	    .shift = upload(scope, config, true),
-	    .identity = smalti_tile_upload(scope, 1, sizeof(identity), &identity)};
+	    .scale = upload(task_group, config, false),
+	    .shift = upload(task_group, config, true),
+	    .identity = smalti_tile_upload(task_group, 1, sizeof(identity), &identity)};
 }
 
-void smalti_latent_transform_insert(struct smalti_scope *scope,
+void smalti_latent_transform_insert(struct smalti_task_group *task_group,
 				    const struct smalti_latent_transform *transform, int64_t pixels,
 				    int64_t channels, struct smalti_tile *x, struct smalti_tile *y)
 {
-	smalti_insert(groupnorm, scope,
+	smalti_insert(groupnorm, task_group,
 		      (.x = x, .moments = transform->identity, .gamma = transform->scale,
 		       .beta = transform->shift, .y = y),
 		      .pixels = pixels, .channels = channels, .groups = 1, .epsilon = 0, .dtype = SMALTI_F32);

@@ -26,7 +26,7 @@ static struct matmul_raw_arguments raw_arguments_of(const struct smalti_linear *
 	return raw;
 }
 
-static void insert(struct smalti_scope *scope, const struct smalti_linear *linear,
+static void insert(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 		   const struct matmul_arguments *arguments, struct smalti_tile *x, struct smalti_tile *gates,
 		   struct smalti_tile *y)
 {
@@ -41,45 +41,45 @@ static void insert(struct smalti_scope *scope, const struct smalti_linear *linea
 							   .bias = bias,
 							   .gate = gates,
 							   .y = y};
-		smalti_insert_matmul_raw(scope, &buffers, &raw);
+		smalti_insert_matmul_raw(task_group, &buffers, &raw);
 		return;
 	}
 	const struct matmul_buffers buffers = {
 	    .x = x, .weight = smalti_weight_tile(weight), .bias = bias, .gate = gates, .y = y};
-	smalti_insert_matmul(scope, &buffers, arguments);
+	smalti_insert_matmul(task_group, &buffers, arguments);
 }
 
-void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
-			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
-			enum smalti_dtype result, struct smalti_tile *y)
+void smalti_linear_into(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+			enum smalti_epilogue epilogue, enum smalti_dtype result, struct smalti_tile *y)
 {
 	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
-	insert(scope, linear, &arguments, x, NULL, y);
+	insert(task_group, linear, &arguments, x, NULL, y);
 }
 
-struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
+struct smalti_tile *smalti_linear(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 				  enum smalti_epilogue epilogue, enum smalti_dtype result)
 {
-	struct smalti_tile *y = smalti_tile_new(scope, rows, linear->out * smalti_dtype_bytes(result));
-	smalti_linear_into(scope, linear, rows, x_dtype, x, epilogue, result, y);
+	struct smalti_tile *y = smalti_tile_new(task_group, rows, linear->out * smalti_dtype_bytes(result));
+	smalti_linear_into(task_group, linear, rows, x_dtype, x, epilogue, result, y);
 	return y;
 }
 
-void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti_linear *linear, int64_t rows,
 		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y)
 {
 	const struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_ADD, SMALTI_F32);
-	insert(scope, linear, &arguments, x, NULL, y);
+	insert(task_group, linear, &arguments, x, NULL, y);
 }
 
-void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
-			    enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *gates,
-			    int64_t gate_row, struct smalti_tile *y)
+void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			    int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+			    struct smalti_tile *gates, int64_t gate_row, struct smalti_tile *y)
 {
 	struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_GATE_ADD, SMALTI_F32);
 	arguments.gate_row = gate_row;
-	insert(scope, linear, &arguments, x, gates, y);
+	insert(task_group, linear, &arguments, x, gates, y);
 }

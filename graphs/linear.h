@@ -9,19 +9,19 @@
  */
 
 /* A new tile [rows, out] of dtype `result` = epilogue(x·Wᵀ + b). */
-struct smalti_tile *smalti_linear(struct smalti_scope *scope, const struct smalti_linear *linear,
+struct smalti_tile *smalti_linear(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 				  enum smalti_epilogue epilogue, enum smalti_dtype result);
 /* The same into a tile y that is there. */
-void smalti_linear_into(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
-			enum smalti_dtype x_dtype, struct smalti_tile *x, enum smalti_epilogue epilogue,
-			enum smalti_dtype result, struct smalti_tile *y);
+void smalti_linear_into(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+			enum smalti_epilogue epilogue, enum smalti_dtype result, struct smalti_tile *y);
 /* y [rows, out], f32, += x·Wᵀ + b. */
-void smalti_linear_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
+void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti_linear *linear, int64_t rows,
 		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y);
 /* y += gate ⊙ (x·Wᵀ + b); the gate is row `gate_row` of the f32 tile `gates` [*, out]. */
-void smalti_linear_gate_add(struct smalti_scope *scope, const struct smalti_linear *linear, int64_t rows,
-			    enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *gates,
-			    int64_t gate_row, struct smalti_tile *y);
+void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			    int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
+			    struct smalti_tile *gates, int64_t gate_row, struct smalti_tile *y);
 
 #endif

@@ -31,7 +31,7 @@ struct smalti_t5 {
 	enum smalti_dtype compute;
 	int shards;
 	bool streamed;
-	struct smalti_scope *scope; /* of the weights */
+	struct smalti_task_group *task_group; /* of the weights */
 	struct smalti_weights *weights;
 	struct smalti_weight *relative_bias, *final_norm;
 	struct matrix embedding;
@@ -101,7 +101,7 @@ static int count_shards(const struct smalti_t5_config *c)
 	return wanted > 1 ? (int)least(wanted, most) : 1;
 }
 
-struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_t5_config *config,
+struct smalti_t5 *smalti_t5_new(struct smalti_task_group *task_group, const struct smalti_t5_config *config,
 				const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				struct smalti_error *error)
 {
@@ -111,9 +111,9 @@ struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_
 	t5->config = *config;
 	t5->compute = compute;
 	t5->shards = count_shards(config);
-	t5->scope = scope;
+	t5->task_group = task_group;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
-	t5->weights = smalti_weights_new(scope, checkpoint, compute, error);
+	t5->weights = smalti_weights_new(task_group, checkpoint, compute, error);
 	if (!t5->blocks || !t5->weights) {
 		smalti_t5_free(t5);
 		return NULL;
@@ -201,7 +201,7 @@ struct band {
 /* One encoding under way. */
 struct encoding {
 	struct smalti_t5 *t5;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	const struct smalti_words *captions;
 	int64_t count, bands;
 	struct band *band;
@@ -210,7 +210,7 @@ struct encoding {
 static struct smalti_tile *new_shard(const struct encoding *e, const struct band *band, int64_t columns,
 				     enum smalti_dtype dtype)
 {
-	return smalti_tile_new(e->scope, band->tokens, columns * smalti_dtype_bytes(dtype));
+	return smalti_tile_new(e->task_group, band->tokens, columns * smalti_dtype_bytes(dtype));
 }
 
 static void release_shards(const struct encoding *e, struct smalti_tile **tiles)
@@ -224,7 +224,7 @@ static struct smalti_tile *rmsnorm(const struct encoding *e, const struct band *
 				   enum smalti_dtype dtype)
 {
 	const struct smalti_t5_config *c = &e->t5->config;
-	struct smalti_tile *y = smalti_tile_new(e->scope, rows, c->width * smalti_dtype_bytes(dtype));
+	struct smalti_tile *y = smalti_tile_new(e->task_group, rows, c->width * smalti_dtype_bytes(dtype));
 	struct rmsnorm_buffers buffers = {.weight = smalti_weight_tile(weight), .y = y};
 	struct rmsnorm_arguments arguments = {.rows = rows,
 					      .dim = c->width,
@@ -234,7 +234,7 @@ static struct smalti_tile *rmsnorm(const struct encoding *e, const struct band *
 	shard_columns(e->t5, c->width, 1, arguments.columns);
 	for (int shard = 0; shard < e->t5->shards; shard++)
 		buffers.x[shard] = band->x[shard];
-	smalti_insert_rmsnorm(e->scope, &buffers, &arguments);
+	smalti_insert_rmsnorm(e->task_group, &buffers, &arguments);
 	return y;
 }
 
@@ -245,7 +245,7 @@ static struct smalti_tile *attend_heads(const struct encoding *e, const struct b
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t heads = shard_size(t5, c->heads, shard);
 	struct smalti_tile *y = new_shard(e, band, heads * c->head_dim, t5->compute);
-	smalti_insert(attend_heads, e->scope,
+	smalti_insert(attend_heads, e->task_group,
 		      (.x = x, .q = smalti_weight_tile(b->matrix[Q].weight),
 		       .k = smalti_weight_tile(b->matrix[K].weight),
 		       .v = smalti_weight_tile(b->matrix[V].weight), .bias = t5->bias, .starts = band->starts,
@@ -264,7 +264,7 @@ static struct smalti_tile *gated_gelu(const struct encoding *e, const struct ban
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t columns = shard_size(t5, c->ff_width, shard);
 	struct smalti_tile *y = new_shard(e, band, columns, t5->compute);
-	smalti_insert(gated_gelu, e->scope,
+	smalti_insert(gated_gelu, e->task_group,
 		      (.x = x, .gate = smalti_weight_tile(b->matrix[WI_0].weight),
 		       .weight = smalti_weight_tile(b->matrix[WI_1].weight), .y = y),
 		      .rows = band->tokens, .in = c->width, .first = shard_begin(t5, c->ff_width, shard),
@@ -289,7 +289,7 @@ static void add_projection(const struct encoding *e, const struct band *band, co
 		buffers.y = band->x[shard];
 		arguments.first = shard_begin(t5, width, shard);
 		arguments.columns = shard_size(t5, width, shard);
-		smalti_insert_sum_shards(e->scope, &buffers, &arguments);
+		smalti_insert_sum_shards(e->task_group, &buffers, &arguments);
 	}
 	release_shards(e, y);
 }
@@ -359,9 +359,9 @@ static int upload(const struct encoding *e, struct band *band, struct smalti_err
 		memcpy(ids + starts[i], words->ids, (size_t)words->count * sizeof(*ids));
 		starts[i + 1] = starts[i] + words->count;
 	}
-	band->ids = smalti_tile_upload(e->scope, band->tokens, sizeof(*ids), ids);
+	band->ids = smalti_tile_upload(e->task_group, band->tokens, sizeof(*ids), ids);
 	if (captions > 1)
-		band->starts = smalti_tile_upload(e->scope, captions + 1, sizeof(*starts), starts);
+		band->starts = smalti_tile_upload(e->task_group, captions + 1, sizeof(*starts), starts);
 	free(ids);
 	free(starts);
 	return 0;
@@ -374,7 +374,7 @@ static void embed(const struct encoding *e, struct band *band)
 	for (int shard = 0; shard < t5->shards; shard++) {
 		const int64_t columns = shard_size(t5, c->width, shard);
 		band->x[shard] = new_shard(e, band, columns, SMALTI_F32);
-		smalti_insert(embed_tokens, e->scope,
+		smalti_insert(embed_tokens, e->task_group,
 			      (.ids = band->ids, .table = smalti_weight_tile(t5->embedding.weight),
 			       .y = band->x[shard]),
 			      .tokens = band->tokens, .dim = c->width, .vocabulary = c->vocabulary,
@@ -397,8 +397,8 @@ static void reach_all(const struct encoding *e)
 		return;
 	smalti_tile_release(t5->bias);
 	t5->reach = reach;
-	t5->bias = smalti_tile_new(t5->scope, c->heads, (2 * reach - 1) * (int64_t)sizeof(float));
-	smalti_insert(relative_bias, t5->scope,
+	t5->bias = smalti_tile_new(t5->task_group, c->heads, (2 * reach - 1) * (int64_t)sizeof(float));
+	smalti_insert(relative_bias, t5->task_group,
 		      (.table = smalti_weight_tile(t5->relative_bias), .bias = t5->bias), .heads = c->heads,
 		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = reach);
 }
@@ -406,22 +406,22 @@ static void reach_all(const struct encoding *e)
 static void read_ahead(const struct encoding *e, int64_t layer, struct smalti_tile *after)
 {
 	for (int m = 0; m < MATRICES && layer < e->t5->config.layers; m++)
-		smalti_weight_read_ahead(e->scope, e->t5->blocks[layer].matrix[m].weight, after);
+		smalti_weight_read_ahead(e->task_group, e->t5->blocks[layer].matrix[m].weight, after);
 }
 
 static void drop(const struct encoding *e, const struct block *b)
 {
 	for (int m = 0; m < MATRICES; m++)
-		smalti_weight_drop(e->scope, b->matrix[m].weight);
+		smalti_weight_drop(e->task_group, b->matrix[m].weight);
 }
 
 /* Layer by layer, so that all captions share one reading of a layer's weights. */
 static void run_layers(const struct encoding *e)
 {
 	const struct smalti_t5 *t5 = e->t5;
-	for (int64_t i = 0; i < t5->config.layers && !smalti_scope_broken(e->scope); i++) {
+	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct block *b = &t5->blocks[i];
-		smalti_scope_at(e->scope, i, -1);
+		smalti_task_group_at(e->task_group, i, -1);
 		if (t5->streamed)
 			read_ahead(e, i + 1, e->band[0].x[0]);
 		for (int64_t j = 0; j < e->bands; j++)
@@ -431,7 +431,7 @@ static void run_layers(const struct encoding *e)
 		if (t5->streamed)
 			drop(e, b);
 	}
-	smalti_scope_at(e->scope, -1, -1);
+	smalti_task_group_at(e->task_group, -1, -1);
 }
 
 static void finish(const struct encoding *e, struct band *band, struct smalti_tile **hidden)
@@ -444,10 +444,10 @@ static void finish(const struct encoding *e, struct band *band, struct smalti_ti
 	smalti_tile_release(band->starts);
 }
 
-void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const struct smalti_words *captions,
-		      int64_t count, struct smalti_tile **hidden)
+void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_task_group *task_group,
+		      const struct smalti_words *captions, int64_t count, struct smalti_tile **hidden)
 {
-	struct encoding e = {.t5 = t5, .scope = scope, .captions = captions, .count = count};
+	struct encoding e = {.t5 = t5, .task_group = task_group, .captions = captions, .count = count};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int64_t i = 0; i < count; i++)
 		hidden[i] = NULL;
@@ -455,12 +455,12 @@ void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const st
 	for (int64_t j = 0; status == 0 && j < e.bands; j++)
 		status = upload(&e, &e.band[j], &error);
 	if (status < 0)
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 	reach_all(&e);
 	for (int64_t j = 0; j < e.bands; j++)
 		embed(&e, &e.band[j]);
 	if (t5->streamed)
-		smalti_weight_drop(scope, t5->embedding.weight);
+		smalti_weight_drop(task_group, t5->embedding.weight);
 	run_layers(&e);
 	for (int64_t j = 0; j < e.bands; j++)
 		finish(&e, &e.band[j], hidden);

@@ -10,7 +10,7 @@
 struct smalti_t5;
 
 /* NULL with an error that names the tensor that is missing or of another shape. */
-struct smalti_t5 *smalti_t5_new(struct smalti_scope *scope, const struct smalti_t5_config *config,
+struct smalti_t5 *smalti_t5_new(struct smalti_task_group *task_group, const struct smalti_t5_config *config,
 				const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				struct smalti_error *error);
 void smalti_t5_free(struct smalti_t5 *t5);
@@ -39,7 +39,7 @@ struct smalti_words {
 /* hidden[i] receives the hidden states f32 [count, width] of captions[i]'s real tokens only, which is exact
  * under the mask. Captions that are encoded together share every reading of the weights; each gets the same
  * bits as alone. The caller releases the tiles. */
-void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_scope *scope, const struct smalti_words *captions,
-		      int64_t count, struct smalti_tile **hidden);
+void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_task_group *task_group,
+		      const struct smalti_words *captions, int64_t count, struct smalti_tile **hidden);
 
 #endif

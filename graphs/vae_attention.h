@@ -11,6 +11,6 @@
 /* The bodies of x, whole and with known moments, += O(attention(GroupNorm(x))): each band's queries against
  * all bands' keys, one head over all positions. */
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
-			  struct smalti_scope *scope, struct smalti_features *x);
+			  struct smalti_task_group *task_group, struct smalti_features *x);
 
 #endif

@@ -143,7 +143,7 @@ static void count_source(struct sweep *s, int map, bool read)
 		*(s->last ? &s->dropping : &s->cost.memory) += stored_bytes(s, map);
 	if (read)
 		s->cost.memory += window_bytes(s, map);
-	if (read && storage == SMALTI_SPILL)
+	if (read && storage == SMALTI_OFFLOAD)
 		s->cost.traffic += (double)stored_bytes(s, map);
 }
 
@@ -216,9 +216,9 @@ static void count_layers(struct sweep *s)
 static void count_file(struct sweep *s)
 {
 	for (int map = s->alive; map <= s->target; map++)
-		if (s->plan->storage[map] == SMALTI_SPILL)
-			s->cost.spilled += stored_bytes(s, map);
-	if (s->plan->storage[s->target] == SMALTI_SPILL)
+		if (s->plan->storage[map] == SMALTI_OFFLOAD)
+			s->cost.offloaded += stored_bytes(s, map);
+	if (s->plan->storage[s->target] == SMALTI_OFFLOAD)
 		s->cost.traffic += (double)stored_bytes(s, s->target);
 }
 
@@ -267,7 +267,7 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 {
 	if (check_storage(plan, l, error) < 0)
 		return -1;
-	plan->memory = plan->spilled = 0;
+	plan->memory = plan->offloaded = 0;
 	memset(plan->times, 0, (size_t)(l->count + 1) * sizeof(*plan->times));
 	plan->flops = plan->seconds = 0;
 	for (int map = 0, alive = 0; map <= l->count; map++) {
@@ -276,7 +276,7 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 		const struct smalti_vae_cost cost =
 		    smalti_vae_sweep_cost(l, plan, budget, alive, map, plan->times);
 		plan->memory = cost.memory > plan->memory ? cost.memory : plan->memory;
-		plan->spilled = cost.spilled > plan->spilled ? cost.spilled : plan->spilled;
+		plan->offloaded = cost.offloaded > plan->offloaded ? cost.offloaded : plan->offloaded;
 		plan->flops += cost.flops;
 		plan->seconds += cost.seconds;
 		if (smalti_vae_is_last(l, plan->storage, map))

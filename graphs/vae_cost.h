@@ -6,8 +6,8 @@
 
 /* What one sweep of smalti_vae_run() takes, counted by the rules that it runs by. */
 struct smalti_vae_cost {
-	int64_t memory;  /* at most at a time */
-	int64_t spilled; /* in the file at its end */
+	int64_t memory;    /* at most at a time */
+	int64_t offloaded; /* in the file at its end */
 	double flops, traffic;
 	double seconds; /* over all workers */
 };

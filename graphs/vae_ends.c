@@ -14,44 +14,47 @@ struct decoding {
 	void *user;
 };
 
-static void begin_decoding(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static void begin_decoding(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+			   int64_t band)
 {
 	const struct decoding *ends = user;
 	const bool transformed = ends->transform.scale;
 	const int64_t pixels = smalti_features_pixels(map, band);
 	const double scale = ends->raw || transformed ? 1 : smalti_vae_latent_scale(ends->config, 0).scale;
-	struct smalti_tile *body = smalti_features_body(scope, map, band);
+	struct smalti_tile *body = smalti_features_body(task_group, map, band);
 	struct smalti_tile *y =
-	    transformed ? smalti_tile_new(scope, pixels, map->channels * (int64_t)sizeof(float)) : body;
-	smalti_insert(latent_rows, scope, (.planes = ends->latents, .y = y), .channels = map->channels,
+	    transformed ? smalti_tile_new(task_group, pixels, map->channels * (int64_t)sizeof(float)) : body;
+	smalti_insert(latent_rows, task_group, (.planes = ends->latents, .y = y), .channels = map->channels,
 		      .height = map->cut.first[map->cut.bands], .width = map->width,
 		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band),
 		      .scale = (float)scale);
 	if (!transformed)
 		return;
-	smalti_latent_transform_insert(scope, &ends->transform, pixels, map->channels, y, body);
+	smalti_latent_transform_insert(task_group, &ends->transform, pixels, map->channels, y, body);
 	smalti_tile_release(y);
 }
 
-static void end_decoding(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static void end_decoding(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+			 int64_t band)
 {
 	const struct decoding *ends = user;
-	smalti_insert(emit_rows, scope, (.x = smalti_features_body(scope, map, band), .sink = ends->token),
+	smalti_insert(emit_rows, task_group,
+		      (.x = smalti_features_body(task_group, map, band), .sink = ends->token),
 		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
 		      .first = map->cut.first[band], .sink = ends->sink, .user = ends->user);
 }
 
-void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_scope *scope,
+void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
 		       struct smalti_tile *latents, bool raw, const struct smalti_vae_plan *plan,
 		       smalti_row_sink sink, void *user)
 {
 	const struct smalti_vae_config *config = &net->config;
 	struct decoding ends = {.latents = latents, .config = config, .raw = raw, .sink = sink, .user = user};
 	if (!raw && config->has_statistics)
-		ends.transform = smalti_latent_transform_new(scope, config);
-	ends.token = smalti_tile_new(scope, 1, 1);
-	smalti_insert(clear, scope, (.y = ends.token), .bytes = 1);
-	smalti_vae_run(net, plan, scope,
+		ends.transform = smalti_latent_transform_new(task_group, config);
+	ends.token = smalti_tile_new(task_group, 1, 1);
+	smalti_insert(clear, task_group, (.y = ends.token), .bytes = 1);
+	smalti_vae_run(net, plan, task_group,
 		       &(const struct smalti_vae_ends){begin_decoding, end_decoding, &ends});
 	smalti_latent_transform_release(&ends.transform);
 	smalti_tile_release(ends.token);
@@ -64,24 +67,27 @@ struct encoding {
 	void *user;
 };
 
-static void begin_encoding(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static void begin_encoding(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+			   int64_t band)
 {
 	const struct encoding *ends = user;
-	smalti_insert(read_rows, scope, (.y = smalti_features_body(scope, map, band), .source = ends->token),
+	smalti_insert(read_rows, task_group,
+		      (.y = smalti_features_body(task_group, map, band), .source = ends->token),
 		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
 		      .first = map->cut.first[band], .source = ends->source, .user = ends->user);
 }
 
-static void end_encoding(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band)
+static void end_encoding(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+			 int64_t band)
 {
 	const struct encoding *ends = user;
-	smalti_insert(posterior_rows, scope,
-		      (.moments = smalti_features_body(scope, map, band), .planes = ends->planes),
+	smalti_insert(posterior_rows, task_group,
+		      (.moments = smalti_features_body(task_group, map, band), .planes = ends->planes),
 		      .channels = ends->channels, .height = ends->height, .width = ends->width,
 		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band));
 }
 
-struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_scope *scope,
+struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
 				      const struct smalti_vae_plan *plan, smalti_row_source source,
 				      void *user)
 {
@@ -92,11 +98,11 @@ struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct s
 				.source = source,
 				.user = user};
 	const int64_t rows = 2 * ends.channels * ends.height, row = ends.width * (int64_t)sizeof(float);
-	ends.token = smalti_tile_new(scope, 1, 1);
-	ends.planes = smalti_tile_new(scope, rows, row);
-	smalti_insert(clear, scope, (.y = ends.token), .bytes = 1);
-	smalti_insert(clear, scope, (.y = ends.planes), .bytes = rows * row);
-	smalti_vae_run(net, plan, scope,
+	ends.token = smalti_tile_new(task_group, 1, 1);
+	ends.planes = smalti_tile_new(task_group, rows, row);
+	smalti_insert(clear, task_group, (.y = ends.token), .bytes = 1);
+	smalti_insert(clear, task_group, (.y = ends.planes), .bytes = rows * row);
+	smalti_vae_run(net, plan, task_group,
 		       &(const struct smalti_vae_ends){begin_encoding, end_encoding, &ends});
 	smalti_tile_release(ends.token);
 	return ends.planes;

@@ -10,14 +10,14 @@
 
 /* Decodes f32 planes [latent_channels, height, width], the VAE's own (`raw`) or the diffusion model's, which
  * are scaled first, by a plan whose map 0 is [height, width]; finished rows go to `sink`, in order. */
-void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_scope *scope,
+void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
 		       struct smalti_tile *latents, bool raw, const struct smalti_vae_plan *plan,
 		       smalti_row_sink sink, void *user);
 
-/* Encodes the picture that `source` hands over row by row, in order, to the distribution of its latents: f32
+/* Encodes the image that `source` hands over row by row, in order, to the distribution of its latents: f32
  * planes [2·latent_channels, height, width], the means and then the standard deviations, unscaled. By a plan
- * whose map 0 is the picture, in bands of whole latent rows. */
-struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_scope *scope,
+ * whose map 0 is the image, in bands of whole latent rows. */
+struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
 				      const struct smalti_vae_plan *plan, smalti_row_source source,
 				      void *user);
 

@@ -148,7 +148,7 @@ static void append_encoder(struct smalti_vae_net *l)
 }
 
 /* With room for a resnet's two layers per resnet, and for what is not in resnets. */
-static int open_net(struct smalti_vae_net *l, struct smalti_scope *scope,
+static int open_net(struct smalti_vae_net *l, struct smalti_task_group *task_group,
 		    const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {
 	enum { OTHERS = 16 };
@@ -156,7 +156,8 @@ static int open_net(struct smalti_vae_net *l, struct smalti_scope *scope,
 	const int capacity = (int)(2 * c->blocks * (c->layers_per_block + 1)) + c->blocks + OTHERS;
 	l->layer = smalti_calloc(capacity, sizeof(*l->layer), error);
 	l->map = smalti_calloc(capacity + 1, sizeof(*l->map), error);
-	l->weights = l->layer && l->map ? smalti_weights_new(scope, checkpoint, l->compute, error) : NULL;
+	l->weights =
+	    l->layer && l->map ? smalti_weights_new(task_group, checkpoint, l->compute, error) : NULL;
 	if (!l->weights)
 		return -1;
 	if (l->direction == SMALTI_VAE_DECODE)
@@ -166,7 +167,8 @@ static int open_net(struct smalti_vae_net *l, struct smalti_scope *scope,
 	return smalti_weights_status(l->weights, error);
 }
 
-struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction, struct smalti_scope *scope,
+struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
+					  struct smalti_task_group *task_group,
 					  const struct smalti_vae_config *config,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error)
@@ -177,7 +179,7 @@ struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction, s
 	net->direction = direction;
 	net->config = *config;
 	net->compute = compute;
-	if (open_net(net, scope, checkpoint, error) < 0) {
+	if (open_net(net, task_group, checkpoint, error) < 0) {
 		smalti_vae_net_free(net);
 		return NULL;
 	}

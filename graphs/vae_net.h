@@ -48,9 +48,10 @@ struct smalti_vae_net {
 	struct smalti_vae_shape *map;   /* count + 1 */
 };
 
-/* Tasks that make weights belong to `scope`. Those of a large decoder are transient, see
+/* Tasks that make weights belong to `task group`. Those of a large decoder are transient, see
  * smalti_weights_set_transient(). NULL with an error. */
-struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction, struct smalti_scope *scope,
+struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
+					  struct smalti_task_group *task_group,
 					  const struct smalti_vae_config *config,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);

@@ -5,7 +5,7 @@
 #include "graphs/features.h"
 #include "graphs/vae_attention.h"
 #include "graphs/vae_cost.h"
-#include "io/spill.h"
+#include "io/offload.h"
 #include "rt/throttle.h"
 
 #include <stdlib.h>
@@ -23,13 +23,13 @@ struct map {
 struct pass {
 	const struct smalti_vae_net *layers;
 	const struct smalti_vae_plan *plan;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	const struct smalti_vae_ends *ends;
-	struct map *map; /* layers->count + 1 */
-	int target;      /* what this sweep is for */
-	int maps;        /* bands that were made for the last one of the target, with it */
-	bool last;       /* no later sweep reads what is stored before the target */
-	int64_t spilled; /* bytes of the file that were given away */
+	struct map *map;   /* layers->count + 1 */
+	int target;        /* what this sweep is for */
+	int maps;          /* bands that were made for the last one of the target, with it */
+	bool last;         /* no later sweep reads what is stored before the target */
+	int64_t offloaded; /* bytes of the file that were given away */
 };
 
 static int last_map(const struct pass *p)
@@ -52,9 +52,10 @@ static void open_map(struct pass *p, int index)
 	const struct smalti_vae_shape *shape = &p->layers->map[index];
 	struct map *map = &p->map[index];
 	if (!map->features.body)
-		map->features = smalti_features_new(
-		    p->scope, &p->plan->cut, shape->up, shape->down, p->plan->width * shape->up / shape->down,
-		    shape->channels, storage(p, index) == SMALTI_KEEP ? INT64_MAX : p->plan->window);
+		map->features =
+		    smalti_features_new(p->task_group, &p->plan->cut, shape->up, shape->down,
+					p->plan->width * shape->up / shape->down, shape->channels,
+					storage(p, index) == SMALTI_KEEP ? INT64_MAX : p->plan->window);
 }
 
 static void close_map(struct pass *p, int index)
@@ -80,7 +81,7 @@ static enum smalti_dtype stored_dtype(const struct pass *p)
 
 static struct smalti_tile *converted(struct pass *p, int64_t count)
 {
-	return smalti_tile_new(p->scope, count, smalti_dtype_bytes(stored_dtype(p)));
+	return smalti_tile_new(p->task_group, count, smalti_dtype_bytes(stored_dtype(p)));
 }
 
 static int64_t place(const struct pass *p, const struct map *map, int64_t band)
@@ -94,20 +95,20 @@ static void store(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
 	const int64_t count = band_values(&map->features, band);
-	struct smalti_tile *body = smalti_features_body(p->scope, &map->features, band), *rounded = NULL;
+	struct smalti_tile *body = smalti_features_body(p->task_group, &map->features, band), *rounded = NULL;
 	if (p->plan->bf16) {
 		rounded = converted(p, count);
-		smalti_insert(convert, p->scope, (.x = body, .y = rounded), .count = count,
+		smalti_insert(convert, p->task_group, (.x = body, .y = rounded), .count = count,
 			      .from = SMALTI_F32, .to = SMALTI_BF16);
 	}
 	if (storage(p, index) == SMALTI_KEEP_BF16) {
 		map->stored[band] = rounded;
 		return;
 	}
-	map->stored[band] = smalti_tile_new(p->scope, 1, 1);
-	smalti_insert(spill, p->scope, (.x = rounded ? rounded : body, .token = map->stored[band]),
+	map->stored[band] = smalti_tile_new(p->task_group, 1, 1);
+	smalti_insert(offload, p->task_group, (.x = rounded ? rounded : body, .token = map->stored[band]),
 		      .offset = place(p, map, band), .bytes = count * smalti_dtype_bytes(stored_dtype(p)),
-		      .write = smalti_spill_write, .user = p->plan->file);
+		      .write = smalti_offload_write, .user = p->plan->file);
 	smalti_tile_release(rounded);
 }
 
@@ -116,25 +117,25 @@ static void fetch(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
 	const int64_t count = band_values(&map->features, band);
-	struct smalti_tile *body = smalti_features_body(p->scope, &map->features, band);
+	struct smalti_tile *body = smalti_features_body(p->task_group, &map->features, band);
 	struct smalti_tile *from = map->stored[band];
-	if (storage(p, index) == SMALTI_SPILL) {
+	if (storage(p, index) == SMALTI_OFFLOAD) {
 		from = p->plan->bf16 ? converted(p, count) : body;
-		smalti_insert(fetch, p->scope, (.token = map->stored[band], .y = from),
+		smalti_insert(fetch, p->task_group, (.token = map->stored[band], .y = from),
 			      .offset = place(p, map, band),
 			      .bytes = count * smalti_dtype_bytes(stored_dtype(p)), .last = p->last,
-			      .read = smalti_spill_read, .user = p->plan->file);
+			      .read = smalti_offload_read, .user = p->plan->file);
 	}
 	if (from != body)
-		smalti_insert(convert, p->scope, (.x = from, .y = body), .count = count, .from = SMALTI_BF16,
-			      .to = SMALTI_F32);
+		smalti_insert(convert, p->task_group, (.x = from, .y = body), .count = count,
+			      .from = SMALTI_BF16, .to = SMALTI_F32);
 	if (from != body && from != map->stored[band])
 		smalti_tile_release(from);
 	if (p->last) {
 		smalti_tile_release(map->stored[band]);
 		map->stored[band] = NULL;
 	}
-	smalti_features_publish(p->scope, &map->features, band, 0);
+	smalti_features_publish(p->task_group, &map->features, band, 0);
 }
 
 /* y's band becomes the shortcut of x's: what the end of a resnet adds to. A kept x that nobody reads again
@@ -144,18 +145,18 @@ static void begin_residual(struct pass *p, int x_index, int64_t band)
 	struct map *x = &p->map[x_index], *y = &p->map[x_index + 2];
 	const struct smalti_linear *shortcut = &p->layers->layer[x_index + 1].linear;
 	open_map(p, x_index + 2);
-	if (smalti_scope_broken(p->scope))
+	if (smalti_task_group_broken(p->task_group))
 		return;
 	if (shortcut->weight) {
-		smalti_features_linear(p->scope, &x->features, band, shortcut, &y->features);
+		smalti_features_linear(p->task_group, &x->features, band, shortcut, &y->features);
 	} else if (p->last && x->whole && storage(p, x_index) == SMALTI_KEEP &&
 		   storage(p, x_index + 2) == SMALTI_KEEP) {
 		y->features.body[band] = x->features.body[band];
 		x->features.body[band] = NULL;
 	} else {
-		smalti_insert(copy, p->scope,
-			      (.x = smalti_features_body(p->scope, &x->features, band),
-			       .y = smalti_features_body(p->scope, &y->features, band)),
+		smalti_insert(copy, p->task_group,
+			      (.x = smalti_features_body(p->task_group, &x->features, band),
+			       .y = smalti_features_body(p->task_group, &y->features, band)),
 			      .bytes = band_values(&x->features, band) * (int64_t)sizeof(float));
 	}
 }
@@ -183,7 +184,7 @@ static void convolve(struct pass *p, int y_index, int64_t band)
 		begin_residual(p, y_index - 2, band);
 		drop_behind(p, y_index - 2, band);
 	}
-	smalti_features_conv(p->scope, &x->features, band, &input, &layer->kernel, p->layers->compute,
+	smalti_features_conv(p->task_group, &x->features, band, &input, &layer->kernel, p->layers->compute,
 			     residual, groups, &y->features);
 	if (early)
 		begin_residual(p, y_index - 1, band);
@@ -198,7 +199,8 @@ static void need(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
 	open_map(p, index);
-	while (!smalti_scope_broken(p->scope) && map->made <= band && map->made < map->features.cut.bands)
+	while (!smalti_task_group_broken(p->task_group) && map->made <= band &&
+	       map->made < map->features.cut.bands)
 		make_band(p, index);
 }
 
@@ -208,25 +210,25 @@ static void make_band(struct pass *p, int index)
 	struct map *map = &p->map[index];
 	const int64_t band = map->made;
 	p->maps++;
-	smalti_scope_at(p->scope, index, band);
+	smalti_task_group_at(p->task_group, index, band);
 	if (map->stored && map->whole) {
 		fetch(p, index, band);
 	} else if (index == 0) {
-		p->ends->begin(p->ends->user, p->scope, &map->features, band);
-		smalti_features_publish(p->scope, &map->features, band, 0);
+		p->ends->begin(p->ends->user, p->task_group, &map->features, band);
+		smalti_features_publish(p->task_group, &map->features, band, 0);
 	} else if (p->layers->layer[index - 1].kind == SMALTI_VAE_LINEAR) {
 		need(p, index - 1, band);
-		smalti_scope_at(p->scope, index, band);
-		smalti_features_linear(p->scope, &p->map[index - 1].features, band,
+		smalti_task_group_at(p->task_group, index, band);
+		smalti_features_linear(p->task_group, &p->map[index - 1].features, band,
 				       &p->layers->layer[index - 1].linear, &map->features);
-		smalti_features_publish(p->scope, &map->features, band,
+		smalti_features_publish(p->task_group, &map->features, band,
 					map->features.moments ? 0 : smalti_vae_map_groups(p->layers, index));
 		drop_behind(p, index - 1, band);
 	} else {
 		need(p, index - 1, band + 1);
 		if (p->layers->layer[index - 1].kind == SMALTI_VAE_RESIDUAL && !early_residual(p, index - 1))
 			need(p, index - 2, band);
-		smalti_scope_at(p->scope, index, band); /* what was needed lies at other places */
+		smalti_task_group_at(p->task_group, index, band); /* what was needed lies at other places */
 		convolve(p, index, band);
 	}
 	map->made++;
@@ -237,12 +239,12 @@ static void attend(struct pass *p, int index)
 {
 	struct map *x = &p->map[index - 1], *y = &p->map[index];
 	const int64_t groups = smalti_vae_map_groups(p->layers, index);
-	smalti_vae_attention(p->layers, &p->layers->layer[index - 1], p->scope, &x->features);
+	smalti_vae_attention(p->layers, &p->layers->layer[index - 1], p->task_group, &x->features);
 	open_map(p, index);
-	for (int64_t b = 0; b < y->features.cut.bands && !smalti_scope_broken(p->scope); b++) {
+	for (int64_t b = 0; b < y->features.cut.bands && !smalti_task_group_broken(p->task_group); b++) {
 		y->features.body[b] = x->features.body[b];
 		x->features.body[b] = NULL;
-		smalti_features_publish(p->scope, &y->features, b, groups);
+		smalti_features_publish(p->task_group, &y->features, b, groups);
 		y->made = b + 1;
 	}
 }
@@ -270,14 +272,14 @@ static void open_target(struct pass *p)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const enum smalti_storage kind = storage(p, p->target);
 	open_map(p, p->target);
-	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_scope_broken(p->scope))
+	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_task_group_broken(p->task_group))
 		return;
 	map->stored = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
-	map->stored_at = p->spilled;
-	if (kind == SMALTI_SPILL)
-		p->spilled += smalti_features_bytes(&map->features);
+	map->stored_at = p->offloaded;
+	if (kind == SMALTI_OFFLOAD)
+		p->offloaded += smalti_features_bytes(&map->features);
 	if (!map->stored)
-		smalti_scope_break(p->scope, &error);
+		smalti_task_group_break(p->task_group, &error);
 }
 
 /* All bands of the target: to store them, to hand them on, or for their statistics alone. */
@@ -288,32 +290,33 @@ static void sweep(struct pass *p)
 	open_target(p);
 	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
 		attend(p, p->target);
-	while (!smalti_scope_broken(p->scope) && map->made < map->features.cut.bands) {
+	while (!smalti_task_group_broken(p->task_group) && map->made < map->features.cut.bands) {
 		p->maps = 0;
 		make_band(p, p->target);
 		if (map->stored)
 			store(p, p->target, map->made - 1);
 		if (p->target == last_map(p))
-			p->ends->end(p->ends->user, p->scope, &map->features, map->made - 1);
+			p->ends->end(p->ends->user, p->task_group, &map->features, map->made - 1);
 		if (p->plan->bounded)
-			smalti_throttle_scope(p->scope, smalti_vae_tasks_ahead(p->plan->workers, p->maps));
+			smalti_throttle_task_group(p->task_group,
+						   smalti_vae_tasks_ahead(p->plan->workers, p->maps));
 	}
-	if (groups && !smalti_scope_broken(p->scope))
-		smalti_features_merge(p->scope, &map->features, groups);
+	if (groups && !smalti_task_group_broken(p->task_group))
+		smalti_features_merge(p->task_group, &map->features, groups);
 	end_sweep(p);
 }
 
 void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
-		    struct smalti_scope *scope, const struct smalti_vae_ends *ends)
+		    struct smalti_task_group *task_group, const struct smalti_vae_ends *ends)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct pass p = {.layers = layers, .plan = plan, .scope = scope, .ends = ends};
+	struct pass p = {.layers = layers, .plan = plan, .task_group = task_group, .ends = ends};
 	p.map = smalti_calloc(layers->count + 1, sizeof(*p.map), &error);
 	if (!p.map) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return;
 	}
-	for (p.target = 0; p.target <= layers->count && !smalti_scope_broken(scope); p.target++) {
+	for (p.target = 0; p.target <= layers->count && !smalti_task_group_broken(task_group); p.target++) {
 		p.last = smalti_vae_is_last(layers, plan->storage, p.target);
 		if (smalti_vae_is_target(layers, plan->storage, p.target))
 			sweep(&p);

@@ -5,19 +5,21 @@
 #include "graphs/features.h"
 #include "graphs/vae_plan.h"
 
-/* Runs a net of the VAE as its plan says. Every map between two layers is kept whole, spilled to a file, or
+/* Runs a net of the VAE as its plan says. Every map between two layers is kept whole, offloaded to a file, or
  * made again from the last stored one, band by band through windows of a few bands, whenever it is read: once
  * for the statistics of every map in between, and once for the next stored map. The tasks on a band are the
  * same in each case, so the bits do not depend on what is stored. */
 
 /* Who fills map 0 and who takes the last map, band by band, in order. */
 struct smalti_vae_ends {
-	void (*begin)(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band);
-	void (*end)(void *user, struct smalti_scope *scope, struct smalti_features *map, int64_t band);
+	void (*begin)(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+		      int64_t band);
+	void (*end)(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
+		    int64_t band);
 	void *user;
 };
 
 void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
-		    struct smalti_scope *scope, const struct smalti_vae_ends *ends);
+		    struct smalti_task_group *task_group, const struct smalti_vae_ends *ends);
 
 #endif

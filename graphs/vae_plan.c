@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-const char *const smalti_storage_names[] = {"recompute", "keep", "spill", "keep bf16", NULL};
+const char *const smalti_storage_names[] = {"recompute", "keep", "offload", "keep bf16", NULL};
 
 bool smalti_vae_early_residual(const struct smalti_vae_net *l, const enum smalti_storage *storage, int inner)
 {

@@ -3,14 +3,14 @@
 #define SMALTI_GRAPHS_VAE_PLAN_H
 
 #include "graphs/vae_net.h"
-#include "io/spill.h"
+#include "io/offload.h"
 #include "rt/grid.h"
 
 /* What a net of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,
- * spilled to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
+ * offloaded to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
  * rest changes time and memory only. */
 
-enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL, SMALTI_KEEP_BF16, SMALTI_STORAGES };
+enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_OFFLOAD, SMALTI_KEEP_BF16, SMALTI_STORAGES };
 extern const char *const smalti_storage_names[]; /* NULL past the last */
 
 struct smalti_vae_plan {
@@ -21,11 +21,11 @@ struct smalti_vae_plan {
 	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
 	enum smalti_storage *storage; /* of each map; the last one is handed on band by band */
-	bool bf16;                    /* spilled maps are rounded to bf16, and others may be kept so */
-	int *times;                /* that each map is made: read where it is stored, made anew elsewhere */
-	struct smalti_spill *file; /* where maps are spilled, not owned; NULL: no map is */
+	bool bf16;                    /* offloaded maps are rounded to bf16, and others may be kept so */
+	int *times;                  /* that each map is made: read where it is stored, made anew elsewhere */
+	struct smalti_offload *file; /* where maps are offloaded, not owned; NULL: no map is */
 	int64_t memory;    /* bytes held at most in maps, transient weights and the kernels' scratch */
-	int64_t spilled;   /* bytes in the file at most */
+	int64_t offloaded; /* bytes in the file at most */
 	int64_t workspace; /* bytes of it that are the workers' own */
 	double flops;      /* of all sweeps */
 	double seconds;    /* at the budget's speeds */
@@ -33,7 +33,7 @@ struct smalti_vae_plan {
 
 struct smalti_vae_budget {
 	int64_t memory;  /* for what plan->memory counts; INT64_MAX: no bound */
-	int64_t scratch; /* for plan->spilled */
+	int64_t scratch; /* for plan->offloaded */
 	int workers;
 	bool bf16; /* maps may be rounded to be stored: then the bits depend on the plan */
 	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */

@@ -53,7 +53,7 @@ static void try_step(struct search *s, int from, int to)
 		    smalti_vae_sweep_cost(s->layers, s->plan, s->budget, from, map, NULL);
 		way.seconds += cost.seconds;
 		way.memory = cost.memory > way.memory ? cost.memory : way.memory;
-		if (cost.spilled > s->budget->scratch ||
+		if (cost.offloaded > s->budget->scratch ||
 		    (!s->least_memory && cost.memory > s->budget->memory))
 			way.seconds = (double)INFINITY;
 	}

@@ -32,7 +32,7 @@ struct smalti_weight {
 };
 
 struct smalti_weights {
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	const struct smalti_checkpoint *checkpoint;
 	enum smalti_dtype compute;
 	bool transient;
@@ -41,14 +41,14 @@ struct smalti_weights {
 	int64_t bytes;
 };
 
-struct smalti_weights *smalti_weights_new(struct smalti_scope *scope,
+struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error)
 {
 	struct smalti_weights *weights = smalti_calloc(1, sizeof(*weights), error);
 	if (!weights)
 		return NULL;
-	weights->scope = scope;
+	weights->task_group = task_group;
 	weights->checkpoint = checkpoint;
 	weights->compute = compute;
 	return weights;
@@ -99,8 +99,8 @@ void smalti_weights_free(struct smalti_weights *weights)
 {
 	if (!weights)
 		return;
-	if (weights->scope)
-		smalti_scope_wait(weights->scope); /* its tasks read `host` and the checkpoint */
+	if (weights->task_group)
+		smalti_task_group_wait(weights->task_group); /* its tasks read `host` and the checkpoint */
 	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
@@ -311,28 +311,28 @@ static struct smalti_tile *part_tile(const struct smalti_weight *weight, int ind
 {
 	if (index >= weight->parts)
 		return NULL;
-	return smalti_tile_over(weight->weights->scope, 1, weight->part[index].bytes,
+	return smalti_tile_over(weight->weights->task_group, 1, weight->part[index].bytes,
 				weight->part[index].data);
 }
 
 static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS],
 		 struct smalti_tile *after)
 {
-	struct smalti_scope *scope = weight->weights->scope;
+	struct smalti_task_group *task_group = weight->weights->task_group;
 	const struct smalti_tensor_view *part = weight->part;
 	if (weight->form == FORM_VECTOR)
-		smalti_insert(widen, scope, (parts[0], parts[1], parts[2], weight->tile),
+		smalti_insert(widen, task_group, (parts[0], parts[1], parts[2], weight->tile),
 			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
 			      .count = {part[0].bytes / smalti_dtype_bytes(part[0].dtype),
 					part[1].bytes / smalti_dtype_bytes(part[1].dtype),
 					part[2].bytes / smalti_dtype_bytes(part[2].dtype)});
 	else if (weight->form == FORM_MATMUL)
-		smalti_insert(pack_matmul, scope, (parts[0], parts[1], parts[2], weight->tile),
+		smalti_insert(pack_matmul, task_group, (parts[0], parts[1], parts[2], weight->tile),
 			      .in = weight->in, .out = weight->out, .compute = weight->compute,
 			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
 			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
 	else
-		smalti_insert(pack_conv, scope,
+		smalti_insert(pack_conv, task_group,
 			      (.raw = parts[0], .after = weight->weights->transient ? after : NULL,
 			       .packed = weight->tile),
 			      .in = weight->in, .out = weight->out, .stride = weight->stride,
@@ -359,7 +359,7 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 		return weight ? weight->tile : NULL;
 	struct smalti_tile *parts[MAX_PARTS] = {part_tile(weight, 0), part_tile(weight, 1),
 						part_tile(weight, 2)};
-	weight->tile = smalti_tile_new(weight->weights->scope, 1, weight->bytes);
+	weight->tile = smalti_tile_new(weight->weights->task_group, 1, weight->bytes);
 	make(weight, parts, after);
 	for (int i = 0; i < MAX_PARTS; i++)
 		smalti_tile_release(parts[i]);
@@ -384,15 +384,15 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 	return &weight->part[index];
 }
 
-void smalti_weight_read_ahead(struct smalti_scope *scope, struct smalti_weight *weight,
+void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after)
 {
-	smalti_insert(read_ahead, scope, (.weight = smalti_weight_tile(weight), .after = after),
+	smalti_insert(read_ahead, task_group, (.weight = smalti_weight_tile(weight), .after = after),
 		      .bytes = weight->part[0].bytes);
 }
 
-void smalti_weight_drop(struct smalti_scope *scope, struct smalti_weight *weight)
+void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight)
 {
-	smalti_insert(drop_pages, scope, (.weight = smalti_weight_tile(weight)),
+	smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
 		      .bytes = weight->part[0].bytes);
 }

@@ -36,10 +36,10 @@ struct smalti_affine {
 	int64_t channels;
 };
 
-/* Tasks that make packed forms belong to `scope`, the model's; `compute` is the dtype of matrix products
+/* Tasks that make packed forms belong to `task group`, the model's; `compute` is the dtype of matrix products
  * unless a call says otherwise. The checkpoint outlives them.
- * `scope` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
-struct smalti_weights *smalti_weights_new(struct smalti_scope *scope,
+ * `task group` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
+struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
@@ -54,8 +54,8 @@ int64_t smalti_weights_file_bytes(const struct smalti_weights *weights);
 /* Before the first use of a weight: the matrices of smalti_weights_linear() are not packed but multiplied
  * with as the file has them, which is slower and takes no memory. Results differ by rounding. */
 void smalti_weights_leave_raw(struct smalti_weights *weights);
-/* Waits for the model's scope, then releases the tiles; after the last task that reads them was inserted.
- * NULL is allowed. */
+/* Waits for the model's task group, then releases the tiles; after the last task that reads them was
+ * inserted. NULL is allowed. */
 void smalti_weights_free(struct smalti_weights *weights);
 
 /* `prefix`.weight as f32 [count]. */
@@ -86,7 +86,7 @@ struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
 					   const char *prefix);
 
-/* The tile, made now if it is not there yet. NULL for NULL, and when the model's scope has failed. */
+/* The tile, made now if it is not there yet. NULL for NULL, and when the model's task group has failed. */
 struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
 /* The same; a transient convolution's is not made, and takes no memory, before `after` has been written. */
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after);
@@ -100,8 +100,8 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 
 /* Tasks about the memory of a table: to begin reading it when `after` has been written, and to give it back
  * behind all readers so far. */
-void smalti_weight_read_ahead(struct smalti_scope *scope, struct smalti_weight *weight,
+void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after);
-void smalti_weight_drop(struct smalti_scope *scope, struct smalti_weight *weight);
+void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight);
 
 #endif

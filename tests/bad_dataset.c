@@ -19,13 +19,12 @@ const struct bad_item bad_items[BAD_ITEMS] = {
     {"truncated.webp", "picture", "not a good WebP", "image/lossless.webp", 500, NULL},
     {"zero.png", "picture", "file is empty", "(empty)", 0, NULL},
     {"text.jpg", "picture", "is none of them", "captions.json", 0, NULL},
-    {"folder.png", "picture", "this is a folder", "(folder)", 0, NULL},
+    {"folder.png", "picture", "this is a directory", "(folder)", 0, NULL},
     {"sub/wide.png", NULL, NULL, "(wide)", 0, NULL},
     {"huge.png", "picture", "50000x50000", "(huge)", 0, NULL},
     {"cmyk.jpg", NULL, NULL, "image/cmyk.jpg", 0, NULL},
     {"animated.webp", "picture", "animated", "image/animated.webp", 0, NULL},
-    {"animated.png", NULL, NULL, "(animated)", 0,
-     NULL}, /* its first picture, as viewers without APNG see it */
+    {"animated.png", NULL, NULL, "(animated)", 0, NULL}, /* its first image, as viewers without APNG see it */
     {"jpeg.png", NULL, NULL, "image/rgb-444.jpg", 0, NULL},
     {"empty-caption.png", NULL, NULL, "image/rgb8.png", 0,
      "{\"path\": \"empty-caption.png\", \"prompt\": \"\"}"},
@@ -76,7 +75,7 @@ static char *read_data(const char *name, size_t *length)
 }
 
 /* A good PNG with the chunk behind its header that says that two frames follow. */
-static void write_animated(const char *folder, const char *path)
+static void write_animated(const char *directory, const char *path)
 {
 	size_t length;
 	char *still = read_data("image/rgb8.png", &length);
@@ -84,31 +83,31 @@ static void write_animated(const char *folder, const char *path)
 	memcpy(file, still, PNG_HEADER_BYTES);
 	const size_t chunk = png_put_chunk(file + PNG_HEADER_BYTES, "acTL", "\0\0\0\2\0\0\0\0", 8);
 	memcpy(file + PNG_HEADER_BYTES + chunk, still + PNG_HEADER_BYTES, length - PNG_HEADER_BYTES);
-	dataset_write_file(folder, path, file, length + chunk);
+	dataset_write_file(directory, path, file, length + chunk);
 	free(still);
 }
 
-static void write_picture(const char *images, const struct bad_item *item)
+static void write_image(const char *image_root, const struct bad_item *item)
 {
 	char path[1024];
 	uint8_t claim[PNG_CLAIM_BYTES];
-	snprintf(path, sizeof(path), "%s/%s", images, item->key);
-	if (strcmp(item->picture, "(folder)") == 0) {
+	snprintf(path, sizeof(path), "%s/%s", image_root, item->key);
+	if (strcmp(item->image, "(folder)") == 0) {
 		check(mkdir(path, 0777) == 0, path);
-	} else if (strcmp(item->picture, "(empty)") == 0) {
-		dataset_write_file(images, item->key, "", 0);
-	} else if (strcmp(item->picture, "(wide)") == 0) {
-		dataset_write_file(images, item->key, "", 0);
+	} else if (strcmp(item->image, "(empty)") == 0) {
+		dataset_write_file(image_root, item->key, "", 0);
+	} else if (strcmp(item->image, "(wide)") == 0) {
+		dataset_write_file(image_root, item->key, "", 0);
 		write_wide(path);
-	} else if (strcmp(item->picture, "(huge)") == 0) {
+	} else if (strcmp(item->image, "(huge)") == 0) {
 		png_put_claim(claim, 50000, 50000, 0);
-		dataset_write_file(images, item->key, claim, sizeof(claim));
-	} else if (strcmp(item->picture, "(animated)") == 0) {
-		write_animated(images, item->key);
+		dataset_write_file(image_root, item->key, claim, sizeof(claim));
+	} else if (strcmp(item->image, "(animated)") == 0) {
+		write_animated(image_root, item->key);
 	} else {
 		size_t length;
-		char *bytes = read_data(item->picture, &length);
-		dataset_write_file(images, item->key, bytes, item->bytes ? (size_t)item->bytes : length);
+		char *bytes = read_data(item->image, &length);
+		dataset_write_file(image_root, item->key, bytes, item->bytes ? (size_t)item->bytes : length);
 		free(bytes);
 	}
 }
@@ -128,28 +127,28 @@ static void write_entry(FILE *list, const struct bad_item *item)
 	}
 }
 
-static FILE *create(const char *folder, const char *name)
+static FILE *create(const char *directory, const char *name)
 {
 	char path[1024];
-	dataset_write_file(folder, name, "", 0);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	dataset_write_file(directory, name, "", 0);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	FILE *file = fopen(path, "wb");
 	check(file, path);
 	return file;
 }
 
-void bad_dataset_write(const char *folder)
+void bad_dataset_write(const char *directory)
 {
-	char images[512];
-	snprintf(images, sizeof(images), "%s/InternImgs", folder);
-	FILE *list = create(folder, "InternData/data_info.json"), *failed = create(folder, "failed");
-	dataset_write_file(images, "unlisted", "", 0);
+	char image_root[512];
+	snprintf(image_root, sizeof(image_root), "%s/InternImgs", directory);
+	FILE *list = create(directory, "InternData/data_info.json"), *failed = create(directory, "failed");
+	dataset_write_file(image_root, "unlisted", "", 0);
 	for (int i = 0; i < BAD_ITEMS; i++) {
 		const struct bad_item *item = &bad_items[i];
 		fputs(i ? ",\n " : "[", list);
 		write_entry(list, item);
-		if (item->picture)
-			write_picture(images, item);
+		if (item->image)
+			write_image(image_root, item);
 		if (item->stage)
 			fprintf(failed, "%d\t%s\t%s\n", i, item->stage, item->key);
 	}

@@ -8,9 +8,9 @@ struct bad_item {
 	const char *key;
 	const char *stage; /* at which it fails, as failed.jsonl names it; NULL: nowhere */
 	const char *words; /* that its reason holds */
-	/* The picture: a file under tests/data of which the first `bytes` (0: all) are copied to `key`, or
-	 * what write_picture() makes of it; NULL: none is written. */
-	const char *picture;
+	/* The image: a file under tests/data of which the first `bytes` (0: all) are copied to `key`, or
+	 * what write_image() makes of it; NULL: none is written. */
+	const char *image;
 	long bytes;
 	/* The entry of the list; NULL: the key and a short prompt. "LONG" in it is a megabyte of text. */
 	const char *entry;
@@ -19,8 +19,8 @@ struct bad_item {
 enum { BAD_ITEMS = 25, BAD_LONG = 1 << 20 };
 extern const struct bad_item bad_items[BAD_ITEMS];
 
-/* Writes FOLDER/InternImgs, FOLDER/InternData/data_info.json, and FOLDER/failed: index, stage and key of each
- * item that fails, a line each, tabs between. */
-void bad_dataset_write(const char *folder);
+/* Writes DIRECTORY/InternImgs, DIRECTORY/InternData/data_info.json, and DIRECTORY/failed: index, stage and
+ * key of each item that fails, a line each, tabs between. */
+void bad_dataset_write(const char *directory);
 
 #endif

@@ -30,12 +30,12 @@ refuse() {
     [ ! -s "$work/out" ] || fail "$*: words on the standard output: $(head -c 2000 "$work/out")"
 }
 
-# files FOLDER: all in it, hidden ones too, on one line.
+# files DIRECTORY: all in it, hidden ones too, on one line.
 files() {
     (cd "$1" && find . -type f | sed 's,^\./,,' | sort | tr '\n' ' ' | sed 's/ $//')
 }
 
-# same FOLDER FOLDER: the same files with the same bytes.
+# same DIRECTORY DIRECTORY: the same files with the same bytes.
 same() {
     diff -r "$1" "$2" || fail "$1 and $2 differ"
 }

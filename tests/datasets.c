@@ -9,10 +9,10 @@
 
 const char *const dataset_keys[DATASET_CAPTIONS] = {"prompt", "longer"};
 
-static FILE *create(const char *folder, const char *path)
+static FILE *create(const char *directory, const char *path)
 {
 	char full[1024];
-	snprintf(full, sizeof(full), "%s/%s", folder, path);
+	snprintf(full, sizeof(full), "%s/%s", directory, path);
 	for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		mkdir(full, 0777);
@@ -26,9 +26,9 @@ static FILE *create(const char *folder, const char *path)
 	return file;
 }
 
-void dataset_write_file(const char *folder, const char *path, const void *bytes, size_t length)
+void dataset_write_file(const char *directory, const char *path, const void *bytes, size_t length)
 {
-	FILE *file = create(folder, path);
+	FILE *file = create(directory, path);
 	fwrite(bytes, 1, length, file);
 	fclose(file);
 }
@@ -46,9 +46,9 @@ static void write_object(FILE *file, const struct dataset_item *item, bool prett
 	cJSON_Delete(object);
 }
 
-static void write_json(const char *folder, const struct dataset_item *items, int count)
+static void write_json(const char *directory, const struct dataset_item *items, int count)
 {
-	FILE *file = create(folder, "data_info.json");
+	FILE *file = create(directory, "data_info.json");
 	for (int i = 0; i < count; i++) {
 		fputs(i ? ", " : "[\n", file);
 		write_object(file, &items[i], true);
@@ -57,9 +57,9 @@ static void write_json(const char *folder, const struct dataset_item *items, int
 	fclose(file);
 }
 
-static void write_lines(const char *folder, const struct dataset_item *items, int count)
+static void write_lines(const char *directory, const struct dataset_item *items, int count)
 {
-	FILE *file = create(folder, "list.jsonl");
+	FILE *file = create(directory, "list.jsonl");
 	for (int i = 0; i < count; i++) {
 		write_object(file, &items[i], false);
 		fputs("\n", file);
@@ -82,10 +82,10 @@ static void write_field(FILE *file, const char *text, char end)
 	fputc(end, file);
 }
 
-static void write_table(const char *folder, const char *name, char separator,
+static void write_table(const char *directory, const char *name, char separator,
 			const struct dataset_item *items, int count)
 {
-	FILE *file = create(folder, name);
+	FILE *file = create(directory, name);
 	fprintf(file, "%s%c%s%cpath%cratio\r\n", dataset_keys[0], separator, dataset_keys[1], separator,
 		separator);
 	for (int i = 0; i < count; i++) {
@@ -97,14 +97,14 @@ static void write_table(const char *folder, const char *name, char separator,
 	fclose(file);
 }
 
-static void write_csv(const char *folder, const struct dataset_item *items, int count)
+static void write_csv(const char *directory, const struct dataset_item *items, int count)
 {
-	write_table(folder, "list.csv", ',', items, count);
+	write_table(directory, "list.csv", ',', items, count);
 }
 
-static void write_tsv(const char *folder, const struct dataset_item *items, int count)
+static void write_tsv(const char *directory, const struct dataset_item *items, int count)
 {
-	write_table(folder, "list.tsv", '\t', items, count);
+	write_table(directory, "list.tsv", '\t', items, count);
 }
 
 /* The path with another extension. */
@@ -123,15 +123,15 @@ static char *second_caption(const struct dataset_item *item)
 }
 
 /* The first caption in a file of its own, the second in an object. */
-static void write_folder(const char *folder, const struct dataset_item *items, int count)
+static void write_directory(const char *directory, const struct dataset_item *items, int count)
 {
 	for (int i = 0; i < count; i++) {
 		char name[512], *second = second_caption(&items[i]);
-		dataset_write_file(folder, items[i].path, items[i].path, strlen(items[i].path));
+		dataset_write_file(directory, items[i].path, items[i].path, strlen(items[i].path));
 		beside(items[i].path, dataset_keys[0], name);
-		dataset_write_file(folder, name, items[i].captions[0], strlen(items[i].captions[0]));
+		dataset_write_file(directory, name, items[i].captions[0], strlen(items[i].captions[0]));
 		beside(items[i].path, "json", name);
-		dataset_write_file(folder, name, second, strlen(second));
+		dataset_write_file(directory, name, second, strlen(second));
 		free(second);
 	}
 }
@@ -170,9 +170,9 @@ void dataset_write_member(FILE *tar, char type, const char *name, const void *by
 	fwrite(zeros, 1, (512 - length % 512) % 512, tar);
 }
 
-static void write_tar(const char *folder, const struct dataset_item *items, int count)
+static void write_tar(const char *directory, const struct dataset_item *items, int count)
 {
-	FILE *tar = create(folder, "set.tar");
+	FILE *tar = create(directory, "set.tar");
 	for (int i = 0; i < count; i++) {
 		char name[512], *second = second_caption(&items[i]);
 		beside(items[i].path, dataset_keys[0], name);
@@ -190,18 +190,18 @@ static void write_tar(const char *folder, const struct dataset_item *items, int 
 const struct dataset_format dataset_formats[DATASET_FORMATS] = {
     {"JSON", "data_info.json", write_json}, {"JSON Lines", "list.jsonl", write_lines},
     {"CSV", "list.csv", write_csv},         {"TSV", "list.tsv", write_tsv},
-    {"folder", "", write_folder},           {"tar", "set.tar", write_tar},
+    {"folder", "", write_directory},        {"tar", "set.tar", write_tar},
 };
 
-struct smalti_dataset *dataset_open(const char *folder, const char *file, bool pictures,
+struct smalti_dataset *dataset_open(const char *directory, const char *file, bool images,
 				    struct smalti_error *error)
 {
 	static char path[1024];
-	snprintf(path, sizeof(path), "%s%s%s", folder, *file ? "/" : "", file);
+	snprintf(path, sizeof(path), "%s%s%s", directory, *file ? "/" : "", file);
 	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
 						       .path_count = 1,
 						       .captions = {dataset_keys[0], dataset_keys[1]},
 						       .caption_count = DATASET_CAPTIONS,
-						       .pictures = pictures};
+						       .images = images};
 	return smalti_dataset_open(&options, error);
 }

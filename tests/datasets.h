@@ -13,24 +13,24 @@
 enum { DATASET_CAPTIONS = 2 };
 
 struct dataset_item {
-	const char *path;                       /* of the picture, whose bytes are this text */
+	const char *path;                       /* of the image, whose bytes are this text */
 	const char *captions[DATASET_CAPTIONS]; /* under dataset_keys[] */
 };
 extern const char *const dataset_keys[DATASET_CAPTIONS];
 
-/* Writes a file below the folder, whose folders are made. */
-void dataset_write_file(const char *folder, const char *path, const void *bytes, size_t length);
+/* Writes a file below the directory, whose directories are made. */
+void dataset_write_file(const char *directory, const char *path, const void *bytes, size_t length);
 
-/* A format: its file below the folder, "" for the folder itself. */
+/* A format: its file below the directory, "" for the directory itself. */
 struct dataset_format {
 	const char *name, *file;
-	void (*write)(const char *folder, const struct dataset_item *items, int count);
+	void (*write)(const char *directory, const struct dataset_item *items, int count);
 };
 enum { DATASET_FORMATS = 6 };
 extern const struct dataset_format dataset_formats[DATASET_FORMATS];
 
-/* Opens a file below the folder ("": the folder) for the captions under dataset_keys[]. */
-struct smalti_dataset *dataset_open(const char *folder, const char *file, bool pictures,
+/* Opens a file below the directory ("": the directory) for the captions under dataset_keys[]. */
+struct smalti_dataset *dataset_open(const char *directory, const char *file, bool images,
 				    struct smalti_error *error);
 
 /* A member of a tar: a header, the bytes, and padding. `type` as in the header: '0' is a file. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti decode`: latents become pictures, streamed into files that are whole or not there.
+# `smalti decode`: latents become images, streamed into files that are whole or not there.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
@@ -25,9 +25,9 @@ zeros() {
     head -c "$1" /dev/zero
 }
 
-# What generate kept becomes the very picture that it made.
+# What generate kept becomes the very image that it made.
 expect 0 '' "$SMALTI" generate -p 'a red star' --size 96x64 --steps 2 --save-latents -o star.png
-expect 0 '1 picture in' decode star.safetensors -o again.png
+expect 0 '1 image in' decode star.safetensors -o again.png
 grep -qF ': again.png' err || fail "the file is not named: $(cat err)"
 expect 0 '' decode star.safetensors -o star.ppm
 expect 0 '' "$SMALTI" encode star.png -o one.npy
@@ -36,16 +36,16 @@ cp one.npy star.npy
 cmp one.npy other.npy
 
 # The same whatever the workers, the policy and where it goes; nothing else is written.
-mkdir folder
+mkdir directory
 expect 0 '' decode star.safetensors --tile-rows 3 --bits 16 -o one.ppm -q --sched eager --cpus 1
 [ ! -s err ] || fail "--quiet says $(cat err)"
 expect 0 '' decode star.safetensors --tile-rows 3 --bits 16 -o two.ppm
 cmp one.ppm two.ppm
-expect 0 '' decode star.safetensors -o folder/star.ppm
-expect 0 '' decode star.safetensors --format ppm -o folder/
+expect 0 '' decode star.safetensors -o directory/star.ppm
+expect 0 '' decode star.safetensors --format ppm -o directory/
 decode star.safetensors --format ppm -o - -q >stdout.ppm
-[ "$(files folder)" = star.ppm ] || fail "files: $(files folder)"
-cmp star.ppm folder/star.ppm
+[ "$(files directory)" = star.ppm ] || fail "files: $(files directory)"
+cmp star.ppm directory/star.ppm
 cmp star.ppm stdout.ppm
 [ "$(head -n 3 star.ppm | tr '\n' ' ')" = 'P6 96 64 255 ' ] || fail "$(head -n 3 star.ppm)"
 [ "$(wc -c <star.ppm)" -eq $((13 + 96 * 64 * 3)) ] || fail "size: $(wc -c <star.ppm)"
@@ -61,7 +61,7 @@ worst=$(tail -c +16 deep.ppm | od -An -v -tu2 --endian=big -w2 | paste levels - 
     awk '{ d = $1 * 257 - $2; d = d < 0 ? -d : d; if (d > m) m = d } END { print m }')
 { [ "$worst" -gt 0 ] && [ "$worst" -le 129 ]; } || fail "16 bits differ by $worst of 65535"
 
-# Other bands are the same picture but for rounding, other precisions nearly.
+# Other bands are the same image but for rounding, other precisions nearly.
 expect 0 '' decode star.safetensors --tile-rows 1 -o bands.ppm
 expect 0 '' decode star.safetensors --precision bf16 -o bf16.ppm
 expect 0 '' decode star.safetensors --raw -o raw.ppm
@@ -74,7 +74,7 @@ differ() {
 # Several, one of them, half types, a tensor by its name.
 zeros 192 | safetensors F32 2,4,2,3 >two.safetensors
 zeros 48 | safetensors BF16 4,2,3 >small.safetensors
-expect 0 '2 pictures in' decode two.safetensors -o several/
+expect 0 '2 images in' decode two.safetensors -o several/
 [ "$(files several)" = "two-0.png two-1.png" ] || fail "files: $(files several)"
 cmp several/two-0.png several/two-1.png
 expect 0 '' decode two.safetensors --index 1 -o several/
@@ -83,7 +83,7 @@ expect 0 '' decode small.safetensors --key latents -o small.png
 cmp several/two-0.png single.png
 cmp small.png single.png
 expect 0 '' decode two.safetensors --json -o several/
-[ "$(wc -l <out)" -eq 3 ] || fail "not a line for each picture: $(cat out)"
+[ "$(wc -l <out)" -eq 3 ] || fail "not a line for each image: $(cat out)"
 grep -qF '{"file":"several/two-1.png","status":"ok","width":24,"height":16,' out || fail "$(cat out)"
 expect 0 '' decode two.safetensors --index 0 --trace trace.json -o traced.png
 grep -qF '"traceEvents"' trace.json
@@ -113,8 +113,8 @@ wrong 1 'cannot be made' star.safetensors -o made/missing/x.png
 wrong 1 'expected a file' star.safetensors --format png -o /dev/null
 wrong 2 'no name' star.npy --key latents -o made/x.png
 wrong 1 'No such file' missing.safetensors -o made/x.png
-wrong 1 'no such folder' star.safetensors -m missing -o made/x.png
-wrong 1 'folder' folder -o made/x.png
+wrong 1 'no such directory' star.safetensors -m missing -o made/x.png
+wrong 1 'directory' directory -o made/x.png
 zeros $((2 * 4 * 1024 * 1024)) | safetensors F16 4,1024,1024 >huge.safetensors
 wrong 1 'of memory at least' huge.safetensors --memory-limit 192M -o made/x.png
 wrong 1 'nosuch' star.safetensors --key nosuch -o made/x.png
@@ -193,7 +193,7 @@ for signal in INT TERM; do
     status=0
     wait $! || status=$?
     [ $status -eq 1 ] || fail "SIG$signal: status $status: $(cat err)"
-    grep -qF "stopped by SIG$signal: 0 of 1 pictures done" err || fail "$(cat err)"
+    grep -qF "stopped by SIG$signal: 0 of 1 images done" err || fail "$(cat err)"
     [ -z "$(files made)" ] || fail "SIG$signal: left $(files made)"
 done
 

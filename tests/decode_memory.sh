@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti decode` in little memory: a plan says what it takes, the same bands give the same picture, scratch leaves
+# `smalti decode` in little memory: a plan says what it takes, the same bands give the same image, scratch leaves
 # nothing behind.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
@@ -31,8 +31,8 @@ grep -qE '^decoder\.conv_out +1024 +1024 +3 ' out || fail "no list of maps: $(ca
 expect 0 '' decode --plan --json --memory-limit 300M
 grep -q '"plan":{"tile_rows":.*"storage":"recompute"' out || fail "no JSON: $(cat out)"
 expect 1 'MB of memory at least' decode --plan --memory-limit 192M
-expect 0 '' "$SMALTI" generate -p star --steps 1 --size 64x64 -o picture.png
-expect 0 '' "$SMALTI" encode --plan picture.png
+expect 0 '' "$SMALTI" generate -p star --steps 1 --size 64x64 -o image.png
+expect 0 '' "$SMALTI" encode --plan image.png
 grep -qE '^encoding 64x64 pixels' out || fail "no plan: $(cat out)"
 
 # The limit that a refusal names is enough, and the same bands give the same bytes.
@@ -43,8 +43,8 @@ expect 0 '' decode -o little.ppm --memory-limit "${memory}M"
 cmp plenty.ppm little.ppm
 on_disk=$(least --scratch scratch)
 [ "$on_disk" -lt "$memory" ] || fail "scratch saves nothing: $on_disk of $memory MB"
-expect 0 '' decode -o spilled.ppm --memory-limit "${on_disk}M" --scratch scratch
-cmp plenty.ppm spilled.ppm
+expect 0 '' decode -o offloaded.ppm --memory-limit "${on_disk}M" --scratch scratch
+cmp plenty.ppm offloaded.ppm
 [ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
 
 # A full scratch disk ends it, and nothing stays; nor does it after a kill.
@@ -55,10 +55,10 @@ full() {
         decode -o x.ppm --memory-limit "${on_disk}M" --scratch scratch
     )
 }
-expect 1 "scratch folder 'scratch' cannot be written: File too large" full
+expect 1 "scratch directory 'scratch' cannot be written: File too large" full
 "$SMALTI" decode latents.safetensors --tile-rows 2 -o x.ppm --memory-limit "${on_disk}M" --scratch scratch &
 sleep 0.3
 kill -KILL $! || fail "it ended before it could be killed"
 wait $! 2>/dev/null || true
 [ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
-[ ! -e x.ppm ] || fail "half a picture is there"
+[ ! -e x.ppm ] || fail "half an image is there"

@@ -11,7 +11,7 @@ struct smalti_model *embedded_open(struct smalti_session *session)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
+	options.directory = test_model("tesserae");
 	struct smalti_model *model = smalti_model_open(session, &options, &error);
 	if (!model) {
 		fprintf(stderr, "%s\n", error.message);
@@ -28,12 +28,12 @@ void embedded_close(struct smalti_session *session, struct smalti_model *model)
 }
 
 int embedded_submit(const struct smalti_model *model, struct smalti_batch *batch,
-		    const struct smalti_request *request, int64_t image, const struct smalti_picture *picture,
-		    struct smalti_error *error)
+		    const struct smalti_request *request, int64_t image,
+		    const struct smalti_image_callbacks *callbacks, struct smalti_error *error)
 {
 	struct smalti_request resolved = *request;
 	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
-	const int status = plan ? smalti_batch_submit(batch, plan, image, picture, error) : -1;
+	const int status = plan ? smalti_batch_submit(batch, plan, image, callbacks, error) : -1;
 	smalti_plan_free(plan);
 	return status;
 }

@@ -9,9 +9,9 @@ struct smalti_model *embedded_open(struct smalti_session *session);
 /* Closes both and asserts that it goes well. */
 void embedded_close(struct smalti_session *session, struct smalti_model *model);
 
-/* Submits a picture by a plan of its own; the request stays as it is. */
+/* Submits an image by a plan of its own; the request stays as it is. */
 int embedded_submit(const struct smalti_model *model, struct smalti_batch *batch,
-		    const struct smalti_request *request, int64_t image, const struct smalti_picture *picture,
-		    struct smalti_error *error);
+		    const struct smalti_request *request, int64_t image,
+		    const struct smalti_image_callbacks *callbacks, struct smalti_error *error);
 
 #endif

@@ -80,7 +80,7 @@ else
     works 'ulimit -v 900 MB' sh -c 'ulimit -v 900000 && exec "$@"' sh "$SMALTI" "${generate[@]}"
     for megabytes in 350 420; do
         # shellcheck disable=SC2016 # expanded by the inner shell
-        well "ulimit -v $megabytes MB and a scratch folder" sh -c 'ulimit -v "$1" && shift && exec "$@"' sh \
+        well "ulimit -v $megabytes MB and a scratch directory" sh -c 'ulimit -v "$1" && shift && exec "$@"' sh \
             "${megabytes}000" "$SMALTI" "${generate[@]}" --size 768x768 --memory-limit 260M --scratch "$work/out.d"
     done
 fi
@@ -134,11 +134,11 @@ else
     done
     # shellcheck disable=SC2016 # expanded by the inner shell
     works 'no /sys' unshare --mount sh -c 'mount -t tmpfs tmpfs /sys && exec "$@"' sh "$SMALTI" "${generate[@]}"
-    # Nothing can be written but the folder of the results.
+    # Nothing can be written but the directory of the results.
     # shellcheck disable=SC2016 # expanded by the inner shell
     read_only=(unshare --mount sh -c 'mount -t tmpfs tmpfs "$1" && shift &&
-        for folder in /dev/shm /run /var/tmp /tmp; do
-            mount --bind $folder $folder && mount -o remount,bind,ro $folder || exit 77
+        for directory in /dev/shm /run /var/tmp /tmp; do
+            mount --bind $directory $directory && mount -o remount,bind,ro $directory || exit 77
         done && mount -o remount,bind,ro / && exec "$@"' sh "$work/out.d")
     if "${read_only[@]}" true 2>/dev/null; then
         well 'a read-only root' "${read_only[@]}" "$SMALTI" "${generate[@]}"
@@ -149,8 +149,8 @@ fi
 
 # A memory control group: it is the machine's size, and nobody is killed.
 group=
-for folder in /sys/fs/cgroup/memory /sys/fs/cgroup; do
-    name=$folder/smalti-test-$$
+for directory in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+    name=$directory/smalti-test-$$
     if [ -n "$group" ] || ! mkdir "$name" 2>/dev/null; then
         continue
     fi

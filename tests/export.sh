@@ -5,7 +5,7 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
-make_folder=${SMALTI%/*}/tests/make_folder
+make_directory=${SMALTI%/*}/tests/make_directory
 python=/usr/bin/python3
 
 export_features() {
@@ -17,9 +17,9 @@ says() {
     grep -qF -e "$1" err || fail "no '$1' in: $(cat err)"
 }
 
-# features FOLDER DTYPE CAPTIONS LATENT_HEIGHT SHARD_ITEMS FAILED <KEYS
+# features DIRECTORY DTYPE CAPTIONS LATENT_HEIGHT SHARD_ITEMS FAILED <KEYS
 features() {
-    "$make_folder" "$@"
+    "$make_directory" "$@"
 }
 
 printf '%s\n' 000.png a/000.png b/000.png b/c/a.b.jpg d.jpeg 'odd <key> é.webp' x.png.d/e.JPG 000000007 \
@@ -28,7 +28,7 @@ features f16 f16 prompt,sharegpt4v 4 3 2 <keys
 features f32 f32 long_prompt_ 0 100 -1 <keys
 features bf16 bf16 '' 5 4 1 <keys
 
-# What Python reads. Its formulas are those of features_folder.h, its names those of PixArt's loader.
+# What Python reads. Its formulas are those of features_directory.h, its names those of PixArt's loader.
 cat >reader.py <<'END'
 import io, json, os, re, struct, sys, tarfile, zipfile
 import numpy as np
@@ -41,7 +41,7 @@ def text(index, caption):
     tokens = 1 + (7 * index + caption) % 20
     return values(index + caption, 61, (tokens, 24))
 
-def picture(index, height):
+def image(index, height):
     return values(index, 59, (8, height + index % 3, 3))
 
 def saved(array):
@@ -60,8 +60,8 @@ def pixart(root, keys, failed, captions, height):
     for index, key in enumerate(keys):
         if index == failed or key.startswith('/'):
             continue
-        for caption, folder in enumerate(captions):
-            path = os.path.join(folder, loader_name(key, '.npz'))
+        for caption, directory in enumerate(captions):
+            path = os.path.join(directory, loader_name(key, '.npz'))
             expected.add(os.path.normpath(path))
             found = np.load(os.path.join(root, path))
             value = text(index, caption)
@@ -78,10 +78,10 @@ def pixart(root, keys, failed, captions, height):
             path = os.path.join('img_sdxl_vae_features_256resolution_ms_new', loader_name(key, '.npy'))
             expected.add(os.path.normpath(path))
             with open(os.path.join(root, path), 'rb') as file:
-                assert file.read() == saved(picture(index, height)), path
+                assert file.read() == saved(image(index, height)), path
             assert np.load(os.path.join(root, path)).dtype == np.float32
-    there = {os.path.relpath(os.path.join(folder, name), root)
-             for folder, _, names in os.walk(root) for name in names}
+    there = {os.path.relpath(os.path.join(directory, name), root)
+             for directory, _, names in os.walk(root) for name in names}
     assert there == expected, there ^ expected
 
 def items(keys, failed):
@@ -118,7 +118,7 @@ def webdataset(root, keys, failed, captions, height, dtype):
                 assert members.pop(name) == saved(array), name
             if height:
                 name = item['picture']['features']
-                assert members.pop(name) == saved(picture(index, height).astype(dtype)), name
+                assert members.pop(name) == saved(image(index, height).astype(dtype)), name
             assert not members
     assert not left, left
 
@@ -146,13 +146,13 @@ def safetensors(root, keys, failed, captions, height, dtype):
                     assert item['captions'][caption]['features'] == name
                     assert np.array_equal(tensor(name), text(index, number)), name
                 if height:
-                    assert np.array_equal(tensor('vae/' + key), picture(index, height)), key
+                    assert np.array_equal(tensor('vae/' + key), image(index, height)), key
         assert not header
     assert not left, left
 
 keys = open('keys').read().splitlines()
 both = ['prompt', 'sharegpt4v']
-folders = ['caption_features_new', 'sharegpt4v_caption_features_new']
+directories = ['caption_features_new', 'sharegpt4v_caption_features_new']
 eval(sys.argv[1])
 END
 reads() {
@@ -164,7 +164,7 @@ $python -c 'import numpy' 2>/dev/null || exit 77
 expect 3 "item '/.//./e.png': its features would lie outside" export_features f16 -f pixart -o pixart-f16
 says '10 items in'
 says '24 files written, 1 without features, 1 failed: pixart-f16'
-reads "pixart('pixart-f16', keys, 2, folders, 4)"
+reads "pixart('pixart-f16', keys, 2, directories, 4)"
 expect 3 '' export_features f32 -f pixart -o pixart-f32 -q
 reads "pixart('pixart-f32', keys, -1, ['long__caption_features_new'], 0)"
 expect 3 '' export_features bf16 -f pixart -o pixart-bf16 --json
@@ -211,7 +211,7 @@ printf '%s\n' a/b/c.png a//b/c.png >collide.keys
 features shorter f16 prompt 0 2 -1 <collide.keys
 refuse 2 "items 'a/b/c.png' and 'a//b/c.png' would both be" export_features shorter -f pixart -o nothing
 
-# Keys that lead out of the folder, are too long, or have a file where others have a folder.
+# Keys that lead out of the directory, are too long, or have a file where others have a directory.
 {
     printf '%s\n' ../../out.png /out.png /tmp/../out.png ok.png ok/../../../out.png .. ../.. . / a a/b/c.png
     printf '%0300d.png\n' 0
@@ -222,20 +222,20 @@ expect 3 "item '../../out.png': its features would lie outside" export_features 
 [ "$(files deep/er/out/caption_features_new)" = ".._.. _ _out.npz a ok.npz" ] || fail "astray: $(files deep)"
 [ "$(files deep | wc -w)" -eq 11 ] || fail "astray: $(files deep)"
 says "item 'a/b/c.png'"
-says 'is a file, but has to be a folder'
+says 'is a file, but has to be a directory'
 says 'longer than 255 bytes'
 expect 0 '' export_features astray -f safetensors -o astray-st
 expect 0 '' export_features astray -f webdataset -o astray-tar
 
-# What is wrong with the command or its folders.
+# What is wrong with the command or its directories.
 mkdir empty
 refuse 2 'no format' export_features f16 -o x
 refuse 2 'give -o' export_features f16 -f pixart
-refuse 2 'name one folder' export_features -f pixart -o x
-refuse 2 'name one folder' export_features f16 f32 -f pixart -o x
+refuse 2 'name one directory' export_features -f pixart -o x
+refuse 2 'name one directory' export_features f16 f32 -f pixart -o x
 refuse 2 'no meaning for pixart' export_features f16 -f pixart --shard-bytes 1M -o x
 refuse 2 'pixart, safetensors, webdataset' export_features f16 -f npz -o x
-refuse 2 'is the folder of features itself' export_features f16 -f pixart -o ./f16/
+refuse 2 'is the directory of features itself' export_features f16 -f pixart -o ./f16/
 refuse 1 'missing' export_features missing -f pixart -o x
 refuse 1 'empty' export_features empty -f pixart -o x
 refuse 1 'keys' export_features keys -f pixart -o x

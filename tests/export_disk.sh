@@ -4,7 +4,7 @@
 # makes what an undisturbed run has made.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
-make_folder=${SMALTI%/*}/tests/make_folder
+make_directory=${SMALTI%/*}/tests/make_directory
 trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 mkdir disk
@@ -13,9 +13,9 @@ if ! mount -t tmpfs -o size=1m none disk 2>/dev/null; then
     exit 77
 fi
 
-# Pictures of many pages: where one found no room, there is some for a smaller file.
+# Images of many pages: where one found no room, there is some for a smaller file.
 seq -f 'item-%05g.png' 0 39 >keys
-"$make_folder" features f16 prompt,sharegpt4v 200 20 7 <keys
+"$make_directory" features f16 prompt,sharegpt4v 200 20 7 <keys
 for format in pixart safetensors webdataset; do
     export=("$SMALTI" export features -f "$format" -q)
     [ $format = pixart ] || export+=(--shard-bytes 60000)

@@ -12,7 +12,7 @@ extract() {
     timeout 120 "$SMALTI" extract "$@"
 }
 
-# A folder of features, and the same folder again: nothing is left to do.
+# A directory of features, and the same directory again: nothing is left to do.
 expect 0 '14 of 14 items, 14 now in' extract "$list" --img-size 256 --shard-items 4 -o whole
 [ "$(find whole -name 'shard-*.h5' | wc -l)" -eq 4 ] || fail "shards: $(files whole)"
 for file in extract.json journal failed.jsonl manifest.json features.h5; do
@@ -36,8 +36,8 @@ expect 0 '' extract "$list" --img-size 256 --shard-bytes 60K -o ranges
 extract "$list" --img-size 256 --shard-items 1 --quiet -o shared &
 extract "$list" --img-size 256 --shard-items 1 --quiet -o shared
 wait $! || fail "the other process failed"
-for folder in packed parts ranges shared; do
-    "$rows" dump $folder | cmp - whole.txt || fail "$folder: other rows"
+for directory in packed parts ranges shared; do
+    "$rows" dump $directory | cmp - whole.txt || fail "$directory: other rows"
 done
 
 # One kind of features; several captions.
@@ -49,9 +49,9 @@ expect 0 '' extract "$list" --t5 -k prompt -k sharegpt4v --dtype bf16 "${parts[@
 mkdir no-model
 refuse 1 'no-model/model_index.json: is not there, and no text encoder alone says how many tokens' extract "$list" --t5 --model no-model "${parts[@]}" -o x
 expect 0 '' extract "$list" --t5 --model no-model "${parts[@]}" --max-tokens 300 --range 0:1 -o alone
-expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o pictures
+expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o images
 
-# A folder of pictures with captions beside them, a list from another place.
+# A directory of images with captions beside them, a list from another place.
 mkdir photos && cp "$SMALTI_TESTDATA"/extract/InternImgs/{000,gray}.png photos/
 echo 'a red star' >photos/000.txt
 expect 3 'photo-features/failed.jsonl' extract photos --img-size 256 -o photo-features
@@ -63,14 +63,14 @@ expect 0 '2 of 2 items' extract photos --img-size 256 --retry-failed -o photo-fe
 printf '{"path": "gray.png", "prompt": "a ring"}\n' >list.jsonl
 expect 0 '1 of 1 items' extract list.jsonl --images photos --img-size 256 -o list-features
 
-# Several tars by their names, by braces, in a folder, and one through a pipe: the same rows.
+# Several tars by their names, by braces, in a directory, and one through a pipe: the same rows.
 mkdir tars && tar -cf tars/00000.tar -C photos --sort=name . && cp tars/00000.tar tars/00001.tar
 echo '{}' >tars/00000_stats.json
-expect 0 '4 of 4 items' extract tars --img-size 256 -o tars-folder
+expect 0 '4 of 4 items' extract tars --img-size 256 -o tars-directory
 expect 0 '4 of 4 items' extract tars/00000.tar tars/00001.tar --img-size 256 -o tars-names
 expect 0 '4 of 4 items, 0 now' extract 'tars/{00000..00001}.tar' --img-size 256 -o tars-names
 expect 0 '2 of 2 items' extract tars/00001.tar --img-size 256 -o tar-name
-"$rows" dump tars-folder >tars.txt
+"$rows" dump tars-directory >tars.txt
 "$rows" dump tars-names | cmp - tars.txt || fail 'names of tars: other rows'
 expect 0 '2 of 2 items, 0 now' extract - --img-size 256 -o tar-name < <(cat tars/00001.tar)
 (
@@ -82,7 +82,7 @@ printf 'II*\0' >tiff.tif && echo t >tiff.txt && tar -cf tiff.tar tiff.tif tiff.t
 expect 3 '' extract - --img-size 256 -o tiff-features < <(cat tiff.tar)
 grep -qF '"reason":"tiff.tif: a TIFF file cannot be read' tiff-features/failed.jsonl || fail "$(cat tiff-features/failed.jsonl)"
 
-# What cannot be done is said: pictures that are not read, a folder of nothing.
+# What cannot be done is said: images that are not read, a directory of nothing.
 cp photos/gray.png photos/scan.TIF
 expect 0 'passed over 1 .tif' extract photos --img-size 256 -o photo-features
 mkdir empty
@@ -139,7 +139,7 @@ for changed in '--img-size 512' '--fit squeeze' '--orientation stored' '--clean 
 done
 refuse 2 'give the data set (with --append' extract many.jsonl --img-size 256 -o whole
 
-# What a folder is of: the captions too, and the instruction set, which nothing but SMALTI_MAX_ISA decides.
+# What a directory is of: the captions too, and the instruction set, which nothing but SMALTI_MAX_ISA decides.
 for ((i = 0; i < 30; i++)); do echo "{\"path\": \"$i.png\", \"prompt\": \"a red circle $i\"}"; done >thirty.jsonl
 head -n 24 thirty.jsonl >grown.jsonl
 text=(--t5 --shard-items 10 -q)
@@ -169,18 +169,18 @@ expect 0 '' "$SMALTI" verify grown
 extract thirty.jsonl "${text[@]}" --append --range 0:24 -o grown
 expect 1 '' "$SMALTI" verify grown
 grep -q 'items 24 to 29 are not committed' out || fail "verify: $(cat out)"
-extract thirty.jsonl "${text[@]}" -o grown # the folder is of the longer list from here on
+extract thirty.jsonl "${text[@]}" -o grown # the directory is of the longer list from here on
 expect 0 '' "$SMALTI" verify grown
 (cd grown && sha256sum -c --quiet <<<"$files_before") || fail "shards of before were touched"
-"$rows" dump grown | cmp - at_once.txt || fail "a folder that has grown has other rows"
+"$rows" dump grown | cmp - at_once.txt || fail "a directory that has grown has other rows"
 refuse 2 'list.items' extract grown.jsonl "${text[@]}" --append -o grown
 extract thirty.jsonl "${text[@]}" --append -o grown
 extract thirty.jsonl "${text[@]}" --append -o begun
-"$rows" dump begun | cmp - at_once.txt || fail "--append of a new folder"
+"$rows" dump begun | cmp - at_once.txt || fail "--append of a new directory"
 refuse 2 'img' extract "$list" --img-size 300 -o x
 refuse 1 'nowhere.json: cannot be opened' extract nowhere.json -o x
 refuse 1 'model_index.json' extract "$list" -m "$work" -o x
 refuse 1 'this is a device, pipe or socket' extract <(echo hello) -o x
 echo hello >hello.txt
 refuse 1 'expected a PixArt data_info.json' extract hello.txt -o x
-[ ! -e x ] || fail "a folder was made for nothing: $(files x)"
+[ ! -e x ] || fail "a directory was made for nothing: $(files x)"

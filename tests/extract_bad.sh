@@ -23,11 +23,11 @@ diff set/failed <(failures features/failed.jsonl) || fail "the report is wrong"
 expect 3 '' extract -o features
 diff set/failed <(failures features/failed.jsonl) || fail "the second report is wrong"
 
-# Text alone fails where captions do; pictures alone where pictures do.
+# Text alone fails where captions do; images alone where images do.
 expect 3 '' extract --t5 -o text
-diff <(grep -v picture set/failed) <(failures text/failed.jsonl) || fail "the report on text is wrong"
-expect 3 '' extract --vae -o pictures
-diff <(grep -v caption set/failed) <(failures pictures/failed.jsonl) || fail "the report on pictures is wrong"
+diff <(grep -v image set/failed) <(failures text/failed.jsonl) || fail "the report on text is wrong"
+expect 3 '' extract --vae -o images
+diff <(grep -v caption set/failed) <(failures images/failed.jsonl) || fail "the report on images is wrong"
 
 # What was missing appears: retried, it is no failure any more.
 cp set/InternImgs/good.png set/InternImgs/missing.png

@@ -29,13 +29,13 @@ def tensors(path):
             .reshape(view["shape"]) for name, view in json.loads(data[8:8 + length]).items() if name[0] != "_"}
 
 data = sys.argv[1]
-texts, pictures = tensors(data + "/t5.safetensors"), tensors(data + "/vae_256.safetensors")
+texts, images = tensors(data + "/t5.safetensors"), tensors(data + "/vae_256.safetensors")
 items = json.load(open(data + "/InternData/data_info.json"))
 for fit in "squeeze", "cover":
     for number, item in enumerate(items):
         stem = os.path.splitext("_".join(item["path"].rsplit("/", 1)))[0]
         found = np.load(f"{fit}/img_sdxl_vae_features_256resolution_ms_new/{stem}.npy")
-        expected = pictures[f"{fit}.{number}"]
+        expected = images[f"{fit}.{number}"]
         assert found.dtype == np.float32 and found.shape == expected.shape, (stem, found.dtype, found.shape)
         assert np.abs(found - expected).max() <= 5e-5 * np.abs(expected).max(), stem
         file = np.load(f"{fit}/caption_features_new/{stem}.npz")

@@ -12,12 +12,12 @@ RANDOM=$SEED
 kills=100
 if nm "$SMALTI" 2>/dev/null | grep -q __asan_init; then kills=20; fi
 
-# Captions of many lengths beside the pictures of the small data set.
-pictures=(000.png a/000.png b/000.png gray.png tiny.png wide.png)
+# Captions of many lengths beside the images of the small data set.
+images=(000.png a/000.png b/000.png gray.png tiny.png wide.png)
 for ((i = 0; i < 240; i++)); do
     caption="a red circle"
     for ((word = 0; word < i % 23; word++)); do caption+=" above a blue square"; done
-    ln -s "$SMALTI_TESTDATA/extract/InternImgs/${pictures[i % 6]}" "$i.png"
+    ln -s "$SMALTI_TESTDATA/extract/InternImgs/${images[i % 6]}" "$i.png"
     echo "{\"path\": \"$i.png\", \"prompt\": \"$caption\"}"
 done >data.jsonl
 extract=("$SMALTI" extract data.jsonl --img-size 256 --shard-items 10 --quiet -o)
@@ -46,7 +46,7 @@ while [ "$done_kills" -lt "$kills" ]; do
     for process in "${processes[@]}"; do
         wait "$process" 2>/dev/null || fail "SEED=$SEED: a process failed: $(tail -3 err)"
     done
-    "$rows" dump killed >dumped || fail "SEED=$SEED: the folder cannot be read"
+    "$rows" dump killed >dumped || fail "SEED=$SEED: the directory cannot be read"
     cmp dumped whole.txt || fail "SEED=$SEED: rows differ from an undisturbed run's"
     [ -z "$(find killed -name '*.part')" ] || fail "SEED=$SEED: left $(find killed -name '*.part')"
 done

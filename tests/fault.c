@@ -2,7 +2,7 @@
  *
  * A library for LD_PRELOAD: the Nth call of a kind that touches a file fails, or is where the process is
  * killed or stopped. SMALTI_FAULT is KIND:N, or KIND:N+ for the Nth and all later ones; a process may also
- * arm itself. With SMALTI_FAULT_IN only calls on what lies in that folder count, a path as the command has
+ * arm itself. With SMALTI_FAULT_IN only calls on what lies in that directory count, a path as the command has
  * it; their number is written to the file SMALTI_FAULT_COUNT at the end.
  */
 #include "fault.h"
@@ -31,7 +31,7 @@ enum call {
 	RENAME = 4,
 	TRUNCATE = 8,
 	UNLINK = 16,
-	MAKE = 32,  /* a file or a folder */
+	MAKE = 32,  /* a file or a directory */
 	OPEN = 64,  /* what is there */
 	READ = 128, /* or examine */
 	LOCK = 256,
@@ -61,8 +61,8 @@ static const struct kind *armed;
 static long wanted;
 static bool lasting;
 static atomic_long seen;
-static const char *folder;       /* NULL: anywhere */
-static char whole[2 * PATH_MAX]; /* the folder's whole path */
+static const char *directory;    /* NULL: anywhere */
+static char whole[2 * PATH_MAX]; /* the directory's whole path */
 
 int test_fault_arm(const char *text)
 {
@@ -89,9 +89,9 @@ long test_fault_seen(void)
 __attribute__((constructor)) static void arm_by_environment(void)
 {
 	char here[PATH_MAX];
-	folder = getenv("SMALTI_FAULT_IN");
-	if (folder && getcwd(here, sizeof(here)))
-		snprintf(whole, sizeof(whole), "%s/%s", here, folder);
+	directory = getenv("SMALTI_FAULT_IN");
+	if (directory && getcwd(here, sizeof(here)))
+		snprintf(whole, sizeof(whole), "%s/%s", here, directory);
 	test_fault_arm(getenv("SMALTI_FAULT"));
 }
 
@@ -128,7 +128,7 @@ static bool is_within(const char *path, const char *of)
 
 static bool strikes_path(enum call call, const char *path)
 {
-	if (!armed || (folder && !is_within(path, folder) && !is_within(path, whole)))
+	if (!armed || (directory && !is_within(path, directory) && !is_within(path, whole)))
 		return false;
 	return strikes(call);
 }
@@ -141,7 +141,7 @@ static bool strikes_file(enum call call, int fd)
 	    !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
 		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (folder && (readlink(link, path, sizeof(path) - 1) < 0 || !is_within(path, whole)))
+	if (directory && (readlink(link, path, sizeof(path) - 1) < 0 || !is_within(path, whole)))
 		return false;
 	return strikes(call);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whatever happens at any call that touches the folder where a command works (it is killed or stopped there, the call
-# fails, the disk is full), the same command brings the folder to where it would have been without. SMALTI_TEST_FULL=1
+# Whatever happens at any call that touches the directory where a command works (it is killed or stopped there, the call
+# fails, the disk is full), the same command brings the directory to where it would have been without. SMALTI_TEST_FULL=1
 # takes every call, else some.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
@@ -30,7 +30,7 @@ disturbed() {
 }
 
 # survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at SAMPLES of the calls of the command, which works in
-# the folder made, ends with the status OK if nobody disturbs it and leaves what COMPARE accepts. PREPARE makes what it
+# the directory made, ends with the status OK if nobody disturbs it and leaves what COMPARE accepts. PREPARE makes what it
 # begins with.
 survives() {
     local name=$1 samples=$2 prepare=$3 compare=$4 ok=$5 runs=0
@@ -67,13 +67,13 @@ survives() {
             runs=$((runs + 1))
         done
     done
-    [ $runs -gt 0 ] || fail "$name: no calls in the folder"
+    [ $runs -gt 0 ] || fail "$name: no calls in the directory"
     echo "$name: $runs faults"
 }
 
 # Exports: every byte.
 printf '%s\n' 000.png a/000.png b/000.png b/c/a.b.jpg d.jpeg 6.png 7.png 8.png 9.png 10.png >keys
-"$tools/make_folder" features f16 prompt,sharegpt4v 4 3 2 <keys
+"$tools/make_directory" features f16 prompt,sharegpt4v 4 3 2 <keys
 is_exported() { diff -r "whole-$format" made >differences 2>&1; }
 for format in pixart safetensors webdataset; do
     export=("$SMALTI" export features -f "$format" -q -o)
@@ -86,9 +86,9 @@ done
 has_rows() {
     "$tools/store_worker" dump "$1" >dumped && cmp dumped "$2" && "$SMALTI" verify -q "$1"
 } >differences 2>&1
-pictures=(000.png a/000.png b/000.png gray.png tiny.png absent.png)
+images=(000.png a/000.png b/000.png gray.png tiny.png absent.png)
 for i in {0..5}; do
-    ln -s "$SMALTI_TESTDATA/extract/InternImgs/${pictures[i]}" "$i.png"
+    ln -s "$SMALTI_TESTDATA/extract/InternImgs/${images[i]}" "$i.png"
     echo "{\"path\": \"$i.png\", \"prompt\": \"a red circle on a blue square\"}"
 done >data.jsonl
 extract=("$SMALTI" extract data.jsonl --img-size 256 --shard-items 4 --cpus 1 -q -o)
@@ -111,12 +111,12 @@ begin() { cp -r begun made; }
 survives 'extract --append' 6 begin is_extracted 3 "${extract[@]}" made --append
 
 # What the machine cannot at the moment is no failure of an item: the run stops, and the next one has them all.
-mkdir pictures
-for i in {0..4}; do cp "$i.png" pictures; done
-sed 's,"\(.\).png","pictures/\1.png",; 6d' data.jsonl >later.jsonl
+mkdir images
+for i in {0..4}; do cp "$i.png" images; done
+sed 's,"\(.\).png","images/\1.png",; 6d' data.jsonl >later.jsonl
 for kind in open-emfile open-enfile open-eacces open-enomem read-eio read-estale; do
     extract=("$SMALTI" extract later.jsonl --img-size 256 --cpus 1 -q -o "$kind")
-    refuse 1 pictures/ env SMALTI_FAULT=$kind:1+ SMALTI_FAULT_IN=pictures LD_PRELOAD="$fault" "${extract[@]}"
+    refuse 1 images/ env SMALTI_FAULT=$kind:1+ SMALTI_FAULT_IN=images LD_PRELOAD="$fault" "${extract[@]}"
     [ ! -s $kind/failed.jsonl ] || fail "$kind: $(cat $kind/failed.jsonl)"
     expect 0 '' "${extract[@]}"
 done
@@ -138,20 +138,20 @@ is_repaired() {
 }
 survives 'verify --repair' 8 damage is_repaired 0 "$SMALTI" verify --repair -q made
 
-# A folder with nothing to repair loses nothing.
+# A directory with nothing to repair loses nothing.
 fill() { cp -r filled made; }
 is_whole() { has_rows made filled.txt; }
-survives 'verify --repair of a whole folder' 6 fill is_whole 0 "$SMALTI" verify --repair -q made
+survives 'verify --repair of a whole directory' 6 fill is_whole 0 "$SMALTI" verify --repair -q made
 
-# Pictures: every byte.
+# Images: every byte.
 for i in {1..4}; do
     echo "{\"id\": \"p$i\", \"prompt\": \"a red star\", \"seed\": $i}"
 done >prompts.jsonl
 generate=("$SMALTI" generate --prompts prompts.jsonl -s 16x16 --steps 2 --save-latents --cpus 1 -q --resume -o)
-"${generate[@]}" whole-pictures/
-is_generated() { diff -r whole-pictures made >differences 2>&1; }
-begin_pictures() {
+"${generate[@]}" whole-images/
+is_generated() { diff -r whole-images made >differences 2>&1; }
+begin_images() {
     mkdir made
-    cp whole-pictures/p2.* made
+    cp whole-images/p2.* made
 }
-survives 'generate --resume' 6 begin_pictures is_generated 0 "${generate[@]}" made/
+survives 'generate --resume' 6 begin_images is_generated 0 "${generate[@]}" made/

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What other programs see of a folder of features: h5py, h5dump and the reader in python/.
+# What other programs see of a directory of features: h5py, h5dump and the reader in python/.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
@@ -20,13 +20,13 @@ if [ -z "$python" ]; then
 fi
 
 for kind in "f32 plain" "f16 plain" "f16 compressed" "bf16 plain" "bf16 compressed"; do
-    folder="$scratch/${kind// /-}"
+    directory="$scratch/${kind// /-}"
     # shellcheck disable=SC2086
-    tests/make_features "$folder" $kind 103 10
+    tests/make_features "$directory" $kind 103 10
     echo "$kind"
-    "$python" "$source/tests/features_h5py.py" "$folder"
-    "$python" "$source/tests/features_python.py" "$folder"
-    ! command -v h5dump >/dev/null || for file in "$folder"/*.h5; do
+    "$python" "$source/tests/features_h5py.py" "$directory"
+    "$python" "$source/tests/features_python.py" "$directory"
+    ! command -v h5dump >/dev/null || for file in "$directory"/*.h5; do
         h5dump "$file" >"$scratch/dump"
         grep -q 'DATASET "xxh3"' "$scratch/dump"
     done

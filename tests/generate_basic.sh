@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti generate`: where pictures go, what they say of themselves, what is reported.
+# `smalti generate`: where images go, what they say of themselves, what is reported.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
@@ -14,26 +14,26 @@ text() {
     grep -qaF -e "$1" "$2" || fail "$2: no $1"
 }
 
-# One picture: the default name, a name, a folder, the standard output; the same bytes everywhere.
-expect 0 '1 picture in' generate -p 'a red star'
-[ "$(files .)" = "err out picture.png" ] || fail "files: $(files .)"
-[ "$(head -c 8 picture.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail "no PNG"
-grep -qF 'picture.png' err || fail "the path is not shown: $(cat err)"
+# One image: the default name, a name, a directory, the standard output; the same bytes everywhere.
+expect 0 '1 image in' generate -p 'a red star'
+[ "$(files .)" = "err out image.png" ] || fail "files: $(files .)"
+[ "$(head -c 8 image.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail "no PNG"
+grep -qF 'image.png' err || fail "the path is not shown: $(cat err)"
 expect 0 '' generate -p 'a red star' -o named.png -q
 [ ! -s err ] || fail "--quiet says $(cat err)"
-expect 0 '' generate -p 'a red star' -o folder/
+expect 0 '' generate -p 'a red star' -o directory/
 mkdir existing
 expect 0 '' generate -p 'a red star' -o existing
 generate -p 'a red star' -o - -q >stdout.png
-for file in named.png folder/1.png existing/1.png stdout.png; do
-    cmp picture.png "$file"
+for file in named.png directory/1.png existing/1.png stdout.png; do
+    cmp image.png "$file"
 done
 
 # What the pixels depend on, exactly; no other request has the same text.
-text '"prompt":"a red star","negative_prompt":"","seed":0,"image":0,"images":1,"width":32,"height":32' picture.png
-text '"num_inference_steps":2,"guidance_scale":4.5,"scheduler":"dpm++","noise":"f32","cleaning":"basic"' picture.png
-grep -qaE '"tile_tokens":[0-9]+,"tile_rows":[0-9]+,"precision":"f32","model":"[0-9a-f]{32}"' picture.png
-grep -qaE 'Software.smalti [0-9]' picture.png
+text '"prompt":"a red star","negative_prompt":"","seed":0,"image":0,"images":1,"width":32,"height":32' image.png
+text '"num_inference_steps":2,"guidance_scale":4.5,"scheduler":"dpm++","noise":"f32","cleaning":"basic"' image.png
+grep -qaE '"tile_tokens":[0-9]+,"tile_rows":[0-9]+,"precision":"f32","model":"[0-9a-f]{32}"' image.png
+grep -qaE 'Software.smalti [0-9]' image.png
 expect 0 '' generate -p 'ein grüner Ring' --seed -1 --scheduler euler --noise f16 --guidance 1 -o other.png
 text '"prompt":"ein grüner Ring"' other.png
 text '"seed":18446744073709551615' other.png
@@ -45,9 +45,9 @@ expect 0 '' "$SMALTI" generate --prompt 'ein grüner Ring' --seed -1 --scheduler
 cmp other.png aliases.png
 
 # Several: numbers as names, images of one prompt from one stream of noise.
-expect 0 '3 pictures in' generate -p 'a red star' -p two -p three -o several/
+expect 0 '3 images in' generate -p 'a red star' -p two -p three -o several/
 [ "$(files several)" = "1.png 2.png 3.png" ] || fail "files: $(files several)"
-cmp picture.png several/1.png
+cmp image.png several/1.png
 expect 0 '' generate -p 'a red star' --images 2 -o images/
 [ "$(files images)" = "1-0.png 1-1.png" ] || fail "files: $(files images)"
 ! cmp -s images/1-0.png images/1-1.png || fail "both images are the same"
@@ -63,10 +63,10 @@ expect 0 '' generate --prompts lines.jsonl --seed 9 -o lines/
 text '"seed":7,' lines/star.png
 text '"negative_prompt":"a heart","seed":9,"image":0,"images":1,"width":48,"height":16,"num_inference_steps":3' lines/3.png
 printf 'a red star\n' | expect 0 '' generate --prompts - -o stdin/
-cmp picture.png stdin/1.png
+cmp image.png stdin/1.png
 printf 'a red star' >line
 expect 0 '' generate --prompts line -o line.png
-cmp picture.png line.png
+cmp image.png line.png
 
 # One bad line of several is named, the others are made.
 printf '{"prompt": "a"}\n{"prompt": 5}\n{"prompt": "b", "width": 5}\n{"prompt": "c", "scheduler": "x"}\n' >some.jsonl
@@ -126,18 +126,18 @@ expect 1 'standard output' sh -c 'exec "$@" >/dev/full' sh "$SMALTI" generate --
 expect 0 '' generate -p 'a red star' --save-latents -o kept.png
 expect 0 '' generate -p 'a red star' --save-latents -o kept/
 cmp kept.safetensors kept/1.safetensors
-cmp kept.png picture.png
+cmp kept.png image.png
 [ "$(wc -c <kept.safetensors)" -eq $((8 + 72 + 4 * 4 * 4 * 4)) ] || fail "size: $(wc -c <kept.safetensors)"
 grep -qaF '{"latents":{"dtype":"F32","shape":[1,4,4,4],"data_offsets":[0,256]}}' kept.safetensors
 expect 0 '' "$SMALTI" generate --steps 2 --latents kept.safetensors -p 'a red star' -o again.png
 text '"width":32,"height":32' again.png
 text '"latents":"' again.png
-! cmp -s again.png picture.png || fail "the latents are not used"
+! cmp -s again.png image.png || fail "the latents are not used"
 refuse 1 'latents: expected 1x4x8x8' generate --size 64x64 --latents kept.safetensors -p 'a red star' -o wrong.png
 
 # Another tiling or precision is another plan, and says so; workers and policies are not in the file.
 expect 0 '' generate -p 'a red star' --sched eager --cpus 1 -o eager.png
-cmp picture.png eager.png
+cmp image.png eager.png
 expect 0 '' generate -p 'a red star' --precision bf16 --tile-tokens 3 --tile-rows 1 -o plan.png
 text '"tile_tokens":3,"tile_rows":1,"precision":"bf16"' plan.png
 expect 0 '' generate -p 'a red star' --trace trace.json -o traced.png

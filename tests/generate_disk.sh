@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti generate`: a disk that takes no more fails the pictures that do not fit, and leaves no part of them.
+# `smalti generate`: a disk that takes no more fails the images that do not fit, and leaves no part of them.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -23,7 +23,7 @@ limited() {
     )
 }
 
-# partly FOLDER: the small pictures are there, the large one is not, nor any part of it.
+# partly DIRECTORY: the small images are there, the large one is not, nor any part of it.
 partly() {
     grep -qE "large.*: (File too large|No space left on device)" err || fail "no reason: $(cat err)"
     [ "$(grep -cv ' %, ' err)" -eq 2 ] || fail "not one failure and the sum: $(cat err)"
@@ -34,7 +34,7 @@ partly() {
     done
 }
 
-expect 3 '2 pictures' limited 40 "${command[@]}" -o limited/
+expect 3 '2 images' limited 40 "${command[@]}" -o limited/
 partly limited
 mkdir traces
 expect 1 'File too large' limited 40 "$SMALTI" generate -p 'a red star' -s 512x384 --steps 2 -o one.png
@@ -47,7 +47,7 @@ same whole limited
 
 mkdir disk
 if mount -t tmpfs -o size=24k none disk 2>/dev/null; then
-    expect 3 '2 pictures' "${command[@]}" -o disk/
+    expect 3 '2 images' "${command[@]}" -o disk/
     partly disk
     mount -o remount,size=1m disk
     expect 0 '2 made earlier' "${command[@]}" -o disk/ --resume

@@ -4,7 +4,7 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 
-out=$work/pictures
+out=$work/images
 mkdir "$out"
 
 # Seconds, not minutes: of what is refused here nothing may be computed first.
@@ -40,7 +40,7 @@ wrong 2 'did you mean' -p a --pormpts x
 wrong 2 'operand' a
 
 # Outputs.
-refuse 2 'folder' generate -p a -p b
+refuse 2 'directory' generate -p a -p b
 refuse 2 "end it with" generate -p a -p b -o "$out/x"
 refuse 2 "end it with '/'" generate -p a -p b -o "$out/x.png"
 refuse 2 'cannot be combined' generate -p a --json -o -
@@ -50,9 +50,9 @@ done
 mkfifo "$work/pipe.png"
 refuse 1 'expected a file' generate -p a -o "$work/pipe.png"
 refuse 1 'cannot be made' generate -p a -o "$out/missing/x.png"
-refuse 1 'No such file' generate -p a -o "$out/missing/folder/"
+refuse 1 'No such file' generate -p a -o "$out/missing/directory/"
 mkdir -p "$work/taken/1.png"
-refuse 1 'found a folder' generate -p a -o "$work/taken/"
+refuse 1 'found a directory' generate -p a -o "$work/taken/"
 [ -z "$(files "$work/taken")" ] || fail "left $(files "$work/taken")"
 
 # Prompts.
@@ -104,7 +104,7 @@ huge() {
 }
 
 weights=diffusion_pytorch_model.safetensors
-wrong 1 'no such folder' -p a -m "$work/missing"
+wrong 1 'no such directory' -p a -m "$work/missing"
 wrong 1 'No such file' -p a --vae "$work/missing"
 for file in text_encoder/model.safetensors "transformer/$weights" "vae/$weights"; do
     broken '' "$file" head -c 100000

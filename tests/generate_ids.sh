@@ -12,7 +12,7 @@ for i in {000..127}; do
     echo "{\"id\": \"$i\", \"prompt\": \"a red star\"}"
 done >"$work/alike.jsonl"
 generate --prompts "$work/alike.jsonl" -o "$work/alike/" || fail "$(cat "$work/err")"
-[ "$(find "$work/alike" -name '*.png' | wc -l)" -eq 128 ] || fail "not 128 pictures"
+[ "$(find "$work/alike" -name '*.png' | wc -l)" -eq 128 ] || fail "not 128 images"
 
 cat >"$work/same.jsonl" <<'LINES'
 {"id": "a", "prompt": "first"}

@@ -21,9 +21,9 @@ long() {
 }
 
 long '[0-9]+ %, denoising step [0-9]+ of 1000, [0-9:]+ ?s? left' -p 'a red star' -o one.png
-long '0/3 pictures, [0-9]+ %, denoising step [0-9]+ of 1000, [0-9:]+ ?s? left' -p 'a red star' --images 3 -o many/
+long '0/3 images, [0-9]+ %, denoising step [0-9]+ of 1000, [0-9:]+ ?s? left' -p 'a red star' --images 3 -o many/
 printf 'a red star\n%.0s' 1 2 3 |
-    long '0 pictures, denoising step [0-9]+ of 1000' --prompts - -o unknown/
+    long '0 images, denoising step [0-9]+ of 1000' --prompts - -o unknown/
 
 # Nothing of it with --quiet, nor from a job of a moment.
 for option in --quiet --json; do

@@ -27,9 +27,9 @@ int test_main(const char *subject, const struct test *tests, int count);
 /* A path under tests/data (or models) in a static buffer that is good until the fourth next call. */
 const char *test_data(const char *name);
 const char *test_model(const char *name);
-/* A fresh empty folder, removed with all it holds at exit. */
+/* A fresh empty directory, removed with all it holds at exit. */
 const char *test_scratch(void);
-/* The path of a file in such a folder, in a static buffer that is good until the next call; test_write()
+/* The path of a file in such a directory, in a static buffer that is good until the next call; test_write()
  * makes it. */
 const char *test_file(const char *name);
 const char *test_write(const char *name, const void *bytes, size_t length);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: installed.sh PROGRAMS_FOLDER EXAMPLE.C, with CC, CXX, and smalti.pc in PKG_CONFIG_PATH.
+# Usage: installed.sh PROGRAMS_DIRECTORY EXAMPLE.C, with CC, CXX, and smalti.pc in PKG_CONFIG_PATH.
 # What `make installcheck` runs on the installed tree: each header stands alone in C and C++, the
 # library exports nothing but its own names, the documented example links by smalti.pc alone and
 # paints with the installed model, and so does the command.
@@ -50,11 +50,11 @@ grep -qF 'cannot be written' err
 chmod 755 "$work"
 cp -r "$(pkg-config --variable=prefix smalti)" everyone
 chmod -R a+rX everyone
-install -d -o 65534 pictures
+install -d -o 65534 images
 as_another() {
     env -i PATH=/usr/bin:/bin HOME=/nonexistent setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 moved=$work/everyone/$(realpath --relative-to="$(pkg-config --variable=prefix smalti)" "$programs")/smalti
-as_another "$moved" generate --prompt "$prompt" --quiet -o pictures/other.png 2>words
+as_another "$moved" generate --prompt "$prompt" --quiet -o images/other.png 2>words
 [ ! -s words ] || { cat words && exit 1; }
-cmp command.png pictures/other.png
+cmp command.png images/other.png

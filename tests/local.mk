@@ -12,7 +12,7 @@ libharness_la_SOURCES = \
 	tests/judge.c tests/judge.h \
 	tests/kernel_case.c tests/kernel_case.h \
 	tests/matmul_case.c tests/matmul_case.h \
-	tests/pictures.c tests/pictures.h \
+	tests/images.c tests/images.h \
 	tests/sanitized.h \
 	tests/png_chunk.c tests/png_chunk.h \
 	tests/shards.c tests/shards.h \
@@ -39,8 +39,8 @@ check_PROGRAMS += tests/test_shard
 check_PROGRAMS += tests/test_deflate
 check_PROGRAMS += tests/test_latents
 check_PROGRAMS += tests/test_npy
-check_PROGRAMS += tests/test_input_picture
-tests_test_input_picture_SOURCES = tests/test_input_picture.c tests/sha256.c tests/sha256.h
+check_PROGRAMS += tests/test_input_image
+tests_test_input_image_SOURCES = tests/test_input_image.c tests/sha256.c tests/sha256.h
 check_PROGRAMS += tests/test_dataset
 check_PROGRAMS += tests/test_dataset_damage
 check_PROGRAMS += tests/test_dataset_files
@@ -102,7 +102,7 @@ check_PROGRAMS += tests/test_t5
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_memory_limit
-check_PROGRAMS += tests/test_spill
+check_PROGRAMS += tests/test_offload
 libharness_la_SOURCES += \
 	tests/root.c tests/root.h \
 	tests/rows.c tests/rows.h \
@@ -110,7 +110,7 @@ libharness_la_SOURCES += \
 check_PROGRAMS += tests/test_store_claims
 check_PROGRAMS += tests/test_store_lock
 check_PROGRAMS += tests/test_store_failures
-check_PROGRAMS += tests/test_store_folder
+check_PROGRAMS += tests/test_store_directory
 check_PROGRAMS += tests/test_store_journal
 check_PROGRAMS += tests/test_store_ranges
 check_PROGRAMS += tests/test_verify
@@ -186,11 +186,11 @@ CLEANFILES += tests/make_features
 tests/features_h5py.log: tests/make_features$(EXEEXT)
 # The same with keys of one's own and values that are numbers.
 check_LTLIBRARIES += libfolder.la
-libfolder_la_SOURCES = tests/features_folder.c tests/features_folder.h
-EXTRA_PROGRAMS += tests/make_folder
-tests_make_folder_LDADD = libfolder.la libcore.la
-CLEANFILES += tests/make_folder
-tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_folder$(EXEEXT)
+libfolder_la_SOURCES = tests/features_directory.c tests/features_directory.h
+EXTRA_PROGRAMS += tests/make_directory
+tests_make_directory_LDADD = libfolder.la libcore.la
+CLEANFILES += tests/make_directory
+tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_directory$(EXEEXT)
 
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 

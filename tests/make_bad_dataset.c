@@ -3,11 +3,11 @@
 
 #include <stdio.h>
 
-/* For tests of the command: make_bad_dataset FOLDER. */
+/* For tests of the command: make_bad_dataset DIRECTORY. */
 int main(int count, char **arguments)
 {
 	if (count != 2) {
-		fprintf(stderr, "usage: make_bad_dataset FOLDER\n");
+		fprintf(stderr, "usage: make_bad_dataset DIRECTORY\n");
 		return 2;
 	}
 	bad_dataset_write(arguments[1]);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* make_features FOLDER f32|f16|bf16 plain|compressed ITEMS EACH: features by formula, for tests of programs
- * that read them. */
+/* make_features DIRECTORY f32|f16|bf16 plain|compressed ITEMS EACH: features by formula, for tests of
+ * programs that read them. */
 int main(int count, char **words)
 {
 	static const char *const types[] = {"f32", "f16", "bf16"};
@@ -22,8 +22,8 @@ int main(int count, char **words)
 	const struct made_rows rows = {&schema, count > 6 ? strtoll(words[7], NULL, 10) : 12,
 				       count > 6 ? strtoll(words[8], NULL, 10) : 6};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int status =
-	    write_folder(words[1], &rows, strtoll(words[4], NULL, 10), strtoll(words[5], NULL, 10), &error);
+	const int status = write_directory(words[1], &rows, strtoll(words[4], NULL, 10),
+					   strtoll(words[5], NULL, 10), &error);
 	if (status < 0)
 		fprintf(stderr, "%s\n", error.message);
 	return status < 0;

@@ -39,7 +39,7 @@ expect 0 '' "${tiny[@]}" --only t5 --t5-layers 1 text
 [ ! -e text/vae ] || fail "text holds $(files text)"
 expect 0 '' "$SMALTI" generate --model f16 --text-encoder text/text_encoder -p x --size 64x48 --steps 1 -o one.png
 
-# A folder with other things in it, a slash at its end.
+# A directory with other things in it, a slash at its end.
 mkdir other
 echo mine >other/notes
 expect 0 '' "${tiny[@]}" other/
@@ -55,8 +55,8 @@ refuse 1 'No such file or directory' "${tiny[@]}" none/below
 refuse 1 'File exists' "${tiny[@]}" other/notes
 refuse 2 '--geometry is missing' "${make[@]}" new
 refuse 2 "sigma-3" "${make[@]}" --geometry sigma-3 new
-refuse 2 'one folder was expected' "${tiny[@]}"
-refuse 2 'one folder was expected' "${tiny[@]}" new new2
+refuse 2 'one directory was expected' "${tiny[@]}"
+refuse 2 'one directory was expected' "${tiny[@]}" new new2
 refuse 2 "'clip' is none of t5, dit and vae" "${tiny[@]}" --only vae,clip new
 refuse 2 "'' is none of t5, dit and vae" "${tiny[@]}" --only vae, new
 refuse 2 'dtype' "${tiny[@]}" --dtype f64 new

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Model folders as other programs leave them: what can be used, and what to do about the rest.
+# Model directories as other programs leave them: what can be used, and what to do about the rest.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
@@ -63,13 +63,13 @@ expect 0 'model/text_encoder: 5 tensors are not used: encoder.other.0, encoder.o
 printf '{"prompt": "a"}\n' >list.jsonl
 expect 0 'smalti extract: model/text_encoder: 5 tensors are not used' "$SMALTI" extract list.jsonl --t5 -m model -o named
 
-# What is not a pipeline's folder is named, and what to do about it.
+# What is not a pipeline's directory is named, and what to do about it.
 refuse 1 'hf download PixArt-alpha/PixArt-Sigma-XL-2-512-MS --local-dir DIR' \
     generate -m PixArt-alpha/PixArt-Sigma-XL-2-512-MS
 refuse 1 'hf download a/b-c' "$SMALTI" decode embedded.safetensors -m a/b-c -o no.png
 refuse 1 'hf download a/b-c' "$SMALTI" extract list.jsonl --t5 -m a/b-c -o features
 copy
-refuse 1 'give the folder that it lies in' generate -m model/transformer
+refuse 1 'give the directory that it lies in' generate -m model/transformer
 for file in model/transformer/$weights single.ckpt single.pth; do
     [ -e "$file" ] || : >"$file"
     refuse 1 "$file: is a single file" generate -m "$file"

@@ -66,7 +66,7 @@ encode --vae-model missing
 '
 # The command with what it always has: sometimes an operand, and where the result goes.
 declare -A operands=([generate]='|||x' [decode]='kept.safetensors|kept.npy|prompts|missing||kept.npy kept.npy'
-    [encode]='picture.png|prompts|missing||picture.png picture.png')
+    [encode]='image.png|prompts|missing||image.png image.png')
 declare -A outputs=([generate]='out/|out/x.png|out/x.jpg|out/missing/x.png|-|'
     [decode]='out/|out/x.png|out/x.ppm|out/x.gif|-|' [encode]='out/x.npy|out/x.safetensors|out/x|-|')
 
@@ -104,7 +104,7 @@ printf '{"prompt": "a"}\n{"prompt": 7}\n{"prompt": "b", "width": 3}\n' >bad.json
 printf ' \n\n' >blank
 expect 0 '' "$SMALTI" generate -p 'a red star' --steps 1 --size 32x32 --save-latents -o kept.png
 expect 0 '' "$SMALTI" encode kept.png -o kept.npy --format npy
-cp kept.png picture.png
+cp kept.png image.png
 rm out err
 before=$(files .)
 
@@ -121,8 +121,8 @@ for ((try = 0; try < lines; try++)); do
     [ "$status" -eq 0 ] || grep -q '^smalti ' stderr || fail "$shown: no word why: $(head -c 2000 stderr)"
     case $status in 1 | 2) [ -z "$left" ] || fail "$shown: left $left" ;; esac
     [[ $left != *.part* ]] || fail "$shown: left $left"
-    rm -rf out stdout stderr picture.safetensors
-    [ -f "picture.png" ] || fail "$shown: the picture is gone"
-    cp kept.png picture.png # the default name of a picture
+    rm -rf out stdout stderr image.safetensors
+    [ -f "image.png" ] || fail "$shown: the image is gone"
+    cp kept.png image.png # the default name of an image
     [ "$(files .)" = "$before" ] || fail "$shown: left $(files .)"
 done

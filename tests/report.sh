@@ -24,7 +24,7 @@ log() {
     } >"features/runs/$1.jsonl"
 }
 
-"${SMALTI%/*}/tests/make_folder" features f16 prompt 4 3 1 <<'END'
+"${SMALTI%/*}/tests/make_directory" features f16 prompt 4 3 1 <<'END'
 a.png
 </td><script>alert(1)</script>.png
 c&d.png
@@ -84,7 +84,7 @@ if command -v chromium >/dev/null; then
         'Tokens per second: all together up to 200' 'Pixels per second' 'Memory: all together up to 4 MiB' \
         'Items per second: all together up to 20' 'Queues: items: waiting for their bytes up to 1' \
         'Stages: threads at work: T5 up to 1' 'CPU 0 100 %' 'Caption lengths: 3: 30, 30: 60' 'Bins: 256×256: 90' \
-        '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">picture</td>' 'a &lt;b&gt;test' \
+        '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">image</td>' 'a &lt;b&gt;test' \
         '<code>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png</code>' '&lt;/pre&gt;&lt;script&gt;' \
         'no end: killed, or still at work'
     [ "$(grep -o 'idle:9' body.html | wc -l)" -eq 1 ] || fail "what did nothing has charts"
@@ -110,10 +110,10 @@ report features -o - | cmp - page.html
 
 # What is wrong is said in one line; what was there stays.
 mkdir empty
-refuse 2 'name one folder' report
-refuse 2 'name one folder' report a b
-refuse 1 'empty: not a folder of features' report empty -o page.html
-refuse 1 'missing: not a folder of features' report missing -o page.html
+refuse 2 'name one directory' report
+refuse 2 'name one directory' report a b
+refuse 1 'empty: not a directory of features' report empty -o page.html
+refuse 1 'missing: not a directory of features' report missing -o page.html
 refuse 1 'cannot be created' report features -o missing/page.html
 limited() {
     (

@@ -46,10 +46,10 @@ char *root_get(const char *name, size_t *length)
 	return text ? text : strdup("");
 }
 
-int root_count(const char *folder, const char *word)
+int root_count(const char *directory, const char *word)
 {
 	int count = 0;
-	DIR *entries = opendir(root_at(folder));
+	DIR *entries = opendir(root_at(directory));
 	for (const struct dirent *entry; entries && (entry = readdir(entries));)
 		count +=
 		    strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strstr(entry->d_name, word);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The folder that a test lets be made below test_scratch(), and the files in it by their names. */
+/* The directory that a test lets be made below test_scratch(), and the files in it by their names. */
 
 extern char root[4096];
 
@@ -18,8 +18,8 @@ bool root_has(const char *name);
 void root_put(const char *name, const char *data, size_t size);
 /* Free with free(). */
 char *root_get(const char *name, size_t *size);
-/* Entries of a folder in it ("": itself) whose names hold the word. */
-int root_count(const char *folder, const char *word);
+/* Entries of a directory in it ("": itself) whose names hold the word. */
+int root_count(const char *directory, const char *word);
 int64_t root_lines(const char *name);
 
 #endif

@@ -36,7 +36,7 @@ void test_row_make(struct test_row *to, int64_t index, bool whole)
 {
 	uint64_t state = (uint64_t)index * 1000003;
 	*to = (struct test_row){0};
-	snprintf(to->key, sizeof(to->key), "folder %" PRId64 "/%08" PRIx64 ".jpg", index % 3,
+	snprintf(to->key, sizeof(to->key), "directory %" PRId64 "/%08" PRIx64 ".jpg", index % 3,
 		 next(&state) & 0xffffffff);
 	const int64_t tokens = 1 + (int64_t)(next(&state) % TEST_TOKENS);
 	const int64_t height = 1 + (int64_t)(next(&state) % TEST_EDGE);
@@ -44,16 +44,16 @@ void test_row_make(struct test_row *to, int64_t index, bool whole)
 	for (int64_t i = 0; i < tokens; i++)
 		to->ids[i] = (int32_t)(next(&state) % 32000);
 	fill(to->text, tokens * TEST_WIDTH, &state);
-	fill(to->picture, 2 * TEST_CHANNELS * height * width, &state);
+	fill(to->image, 2 * TEST_CHANNELS * height * width, &state);
 	to->row = (struct smalti_features_row){.index = index, .key = to->key};
 	if (whole || index % 37 != 5)
 		to->row.texts[0] = (struct smalti_features_text){tokens, to->ids, to->text};
-	to->row.picture = (struct smalti_features_picture){.height = 8 * height, .width = 8 * width};
+	to->row.image = (struct smalti_features_image){.height = 8 * height, .width = 8 * width};
 	if (whole || index % 41 != 5) {
-		to->row.picture.ratio = (double)height / (double)width;
-		to->row.picture.latent_height = height;
-		to->row.picture.latent_width = width;
-		to->row.picture.values = to->picture;
+		to->row.image.ratio = (double)height / (double)width;
+		to->row.image.latent_height = height;
+		to->row.image.latent_width = width;
+		to->row.image.values = to->image;
 	}
 }
 
@@ -63,9 +63,9 @@ int test_row_failures(const struct test_row *row, struct smalti_shard_failure fa
 	if (row->row.texts[0].tokens == 0)
 		failures[count++] = (struct smalti_shard_failure){row->row.index, row->key, "caption",
 								  "\"prompt\" is missing"};
-	if (row->row.picture.latent_height == 0)
+	if (row->row.image.latent_height == 0)
 		failures[count++] =
-		    (struct smalti_shard_failure){row->row.index, row->key, "picture", "not a picture"};
+		    (struct smalti_shard_failure){row->row.index, row->key, "picture", "not an image"};
 	return count;
 }
 

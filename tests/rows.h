@@ -13,11 +13,11 @@ struct test_row {
 	char key[64];
 	int32_t ids[TEST_TOKENS];
 	uint16_t text[TEST_TOKENS * TEST_WIDTH];
-	uint16_t picture[2 * TEST_CHANNELS * TEST_EDGE * TEST_EDGE];
+	uint16_t image[2 * TEST_CHANNELS * TEST_EDGE * TEST_EDGE];
 	struct smalti_features_row row; /* points to the above */
 };
 
-/* Some rows lack their caption, some their picture, some both; `whole` has none of that. */
+/* Some rows lack their caption, some their image, some both; `whole` has none of that. */
 void test_row_make(struct test_row *to, int64_t index, bool whole);
 /* Why: up to 2 reasons; returns how many. */
 int test_row_failures(const struct test_row *row, struct smalti_shard_failure failures[2]);

@@ -63,15 +63,15 @@ void make_row(const struct made_rows *rows, int64_t index, struct smalti_feature
 	if (schema->latent_channels == 0)
 		return;
 	const bool missing = index % 7 == 2 || rows->latent_max == 0;
-	row->picture = (struct smalti_features_picture){
+	row->image = (struct smalti_features_image){
 	    .height = 100 + index,
 	    .width = 200 + index * 3 % 50,
 	    .ratio = 0.25 + (double)(index % 16) / 7,
 	    .latent_height = missing ? 0 : 1 + index * 5 % rows->latent_max,
 	    .latent_width = missing ? 0 : 1 + index * 3 % rows->latent_max,
 	};
-	smalti_shard_picture_bytes(schema, &row->picture, &bytes);
-	row->picture.values = fill(schema->dtype, TEXTS, index, bytes);
+	smalti_shard_image_bytes(schema, &row->image, &bytes);
+	row->image.values = fill(schema->dtype, TEXTS, index, bytes);
 }
 
 static bool same(const void *a, const void *b, int64_t bytes)
@@ -79,11 +79,11 @@ static bool same(const void *a, const void *b, int64_t bytes)
 	return bytes == 0 || (a && b && memcmp(a, b, (size_t)bytes) == 0);
 }
 
-static bool same_picture(const struct smalti_shard_schema *schema, const struct smalti_features_picture *a,
-			 const struct smalti_features_picture *b)
+static bool same_image(const struct smalti_shard_schema *schema, const struct smalti_features_image *a,
+		       const struct smalti_features_image *b)
 {
 	int64_t bytes = 0;
-	smalti_shard_picture_bytes(schema, a, &bytes);
+	smalti_shard_image_bytes(schema, a, &bytes);
 	return a->height == b->height && a->width == b->width && a->ratio == b->ratio &&
 	       a->latent_height == b->latent_height && a->latent_width == b->latent_width &&
 	       same(a->values, b->values, bytes);
@@ -102,7 +102,7 @@ bool is_made_row(const struct made_rows *rows, int64_t index, const struct smalt
 		ok = ok && a->tokens == b->tokens && same(a->ids, b->ids, a->tokens * 4) &&
 		     same(a->values, b->values, bytes);
 	}
-	return ok && (schema->latent_channels == 0 || same_picture(schema, &made.picture, &row->picture));
+	return ok && (schema->latent_channels == 0 || same_image(schema, &made.image, &row->image));
 }
 
 int made_failures(int64_t index)
@@ -162,8 +162,8 @@ static int write_range(struct smalti_store *store, const struct made_rows *rows,
 	return -1;
 }
 
-int write_folder(const char *folder, const struct made_rows *rows, int64_t items, int64_t each,
-		 struct smalti_error *error)
+int write_directory(const char *directory, const struct made_rows *rows, int64_t items, int64_t each,
+		    struct smalti_error *error)
 {
 	const struct smalti_range all = {0, items};
 	struct smalti_range range;
@@ -171,7 +171,7 @@ int write_folder(const char *folder, const struct made_rows *rows, int64_t items
 	cJSON *identity = cJSON_CreateObject();
 	cJSON_AddStringToObject(identity, "made", "by a formula");
 	const struct smalti_store_options options = {.identity = identity};
-	struct smalti_store *store = smalti_store_open(folder, &options, error);
+	struct smalti_store *store = smalti_store_open(directory, &options, error);
 	int status = store ? 0 : -1;
 	while (status == 0 &&
 	       smalti_store_claim(store, &all, each, &range, holder, error) == SMALTI_CLAIM_TAKEN)
@@ -183,12 +183,12 @@ int write_folder(const char *folder, const struct made_rows *rows, int64_t items
 	return status;
 }
 
-const char *shard_path(const char *folder, int64_t first, int64_t end)
+const char *shard_path(const char *directory, int64_t first, int64_t end)
 {
 	static char path[512];
 	char name[SMALTI_SHARD_NAME];
 	const struct smalti_shard_id id = {first, end, 0};
 	smalti_shard_name(&id, name);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	return path;
 }

@@ -7,7 +7,7 @@
 /* Rows that a formula makes of their index, for tests of what keeps and reads them. */
 struct made_rows {
 	const struct smalti_shard_schema *schema;
-	int64_t tokens_max; /* every fifth text, and every seventh picture, is missing */
+	int64_t tokens_max; /* every fifth text, and every seventh image, is missing */
 	int64_t latent_max; /* rows and columns */
 };
 
@@ -23,10 +23,10 @@ int made_failures(int64_t index);
 int write_shard(const char *path, const struct made_rows *rows, int64_t first, int64_t end, int64_t stop,
 		struct smalti_error *error);
 
-/* A folder of them, the items 0 … items − 1 in shards of `each`, completed. */
-int write_folder(const char *folder, const struct made_rows *rows, int64_t items, int64_t each,
-		 struct smalti_error *error);
+/* A directory of them, the items 0 … items − 1 in shards of `each`, completed. */
+int write_directory(const char *directory, const struct made_rows *rows, int64_t items, int64_t each,
+		    struct smalti_error *error);
 /* A way to the shard of the items first … end − 1 in it, in a static buffer. */
-const char *shard_path(const char *folder, int64_t first, int64_t end);
+const char *shard_path(const char *directory, int64_t first, int64_t end);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shown PICTURE...: whether pictures of the embedded model show what their prompts say, which stand in the
+/* shown IMAGE...: whether images of the embedded model show what their prompts say, which stand in the
  * files: "a red star above a blue ring on a white background". Says what is missing, and then fails. */
 #include "base/error.h"
 #include "io/image.h"
@@ -85,8 +85,8 @@ struct place {
 	double x, y;
 };
 
-/* What a picture is: its pixels as numbers of colours. */
-struct picture {
+/* What an image is: its pixels as numbers of colours. */
+struct image {
 	int width, height;
 	unsigned char *colour;
 };
@@ -112,28 +112,28 @@ static void *memory(size_t bytes)
 	return made;
 }
 
-static int read_picture(const char *path, struct picture *picture, struct smalti_error *error)
+static int read_image(const char *path, struct image *image, struct smalti_error *error)
 {
 	const struct smalti_image_limits limits = {.pixels = MOST, .bytes = 16 * MOST};
-	struct smalti_image *image = smalti_image_open(path, &limits, error);
+	struct smalti_image_reader *image = smalti_image_open(path, &limits, error);
 	if (!image)
 		return -1;
 	const struct smalti_image_info *info = smalti_image_info(image);
 	const size_t count = (size_t)info->width * (size_t)info->height;
 	unsigned char *rgb = memory(3 * count);
-	picture->width = (int)info->width;
-	picture->height = (int)info->height;
-	picture->colour = memory(count);
+	image->width = (int)info->width;
+	image->height = (int)info->height;
+	image->colour = memory(count);
 	const int status = smalti_image_read_rows(image, 0, info->height, rgb, error);
 	for (size_t i = 0; i < count && status == 0; i++)
-		picture->colour[i] = (unsigned char)nearest_colour(rgb + 3 * i);
+		image->colour[i] = (unsigned char)nearest_colour(rgb + 3 * i);
 	free(rgb);
 	smalti_image_close(image);
 	return status;
 }
 
-/* The colour that most of the picture's rim has. */
-static int background_of(const struct picture *p)
+/* The colour that most of the image's rim has. */
+static int background_of(const struct image *p)
 {
 	int count[COLOURS] = {0}, best = 0;
 	for (int y = 0; y < p->height; y++)
@@ -167,7 +167,7 @@ static int take_part(struct mask *from, int start, unsigned char *to, int *stack
 }
 
 /* The largest connected part of a colour, and how many pixels it has. */
-static int largest_part(const struct picture *p, int colour, struct mask *part)
+static int largest_part(const struct image *p, int colour, struct mask *part)
 {
 	const int count = p->width * p->height;
 	struct mask left = {p->width, p->height, memory((size_t)count)};
@@ -262,7 +262,7 @@ static int colour_of(const char *word)
 }
 
 /* Whether an object is there; where. */
-static bool shows(const struct picture *p, int colour, const char *shape, struct place *middle, char *why)
+static bool shows(const struct image *p, int colour, const char *shape, struct place *middle, char *why)
 {
 	static bool square[SIDE * SIDE];
 	struct mask part;
@@ -296,7 +296,7 @@ static bool is_placed(const char *prompt, const struct place middle[2])
 }
 
 /* Each "COLOUR SHAPE" of the prompt, and "COLOUR background". */
-static bool shows_all(const struct picture *p, const char *prompt, char *why)
+static bool shows_all(const struct image *p, const char *prompt, char *why)
 {
 	char words[256], *rest = words;
 	struct place middle[2] = {{0, 0}, {0, 0}};
@@ -323,21 +323,21 @@ static bool shows_all(const struct picture *p, const char *prompt, char *why)
 static bool check(const char *path)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct picture picture = {0, 0, NULL};
+	struct image image = {0, 0, NULL};
 	char *parameters = NULL, why[256] = "";
 	bool shown = false;
-	if (read_picture(path, &picture, &error) == 0 &&
+	if (read_image(path, &image, &error) == 0 &&
 	    smalti_png_read_text(path, "parameters", &parameters, &error) == 0 && parameters) {
 		cJSON *request = cJSON_Parse(parameters);
 		const char *prompt = cJSON_GetStringValue(cJSON_GetObjectItem(request, "prompt"));
-		shown = prompt && shows_all(&picture, prompt, why);
+		shown = prompt && shows_all(&image, prompt, why);
 		printf("%s: %s: %s\n", path, prompt ? prompt : "no prompt", shown ? "shown" : why);
 		cJSON_Delete(request);
 	} else {
-		printf("%s: no picture of ours: %s\n", path, error.message);
+		printf("%s: no image of ours: %s\n", path, error.message);
 	}
 	free(parameters);
-	free(picture.colour);
+	free(image.colour);
 	return shown;
 }
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/command.sh"
 export STARPU_HOME=$work
 
-# started FILE ARGUMENT...: begins to paint in the background and waits until a picture is in work, as $pid.
+# started FILE ARGUMENT...: begins to paint in the background and waits until an image is in work, as $pid.
 started() {
     local file=$1
     shift
@@ -26,13 +26,13 @@ ended() {
     [ "$status" -eq "$2" ] || fail "status $status, expected $2: $(cat "$work/err")"
 }
 
-# Signals at once, as timeout and SLURM send them to a program and its group, are one: the picture is finished.
+# Signals at once, as timeout and SLURM send them to a program and its group, are one: the image is finished.
 started "$work/kept.png" --size 512x384 --steps 8
 kill -TERM "$pid"
 kill -TERM "$pid"
 kill -INT "$pid"
 ended 120 0
-[ -s "$work/kept.png" ] || fail "the picture in work was dropped"
+[ -s "$work/kept.png" ] || fail "the image in work was dropped"
 grep -qF 'finishing what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
 # A second one after a second drops it.
@@ -41,7 +41,7 @@ kill -INT "$pid"
 sleep 1.2
 kill -INT "$pid"
 ended 60 1
-[ ! -e "$work/dropped.png" ] || fail "the picture was not dropped"
+[ ! -e "$work/dropped.png" ] || fail "the image was not dropped"
 grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
 # A policy under which no task ever starts: then it ends some seconds after the second, or at the third.

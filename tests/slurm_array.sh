@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/slurm/extract.sbatch without SLURM: tasks of an array that share a folder, whose time ends, which are
+# scripts/slurm/extract.sbatch without SLURM: tasks of an array that share a directory, whose time ends, which are
 # cancelled and killed; then all rows are there once and as if nothing had happened.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"

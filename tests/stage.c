@@ -32,16 +32,16 @@ static int copy_out(void *user, int64_t count, const float *values, struct smalt
 	return 0;
 }
 
-static void deliver(struct smalti_scope *scope, struct smalti_tile *x, int64_t count, float *y)
+static void deliver(struct smalti_task_group *task_group, struct smalti_tile *x, int64_t count, float *y)
 {
-	smalti_insert(deliver, scope, (.x = x), .count = count, .sink = copy_out, .user = y);
+	smalti_insert(deliver, task_group, (.x = x), .count = count, .sink = copy_out, .user = y);
 }
 
-static int finish(struct smalti_scope *scope, struct smalti_error *error)
+static int finish(struct smalti_task_group *task_group, struct smalti_error *error)
 {
-	smalti_scope_wait(scope);
-	int status = smalti_scope_status(scope, error);
-	smalti_scope_free(scope);
+	smalti_task_group_wait(task_group);
+	int status = smalti_task_group_status(task_group, error);
+	smalti_task_group_free(task_group);
 	return status;
 }
 
@@ -49,17 +49,17 @@ int stage_t5_together(struct smalti_session *session, struct smalti_t5 *t5,
 		      const struct smalti_words *captions, int64_t count, float *const *y,
 		      struct smalti_error *error)
 {
-	struct smalti_scope *scope = smalti_scope_new(session, "t5", 0, error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "t5", 0, error);
 	struct smalti_tile **hidden = calloc((size_t)count, sizeof(*hidden));
 	if (!hidden)
 		abort();
-	smalti_t5_encode(t5, scope, captions, count, hidden);
+	smalti_t5_encode(t5, task_group, captions, count, hidden);
 	for (int64_t i = 0; i < count; i++) {
-		deliver(scope, hidden[i], captions[i].count * smalti_t5_config(t5)->width, y[i]);
+		deliver(task_group, hidden[i], captions[i].count * smalti_t5_config(t5)->width, y[i]);
 		smalti_tile_release(hidden[i]);
 	}
 	free(hidden);
-	return finish(scope, error);
+	return finish(task_group, error);
 }
 
 int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
@@ -84,16 +84,16 @@ static void to_planes(const struct smalti_denoiser *c, int64_t height, int64_t w
 			}
 }
 
-static struct smalti_grid tokens_of(struct smalti_scope *scope, const struct smalti_denoiser *c,
+static struct smalti_grid tokens_of(struct smalti_task_group *task_group, const struct smalti_denoiser *c,
 				    const struct smalti_cut *cut, int64_t height, int64_t width,
 				    const float *x)
 {
 	const int64_t columns = c->in_channels * c->patch_size * c->patch_size;
 	struct smalti_tile *planes =
-	    smalti_tile_upload(scope, c->in_channels * height * width, sizeof(float), x);
-	struct smalti_grid grid = smalti_grid_new(scope, cut, 1, columns * (int64_t)sizeof(float));
+	    smalti_tile_upload(task_group, c->in_channels * height * width, sizeof(float), x);
+	struct smalti_grid grid = smalti_grid_new(task_group, cut, 1, columns * (int64_t)sizeof(float));
 	for (int64_t b = 0; b < cut->bands; b++)
-		smalti_insert(patchify, scope, (.planes = planes, .tokens = smalti_grid_tile(&grid, b)),
+		smalti_insert(patchify, task_group, (.planes = planes, .tokens = smalti_grid_tile(&grid, b)),
 			      .channels = c->in_channels, .height = height, .width = width,
 			      .patch = c->patch_size, .first = cut->first[b], .rows = smalti_cut_rows(cut, b),
 			      .scale = 1.0f);
@@ -108,48 +108,49 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	const struct smalti_denoiser *c = dit;
 	const int64_t patches = height / c->patch_size * (width / c->patch_size);
 	const int64_t columns = c->patch_size * c->patch_size * c->out_channels;
-	struct smalti_scope *scope = smalti_scope_new(session, "dit", 0, error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "dit", 0, error);
 	struct smalti_cut cut = {0};
 	float *out = malloc((size_t)(patches * columns) * sizeof(*out));
 	if (!out || smalti_cut_even(&cut, patches, band_tokens, error) < 0)
 		abort();
 	struct smalti_tile *hidden =
-	    smalti_tile_upload(scope, tokens, c->text_width * (int64_t)sizeof(float), text);
-	struct smalti_caption *caption = dit->functions->caption(dit, scope, hidden, tokens);
+	    smalti_tile_upload(task_group, tokens, c->text_width * (int64_t)sizeof(float), text);
+	struct smalti_caption *caption = dit->functions->caption(dit, task_group, hidden, tokens);
 	struct smalti_conditions *conditions =
-	    dit->functions->conditions(dit, scope, &timestep, 1, height, width, vae_factor);
-	struct smalti_grid grid = tokens_of(scope, c, &cut, height, width, x), result;
-	dit->functions->forward(dit, scope, conditions, 0, 1.0f, &grid, &caption, 1, &result);
+	    dit->functions->conditions(dit, task_group, &timestep, 1, height, width, vae_factor);
+	struct smalti_grid grid = tokens_of(task_group, c, &cut, height, width, x), result;
+	dit->functions->forward(dit, task_group, conditions, 0, 1.0f, &grid, &caption, 1, &result);
 	for (int64_t b = 0; b < cut.bands; b++)
-		deliver(scope, smalti_grid_tile(&result, b), smalti_cut_rows(&cut, b) * columns,
+		deliver(task_group, smalti_grid_tile(&result, b), smalti_cut_rows(&cut, b) * columns,
 			out + cut.first[b] * columns);
 	smalti_grid_release(&grid);
 	smalti_grid_release(&result);
 	dit->functions->release_conditions(conditions);
 	dit->functions->release_caption(caption);
 	smalti_tile_release(hidden);
-	int status = finish(scope, error);
+	int status = finish(task_group, error);
 	to_planes(c, height, width, out, v);
 	smalti_cut_free(&cut);
 	free(out);
 	return status;
 }
 
-/* What a plan foresees, counted by rules, is what its run inserts. */
-static void foreseen(struct smalti_scope *scope, const struct smalti_vae_plan *plan)
+/* What a plan estimates, counted by rules, is what its run inserts. */
+static void estimated(struct smalti_task_group *task_group, const struct smalti_vae_plan *plan)
 {
-	struct smalti_scope_progress progress;
+	struct smalti_task_group_progress progress;
 	char text[96];
-	smalti_scope_progress(scope, &progress);
-	snprintf(text, sizeof(text), "plan: %g foreseen, %g inserted", plan->flops, progress.inserted);
-	CHECK(smalti_scope_broken(scope) || progress.inserted <= 0 || /* no runtime: nothing is counted */
+	smalti_task_group_progress(task_group, &progress);
+	snprintf(text, sizeof(text), "plan: %g estimated, %g inserted", plan->flops, progress.inserted);
+	CHECK(smalti_task_group_broken(task_group) ||
+		  progress.inserted <= 0 || /* no runtime: nothing is counted */
 		  (plan->flops > 0.97 * progress.inserted && plan->flops <= 1.001 * progress.inserted),
 	      text);
 }
 
 struct canvas {
 	int64_t height;
-	float *picture;
+	float *image;
 };
 
 static int paint(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
@@ -160,49 +161,49 @@ static int paint(void *user, int64_t first, int64_t rows, int64_t width, const f
 	for (int64_t row = 0; row < rows; row++)
 		for (int64_t x = 0; x < width; x++)
 			for (int64_t channel = 0; channel < 3; channel++)
-				canvas->picture[(channel * canvas->height + first + row) * width + x] =
+				canvas->image[(channel * canvas->height + first + row) * width + x] =
 				    *pixels++;
 	return 0;
 }
 
 int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
-		    const struct smalti_vae_plan *plan, float *picture, struct smalti_error *error)
+		    const struct smalti_vae_plan *plan, float *image, struct smalti_error *error)
 {
 	const struct smalti_vae_config *c = &vae->config;
 	const int64_t height = plan->cut.first[plan->cut.bands];
-	struct canvas canvas = {height * smalti_vae_factor(c), picture};
-	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
+	struct canvas canvas = {height * smalti_vae_factor(c), image};
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "vae", 0, error);
 	struct smalti_tile *planes =
-	    smalti_tile_upload(scope, c->latent_channels * height * plan->width, sizeof(float), latents);
-	smalti_vae_decode(vae, scope, planes, false, plan, paint, &canvas);
+	    smalti_tile_upload(task_group, c->latent_channels * height * plan->width, sizeof(float), latents);
+	smalti_vae_decode(vae, task_group, planes, false, plan, paint, &canvas);
 	smalti_tile_release(planes);
-	foreseen(scope, plan);
-	return finish(scope, error);
+	estimated(task_group, plan);
+	return finish(task_group, error);
 }
 
 int stage_decode(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
-		 int64_t height, int64_t width, int64_t band_rows, float *picture, struct smalti_error *error)
+		 int64_t height, int64_t width, int64_t band_rows, float *image, struct smalti_error *error)
 {
 	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
 	struct smalti_vae_plan plan;
 	int status = smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, error);
 	if (status == 0)
-		status = stage_decode_by(session, vae, latents, &plan, picture, error);
+		status = stage_decode_by(session, vae, latents, &plan, image, error);
 	smalti_vae_plan_free(&plan);
 	return status;
 }
 
-void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_scope *scope,
+void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_task_group *task_group,
 			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
 			   smalti_row_sink sink, void *user)
 {
 	const struct smalti_vae_budget all =
-	    smalti_vae_no_budget(smalti_session_workers(smalti_scope_session(scope)));
+	    smalti_vae_no_budget(smalti_session_workers(smalti_task_group_session(task_group)));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_plan plan;
 	if (smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
-		smalti_scope_break(scope, &error);
-	smalti_vae_decode(vae, scope, latents, false, &plan, sink, user);
+		smalti_task_group_break(task_group, &error);
+	smalti_vae_decode(vae, task_group, latents, false, &plan, sink, user);
 	smalti_vae_plan_free(&plan);
 }
 
@@ -231,12 +232,12 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 	const int64_t count =
 	    2 * c->latent_channels * (plan->cut.first[plan->cut.bands] / factor) * (plan->width / factor);
 	struct scanner scanner = {pixels, 0};
-	struct smalti_scope *scope = smalti_scope_new(session, "vae", 0, error);
-	struct smalti_tile *result = smalti_vae_encode(vae, scope, plan, scan, &scanner);
-	deliver(scope, result, count, planes);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "vae", 0, error);
+	struct smalti_tile *result = smalti_vae_encode(vae, task_group, plan, scan, &scanner);
+	deliver(task_group, result, count, planes);
 	smalti_tile_release(result);
-	foreseen(scope, plan);
-	return finish(scope, error);
+	estimated(task_group, plan);
+	return finish(task_group, error);
 }
 
 int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
@@ -253,6 +254,6 @@ int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, con
 
 struct smalti_vae_net *stage_encoder(struct smalti_model *model, struct smalti_error *error)
 {
-	return smalti_vae_net_new(SMALTI_VAE_ENCODE, model->scope, &model->vae->config, model->vae_checkpoint,
-				  model->compute, error);
+	return smalti_vae_net_new(SMALTI_VAE_ENCODE, model->task_group, &model->vae->config,
+				  model->vae_checkpoint, model->compute, error);
 }

@@ -27,15 +27,14 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	      int64_t width, float timestep, const float *text, int64_t tokens, int64_t band_tokens,
 	      int64_t vae_factor, float *v, struct smalti_error *error);
 
-/* picture [3, factor·height, factor·width] from latents [channels, height, width] */
+/* image [3, factor·height, factor·width] from latents [channels, height, width] */
 int stage_decode(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
-		 int64_t height, int64_t width, int64_t band_rows, float *picture,
-		 struct smalti_error *error);
+		 int64_t height, int64_t width, int64_t band_rows, float *image, struct smalti_error *error);
 /* The same by a plan. */
 int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
-		    const struct smalti_vae_plan *plan, float *picture, struct smalti_error *error);
+		    const struct smalti_vae_plan *plan, float *image, struct smalti_error *error);
 /* Only inserts the tasks, with everything kept. */
-void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_scope *scope,
+void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_task_group *task_group,
 			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
 			   smalti_row_sink sink, void *user);
 

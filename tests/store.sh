@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What tests of a folder of features share, beside command.sh; they source it and define stop_all, which ends what is
+# What tests of a directory of features share, beside command.sh; they source it and define stop_all, which ends what is
 # left at the end.
 # shellcheck source=command.sh
 . "$(dirname "${BASH_SOURCE[0]}")/command.sh"
@@ -19,7 +19,7 @@ undisturbed() {
     [ "$(wc -l <"$1.txt")" -eq "$1" ] || fail "an undisturbed run made $(wc -l <"$1.txt") rows"
 }
 
-# check FOLDER ITEMS WHAT: all rows once, as the undisturbed run made them.
+# check DIRECTORY ITEMS WHAT: all rows once, as the undisturbed run made them.
 check() {
     "$worker" dump "$1" >dumped || fail "SEED=$SEED: $3: cannot be read"
     cmp dumped "$2.txt" || fail "SEED=$SEED: $3: differs from an undisturbed run"

@@ -95,7 +95,7 @@ void store_check_all(int64_t end, bool whole)
 	smalti_journal_free(&journal);
 }
 
-void store_check_tidy(void)
+void store_check_cleanup(void)
 {
 	CU_ASSERT_EQUAL(root_count("claims", ""), 0);
 	CU_ASSERT_EQUAL(root_count("", ".part"), 0);

@@ -6,7 +6,7 @@
 #include "root.h"
 #include "store/store.h"
 
-/* A folder of features at `root` (root.h) as several processes fill it with test_row_make()'s rows. */
+/* A directory of features at `root` (root.h) as several processes fill it with test_row_make()'s rows. */
 
 struct smalti_store *store_open_as(const char *identity, int64_t lease, struct smalti_error *error);
 /* With an identity and a lease that serve; ends the program where that fails. */
@@ -22,7 +22,7 @@ void store_fill(struct smalti_store *store, int64_t end, int64_t items);
 
 /* The items of 0 … end − 1 are committed once, with the right rows. */
 void store_check_all(int64_t end, bool whole);
-/* The folder holds nothing besides what it should, when no process is at work on it. */
-void store_check_tidy(void);
+/* The directory holds nothing besides what it should, when no process is at work on it. */
+void store_check_cleanup(void);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A folder of features survives what happens to those that fill it: processes are killed, the disk is full, writes
+# A directory of features survives what happens to those that fill it: processes are killed, the disk is full, writes
 # fail. Nothing is lost and nothing is there twice.
 # shellcheck source=store.sh
 . "$(dirname "$0")/store.sh"
@@ -12,15 +12,15 @@ stop_all() {
 items=1200 shard=40
 undisturbed $items $shard
 
-# Two processes, one of them killed and started anew at random moments; a folder after the other, until there were
+# Two processes, one of them killed and started anew at random moments; a directory after the other, until there were
 # enough.
-kills=0 folders=0
+kills=0 directories=0
 while [ $kills -lt 100 ]; do
-    folder=$memory/killed
-    rm -rf "$folder"
-    "$worker" fill "$folder" $items $shard 1500 &
+    directory=$memory/killed
+    rm -rf "$directory"
+    "$worker" fill "$directory" $items $shard 1500 &
     processes=($!)
-    "$worker" fill "$folder" $items $shard 1500 &
+    "$worker" fill "$directory" $items $shard 1500 &
     processes+=($!)
     while [ $kills -lt 100 ]; do
         sleep "0.0$((RANDOM % 9))$((RANDOM % 10))"
@@ -28,16 +28,16 @@ while [ $kills -lt 100 ]; do
         kill -KILL "${processes[$which]}" 2>/dev/null || break
         wait "${processes[$which]}" 2>/dev/null || true
         kills=$((kills + 1))
-        "$worker" fill "$folder" $items $shard 1500 &
+        "$worker" fill "$directory" $items $shard 1500 &
         processes[which]=$!
     done
     for process in "${processes[@]}"; do
         wait "$process" 2>err || fail "SEED=$SEED: a process failed"
     done
-    check "$folder" $items "killed at random"
-    folders=$((folders + 1))
+    check "$directory" $items "killed at random"
+    directories=$((directories + 1))
 done
-echo "$kills kills in $folders folders"
+echo "$kills kills in $directories directories"
 
 # A file that may not grow, a disk that is full.
 (

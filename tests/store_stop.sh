@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes that fill one folder of features stop for longer than their lease, at any call and at random, or are on
+# Processes that fill one directory of features stop for longer than their lease, at any call and at random, or are on
 # other hosts, one of which is gone: others take their work over, and nothing is lost or there twice. One that stops
-# while it holds the folder's lock is waited for, but not for ever. SMALTI_TEST_FULL=1: at every call, more rounds.
+# while it holds the directory's lock is waited for, but not for ever. SMALTI_TEST_FULL=1: at every call, more rounds.
 # shellcheck source=store.sh
 . "$(dirname "$0")/store.sh"
 full=${SMALTI_TEST_FULL:-0}
@@ -32,11 +32,11 @@ await() {
 # Random stops of one of three processes.
 undisturbed 400 10
 for ((round = 0; round < (full ? 12 : 1); round++)); do
-    folder=$memory/random
-    rm -rf "$folder"
+    directory=$memory/random
+    rm -rf "$directory"
     processes=()
     for which in 0 1 2; do
-        "$worker" fill "$folder" 400 10 25000 2 2>>err &
+        "$worker" fill "$directory" 400 10 25000 2 2>>err &
         processes[which]=$!
     done
     for pause in 0 1; do
@@ -47,7 +47,7 @@ for ((round = 0; round < (full ? 12 : 1); round++)); do
         kill -CONT "${processes[$which]}"
     done
     for process in "${processes[@]}"; do end "$process" "round $round"; done
-    check "$folder" 400 "round $round"
+    check "$directory" 400 "round $round"
 done
 echo "$round rounds of random stops"
 
@@ -82,18 +82,18 @@ fi
 
 # stop_at CALL: a process that stops there goes on when another has had the time to take its work over.
 stop_at() {
-    local folder=shared first second
-    SMALTI_FAULT=any-stop:$1 SMALTI_FAULT_IN=$folder LD_PRELOAD=$fault "$worker" fill "$folder" 60 10 0 2 2>>err &
+    local directory=shared first second
+    SMALTI_FAULT=any-stop:$1 SMALTI_FAULT_IN=$directory LD_PRELOAD=$fault "$worker" fill "$directory" 60 10 0 2 2>>err &
     first=$!
     await $first
-    "$worker" fill "$folder" 60 10 0 2 2>>err &
+    "$worker" fill "$directory" 60 10 0 2 2>>err &
     second=$!
     sleep 2.6
     kill -CONT $first 2>/dev/null || true
     end $first "stopped at call $1"
     end $second "beside one stopped at call $1"
-    check "$folder" 60 "stopped at call $1"
-    rm -rf "$folder"
+    check "$directory" 60 "stopped at call $1"
+    rm -rf "$directory"
 }
 
 # Those of a batch side by side, since they sleep most of the time.

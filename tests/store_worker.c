@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of a folder of features run, break and kill: a process that fills one with rows that their
- * index decides.
+ * What the tests of a directory of features run, break and kill: a process that fills one with rows that
+ * their index decides.
  *
  *   store_worker fill DIR ITEMS SHARD [MICROSECONDS [LEASE]]
  *       all that is left, with random pauses up to so long
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 struct job {
-	const char *folder;
+	const char *directory;
 	int64_t items, shard, pause, lease;
 };
 
@@ -38,7 +38,7 @@ static struct smalti_store *open_store(const struct job *job, struct smalti_erro
 {
 	cJSON *identity = cJSON_Parse("{\"rows\":{\"by\":\"index\"}}");
 	const struct smalti_store_options options = {.identity = identity, .lease_seconds = job->lease};
-	struct smalti_store *store = smalti_store_open(job->folder, &options, error);
+	struct smalti_store *store = smalti_store_open(job->directory, &options, error);
 	cJSON_Delete(identity);
 	return store;
 }
@@ -104,15 +104,15 @@ static int run(const struct job *job)
 }
 
 /* Tells each row, in order. */
-static int walk(const char *folder,
+static int walk(const char *directory,
 		void (*tell)(void *user, const struct smalti_features_row *row, uint64_t digest), void *user,
 		struct smalti_error *error)
 {
 	struct smalti_journal journal = {0};
-	int status = smalti_journal_read(&journal, folder, NULL, error);
+	int status = smalti_journal_read(&journal, directory, NULL, error);
 	for (int64_t s = 0; s < journal.count && status == 0; s++) {
 		const struct smalti_shard_id *id = &journal.entries[s].id;
-		char *path = smalti_journal_path(folder, id, error);
+		char *path = smalti_journal_path(directory, id, error);
 		struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 		status = shard ? 0 : -1;
 		for (int64_t i = id->first; i < id->end && status == 0; i++) {
@@ -134,10 +134,10 @@ static void print_row(void *user, const struct smalti_features_row *row, uint64_
 	printf("%" PRId64 " %s %016" PRIx64 "\n", row->index, row->key, digest);
 }
 
-static int dump(const char *folder)
+static int dump(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int status = walk(folder, print_row, NULL, &error);
+	const int status = walk(directory, print_row, NULL, &error);
 	if (status)
 		fprintf(stderr, "store_worker: %s\n", error.message);
 	return status ? 1 : 0;
@@ -152,11 +152,11 @@ static void count_row(void *user, const struct smalti_features_row *row, uint64_
 	*count += row->index == *count && digest == test_row_digest(&test_rows_schema, &wanted.row);
 }
 
-/* The first file of a folder that should not be there, when nobody is at work. */
-static bool has_leftovers(const char *folder, const char *inside, const char *word)
+/* The first file of a directory that should not be there, when nobody is at work. */
+static bool has_leftovers(const char *directory, const char *inside, const char *word)
 {
 	bool found = false;
-	char *path = smalti_format(NULL, "%s/%s", folder, inside);
+	char *path = smalti_format(NULL, "%s/%s", directory, inside);
 	DIR *entries = opendir(path);
 	for (const struct dirent *entry; entries && !found && (entry = readdir(entries));) {
 		found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
@@ -219,11 +219,11 @@ static int survive(const struct job *job, const char *fault)
 		return say(fault, "the next run failed");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t rows = 0;
-	if (walk(job->folder, count_row, &rows, &error))
+	if (walk(job->directory, count_row, &rows, &error))
 		return say(fault, error.message);
 	if (rows != job->items)
 		return say(fault, "rows are missing or wrong");
-	if (has_leftovers(job->folder, "", ".part") || has_leftovers(job->folder, "claims", ""))
+	if (has_leftovers(job->directory, "", ".part") || has_leftovers(job->directory, "claims", ""))
 		return say(fault, "something is left");
 	return met;
 }
@@ -231,7 +231,7 @@ static int survive(const struct job *job, const char *fault)
 static int faults(struct job job, char *const *kinds)
 {
 	int64_t runs = 0;
-	char *folder = NULL;
+	char *directory = NULL;
 	for (; *kinds; kinds++) {
 		int status = 1;
 		for (int64_t n = 1; status == 1; n++, runs++) {
@@ -239,16 +239,16 @@ static int faults(struct job job, char *const *kinds)
 			char fault[64];
 			snprintf(fault, sizeof(fault), "%.*s:%" PRId64 "%s", (int)strcspn(*kinds, "+"),
 				 *kinds, n, plus ? "+" : "");
-			free(folder);
-			folder = smalti_format(NULL, "%s/%s-%" PRId64, job.folder, *kinds, n);
+			free(directory);
+			directory = smalti_format(NULL, "%s/%s-%" PRId64, job.directory, *kinds, n);
 			struct job one = job;
-			one.folder = folder;
+			one.directory = directory;
 			status = survive(&one, fault);
 		}
 		if (status < 0)
 			return 1;
 	}
-	free(folder);
+	free(directory);
 	printf("%" PRId64 " runs\n", runs);
 	return 0;
 }

@@ -30,14 +30,15 @@ static struct smalti_checkpoint *open_filled(struct smalti_inventory *inventory,
 {
 	static struct rule rule;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char path[320];
-	snprintf(path, sizeof(path), "%s/" SMALTI_STEM_T5 ".safetensors", folder);
+	snprintf(path, sizeof(path), "%s/" SMALTI_STEM_T5 ".safetensors", directory);
 	rule.tensors = inventory->tensors;
 	rule.amplitude = amplitude;
 	SUCCEEDS(smalti_safetensors_stream(path, inventory->tensors, inventory->count, fill, &rule, &error),
 		 &error, "write");
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, SMALTI_STEM_T5, NULL, &error);
+	struct smalti_checkpoint *checkpoint =
+	    smalti_checkpoint_open(directory, SMALTI_STEM_T5, NULL, &error);
 	SUCCEEDS(checkpoint ? 0 : -1, &error, "open");
 	smalti_inventory_free(inventory);
 	return checkpoint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every single allocation fails in turn, from the opening of a model to the last row of a picture: the caller
+ * Every single allocation fails in turn, from the opening of a model to the last row of an image: the caller
  * is told so, and nothing crashes or is left behind (the sanitizers say). */
 #include "embedded.h"
 #include "harness.h"
@@ -63,10 +63,11 @@ static void keep_status(void *user, int status, const struct smalti_error *error
 		outcome->error = *error;
 }
 
-/* A guided picture of two steps in several bands; 0 or -1 with the outcome's error. */
-static int make_picture(struct smalti_model *model, struct outcome *outcome)
+/* A guided image of two steps in several bands; 0 or -1 with the outcome's error. */
+static int make_image(struct smalti_model *model, struct outcome *outcome)
 {
-	const struct smalti_picture picture = {.user = outcome, .rows = keep_rows, .done = keep_status};
+	const struct smalti_image_callbacks callbacks = {
+	    .user = outcome, .rows = keep_rows, .done = keep_status};
 	struct smalti_request request;
 	smalti_request_defaults(&request);
 	request.prompt = "a red star";
@@ -77,7 +78,7 @@ static int make_picture(struct smalti_model *model, struct outcome *outcome)
 	struct smalti_batch *batch = smalti_batch_open(model, &outcome->error);
 	if (!batch)
 		return -1;
-	int status = embedded_submit(model, batch, &request, 0, &picture, &outcome->error);
+	int status = embedded_submit(model, batch, &request, 0, &callbacks, &outcome->error);
 	smalti_batch_close(batch);
 	CHECK(outcome->done == (status == 0), "told once, unless refused");
 	return status || outcome->status ? -1 : 0;
@@ -87,10 +88,10 @@ static int run(struct smalti_session *session, struct outcome *outcome)
 {
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
+	options.directory = test_model("tesserae");
 	*outcome = (struct outcome){0};
 	struct smalti_model *model = smalti_model_open(session, &options, &outcome->error);
-	int status = model ? make_picture(model, outcome) : -1;
+	int status = model ? make_image(model, outcome) : -1;
 	smalti_model_close(model);
 	return status;
 }
@@ -111,7 +112,7 @@ static void in_turn(struct smalti_session *session, int number, int *failures)
 	*failures += status != 0;
 }
 
-static void every_allocation_of_a_picture(void)
+static void every_allocation_of_a_image(void)
 {
 	enum { EACH = 150, SHARE = 250 };
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -138,6 +139,6 @@ static void every_allocation_of_a_picture(void)
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
-static const struct test tests[] = {{"every allocation of a picture", every_allocation_of_a_picture}};
+static const struct test tests[] = {{"every allocation of an image", every_allocation_of_a_image}};
 
 TEST_MAIN("allocations", tests)

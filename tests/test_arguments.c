@@ -37,8 +37,8 @@ static struct smalti_session *no_session(void)
 static const struct wrong wrong_extract[] = {
     {EXTRACT(inputs), 0, "data set"},
     {EXTRACT(input_count), 0, "number of data sets"},
-    {EXTRACT(output), 0, "folder for the features"},
-    {EXTRACT(text), 0, "neither the captions' nor the pictures'"},
+    {EXTRACT(output), 0, "directory for the features"},
+    {EXTRACT(text), 0, "neither the captions' nor the images'"},
     {EXTRACT(caption_count), 9, "keys of captions"},
     {EXTRACT(caption_count), -1, "keys of captions"},
     {EXTRACT(caption_count), 1, "key of captions: expected, found NULL"},
@@ -92,8 +92,8 @@ static void extractions_are_checked(void)
 
 #define EXPORT(field) FIELD(struct smalti_export_options, field)
 static const struct wrong wrong_export[] = {
-    {EXPORT(folder), 0, "folder of features"},
-    {EXPORT(output), 0, "folder for what is exported"},
+    {EXPORT(directory), 0, "directory of features"},
+    {EXPORT(output), 0, "directory for what is exported"},
     {EXPORT(format), 9, "format of the export: expected 0 to 2, found 9"},
     {EXPORT(shard_bytes), -1, "bytes of a file"},
 };
@@ -105,7 +105,7 @@ static void exports_are_checked(void)
 	for (int i = 0; i < COUNT(wrong_export); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_export_defaults(&options);
-		options.folder = "absent";
+		options.directory = "absent";
 		options.output = "absent-too";
 		spoil(&options, &wrong_export[i]);
 		FAILS(smalti_export(&options, &progress, &error), &error, SMALTI_EINVAL, wrong_export[i].word,
@@ -121,18 +121,18 @@ static void verifications_are_checked(void)
 	struct smalti_verify_result result;
 	const struct smalti_verify_options options = {.repair = false};
 	const struct {
-		const char *folder;
+		const char *directory;
 		const struct smalti_verify_options *options;
 		struct smalti_verify_result *result;
 		const char *word;
 	} cases[] = {
-	    {NULL, &options, &result, "folder of features"},
+	    {NULL, &options, &result, "directory of features"},
 	    {"absent", &options, NULL, "result"},
-	    {"absent", NULL, &result, "absent: no folder of features"},
+	    {"absent", NULL, &result, "absent: no directory of features"},
 	};
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(smalti_verify(cases[i].folder, cases[i].options, cases[i].result, &error), &error,
+		FAILS(smalti_verify(cases[i].directory, cases[i].options, cases[i].result, &error), &error,
 		      SMALTI_EINVAL, cases[i].word, cases[i].word);
 	}
 }
@@ -158,8 +158,8 @@ static void readers_are_checked(void)
 		      wrong_features[i].word, wrong_features[i].word);
 	}
 	struct smalti_error errors[3] = {SMALTI_NO_ERROR};
-	FAILS(smalti_features_open(NULL, NULL, &errors[0]) ? 0 : -1, &errors[0], SMALTI_EINVAL, "no folder",
-	      "folder of features");
+	FAILS(smalti_features_open(NULL, NULL, &errors[0]) ? 0 : -1, &errors[0], SMALTI_EINVAL,
+	      "no directory", "directory of features");
 	FAILS(smalti_features_next(NULL, &row, &errors[1]), &errors[1], SMALTI_EINVAL, "next", "reader");
 	FAILS(smalti_features_get(NULL, 0, &row, &errors[2]), &errors[2], SMALTI_EINVAL, "get", "reader");
 }
@@ -184,7 +184,7 @@ static void never_called(void *user, int status, const struct smalti_error *erro
 
 static void requests_are_checked(struct smalti_session *session, struct smalti_model *model)
 {
-	const struct smalti_picture picture = {.done = never_called}, without_done = {.user = NULL};
+	const struct smalti_image_callbacks callbacks = {.done = never_called}, without_done = {.user = NULL};
 	struct smalti_error error = SMALTI_NO_ERROR; /* one for all: it holds the last failure */
 	struct smalti_request request;
 	struct smalti_batch *batch = smalti_batch_open(model, &error);
@@ -204,23 +204,23 @@ static void requests_are_checked(struct smalti_session *session, struct smalti_m
 	struct smalti_plan *plan = smalti_request_resolve(model, &request, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(plan);
 	for (int image = -1; image <= 5; image += 3)
-		FAILS(smalti_batch_submit(batch, plan, image, &picture, &error), &error, SMALTI_EINVAL,
+		FAILS(smalti_batch_submit(batch, plan, image, &callbacks, &error), &error, SMALTI_EINVAL,
 		      "image", "image: expected 0 to 1, found");
 	const struct {
 		struct smalti_batch *batch;
 		struct smalti_plan *plan;
-		const struct smalti_picture *picture;
+		const struct smalti_image_callbacks *callbacks;
 		const char *word;
-	} missing[] = {{NULL, plan, &picture, "batch"},
-		       {batch, NULL, &picture, "plan"},
+	} missing[] = {{NULL, plan, &callbacks, "batch"},
+		       {batch, NULL, &callbacks, "plan"},
 		       {batch, plan, NULL, "picture"},
 		       {batch, plan, &without_done, "'done'"}};
 	for (int i = 0; i < COUNT(missing); i++)
-		FAILS(smalti_batch_submit(missing[i].batch, missing[i].plan, 0, missing[i].picture, &error),
+		FAILS(smalti_batch_submit(missing[i].batch, missing[i].plan, 0, missing[i].callbacks, &error),
 		      &error, SMALTI_EINVAL, missing[i].word, missing[i].word);
 	struct smalti_model *other = smalti_model_open(session, NULL, &error);
 	struct smalti_plan *others = smalti_request_resolve(other, &request, &error);
-	FAILS(smalti_batch_submit(batch, others, 0, &picture, &error), &error, SMALTI_EINVAL,
+	FAILS(smalti_batch_submit(batch, others, 0, &callbacks, &error), &error, SMALTI_EINVAL,
 	      "another model's plan", "batch's model");
 	smalti_plan_free(others);
 	smalti_model_close(other);
@@ -250,14 +250,14 @@ static void decodings_are_checked(struct smalti_vae *vae)
 		struct smalti_vae_decoding decoding = {
 		    .latents = latents, .height = 2, .width = 2, .rows = no_rows};
 		spoil(&decoding, &wrong_decodings[i]);
-		FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EINVAL,
+		FAILS(smalti_vae_decode_image(vae, &decoding, &error), &error, SMALTI_EINVAL,
 		      wrong_decodings[i].word, wrong_decodings[i].word);
 	}
 	float planes[64];
 	const struct smalti_vae_encoding nowhere = {.height = 16, .width = 16, .mean = planes};
-	FAILS(smalti_vae_encode_picture(vae, &nowhere, &error), &error, SMALTI_EINVAL, "no rows", "'rows'");
-	FAILS(smalti_vae_encode_picture(vae, NULL, &error), &error, SMALTI_EINVAL, "nothing", "encoding");
-	FAILS(smalti_vae_decode_picture(NULL, NULL, &error), &error, SMALTI_EINVAL, "no VAE", "VAE");
+	FAILS(smalti_vae_encode_image(vae, &nowhere, &error), &error, SMALTI_EINVAL, "no rows", "'rows'");
+	FAILS(smalti_vae_encode_image(vae, NULL, &error), &error, SMALTI_EINVAL, "nothing", "encoding");
+	FAILS(smalti_vae_decode_image(NULL, NULL, &error), &error, SMALTI_EINVAL, "no VAE", "VAE");
 }
 
 static void models_and_sessions_are_checked(void)

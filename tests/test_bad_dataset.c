@@ -2,7 +2,7 @@
 #include "bad_dataset.h"
 #include "harness.h"
 #include "io/dataset.h"
-#include "jobs/input_picture.h"
+#include "jobs/input_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,17 @@ struct outcome {
 	struct smalti_error error;
 };
 
-static int read_picture(const char *path, struct smalti_error *error)
+static int read_image(const char *path, struct smalti_error *error)
 {
 	const struct smalti_input_options options = {.image_size = 256};
-	struct smalti_input_picture *picture = smalti_input_picture_open(path, NULL, 0, &options, error);
-	if (!picture)
+	struct smalti_input_image *image = smalti_input_image_open(path, NULL, 0, &options, error);
+	if (!image)
 		return -1;
-	const struct smalti_input_info *info = smalti_input_picture_info(picture);
+	const struct smalti_input_info *info = smalti_input_image_info(image);
 	float *rgb = malloc((size_t)(info->height * info->width * 3) * sizeof(*rgb));
-	const int status = smalti_input_picture_rows(picture, 0, info->height, rgb, error);
+	const int status = smalti_input_image_rows(image, 0, info->height, rgb, error);
 	free(rgb);
-	smalti_input_picture_close(picture);
+	smalti_input_image_close(image);
 	return status;
 }
 
@@ -38,7 +38,7 @@ static struct outcome try_item(enum smalti_dataset_status status, const struct s
 		outcome.stage = "caption";
 		smalti_fail(&outcome.error, SMALTI_EFORMAT, "%s",
 			    caption->problem ? caption->problem : "no prompt");
-	} else if (read_picture(record->picture.path, &outcome.error) < 0) {
+	} else if (read_image(record->image.path, &outcome.error) < 0) {
 		outcome.stage = "picture";
 	}
 	return outcome;
@@ -48,15 +48,15 @@ static struct outcome try_item(enum smalti_dataset_status status, const struct s
 static void every_bad_item_is_told(void)
 {
 	char path[512];
-	const char *folder = test_scratch();
-	bad_dataset_write(folder);
-	snprintf(path, sizeof(path), "%s/InternData/data_info.json", folder);
+	const char *directory = test_scratch();
+	bad_dataset_write(directory);
+	snprintf(path, sizeof(path), "%s/InternData/data_info.json", directory);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
 						       .path_count = 1,
 						       .captions = {"prompt"},
 						       .caption_count = 1,
-						       .pictures = true};
+						       .images = true};
 	struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
 	CU_ASSERT_EQUAL(smalti_dataset_count(dataset), BAD_ITEMS);

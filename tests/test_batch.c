@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many requests in flight: each picture has the bytes of its single run, and the trace shows that stages of
+ * Many requests in flight: each image has the bytes of its single run, and the trace shows that stages of
  * different requests ran at the same time. */
 #include "base/json.h"
 #include "embedded.h"
@@ -62,8 +62,9 @@ static void submit(struct smalti_batch *batch, int i, struct canvas *canvas)
 	struct smalti_request request = request_of(i);
 	*canvas = (struct canvas){.width = request.width,
 				  .pixels = calloc((size_t)(request.width * request.height), 3)};
-	const struct smalti_picture picture = {.user = canvas, .rows = keep_rows, .done = keep_status};
-	SUCCEEDS(embedded_submit(painter, batch, &request, 0, &picture, &error), &error, "submit");
+	const struct smalti_image_callbacks callbacks = {
+	    .user = canvas, .rows = keep_rows, .done = keep_status};
+	SUCCEEDS(embedded_submit(painter, batch, &request, 0, &callbacks, &error), &error, "submit");
 }
 
 static void check_done(const struct canvas *canvas)
@@ -112,7 +113,7 @@ static void a_batch_has_the_bytes_of_single_runs(void)
 		const struct smalti_request request = request_of(i);
 		CHECK(memcmp(alone.pixels, together[i].pixels,
 			     (size_t)(request.width * request.height * 3)) == 0,
-		      "a picture of the batch differs from its single run");
+		      "an image of the batch differs from its single run");
 		free(alone.pixels);
 		free(together[i].pixels);
 	}
@@ -180,7 +181,7 @@ static void check_places(const cJSON *trace)
 		CHECK(count_with(trace, cases[i].name, cases[i].keys) > 0, cases[i].name);
 }
 
-/* How many decoding tasks ran while another worker was denoising another picture. */
+/* How many decoding tasks ran while another worker was denoising another image. */
 static int count_overlaps(const struct span *spans, int count)
 {
 	int overlaps = 0;
@@ -219,7 +220,7 @@ static void stages_of_different_requests_overlap(void)
 		check_places(trace);
 	struct span *spans = calloc(ROOM, sizeof(*spans));
 	int overlaps = trace && spans ? count_overlaps(spans, read_spans(trace, spans, ROOM)) : 0;
-	printf("\n    %d decoding tasks beside another picture's denoising", overlaps);
+	printf("\n    %d decoding tasks beside another image's denoising", overlaps);
 	CHECK(overlaps >= REQUESTS / 6, "stages of different requests overlap");
 	free(spans);
 	cJSON_Delete(trace);
@@ -230,7 +231,8 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	struct smalti_session *session;
 	struct smalti_model *model;
 	struct canvas canvas = {0};
-	const struct smalti_picture picture = {.user = &canvas, .rows = keep_rows, .done = keep_status};
+	const struct smalti_image_callbacks callbacks = {
+	    .user = &canvas, .rows = keep_rows, .done = keep_status};
 	const float not_finite[4 * 2 * 2] = {1e38f * 1e38f};
 	open_all(NULL, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
@@ -261,7 +263,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 		request.images = cases[i].images;
 		request.guidance = cases[i].guidance;
 		request.scheduler = cases[i].scheduler;
-		int status = embedded_submit(model, batch, &request, 0, &picture, &error);
+		int status = embedded_submit(model, batch, &request, 0, &callbacks, &error);
 		CHECK(status == -1 && strstr(error.message, cases[i].word), error.message);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -270,10 +272,10 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	request.width = request.height = 16;
 	request.latents = not_finite;
 	request.latents_count = 16;
-	FAILS(embedded_submit(model, batch, &request, 0, &picture, &error), &error, SMALTI_EINVAL, "latents",
-	      "not finite");
+	FAILS(embedded_submit(model, batch, &request, 0, &callbacks, &error), &error, SMALTI_EINVAL,
+	      "latents", "not finite");
 	smalti_batch_close(batch);
-	CHECK(canvas.done == 0, "a refused picture is not done");
+	CHECK(canvas.done == 0, "a refused image is not done");
 	embedded_close(session, model);
 }
 
@@ -317,7 +319,7 @@ static void threads_share_a_batch(void)
 		check_done(canvas);
 		const struct smalti_request request = request_of(i);
 		CHECK(memcmp(alone.pixels, canvas->pixels, (size_t)(request.width * request.height * 3)) == 0,
-		      "a picture of a thread differs from its single run");
+		      "an image of a thread differs from its single run");
 		free(alone.pixels);
 		free(canvas->pixels);
 	}

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* golden/bins.json: "training" and "pipeline": the reference's tables, {resolution: [[ratio, height,
- * width]]}; "nearest": [{"picture": [height, width], table: {resolution: [height, width]}}]; "cover":
- * picture's height and width, bin's, those resized to, top, left: computed by the reference's Python
+ * width]]}; "nearest": [{"image": [height, width], table: {resolution: [height, width]}}]; "cover":
+ * image's height and width, bin's, those resized to, top, left: computed by the reference's Python
  * expressions. */
 static cJSON *open_golden(void)
 {
@@ -63,8 +63,8 @@ static void the_nearest_ratio_is_taken(void)
 	const cJSON *one;
 	CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(golden, "nearest")) > 50, "cases");
 	cJSON_ArrayForEach (one, cJSON_GetObjectItem(golden, "nearest")) {
-		const cJSON *picture = cJSON_GetObjectItem(one, "picture");
-		const int64_t height = (int64_t)number(picture, 0), width = (int64_t)number(picture, 1);
+		const cJSON *image = cJSON_GetObjectItem(one, "picture");
+		const int64_t height = (int64_t)number(image, 0), width = (int64_t)number(image, 1);
 		for (int kind = 0; kinds[kind]; kind++) {
 			const cJSON *expected;
 			cJSON_ArrayForEach (expected, cJSON_GetObjectItem(one, kinds[kind])) {

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char folder[4096];
+static char directory[4096];
 
-static void fresh_folder(void)
+static void fresh_directory(void)
 {
-	snprintf(folder, sizeof(folder), "%s", test_scratch());
+	snprintf(directory, sizeof(directory), "%s", test_scratch());
 }
 
-static const char *in_folder(const char *name)
+static const char *in_directory(const char *name)
 {
 	static char path[8192];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	return path;
 }
 
@@ -31,13 +31,13 @@ static void put_tensors(const char *file, int first, int count, const char *cons
 		tensors[i] = (struct smalti_tensor_view){
 		    .name = names[i], .rank = 2, .shape = {2, 1}, .data = values + first + i};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_safetensors_write(in_folder(file), tensors, count, &error), &error, file);
+	SUCCEEDS(smalti_safetensors_write(in_directory(file), tensors, count, &error), &error, file);
 }
 
 static void put_text(const char *file, const char *text)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_writer *writer = smalti_writer_open(in_folder(file), &error);
+	struct smalti_writer *writer = smalti_writer_open(in_directory(file), &error);
 	fputs(text, smalti_writer_stream(writer));
 	SUCCEEDS(smalti_writer_commit(writer, &error), &error, file);
 }
@@ -97,14 +97,14 @@ static void a_tensor_has_the_shape_asked_for(void)
 
 static void unusable_dtypes_fail_only_when_asked_for(void)
 {
-	fresh_folder();
+	fresh_directory();
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_writer *writer = smalti_writer_open(in_folder("model.safetensors"), &error);
+	struct smalti_writer *writer = smalti_writer_open(in_directory("model.safetensors"), &error);
 	const char *header = "{\"ids\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
 	FILE *stream = smalti_writer_stream(writer);
 	fprintf(stream, "%c%c%c%c%c%c%c%c%s!!", (int)strlen(header), 0, 0, 0, 0, 0, 0, 0, header);
 	SUCCEEDS(smalti_writer_commit(writer, &error), &error, "write");
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, "model", NULL, &error);
 	SUCCEEDS(checkpoint ? 0 : -1, &error, "open");
 	struct smalti_tensor_view view;
 	FAILS(smalti_checkpoint_find(checkpoint, "ids", 1, (int64_t[]){2}, &view, &error), &error,
@@ -120,7 +120,7 @@ static void unusable_dtypes_fail_only_when_asked_for(void)
 
 static void shards_are_one_checkpoint(void)
 {
-	fresh_folder();
+	fresh_directory();
 	put_tensors("model-00001-of-00002.safetensors", 0, NAMES("m", "b", "unlisted"));
 	put_tensors("model-00002-of-00002.safetensors", 4, NAMES("a", "z"));
 	put_text(
@@ -129,7 +129,7 @@ static void shards_are_one_checkpoint(void)
 	    "\"z\": \"model-00002-of-00002.safetensors\", \"a\": \"model-00002-of-00002.safetensors\","
 	    "\"m\": \"model-00001-of-00002.safetensors\", \"b\": \"model-00001-of-00002.safetensors\"}}");
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, "model", NULL, &error);
 	SUCCEEDS(checkpoint ? 0 : -1, &error, "open");
 	static const char *const sorted[] = {"a", "b", "m", "z"};
 	static const float firsts[] = {4, 1, 0, 5};
@@ -154,24 +154,25 @@ static void bad_indices_are_refused(void)
 	    {"[]", "weight_map", SMALTI_EFORMAT},
 	    {"{\"weight_map\": []}", "weight_map", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": 1}}", "tensor a", SMALTI_EFORMAT},
-	    {"{\"weight_map\": {\"a\": \"\"}}", "own folder", SMALTI_EFORMAT},
-	    {"{\"weight_map\": {\"a\": \".safetensors\"}}", "own folder", SMALTI_EFORMAT},
-	    {"{\"weight_map\": {\"a\": \"../one.safetensors\"}}", "own folder", SMALTI_EFORMAT},
-	    {"{\"weight_map\": {\"a\": \"/etc/one.safetensors\"}}", "own folder", SMALTI_EFORMAT},
-	    {"{\"weight_map\": {\"a\": \"model.safetensors.index.json\"}}", "own folder", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"\"}}", "own directory", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \".safetensors\"}}", "own directory", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"../one.safetensors\"}}", "own directory", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"/etc/one.safetensors\"}}", "own directory", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"model.safetensors.index.json\"}}", "own directory", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": \"two.safetensors\"}}", "two.safetensors", SMALTI_ENOENT},
-	    {"{\"weight_map\": {\"a\": \"folder.safetensors\"}}", "folder.safetensors", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"directory.safetensors\"}}", "folder.safetensors", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"b\": \"one.safetensors\"}}", "tensor b is not in", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": \"one.safetensors\", \"a\": \"one.safetensors\"}}", "twice",
 	     SMALTI_EFORMAT},
 	};
-	fresh_folder();
+	fresh_directory();
 	put_tensors("one.safetensors", 0, NAMES("a"));
-	CU_ASSERT_EQUAL(mkdir(in_folder("folder.safetensors"), 0700), 0);
+	CU_ASSERT_EQUAL(mkdir(in_directory("folder.safetensors"), 0700), 0);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		put_text("model.safetensors.index.json", cases[i].index);
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+		struct smalti_checkpoint *checkpoint =
+		    smalti_checkpoint_open(directory, "model", NULL, &error);
 		FAILS(checkpoint ? 0 : -1, &error, cases[i].code, cases[i].index, "index.json",
 		      cases[i].word);
 		smalti_checkpoint_close(checkpoint);
@@ -180,7 +181,7 @@ static void bad_indices_are_refused(void)
 
 static float opened_value(const char *variant, struct smalti_error *error)
 {
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", variant, error);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, "model", variant, error);
 	float value = first_value(checkpoint, "a");
 	smalti_checkpoint_close(checkpoint);
 	return value;
@@ -189,7 +190,7 @@ static float opened_value(const char *variant, struct smalti_error *error)
 static void variants_are_chosen(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	fresh_folder();
+	fresh_directory();
 	put_tensors("model.fp16.safetensors", 1, NAMES("a"));
 	CU_ASSERT_EQUAL(opened_value(NULL, &error), 1);
 	put_tensors("one.safetensors", 2, NAMES("a"));
@@ -201,21 +202,21 @@ static void variants_are_chosen(void)
 	CU_ASSERT_EQUAL(opened_value("fp16", &error), 1);
 	CU_ASSERT_EQUAL(error.code, SMALTI_OK);
 	CU_ASSERT_EQUAL(opened_value("ema", &error), -1);
-	FAILS(-1, &error, SMALTI_EIO, "absent variant", "model.ema.safetensors", folder);
+	FAILS(-1, &error, SMALTI_EIO, "absent variant", "model.ema.safetensors", directory);
 }
 
 static void a_broken_file_is_not_passed_over(void)
 {
-	fresh_folder();
+	fresh_directory();
 	put_tensors("model.fp16.safetensors", 1, NAMES("a"));
 	put_text("model.safetensors", "not weights");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	CU_ASSERT_EQUAL(opened_value(NULL, &error), -1);
 	FAILS(-1, &error, SMALTI_EFORMAT, "broken", "/model.safetensors");
 	struct smalti_error empty = SMALTI_NO_ERROR;
-	fresh_folder();
+	fresh_directory();
 	CU_ASSERT_EQUAL(opened_value(NULL, &empty), -1);
-	FAILS(-1, &empty, SMALTI_EIO, "empty folder", folder, "model.safetensors");
+	FAILS(-1, &empty, SMALTI_EIO, "empty directory", directory, "model.safetensors");
 }
 
 static void old_names_are_offered_under_present_ones(void)
@@ -223,14 +224,14 @@ static void old_names_are_offered_under_present_ones(void)
 	static const char *const present[] = {
 	    "encoder.mid_block.attentions.0.to_q.weight", "encoder.mid_block.attentions.0.to_k.bias",
 	    "decoder.mid_block.attentions.0.to_v.weight", "decoder.mid_block.attentions.0.to_out.0.weight"};
-	fresh_folder();
+	fresh_directory();
 	put_tensors("model.safetensors", 0,
 		    NAMES("encoder.mid_block.attentions.0.query.weight",
 			  "encoder.mid_block.attentions.0.key.bias",
 			  "decoder.mid_block.attentions.0.value.weight",
 			  "decoder.mid_block.attentions.0.proj_attn.weight", "encoder.embed_tokens.weight"));
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, "model", NULL, &error);
 	for (int i = 0; i < 4; i++)
 		CHECK(first_value(checkpoint, present[i]) == (float)i, present[i]);
 	CU_ASSERT_EQUAL(first_value(checkpoint, "shared.weight"), 4);
@@ -239,7 +240,7 @@ static void old_names_are_offered_under_present_ones(void)
 	smalti_checkpoint_close(checkpoint);
 
 	put_tensors("model.safetensors", 0, NAMES("encoder.embed_tokens.weight", "shared.weight"));
-	checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+	checkpoint = smalti_checkpoint_open(directory, "model", NULL, &error);
 	CU_ASSERT_EQUAL(first_value(checkpoint, "shared.weight"), 1);
 	CU_ASSERT_EQUAL(first_value(checkpoint, "encoder.embed_tokens.weight"), 0);
 	smalti_checkpoint_close(checkpoint);
@@ -247,14 +248,15 @@ static void old_names_are_offered_under_present_ones(void)
 
 static void convolutions_of_one_pixel_are_matrices(void)
 {
-	fresh_folder();
+	fresh_directory();
 	const struct smalti_tensor_view old = {.name = "decoder.mid_block.attentions.0.query.weight",
 					       .rank = 4,
 					       .shape = {2, 3, 1, 1},
 					       .data = values};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_safetensors_write(in_folder("model.safetensors"), &old, 1, &error), &error, "write");
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(folder, "model", NULL, &error);
+	SUCCEEDS(smalti_safetensors_write(in_directory("model.safetensors"), &old, 1, &error), &error,
+		 "write");
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, "model", NULL, &error);
 	struct smalti_tensor_view view;
 	SUCCEEDS(smalti_checkpoint_find(checkpoint, "decoder.mid_block.attentions.0.to_q.weight", 2,
 					(int64_t[]){2, 3}, &view, &error),

@@ -495,13 +495,13 @@ static void weights_of_research_models_are_refused(void)
 	    {.name = "adaln_single.emb.resolution_embedder.linear_1.weight", .data = &value},
 	    {.name = "transformer_blocks.0.attn1.sr.weight", .data = &value},
 	};
-	char folder[2048], path[4096];
-	snprintf(folder, sizeof(folder), "%s", test_scratch());
-	snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+	char directory[2048], path[4096];
+	snprintf(directory, sizeof(directory), "%s", test_scratch());
+	snprintf(path, sizeof(path), "%s/model.safetensors", directory);
 	for (int count = 1; count <= 2; count++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(smalti_safetensors_write(path, tensors, count, &error), &error, "write");
-		struct smalti_checkpoint *weights = smalti_checkpoint_open(folder, "model", NULL, &error);
+		struct smalti_checkpoint *weights = smalti_checkpoint_open(directory, "model", NULL, &error);
 		int status = smalti_transformer_config_check(&config, weights, &error);
 		if (count == 1)
 			SUCCEEDS(status, &error, "conditions");

@@ -56,7 +56,7 @@ static int64_t output_count(const struct smalti_conv *c)
 	return c->rows * (c->width / c->stride) * c->out;
 }
 
-/* The sum over the taps of one output; columns outside of the picture are zero. */
+/* The sum over the taps of one output; columns outside of the image are zero. */
 static double taps(const struct operands *o, int64_t row, int64_t column, int64_t channel)
 {
 	const struct smalti_conv *c = &o->conv;
@@ -157,7 +157,7 @@ static void agrees_with_plain_sums(void)
 
 enum { ROWS = 12, WIDTH = 20, IN = 16, OUT = 24 };
 
-/* The picture `o` in bands of these rows, with their halo rows: the largest difference from the whole. */
+/* The image `o` in bands of these rows, with their halo rows: the largest difference from the whole. */
 static double difference_of_bands(const struct operands *o, const int64_t *bands)
 {
 	struct smalti_conv conv = o->conv;
@@ -178,7 +178,7 @@ static double difference_of_bands(const struct operands *o, const int64_t *bands
 	return difference;
 }
 
-/* Bands give the picture's rows; to the bit when their tiles are the picture's. */
+/* Bands give the image's rows; to the bit when their tiles are the image's. */
 static void bands_join(void)
 {
 	static const int64_t odd[] = {5, 1, 6}, even[] = {8, 4};

@@ -353,7 +353,7 @@ COUNT_OF(convert)
 	elements(a->count, 0, a->from, a->to);
 }
 
-COUNT_OF(spill)
+COUNT_OF(offload)
 {
 	mark_bytes(0, a->bytes, READ);
 }

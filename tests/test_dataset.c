@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of their names, folder by folder, as a folder gives them. */
+/* In the order of their names, directory by directory, as a directory gives them. */
 static const struct dataset_item items[] = {
     {"a/one.jpg", {"a star", "a star, \"large\",\nand red"}},
     {"a/two.PNG", {"", "tab\there"}},
@@ -16,8 +16,8 @@ static const struct dataset_item items[] = {
 };
 enum { ITEMS = COUNT(items) };
 
-/* The bytes that a picture's source names, as text. */
-static const char *read_source(const struct smalti_picture_source *source)
+/* The bytes that an image's source names, as text. */
+static const char *read_source(const struct smalti_image_source *source)
 {
 	static char text[256];
 	FILE *file = source->path ? fopen(source->path, "rb") : NULL;
@@ -71,11 +71,12 @@ static void all_formats_give_the_same(void)
 	uint64_t digest = 0;
 	for (int i = 0; i < DATASET_FORMATS; i++) {
 		const struct dataset_format *format = &dataset_formats[i];
-		const char *folder = test_scratch();
+		const char *directory = test_scratch();
 		struct smalti_error error = SMALTI_NO_ERROR;
-		format->write(folder, items, ITEMS);
-		for (int pictures = 0; pictures < 2; pictures++) {
-			struct smalti_dataset *dataset = dataset_open(folder, format->file, pictures, &error);
+		format->write(directory, items, ITEMS);
+		for (int images = 0; images < 2; images++) {
+			struct smalti_dataset *dataset =
+			    dataset_open(directory, format->file, images, &error);
 			CHECK(dataset, error.message);
 			if (!dataset)
 				continue;
@@ -90,27 +91,27 @@ static void all_formats_give_the_same(void)
 	}
 }
 
-static void pictures_are_where_the_record_says(void)
+static void images_are_where_the_record_says(void)
 {
 	for (int i = 0; i < DATASET_FORMATS; i++) {
 		const struct dataset_format *format = &dataset_formats[i];
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *folder = test_scratch();
-		dataset_formats[4].write(folder, items, ITEMS); /* the pictures */
-		format->write(folder, items, ITEMS);
-		struct smalti_dataset *dataset = dataset_open(folder, format->file, true, &error);
+		const char *directory = test_scratch();
+		dataset_formats[4].write(directory, items, ITEMS); /* the images */
+		format->write(directory, items, ITEMS);
+		struct smalti_dataset *dataset = dataset_open(directory, format->file, true, &error);
 		CHECK(dataset, error.message);
 		for (int j = 0; dataset && j < ITEMS; j++) {
 			struct smalti_record record;
 			CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD,
 			      error.message);
-			CHECK(strcmp(read_source(&record.picture), items[j].path) == 0, record.picture.path);
+			CHECK(strcmp(read_source(&record.image), items[j].path) == 0, record.image.path);
 		}
 		smalti_dataset_close(dataset);
-		dataset = dataset_open(folder, format->file, false, &error);
+		dataset = dataset_open(directory, format->file, false, &error);
 		struct smalti_record record;
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
-		CHECK(!record.picture.path, format->name);
+		CHECK(!record.image.path, format->name);
 		smalti_dataset_close(dataset);
 	}
 }
@@ -120,9 +121,9 @@ static void seeking_equals_reading(void)
 	for (int i = 0; i < DATASET_FORMATS; i++) {
 		const struct dataset_format *format = &dataset_formats[i];
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *folder = test_scratch();
-		format->write(folder, items, ITEMS);
-		struct smalti_dataset *dataset = dataset_open(folder, format->file, true, &error);
+		const char *directory = test_scratch();
+		format->write(directory, items, ITEMS);
+		struct smalti_dataset *dataset = dataset_open(directory, format->file, true, &error);
 		for (int j = 0; dataset && j <= ITEMS * ITEMS; j++) {
 			const int index = j * 5 % (ITEMS + 1);
 			SUCCEEDS(smalti_dataset_seek(dataset, index, &error), &error, format->name);
@@ -143,16 +144,16 @@ enum { MANY = 40000 }; /* more than twice as many as places are kept */
 
 static void seeking_works_among_many(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char path[512];
-	snprintf(path, sizeof(path), "%s/many.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/many.jsonl", directory);
 	FILE *file = fopen(path, "w");
 	for (int i = 0; i < MANY; i++)
 		fprintf(file, "{\"id\": %d, \"prompt\": \"%d\", \"longer\": null}%s\n", i, i,
 			i % 7 ? "" : "\n \n");
 	fclose(file);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_dataset *dataset = dataset_open(folder, "many.jsonl", false, &error);
+	struct smalti_dataset *dataset = dataset_open(directory, "many.jsonl", false, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
 	CU_ASSERT_EQUAL(smalti_dataset_count(dataset), MANY);
 	uint64_t state = 7;
@@ -178,9 +179,9 @@ static bool stop_at_half(void *user, double share)
 
 static void opening_can_be_stopped(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char path[512];
-	snprintf(path, sizeof(path), "%s/many.csv", folder);
+	snprintf(path, sizeof(path), "%s/many.csv", directory);
 	FILE *file = fopen(path, "w");
 	fputs("id,prompt\n", file);
 	for (int i = 0; i < MANY; i++)
@@ -192,61 +193,63 @@ static void opening_can_be_stopped(void)
 						       .path_count = 1,
 						       .captions = {"prompt"},
 						       .caption_count = 1,
-						       .watch = stop_at_half,
+						       .on_progress = stop_at_half,
 						       .user = &share};
 	CU_ASSERT_PTR_NULL(smalti_dataset_open(&options, &error));
 	CU_ASSERT_EQUAL(error.code, SMALTI_ECANCELLED);
 	CU_ASSERT_TRUE(share >= 0.5 && share < 0.6);
 }
 
-static void pictures_of_lists_have_their_folder(void)
+static void images_of_lists_have_their_directory(void)
 {
 	static const struct {
-		const char *list, *images, *expected;
+		const char *list, *image_root, *expected;
 	} cases[] = {
 	    {"set/InternData/list.jsonl", NULL, "set/InternImgs/p.png"},
 	    {"set/other/list.jsonl", NULL, "set/other/p.png"},
 	    {"set/InternData/list.jsonl", "set/else", "set/else/p.png"},
 	};
-	const char *folder = test_scratch();
-	dataset_write_file(folder, "set/else/p.png", "x", 1);
+	const char *directory = test_scratch();
+	dataset_write_file(directory, "set/else/p.png", "x", 1);
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		char path[512], images[512], expected[512], *real;
+		char path[512], image_root[512], expected[512], *real;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_record record;
 		static const char text[] = "{\"path\": \"p.png\"}\n{\"path\": \"/abs/p.png\"}\n";
-		dataset_write_file(folder, cases[i].list, text, sizeof(text) - 1);
-		real = realpath(folder, NULL);
+		dataset_write_file(directory, cases[i].list, text, sizeof(text) - 1);
+		real = realpath(directory, NULL);
 		snprintf(path, sizeof(path), "%s/%s", real, cases[i].list);
-		snprintf(images, sizeof(images), "%s/%s", real, cases[i].images ? cases[i].images : "");
+		snprintf(image_root, sizeof(image_root), "%s/%s", real,
+			 cases[i].image_root ? cases[i].image_root : "");
 		snprintf(expected, sizeof(expected), "%s/%s", real, cases[i].expected);
 		free(real);
 		const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
 							       .path_count = 1,
-							       .images = cases[i].images ? images : NULL,
-							       .pictures = true};
+							       .image_root =
+								   cases[i].image_root ? image_root : NULL,
+							       .images = true};
 		struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 		CHECK(dataset, error.message);
 		smalti_dataset_next(dataset, &record, &error);
-		CHECK(strcmp(record.picture.path, expected) == 0, record.picture.path);
-		CHECK(record.picture.bytes == -1 && record.picture.offset == 0, cases[i].list);
+		CHECK(strcmp(record.image.path, expected) == 0, record.image.path);
+		CHECK(record.image.bytes == -1 && record.image.offset == 0, cases[i].list);
 		smalti_dataset_next(dataset, &record, &error);
-		CHECK(strcmp(record.picture.path, "/abs/p.png") == 0, record.picture.path);
+		CHECK(strcmp(record.image.path, "/abs/p.png") == 0, record.image.path);
 		smalti_dataset_close(dataset);
 	}
 }
 
-static void the_folder_of_pictures_has_to_fit(void)
+static void the_directory_of_images_has_to_fit(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	static char list[512];
-	dataset_write_file(folder, "x.jsonl", "", 0);
-	snprintf(list, sizeof(list), "%s/x.jsonl", folder);
+	dataset_write_file(directory, "x.jsonl", "", 0);
+	snprintf(list, sizeof(list), "%s/x.jsonl", directory);
 	const struct smalti_dataset_options cases[] = {
-	    {.paths = (const char *const[]){list}, .path_count = 1, .images = list},
-	    {.paths = (const char *const[]){folder}, .path_count = 1, .images = folder},
+	    {.paths = (const char *const[]){list}, .path_count = 1, .image_root = list},
+	    {.paths = (const char *const[]){directory}, .path_count = 1, .image_root = directory},
 	    {.paths = (const char *const[]){list}, .path_count = 1, .caption_count = 9}};
-	static const char *const words[] = {"expected a folder", "is for lists", "0 to 8 captions"};
+	static const char *const words[] = {"expected a directory", "is for lists", "0 to 8 captions"};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		FAILS(smalti_dataset_open(&cases[i], &error) ? 0 : -1, &error, SMALTI_EINVAL, words[i],
@@ -256,12 +259,12 @@ static void the_folder_of_pictures_has_to_fit(void)
 
 static const struct test tests[] = {
     {"all formats give the same", all_formats_give_the_same},
-    {"pictures are where the record says", pictures_are_where_the_record_says},
+    {"images are where the record says", images_are_where_the_record_says},
     {"seeking equals reading", seeking_equals_reading},
     {"seeking works among many", seeking_works_among_many},
     {"opening can be stopped", opening_can_be_stopped},
-    {"pictures of lists have their folder", pictures_of_lists_have_their_folder},
-    {"the folder of pictures has to fit", the_folder_of_pictures_has_to_fit},
+    {"images of lists have their directory", images_of_lists_have_their_directory},
+    {"the directory of images has to fit", the_directory_of_images_has_to_fit},
 };
 
 TEST_MAIN("dataset", tests)

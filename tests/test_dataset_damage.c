@@ -170,13 +170,13 @@ static void check_list(struct smalti_dataset *dataset, const struct list *list)
 
 static void broken_entries_spoil_no_others(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (size_t i = 0; i < COUNT(lists); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const struct list *list = &lists[i];
-		dataset_write_file(folder, list->file, list->content,
+		dataset_write_file(directory, list->file, list->content,
 				   list->length ? list->length : strlen(list->content));
-		struct smalti_dataset *dataset = dataset_open(folder, list->file, false, &error);
+		struct smalti_dataset *dataset = dataset_open(directory, list->file, false, &error);
 		CHECK(dataset, error.message);
 		if (dataset)
 			check_list(dataset, list);
@@ -189,12 +189,12 @@ static void data_sets_without_items_are_refused(void)
 	static const char *const cases[][2] = {{"a.json", " [ \n] "}, {"b.jsonl", ""},
 					       {"c.jsonl", "\n \n"},  {"d.csv", "path,prompt,longer\n"},
 					       {"e.tar", ""},         {"folder/.hidden", "x"}};
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		dataset_write_file(folder, cases[i][0], cases[i][1], strlen(cases[i][1]));
+		dataset_write_file(directory, cases[i][0], cases[i][1], strlen(cases[i][1]));
 		const char *file = strchr(cases[i][0], '/') ? "folder" : cases[i][0];
-		FAILS(dataset_open(folder, file, true, &error) ? 0 : -1, &error, SMALTI_EFORMAT, file,
+		FAILS(dataset_open(directory, file, true, &error) ? 0 : -1, &error, SMALTI_EFORMAT, file,
 		      "no item in it", file);
 	}
 }
@@ -210,7 +210,7 @@ static void what_is_no_list_is_refused(void)
 	    {"b.json", "hello", SMALTI_EFORMAT, {"none of them", "expected a PixArt data_info.json"}},
 	    {"c.json", "{\n \"path\": 3}", SMALTI_EFORMAT, {"none of its 2 items", "the first: line 1: "}},
 	    {"d.csv", "", SMALTI_EFORMAT, {"first line, found nothing", "d.csv"}},
-	    {"e.csv", "prompt,longer\nx,y\n", SMALTI_EFORMAT, {"no column of pictures", "path, image"}},
+	    {"e.csv", "prompt,longer\nx,y\n", SMALTI_EFORMAT, {"no column of images", "path, image"}},
 	    {"f.csv",
 	     "path,prompt\n",
 	     SMALTI_EFORMAT,
@@ -219,22 +219,22 @@ static void what_is_no_list_is_refused(void)
 	    {"h.tar.gz", "\x1f\x8b\x08", SMALTI_EUNSUPPORTED, {"compressed by gzip", "gunzip"}},
 	    {"i.parquet", "PAR1", SMALTI_EUNSUPPORTED, {"Parquet", "python/parquet_to_jsonl.py"}},
 	    {"j.csv", "\xff\xfep", SMALTI_EUNSUPPORTED, {"UTF-16", "iconv"}},
-	    {"k.jpg", "\xff\xd8\xff\xe0", SMALTI_EUNSUPPORTED, {"JPEG picture", "name the folder"}},
+	    {"k.jpg", "\xff\xd8\xff\xe0", SMALTI_EUNSUPPORTED, {"JPEG image", "name the directory"}},
 	    {"l.tar", "hello", SMALTI_EFORMAT, {"none of its 1 items", "cut short"}},
 	    {"m.bin", "\1\2,\0\3", SMALTI_EFORMAT, {"expected a PixArt", "none of them"}},
 	};
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const size_t length = cases[i].file[0] == 'm' ? 5 : strlen(cases[i].content);
-		dataset_write_file(folder, cases[i].file, cases[i].content, length);
-		struct smalti_dataset *dataset = dataset_open(folder, cases[i].file, true, &error);
+		dataset_write_file(directory, cases[i].file, cases[i].content, length);
+		struct smalti_dataset *dataset = dataset_open(directory, cases[i].file, true, &error);
 		FAILS(dataset ? 0 : -1, &error, cases[i].code, cases[i].file, cases[i].words[0],
 		      cases[i].words[1]);
 		smalti_dataset_close(dataset);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	CU_ASSERT_PTR_NULL(dataset_open(folder, "absent", true, &error));
+	CU_ASSERT_PTR_NULL(dataset_open(directory, "absent", true, &error));
 	CU_ASSERT_EQUAL(error.code, SMALTI_ENOENT);
 }
 
@@ -253,17 +253,17 @@ static void long_entries_are_bounded(void)
 	};
 	char *text = malloc(TOO_LONG);
 	memset(text, 'x', TOO_LONG);
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char path[512];
 		struct smalti_error error = SMALTI_NO_ERROR, why = SMALTI_NO_ERROR;
 		struct smalti_record record;
-		snprintf(path, sizeof(path), "%s/%s", folder, cases[i].file);
+		snprintf(path, sizeof(path), "%s/%s", directory, cases[i].file);
 		FILE *file = fopen(path, "wb");
 		fprintf(file, "%s%.*s%s%.*s%s", cases[i].begin, LONG, text, cases[i].middle, TOO_LONG, text,
 			cases[i].end);
 		fclose(file);
-		struct smalti_dataset *dataset = dataset_open(folder, cases[i].file, false, &error);
+		struct smalti_dataset *dataset = dataset_open(directory, cases[i].file, false, &error);
 		CHECK(dataset && smalti_dataset_count(dataset) == 3, error.message);
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
 		CHECK(record.captions[0].length == LONG, cases[i].file);
@@ -280,13 +280,13 @@ static void long_entries_are_bounded(void)
 /* A list that is cut while it is read: no item that is not there. */
 static void a_list_that_shrinks_fails(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_record record;
-	dataset_write_file(folder, "x.jsonl", "{\"id\":1}\n{\"id\":2}\n", 18);
-	struct smalti_dataset *dataset = dataset_open(folder, "x.jsonl", false, &error);
+	dataset_write_file(directory, "x.jsonl", "{\"id\":1}\n{\"id\":2}\n", 18);
+	struct smalti_dataset *dataset = dataset_open(directory, "x.jsonl", false, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
-	dataset_write_file(folder, "x.jsonl", "", 0);
+	dataset_write_file(directory, "x.jsonl", "", 0);
 	CU_ASSERT_EQUAL(smalti_dataset_next(dataset, &record, &error), SMALTI_DATASET_FAILED);
 	CHECK(strstr(error.message, "had 2 items"), error.message);
 	smalti_dataset_close(dataset);

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct smalti_dataset *open_dataset(const char *path, const char *key, bool pictures,
+static struct smalti_dataset *open_dataset(const char *path, const char *key, bool images,
 					   struct smalti_error *error)
 {
 	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
 						       .path_count = 1,
 						       .captions = {key},
 						       .caption_count = key ? 1 : 0,
-						       .pictures = pictures};
+						       .images = images};
 	return smalti_dataset_open(&options, error);
 }
 
@@ -43,11 +43,11 @@ static void describe(struct smalti_dataset *dataset, char *text, size_t size)
 	}
 }
 
-static void expect(const char *path, const char *key, bool pictures, const char *expected)
+static void expect(const char *path, const char *key, bool images, const char *expected)
 {
 	char text[2048];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_dataset *dataset = open_dataset(path, key, pictures, &error);
+	struct smalti_dataset *dataset = open_dataset(path, key, images, &error);
 	CHECK(dataset, error.message);
 	if (!dataset)
 		return;
@@ -58,29 +58,30 @@ static void expect(const char *path, const char *key, bool pictures, const char 
 	smalti_dataset_close(dataset);
 }
 
-static void write_text(const char *folder, const char *path, const char *text)
+static void write_text(const char *directory, const char *path, const char *text)
 {
-	dataset_write_file(folder, path, text, strlen(text));
+	dataset_write_file(directory, path, text, strlen(text));
 }
 
-static void folders_are_read_in_order(void)
+static void directories_are_read_in_order(void)
 {
 	static const char *const paths[] = {
 	    "b.png",   "a/z.jpg",  "a.b.jpg", "a/.hidden.jpg", ".git/x.jpg", "B.JPEG", "a/deep/er/1.WebP",
 	    "a-b.png", "notes.md", "a.gif",   "jpg",           "c.txt",      "a.txt",  "a.b.txt",
 	    "a/z.txt"};
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (size_t i = 0; i < COUNT(paths); i++)
-		write_text(folder, paths[i], paths[i]);
-	expect(folder, NULL, true, "B.JPEG|a/deep/er/1.WebP|a/z.jpg|a-b.png|a.b.jpg|b.png");
-	expect(folder, "txt", true, "B.JPEG|a/deep/er/1.WebP|a/z.jpg=a/z.txt|a-b.png|a.b.jpg=a.b.txt|b.png");
-	expect(folder, "txt", false,
+		write_text(directory, paths[i], paths[i]);
+	expect(directory, NULL, true, "B.JPEG|a/deep/er/1.WebP|a/z.jpg|a-b.png|a.b.jpg|b.png");
+	expect(directory, "txt", true,
+	       "B.JPEG|a/deep/er/1.WebP|a/z.jpg=a/z.txt|a-b.png|a.b.jpg=a.b.txt|b.png");
+	expect(directory, "txt", false,
 	       "B.JPEG|a/deep/er/1.WebP|a/z.jpg=a/z.txt|a-b.png|a.b.jpg=a.b.txt|a=a.txt|b.png|c=c.txt");
 }
 
-static void captions_lie_beside_pictures(void)
+static void captions_lie_beside_images(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	static const char *const files[][2] = {
 	    {"a.png", ""},
 	    {"a.k", "in a file"},
@@ -102,51 +103,51 @@ static void captions_lie_beside_pictures(void)
 	    {"h.k", "text first"},
 	};
 	for (size_t i = 0; i < COUNT(files); i++)
-		write_text(folder, files[i][0], files[i][1]);
-	expect(folder, "k", false,
+		write_text(directory, files[i][0], files[i][1]);
+	expect(directory, "k", false,
 	       "a.png=in a file|b.png=in an object|c.png?k: expected a string, found 3|d.png|"
 	       "e.png?k: JSON: expected an object, found an array|f.png=raw \xff|g=alone|g.x=another stem|"
 	       "h=text first");
 }
 
-static void folders_with_links_end(void)
+static void directories_with_links_end(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char target[512], link[512];
-	write_text(folder, "real/a.png", "a");
-	write_text(folder, "z.png", "z");
-	snprintf(target, sizeof(target), "%s/z.png", folder);
-	snprintf(link, sizeof(link), "%s/linked.png", folder);
+	write_text(directory, "real/a.png", "a");
+	write_text(directory, "z.png", "z");
+	snprintf(target, sizeof(target), "%s/z.png", directory);
+	snprintf(link, sizeof(link), "%s/linked.png", directory);
 	CU_ASSERT_EQUAL(symlink(target, link), 0);
-	snprintf(link, sizeof(link), "%s/real/loop", folder);
-	CU_ASSERT_EQUAL(symlink(folder, link), 0);
-	snprintf(target, sizeof(target), "%s/real", folder);
-	snprintf(link, sizeof(link), "%s/second", folder);
+	snprintf(link, sizeof(link), "%s/real/loop", directory);
+	CU_ASSERT_EQUAL(symlink(directory, link), 0);
+	snprintf(target, sizeof(target), "%s/real", directory);
+	snprintf(link, sizeof(link), "%s/second", directory);
 	CU_ASSERT_EQUAL(symlink(target, link), 0);
-	snprintf(link, sizeof(link), "%s/nowhere.png", folder);
+	snprintf(link, sizeof(link), "%s/nowhere.png", directory);
 	CU_ASSERT_EQUAL(symlink("absent", link), 0);
-	expect(folder, NULL, true, "linked.png|nowhere.png|real/a.png|z.png");
+	expect(directory, NULL, true, "linked.png|nowhere.png|real/a.png|z.png");
 }
 
 static void names_that_are_not_utf8_are_bad(void)
 {
-	const char *folder = test_scratch();
-	write_text(folder, "a\xff.png", "");
-	write_text(folder, "b.png", "");
-	expect(folder, NULL, true, "!a\\xff.png|b.png");
+	const char *directory = test_scratch();
+	write_text(directory, "a\xff.png", "");
+	write_text(directory, "b.png", "");
+	expect(directory, NULL, true, "!a\\xff.png|b.png");
 }
 
-static void deep_folders_are_refused(void)
+static void deep_directories_are_refused(void)
 {
 	char path[512] = "";
 	for (int i = 0; i < 70; i++)
 		strcat(path, "d/");
 	strcat(path, "a.png");
-	const char *folder = test_scratch();
-	write_text(folder, path, "");
+	const char *directory = test_scratch();
+	write_text(directory, path, "");
 	struct smalti_error error = SMALTI_NO_ERROR;
-	FAILS(open_dataset(folder, NULL, true, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, path,
-	      "more than 64 folders");
+	FAILS(open_dataset(directory, NULL, true, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, path,
+	      "more than 64 directories");
 }
 
 /* What tars are made of. */
@@ -189,7 +190,7 @@ static const struct archive {
       {'0', "g.png", "G"}},
      0,
      "d/a.jpg=one|d/b.png=two|e=three|g.png"},
-    {"pictures of one item",
+    {"images of one item",
      {{'0', "a.mask.png", "M"},
       {'0', "a.jpg", "A"},
       {'0', "a.png", "P"},
@@ -199,7 +200,7 @@ static const struct archive {
       {'0', "b.json", "broken"}},
      0,
      "a.jpg=j|b.c.jpeg=t"},
-    {"pictures that are not read",
+    {"images that are not read",
      {{'0', "a.gif", "A"},
       {'0', "a.txt", "t"},
       {'0', "b.TIFF", "B"},
@@ -279,11 +280,11 @@ static void absurd_sizes_are_refused(void)
 }
 
 static const struct test tests[] = {
-    {"folders are read in order", folders_are_read_in_order},
-    {"captions lie beside pictures", captions_lie_beside_pictures},
-    {"folders with links end", folders_with_links_end},
+    {"directories are read in order", directories_are_read_in_order},
+    {"captions lie beside images", captions_lie_beside_images},
+    {"directories with links end", directories_with_links_end},
     {"names that are not UTF-8 are bad", names_that_are_not_utf8_are_bad},
-    {"deep folders are refused", deep_folders_are_refused},
+    {"deep directories are refused", deep_directories_are_refused},
     {"tars are grouped", tars_are_grouped},
     {"absurd sizes are refused", absurd_sizes_are_refused},
 };

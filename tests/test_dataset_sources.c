@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a data set is read from: several tars, a folder of them, a stream; which captions are found. */
+ * What a data set is read from: several tars, a directory of them, a stream; which captions are found. */
 #include "datasets.h"
 #include "harness.h"
 #include "io/braces.h"
@@ -55,14 +55,14 @@ static void braces_are_expanded(void)
 	}
 }
 
-/* A tar of so many items, whose names begin with `stem`; the picture's bytes are its name. `cut`: bytes off
+/* A tar of so many items, whose names begin with `stem`; the image's bytes are its name. `cut`: bytes off
  * its end. */
-static void write_tar(const char *folder, const char *name, const char *stem, int items, long cut)
+static void write_tar(const char *directory, const char *name, const char *stem, int items, long cut)
 {
 	char path[600];
 	static const char end[1024];
-	dataset_write_file(folder, name, "", 0);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	dataset_write_file(directory, name, "", 0);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	FILE *tar = fopen(path, "wb");
 	for (int i = 0; i < items; i++) {
 		char member[64];
@@ -77,16 +77,17 @@ static void write_tar(const char *folder, const char *name, const char *stem, in
 	CU_ASSERT_EQUAL(truncate(path, size - cut), 0);
 }
 
-/* Opens what is in the folder, with the names separated by blanks, for the caption that is found. */
-static struct smalti_dataset *open_names(const char *folder, const char *names, bool pictures,
+/* Opens what is in the directory, with the names separated by blanks, for the caption that is found. */
+static struct smalti_dataset *open_names(const char *directory, const char *names, bool images,
 					 struct smalti_error *error)
 {
 	char copy[256], paths[4][600], *rest = copy;
 	const char *list[4];
-	struct smalti_dataset_options options = {.paths = list, .find_caption = true, .pictures = pictures};
+	struct smalti_dataset_options options = {.paths = list, .find_caption = true, .images = images};
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *name; (name = strsep(&rest, " "));) {
-		snprintf(paths[options.path_count], sizeof(*paths), "%s%s%s", folder, *name ? "/" : "", name);
+		snprintf(paths[options.path_count], sizeof(*paths), "%s%s%s", directory, *name ? "/" : "",
+			 name);
 		list[options.path_count] = strcmp(name, "-") ? paths[options.path_count] : name;
 		options.path_count++;
 	}
@@ -103,8 +104,8 @@ static void check_keys(struct smalti_dataset *dataset, const char *expected)
 		const bool bad = smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_BAD;
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s", i ? " " : "",
 			 bad ? "!" : "", record.key);
-		CHECK(bad || !record.picture.path || strstr(record.picture.path, ".tar") ||
-			  record.picture.bytes < 0,
+		CHECK(bad || !record.image.path || strstr(record.image.path, ".tar") ||
+			  record.image.bytes < 0,
 		      record.key);
 	}
 	CHECK(strcmp(text, expected) == 0, text);
@@ -121,18 +122,19 @@ static void check_keys(struct smalti_dataset *dataset, const char *expected)
 	CHECK(strcmp(places, expected) == 0, places);
 }
 
-/* a.tar, b.tar (empty), c.tar (cut short) and d/a.tar, in a folder with what else img2dataset leaves there.
+/* a.tar, b.tar (empty), c.tar (cut short) and d/a.tar, in a directory with what else img2dataset leaves
+ * there.
  */
 static const char *write_tars(void)
 {
-	const char *folder = test_scratch();
-	write_tar(folder, "a.tar", "x", 2, 0);
-	write_tar(folder, "b.tar", "x", 0, 0);
-	write_tar(folder, "c.tar", "y", 2, 1024 + 3 * 512);
-	write_tar(folder, "d/a.tar", "z/", 1, 0);
-	dataset_write_file(folder, "a_stats.json", "{}", 2);
-	dataset_write_file(folder, "a.parquet", "PAR1", 4);
-	return folder;
+	const char *directory = test_scratch();
+	write_tar(directory, "a.tar", "x", 2, 0);
+	write_tar(directory, "b.tar", "x", 0, 0);
+	write_tar(directory, "c.tar", "y", 2, 1024 + 3 * 512);
+	write_tar(directory, "d/a.tar", "z/", 1, 0);
+	dataset_write_file(directory, "a_stats.json", "{}", 2);
+	dataset_write_file(directory, "a.parquet", "PAR1", 4);
+	return directory;
 }
 
 static void several_tars_are_one_data_set(void)
@@ -149,11 +151,12 @@ static void several_tars_are_one_data_set(void)
 	    {"b.tar d/a.tar", "a/z/0.jpg"},
 	    {"d", "a/z/0.jpg"},
 	};
-	const char *folder = write_tars();
+	const char *directory = write_tars();
 	for (int i = 0; i < COUNT(cases); i++)
-		for (int pictures = 0; pictures < 2; pictures++) {
+		for (int images = 0; images < 2; images++) {
 			struct smalti_error error = SMALTI_NO_ERROR;
-			struct smalti_dataset *dataset = open_names(folder, cases[i].names, pictures, &error);
+			struct smalti_dataset *dataset =
+			    open_names(directory, cases[i].names, images, &error);
 			CHECK(!dataset == !cases[i].keys, error.message);
 			if (dataset && cases[i].keys)
 				check_keys(dataset, cases[i].keys);
@@ -184,31 +187,31 @@ static void sources_are_refused(void)
 	    {"bare.csv", SMALTI_EFORMAT,
 	     "expected txt, prompt, caption or text in its first line, found path, label"},
 	};
-	const char *folder = write_tars();
-	dataset_write_file(folder, "list.jsonl", "{}\n", 3);
-	dataset_write_file(folder, "empty/.x", "", 0);
-	dataset_write_file(folder, "tiffs/a.tif", "", 0);
-	dataset_write_file(folder, "tiffs/b.TIF", "", 0);
-	dataset_write_file(folder, "tiffs/d/b.gif", "", 0);
-	dataset_write_file(folder, "bare/a.png", "", 0);
-	dataset_write_file(folder, "broken.json", BYTES("{\"path\":"));
-	dataset_write_file(folder, "bare.csv", BYTES("path,label\na.png,x\n"));
+	const char *directory = write_tars();
+	dataset_write_file(directory, "list.jsonl", "{}\n", 3);
+	dataset_write_file(directory, "empty/.x", "", 0);
+	dataset_write_file(directory, "tiffs/a.tif", "", 0);
+	dataset_write_file(directory, "tiffs/b.TIF", "", 0);
+	dataset_write_file(directory, "tiffs/d/b.gif", "", 0);
+	dataset_write_file(directory, "bare/a.png", "", 0);
+	dataset_write_file(directory, "broken.json", BYTES("{\"path\":"));
+	dataset_write_file(directory, "bare.csv", BYTES("path,label\na.png,x\n"));
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(open_names(folder, cases[i].names, true, &error) ? 0 : -1, &error, cases[i].code,
+		FAILS(open_names(directory, cases[i].names, true, &error) ? 0 : -1, &error, cases[i].code,
 		      cases[i].words, cases[i].words);
 	}
 }
 
-static void what_a_folder_has_else_is_noted(void)
+static void what_a_directory_has_else_is_noted(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	static const char *const files[] = {"a.png", "b.jpg",   "b.TIFF", "c.tiff",
 					    "d.gif", "old.tar", "a.txt"};
 	for (int i = 0; i < COUNT(files); i++)
-		dataset_write_file(folder, files[i], "x", 1);
+		dataset_write_file(directory, files[i], "x", 1);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_dataset *dataset = open_names(folder, "", true, &error);
+	struct smalti_dataset *dataset = open_names(directory, "", true, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
 	check_keys(dataset, "a.png b.jpg");
 	const char *note = smalti_dataset_note(dataset);
@@ -236,14 +239,14 @@ static void captions_are_found(void)
 	    {"h/a.prompt", "p", "prompt", "p"},
 	    {"i/a.json", "{\"text\": \"t\"}", "text", "t"},
 	};
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	for (int i = 0; i < COUNT(cases); i++) {
 		char name[32];
 		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
 		struct smalti_record record;
-		dataset_write_file(folder, cases[i].file, cases[i].content, strlen(cases[i].content));
+		dataset_write_file(directory, cases[i].file, cases[i].content, strlen(cases[i].content));
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(cases[i].file, "/"), cases[i].file);
-		struct smalti_dataset *dataset = open_names(folder, name, false, &error);
+		struct smalti_dataset *dataset = open_names(directory, name, false, &error);
 		CHECK(dataset, error.message);
 		if (!dataset)
 			continue;
@@ -305,7 +308,7 @@ static const struct test tests[] = {
     {"braces are expanded", braces_are_expanded},
     {"several tars are one data set", several_tars_are_one_data_set},
     {"sources are refused", sources_are_refused},
-    {"what a folder has else is noted", what_a_folder_has_else_is_noted},
+    {"what a directory has else is noted", what_a_directory_has_else_is_noted},
     {"captions are found", captions_are_found},
     {"streams are kept", streams_are_kept},
 };

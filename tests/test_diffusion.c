@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the latents of a denoising come from: each picture's part of the seed's stream of noise
+ * Where the latents of a denoising come from: each image's part of the seed's stream of noise
  * (specification 8.1), or what was given. The steps are made so that the model's output does not matter. */
 #include "codelets/codelets.h"
 #include "embedded.h"
@@ -29,24 +29,24 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 {
 	static const float text[1][128] = {{0}};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_scope *scope = smalti_scope_new(model->session, "diffusion", 0, &error);
-	smalti_scope_needs(scope, model->scope);
-	struct smalti_tile *hidden = smalti_tile_upload(scope, 1, sizeof(text), text);
+	struct smalti_task_group *task_group = smalti_task_group_new(model->session, "diffusion", 0, &error);
+	smalti_task_group_needs(task_group, model->task_group);
+	struct smalti_tile *hidden = smalti_tile_upload(task_group, 1, sizeof(text), text);
 	struct smalti_diffusion diffusion = *wanted;
 	diffusion.height = HEIGHT;
 	diffusion.width = WIDTH;
 	diffusion.vae_factor = 8;
 	diffusion.band_tokens = 4;
-	diffusion.captions[0] = model->denoiser->functions->caption(model->denoiser, scope, hidden, 1);
+	diffusion.captions[0] = model->denoiser->functions->caption(model->denoiser, task_group, hidden, 1);
 	diffusion.caption_count = 1;
-	struct smalti_tile *result = smalti_diffuse(model->denoiser, scope, &diffusion);
-	smalti_insert(deliver, scope, (.x = result), .count = VALUES, .sink = keep, .user = latents);
+	struct smalti_tile *result = smalti_diffuse(model->denoiser, task_group, &diffusion);
+	smalti_insert(deliver, task_group, (.x = result), .count = VALUES, .sink = keep, .user = latents);
 	smalti_tile_release(result);
 	model->denoiser->functions->release_caption(diffusion.captions[0]);
 	smalti_tile_release(hidden);
-	smalti_scope_wait(scope);
-	SUCCEEDS(smalti_scope_status(scope, &error), &error, "diffuse");
-	smalti_scope_free(scope);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "diffuse");
+	smalti_task_group_free(task_group);
 }
 
 static struct smalti_sampler *sampler_of(double initial_sigma, const struct smalti_sampler_step *step)

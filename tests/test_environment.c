@@ -4,8 +4,8 @@
 #include "harness.h"
 #include "rt/cgroup.h"
 #include "rt/machine.h"
-#include "rt/scope.h"
 #include "rt/session.h"
+#include "rt/task_group.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -158,22 +158,23 @@ static void incomplete_measurements(void)
 {
 	static const char *const left[] = {"", "12 # half a li"};
 	static const char *const names[] = {"config", "latency", "bandwidth", "affinity"};
-	char folder[PATH], file[PATH + 64];
+	char directory[PATH], file[PATH + 64];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	snprintf(folder, sizeof(folder), "%s/models", test_scratch());
+	snprintf(directory, sizeof(directory), "%s/models", test_scratch());
 	setenv("STARPU_HOSTNAME", "somewhere", 1);
 	for (size_t i = 0; i < COUNT(left); i++)
 		for (size_t j = 0; j <= COUNT(names); j++) {
-			struct smalti_session *session = open_with("STARPU_PERF_MODEL_DIR", folder, &error);
+			struct smalti_session *session =
+			    open_with("STARPU_PERF_MODEL_DIR", directory, &error);
 			SUCCEEDS(session ? 0 : -1, &error, "measurements");
 			close_session(session);
 			for (size_t k = 0; k < COUNT(names); k++) {
-				snprintf(file, sizeof(file), "%s/bus/somewhere.%s", folder, names[k]);
+				snprintf(file, sizeof(file), "%s/bus/somewhere.%s", directory, names[k]);
 				CHECK(size_of(file) > 0 && size_of(file) != (int64_t)strlen(left[i]), file);
 			}
 			if (j == COUNT(names))
 				break;
-			snprintf(file, sizeof(file), "%s/bus/somewhere.%s", folder, names[j]);
+			snprintf(file, sizeof(file), "%s/bus/somewhere.%s", directory, names[j]);
 			write_text(file, left[i]);
 			const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
 			CHECK(utimensat(AT_FDCWD, file, old, 0) == 0, "an old file");
@@ -265,7 +266,7 @@ static void fork_while_open(void)
 	if (child == 0) {
 		struct smalti_error first = SMALTI_NO_ERROR, second = SMALTI_NO_ERROR;
 		alarm(20);
-		const bool refuses = !smalti_scope_new(session, "child", 0, &first) &&
+		const bool refuses = !smalti_task_group_new(session, "child", 0, &first) &&
 				     first.code == SMALTI_EINVAL && strstr(first.message, "fork") &&
 				     smalti_session_close(session, &second) < 0 &&
 				     second.code == SMALTI_EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "export/name.h"
-#include "features_folder.h"
+#include "features_directory.h"
 #include "harness.h"
 #include "smalti/export.h"
 
@@ -73,10 +73,10 @@ static void long_names_are_refused(void)
 	}
 }
 
-static void folders_are_the_tools(void)
+static void directories_are_the_tools(void)
 {
 	static const struct {
-		const char *caption, *folder;
+		const char *caption, *directory;
 	} cases[] = {
 	    {"prompt", "caption_features_new"},
 	    {"sharegpt4v", "sharegpt4v_caption_features_new"},
@@ -88,21 +88,21 @@ static void folders_are_the_tools(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		char *folder = smalti_loader_folder(cases[i].caption, &error);
-		if (cases[i].folder)
-			CHECK(folder && strcmp(folder, cases[i].folder) == 0, cases[i].caption);
+		char *directory = smalti_loader_directory(cases[i].caption, &error);
+		if (cases[i].directory)
+			CHECK(directory && strcmp(directory, cases[i].directory) == 0, cases[i].caption);
 		else
-			FAILS(folder ? 0 : -1, &error, SMALTI_EINVAL, cases[i].caption, "caption '");
-		free(folder);
+			FAILS(directory ? 0 : -1, &error, SMALTI_EINVAL, cases[i].caption, "caption '");
+		free(directory);
 	}
 }
 
 enum { ITEMS = 20 };
 static const char *keys[ITEMS];
 
-/* Of a test's scratch folder: the features, and a place for what is exported. */
-static void make_folders(struct smalti_export_options *options, enum smalti_export_format format,
-			 char from[512], char to[512])
+/* Of a test's scratch directory: the features, and a place for what is exported. */
+static void make_directories(struct smalti_export_options *options, enum smalti_export_format format,
+			     char from[512], char to[512])
 {
 	static char texts[ITEMS][16];
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -110,21 +110,21 @@ static void make_folders(struct smalti_export_options *options, enum smalti_expo
 		snprintf(texts[i], sizeof(texts[i]), "%02d.png", i);
 		keys[i] = texts[i];
 	}
-	const struct features_folder folder = {.dtype = SMALTI_F32,
-					       .keys = keys,
-					       .count = ITEMS,
-					       .caption_count = 1,
-					       .captions = {"prompt"},
-					       .text_width = 8,
-					       .max_tokens = 5,
-					       .shard_items = 7,
-					       .failed = -1};
+	const struct features_directory directory = {.dtype = SMALTI_F32,
+						     .keys = keys,
+						     .count = ITEMS,
+						     .caption_count = 1,
+						     .captions = {"prompt"},
+						     .text_width = 8,
+						     .max_tokens = 5,
+						     .shard_items = 7,
+						     .failed = -1};
 	const char *scratch = test_scratch();
 	snprintf(from, 512, "%s/features", scratch);
 	snprintf(to, 512, "%s/out", scratch);
-	SUCCEEDS(make_features_folder(from, &folder, &error), &error, "features");
+	SUCCEEDS(make_features_directory(from, &directory, &error), &error, "features");
 	smalti_export_defaults(options);
-	options->folder = from;
+	options->directory = from;
 	options->output = to;
 	options->format = format;
 	options->shard_bytes = 1000;
@@ -135,7 +135,7 @@ struct watcher {
 	int64_t calls, seen;
 };
 
-static bool watch(void *user, const struct smalti_export_progress *progress)
+static bool on_progress(void *user, const struct smalti_export_progress *progress)
 {
 	struct watcher *watcher = user;
 	watcher->calls++;
@@ -152,8 +152,8 @@ static void a_stopped_export_goes_on(void)
 		struct smalti_export_options options;
 		struct smalti_export_progress progress = {.rows = -1};
 		struct watcher watcher = {.stop = 0};
-		make_folders(&options, (enum smalti_export_format)format, from, to);
-		options.watch = watch;
+		make_directories(&options, (enum smalti_export_format)format, from, to);
+		options.on_progress = on_progress;
 		options.user = &watcher;
 		int64_t before = 0;
 		for (watcher.stop = 3; watcher.stop < ITEMS; watcher.stop += 6) {
@@ -183,7 +183,7 @@ static void a_stopped_export_goes_on(void)
 static const struct test tests[] = {
     {"names are the loader's", names_are_the_loaders},
     {"long names are refused", long_names_are_refused},
-    {"folders are the tool's", folders_are_the_tools},
+    {"directories are the tool's", directories_are_the_tools},
     {"a stopped export goes on", a_stopped_export_goes_on},
 };
 

@@ -25,7 +25,7 @@ static struct smalti_extract_options small_options(const char *output)
 	options.inputs = inputs;
 	options.input_count = 1;
 	options.output = output;
-	options.text = options.pictures = true;
+	options.text = options.images = true;
 	options.type = SMALTI_FEATURES_F32;
 	options.image_size = 256;
 	options.stored_orientation = true;
@@ -35,20 +35,21 @@ static struct smalti_extract_options small_options(const char *output)
 }
 
 static struct smalti_extract_result extract(const struct smalti_extract_options *options,
-					    smalti_extract_watch *watch, void *user, const char *what)
+					    smalti_extract_callback *on_progress, void *user,
+					    const char *what)
 {
 	struct smalti_extract_result result = {0};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int status = smalti_extract(session, options, watch, user, &result, &error);
+	const int status = smalti_extract(session, options, on_progress, user, &result, &error);
 	SUCCEEDS(status, &error, what);
 	return result;
 }
 
-static struct smalti_features *open_features(const char *folder)
+static struct smalti_features *open_features(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_features *features = smalti_features_open(folder, NULL, &error);
-	SUCCEEDS(features ? 0 : -1, &error, folder);
+	struct smalti_features *features = smalti_features_open(directory, NULL, &error);
+	SUCCEEDS(features ? 0 : -1, &error, directory);
 	return features;
 }
 
@@ -68,28 +69,28 @@ static bool same_ids(const struct smalti_features_text *text, const struct smalt
 	       memcmp(view->data, text->ids, (size_t)text->tokens * sizeof(int32_t)) == 0;
 }
 
-static void check_golden(const char *folder, const char *fit)
+static void check_golden(const char *directory, const char *fit)
 {
 	struct smalti_safetensors *texts = golden_open("extract/t5.safetensors");
-	struct smalti_safetensors *pictures = golden_open("extract/vae_256.safetensors");
-	struct smalti_features *features = open_features(folder);
+	struct smalti_safetensors *images = golden_open("extract/vae_256.safetensors");
+	struct smalti_features *features = open_features(directory);
 	struct smalti_features_row row;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t rows = 0;
 	for (; features && smalti_features_next(features, &row, &error) == 1; rows++) {
-		const struct smalti_features_picture *picture = &row.picture;
+		const struct smalti_features_image *image = &row.image;
 		const int number = (int)row.index;
 		CHECK(same_ids(&row.texts[0], golden_tensor(texts, "ids", number, "")), row.key);
 		near(row.texts[0].values, row.texts[0].tokens * WIDTH, golden_tensor(texts, "t5", number, ""),
 		     row.key);
-		near(picture->values, PLANES * picture->latent_height * picture->latent_width,
-		     golden_tensor(pictures, fit, number, ""), row.key);
+		near(image->values, PLANES * image->latent_height * image->latent_width,
+		     golden_tensor(images, fit, number, ""), row.key);
 	}
-	SUCCEEDS(error.code ? -1 : 0, &error, folder);
+	SUCCEEDS(error.code ? -1 : 0, &error, directory);
 	CHECK(rows == ITEMS, "every item has a row");
 	smalti_features_close(features);
 	smalti_safetensors_close(texts);
-	smalti_safetensors_close(pictures);
+	smalti_safetensors_close(images);
 }
 
 static void features_are_the_references(void)
@@ -99,13 +100,13 @@ static void features_are_the_references(void)
 		const char *name;
 	} cases[] = {{SMALTI_FITTING_SQUEEZE, "squeeze"}, {SMALTI_FITTING_COVER, "cover"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		const char *folder = test_scratch();
-		struct smalti_extract_options options = small_options(folder);
+		const char *directory = test_scratch();
+		struct smalti_extract_options options = small_options(directory);
 		options.fit = cases[i].fit;
 		const struct smalti_extract_result result = extract(&options, NULL, NULL, cases[i].name);
 		CHECK(result.progress.done == ITEMS && result.failures == 0 && !result.stopped,
 		      cases[i].name);
-		check_golden(folder, cases[i].name);
+		check_golden(directory, cases[i].name);
 	}
 }
 
@@ -120,7 +121,7 @@ static uint64_t digest(const struct smalti_features_row *row)
 	    {row->key, (int64_t)strlen(row->key)},
 	    {row->texts[0].ids, row->texts[0].tokens * 4},
 	    {row->texts[0].values, row->texts[0].tokens * WIDTH * 4},
-	    {row->picture.values, PLANES * row->picture.latent_height * row->picture.latent_width * 4},
+	    {row->image.values, PLANES * row->image.latent_height * row->image.latent_width * 4},
 	};
 	for (size_t p = 0; p < COUNT(parts); p++)
 		for (int64_t i = 0; i < parts[p].bytes; i++)
@@ -128,9 +129,9 @@ static uint64_t digest(const struct smalti_features_row *row)
 	return sum;
 }
 
-static void read_digests(const char *folder, uint64_t digests[ITEMS])
+static void read_digests(const char *directory, uint64_t digests[ITEMS])
 {
-	struct smalti_features *features = open_features(folder);
+	struct smalti_features *features = open_features(directory);
 	struct smalti_features_row row;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t next = 0;
@@ -139,7 +140,7 @@ static void read_digests(const char *folder, uint64_t digests[ITEMS])
 		if (next < ITEMS)
 			digests[next++] = digest(&row);
 	}
-	SUCCEEDS(error.code ? -1 : 0, &error, folder);
+	SUCCEEDS(error.code ? -1 : 0, &error, directory);
 	CHECK(next == ITEMS, "every item has a row");
 	smalti_features_close(features);
 }
@@ -148,17 +149,17 @@ static uint64_t expected[ITEMS];
 
 static void make_expected(void)
 {
-	const char *folder = test_scratch();
-	struct smalti_extract_options options = small_options(folder);
+	const char *directory = test_scratch();
+	struct smalti_extract_options options = small_options(directory);
 	options.shard_items = 100;
 	extract(&options, NULL, NULL, "in one shard");
-	read_digests(folder, expected);
+	read_digests(directory, expected);
 }
 
-static void same_rows(const char *folder, const char *what)
+static void same_rows(const char *directory, const char *what)
 {
 	uint64_t found[ITEMS] = {0};
-	read_digests(folder, found);
+	read_digests(directory, found);
 	CHECK(memcmp(found, expected, sizeof(found)) == 0, what);
 }
 
@@ -167,39 +168,39 @@ static void any_cut_gives_the_same_rows(void)
 {
 	static const int64_t cuts[][2] = {{1, 1}, {3, 4}, {4, 100}, {20, 1}}; /* parts, items of a shard */
 	for (size_t i = 0; i < COUNT(cuts); i++) {
-		const char *folder = test_scratch();
+		const char *directory = test_scratch();
 		char what[64];
 		snprintf(what, sizeof(what), "%d parts, shards of %d", (int)cuts[i][0], (int)cuts[i][1]);
 		for (int64_t part = 0; part < cuts[i][0]; part++) {
-			struct smalti_extract_options options = small_options(folder);
+			struct smalti_extract_options options = small_options(directory);
 			options.parts = cuts[i][0];
 			options.part = part;
 			options.shard_items = cuts[i][1];
 			extract(&options, NULL, NULL, what);
 		}
-		same_rows(folder, what);
+		same_rows(directory, what);
 	}
 }
 
 struct stop {
 	int64_t after; /* items */
-	enum smalti_extract_wish wish;
+	enum smalti_extract_action action;
 };
 
-static enum smalti_extract_wish stop_after(void *user, const struct smalti_extract_progress *progress)
+static enum smalti_extract_action stop_after(void *user, const struct smalti_extract_progress *progress)
 {
 	const struct stop *stop = user;
-	return progress->made >= stop->after && progress->items ? stop->wish : SMALTI_EXTRACT_GO_ON;
+	return progress->made >= stop->after && progress->items ? stop->action : SMALTI_EXTRACT_CONTINUE;
 }
 
 /* However often it is stopped, nothing is lost, and nothing is made twice. */
 static void a_stopped_run_goes_on(void)
 {
-	static const enum smalti_extract_wish wishes[] = {SMALTI_EXTRACT_FINISH, SMALTI_EXTRACT_DROP};
+	static const enum smalti_extract_action wishes[] = {SMALTI_EXTRACT_FINISH, SMALTI_EXTRACT_DROP};
 	for (size_t i = 0; i < COUNT(wishes); i++) {
-		const char *folder = test_scratch();
-		struct smalti_extract_options options = small_options(folder);
-		struct stop stop = {.after = 0, .wish = wishes[i]};
+		const char *directory = test_scratch();
+		struct smalti_extract_options options = small_options(directory);
+		struct stop stop = {.after = 0, .action = wishes[i]};
 		struct smalti_extract_result result = {.stopped = true};
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t made = 0;
@@ -214,17 +215,17 @@ static void a_stopped_run_goes_on(void)
 		CHECK(!result.stopped && result.progress.done == ITEMS, "it came to an end");
 		CHECK(made >= ITEMS && (wishes[i] == SMALTI_EXTRACT_DROP || made == ITEMS),
 		      "nothing was made twice");
-		same_rows(folder, "stopped");
+		same_rows(directory, "stopped");
 	}
 }
 
-static void another_runs_folder_is_refused(void)
+static void another_runs_directory_is_refused(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_extract_result result;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_extract_options options = small_options(folder);
-	options.pictures = false;
+	struct smalti_extract_options options = small_options(directory);
+	options.images = false;
 	extract(&options, NULL, NULL, "text alone");
 	options.type = SMALTI_FEATURES_BF16;
 	int status = smalti_extract(session, &options, NULL, NULL, &result, &error);
@@ -243,18 +244,18 @@ static void wrong_options_are_refused(void)
 	struct smalti_extract_options options = small_options("nowhere/at/all");
 	int status = smalti_extract(session, &options, NULL, NULL, &result, &error);
 	FAILS(status, &error, SMALTI_ENOENT, "no such place", "nowhere/at/all");
-	const char *folder = test_scratch();
-	options = small_options(folder);
+	const char *directory = test_scratch();
+	options = small_options(directory);
 	options.image_size = 300;
 	error = (struct smalti_error){0};
 	status = smalti_extract(session, &options, NULL, NULL, &result, &error);
 	FAILS(status, &error, SMALTI_EINVAL, "no such bins", "300");
-	options = small_options(folder);
-	options.text = options.pictures = false;
+	options = small_options(directory);
+	options.text = options.images = false;
 	error = (struct smalti_error){0};
 	status = smalti_extract(session, &options, NULL, NULL, &result, &error);
 	FAILS(status, &error, SMALTI_EINVAL, "nothing to do", "features");
-	options = small_options(folder);
+	options = small_options(directory);
 	options.parts = 3;
 	options.part = 3;
 	error = (struct smalti_error){0};
@@ -267,7 +268,7 @@ static const struct test tests[] = {
     {"one shard has all rows", make_expected},
     {"any cut gives the same rows", any_cut_gives_the_same_rows},
     {"a stopped run goes on", a_stopped_run_goes_on},
-    {"another run's folder is refused", another_runs_folder_is_refused},
+    {"another run's directory is refused", another_runs_directory_is_refused},
     {"wrong options are refused", wrong_options_are_refused},
 };
 

@@ -31,28 +31,28 @@ static int keep(void *user, int64_t count, const float *values, struct smalti_er
 	return 0;
 }
 
-static void fetch(struct smalti_scope *scope, struct smalti_tile *tile, struct kept *kept)
+static void fetch(struct smalti_task_group *task_group, struct smalti_tile *tile, struct kept *kept)
 {
-	smalti_insert(deliver, scope, (.x = tile), .count = smalti_tile_bytes(tile) / (int64_t)sizeof(float),
-		      .sink = keep, .user = kept);
+	smalti_insert(deliver, task_group, (.x = tile),
+		      .count = smalti_tile_bytes(tile) / (int64_t)sizeof(float), .sink = keep, .user = kept);
 }
 
 /* The moments of the whole map from bands of `height` rows; checks the edges of each band. */
 static void publish(int64_t rows, int64_t height, struct smalti_moments moments[GROUPS])
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_scope *scope = smalti_scope_new(session, "features", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "features", 0, &error);
 	struct smalti_cut cut = {0};
 	SUCCEEDS(smalti_cut_even(&cut, rows, height, &error), &error, "cut");
-	struct smalti_features map = smalti_features_new(scope, &cut, 1, 1, WIDTH, CHANNELS, cut.bands);
+	struct smalti_features map = smalti_features_new(task_group, &cut, 1, 1, WIDTH, CHANNELS, cut.bands);
 	for (int64_t b = 0; b < cut.bands; b++) {
 		smalti_tile_release(map.body[b]);
-		map.body[b] = smalti_tile_upload(scope, smalti_cut_rows(&cut, b) * WIDTH,
+		map.body[b] = smalti_tile_upload(task_group, smalti_cut_rows(&cut, b) * WIDTH,
 						 CHANNELS * sizeof(float), map_values + cut.first[b] * ROW);
 	}
 	for (int64_t b = 0; b < cut.bands; b++)
-		smalti_features_publish(scope, &map, b, GROUPS);
-	smalti_features_merge(scope, &map, GROUPS);
+		smalti_features_publish(task_group, &map, b, GROUPS);
+	smalti_features_merge(task_group, &map, GROUPS);
 	float(*edge)[ROW] = calloc((size_t)(2 * cut.bands), sizeof(*edge));
 	struct kept *kept = calloc((size_t)(2 * cut.bands + 1), sizeof(*kept));
 	if (!edge || !kept)
@@ -62,19 +62,19 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 		kept[i].to = edge[i];
 		CHECK((tile != NULL) == (i > 0 && i < 2 * cut.bands - 1), "edges inside the map only");
 		if (tile)
-			fetch(scope, tile, &kept[i]);
+			fetch(task_group, tile, &kept[i]);
 	}
 	kept[2 * cut.bands].to = (float *)(void *)moments;
-	fetch(scope, map.moments, &kept[2 * cut.bands]);
-	smalti_scope_wait(scope);
-	SUCCEEDS(smalti_scope_status(scope, &error), &error, "publish");
+	fetch(task_group, map.moments, &kept[2 * cut.bands]);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "publish");
 	for (int64_t i = 1; i < 2 * cut.bands - 1; i++) {
 		int64_t row = i % 2 ? cut.first[i / 2 + 1] - 1 : cut.first[i / 2];
 		CHECK(kept[i].count == ROW && memcmp(edge[i], map_values + row * ROW, sizeof(edge[i])) == 0,
 		      "edge");
 	}
 	smalti_features_release(&map);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_cut_free(&cut);
 	free(edge);
 	free(kept);

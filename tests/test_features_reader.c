@@ -15,21 +15,21 @@ static const struct smalti_shard_schema schema = {SMALTI_F16, 2,     {"prompt", 
 static const struct made_rows rows = {&schema, 12, 6};
 
 /* Made once: nobody changes it. */
-static const char *folder_of_all(void)
+static const char *directory_of_all(void)
 {
-	static char folder[512];
-	if (folder[0])
-		return folder;
-	snprintf(folder, sizeof(folder), "%s/features", test_scratch());
+	static char directory[512];
+	if (directory[0])
+		return directory;
+	snprintf(directory, sizeof(directory), "%s/features", test_scratch());
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(write_folder(folder, &rows, ITEMS, EACH, &error), &error, "a folder");
-	return folder;
+	SUCCEEDS(write_directory(directory, &rows, ITEMS, EACH, &error), &error, "a directory");
+	return directory;
 }
 
 static struct smalti_features *open_with(const struct smalti_features_options *options)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_features *features = smalti_features_open(folder_of_all(), options, &error);
+	struct smalti_features *features = smalti_features_open(directory_of_all(), options, &error);
 	SUCCEEDS(features ? 0 : -1, &error, "open");
 	return features;
 }
@@ -74,7 +74,7 @@ static bool is_each_once(const int64_t *order, int64_t count)
 	return once;
 }
 
-static void all_is_said_of_a_folder(void)
+static void all_is_said_of_a_directory(void)
 {
 	struct smalti_features *features = open_with(NULL);
 	struct smalti_features_info info;
@@ -167,7 +167,7 @@ static bool is_complete(int64_t index)
 {
 	struct smalti_features_row row;
 	make_row(&rows, index, &row);
-	return row.texts[0].tokens && row.texts[1].tokens && row.picture.latent_height;
+	return row.texts[0].tokens && row.texts[1].tokens && row.image.latent_height;
 }
 
 static void incomplete_rows_are_left_out(void)
@@ -215,7 +215,7 @@ static void flip(const char *path, long from_end, long at)
 	fclose(file);
 }
 
-/* The place of a picture's values in the file. */
+/* The place of an image's values in the file. */
 static long find_values(const char *path, const void *values, size_t bytes)
 {
 	FILE *file = fopen(path, "rb");
@@ -234,17 +234,17 @@ static long find_values(const char *path, const void *values, size_t bytes)
 static void damaged_rows_are_refused_and_no_others(void)
 {
 	for (int64_t prefetch = 0; prefetch <= 5; prefetch += 5) {
-		char folder[512];
-		snprintf(folder, sizeof(folder), "%s/damaged", test_scratch());
+		char directory[512];
+		snprintf(directory, sizeof(directory), "%s/damaged", test_scratch());
 		struct smalti_error error = SMALTI_NO_ERROR;
-		SUCCEEDS(write_folder(folder, &rows, ITEMS, EACH, &error), &error, "a folder");
+		SUCCEEDS(write_directory(directory, &rows, ITEMS, EACH, &error), &error, "a directory");
 		struct smalti_features_row row;
 		make_row(&rows, 24, &row);
-		const char *path = shard_path(folder, 20, 30);
+		const char *path = shard_path(directory, 20, 30);
 		flip(path, 0, find_values(path, row.texts[0].values, 48) + 5);
-		flip(shard_path(folder, 50, 60), 1, 0);
+		flip(shard_path(directory, 50, 60), 1, 0);
 		const struct smalti_features_options options = options_of(false, 0, 0, prefetch);
-		struct smalti_features *features = smalti_features_open(folder, &options, &error);
+		struct smalti_features *features = smalti_features_open(directory, &options, &error);
 		SUCCEEDS(features ? 0 : -1, &error, "open");
 		for (int64_t i = 0; i < ITEMS; i++) {
 			struct smalti_error cause = SMALTI_NO_ERROR;
@@ -259,27 +259,28 @@ static void damaged_rows_are_refused_and_no_others(void)
 		}
 		CHECK(smalti_features_next(features, &row, &error) == 0, "the end");
 		smalti_features_close(features);
-		features = smalti_features_open(folder, &options, &error); /* closed while it reads ahead */
+		features =
+		    smalti_features_open(directory, &options, &error); /* closed while it reads ahead */
 		smalti_features_close(features);
 	}
 }
 
-static void what_is_no_folder_is_refused(void)
+static void what_is_no_directory_is_refused(void)
 {
-	char folder[512];
-	snprintf(folder, sizeof(folder), "%s", test_scratch());
+	char directory[512];
+	snprintf(directory, sizeof(directory), "%s", test_scratch());
 	struct smalti_error error = SMALTI_NO_ERROR;
-	FAILS(smalti_features_open(folder, NULL, &error) ? 0 : -1, &error, SMALTI_EFORMAT, "an empty folder",
-	      "extract.json");
+	FAILS(smalti_features_open(directory, NULL, &error) ? 0 : -1, &error, SMALTI_EFORMAT,
+	      "an empty directory", "extract.json");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	FAILS(smalti_features_open("/nonexistent", NULL, &error) ? 0 : -1, &error, SMALTI_ENOENT, "no folder",
-	      "/nonexistent");
+	FAILS(smalti_features_open("/nonexistent", NULL, &error) ? 0 : -1, &error, SMALTI_ENOENT,
+	      "no directory", "/nonexistent");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	SUCCEEDS(write_folder(folder, &rows, 30, 10, &error), &error, "a folder");
+	SUCCEEDS(write_directory(directory, &rows, 30, 10, &error), &error, "a directory");
 	char journal[600];
-	snprintf(journal, sizeof(journal), "%s/journal", folder);
+	snprintf(journal, sizeof(journal), "%s/journal", directory);
 	flip(journal, 0, 20);
-	FAILS(smalti_features_open(folder, NULL, &error) ? 0 : -1, &error, SMALTI_ECORRUPT,
+	FAILS(smalti_features_open(directory, NULL, &error) ? 0 : -1, &error, SMALTI_ECORRUPT,
 	      "a damaged journal", "journal");
 }
 
@@ -299,13 +300,13 @@ static void impossible_options_are_refused(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(smalti_features_open(folder_of_all(), &cases[i].options, &error) ? 0 : -1, &error,
+		FAILS(smalti_features_open(directory_of_all(), &cases[i].options, &error) ? 0 : -1, &error,
 		      SMALTI_EINVAL, cases[i].word, cases[i].word);
 	}
 }
 
 static const struct test tests[] = {
-    {"all is said of a folder", all_is_said_of_a_folder},
+    {"all is said of a directory", all_is_said_of_a_directory},
     {"rows come in order", rows_come_in_order},
     {"orders are fixed by seed and epoch", orders_are_fixed_by_seed_and_epoch},
     {"parts share the rows", parts_share_the_rows},
@@ -313,7 +314,7 @@ static const struct test tests[] = {
     {"incomplete rows are left out", incomplete_rows_are_left_out},
     {"rows are found by index", rows_are_found_by_index},
     {"damaged rows are refused and no others", damaged_rows_are_refused_and_no_others},
-    {"what is no folder is refused", what_is_no_folder_is_refused},
+    {"what is no directory is refused", what_is_no_directory_is_refused},
     {"impossible options are refused", impossible_options_are_refused},
 };
 

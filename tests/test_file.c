@@ -30,10 +30,10 @@ static void fresh_root(void)
 static int files_in_root(void)
 {
 	int count = 0;
-	DIR *folder = opendir(root);
-	for (struct dirent *entry; (entry = readdir(folder));)
+	DIR *directory = opendir(root);
+	for (struct dirent *entry; (entry = readdir(directory));)
 		count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
-	closedir(folder);
+	closedir(directory);
 	return count;
 }
 
@@ -197,7 +197,7 @@ static void a_full_disk_leaves_the_old_file(void)
 	}
 }
 
-/* A failure that only the later calls meet: the descriptor is gone, the folder is gone. */
+/* A failure that only the later calls meet: the descriptor is gone, the directory is gone. */
 static void late_failures_leave_nothing(void)
 {
 	fresh_root();
@@ -215,16 +215,16 @@ static void late_failures_leave_nothing(void)
 	CU_ASSERT_EQUAL(files_in_root(), 1);
 }
 
-static void folders_are_made_once(void)
+static void directories_are_made_once(void)
 {
 	fresh_root();
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_make_folder(at("d"), &error), &error, "new");
-	SUCCEEDS(smalti_make_folder(at("d"), &error), &error, "again");
+	SUCCEEDS(smalti_make_directory(at("d"), &error), &error, "new");
+	SUCCEEDS(smalti_make_directory(at("d"), &error), &error, "again");
 	SUCCEEDS(write_text(at("f"), "", &error), &error, "file");
-	FAILS(smalti_make_folder(at("f"), &error), &error, SMALTI_EIO, "file in the way", "/f", "exists");
+	FAILS(smalti_make_directory(at("f"), &error), &error, SMALTI_EIO, "file in the way", "/f", "exists");
 	struct smalti_error absent = SMALTI_NO_ERROR;
-	FAILS(smalti_make_folder(at("no/d"), &absent), &absent, SMALTI_ENOENT, "no parent", "no/d");
+	FAILS(smalti_make_directory(at("no/d"), &absent), &absent, SMALTI_ENOENT, "no parent", "no/d");
 }
 
 /* What a process that ends without a commit leaves in the root. */
@@ -241,12 +241,12 @@ static void die_writing(const char *name)
 /* The name of the only file in the root that begins so. */
 static void find_part(const char *begin, char name[256])
 {
-	DIR *folder = opendir(root);
+	DIR *directory = opendir(root);
 	name[0] = '\0';
-	for (const struct dirent *entry; (entry = readdir(folder));)
+	for (const struct dirent *entry; (entry = readdir(directory));)
 		if (!strncmp(entry->d_name, begin, strlen(begin)))
 			snprintf(name, 256, "%s", entry->d_name);
-	closedir(folder);
+	closedir(directory);
 }
 
 /* As it would be called by a process of another machine, last written to some hours ago. */
@@ -298,7 +298,7 @@ static const struct test tests[] = {
     {"a long name has room", a_long_name_has_room},
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
     {"late failures leave nothing", late_failures_leave_nothing},
-    {"folders are made once", folders_are_made_once},
+    {"directories are made once", directories_are_made_once},
     {"leftovers of the dead alone are removed", leftovers_of_the_dead_alone_are_removed},
 };
 

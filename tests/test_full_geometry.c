@@ -46,31 +46,31 @@ static void compare(const char *name, const float *found)
 struct component {
 	cJSON *config;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 };
 
 static struct component open_component(enum smalti_component kind)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_advance nobody = {0};
-	const char *stem = smalti_component_names[kind].stem, *folder = test_scratch();
+	const char *stem = smalti_component_names[kind].stem, *directory = test_scratch();
 	struct component c = {
 	    .config = smalti_geometry_config(SMALTI_SIGMA_512, kind, T5_LAYERS, SMALTI_F16, &error)};
 	struct smalti_inventory inventory;
 	SUCCEEDS(smalti_component_inventory(kind, c.config, SMALTI_F16, &inventory, &error), &error, "list");
-	SUCCEEDS(smalti_weights_write(folder, stem, &inventory, SMALTI_SHARD_BYTES, &nobody, &error), &error,
-		 "write");
+	SUCCEEDS(smalti_weights_write(directory, stem, &inventory, SMALTI_SHARD_BYTES, &nobody, &error),
+		 &error, "write");
 	smalti_inventory_free(&inventory);
-	c.checkpoint = smalti_checkpoint_open(folder, stem, NULL, &error);
-	c.scope = smalti_scope_new(session, "weights", 0, &error);
-	SUCCEEDS(c.checkpoint && c.scope ? 0 : -1, &error, "open");
+	c.checkpoint = smalti_checkpoint_open(directory, stem, NULL, &error);
+	c.task_group = smalti_task_group_new(session, "weights", 0, &error);
+	SUCCEEDS(c.checkpoint && c.task_group ? 0 : -1, &error, "open");
 	test_scratch(); /* gigabytes: remove them before anything can go wrong */
 	return c;
 }
 
 static void close_component(struct component *c)
 {
-	smalti_scope_free(c->scope);
+	smalti_task_group_free(c->task_group);
 	smalti_checkpoint_close(c->checkpoint);
 	cJSON_Delete(c->config);
 }
@@ -81,7 +81,7 @@ static void t5(void)
 	struct smalti_t5_config config;
 	struct component c = open_component(SMALTI_TEXT_ENCODER);
 	SUCCEEDS(smalti_t5_config_parse(c.config, &config, &error), &error, "config");
-	struct smalti_t5 *model = smalti_t5_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_t5 *model = smalti_t5_new(c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	const struct smalti_tensor_view *view = tensor("t5.ids");
 	const int64_t tokens = view->shape[1];
@@ -103,7 +103,8 @@ static void dit(void)
 	struct smalti_transformer_config config;
 	struct component c = open_component(SMALTI_TRANSFORMER);
 	SUCCEEDS(smalti_transformer_config_parse(c.config, &config, &error), &error, "config");
-	struct smalti_denoiser *model = smalti_dit_new(c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_denoiser *model =
+	    smalti_dit_new(c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
 	const struct smalti_tensor_view *x = tensor("dit.x"), *text = tensor("dit.text");
 	const int64_t height = x->shape[2], width = x->shape[3];
@@ -128,14 +129,14 @@ static void vae_decode(void)
 	SUCCEEDS(smalti_vae_config_parse(c.config, &config, &error), &error, "config");
 	config.scaling_factor = 1; /* the golden latents are divided already */
 	struct smalti_vae_net *model =
-	    smalti_vae_net_new(SMALTI_VAE_DECODE, c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	    smalti_vae_net_new(SMALTI_VAE_DECODE, c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	const struct smalti_tensor_view *z = tensor("vae.decode.in");
-	float *picture = malloc((size_t)tensor("vae.decode.out")->bytes);
-	SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], BAND_ROWS, picture, &error),
+	float *image = malloc((size_t)tensor("vae.decode.out")->bytes);
+	SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], BAND_ROWS, image, &error),
 		 &error, "decode");
-	compare("vae.decode.out", picture);
-	free(picture);
+	compare("vae.decode.out", image);
+	free(image);
 	smalti_vae_net_free(model);
 	close_component(&c);
 }
@@ -160,7 +161,7 @@ static void vae_encode(void)
 	struct component c = open_component(SMALTI_VAE);
 	SUCCEEDS(smalti_vae_config_parse(c.config, &config, &error), &error, "config");
 	struct smalti_vae_net *model =
-	    smalti_vae_net_new(SMALTI_VAE_ENCODE, c.scope, &config, c.checkpoint, SMALTI_F32, &error);
+	    smalti_vae_net_new(SMALTI_VAE_ENCODE, c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	const struct smalti_tensor_view *moments = tensor("vae.encode.moments");
 	float *pixels = pixels_of(tensor("vae.encode.in"));

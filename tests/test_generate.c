@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures through the public API: equal to the reference's, and the same whatever the schedule. */
+ * Images through the public API: equal to the reference's, and the same whatever the schedule. */
 #include "embedded.h"
 #include "harness.h"
+#include "images.h"
 #include "io/prompts.h"
 #include "io/safetensors.h"
-#include "pictures.h"
 #include "stage.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A picture in memory, as the callbacks bring it. */
+/* An image in memory, as the callbacks bring it. */
 struct received {
 	int64_t width, height, next;
 	unsigned char *rgb;
@@ -75,7 +75,7 @@ static void open_model(const char *policy, int64_t cpus)
 static int submit(struct smalti_batch *batch, struct smalti_request *request, int64_t image,
 		  struct received *to, struct smalti_error *error)
 {
-	const struct smalti_picture picture = {
+	const struct smalti_image_callbacks callbacks = {
 	    .user = to, .rows = on_rows, .latents = on_latents, .done = on_done};
 	struct smalti_plan *plan = smalti_request_resolve(model, request, error);
 	if (!plan)
@@ -83,7 +83,7 @@ static int submit(struct smalti_batch *batch, struct smalti_request *request, in
 	to->width = request->width;
 	to->height = request->height;
 	to->rgb = malloc((size_t)(to->width * to->height * 3));
-	const int status = smalti_batch_submit(batch, plan, image, &picture, error);
+	const int status = smalti_batch_submit(batch, plan, image, &callbacks, error);
 	smalti_plan_free(plan);
 	return status;
 }
@@ -137,9 +137,9 @@ static void check_pixels(const struct received *received, const char *id)
 	char name[64];
 	int64_t width, height, off_by_one = 0, worse = 0;
 	snprintf(name, sizeof(name), "golden/generate/%s.png", id);
-	uint8_t *expected = picture_read_whole(test_data(name), &width, &height, &error);
+	uint8_t *expected = image_read_whole(test_data(name), &width, &height, &error);
 	SUCCEEDS(expected ? 0 : -1, &error, name);
-	CHECK(width == received->width && height == received->height, "size of the picture");
+	CHECK(width == received->width && height == received->height, "size of the image");
 	for (int64_t i = 0; i < width * height * 3; i++) {
 		const int difference = abs(expected[i] - received->rgb[i]);
 		off_by_one += difference >= 1;
@@ -182,7 +182,7 @@ static void reference(void)
 	embedded_close(session, model);
 }
 
-/* Two ragged pictures, the second image of a pair and one that a sampler with noise makes. */
+/* Two ragged images, the second image of a pair and one that a sampler with noise makes. */
 static void make_pair(struct received to[2])
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -262,8 +262,8 @@ static void bad_requests(void)
 	embedded_close(session, model);
 }
 
-/* One picture's failure is its own. */
-static void failed_picture(void)
+/* One image's failure is its own. */
+static void failed_image(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct received received[3] = {{0}, {.refuse_rows = true}, {0}};
@@ -312,7 +312,7 @@ static void cancelled(void)
 	embedded_close(session, model);
 }
 
-/* What a batch says of a picture from inside its callbacks, where one knows how far it is. */
+/* What a batch says of an image from inside its callbacks, where one knows how far it is. */
 struct watched {
 	struct smalti_batch *batch;
 	int64_t height;
@@ -349,11 +349,11 @@ static void ignore(void *user, int status, const struct smalti_error *error)
 	SUCCEEDS(status, error, "watched");
 }
 
-static void watch(void *user, const struct smalti_batch_progress *progress)
+static void on_progress(void *user, const struct smalti_batch_progress *progress)
 {
 	struct watched *watched = user;
 	watched->tellings++;
-	watched->backwards |= progress->pictures < watched->told.pictures ||
+	watched->backwards |= progress->images < watched->told.images ||
 			      progress->stage < watched->told.stage || progress->step < watched->told.step;
 	watched->told = *progress;
 }
@@ -363,12 +363,12 @@ static void is_at(const struct smalti_batch_progress *progress, enum smalti_stag
 		  double most, const char *what)
 {
 	char text[96];
-	snprintf(text, sizeof(text), "%s: stage %d, step %lld of %lld, %.3f pictures", what,
+	snprintf(text, sizeof(text), "%s: stage %d, step %lld of %lld, %.3f images", what,
 		 (int)progress->stage, (long long)progress->step, (long long)progress->steps,
-		 progress->pictures);
+		 progress->images);
 	CHECK(progress->stage >= stage && progress->stage <= SMALTI_STAGE_DECODING &&
 		  progress->in_flight == 1 && progress->steps == 7 && progress->step == 7 &&
-		  progress->pictures >= least && progress->pictures <= most,
+		  progress->images >= least && progress->images <= most,
 	      text);
 }
 
@@ -385,19 +385,19 @@ static void progress(void)
 		request.width = 192;
 		request.height = watched.height;
 		request.guidance = guided ? 4 : 1;
-		const struct smalti_picture picture = {
+		const struct smalti_image_callbacks callbacks = {
 		    .user = &watched, .latents = watch_latents, .rows = watch_rows, .done = ignore};
 		struct smalti_batch_progress idle;
 		smalti_batch_progress(watched.batch, &idle);
-		CHECK(idle.in_flight == 0 && idle.pictures == 0, "before");
-		smalti_batch_watch(watched.batch, watch, &watched);
-		SUCCEEDS(embedded_submit(model, watched.batch, &request, 0, &picture, &error), &error,
+		CHECK(idle.in_flight == 0 && idle.images == 0, "before");
+		smalti_batch_set_callback(watched.batch, on_progress, &watched);
+		SUCCEEDS(embedded_submit(model, watched.batch, &request, 0, &callbacks, &error), &error,
 			 "submit");
 		smalti_batch_wait(watched.batch);
 		smalti_batch_progress(watched.batch, &idle);
-		CHECK(idle.in_flight == 0 && idle.pictures == 0, "after");
+		CHECK(idle.in_flight == 0 && idle.images == 0, "after");
 		is_at(&watched.at_latents, SMALTI_STAGE_DENOISING, 0.05, 0.7, "latents");
-		is_at(&watched.at_first_rows, SMALTI_STAGE_DECODING, watched.at_latents.pictures, 1,
+		is_at(&watched.at_first_rows, SMALTI_STAGE_DECODING, watched.at_latents.images, 1,
 		      "first rows");
 		is_at(&watched.at_last_rows, SMALTI_STAGE_DECODING, 0.98, 1, "last rows");
 		CHECK(watched.tellings > 0 && !watched.backwards, "the watch");
@@ -410,7 +410,7 @@ static const struct test tests[] = {
     {"outputs of the reference", reference},
     {"any schedule gives the same bits", schedules},
     {"bad requests", bad_requests},
-    {"one picture fails", failed_picture},
+    {"one image fails", failed_image},
     {"cancelled", cancelled},
     {"progress", progress},
 };

@@ -53,8 +53,8 @@ static void t5(const struct precision *precision)
 	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &config, &error),
 		 &error, "t5");
 	struct smalti_checkpoint *checkpoint = weights("text_encoder", SMALTI_STEM_T5);
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_t5 *model = smalti_t5_new(scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_t5 *model = smalti_t5_new(task_group, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	cJSON *texts = smalti_json_read(test_data("golden/tokenizer.json"), 1 << 20, &error);
 	struct smalti_safetensors *file = golden_open("golden/t5.safetensors");
@@ -79,7 +79,7 @@ static void t5(const struct precision *precision)
 	cJSON_Delete(texts);
 	smalti_safetensors_close(file);
 	smalti_t5_free(model);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 
@@ -91,9 +91,9 @@ static void dit(const struct precision *precision, bool raw)
 	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
 	    &error, "dit");
 	struct smalti_checkpoint *checkpoint = weights("transformer", SMALTI_STEM_DIFFUSERS);
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_denoiser *model =
-	    smalti_dit_new(scope, &config, checkpoint, precision->compute, &error);
+	    smalti_dit_new(task_group, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "dit");
 	if (raw)
 		smalti_weights_leave_raw(model->weights);
@@ -117,7 +117,7 @@ static void dit(const struct precision *precision, bool raw)
 	CHECK(4 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
 	model->functions->free(model);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 
@@ -129,9 +129,9 @@ static void vae_decode(const struct precision *precision)
 		 "vae");
 	config.scaling_factor = 1; /* the golden latents are divided already */
 	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_vae_net *model =
-	    smalti_vae_net_new(SMALTI_VAE_DECODE, scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_vae_net *model = smalti_vae_net_new(SMALTI_VAE_DECODE, task_group, &config, checkpoint,
+							  precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	struct smalti_safetensors *file = golden_open("golden/vae_decode.safetensors");
 	static const int64_t bands[] = {8, 1, 3};
@@ -139,17 +139,17 @@ static void vae_decode(const struct precision *precision)
 	for (const struct smalti_tensor_view *z; (z = golden_tensor(file, "vae_decode", number, ".z"));
 	     number++) {
 		const struct smalti_tensor_view *out = golden_tensor(file, "vae_decode", number, ".out");
-		float *picture = malloc((size_t)out->bytes);
+		float *image = malloc((size_t)out->bytes);
 		SUCCEEDS(stage_decode(session, model, z->data, z->shape[2], z->shape[3], bands[number % 3],
-				      picture, &error),
+				      image, &error),
 			 &error, "decode");
-		compare("vae_decode", number, picture, out, precision->vae);
-		free(picture);
+		compare("vae_decode", number, image, out, precision->vae);
+		free(image);
 	}
 	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
 	smalti_vae_net_free(model);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 
@@ -160,9 +160,9 @@ static void vae_encode(const struct precision *precision)
 	SUCCEEDS(smalti_vae_config_read(test_model("tesserae/vae/config.json"), &config, &error), &error,
 		 "vae");
 	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_vae_net *model =
-	    smalti_vae_net_new(SMALTI_VAE_ENCODE, scope, &config, checkpoint, precision->compute, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_vae_net *model = smalti_vae_net_new(SMALTI_VAE_ENCODE, task_group, &config, checkpoint,
+							  precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "vae");
 	struct smalti_safetensors *file = golden_open("golden/vae_encode.safetensors");
 	static const int64_t bands[] = {4, 1, 7};
@@ -184,7 +184,7 @@ static void vae_encode(const struct precision *precision)
 	CHECK(2 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
 	smalti_vae_net_free(model);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 

@@ -25,7 +25,7 @@ static const double SECONDS = SANITIZED ? 120 : 12, MEGABYTES = SANITIZED ? 8000
 enum kind { JSON, TENSORS, BINARY };
 
 static const struct target {
-	const char *folder, *name;
+	const char *directory, *name;
 	enum kind kind;
 } targets[] = {
     {".", "model_index.json", JSON},
@@ -171,7 +171,7 @@ static char *source_of(const struct target *target)
 {
 	if (strcmp(target->name, "tokenizer.json") == 0)
 		return smalti_format(NULL, "%s", test_data("tokenizer/tokenizer.json"));
-	return smalti_format(NULL, "%s/%s/%s", test_model("tesserae"), target->folder, target->name);
+	return smalti_format(NULL, "%s/%s/%s", test_model("tesserae"), target->directory, target->name);
 }
 
 static void write_changed(const struct target *target, const char *path, const char *source, uint64_t *state)
@@ -189,15 +189,15 @@ static void write_changed(const struct target *target, const char *path, const c
 }
 
 /* The embedded model, but for one file; spiece.model is there unless its rival is to be read. */
-static void make_model(const char *folder, int chosen, uint64_t *state)
+static void make_model(const char *directory, int chosen, uint64_t *state)
 {
 	const bool json = chosen < COUNT(targets) && strcmp(targets[chosen].name, "tokenizer.json") == 0;
 	for (int i = 0; i < COUNT(targets); i++) {
-		char *path = smalti_format(NULL, "%s/%s", folder, targets[i].folder),
+		char *path = smalti_format(NULL, "%s/%s", directory, targets[i].directory),
 		     *source = source_of(&targets[i]);
 		mkdir(path, 0700);
 		free(path);
-		path = smalti_format(NULL, "%s/%s/%s", folder, targets[i].folder, targets[i].name);
+		path = smalti_format(NULL, "%s/%s/%s", directory, targets[i].directory, targets[i].name);
 		if (i == chosen)
 			write_changed(&targets[i], path, source, state);
 		else if (!json || strcmp(targets[i].name, "spiece.model") != 0)
@@ -213,26 +213,26 @@ struct outcome {
 	char words[2048];
 };
 
-static void paint(const char *folder, const char *words)
+static void paint(const char *directory, const char *words)
 {
-	char *picture = smalti_format(NULL, "%s/out.png", folder);
+	char *image = smalti_format(NULL, "%s/out.png", directory);
 	const int to = open(words, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(to, STDERR_FILENO);
 	dup2(to, STDOUT_FILENO);
 	const char *command = getenv("SMALTI");
 	execl(command ? command : "smalti", "smalti", "generate", "-q", "-p", "a red star", "--steps", "1",
-	      "--size", "16x16", "-m", folder, "-o", picture, (char *)NULL);
+	      "--size", "16x16", "-m", directory, "-o", image, (char *)NULL);
 	_exit(127);
 }
 
-static void run(const char *folder, struct outcome *outcome)
+static void run(const char *directory, struct outcome *outcome)
 {
 	struct rusage usage = {0};
-	char *words = smalti_format(NULL, "%s/words", folder);
+	char *words = smalti_format(NULL, "%s/words", directory);
 	const double began = smalti_now();
 	const pid_t child = fork();
 	if (child == 0)
-		paint(folder, words);
+		paint(directory, words);
 	while (wait4(child, &outcome->status, WNOHANG, &usage) == 0) {
 		if (smalti_now() - began > SECONDS)
 			kill(child, SIGKILL);
@@ -259,13 +259,13 @@ static void attack(int seed)
 {
 	uint64_t state = (uint64_t)seed * 7919 + 1;
 	const int chosen = seed % COUNT(targets);
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct outcome outcome = {0};
 	char what[3000];
-	make_model(folder, chosen, &state);
-	run(folder, &outcome);
+	make_model(directory, chosen, &state);
+	run(directory, &outcome);
 	snprintf(what, sizeof(what), "%d, %s/%s: status %#x, %.1f s, %.0f MB: %s", seed,
-		 targets[chosen].folder, targets[chosen].name, (unsigned)outcome.status, outcome.seconds,
+		 targets[chosen].directory, targets[chosen].name, (unsigned)outcome.status, outcome.seconds,
 		 outcome.megabytes, outcome.words);
 	if (getenv("SMALTI_TEST_FULL"))
 		puts(what);
@@ -286,10 +286,10 @@ static void hostile_models(void)
 static void an_unchanged_model_paints(void)
 {
 	uint64_t state = 0;
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct outcome outcome = {0};
-	make_model(folder, COUNT(targets), &state);
-	run(folder, &outcome);
+	make_model(directory, COUNT(targets), &state);
+	run(directory, &outcome);
 	CHECK(outcome.status == 0 && one_line(&outcome), outcome.words);
 }
 

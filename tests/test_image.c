@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "harness.h"
+#include "images.h"
 #include "io/image_writer.h"
-#include "pictures.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 /* What Pillow's Image.open(path).convert("RGB") gives: the XXH3 of the pixels. */
-static const struct picture {
+static const struct image {
 	const char *name;
 	int64_t width, height;
 	int orientation;
 	uint64_t hash;
-} pictures[] = {
+} images[] = {
     {"rgb-420.jpg", 21, 13, 1, UINT64_C(0xcbb0d5bfa0f64fff)},
     {"rgb-422.jpg", 21, 13, 1, UINT64_C(0x957b45eb52c2e6c9)},
     {"rgb-444.jpg", 21, 13, 6, UINT64_C(0xeb256d5cc6ab5dfd)},
@@ -61,11 +61,11 @@ static const struct picture {
     {"one.webp", 1, 1, 1, UINT64_C(0x3a9250dd84402244)},
 };
 
-static void check_picture(const struct picture *expected, const char *path, int64_t band)
+static void check_image(const struct image *expected, const char *path, int64_t band)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_image_info info;
-	uint8_t *pixels = picture_read(path, &pictures_roomy, band, &info, &error);
+	uint8_t *pixels = image_read(path, &images_roomy, band, &info, &error);
 	SUCCEEDS(pixels ? 0 : -1, &error, expected->name);
 	CHECK(pixels && info.width == expected->width && info.height == expected->height, expected->name);
 	CHECK(pixels && info.orientation == expected->orientation, expected->name);
@@ -74,25 +74,24 @@ static void check_picture(const struct picture *expected, const char *path, int6
 	free(pixels);
 }
 
-static void pictures_are_as_pillow_reads_them(void)
+static void images_are_as_pillow_reads_them(void)
 {
 	static const int64_t bands[] = {1, 5, 1000};
-	for (size_t i = 0; i < COUNT(pictures); i++)
+	for (size_t i = 0; i < COUNT(images); i++)
 		for (size_t b = 0; b < COUNT(bands); b++)
-			check_picture(&pictures[i], picture_data(pictures[i].name), bands[b]);
+			check_image(&images[i], image_data(images[i].name), bands[b]);
 }
 
 /* The content decides, whatever the name says. */
 static void names_do_not_matter(void)
 {
 	static const char *const names[] = {"a.png", "a.webp", "a.jpg", "a.txt", "a"};
-	for (size_t i = 0; i < COUNT(pictures); i += 9)
+	for (size_t i = 0; i < COUNT(images); i += 9)
 		for (size_t n = 0; n < COUNT(names); n++) {
 			struct smalti_error error = SMALTI_NO_ERROR;
 			size_t length;
-			char *bytes =
-			    smalti_file_read(picture_data(pictures[i].name), 1 << 20, &length, &error);
-			check_picture(&pictures[i], test_write(names[n], bytes, length), 3);
+			char *bytes = smalti_file_read(image_data(images[i].name), 1 << 20, &length, &error);
+			check_image(&images[i], test_write(names[n], bytes, length), 3);
 			free(bytes);
 		}
 }
@@ -114,7 +113,7 @@ static void long_rows_are_read(void)
 		SUCCEEDS(smalti_image_commit(writer, &error), &error, "write");
 		struct smalti_image_info info;
 		const struct smalti_image_limits limits = {.pixels = WIDTH};
-		uint8_t *pixels = picture_read(path, &limits, 77, &info, &error);
+		uint8_t *pixels = image_read(path, &limits, 77, &info, &error);
 		SUCCEEDS(pixels ? 0 : -1, &error, "read");
 		CHECK(pixels && memcmp(pixels, row, sizeof(row)) == 0, "pixels");
 		free(pixels);
@@ -147,8 +146,7 @@ static void limits_are_kept(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_image_info info;
-		uint8_t *pixels =
-		    picture_read(picture_data(cases[i].name), &cases[i].limits, 4, &info, &error);
+		uint8_t *pixels = image_read(image_data(cases[i].name), &cases[i].limits, 4, &info, &error);
 		if (cases[i].word)
 			FAILS(pixels ? 0 : -1, &error, SMALTI_EUNSUPPORTED, cases[i].word, cases[i].name,
 			      cases[i].word);
@@ -166,8 +164,8 @@ static void rows_come_in_order(void)
 	uint8_t rows[21 * 13 * 3];
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_image *image =
-		    smalti_image_open(picture_data("rgb8.png"), &pictures_roomy, &error);
+		struct smalti_image_reader *image =
+		    smalti_image_open(image_data("rgb8.png"), &images_roomy, &error);
 		FAILS(smalti_image_read_rows(image, cases[i].first, cases[i].count, rows, &error), &error,
 		      SMALTI_EINVAL, "order", "rgb8.png", "row 0 was expected");
 		struct smalti_error none = SMALTI_NO_ERROR;
@@ -176,7 +174,7 @@ static void rows_come_in_order(void)
 		smalti_image_close(image);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR, again = SMALTI_NO_ERROR;
-	struct smalti_image *image = smalti_image_open(picture_claim(7, 13, 0), &pictures_roomy, &error);
+	struct smalti_image_reader *image = smalti_image_open(image_claim(7, 13, 0), &images_roomy, &error);
 	CU_ASSERT_EQUAL(smalti_image_read_rows(image, 0, 1, rows, &error), -1);
 	FAILS(smalti_image_read_rows(image, 0, 1, rows, &again), &again, SMALTI_EINVAL, "again",
 	      "nothing after the failure");
@@ -184,7 +182,7 @@ static void rows_come_in_order(void)
 }
 
 static const struct test tests[] = {
-    {"pictures are as Pillow reads them", pictures_are_as_pillow_reads_them},
+    {"images are as Pillow reads them", images_are_as_pillow_reads_them},
     {"names do not matter", names_do_not_matter},
     {"long rows are read", long_rows_are_read},
     {"limits are kept", limits_are_kept},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures that are cut short, changed, made to do harm, or none at all. */
+ * Images that are cut short, changed, made to do harm, or none at all. */
 #include "base/file.h"
 #include "harness.h"
+#include "images.h"
 #include "io/image_writer.h"
 #include "io/png_text.h"
-#include "pictures.h"
 #include "png_chunk.h"
 
 #include <stdlib.h>
@@ -26,14 +26,14 @@ static void files_cut_short_are_refused(void)
 	for (size_t i = 0; i < COUNT(samples); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		size_t length;
-		char *bytes = smalti_file_read(picture_data(samples[i]), 1 << 20, &length, &error);
+		char *bytes = smalti_file_read(image_data(samples[i]), 1 << 20, &length, &error);
 		const char *path = test_write("cut", bytes, length);
 		for (size_t cut = length; cut-- > 0;) {
 			struct smalti_error why = SMALTI_NO_ERROR;
 			struct smalti_image_info info;
 			if (truncate(path, (off_t)cut))
 				abort();
-			uint8_t *pixels = picture_read(path, &pictures_roomy, 4, &info, &why);
+			uint8_t *pixels = image_read(path, &images_roomy, 4, &info, &why);
 			FAILS(pixels ? 0 : -1, &why, SMALTI_EFORMAT, samples[i], "cut: ");
 			const bool place = strstr(why.message, "at row") || strstr(why.message, "header");
 			CHECK(place || cut < 12, why.message);
@@ -63,7 +63,7 @@ static void the_row_where_a_file_ends_is_named(void)
 	free(smalti_file_read(path, 1 << 20, &length, &error));
 	CU_ASSERT_EQUAL_FATAL(truncate(path, (off_t)(length / 2)), 0);
 	struct smalti_image_info info;
-	CU_ASSERT_PTR_NULL(picture_read(path, &pictures_roomy, 10, &info, &why));
+	CU_ASSERT_PTR_NULL(image_read(path, &images_roomy, 10, &info, &why));
 	const char *at = strstr(why.message, "at row ");
 	const int row = at ? atoi(at + 7) : -1;
 	CHECK(row > 400 && row < 600 && strstr(why.message, "of 1000"), why.message);
@@ -75,13 +75,13 @@ static void damaged_files_do_no_harm(void)
 	for (size_t i = 0; i < COUNT(samples); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		size_t length;
-		char *bytes = smalti_file_read(picture_data(samples[i]), 1 << 20, &length, &error);
+		char *bytes = smalti_file_read(image_data(samples[i]), 1 << 20, &length, &error);
 		for (size_t at = 0; at < length; at++) {
 			struct smalti_error why = SMALTI_NO_ERROR;
 			struct smalti_image_info info;
 			bytes[at] ^= (char)(1 << at % 8);
-			uint8_t *pixels = picture_read(test_write("changed", bytes, length), &pictures_roomy,
-						       4, &info, &why);
+			uint8_t *pixels =
+			    image_read(test_write("changed", bytes, length), &images_roomy, 4, &info, &why);
 			bytes[at] ^= (char)(1 << at % 8);
 			CHECK(!pixels == (why.code != SMALTI_OK), why.message);
 			free(pixels);
@@ -121,7 +121,7 @@ static void other_files_are_refused(void)
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_image_info info;
 		const char *path = test_write("other", cases[i].bytes, cases[i].length);
-		CU_ASSERT_PTR_NULL(picture_read(path, &pictures_roomy, 1, &info, &error));
+		CU_ASSERT_PTR_NULL(image_read(path, &images_roomy, 1, &info, &error));
 		FAILS(-1, &error, cases[i].code, cases[i].word, "other: ", cases[i].word);
 	}
 	static const struct {
@@ -129,16 +129,16 @@ static void other_files_are_refused(void)
 		enum smalti_code code;
 	} files[] = {
 	    {"/nonexistent.png", "cannot be opened", SMALTI_ENOENT},
-	    {"/", "is a folder", SMALTI_EFORMAT},
+	    {"/", "is a directory", SMALTI_EFORMAT},
 	    {"/dev/null", "is a device", SMALTI_EFORMAT},
 	};
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		CU_ASSERT_PTR_NULL(smalti_image_open(files[i].path, &pictures_roomy, &error));
+		CU_ASSERT_PTR_NULL(smalti_image_open(files[i].path, &images_roomy, &error));
 		FAILS(-1, &error, files[i].code, files[i].path, files[i].path, files[i].word);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	CU_ASSERT_PTR_NULL(smalti_image_open(picture_data("animated.webp"), &pictures_roomy, &error));
+	CU_ASSERT_PTR_NULL(smalti_image_open(image_data("animated.webp"), &images_roomy, &error));
 	FAILS(-1, &error, SMALTI_EUNSUPPORTED, "animated", "animated.webp", "is animated");
 }
 
@@ -163,8 +163,8 @@ static void claims_are_checked_before_memory_is_taken(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_image_info info;
-		const char *path = picture_claim(cases[i].width, cases[i].height, cases[i].interlace);
-		CU_ASSERT_PTR_NULL(picture_read(path, &pictures_roomy, 1, &info, &error));
+		const char *path = image_claim(cases[i].width, cases[i].height, cases[i].interlace);
+		CU_ASSERT_PTR_NULL(image_read(path, &images_roomy, 1, &info, &error));
 		FAILS(-1, &error, cases[i].code, cases[i].word, "claim: ", cases[i].word);
 	}
 }
@@ -184,7 +184,7 @@ static void bombs_do_not_go_off(void)
 	} cases[] = {{"iCCP", "a\0\0", 3}, {"zTXt", "a\0\0", 3}, {"iTXt", "a\0\1\0\0\0", 6}, {"prIv", "", 0}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	size_t size;
-	char *good = smalti_file_read(picture_data("rgb8.png"), FILE_BYTES, &size, &error);
+	char *good = smalti_file_read(image_data("rgb8.png"), FILE_BYTES, &size, &error);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		memcpy(packed + 32 - cases[i].bytes, cases[i].start, cases[i].bytes);
 		memcpy(file, good, IHDR_END);
@@ -194,7 +194,7 @@ static void bombs_do_not_go_off(void)
 		memcpy(file + end, good + IHDR_END, size - IHDR_END);
 		struct smalti_image_info info;
 		const char *path = test_write("bomb", file, end + size - IHDR_END);
-		uint8_t *pixels = picture_read(path, &pictures_roomy, 1, &info, &error);
+		uint8_t *pixels = image_read(path, &images_roomy, 1, &info, &error);
 		SUCCEEDS(pixels ? 0 : -1, &error, cases[i].name);
 		free(pixels);
 		struct smalti_error ignored = SMALTI_NO_ERROR;
@@ -215,7 +215,7 @@ static void endless_scans_are_refused(void)
 	enum { SCANS = 600, BITS = 13 };
 	struct smalti_error error = SMALTI_NO_ERROR;
 	size_t size;
-	char *good = smalti_file_read(picture_data("progressive.jpg"), FILE_BYTES, &size, &error);
+	char *good = smalti_file_read(image_data("progressive.jpg"), FILE_BYTES, &size, &error);
 	char *scan = memmem(good, size, "\xff\xda", 2), *end = scan + 2;
 	while (end[0] != '\xff' || end[1] == '\0')
 		end++;
@@ -228,7 +228,7 @@ static void endless_scans_are_refused(void)
 	memcpy(file + length, "\xff\xd9", 2);
 	struct smalti_image_info info;
 	CU_ASSERT_PTR_NULL(
-	    picture_read(test_write("scans", file, length + 2), &pictures_roomy, 1, &info, &error));
+	    image_read(test_write("scans", file, length + 2), &images_roomy, 1, &info, &error));
 	FAILS(-1, &error, SMALTI_EUNSUPPORTED, "scans", "scans: ", "more than 500 scans");
 	free(good);
 	free(file);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "harness.h"
+#include "images.h"
 #include "io/image_writer.h"
 #include "io/png_text.h"
-#include "pictures.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -17,9 +17,9 @@
 
 static int files_beside(const char *path)
 {
-	char folder[512];
-	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-	DIR *dir = opendir(folder);
+	char directory[512];
+	snprintf(directory, sizeof(directory), "%.*s", (int)(strrchr(path, '/') - path), path);
+	DIR *dir = opendir(directory);
 	int count = -2; /* . and .. */
 	while (readdir(dir))
 		count++;
@@ -27,9 +27,9 @@ static int files_beside(const char *path)
 	return count;
 }
 
-/* Writes a picture in bands of `band` rows and commits it. */
-static int write_picture(const char *path, const struct smalti_image_format *format, const void *pixels,
-			 int64_t band, struct smalti_error *error)
+/* Writes an image in bands of `band` rows and commits it. */
+static int write_image(const char *path, const struct smalti_image_format *format, const void *pixels,
+		       int64_t band, struct smalti_error *error)
 {
 	struct smalti_image_writer *writer = smalti_image_create(path, format, error);
 	if (!writer)
@@ -59,18 +59,18 @@ static int64_t file_size(const char *path)
 }
 
 /* What is read back is what was written, whatever the bands, and no larger than what others write. */
-static void pictures_survive_in_any_bands(void)
+static void images_survive_in_any_bands(void)
 {
 	int64_t theirs = 0, ours = 0;
 	for (size_t i = 0; i < COUNT(golden); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t width, height, width2, height2;
-		uint8_t *pixels = picture_read_whole(test_data(golden[i]), &width, &height, &error);
+		uint8_t *pixels = image_read_whole(test_data(golden[i]), &width, &height, &error);
 		CHECK(pixels, error.message);
 		const char *path = test_file("a.png");
 		struct smalti_image_format format = {.width = width, .height = height, .depth = 8};
-		SUCCEEDS(write_picture(path, &format, pixels, 1 + (int64_t)i * 7, &error), &error, golden[i]);
-		uint8_t *again = picture_read_whole(path, &width2, &height2, &error);
+		SUCCEEDS(write_image(path, &format, pixels, 1 + (int64_t)i * 7, &error), &error, golden[i]);
+		uint8_t *again = image_read_whole(path, &width2, &height2, &error);
 		CHECK(again && width2 == width && height2 == height, error.message);
 		CHECK(again && memcmp(pixels, again, (size_t)(width * height * 3)) == 0, golden[i]);
 		CU_ASSERT_EQUAL(files_beside(path), 1);
@@ -82,15 +82,15 @@ static void pictures_survive_in_any_bands(void)
 	CU_ASSERT_TRUE(ours > 0 && ours * 100 < theirs * 105);
 }
 
-static void the_smallest_picture_has_one_pixel(void)
+static void the_smallest_image_has_one_pixel(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const char *path = test_file("one.png");
 	static const uint8_t pixel[3] = {1, 128, 255};
 	struct smalti_image_format format = {.width = 1, .height = 1, .depth = 8};
-	SUCCEEDS(write_picture(path, &format, pixel, 1, &error), &error, "write");
+	SUCCEEDS(write_image(path, &format, pixel, 1, &error), &error, "write");
 	int64_t width, height;
-	uint8_t *pixels = picture_read_whole(path, &width, &height, &error);
+	uint8_t *pixels = image_read_whole(path, &width, &height, &error);
 	CHECK(pixels && width == 1 && height == 1 && memcmp(pixels, pixel, 3) == 0, error.message);
 	free(pixels);
 }
@@ -101,9 +101,9 @@ static void sixteen_bits_keep_their_value(void)
 	const char *path = test_file("deep.png");
 	static const uint16_t pixels[6] = {0, 257, 0x80 * 257, 65535, 129, 128};
 	struct smalti_image_format format = {.width = 2, .height = 1, .depth = 16};
-	SUCCEEDS(write_picture(path, &format, pixels, 1, &error), &error, "write");
+	SUCCEEDS(write_image(path, &format, pixels, 1, &error), &error, "write");
 	int64_t width, height;
-	uint8_t *read = picture_read_whole(path, &width, &height, &error);
+	uint8_t *read = image_read_whole(path, &width, &height, &error);
 	static const uint8_t expected[6] = {0, 1, 0x80, 255, 0, 0};
 	CHECK(read && memcmp(read, expected, 6) == 0, error.message);
 	free(read);
@@ -122,7 +122,7 @@ static void texts_are_found_again(void)
 	const char *path = test_file("text.png");
 	static const uint8_t pixel[3];
 	struct smalti_image_format format = {SMALTI_IMAGE_PNG, 1, 1, 8, texts, COUNT(texts)};
-	SUCCEEDS(write_picture(path, &format, pixel, 1, &error), &error, "write");
+	SUCCEEDS(write_image(path, &format, pixel, 1, &error), &error, "write");
 	char *value;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		SUCCEEDS(smalti_png_read_text(path, texts[i].key, &value, &error), &error, texts[i].key);
@@ -133,10 +133,10 @@ static void texts_are_found_again(void)
 	CU_ASSERT_PTR_NULL(value);
 }
 
-static void the_same_picture_is_the_same_bytes(void)
+static void the_same_image_is_the_same_bytes(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char *bytes[2];
 	size_t lengths[2];
 	uint8_t pixels[37 * 11 * 3];
@@ -144,9 +144,9 @@ static void the_same_picture_is_the_same_bytes(void)
 		pixels[i] = (uint8_t)(i * i >> 3);
 	for (int i = 0; i < 2; i++) {
 		char path[512];
-		snprintf(path, sizeof(path), "%s/%d.png", folder, i);
+		snprintf(path, sizeof(path), "%s/%d.png", directory, i);
 		struct smalti_image_format format = {SMALTI_IMAGE_PNG, 37, 11, 8, texts, COUNT(texts)};
-		SUCCEEDS(write_picture(path, &format, pixels, i ? 3 : 11, &error), &error, "write");
+		SUCCEEDS(write_image(path, &format, pixels, i ? 3 : 11, &error), &error, "write");
 		bytes[i] = smalti_file_read(path, 1 << 20, &lengths[i], &error);
 		CHECK(bytes[i] && !memmem(bytes[i], lengths[i], "tIME", 4), "no time");
 	}
@@ -229,7 +229,7 @@ static void a_full_disk_is_reported(void)
 		const char *path = test_file("full");
 		struct smalti_image_format format = {encodings[i], SIDE, SIDE, 8, NULL, 0};
 		setrlimit(RLIMIT_FSIZE, &small);
-		int status = write_picture(path, &format, noise, 5, &error);
+		int status = write_image(path, &format, noise, 5, &error);
 		setrlimit(RLIMIT_FSIZE, &old);
 		FAILS(status, &error, SMALTI_EIO, "full", "full: ", "cannot be written", "File too large");
 		CU_ASSERT_EQUAL(files_beside(path), 0);
@@ -245,7 +245,7 @@ static void damaged_files_are_refused(void)
 	uint8_t pixels[9 * 5 * 3];
 	memset(pixels, 77, sizeof(pixels));
 	struct smalti_image_format format = {SMALTI_IMAGE_PNG, 9, 5, 8, texts, COUNT(texts)};
-	SUCCEEDS(write_picture(path, &format, pixels, 5, &error), &error, "write");
+	SUCCEEDS(write_image(path, &format, pixels, 5, &error), &error, "write");
 	size_t length;
 	char *bytes = smalti_file_read(path, 1 << 20, &length, &error);
 	for (size_t i = 0; i < length; i++)
@@ -257,7 +257,7 @@ static void damaged_files_are_refused(void)
 			fclose(file);
 			struct smalti_error why = SMALTI_NO_ERROR;
 			int64_t width, height;
-			uint8_t *read = picture_read_whole(path, &width, &height, &why);
+			uint8_t *read = image_read_whole(path, &width, &height, &why);
 			CHECK(!read || (!cut && memcmp(read, pixels, sizeof(pixels)) == 0), "damage");
 			CHECK(read || (why.code != SMALTI_OK && strstr(why.message, "whole.png")),
 			      why.message);
@@ -277,9 +277,9 @@ static void texts_of_other_files_are_refused(void)
 	char *value;
 	FAILS(smalti_png_read_text("/nonexistent.png", "prompt", &value, &absent), &absent, SMALTI_ENOENT,
 	      "absent", "/nonexistent.png");
-	struct smalti_error folder = SMALTI_NO_ERROR;
-	FAILS(smalti_png_read_text("/", "prompt", &value, &folder), &folder, SMALTI_EFORMAT, "folder",
-	      "is a folder");
+	struct smalti_error directory = SMALTI_NO_ERROR;
+	FAILS(smalti_png_read_text("/", "prompt", &value, &directory), &directory, SMALTI_EFORMAT, "folder",
+	      "is a directory");
 	struct smalti_error json = SMALTI_NO_ERROR;
 	FAILS(smalti_png_read_text(test_data("golden/tokenizer.json"), "prompt", &value, &json), &json,
 	      SMALTI_EFORMAT, "json", "tokenizer.json", "PNG");
@@ -316,8 +316,8 @@ static void a_ppm_is_a_header_and_samples(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const char *path = test_file("a.ppm");
-		SUCCEEDS(write_picture(path, &cases[i].format, cases[i].pixels, cases[i].band, &error),
-			 &error, "write");
+		SUCCEEDS(write_image(path, &cases[i].format, cases[i].pixels, cases[i].band, &error), &error,
+			 "write");
 		size_t length = 0;
 		char *found = smalti_file_read(path, 100, &length, &error);
 		CHECK(found && length == cases[i].length && memcmp(found, cases[i].expected, length) == 0,
@@ -337,7 +337,7 @@ static void a_long_deep_row_is_whole(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const char *path = test_file("long.ppm");
 	const struct smalti_image_format format = {SMALTI_IMAGE_PPM, WIDTH, 1, 16, NULL, 0};
-	SUCCEEDS(write_picture(path, &format, row, 1, &error), &error, "write");
+	SUCCEEDS(write_image(path, &format, row, 1, &error), &error, "write");
 	size_t length = 0;
 	char *found = smalti_file_read(path, 1 << 16, &length, &error);
 	enum { HEADER = 16 };
@@ -350,7 +350,7 @@ static void a_long_deep_row_is_whole(void)
 }
 
 /* "-" writes to the standard output and leaves no file. */
-static void the_standard_output_takes_a_picture(void)
+static void the_standard_output_takes_a_image(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const char *path = test_file("stdout.png");
@@ -360,13 +360,13 @@ static void the_standard_output_takes_a_picture(void)
 	dup2(fileno(file), STDOUT_FILENO);
 	static const uint8_t pixel[3] = {9, 8, 7};
 	struct smalti_image_format format = {.width = 1, .height = 1, .depth = 8};
-	int status = write_picture("-", &format, pixel, 1, &error);
+	int status = write_image("-", &format, pixel, 1, &error);
 	dup2(terminal, STDOUT_FILENO);
 	close(terminal);
 	fclose(file);
 	SUCCEEDS(status, &error, "write");
 	int64_t width, height;
-	uint8_t *read = picture_read_whole(path, &width, &height, &error);
+	uint8_t *read = image_read_whole(path, &width, &height, &error);
 	CHECK(read && memcmp(read, pixel, 3) == 0, error.message);
 	free(read);
 }
@@ -386,7 +386,7 @@ static void a_closed_pipe_is_reported(void)
 		static const uint8_t pixel[3] = {9, 8, 7};
 		struct smalti_image_format format = {encodings[i], 1, 1, 8, NULL, 0};
 		struct smalti_error error = SMALTI_NO_ERROR;
-		int status = write_picture("-", &format, pixel, 1, &error);
+		int status = write_image("-", &format, pixel, 1, &error);
 		dup2(terminal, STDOUT_FILENO);
 		close(terminal);
 		__fpurge(stdout);
@@ -396,11 +396,11 @@ static void a_closed_pipe_is_reported(void)
 }
 
 static const struct test tests[] = {
-    {"pictures survive in any bands", pictures_survive_in_any_bands},
-    {"the smallest picture has one pixel", the_smallest_picture_has_one_pixel},
+    {"images survive in any bands", images_survive_in_any_bands},
+    {"the smallest image has one pixel", the_smallest_image_has_one_pixel},
     {"sixteen bits keep their value", sixteen_bits_keep_their_value},
     {"texts are found again", texts_are_found_again},
-    {"the same picture is the same bytes", the_same_picture_is_the_same_bytes},
+    {"the same image is the same bytes", the_same_image_is_the_same_bytes},
     {"formats are checked", formats_are_checked},
     {"rows come in order and all", rows_come_in_order_and_all},
     {"a full disk is reported", a_full_disk_is_reported},
@@ -409,7 +409,7 @@ static const struct test tests[] = {
     {"a PPM is a header and samples", a_ppm_is_a_header_and_samples},
     {"a long deep row is whole", a_long_deep_row_is_whole},
     {"a closed pipe is reported", a_closed_pipe_is_reported},
-    {"the standard output takes a picture", the_standard_output_takes_a_picture},
+    {"the standard output takes an image", the_standard_output_takes_a_image},
 };
 
 TEST_MAIN("image writer", tests)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LATEST = 60000 }; /* microseconds: about as long as the picture takes */
+enum { LATEST = 60000 }; /* microseconds: about as long as the image takes */
 
 static uint32_t random_state = 1;
 
@@ -56,18 +56,18 @@ static bool submit(const struct smalti_model *model, struct run *run)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_request request;
-	const struct smalti_picture picture = {.user = run, .rows = take_rows, .done = keep_status};
+	const struct smalti_image_callbacks callbacks = {.user = run, .rows = take_rows, .done = keep_status};
 	smalti_request_defaults(&request);
 	request.prompt = "a red star above a blue ring on a white background";
 	request.width = 96;
 	request.height = 160;
 	request.steps = 4;
-	const int status = embedded_submit(model, run->batch, &request, 0, &picture, &error);
+	const int status = embedded_submit(model, run->batch, &request, 0, &callbacks, &error);
 	CHECK(status == 0 || error.code == SMALTI_ECANCELLED, error.message);
 	return status == 0;
 }
 
-/* The hash of all that was inserted; 0: nothing of the picture was. */
+/* The hash of all that was inserted; 0: nothing of the image was. */
 static uint64_t sequence_of(const char *policy, int cpus, struct run *run)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -96,7 +96,7 @@ static void depends_on_the_plan_alone(void)
 	for (int cpus = 1; cpus <= MOST_CPUS; cpus++) {
 		struct run whole = {.refused = -1};
 		const uint64_t expected = sequence_of("lws", cpus, &whole);
-		CHECK(expected != 0 && whole.status == 0 && whole.calls > 1, "a whole picture");
+		CHECK(expected != 0 && whole.status == 0 && whole.calls > 1, "a whole image");
 		for (int i = 0; i < RUNS; i++) {
 			struct run run = {.refused = -1};
 			if (i % 2)

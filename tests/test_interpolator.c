@@ -17,18 +17,18 @@ static const struct sizes {
     {13, 17, 26, 34, 26, 34}, {9, 4, 4, 3, 6, 3},   {272, 240, 76, 67, 76, 67}, {160, 384, 100, 76, 100, 240},
 };
 
-struct picture {
+struct image {
 	int64_t width, next;
 	float *values;
 };
 
 static int keep(void *user, int64_t row, const float *pixels, struct smalti_error *error)
 {
-	struct picture *picture = user;
+	struct image *image = user;
 	(void)error;
-	CHECK(row == picture->next++, "rows in their order");
-	for (int64_t i = 0; i < picture->width * CHANNELS; i++)
-		picture->values[row * picture->width * CHANNELS + i] = pixels[i];
+	CHECK(row == image->next++, "rows in their order");
+	for (int64_t i = 0; i < image->width * CHANNELS; i++)
+		image->values[row * image->width * CHANNELS + i] = pixels[i];
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static void check_case(const struct sizes *s, int64_t rows)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t line = s->from_width * CHANNELS, count = s->height * s->width * CHANNELS;
 	float *x = malloc((size_t)(s->from_height * line) * sizeof(*x));
-	struct picture y = {.width = s->width, .values = calloc((size_t)count, sizeof(float))};
+	struct image y = {.width = s->width, .values = calloc((size_t)count, sizeof(float))};
 	test_fill(x, s->from_height * line, 0.37, 1.1);
 	struct smalti_interpolator *it =
 	    smalti_interpolator_new(s->from_height, s->from_width, s->height, s->width, &error);

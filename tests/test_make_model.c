@@ -112,7 +112,7 @@ static int tensors_of(enum smalti_component component, const cJSON *config)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
 	SUCCEEDS(smalti_component_inventory(component, config, SMALTI_F32, &inventory, &error), &error,
-		 smalti_component_names[component].folder);
+		 smalti_component_names[component].directory);
 	const int count = inventory.count;
 	smalti_inventory_free(&inventory);
 	return count;
@@ -163,21 +163,21 @@ static const struct smalti_make_model_options tiny = {
     .shard_bytes = SMALTI_SHARD_BYTES,
 };
 
-static bool is_there(const char *folder, const char *name)
+static bool is_there(const char *directory, const char *name)
 {
 	char path[4096];
 	struct stat info;
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	return stat(path, &info) == 0;
 }
 
-static struct smalti_checkpoint *open_t5(const char *folder)
+static struct smalti_checkpoint *open_t5(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	char path[4096];
-	snprintf(path, sizeof(path), "%s/text_encoder", folder);
+	snprintf(path, sizeof(path), "%s/text_encoder", directory);
 	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(path, SMALTI_STEM_T5, NULL, &error);
-	SUCCEEDS(checkpoint ? 0 : -1, &error, folder);
+	SUCCEEDS(checkpoint ? 0 : -1, &error, directory);
 	return checkpoint;
 }
 
@@ -185,14 +185,14 @@ static struct smalti_checkpoint *open_t5(const char *folder)
 static void shards_hold_the_same(void)
 {
 	static const int64_t limits[] = {INT64_MAX, 60000, 16384, 1};
-	char folder[3000], whole[3100], cut[3100];
-	snprintf(folder, sizeof(folder), "%s", test_scratch());
-	snprintf(whole, sizeof(whole), "%s/0", folder);
+	char directory[3000], whole[3100], cut[3100];
+	snprintf(directory, sizeof(directory), "%s", test_scratch());
+	snprintf(whole, sizeof(whole), "%s/0", directory);
 	for (int n = 0; n < 4; n++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_make_model_options options = tiny;
-		snprintf(cut, sizeof(cut), "%s/%d", folder, n);
-		options.folder = cut;
+		snprintf(cut, sizeof(cut), "%s/%d", directory, n);
+		options.directory = cut;
 		options.shard_bytes = limits[n];
 		SUCCEEDS(smalti_make_model(&options, &error), &error, cut);
 		CHECK(is_there(cut, "text_encoder/model.safetensors") == !n, cut);
@@ -222,17 +222,17 @@ static void a_stopped_one_leaves_nothing(void)
 {
 	static const int64_t moments[] = {1, 200000, 600000};
 	for (int n = 0; n < 6; n++) {
-		char folder[3000], below[3100];
-		snprintf(folder, sizeof(folder), "%s", test_scratch());
-		snprintf(below, sizeof(below), "%s/new", folder);
+		char directory[3000], below[3100];
+		snprintf(directory, sizeof(directory), "%s", test_scratch());
+		snprintf(below, sizeof(below), "%s/new", directory);
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_make_model_options options = tiny;
 		int64_t moment = moments[n % 3];
-		options.folder = n < 3 ? folder : below;
+		options.directory = n < 3 ? directory : below;
 		options.progress = stop_after;
 		options.user = &moment;
 		FAILS(smalti_make_model(&options, &error), &error, SMALTI_ECANCELLED, "stopped", "stopped");
-		CHECK(rmdir(folder) == 0, "the folder that was there is empty, the new one is gone");
+		CHECK(rmdir(directory) == 0, "the directory that was there is empty, the new one is gone");
 	}
 }
 

@@ -15,7 +15,7 @@
 
 enum { CHANNELS = 4, SIDE = 160, VALUES = CHANNELS * SIDE * SIDE, MEGABYTE = 1 << 20 };
 
-static char latents[256], picture[256];
+static char latents[256], image[256];
 
 static void write_latents(void)
 {
@@ -26,9 +26,9 @@ static void write_latents(void)
 	uint64_t state = 1;
 	for (int i = 0; i < VALUES; i++)
 		values[i] = test_random(&state);
-	const char *folder = test_scratch();
-	snprintf(latents, sizeof(latents), "%s/latents.npy", folder);
-	snprintf(picture, sizeof(picture), "%s/picture.ppm", folder);
+	const char *directory = test_scratch();
+	snprintf(latents, sizeof(latents), "%s/latents.npy", directory);
+	snprintf(image, sizeof(image), "%s/picture.ppm", directory);
 	SUCCEEDS(smalti_npy_write(latents, &view, &error), &error, "latents");
 }
 
@@ -39,7 +39,7 @@ static int64_t resident(const char *limit, const char *tile_rows)
 				   "decode",
 				   latents,
 				   "-o",
-				   picture,
+				   image,
 				   "-q",
 				   "--memory-limit",
 				   (char *)(uintptr_t)limit,

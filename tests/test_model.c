@@ -17,15 +17,15 @@ static struct smalti_model *open_model(const char *vae)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
-	options.folder = test_model("tesserae");
+	options.directory = test_model("tesserae");
 	options.vae = vae;
 	struct smalti_model *model = smalti_model_open(session, &options, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "open");
 	return model;
 }
 
-/* A folder with the embedded model's VAE, but without the tensors of its encoder. */
-static void write_decoder(const char *folder)
+/* A directory with the embedded model's VAE, but without the tensors of its encoder. */
+static void write_decoder(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	char path[512];
@@ -42,35 +42,35 @@ static void write_decoder(const char *folder)
 		if (strncmp(view->name, "encoder.", 8) != 0)
 			kept[count++] = *view;
 	}
-	snprintf(path, sizeof(path), "%s/%s.safetensors", folder, SMALTI_STEM_DIFFUSERS);
+	snprintf(path, sizeof(path), "%s/%s.safetensors", directory, SMALTI_STEM_DIFFUSERS);
 	SUCCEEDS(smalti_safetensors_write(path, kept, count, &error), &error, "write");
 	free(kept);
 	smalti_checkpoint_close(whole);
-	snprintf(path, sizeof(path), "cp '%s' '%s'", test_model("tesserae/vae/config.json"), folder);
+	snprintf(path, sizeof(path), "cp '%s' '%s'", test_model("tesserae/vae/config.json"), directory);
 	CHECK(system(path) == 0, path);
 }
 
 static void no_encoder(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *folder = test_scratch();
-	write_decoder(folder);
-	struct smalti_model *model = open_model(folder);
+	const char *directory = test_scratch();
+	write_decoder(directory);
+	struct smalti_model *model = open_model(directory);
 	const int status = stage_encoder(model, &error) ? 0 : -1;
-	FAILS(status, &error, SMALTI_EFORMAT, "encoder", folder, "encoder.");
+	FAILS(status, &error, SMALTI_EFORMAT, "encoder", directory, "encoder.");
 	smalti_model_close(model);
 }
 
-/* The arithmetic that is foreseen, against what the inserted tasks say of themselves. */
+/* The arithmetic that is estimated, against what the inserted tasks say of themselves. */
 
-static void near(struct smalti_scope *scope, double foreseen, const char *what)
+static void near(struct smalti_task_group *task_group, double estimated, const char *what)
 {
-	struct smalti_scope_progress progress;
+	struct smalti_task_group_progress progress;
 	char text[96];
-	smalti_scope_wait(scope);
-	smalti_scope_progress(scope, &progress);
-	snprintf(text, sizeof(text), "%s: %g foreseen, %g inserted", what, foreseen, progress.inserted);
-	CHECK(foreseen > 0.97 * progress.inserted && foreseen <= 1.001 * progress.inserted, text);
+	smalti_task_group_wait(task_group);
+	smalti_task_group_progress(task_group, &progress);
+	snprintf(text, sizeof(text), "%s: %g estimated, %g inserted", what, estimated, progress.inserted);
+	CHECK(estimated > 0.97 * progress.inserted && estimated <= 1.001 * progress.inserted, text);
 }
 
 static int ignore_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
@@ -80,37 +80,37 @@ static int ignore_rows(void *user, int64_t first, int64_t rows, int64_t width, c
 	return 0;
 }
 
-static void foresee_decoding(const struct smalti_model *model, int64_t height, int64_t width)
+static void estimate_decoding(const struct smalti_model *model, int64_t height, int64_t width)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_scope *scope = smalti_scope_new(session, "decoding", 0, &error);
-	struct smalti_tile *latents = smalti_tile_new(scope, 4 * height * width, sizeof(float));
-	smalti_insert(clear, scope, (.y = latents), .bytes = 16 * height * width);
-	stage_insert_decoding(model->vae, scope, latents, height, width, 3, ignore_rows, NULL);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "decoding", 0, &error);
+	struct smalti_tile *latents = smalti_tile_new(task_group, 4 * height * width, sizeof(float));
+	smalti_insert(clear, task_group, (.y = latents), .bytes = 16 * height * width);
+	stage_insert_decoding(model->vae, task_group, latents, height, width, 3, ignore_rows, NULL);
 	smalti_tile_release(latents);
-	near(scope, smalti_vae_net_flops(model->vae, (double)(height * width)), "decoding");
-	smalti_scope_free(scope);
+	near(task_group, smalti_vae_net_flops(model->vae, (double)(height * width)), "decoding");
+	smalti_task_group_free(task_group);
 }
 
-static struct smalti_caption *caption_of(const struct smalti_model *model, struct smalti_scope *scope,
-					 int64_t tokens)
+static struct smalti_caption *caption_of(const struct smalti_model *model,
+					 struct smalti_task_group *task_group, int64_t tokens)
 {
 	const int64_t row = model->denoiser->text_width * (int64_t)sizeof(float);
-	struct smalti_tile *text = smalti_tile_new(scope, tokens, row);
-	smalti_insert(clear, scope, (.y = text), .bytes = tokens * row);
+	struct smalti_tile *text = smalti_tile_new(task_group, tokens, row);
+	smalti_insert(clear, task_group, (.y = text), .bytes = tokens * row);
 	struct smalti_caption *caption =
-	    model->denoiser->functions->caption(model->denoiser, scope, text, tokens);
+	    model->denoiser->functions->caption(model->denoiser, task_group, text, tokens);
 	smalti_tile_release(text);
 	return caption;
 }
 
-static void foresee_forward(const struct smalti_model *model, int64_t height, int64_t width, int captions)
+static void estimate_forward(const struct smalti_model *model, int64_t height, int64_t width, int captions)
 {
 	static const int64_t tokens[2] = {1, 60};
 	static const float timestep = 500;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_scope *made = smalti_scope_new(session, "conditions", 0, &error);
-	struct smalti_scope *scope = smalti_scope_new(session, "forward", 0, &error);
+	struct smalti_task_group *made = smalti_task_group_new(session, "conditions", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "forward", 0, &error);
 	struct smalti_conditions *conditions =
 	    model->denoiser->functions->conditions(model->denoiser, made, &timestep, 1, height, width, 8);
 	struct smalti_caption *caption[2] = {caption_of(model, made, tokens[0]),
@@ -118,36 +118,36 @@ static void foresee_forward(const struct smalti_model *model, int64_t height, in
 	struct smalti_cut cut = {0};
 	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
 	SUCCEEDS(smalti_cut_even(&cut, n, 50, &error), &error, "cut");
-	struct smalti_grid x = smalti_grid_new(scope, &cut, 1, row), v[2];
+	struct smalti_grid x = smalti_grid_new(task_group, &cut, 1, row), v[2];
 	for (int64_t b = 0; b < cut.bands; b++)
-		smalti_insert(clear, scope, (.y = smalti_grid_tile(&x, b)),
+		smalti_insert(clear, task_group, (.y = smalti_grid_tile(&x, b)),
 			      .bytes = smalti_cut_rows(&cut, b) * row);
-	model->denoiser->functions->forward(model->denoiser, scope, conditions, 0, 1, &x, caption, captions,
-					    v);
-	near(scope, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
+	model->denoiser->functions->forward(model->denoiser, task_group, conditions, 0, 1, &x, caption,
+					    captions, v);
+	near(task_group, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
 	smalti_grid_release(&x);
 	for (int k = 0; k < captions; k++)
 		smalti_grid_release(&v[k]);
 	for (int k = 0; k < 2; k++)
 		model->denoiser->functions->release_caption(caption[k]);
 	model->denoiser->functions->release_conditions(conditions);
-	smalti_scope_free(scope);
-	smalti_scope_free(made);
+	smalti_task_group_free(task_group);
+	smalti_task_group_free(made);
 	smalti_cut_free(&cut);
 }
 
 static void foresight(void)
 {
 	struct smalti_model *model = open_model(NULL);
-	foresee_decoding(model, 1, 1);
-	foresee_decoding(model, 7, 12);
-	foresee_forward(model, 6, 10, 1);
-	foresee_forward(model, 26, 14, 2);
+	estimate_decoding(model, 1, 1);
+	estimate_decoding(model, 7, 12);
+	estimate_forward(model, 6, 10, 1);
+	estimate_forward(model, 26, 14, 2);
 	smalti_model_close(model);
 }
 
 static const struct test tests[] = {
-    {"arithmetic is foreseen", foresight},
+    {"arithmetic is estimated", foresight},
     {"a model without an encoder", no_encoder},
 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PICTURE = 4 * 128 * 128, MANY = 65541 };
+enum { IMAGE = 4 * 128 * 128, MANY = 65541 };
 
 static float *drawn(uint64_t seed, enum smalti_dtype dtype, int64_t count)
 {
@@ -51,7 +51,7 @@ static void torch_prints_these(void)
 	    {"f32 seed 0",
 	     0,
 	     SMALTI_F32,
-	     PICTURE,
+	     IMAGE,
 	     0,
 	     0.51e-7,
 	     8,
@@ -59,20 +59,20 @@ static void torch_prints_these(void)
 	    {"f32 seed 0 end",
 	     0,
 	     SMALTI_F32,
-	     PICTURE,
-	     PICTURE - 4,
+	     IMAGE,
+	     IMAGE - 4,
 	     0.51e-7,
 	     4,
 	     {0.9063947, 0.1389358, 0.2618549, -1.4578041}},
 	    {"f32 seed 42",
 	     42,
 	     SMALTI_F32,
-	     PICTURE,
+	     IMAGE,
 	     0,
 	     0.51e-7,
 	     8,
 	     {1.9269153, 1.4872841, 0.9007172, -2.1055210, 0.6784185, -1.2345449, -0.0430675, -1.6046669}},
-	    {"f32 seed 42 + 2^32", 42 + (UINT64_C(1) << 32), SMALTI_F32, PICTURE, 0, 0.51e-7, 1, {1.9269153}},
+	    {"f32 seed 42 + 2^32", 42 + (UINT64_C(1) << 32), SMALTI_F32, IMAGE, 0, 0.51e-7, 1, {1.9269153}},
 	    {"f32 ragged", 0, SMALTI_F32, 20, 0, 0.51e-7, 20, {-1.1258398, -1.1523602, -0.2505786,
 							       -0.4338788, 0.5988395,  -1.5550951,
 							       -0.3413604, 1.8530061,  0.4680964,
@@ -83,7 +83,7 @@ static void torch_prints_these(void)
 	    {"f16 seed 0",
 	     0,
 	     SMALTI_F16,
-	     PICTURE,
+	     IMAGE,
 	     0,
 	     0.51e-7,
 	     8,
@@ -91,7 +91,7 @@ static void torch_prints_these(void)
 	    {"bf16 seed 0",
 	     0,
 	     SMALTI_BF16,
-	     PICTURE,
+	     IMAGE,
 	     0,
 	     0.51e-7,
 	     8,
@@ -118,15 +118,15 @@ static void torch_prints_these(void)
 
 static void moments_are_those_of_torch(void)
 {
-	float *out = drawn(0, SMALTI_F32, PICTURE);
+	float *out = drawn(0, SMALTI_F32, IMAGE);
 	double sum = 0, squares = 0;
-	for (int k = 0; k < PICTURE; k++)
+	for (int k = 0; k < IMAGE; k++)
 		sum += out[k];
-	double mean = sum / PICTURE;
-	for (int k = 0; k < PICTURE; k++)
+	double mean = sum / IMAGE;
+	for (int k = 0; k < IMAGE; k++)
 		squares += (out[k] - mean) * (out[k] - mean);
 	CU_ASSERT_DOUBLE_EQUAL(mean, -0.00372180, 1e-8);
-	CU_ASSERT_DOUBLE_EQUAL(sqrt(squares / (PICTURE - 1)), 0.99874771, 1e-8);
+	CU_ASSERT_DOUBLE_EQUAL(sqrt(squares / (IMAGE - 1)), 0.99874771, 1e-8);
 	free(out);
 }
 

@@ -184,13 +184,13 @@ static void files_are_as_numpy_writes_them(void)
 
 static void what_cannot_be_written_leaves_nothing(void)
 {
-	struct smalti_error large = SMALTI_NO_ERROR, folder = SMALTI_NO_ERROR;
+	struct smalti_error large = SMALTI_NO_ERROR, directory = SMALTI_NO_ERROR;
 	const char *path = test_file("a.npy");
 	const struct smalti_tensor_view array = {.rank = 2, .shape = {INT64_MAX, 2}};
 	FAILS(smalti_npy_write(path, &array, &large), &large, SMALTI_EINVAL, "large", "a.npy", "too large");
 	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
-	FAILS(smalti_npy_write("/nonexistent/a.npy", &(struct smalti_tensor_view){.data = ""}, &folder),
-	      &folder, SMALTI_ENOENT, "folder", "/nonexistent/a.npy");
+	FAILS(smalti_npy_write("/nonexistent/a.npy", &(struct smalti_tensor_view){.data = ""}, &directory),
+	      &directory, SMALTI_ENOENT, "folder", "/nonexistent/a.npy");
 }
 
 static const struct test tests[] = {

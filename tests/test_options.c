@@ -23,17 +23,17 @@ static const char *const schedulers[] = {"dpm++", "euler", "ddim", NULL};
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Input")},
     {SMALTI_LIST(struct paint, prompts), "prompt", 'p', "TEXT", "what to paint"},
-    {SMALTI_STRING(struct paint, output), "output", 'o', "FILE", "where the picture goes"},
+    {SMALTI_STRING(struct paint, output), "output", 'o', "FILE", "where the image goes"},
     {SMALTI_GROUP("Sampling")},
     {SMALTI_INT64(struct paint, steps), "steps", 's', "N", "denoising steps", .minimum = 1, .maximum = 1000,
      .alias = "step-count"},
     {SMALTI_SEED(struct paint, seed), "seed", 0, "N", "seed of the noise",
      SMALTI_GIVEN(struct paint, has_seed)},
     {SMALTI_DOUBLE(struct paint, guidance), "guidance", 'g', "SCALE",
-     "how strongly the picture follows the text; a long help text that has to be wrapped over several lines "
+     "how strongly the image follows the text; a long help text that has to be wrapped over several lines "
      "to stay within the width of a terminal",
      .least = 0, .most = 1000},
-    {SMALTI_SIZE(struct paint, size), "size", 0, "WxH", "size of the picture", .minimum = 16,
+    {SMALTI_SIZE(struct paint, size), "size", 0, "WxH", "size of the image", .minimum = 16,
      .maximum = 1000000000},
     {SMALTI_CHOICE(struct paint, scheduler), "scheduler-of-the-noise", 0, "NAME", "noise schedule",
      .choices = schedulers},
@@ -234,7 +234,7 @@ static void help_is_wrapped_and_complete(void)
 		  text,
 	      text);
 	CHECK(strstr(text, "\nInput:\n  -p, --prompt=TEXT          what to paint (may be repeated)\n"), text);
-	CHECK(strstr(text, "      --size=WxH             size of the picture (default 512x512)\n"), text);
+	CHECK(strstr(text, "      --size=WxH             size of the image (default 512x512)\n"), text);
 	CHECK(strstr(text, "  -s, --steps=N              denoising steps (from 1 to 1000; default 20; also\n"
 			   "                             --step-count)\n"),
 	      text);

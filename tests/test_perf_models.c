@@ -38,12 +38,12 @@ static void keys(void)
 	CHECK(smalti_bench_each(SMALTI_BF16, change_words, NULL) == 0, "all in bf16");
 }
 
-/* The file of an op's model in `folder`, or NULL. */
-static FILE *open_model(const char *folder, const char *op)
+/* The file of an op's model in `directory`, or NULL. */
+static FILE *open_model(const char *directory, const char *op)
 {
 	char pattern[512];
 	glob_t found;
-	snprintf(pattern, sizeof(pattern), "%s/codelets/*/smalti_%s_*", folder, op);
+	snprintf(pattern, sizeof(pattern), "%s/codelets/*/smalti_%s_*", directory, op);
 	FILE *file = glob(pattern, 0, NULL, &found) ? NULL : fopen(found.gl_pathv[0], "r");
 	globfree(&found);
 	return file;
@@ -55,26 +55,26 @@ static void stored(void)
 	enum { RUNS = 10 };
 	static const int64_t dims[] = {3, 8, 11};
 	static const float values[8 * 11] = {0};
-	const char *folder = test_file("models");
-	setenv("STARPU_PERF_MODEL_DIR", folder, 1);
+	const char *directory = test_file("models");
+	setenv("STARPU_PERF_MODEL_DIR", directory, 1);
 	const struct smalti_session_options options = {.cpus = 1, .policy = "dmda"};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = smalti_session_open(&options, &error);
 	SUCCEEDS(session ? 0 : -1, &error, "session");
-	struct smalti_scope *scope = smalti_scope_new(session, "shapes", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "shapes", 0, &error);
 	for (int i = 0; i < RUNS * COUNT(dims); i++) {
 		const int64_t dim = dims[i % COUNT(dims)], row_bytes = dim * (int64_t)sizeof(float);
-		struct smalti_tile *row = smalti_tile_upload(scope, 1, row_bytes, values);
-		struct smalti_tile *y = smalti_tile_upload(scope, 8, row_bytes, values);
-		smalti_insert(add_row, scope, (.row = row, .y = y), .rows = 8, .dim = dim);
+		struct smalti_tile *row = smalti_tile_upload(task_group, 1, row_bytes, values);
+		struct smalti_tile *y = smalti_tile_upload(task_group, 8, row_bytes, values);
+		smalti_insert(add_row, task_group, (.row = row, .y = y), .rows = 8, .dim = dim);
 		smalti_tile_release(row);
 		smalti_tile_release(y);
 	}
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 	unsetenv("STARPU_PERF_MODEL_DIR");
 
-	FILE *file = open_model(folder, "add_row");
+	FILE *file = open_model(directory, "add_row");
 	int entries = 0;
 	char line[512];
 	while (file && fgets(line, sizeof(line), file)) {

@@ -62,14 +62,14 @@ static void plan_dit(uint64_t *state, const char *schedule)
 
 /* Whole requests */
 
-enum { HEIGHT = 6, WIDTH = 10, FACTOR = 8, PICTURE = 3 * FACTOR * HEIGHT * FACTOR * WIDTH };
+enum { HEIGHT = 6, WIDTH = 10, FACTOR = 8, IMAGE = 3 * FACTOR * HEIGHT * FACTOR * WIDTH };
 
 struct request {
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	float latents[LATENT_CHANNELS * HEIGHT * WIDTH];
-	float picture[PICTURE]; /* as rows of pixels */
-	int64_t rows;           /* received */
-	int64_t most_rows;      /* then it takes no more */
+	float image[IMAGE]; /* as rows of pixels */
+	int64_t rows;       /* received */
+	int64_t most_rows;  /* then it takes no more */
 };
 
 static int keep_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
@@ -89,17 +89,18 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 				   (long long)request->rows);
 	if (first + rows > request->most_rows)
 		return smalti_fail(error, SMALTI_EIO, "disk full");
-	memcpy(request->picture + first * width * 3, pixels, (size_t)(rows * width * 3) * sizeof(*pixels));
+	memcpy(request->image + first * width * 3, pixels, (size_t)(rows * width * 3) * sizeof(*pixels));
 	request->rows += rows;
 	return 0;
 }
 
-static struct smalti_caption *caption_of(struct smalti_scope *scope, const struct smalti_words *words)
+static struct smalti_caption *caption_of(struct smalti_task_group *task_group,
+					 const struct smalti_words *words)
 {
 	struct smalti_tile *hidden;
-	smalti_t5_encode(model->text.t5, scope, words, 1, &hidden);
+	smalti_t5_encode(model->text.t5, task_group, words, 1, &hidden);
 	struct smalti_caption *caption =
-	    model->denoiser->functions->caption(model->denoiser, scope, hidden, words->count);
+	    model->denoiser->functions->caption(model->denoiser, task_group, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;
 }
@@ -108,15 +109,15 @@ static const struct smalti_words none = {(const int32_t[]){1}, 1};
 static const struct smalti_words prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
 static const struct smalti_words unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
 
-/* Inserts all tasks from text to picture and does not wait. */
+/* Inserts all tasks from text to image and does not wait. */
 static void begin(struct request *request, const struct smalti_sampler *sampler,
 		  const struct smalti_words *text, int64_t most_rows)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_scope *scope = smalti_scope_new(session, "request", 0, &error);
-	SUCCEEDS(scope ? 0 : -1, &error, "scope");
-	smalti_scope_needs(scope, model->scope);
-	*request = (struct request){.scope = scope, .most_rows = most_rows};
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
+	SUCCEEDS(task_group ? 0 : -1, &error, "scope");
+	smalti_task_group_needs(task_group, model->task_group);
+	*request = (struct request){.task_group = task_group, .most_rows = most_rows};
 	struct smalti_diffusion diffusion = {
 	    .sampler = sampler,
 	    .height = HEIGHT,
@@ -126,13 +127,13 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	    .seed = 20260,
 	    .images = 1,
 	    .guidance = 4.5f,
-	    .captions = {caption_of(scope, &none), caption_of(scope, text)},
+	    .captions = {caption_of(task_group, &none), caption_of(task_group, text)},
 	    .caption_count = 2,
 	};
-	struct smalti_tile *latents = smalti_diffuse(model->denoiser, scope, &diffusion);
-	smalti_insert(deliver, scope, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
+	struct smalti_tile *latents = smalti_diffuse(model->denoiser, task_group, &diffusion);
+	smalti_insert(deliver, task_group, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
 		      .sink = keep_latents, .user = request);
-	stage_insert_decoding(model->vae, scope, latents, HEIGHT, WIDTH, 2, keep_rows, request);
+	stage_insert_decoding(model->vae, task_group, latents, HEIGHT, WIDTH, 2, keep_rows, request);
 	smalti_tile_release(latents);
 	model->denoiser->functions->release_caption(diffusion.captions[0]);
 	model->denoiser->functions->release_caption(diffusion.captions[1]);
@@ -140,9 +141,9 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 
 static int end(struct request *request, struct smalti_error *error)
 {
-	smalti_scope_wait(request->scope);
-	int status = smalti_scope_status(request->scope, error);
-	smalti_scope_free(request->scope);
+	smalti_task_group_wait(request->task_group);
+	int status = smalti_task_group_status(request->task_group, error);
+	smalti_task_group_free(request->task_group);
 	return status;
 }
 
@@ -167,7 +168,7 @@ static void keep(int stage, const float *values, int64_t count, const char *sche
 	judge(&result, schedule);
 }
 
-/* All samplers at once, from text to picture. */
+/* All samplers at once, from text to image. */
 static void diffuse_all(const char *schedule)
 {
 	enum { MOST = 8 };
@@ -185,7 +186,7 @@ static void diffuse_all(const char *schedule)
 		CHECK(requests[i].rows == FACTOR * HEIGHT, smalti_sampler_name_at(i)->name);
 		keep(JUDGE_DIFFUSION + 2 * i, requests[i].latents, LATENT_CHANNELS * HEIGHT * WIDTH,
 		     schedule);
-		keep(JUDGE_DIFFUSION + 2 * i + 1, requests[i].picture, PICTURE, schedule);
+		keep(JUDGE_DIFFUSION + 2 * i + 1, requests[i].image, IMAGE, schedule);
 		free(samplers[i]);
 	}
 }
@@ -232,7 +233,7 @@ static void end_failing(struct request *request, int way)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	FAILS(end(request, &error), &error, ways[way].code, ways[way].what, ways[way].words);
-	CHECK(request->rows < FACTOR * HEIGHT, "no whole picture");
+	CHECK(request->rows < FACTOR * HEIGHT, "no whole image");
 }
 
 static void failures(void)
@@ -252,7 +253,7 @@ static void failures(void)
 		end_failing(&bad[way], way);
 		SUCCEEDS(end(&good[way], &error), &error, "beside requests that fail");
 		CHECK(memcmp(good[way].latents, alone.latents, sizeof(alone.latents)) == 0, "latents");
-		CHECK(memcmp(good[way].picture, alone.picture, sizeof(alone.picture)) == 0, "picture");
+		CHECK(memcmp(good[way].image, alone.image, sizeof(alone.image)) == 0, "picture");
 	}
 	free(sampler);
 	embedded_close(session, model);
@@ -265,10 +266,9 @@ static int64_t held_after_decoding(bool transient)
 	open_model(&(const struct judge_schedule){"lws", 2});
 	smalti_weights_set_transient(model->vae->weights, transient);
 	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
-	float *picture =
-	    judge_array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
+	float *image = judge_array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, picture, &error), &error, "decode");
+	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, image, &error), &error, "decode");
 	struct smalti_pool_state state;
 	int64_t before;
 	smalti_pool_state(&state);
@@ -278,7 +278,7 @@ static int64_t held_after_decoding(bool transient)
 		smalti_pool_state(&state);
 	} while (state.used < before);
 	free(z);
-	free(picture);
+	free(image);
 	embedded_close(session, model);
 	return state.used;
 }

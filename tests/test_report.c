@@ -56,18 +56,18 @@ static void reasons_are_generalized(void)
 static void failures_are_grouped(void)
 {
 	char path[512];
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_failures *failures = calloc(1, sizeof(*failures));
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_failures_read(folder, failures, &error), &error, "no file");
+	SUCCEEDS(smalti_failures_read(directory, failures, &error), &error, "no file");
 	CHECK(failures->count == 0 && failures->lines == 0, "no file");
-	snprintf(path, sizeof(path), "%s/failed.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/failed.jsonl", directory);
 	FILE *file = fopen(path, "w");
 	for (int i = 0; i < 1000; i++)
 		fprintf(
 		    file,
-		    "{\"index\":%d,\"key\":\"%d.png\",\"stage\":\"picture\",\"reason\":\"/x/%d.png: %s\"}\n",
-		    i, i, i, i % 10 ? "empty" : "cut at 17");
+		    "{\"index\":%d,\"key\":\"%d.png\",\"stage\":\"image\",\"reason\":\"/x/%d.png: %s\"}\n", i,
+		    i, i, i % 10 ? "empty" : "cut at 17");
 	fputs("{\"index\":999,\"key\":\"999.png\",\"stage\":\"caption\",\"reason\":\"missing\"}\n", file);
 	for (int i = 0; i < 200; i++)
 		fprintf(file, "{\"index\":%d,\"key\":\"k\",\"stage\":\"s\",\"reason\":\"%c%c\"}\n", 1000 + i,
@@ -76,7 +76,7 @@ static void failures_are_grouped(void)
 	      "\"torn",
 	      file);
 	fclose(file);
-	SUCCEEDS(smalti_failures_read(folder, failures, &error), &error, "file");
+	SUCCEEDS(smalti_failures_read(directory, failures, &error), &error, "file");
 	CHECK(failures->lines == 1201 && failures->items == 1200 && failures->unreadable == 3, "counts");
 	CHECK(failures->count == SMALTI_FAILURE_GROUPS && failures->others == 203 - SMALTI_FAILURE_GROUPS,
 	      "groups");
@@ -101,15 +101,15 @@ static void failures_are_grouped(void)
 static void read_log(const char *text, struct smalti_runs *runs, const char *what)
 {
 	char path[512];
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_error error = SMALTI_NO_ERROR;
-	snprintf(path, sizeof(path), "%s/runs", folder);
+	snprintf(path, sizeof(path), "%s/runs", directory);
 	mkdir(path, 0777);
-	snprintf(path, sizeof(path), "%s/runs/a.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/runs/a.jsonl", directory);
 	FILE *file = fopen(path, "w");
 	fputs(text, file);
 	fclose(file);
-	SUCCEEDS(smalti_runs_read(folder, runs, &error), &error, what);
+	SUCCEEDS(smalti_runs_read(directory, runs, &error), &error, what);
 }
 
 static void damaged_logs_are_read_as_far_as_they_go(void)
@@ -177,7 +177,7 @@ static void long_runs_are_thinned(void)
 				 .points = points,
 				 .count = COUNT_OF_POINTS};
 	struct smalti_report_data *data = calloc(1, sizeof(*data));
-	data->folder = "f";
+	data->directory = "f";
 	data->runs = (struct smalti_runs){.items = &run, .count = 1};
 	char *text = NULL;
 	size_t length = 0;

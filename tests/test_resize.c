@@ -10,8 +10,8 @@
 
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos"};
 
-/* A picture that gives its rows in order and counts them. */
-struct picture {
+/* An image that gives its rows in order and counts them. */
+struct image {
 	int64_t height, width;
 	const uint8_t *pixels;
 	int64_t given;    /* rows */
@@ -21,7 +21,7 @@ struct picture {
 
 static int give_rows(void *user, int64_t first, int64_t count, uint8_t *rows, struct smalti_error *error)
 {
-	struct picture *p = user;
+	struct image *p = user;
 	p->out_of_turn |= first != p->given || count < 1 || count > p->height - first;
 	if (p->out_of_turn)
 		return smalti_fail(error, SMALTI_EINVAL, "row %lld out of turn", (long long)first);
@@ -33,7 +33,7 @@ static int give_rows(void *user, int64_t first, int64_t count, uint8_t *rows, st
 }
 
 /* The crop, `step` rows at a time; free with free(). */
-static uint8_t *resize(struct picture *p, const struct smalti_fit *fit, int filter, int64_t step)
+static uint8_t *resize(struct image *p, const struct smalti_fit *fit, int filter, int64_t step)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	p->given = 0;
@@ -47,7 +47,7 @@ static uint8_t *resize(struct picture *p, const struct smalti_fit *fit, int filt
 		const int64_t count = step < fit->crop_height - y ? step : fit->crop_height - y;
 		SUCCEEDS(smalti_resizer_rows(resizer, y, count, made + y * row, &error), &error, "rows");
 	}
-	CHECK(p->given == p->height, "the picture is read to its end");
+	CHECK(p->given == p->height, "the image is read to its end");
 	smalti_resizer_close(resizer);
 	return made;
 }
@@ -63,7 +63,7 @@ static uint8_t *random_pixels(int64_t height, int64_t width, uint64_t seed)
 	return pixels;
 }
 
-static const char *describe(const struct picture *p, int filter, int64_t height, int64_t width)
+static const char *describe(const struct image *p, int filter, int64_t height, int64_t width)
 {
 	static char text[128];
 	snprintf(text, sizeof(text), "%s of %lldx%lld to %lldx%lld", filters[filter], (long long)p->width,
@@ -79,7 +79,7 @@ static void results_are_pillows(void)
 	    smalti_safetensors_open(test_data("golden/resize.safetensors"), &error);
 	SUCCEEDS(file ? 0 : -1, &error, "golden/resize.safetensors");
 	const struct smalti_tensor_view *in = smalti_safetensors_find(file, "in");
-	struct picture p = {.height = in->shape[0], .width = in->shape[1], .pixels = in->data};
+	struct image p = {.height = in->shape[0], .width = in->shape[1], .pixels = in->data};
 	int compared = 0;
 	for (int64_t i = 0; i < smalti_safetensors_count(file); i++) {
 		const struct smalti_tensor_view *expected = smalti_safetensors_at(file, i);
@@ -155,8 +155,8 @@ static void passes_are_what_the_filters_say(void)
 		for (int filter = 0; filter < (int)COUNT(filters); filter++) {
 			const int64_t in = sizes[i].in, out = sizes[i].out;
 			uint8_t *pixels = random_pixels(LINES, in, 11 + i);
-			struct picture rows = {.height = LINES, .width = in, .pixels = pixels};
-			struct picture columns = {.height = in, .width = LINES, .pixels = pixels};
+			struct image rows = {.height = LINES, .width = in, .pixels = pixels};
+			struct image columns = {.height = in, .width = LINES, .pixels = pixels};
 			const struct smalti_fit along = smalti_fit_squeeze(LINES, out);
 			const struct smalti_fit across = smalti_fit_squeeze(out, LINES);
 			uint8_t *wide = resize(&rows, &along, filter, 1);
@@ -176,19 +176,19 @@ static void passes_are_what_the_filters_say(void)
 }
 
 /* One pixel wide or high, down and up again. */
-static void long_pictures_are_resized(void)
+static void long_images_are_resized(void)
 {
 	enum { LONG = 100000, SHORT = 61 };
 	uint8_t *pixels = random_pixels(LONG, 1, 5);
 	for (int filter = 0; filter < (int)COUNT(filters); filter++)
 		for (int tall = 0; tall < 2; tall++) {
-			struct picture p = {
+			struct image p = {
 			    .height = tall ? LONG : 1, .width = tall ? 1 : LONG, .pixels = pixels};
 			const struct smalti_fit fit = smalti_fit_squeeze(tall ? SHORT : 1, tall ? 1 : SHORT);
 			uint8_t *made = resize(&p, &fit, filter, SHORT);
 			CHECK(axis_is_right(filter, pixels, 3, LONG, made, 3, SHORT),
 			      describe(&p, filter, fit.height, fit.width));
-			struct picture back = {.height = fit.height, .width = fit.width, .pixels = made};
+			struct image back = {.height = fit.height, .width = fit.width, .pixels = made};
 			const struct smalti_fit again = smalti_fit_squeeze(p.height, p.width);
 			uint8_t *large = resize(&back, &again, filter, 1000);
 			CHECK(axis_is_right(filter, made, 3, SHORT, large, 3, LONG),
@@ -213,7 +213,7 @@ static void crops_are_parts_of_the_whole(void)
 		for (int filter = 0; filter < (int)COUNT(filters); filter++) {
 			const struct smalti_fit *fit = &cases[i].fit;
 			uint8_t *pixels = random_pixels(cases[i].height, cases[i].width, 17);
-			struct picture p = {
+			struct image p = {
 			    .height = cases[i].height, .width = cases[i].width, .pixels = pixels};
 			const struct smalti_fit all = smalti_fit_squeeze(fit->height, fit->width);
 			uint8_t *whole = resize(&p, &all, filter, 100), *part = resize(&p, fit, filter, 4);
@@ -256,7 +256,7 @@ static void weights_are_small(void)
 	for (size_t i = 0; i < COUNT(sides); i++)
 		for (size_t o = 0; o < COUNT(sides); o++)
 			for (int filter = 0; filter < (int)COUNT(filters); filter++) {
-				const struct picture p = {.height = 1, .width = sides[i]};
+				const struct image p = {.height = 1, .width = sides[i]};
 				CHECK(taps_are_fine((enum smalti_filter)filter, sides[i], sides[o]),
 				      describe(&p, filter, 1, sides[o]));
 			}
@@ -298,7 +298,7 @@ static void damage_is_passed_on(void)
 	uint8_t *pixels = random_pixels(SIDE, SIDE, 3);
 	const struct smalti_fit fit = {20, 20, 8, 8, 4, 4};
 	for (int64_t row = 0; row < SIDE; row += 13) {
-		struct picture p = {.height = SIDE, .width = SIDE, .pixels = pixels, .fails_at = row};
+		struct image p = {.height = SIDE, .width = SIDE, .pixels = pixels, .fails_at = row};
 		struct smalti_error error = SMALTI_NO_ERROR;
 		uint8_t made[4 * 4 * 3];
 		struct smalti_resizer *resizer =
@@ -317,7 +317,7 @@ static void rows_out_of_turn_are_refused(void)
 	} calls[] = {{0, 1}, {2, 1}, {1, 4}, {1, -1}, {1, INT64_MAX}};
 	const uint8_t pixels[4 * 3] = {0};
 	const struct smalti_fit fit = smalti_fit_squeeze(4, 1);
-	struct picture p = {.height = 4, .width = 1, .pixels = pixels, .fails_at = -1};
+	struct image p = {.height = 4, .width = 1, .pixels = pixels, .fails_at = -1};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	uint8_t made[4 * 3];
 	struct smalti_resizer *resizer =
@@ -335,7 +335,7 @@ static void rows_out_of_turn_are_refused(void)
 static const struct test tests[] = {
     {"results are Pillow's", results_are_pillows},
     {"passes are what the filters say", passes_are_what_the_filters_say},
-    {"long pictures are resized", long_pictures_are_resized},
+    {"long images are resized", long_images_are_resized},
     {"crops are parts of the whole", crops_are_parts_of_the_whole},
     {"weights are small", weights_are_small},
     {"bad fits are refused", bad_fits_are_refused},

@@ -25,17 +25,17 @@ static void free_lines(struct lines *lines)
 		cJSON_Delete(lines->items[i]);
 }
 
-/* The only file in FOLDER/runs, every line of it JSON. */
-static void read_lines(const char *folder, struct lines *lines, const char *what)
+/* The only file in DIRECTORY/runs, every line of it JSON. */
+static void read_lines(const char *directory, struct lines *lines, const char *what)
 {
 	char path[1024];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	snprintf(path, sizeof(path), "%s/runs", folder);
+	snprintf(path, sizeof(path), "%s/runs", directory);
 	DIR *runs = opendir(path);
 	int files = 0;
 	for (const struct dirent *entry = NULL; runs && (entry = readdir(runs));)
 		if (entry->d_name[0] != '.') {
-			snprintf(path, sizeof(path), "%s/runs/%s", folder, entry->d_name);
+			snprintf(path, sizeof(path), "%s/runs/%s", directory, entry->d_name);
 			files++;
 		}
 	if (runs)
@@ -70,7 +70,7 @@ static const char *text(const cJSON *object, const char *key)
 static const struct smalti_run_sample sample = {.items = 3,
 						.captions = 5,
 						.tokens = 123456789012,
-						.pictures = 7,
+						.images = 7,
 						.pixels = 11,
 						.failures = 13,
 						.rows = 17,
@@ -92,8 +92,8 @@ static void every_line_can_be_read(void)
 	cJSON_AddStringToObject(options, "input", "caf\xe9/\xc3\xa9"); /* the first is no UTF-8 */
 	const struct smalti_run_head head = {
 	    .policy = "lws", .workers = workers, .worker_count = 2, .options = options};
-	const char *folder = test_scratch();
-	struct smalti_run_log *log = smalti_run_log_open(folder, &head, &error);
+	const char *directory = test_scratch();
+	struct smalti_run_log *log = smalti_run_log_open(directory, &head, &error);
 	SUCCEEDS(log ? 0 : -1, &error, "open");
 	cJSON_Delete(options);
 	smalti_run_log_add(log, &sample);
@@ -103,13 +103,13 @@ static void every_line_can_be_read(void)
 	smalti_run_log_caption(log, 7);
 	smalti_run_log_caption(log, 7);
 	smalti_run_log_caption(log, 5000);
-	smalti_run_log_picture(log, 256, 512);
-	smalti_run_log_picture(log, 512, 256);
-	smalti_run_log_picture(log, 256, 512);
+	smalti_run_log_image(log, 256, 512);
+	smalti_run_log_image(log, 512, 256);
+	smalti_run_log_image(log, 256, 512);
 	SUCCEEDS(smalti_run_log_close(log, &sample, "finished", &error), &error, "close");
 
 	struct lines lines;
-	read_lines(folder, &lines, "lines");
+	read_lines(directory, &lines, "lines");
 	CHECK(lines.count == 5, "head, two samples, histograms, end");
 	if (lines.count == 5) {
 		const cJSON *first = lines.items[0], *second = lines.items[2];
@@ -142,8 +142,8 @@ static void histograms_are_written_now_and_then(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_run_head head = {.interval = 1e-9};
-	const char *folder = test_scratch();
-	struct smalti_run_log *log = smalti_run_log_open(folder, &head, &error);
+	const char *directory = test_scratch();
+	struct smalti_run_log *log = smalti_run_log_open(directory, &head, &error);
 	SUCCEEDS(log ? 0 : -1, &error, "open");
 	smalti_run_log_caption(log, 7);
 	for (int made = 0; made < 40;) {
@@ -151,7 +151,7 @@ static void histograms_are_written_now_and_then(void)
 		smalti_run_log_add(log, &(struct smalti_run_sample){.items = made});
 	}
 	struct lines lines;
-	read_lines(folder, &lines, "before the end");
+	read_lines(directory, &lines, "before the end");
 	CHECK(lines.count == 42, "head, 32 samples, histograms, 8 samples");
 	CHECK(lines.count == 42 && cJSON_GetObjectItem(lines.items[33], "lengths"), "histograms");
 	CHECK(lines.count == 42 && number(lines.items[41], "items") == 40, "last sample");
@@ -162,13 +162,13 @@ static void histograms_are_written_now_and_then(void)
 static void more_bins_than_any_table_has_are_counted_together(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *folder = test_scratch();
-	struct smalti_run_log *log = smalti_run_log_open(folder, &(struct smalti_run_head){0}, &error);
+	const char *directory = test_scratch();
+	struct smalti_run_log *log = smalti_run_log_open(directory, &(struct smalti_run_head){0}, &error);
 	for (int64_t i = 1; i <= 70; i++)
-		smalti_run_log_picture(log, i, i);
+		smalti_run_log_image(log, i, i);
 	SUCCEEDS(smalti_run_log_close(log, NULL, "finished", &error), &error, "close");
 	struct lines lines;
-	read_lines(folder, &lines, "bins");
+	read_lines(directory, &lines, "bins");
 	const cJSON *bins = lines.count == 3 ? cJSON_GetObjectItem(lines.items[1], "bins") : NULL;
 	char *last = cJSON_PrintUnformatted(cJSON_GetArrayItem(bins, 64));
 	CHECK(cJSON_GetArraySize(bins) == 65 && last && strcmp(last, "[0,0,6]") == 0, last ? last : "none");
@@ -176,7 +176,7 @@ static void more_bins_than_any_table_has_are_counted_together(void)
 	free_lines(&lines);
 }
 
-static void a_folder_that_cannot_be_written_to_is_told_once(void)
+static void a_directory_that_cannot_be_written_to_is_told_once(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_run_log *log =
@@ -185,7 +185,7 @@ static void a_folder_that_cannot_be_written_to_is_told_once(void)
 	FAILS(-1, &error, SMALTI_ENOENT, "open", "/nonexistent/folder/runs");
 	smalti_run_log_add(log, &sample);
 	smalti_run_log_caption(log, 1);
-	smalti_run_log_picture(log, 1, 1);
+	smalti_run_log_image(log, 1, 1);
 	struct smalti_error none = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_run_log_close(log, &sample, "finished", &none), &none, "no log");
 }
@@ -195,9 +195,9 @@ static void a_full_disk_is_told_at_the_end(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct rlimit before, limit;
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_run_log *log =
-	    smalti_run_log_open(folder, &(struct smalti_run_head){.interval = 1e-9}, &error);
+	    smalti_run_log_open(directory, &(struct smalti_run_head){.interval = 1e-9}, &error);
 	SUCCEEDS(log ? 0 : -1, &error, "open");
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
@@ -216,7 +216,8 @@ static const struct test tests[] = {
     {"every line can be read", every_line_can_be_read},
     {"histograms are written now and then", histograms_are_written_now_and_then},
     {"more bins than any table has are counted together", more_bins_than_any_table_has_are_counted_together},
-    {"a folder that cannot be written to is told once", a_folder_that_cannot_be_written_to_is_told_once},
+    {"a directory that cannot be written to is told once",
+     a_directory_that_cannot_be_written_to_is_told_once},
     {"a full disk is told at the end", a_full_disk_is_told_at_the_end},
 };
 

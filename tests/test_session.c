@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The session and its scopes: what they refuse, what they wait for, what they leave behind. */
+ * The session and its task groups: what they refuse, what they wait for, what they leave behind. */
 #include "base/json.h"
 #include "codelets/codelets.h"
 #include "harness.h"
@@ -54,7 +54,7 @@ static void options(void)
 	close_session(first);
 }
 
-/* Without StarPU a task has run when it was inserted, and its failure is its scope's. */
+/* Without StarPU a task has run when it was inserted, and its failure is its task group's. */
 static void plain(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -66,18 +66,18 @@ static void plain(void)
 	FAILS(smalti_session_open(&defaults, &error) ? 0 : -1, &error, SMALTI_EINVAL, "second",
 	      "one per process");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	struct smalti_scope *scope = smalti_scope_new(session, "plain", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "plain", 0, &error);
 	const float x[] = {1, 2, 3};
 	float y[3] = {0};
-	struct smalti_tile *from = smalti_tile_upload(scope, 1, sizeof(x), x);
-	struct smalti_tile *to = smalti_tile_over(scope, 1, sizeof(y), y);
-	smalti_insert(copy, scope, (.x = from, .y = to), .bytes = sizeof(x));
+	struct smalti_tile *from = smalti_tile_upload(task_group, 1, sizeof(x), x);
+	struct smalti_tile *to = smalti_tile_over(task_group, 1, sizeof(y), y);
+	smalti_insert(copy, task_group, (.x = from, .y = to), .bytes = sizeof(x));
 	CHECK(memcmp(x, y, sizeof(x)) == 0, "done at once");
-	smalti_insert(copy, scope, (.x = from), .bytes = sizeof(x));
-	FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EINVAL, "missing", "copy", "'y'");
+	smalti_insert(copy, task_group, (.x = from), .bytes = sizeof(x));
+	FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_EINVAL, "missing", "copy", "'y'");
 	smalti_tile_release(from);
 	smalti_tile_release(to);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	close_session(session);
 }
 
@@ -134,11 +134,11 @@ static void *open_gate(void *user)
 	return NULL;
 }
 
-static void insert_pass(struct smalti_scope *scope, struct gate *gate)
+static void insert_pass(struct smalti_task_group *task_group, struct gate *gate)
 {
 	static const float value = 1;
-	struct smalti_tile *tile = smalti_tile_upload(scope, 1, sizeof(value), &value);
-	smalti_insert(deliver, scope, (.x = tile), .count = 1, .sink = pass, .user = gate);
+	struct smalti_tile *tile = smalti_tile_upload(task_group, 1, sizeof(value), &value);
+	smalti_insert(deliver, task_group, (.x = tile), .count = 1, .sink = pass, .user = gate);
 	smalti_tile_release(tile);
 }
 
@@ -147,7 +147,7 @@ static void count_done(void *user)
 	atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Waiting means for the last task, whether the scope was sealed or not. */
+/* Waiting means for the last task, whether the task group was sealed or not. */
 static void waiting(void)
 {
 	struct smalti_session *session = stage_session(NULL, 2);
@@ -158,18 +158,19 @@ static void waiting(void)
 					    .changed = PTHREAD_COND_INITIALIZER};
 			atomic_int done = 0;
 			pthread_t opener;
-			struct smalti_scope *scope = smalti_scope_new(session, "waiting", 0, &error);
+			struct smalti_task_group *task_group =
+			    smalti_task_group_new(session, "waiting", 0, &error);
 			for (int i = 0; i < tasks; i++)
-				insert_pass(scope, &gate);
+				insert_pass(task_group, &gate);
 			if (sealed)
-				smalti_scope_seal(scope, count_done, &done);
+				smalti_task_group_seal(task_group, count_done, &done);
 			pthread_create(&opener, NULL, open_gate, &gate);
-			smalti_scope_wait(scope);
+			smalti_task_group_wait(task_group);
 			CHECK(atomic_load(&gate.passed) == tasks, sealed ? "sealed" : "not sealed");
 			while (atomic_load(&done) < sealed)
 				usleep(100);
 			pthread_join(opener, NULL);
-			smalti_scope_free(scope);
+			smalti_task_group_free(task_group);
 			SUCCEEDS(smalti_session_close(NULL, &error), &error, "nothing to close");
 		}
 	close_session(session);
@@ -198,53 +199,53 @@ static void bounded(void)
 	    .gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
 	struct smalti_session *session = smalti_session_open(&small, &error);
 	SUCCEEDS(session ? 0 : -1, &error, "small");
-	struct smalti_scope *scope = smalti_scope_new(session, "window", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "window", 0, &error);
 	pthread_t opener;
-	insert_pass(scope, &window.gate);
+	insert_pass(task_group, &window.gate);
 	pthread_create(&opener, NULL, open_window, &window);
-	struct smalti_tile *tile = smalti_tile_upload(scope, 1, 4, "abc");
+	struct smalti_tile *tile = smalti_tile_upload(task_group, 1, 4, "abc");
 	for (int i = 0; i < TASKS; i++, window.inserted++)
-		smalti_insert(clear, scope, (.y = tile), .bytes = 4);
+		smalti_insert(clear, task_group, (.y = tile), .bytes = 4);
 	smalti_tile_release(tile);
 	pthread_join(opener, NULL);
-	smalti_scope_wait(scope);
-	SUCCEEDS(smalti_scope_status(scope, &error), &error, "bounded");
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "bounded");
 	CHECK(window.inserted_at_opening <= SMALTI_MOST_TASKS, "no more wait than the window holds");
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	close_session(session);
 }
 
-/* A scope tells what has ended of it: here the first task holds up all but one, which runs ahead. */
+/* A task group tells what has ended of it: here the first task holds up all but one, which runs ahead. */
 static void progress(void)
 {
 	static const float values[8] = {0};
 	struct smalti_session *session = stage_session(NULL, 2);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-	struct smalti_scope_progress ahead, after;
-	struct smalti_scope *scope = smalti_scope_new(session, "progress", 0, &error);
-	struct smalti_tile *x = smalti_tile_upload(scope, 8, sizeof(float), values);
-	struct smalti_tile *y = smalti_tile_upload(scope, 8, sizeof(float), values);
-	struct smalti_tile *row = smalti_tile_upload(scope, 8, sizeof(float), values);
-	smalti_insert(deliver, scope, (.x = x), .count = 8, .sink = pass, .user = &gate);
-	smalti_scope_stage(scope, 2);
-	smalti_insert(add_row, scope, (.row = row, .y = x), .rows = 1, .dim = 8);
-	smalti_scope_stage(scope, 5);
-	smalti_insert(add_row, scope, (.row = row, .y = y), .rows = 1, .dim = 3);
-	smalti_scope_stage(scope, 6);
-	smalti_insert(add_row, scope, (.row = row, .y = x), .rows = 1, .dim = 1);
+	struct smalti_task_group_progress ahead, after;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "progress", 0, &error);
+	struct smalti_tile *x = smalti_tile_upload(task_group, 8, sizeof(float), values);
+	struct smalti_tile *y = smalti_tile_upload(task_group, 8, sizeof(float), values);
+	struct smalti_tile *row = smalti_tile_upload(task_group, 8, sizeof(float), values);
+	smalti_insert(deliver, task_group, (.x = x), .count = 8, .sink = pass, .user = &gate);
+	smalti_task_group_stage(task_group, 2);
+	smalti_insert(add_row, task_group, (.row = row, .y = x), .rows = 1, .dim = 8);
+	smalti_task_group_stage(task_group, 5);
+	smalti_insert(add_row, task_group, (.row = row, .y = y), .rows = 1, .dim = 3);
+	smalti_task_group_stage(task_group, 6);
+	smalti_insert(add_row, task_group, (.row = row, .y = x), .rows = 1, .dim = 1);
 	do
-		smalti_scope_progress(scope, &ahead);
+		smalti_task_group_progress(task_group, &ahead);
 	while (ahead.left > 3);
 	CHECK(ahead.inserted == 12 && ahead.done == 3 && ahead.left == 3 && ahead.stage == 2, "held up");
 	open_gate(&gate);
-	smalti_scope_wait(scope);
-	smalti_scope_progress(scope, &after);
+	smalti_task_group_wait(task_group);
+	smalti_task_group_progress(task_group, &after);
 	CHECK(after.inserted == 12 && after.done == 12 && after.left == 0 && after.stage == 6, "ended");
 	smalti_tile_release(x);
 	smalti_tile_release(y);
 	smalti_tile_release(row);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	close_session(session);
 }
 
@@ -253,58 +254,59 @@ static void sealed_when_idle(void)
 	struct smalti_session *session = stage_session(NULL, 1);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	atomic_int done = 0;
-	struct smalti_scope *scope = smalti_scope_new(session, "idle", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "idle", 0, &error);
 	CHECK(atomic_load(&done) == 0, "not yet");
-	smalti_scope_seal(scope, count_done, &done);
+	smalti_task_group_seal(task_group, count_done, &done);
 	CHECK(atomic_load(&done) == 1, "at once, there being no task");
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	close_session(session);
 }
 
 static int must_not_run(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	(void)user, (void)count, (void)values, (void)error;
-	CHECK(false, "a task of a failed scope");
+	CHECK(false, "a task of a failed task group");
 	return 0;
 }
 
-/* Failure is sticky, keeps its first cause, and reaches whoever needs the scope. */
+/* Failure is sticky, keeps its first cause, and reaches whoever needs the task group. */
 static void failing(void)
 {
 	struct smalti_session *session = stage_session(NULL, 1);
 	struct smalti_error error = SMALTI_NO_ERROR, first = SMALTI_NO_ERROR, second = SMALTI_NO_ERROR;
-	struct smalti_scope *needed = smalti_scope_new(session, "needed", 0, &error);
-	struct smalti_scope *scope = smalti_scope_new(session, "needs", 0, &error);
-	struct smalti_scope *other = smalti_scope_new(session, "other", 0, &error);
-	smalti_scope_needs(scope, needed);
+	struct smalti_task_group *needed = smalti_task_group_new(session, "needed", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "needs", 0, &error);
+	struct smalti_task_group *other = smalti_task_group_new(session, "other", 0, &error);
+	smalti_task_group_needs(task_group, needed);
 	smalti_fail(&first, SMALTI_EIO, "the first cause");
 	smalti_fail(&second, SMALTI_ENOMEM, "the second");
-	smalti_scope_fail(needed, &first);
-	smalti_scope_fail(needed, &second);
-	CHECK(smalti_scope_failed(scope) && !smalti_scope_failed(other), "failed");
-	struct smalti_tile *after = smalti_tile_new(scope, 1, 4);
-	smalti_insert(clear, scope, (.y = after), .bytes = 4);
-	smalti_insert(deliver, scope, (.x = after), .count = 1, .sink = must_not_run);
+	smalti_task_group_fail(needed, &first);
+	smalti_task_group_fail(needed, &second);
+	CHECK(smalti_task_group_failed(task_group) && !smalti_task_group_failed(other), "failed");
+	struct smalti_tile *after = smalti_tile_new(task_group, 1, 4);
+	smalti_insert(clear, task_group, (.y = after), .bytes = 4);
+	smalti_insert(deliver, task_group, (.x = after), .count = 1, .sink = must_not_run);
 	smalti_tile_release(after);
-	CHECK(!smalti_scope_broken(scope), "goes on without doing anything");
-	smalti_scope_break(needed, &first);
-	CHECK(!smalti_tile_new(scope, 1, 1) && !smalti_tile_upload(scope, 1, 1, "x"), "no tiles any more");
-	FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EIO, "needs", "the first cause");
+	CHECK(!smalti_task_group_broken(task_group), "goes on without doing anything");
+	smalti_task_group_break(needed, &first);
+	CHECK(!smalti_tile_new(task_group, 1, 1) && !smalti_tile_upload(task_group, 1, 1, "x"),
+	      "no tiles any more");
+	FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_EIO, "needs", "the first cause");
 
 	struct smalti_error none = SMALTI_NO_ERROR;
 	struct smalti_tile *tile = smalti_tile_new(other, 1, 4);
 	smalti_insert(copy, other, (.y = tile), .bytes = 4);
-	FAILS(smalti_scope_status(other, &none), &none, SMALTI_EINVAL, "missing buffer", "copy", "'x'");
+	FAILS(smalti_task_group_status(other, &none), &none, SMALTI_EINVAL, "missing buffer", "copy", "'x'");
 	smalti_tile_release(tile);
 
-	struct smalti_scope *greedy = smalti_scope_new(session, "greedy", 0, &error);
+	struct smalti_task_group *greedy = smalti_task_group_new(session, "greedy", 0, &error);
 	for (int i = 0; i <= SMALTI_MAX_NEEDS; i++)
-		smalti_scope_needs(greedy, other);
-	CHECK(smalti_scope_failed(greedy), "too many needs");
-	smalti_scope_free(greedy);
-	smalti_scope_free(other);
-	smalti_scope_free(scope);
-	smalti_scope_free(needed);
+		smalti_task_group_needs(greedy, other);
+	CHECK(smalti_task_group_failed(greedy), "too many needs");
+	smalti_task_group_free(greedy);
+	smalti_task_group_free(other);
+	smalti_task_group_free(task_group);
+	smalti_task_group_free(needed);
 	close_session(session);
 }
 
@@ -317,10 +319,10 @@ static void tiles(void)
 	struct smalti_session *session = stage_session(NULL, 1);
 	for (size_t i = 0; i < COUNT(refused); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_scope *scope = smalti_scope_new(session, "tiles", 0, &error);
-		CHECK(!smalti_tile_new(scope, refused[i].rows, refused[i].row_bytes), "no such tile");
-		FAILS(smalti_scope_status(scope, &error), &error, SMALTI_EINVAL, "tile", "rows");
-		smalti_scope_free(scope);
+		struct smalti_task_group *task_group = smalti_task_group_new(session, "tiles", 0, &error);
+		CHECK(!smalti_tile_new(task_group, refused[i].rows, refused[i].row_bytes), "no such tile");
+		FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_EINVAL, "tile", "rows");
+		smalti_task_group_free(task_group);
 	}
 	close_session(session);
 }
@@ -335,16 +337,18 @@ static int64_t address_space(void)
 	return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-static void end_scope(struct smalti_scope *scope, struct smalti_tile *tile, bool refused, const char *what)
+static void end_task_group(struct smalti_task_group *task_group, struct smalti_tile *tile, bool refused,
+			   const char *what)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	smalti_tile_release(tile);
-	smalti_scope_wait(scope);
+	smalti_task_group_wait(task_group);
 	if (refused)
-		FAILS(smalti_scope_status(scope, &error), &error, SMALTI_ENOMEM, what, "refused", "ulimit");
+		FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_ENOMEM, what, "refused",
+		      "ulimit");
 	else
-		SUCCEEDS(smalti_scope_status(scope, &error), &error, what);
-	smalti_scope_free(scope);
+		SUCCEEDS(smalti_task_group_status(task_group, &error), &error, what);
+	smalti_task_group_free(task_group);
 }
 
 /* Memory that the system refuses is the end of who asked for it, in a task or outside, and of nobody else. */
@@ -362,15 +366,16 @@ static void refused_memory(void)
 			for (int large = 1; large >= 0; large--) {
 				struct smalti_error error = SMALTI_NO_ERROR;
 				const int bytes = large ? LARGE : SMALL;
-				struct smalti_scope *scope = smalti_scope_new(session, "task", 0, &error);
-				struct smalti_tile *tile = smalti_tile_new(scope, 1, bytes);
+				struct smalti_task_group *task_group =
+				    smalti_task_group_new(session, "task", 0, &error);
+				struct smalti_tile *tile = smalti_tile_new(task_group, 1, bytes);
 				for (int i = 0; i < 3; i++)
-					smalti_insert(clear, scope, (.y = tile), .bytes = bytes);
-				end_scope(scope, tile, large, "task");
-				scope = smalti_scope_new(session, "upload", 0, &error);
-				tile = smalti_tile_upload(scope, 1, bytes, values);
-				CHECK(tile && smalti_scope_failed(scope) == large, "uploaded");
-				end_scope(scope, tile, large, "upload");
+					smalti_insert(clear, task_group, (.y = tile), .bytes = bytes);
+				end_task_group(task_group, tile, large, "task");
+				task_group = smalti_task_group_new(session, "upload", 0, &error);
+				tile = smalti_tile_upload(task_group, 1, bytes, values);
+				CHECK(tile && smalti_task_group_failed(task_group) == large, "uploaded");
+				end_task_group(task_group, tile, large, "upload");
 			}
 		CHECK(setrlimit(RLIMIT_AS, &before) == 0, "limit");
 	}
@@ -385,12 +390,13 @@ static void trace(void)
 	const struct smalti_session_options traced = {.cpus = 1, .trace = path};
 	struct smalti_session *session = smalti_session_open(&traced, &error);
 	SUCCEEDS(session ? 0 : -1, &error, "traced");
-	struct smalti_scope *scope = smalti_scope_new(session, "a \"quoted\\\" name", 0, &error);
-	struct smalti_tile *tile = smalti_tile_upload(scope, 1, 4, "abc");
+	struct smalti_task_group *task_group =
+	    smalti_task_group_new(session, "a \"quoted\\\" name", 0, &error);
+	struct smalti_tile *tile = smalti_tile_upload(task_group, 1, 4, "abc");
 	for (int i = 0; i < 3; i++)
-		smalti_insert(clear, scope, (.y = tile), .bytes = 4);
+		smalti_insert(clear, task_group, (.y = tile), .bytes = 4);
 	smalti_tile_release(tile);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	close_session(session);
 
 	cJSON *file = smalti_json_read(path, 1 << 20, &error);

@@ -20,7 +20,7 @@ static const struct shard_case {
 	int64_t first, end, rows;
 	int64_t tokens_max, latent_max;
 } cases[] = {
-    {"f32, two captions, pictures",
+    {"f32, two captions, images",
      {SMALTI_F32, 2, {"prompt", "a/b%."}, 7, 300, 4, 512, 0.13025, false, "{}"},
      0,
      37,
@@ -45,7 +45,7 @@ static const struct shard_case {
      4,
      3},
     {"texts only", {SMALTI_F16, 1, {"prompt"}, 64, 300, 0, 0, 1, false, "{}"}, 0, 21, 21, 25, 0},
-    {"pictures only", {SMALTI_F32, 0, {NULL}, 0, 0, 4, 512, 1, false, "{}"}, 0, 21, 21, 0, 8},
+    {"images only", {SMALTI_F32, 0, {NULL}, 0, 0, 4, 512, 1, false, "{}"}, 0, 21, 21, 0, 8},
     {"nothing in any row", {SMALTI_F16, 2, {"a", "b"}, 8, 300, 4, 512, 1, true, "{}"}, 0, 7, 7, 0, 0},
     {"several chunks", {SMALTI_F32, 1, {"prompt"}, 1024, 300, 4, 512, 1, false, "{}"}, 0, 60, 60, 60, 130},
     {"several chunks, compressed",
@@ -60,11 +60,11 @@ static const struct shard_case {
 static const char *scratch_path(const char *name)
 {
 	static char path[4][512];
-	static const char *folder;
+	static const char *directory;
 	static int turn;
 	char *to = path[turn++ % 4];
-	folder = folder ? folder : test_scratch();
-	snprintf(to, sizeof(path[0]), "%s/%s", folder, name);
+	directory = directory ? directory : test_scratch();
+	snprintf(to, sizeof(path[0]), "%s/%s", directory, name);
 	return to;
 }
 
@@ -150,7 +150,7 @@ static void rows_come_back_as_they_were(void)
 	}
 }
 
-/* The one that many cuts are made of: chunks and texts and pictures, but small. */
+/* The one that many cuts are made of: chunks and texts and images, but small. */
 static unsigned char *read_case(const struct shard_case *c, size_t *size)
 {
 	const char *path = scratch_path("whole.h5");
@@ -298,7 +298,7 @@ static void rows_out_of_turn_are_refused(void)
 	      "kept", "item 7");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_ENOENT,
-	      "no folder", "/nonexistent/a.h5");
+	      "no directory", "/nonexistent/a.h5");
 }
 
 /* At every size that the file may have at most: writing ends with an error that says why, and nothing else.

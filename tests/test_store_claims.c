@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads, processes and machines that fill one folder: who holds a range, and until when. */
+ * Threads, processes and machines that fill one directory: who holds a range, and until when. */
 #include "base/json.h"
 #include "rows.h"
 #include "store_fixture.h"
@@ -54,7 +54,7 @@ static void no_two_hold_a_range(void)
 	for (int i = 0; i < CONTENDERS; i++)
 		pthread_join(threads[i], NULL);
 	CU_ASSERT_EQUAL(collisions, 0);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static void processes_share_the_work(void)
@@ -77,7 +77,7 @@ static void processes_share_the_work(void)
 		CU_ASSERT_EQUAL(status, 0);
 	}
 	store_check_all(ITEMS, false);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 /* Starts a child that claims [0, 10), begins a file and is killed in it. */
@@ -126,7 +126,7 @@ static void a_dead_process_s_claim_is_taken_over_at_once(void)
 		CU_ASSERT_FALSE(store_make(store, &range, 10, false));
 		smalti_store_close(store);
 		store_check_all(10, false);
-		store_check_tidy();
+		store_check_cleanup();
 		if (!reaped)
 			waitpid(child, NULL, 0);
 	}
@@ -175,7 +175,7 @@ static void claims_run_out(void)
 	smalti_store_close(slow);
 	smalti_store_close(other);
 	store_check_all(10, false);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 /* A process that slept has work open on all that it had claimed: none of it may be claimed again before it
@@ -203,7 +203,7 @@ static void a_sleeper_does_not_claim_what_it_is_at_work_on(void)
 	smalti_store_close(sleeper);
 	smalti_store_close(other);
 	store_check_all(ITEMS, false);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 /* What a loss of power may leave of a claim. */
@@ -220,7 +220,7 @@ static void a_claim_that_cannot_be_read_runs_out(void)
 	utimensat(AT_FDCWD, root_at("claims/000000000000-000000000010"), when, 0);
 	CU_ASSERT_EQUAL(store_claim(store, 10, 10, &range, holder), SMALTI_CLAIM_TAKEN);
 	smalti_store_close(store);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static void the_heartbeat_renews(void)
@@ -239,7 +239,7 @@ static void the_heartbeat_renews(void)
 			       (double)(after.st_mtim.tv_nsec - before.st_mtim.tv_nsec) * 1e-9;
 	CHECK(seconds > 0.1, "renewed");
 	smalti_store_close(store);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static const struct test tests[] = {

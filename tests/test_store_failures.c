@@ -70,7 +70,7 @@ static void failures_are_listed_and_made_anew(void)
 	CU_ASSERT_EQUAL(root_lines("failed.jsonl"), 0);
 	smalti_store_close(store);
 	store_check_all(ITEMS, true);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static void the_list_of_failures_is_made_again(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits for a folder's lock: who holds it is said, and they end. */
+ * Waits for a directory's lock: who holds it is said, and they end. */
 #include "base/clock.h"
 #include "harness.h"
 #include "root.h"

@@ -51,7 +51,7 @@ static void uneven_parts_make_every_item_once(void)
 			smalti_store_close(store);
 		}
 		store_check_all(53, false);
-		store_check_tidy();
+		store_check_cleanup();
 	}
 }
 
@@ -66,7 +66,7 @@ static void what_was_done_is_not_done_again(void)
 		CU_ASSERT_EQUAL(totals.items, end);
 		smalti_store_close(store);
 		store_check_all(end, false);
-		store_check_tidy();
+		store_check_cleanup();
 	}
 	/* [0,7) [7,14) [14,20) [20,21) [21,28) [28,35) [35,40) */
 	CU_ASSERT_EQUAL(root_count("", ".h5"), 7);
@@ -110,7 +110,7 @@ static void part_of_a_range_can_be_committed(void)
 	store_fill(store, 20, 10);
 	smalti_store_close(store);
 	store_check_all(20, false);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static const struct test tests[] = {

@@ -162,8 +162,9 @@ static void transformer(void)
 		config.additional_conditions = conditions;
 		struct smalti_checkpoint *checkpoint = synthetic_transformer(&config, 0.15);
 		CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == (conditions ? 65 : 57), "tensors");
-		struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-		struct smalti_denoiser *dit = smalti_dit_new(scope, &config, checkpoint, SMALTI_F32, &error);
+		struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
+		struct smalti_denoiser *dit =
+		    smalti_dit_new(task_group, &config, checkpoint, SMALTI_F32, &error);
 		SUCCEEDS(dit ? 0 : -1, &error, "transformer");
 		static const int64_t bands[] = {256, 5, 1};
 		for (size_t i = 0; i < COUNT(transformer_cases); i++)
@@ -171,7 +172,7 @@ static void transformer(void)
 				transformer_case(dit, transformer_cases[i].height, transformer_cases[i].width,
 						 bands[b], &transformer_cases[i].out);
 		dit->functions->free(dit);
-		smalti_scope_free(scope);
+		smalti_task_group_free(task_group);
 		smalti_checkpoint_close(checkpoint);
 	}
 }
@@ -289,21 +290,21 @@ static void vae(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_checkpoint *checkpoint = synthetic_vae(&config, 0.1);
 	CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == 124, "tensors");
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_vae_net *decoder =
-	    smalti_vae_net_new(SMALTI_VAE_DECODE, scope, &config, checkpoint, SMALTI_F32, &error);
+	    smalti_vae_net_new(SMALTI_VAE_DECODE, task_group, &config, checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(decoder ? 0 : -1, &error, "decoder");
-	float z[4 * 8 * 12], picture[1152];
+	float z[4 * 8 * 12], image[1152];
 	test_fill(z, 4 * 8 * 12, 0.3, 0.4);
 	for (int i = 0; i < 4 * 8 * 12; i++)
 		z[i] *= 0.5f;
 	for (int64_t band_rows = 1; band_rows <= 8; band_rows++) {
-		SUCCEEDS(stage_decode(session, decoder, z, 8, 12, band_rows, picture, &error), &error,
+		SUCCEEDS(stage_decode(session, decoder, z, 8, 12, band_rows, image, &error), &error,
 			 "decode");
-		compare(&decoded, picture, element, sums);
+		compare(&decoded, image, element, sums);
 	}
 	smalti_vae_net_free(decoder);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 
@@ -335,14 +336,14 @@ static void t5(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_checkpoint *checkpoint = synthetic_t5(&config, 0.2);
 	CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == 21, "tensors");
-	struct smalti_scope *scope = smalti_scope_new(session, "weights", 0, &error);
-	struct smalti_t5 *encoder = smalti_t5_new(scope, &config, checkpoint, SMALTI_F32, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_t5 *encoder = smalti_t5_new(task_group, &config, checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(encoder ? 0 : -1, &error, "encoder");
 	float y[TOKENS * WIDTH];
 	SUCCEEDS(stage_t5(session, encoder, ids, TOKENS, y, &error), &error, "encode");
 	compare(&encoded, y, element, sums);
 	smalti_t5_free(encoder);
-	smalti_scope_free(scope);
+	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }
 

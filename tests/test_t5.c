@@ -20,7 +20,7 @@ static struct smalti_session *session;
 struct encoder {
 	struct smalti_t5_config config;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	struct smalti_t5 *t5;
 };
 
@@ -28,8 +28,9 @@ static struct encoder open_encoder(const struct smalti_t5_config *config,
 				   struct smalti_checkpoint *checkpoint, enum smalti_dtype compute)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct encoder encoder = {*config, checkpoint, smalti_scope_new(session, "weights", 0, &error), NULL};
-	encoder.t5 = smalti_t5_new(encoder.scope, config, checkpoint, compute, &error);
+	struct encoder encoder = {*config, checkpoint, smalti_task_group_new(session, "weights", 0, &error),
+				  NULL};
+	encoder.t5 = smalti_t5_new(encoder.task_group, config, checkpoint, compute, &error);
 	SUCCEEDS(encoder.t5 ? 0 : -1, &error, "encoder");
 	return encoder;
 }
@@ -37,7 +38,7 @@ static struct encoder open_encoder(const struct smalti_t5_config *config,
 static void close_encoder(struct encoder *encoder)
 {
 	smalti_t5_free(encoder->t5);
-	smalti_scope_free(encoder->scope);
+	smalti_task_group_free(encoder->task_group);
 	smalti_checkpoint_close(encoder->checkpoint);
 }
 
@@ -293,18 +294,18 @@ static int64_t file_bytes_held(void)
 	return shared * sysconf(_SC_PAGESIZE);
 }
 
-struct watch {
+struct on_progress {
 	atomic_bool over;
 	int64_t most;
 };
 
 static void *watch_memory(void *argument)
 {
-	struct watch *watch = argument;
-	while (!atomic_load(&watch->over)) {
+	struct on_progress *on_progress = argument;
+	while (!atomic_load(&on_progress->over)) {
 		const int64_t held = file_bytes_held();
-		if (held > watch->most)
-			watch->most = held;
+		if (held > on_progress->most)
+			on_progress->most = held;
 		usleep(200);
 	}
 	return NULL;
@@ -333,13 +334,13 @@ static void streamed_weights_are_given_back(void)
 	CHECK(smalti_t5_mapped_bytes(encoder.t5) < all / 3, "prediction");
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed");
 	CHECK(file_bytes_held() - before < layer, "given back");
-	struct watch watch = {.most = 0};
+	struct on_progress on_progress = {.most = 0};
 	pthread_t watcher;
-	pthread_create(&watcher, NULL, watch_memory, &watch);
+	pthread_create(&watcher, NULL, watch_memory, &on_progress);
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed again");
-	atomic_store(&watch.over, true);
+	atomic_store(&on_progress.over, true);
 	pthread_join(watcher, NULL);
-	CHECK(watch.most - before <= smalti_t5_mapped_bytes(encoder.t5), "given back on the way");
+	CHECK(on_progress.most - before <= smalti_t5_mapped_bytes(encoder.t5), "given back on the way");
 	CHECK(memcmp(whole, streamed, sizeof(whole)) == 0, "bits");
 	close_encoder(&encoder);
 }

@@ -188,15 +188,15 @@ static void threads_share_a_tokenizer(void)
 	smalti_tokenizer_close(tokenizer);
 }
 
-/* Writes a model into a scratch folder and opens it; a tokenizer that opens has to encode. */
-static bool survives(const char *folder, const char *model, size_t length, struct smalti_error *error)
+/* Writes a model into a scratch directory and opens it; a tokenizer that opens has to encode. */
+static bool survives(const char *directory, const char *model, size_t length, struct smalti_error *error)
 {
 	char path[4096];
-	snprintf(path, sizeof(path), "%s/spiece.model", folder);
+	snprintf(path, sizeof(path), "%s/spiece.model", directory);
 	FILE *file = fopen(path, "wb");
 	fwrite(model, 1, length, file);
 	fclose(file);
-	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(folder, error);
+	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(directory, error);
 	if (!tokenizer)
 		return error->code != SMALTI_OK && strstr(error->message, "spiece.model");
 	static const char text[] = "A \xef\xac\x81ne, r\xc3\xa9"
@@ -213,7 +213,7 @@ static bool survives(const char *folder, const char *model, size_t length, struc
 
 static void damaged_models_do_no_harm(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	struct smalti_error error = SMALTI_NO_ERROR;
 	size_t length = 0;
 	char *model =
@@ -228,32 +228,32 @@ static void damaged_models_do_no_harm(void)
 		char kept = model[at];
 		model[at] ^= (char)(1 << (i % 8));
 		struct smalti_error flipped = SMALTI_NO_ERROR;
-		CHECK(survives(folder, model, length, &flipped), flipped.message);
+		CHECK(survives(directory, model, length, &flipped), flipped.message);
 		model[at] = kept;
 	}
 	for (int i = 0; i < 60; i++) {
 		struct smalti_error cut = SMALTI_NO_ERROR;
-		CHECK(survives(folder, model, i < 20 ? (size_t)i : length * (size_t)i / 60, &cut),
+		CHECK(survives(directory, model, i < 20 ? (size_t)i : length * (size_t)i / 60, &cut),
 		      cut.message);
 	}
 	free(model);
 }
 
-static void broken_folders_are_named(void)
+static void broken_directories_are_named(void)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char path[4096];
 	struct smalti_error missing = SMALTI_NO_ERROR;
-	FAILS(smalti_tokenizer_open(folder, &missing) ? 0 : -1, &missing, SMALTI_EIO, "missing", folder,
+	FAILS(smalti_tokenizer_open(directory, &missing) ? 0 : -1, &missing, SMALTI_EIO, "missing", directory,
 	      "spiece.model", "tokenizer.json");
-	snprintf(path, sizeof(path), "%s/spiece.model", folder);
+	snprintf(path, sizeof(path), "%s/spiece.model", directory);
 	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
 	struct smalti_error pipe_error = SMALTI_NO_ERROR;
-	FAILS(smalti_tokenizer_open(folder, &pipe_error) ? 0 : -1, &pipe_error, SMALTI_EFORMAT, "pipe",
+	FAILS(smalti_tokenizer_open(directory, &pipe_error) ? 0 : -1, &pipe_error, SMALTI_EFORMAT, "pipe",
 	      "spiece.model");
 	unlink(path);
 	struct smalti_error text = SMALTI_NO_ERROR;
-	CU_ASSERT_TRUE(survives(folder, "version https://git-lfs", 23, &text));
+	CU_ASSERT_TRUE(survives(directory, "version https://git-lfs", 23, &text));
 	CU_ASSERT_EQUAL(text.code, SMALTI_EFORMAT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text.message, "git lfs pull"));
 }
@@ -266,7 +266,7 @@ static const struct test tests[] = {
     {"long texts", long_texts},
     {"threads share a tokenizer", threads_share_a_tokenizer},
     {"damaged models do no harm", damaged_models_do_no_harm},
-    {"broken folders are named", broken_folders_are_named},
+    {"broken directories are named", broken_directories_are_named},
 };
 
 TEST_MAIN("tokenizer", tests)

@@ -15,11 +15,11 @@
 
 enum { LIMIT = 300 };
 
-static struct smalti_tokenizer *open_folder(const char *folder)
+static struct smalti_tokenizer *open_directory(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(folder, &error);
-	SUCCEEDS(tokenizer ? 0 : -1, &error, folder);
+	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(directory, &error);
+	SUCCEEDS(tokenizer ? 0 : -1, &error, directory);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(tokenizer);
 	return tokenizer;
 }
@@ -62,8 +62,8 @@ static void expect_all_same(const struct smalti_tokenizer *a, const struct smalt
 
 static void like_the_sentencepiece_model(void)
 {
-	struct smalti_tokenizer *json = open_folder(test_data("tokenizer"));
-	struct smalti_tokenizer *pieces = open_folder(test_model("tesserae/tokenizer"));
+	struct smalti_tokenizer *json = open_directory(test_data("tokenizer"));
+	struct smalti_tokenizer *pieces = open_directory(test_model("tesserae/tokenizer"));
 	CU_ASSERT_EQUAL(smalti_tokenizer_vocabulary(json), smalti_tokenizer_vocabulary(pieces));
 	expect_all_same(json, pieces);
 	static const char *const texts[] = {
@@ -82,7 +82,7 @@ static void like_the_sentencepiece_model(void)
 /* The file says what comes behind a text, whatever the text ends with: as transformers 5 does. */
 static void the_end_mark_is_always_added(void)
 {
-	struct smalti_tokenizer *tokenizer = open_folder(test_data("tokenizer"));
+	struct smalti_tokenizer *tokenizer = open_directory(test_data("tokenizer"));
 	int32_t ids[LIMIT] = {0};
 	CU_ASSERT_EQUAL(encode(tokenizer, "a</s>", ids), 3);
 	CU_ASSERT_EQUAL(ids[1], 1);
@@ -106,10 +106,10 @@ struct change {
 	const char *old, *new;
 };
 
-/* The real file in a fresh folder, but for the first `old` of each change, which becomes `new`. */
+/* The real file in a fresh directory, but for the first `old` of each change, which becomes `new`. */
 static const char *changed(const struct change *changes, int count)
 {
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	char path[4096], *text = real_text();
 	for (int i = 0; i < count && changes[i].old; i++) {
 		char *at = strstr(text, changes[i].old);
@@ -119,12 +119,12 @@ static const char *changed(const struct change *changes, int count)
 		free(text);
 		text = next;
 	}
-	snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
+	snprintf(path, sizeof(path), "%s/tokenizer.json", directory);
 	FILE *file = fopen(path, "wb");
 	fputs(text, file);
 	fclose(file);
 	free(text);
-	return folder;
+	return directory;
 }
 
 #define NORMALIZER    "\"normalizer\": {\n    \"type\": \"Precompiled\","
@@ -150,7 +150,7 @@ static void other_forms(void)
 	    {"scores of another width", {{"-1.6673877239227295", "-1.6673877"}}},
 	    {"truncation", {{"\"truncation\": null", "\"truncation\": {\"max_length\": 120}"}}},
 	};
-	struct smalti_tokenizer *pieces = open_folder(test_model("tesserae/tokenizer"));
+	struct smalti_tokenizer *pieces = open_directory(test_model("tesserae/tokenizer"));
 	for (int i = 0; i < COUNT(forms); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_tokenizer *tokenizer =
@@ -235,9 +235,9 @@ static void what_is_not_supported_is_named(void)
 	    {{"{", "version https://git-lfs.github.com/spec/v1 {"}, SMALTI_EFORMAT, {"git lfs pull"}},
 	};
 	for (int i = 0; i < COUNT(rows); i++) {
-		const char *folder = changed(&rows[i].change, 1);
+		const char *directory = changed(&rows[i].change, 1);
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(folder, &error);
+		struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(directory, &error);
 		FAILS(tokenizer ? 0 : -1, &error, rows[i].code, rows[i].change.new,
 		      "tokenizer.json: ", rows[i].words[0], rows[i].words[1]);
 		smalti_tokenizer_close(tokenizer);
@@ -247,11 +247,11 @@ static void what_is_not_supported_is_named(void)
 static void spiece_model_comes_first(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const char *folder = changed(&(struct change){"Unigram", "BPE"}, 1);
+	const char *directory = changed(&(struct change){"Unigram", "BPE"}, 1);
 	char path[4096];
-	snprintf(path, sizeof(path), "%s/spiece.model", folder);
+	snprintf(path, sizeof(path), "%s/spiece.model", directory);
 	CU_ASSERT_EQUAL(symlink(test_model("tesserae/tokenizer/spiece.model"), path), 0);
-	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(folder, &error);
+	struct smalti_tokenizer *tokenizer = smalti_tokenizer_open(directory, &error);
 	SUCCEEDS(tokenizer ? 0 : -1, &error, "both");
 	smalti_tokenizer_close(tokenizer);
 	unlink(path);

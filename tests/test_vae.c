@@ -19,19 +19,19 @@
 
 static struct smalti_session *session;
 
-static struct smalti_vae *open_vae(const char *folder)
+static struct smalti_vae *open_vae(const char *directory)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_options options;
 	smalti_vae_defaults(&options);
-	options.folder = folder;
+	options.directory = directory;
 	struct smalti_vae *vae = smalti_vae_open(session, &options, &error);
-	SUCCEEDS(vae ? 0 : -1, &error, folder);
+	SUCCEEDS(vae ? 0 : -1, &error, directory);
 	return vae;
 }
 
-/* A picture as it comes, or as it is read: [height, width, 3] samples of `size` bytes. */
-struct picture {
+/* An image as it comes, or as it is read: [height, width, 3] samples of `size` bytes. */
+struct image {
 	int64_t height, width, size, next;
 	char *samples;
 	int watched;
@@ -40,16 +40,16 @@ struct picture {
 	struct smalti_vae *vae;
 };
 
-static struct picture new_picture(int64_t height, int64_t width, int64_t size)
+static struct image new_image(int64_t height, int64_t width, int64_t size)
 {
-	struct picture picture = {.height = height, .width = width, .size = size, .refuse = -1, .cancel = -1};
-	picture.samples = malloc((size_t)(height * width * 3 * size));
-	return picture;
+	struct image image = {.height = height, .width = width, .size = size, .refuse = -1, .cancel = -1};
+	image.samples = malloc((size_t)(height * width * 3 * size));
+	return image;
 }
 
 static int take(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
 {
-	struct picture *to = user;
+	struct image *to = user;
 	const int64_t row = to->width * 3 * to->size;
 	if (first != to->next || first + count > to->height)
 		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
@@ -64,7 +64,7 @@ static int take(void *user, int64_t first, int64_t count, const void *rgb, struc
 
 static int give(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
 {
-	struct picture *from = user;
+	struct image *from = user;
 	const int64_t row = from->width * 3;
 	if (first != from->next || first + count > from->height)
 		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
@@ -76,15 +76,15 @@ static int give(void *user, int64_t first, int64_t count, float *rgb, struct sma
 	return 0;
 }
 
-static void watch(void *user, double share)
+static void on_progress(void *user, double share)
 {
-	struct picture *picture = user;
-	CHECK(share >= picture->share && share <= 1, "the share grows");
-	picture->share = share;
-	picture->watched++;
+	struct image *image = user;
+	CHECK(share >= image->share && share <= 1, "the share grows");
+	image->share = share;
+	image->watched++;
 }
 
-static struct smalti_vae_decoding decoding_of(const float *latents, struct picture *to)
+static struct smalti_vae_decoding decoding_of(const float *latents, struct image *to)
 {
 	static const enum smalti_samples kinds[] = {
 	    [1] = SMALTI_SAMPLES_U8, [2] = SMALTI_SAMPLES_U16, [4] = SMALTI_SAMPLES_F32};
@@ -94,7 +94,7 @@ static struct smalti_vae_decoding decoding_of(const float *latents, struct pictu
 					    .samples = kinds[to->size],
 					    .user = to,
 					    .rows = take,
-					    .watch = watch};
+					    .on_progress = on_progress};
 }
 
 /* [3, height, width] as [height, width, 3]. */
@@ -119,12 +119,12 @@ static void golden_decodings(void)
 	for (const struct smalti_tensor_view *z; (z = golden_tensor(file, "vae_decode", number, ".z"));
 	     number++) {
 		const struct smalti_tensor_view *out = golden_tensor(file, "vae_decode", number, ".out");
-		struct picture found = new_picture(out->shape[2], out->shape[3], 4);
+		struct image found = new_image(out->shape[2], out->shape[3], 4);
 		float *latents = golden_values(z), *expected = interleaved(out);
 		struct smalti_vae_decoding decoding = decoding_of(latents, &found);
 		decoding.raw = true;
 		decoding.tile_rows = number % 4;
-		SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+		SUCCEEDS(smalti_vae_decode_image(vae, &decoding, &error), &error, "decode");
 		CHECK(found.next == found.height, "all rows");
 		golden_near((float *)(void *)found.samples, expected, found.height * found.width * 3, 5e-5,
 			    z->name);
@@ -140,30 +140,30 @@ static void golden_decodings(void)
 static void golden_encodings(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_vae *vae = open_vae(test_model("tesserae/vae")); /* its own folder does as well */
+	struct smalti_vae *vae = open_vae(test_model("tesserae/vae")); /* its own directory does as well */
 	struct smalti_safetensors *file = golden_open("golden/vae_encode.safetensors");
 	int number = 0;
 	for (const struct smalti_tensor_view *u8;
 	     (u8 = golden_tensor(file, "vae_encode", number, ".image_u8")); number++) {
 		const struct smalti_tensor_view *out = golden_tensor(file, "vae_encode", number, ".mean_std");
 		const int64_t half = out->bytes / (2 * (int64_t)sizeof(float));
-		struct picture picture = new_picture(u8->shape[0], u8->shape[1], 4);
+		struct image image = new_image(u8->shape[0], u8->shape[1], 4);
 		float *expected = golden_values(out), *found = malloc((size_t)out->bytes);
-		smalti_from_u8(u8->bytes, u8->data, (float *)(void *)picture.samples);
-		const struct smalti_vae_encoding encoding = {.height = picture.height,
-							     .width = picture.width,
+		smalti_from_u8(u8->bytes, u8->data, (float *)(void *)image.samples);
+		const struct smalti_vae_encoding encoding = {.height = image.height,
+							     .width = image.width,
 							     .tile_rows = number % 3,
-							     .user = &picture,
+							     .user = &image,
 							     .rows = give,
-							     .watch = watch,
+							     .on_progress = on_progress,
 							     .mean = found,
 							     .std = found + half};
-		SUCCEEDS(smalti_vae_encode_picture(vae, &encoding, &error), &error, "encode");
-		CHECK(picture.next == picture.height, "all rows");
+		SUCCEEDS(smalti_vae_encode_image(vae, &encoding, &error), &error, "encode");
+		CHECK(image.next == image.height, "all rows");
 		golden_near(found, expected, 2 * half, 5e-5, u8->name);
 		free(expected);
 		free(found);
-		free(picture.samples);
+		free(image.samples);
 	}
 	CHECK(number > 0 && 2 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
@@ -172,20 +172,20 @@ static void golden_encodings(void)
 
 enum { HEIGHT = 6, WIDTH = 6, VALUES = 4 * HEIGHT * WIDTH, SAMPLES = 64 * HEIGHT * WIDTH * 3 };
 
-static struct picture decoded(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
-			      int64_t tile_rows)
+static struct image decoded(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
+			    int64_t tile_rows)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct picture found = new_picture(8 * HEIGHT, 8 * WIDTH, size);
+	struct image found = new_image(8 * HEIGHT, 8 * WIDTH, size);
 	struct smalti_vae_decoding decoding = decoding_of(latents, &found);
 	decoding.raw = raw;
 	decoding.tile_rows = tile_rows;
-	SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+	SUCCEEDS(smalti_vae_decode_image(vae, &decoding, &error), &error, "decode");
 	CHECK(found.next == found.height, "all rows");
 	return found;
 }
 
-static void forms_of_a_picture(void)
+static void forms_of_a_image(void)
 {
 	struct smalti_vae *vae = open_vae(NULL);
 	struct smalti_vae_info info;
@@ -196,9 +196,9 @@ static void forms_of_a_picture(void)
 	test_fill(raw, VALUES, 0.7, 0.2);
 	for (int i = 0; i < VALUES; i++)
 		scaled[i] = (float)info.scaling_factor * raw[i];
-	struct picture whole = decoded(vae, scaled, 4, false, 0), bytes = decoded(vae, scaled, 1, false, 0);
-	struct picture halves = decoded(vae, scaled, 2, false, 0), unscaled = decoded(vae, raw, 4, true, 0);
-	struct picture bands = decoded(vae, scaled, 4, false, 1);
+	struct image whole = decoded(vae, scaled, 4, false, 0), bytes = decoded(vae, scaled, 1, false, 0);
+	struct image halves = decoded(vae, scaled, 2, false, 0), unscaled = decoded(vae, raw, 4, true, 0);
+	struct image bands = decoded(vae, scaled, 4, false, 1);
 	const float *x = (float *)(void *)whole.samples;
 	static uint8_t u8[SAMPLES];
 	static uint16_t u16[SAMPLES];
@@ -240,17 +240,17 @@ static void samples_as_torch(void)
 	smalti_vae_close(vae);
 }
 
-/* A VAE's folder with the embedded weights and other keys in its config.json. */
+/* A VAE's directory with the embedded weights and other keys in its config.json. */
 static const char *write_vae(const char *keys)
 {
 	static char command[2048];
-	const char *folder = test_scratch();
+	const char *directory = test_scratch();
 	snprintf(
 	    command, sizeof(command),
 	    "cp '%s'/*.safetensors '%s' && sed '1a %s' < '%s'/config.json | grep -v null > '%s'/config.json",
-	    test_model("tesserae/vae"), folder, keys, test_model("tesserae/vae"), folder);
+	    test_model("tesserae/vae"), directory, keys, test_model("tesserae/vae"), directory);
 	CHECK(system(command) == 0, command);
-	return folder;
+	return directory;
 }
 
 static const struct latent_case {
@@ -283,8 +283,8 @@ static void latents_with_statistics(void)
 		}
 		smalti_vae_sample(vae, VALUES, HEIGHT * WIDTH, mean, std, 7, sampled);
 		golden_near(sampled, expected, VALUES, 1e-6, c->keys);
-		struct picture own = decoded(vae, noise, 4, true, 0),
-			       models = decoded(vae, sampled, 4, false, 0);
+		struct image own = decoded(vae, noise, 4, true, 0),
+			     models = decoded(vae, sampled, 4, false, 0);
 		golden_near((float *)(void *)models.samples, (float *)(void *)own.samples, SAMPLES, 1e-5,
 			    c->keys);
 		free(own.samples);
@@ -324,15 +324,15 @@ static void keep_status(void *user, int status, const struct smalti_error *error
 	((struct generated *)user)->status = status;
 }
 
-/* A picture is decoded as its latents are alone. */
+/* An image is decoded as its latents are alone. */
 static void generating_with_statistics(void)
 {
 	for (size_t k = 0; k < COUNT(latent_cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const char *folder = write_vae(latent_cases[k].keys);
-		const struct smalti_model_options options = {.vae = folder};
+		const char *directory = write_vae(latent_cases[k].keys);
+		const struct smalti_model_options options = {.vae = directory};
 		struct smalti_model *model = smalti_model_open(session, &options, &error);
-		SUCCEEDS(model ? 0 : -1, &error, folder);
+		SUCCEEDS(model ? 0 : -1, &error, directory);
 		struct smalti_batch *batch = smalti_batch_open(model, &error);
 		struct smalti_request request;
 		static struct generated found;
@@ -342,14 +342,14 @@ static void generating_with_statistics(void)
 		request.width = 8 * WIDTH;
 		request.height = 8 * HEIGHT;
 		request.steps = 1;
-		const struct smalti_picture picture = {
+		const struct smalti_image_callbacks image = {
 		    .user = &found, .rows = keep_rows, .latents = keep_latents, .done = keep_status};
-		SUCCEEDS(embedded_submit(model, batch, &request, 0, &picture, &error), &error, "submit");
+		SUCCEEDS(embedded_submit(model, batch, &request, 0, &image, &error), &error, "submit");
 		smalti_batch_close(batch);
 		smalti_model_close(model);
 		CHECK(found.status == 0, "generated");
-		struct smalti_vae *vae = open_vae(folder);
-		struct picture again = decoded(vae, found.latents, 1, false, 8);
+		struct smalti_vae *vae = open_vae(directory);
+		struct image again = decoded(vae, found.latents, 1, false, 8);
 		CHECK(memcmp(again.samples, found.rows, sizeof(found.rows)) == 0, latent_cases[k].keys);
 		free(again.samples);
 		smalti_vae_close(vae);
@@ -375,55 +375,55 @@ static void bad_latents(void)
 	for (size_t k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		float latents[VALUES] = {0};
-		struct picture picture = new_picture(8 * HEIGHT, 8 * WIDTH, 1);
-		struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
+		struct image image = new_image(8 * HEIGHT, 8 * WIDTH, 1);
+		struct smalti_vae_decoding decoding = decoding_of(latents, &image);
 		decoding.height = cases[k].height;
 		decoding.width = cases[k].width;
 		decoding.tile_rows = cases[k].tile_rows;
 		if (cases[k].at >= 0)
 			latents[cases[k].at] = cases[k].value;
-		FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EINVAL,
+		FAILS(smalti_vae_decode_image(vae, &decoding, &error), &error, SMALTI_EINVAL,
 		      cases[k].words[0], cases[k].words[0], cases[k].words[1]);
-		CHECK(picture.next == 0, "no row");
-		free(picture.samples);
+		CHECK(image.next == 0, "no row");
+		free(image.samples);
 	}
 	smalti_vae_close(vae);
 }
 
-static int encode(struct smalti_vae *vae, int64_t height, int64_t width, struct picture *picture,
+static int encode(struct smalti_vae *vae, int64_t height, int64_t width, struct image *image,
 		  struct smalti_error *error)
 {
 	static float mean[4 * 4], std[4 * 4];
 	const struct smalti_vae_encoding encoding = {
-	    .height = height, .width = width, .user = picture, .rows = give, .mean = mean, .std = std};
-	picture->next = 0;
-	return smalti_vae_encode_picture(vae, &encoding, error);
+	    .height = height, .width = width, .user = image, .rows = give, .mean = mean, .std = std};
+	image->next = 0;
+	return smalti_vae_encode_image(vae, &encoding, error);
 }
 
-static void bad_pictures(void)
+static void bad_images(void)
 {
 	static const struct {
 		int64_t height, width;
 		const char *word;
 	} cases[] = {{0, 8, "height"}, {8, 4, "width"}, {12, 8, "multiple of 8"}, {8, 1 << 18, "width"}};
 	struct smalti_vae *vae = open_vae(NULL);
-	struct picture picture = new_picture(16, 16, 4);
-	float *pixels = (float *)(void *)picture.samples;
+	struct image image = new_image(16, 16, 4);
+	float *pixels = (float *)(void *)image.samples;
 	test_fill(pixels, 16 * 16 * 3, 0.1, 0);
 	for (size_t k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(encode(vae, cases[k].height, cases[k].width, &picture, &error), &error, SMALTI_EINVAL,
+		FAILS(encode(vae, cases[k].height, cases[k].width, &image, &error), &error, SMALTI_EINVAL,
 		      cases[k].word, cases[k].word);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR, again = SMALTI_NO_ERROR;
-	picture.refuse = 9;
-	FAILS(encode(vae, 16, 16, &picture, &error), &error, SMALTI_EIO, "source", "refused");
-	picture.refuse = -1;
+	image.refuse = 9;
+	FAILS(encode(vae, 16, 16, &image, &error), &error, SMALTI_EIO, "source", "refused");
+	image.refuse = -1;
 	pixels[(3 * 16 + 5) * 3 + 1] = NAN;
-	FAILS(encode(vae, 16, 16, &picture, &bad), &bad, SMALTI_EINVAL, "NaN", "nan", "row 3", "column 5");
+	FAILS(encode(vae, 16, 16, &image, &bad), &bad, SMALTI_EINVAL, "NaN", "nan", "row 3", "column 5");
 	pixels[(3 * 16 + 5) * 3 + 1] = 0;
-	SUCCEEDS(encode(vae, 16, 16, &picture, &again), &again, "the VAE is as good as before");
-	free(picture.samples);
+	SUCCEEDS(encode(vae, 16, 16, &image, &again), &again, "the VAE is as good as before");
+	free(image.samples);
 	smalti_vae_close(vae);
 }
 
@@ -433,22 +433,22 @@ static void failing_sinks_and_cancelling(void)
 	static float latents[4 * SIDE * SIDE];
 	struct smalti_vae *vae = open_vae(NULL);
 	struct smalti_error error = SMALTI_NO_ERROR, cancelled = SMALTI_NO_ERROR, later = SMALTI_NO_ERROR;
-	struct picture picture = new_picture(8 * SIDE, 8 * SIDE, 1);
-	const struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
-	picture.refuse = 100;
-	FAILS(smalti_vae_decode_picture(vae, &decoding, &error), &error, SMALTI_EIO, "sink", "refused");
-	CHECK(picture.next > 0 && picture.next <= 100, "rows up to there");
-	picture.next = 0;
-	picture.share = 0;
-	picture.refuse = -1;
-	picture.vae = vae;
-	picture.cancel = 70;
-	FAILS(smalti_vae_decode_picture(vae, &decoding, &cancelled), &cancelled, SMALTI_ECANCELLED,
-	      "cancelled", "cancelled");
-	CHECK(picture.next > 70 && picture.next < picture.height, "rows up to there");
-	FAILS(smalti_vae_decode_picture(vae, &decoding, &later), &later, SMALTI_ECANCELLED, "later",
+	struct image image = new_image(8 * SIDE, 8 * SIDE, 1);
+	const struct smalti_vae_decoding decoding = decoding_of(latents, &image);
+	image.refuse = 100;
+	FAILS(smalti_vae_decode_image(vae, &decoding, &error), &error, SMALTI_EIO, "sink", "refused");
+	CHECK(image.next > 0 && image.next <= 100, "rows up to there");
+	image.next = 0;
+	image.share = 0;
+	image.refuse = -1;
+	image.vae = vae;
+	image.cancel = 70;
+	FAILS(smalti_vae_decode_image(vae, &decoding, &cancelled), &cancelled, SMALTI_ECANCELLED, "cancelled",
 	      "cancelled");
-	free(picture.samples);
+	CHECK(image.next > 70 && image.next < image.height, "rows up to there");
+	FAILS(smalti_vae_decode_image(vae, &decoding, &later), &later, SMALTI_ECANCELLED, "later",
+	      "cancelled");
+	free(image.samples);
 	smalti_vae_close(vae);
 }
 
@@ -459,20 +459,20 @@ static void watching(void)
 	static float latents[4 * SIDE * SIDE];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae *vae = open_vae(NULL);
-	struct picture picture = new_picture(8 * SIDE, 8 * SIDE, 1);
-	const struct smalti_vae_decoding decoding = decoding_of(latents, &picture);
-	SUCCEEDS(smalti_vae_decode_picture(vae, &decoding, &error), &error, "decode");
+	struct image image = new_image(8 * SIDE, 8 * SIDE, 1);
+	const struct smalti_vae_decoding decoding = decoding_of(latents, &image);
+	SUCCEEDS(smalti_vae_decode_image(vae, &decoding, &error), &error, "decode");
 	char text[64];
-	snprintf(text, sizeof(text), "told %d times, at last %g", picture.watched, picture.share);
-	CHECK(picture.watched > 1 && picture.share > 0.3, text);
-	free(picture.samples);
+	snprintf(text, sizeof(text), "told %d times, at last %g", image.watched, image.share);
+	CHECK(image.watched > 1 && image.share > 0.3, text);
+	free(image.samples);
 	smalti_vae_close(vae);
 }
 
-static void forecast_is(const struct smalti_vae_forecast *f, int64_t side, const char *what)
+static void estimate_is(const struct smalti_vae_estimate *f, int64_t side, const char *what)
 {
 	CHECK(f->count >= 20 && f->tile_rows >= 1 && f->memory > 0 && f->scratch == 0, what);
-	CHECK(f->flops >= f->least_flops && f->least_flops > 0, what);
+	CHECK(f->flops >= f->min_flops && f->min_flops > 0, what);
 	CHECK(f->seconds > 0 && f->seconds < 60, what);
 	int64_t largest = 0;
 	double flops = 0;
@@ -486,7 +486,7 @@ static void forecast_is(const struct smalti_vae_forecast *f, int64_t side, const
 	CHECK(flops > 0.999 * f->flops && flops < 1.001 * f->flops, "the maps' arithmetic is all there is");
 }
 
-static void forecasts(void)
+static void estimates(void)
 {
 	enum { LATENT = 24 };
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -494,38 +494,38 @@ static void forecasts(void)
 	const int64_t side = LATENT * 8;
 	const struct smalti_vae_decoding decoding = {.height = LATENT, .width = LATENT};
 	const struct smalti_vae_encoding encoding = {.height = side, .width = side};
-	struct smalti_vae_forecast forecast;
-	SUCCEEDS(smalti_vae_foresee_decoding(vae, &decoding, &forecast, &error), &error, "decoding");
-	forecast_is(&forecast, side, "decoding");
-	smalti_vae_forecast_free(&forecast);
-	SUCCEEDS(smalti_vae_foresee_encoding(vae, &encoding, &forecast, &error), &error, "encoding");
-	forecast_is(&forecast, side, "encoding");
-	smalti_vae_forecast_free(&forecast);
+	struct smalti_vae_estimate estimate;
+	SUCCEEDS(smalti_vae_estimate_decoding(vae, &decoding, &estimate, &error), &error, "decoding");
+	estimate_is(&estimate, side, "decoding");
+	smalti_vae_estimate_free(&estimate);
+	SUCCEEDS(smalti_vae_estimate_encoding(vae, &encoding, &estimate, &error), &error, "encoding");
+	estimate_is(&estimate, side, "encoding");
+	smalti_vae_estimate_free(&estimate);
 	const struct smalti_vae_decoding nothing = {.height = 0, .width = LATENT};
-	FAILS(smalti_vae_foresee_decoding(vae, &nothing, &forecast, &error), &error, SMALTI_EINVAL, "nothing",
-	      "height");
+	FAILS(smalti_vae_estimate_decoding(vae, &nothing, &estimate, &error), &error, SMALTI_EINVAL,
+	      "nothing", "height");
 	smalti_vae_close(vae);
 }
 
 static void missing_models(void)
 {
 	static const struct {
-		const char *folder, *word;
+		const char *directory, *word;
 		enum smalti_code code;
 	} cases[] = {
-	    {"tesserae/missing", "no such folder", SMALTI_EIO},
+	    {"tesserae/missing", "no such directory", SMALTI_EIO},
 	    {"tesserae/tokenizer", "config.json", SMALTI_ENOENT},
 	};
 	for (int k = 0; k < COUNT(cases); k++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_vae_options options;
 		smalti_vae_defaults(&options);
-		options.folder = test_model(cases[k].folder);
+		options.directory = test_model(cases[k].directory);
 		FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, cases[k].code,
-		      cases[k].folder, cases[k].folder, cases[k].word);
+		      cases[k].directory, cases[k].directory, cases[k].word);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_vae_options options = {.folder = test_model("tesserae/transformer")};
+	const struct smalti_vae_options options = {.directory = test_model("tesserae/transformer")};
 	FAILS(smalti_vae_open(session, &options, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, "transformer",
 	      "AutoencoderKL");
 }
@@ -533,15 +533,15 @@ static void missing_models(void)
 static const struct test tests[] = {
     {"golden decodings", golden_decodings},
     {"golden encodings", golden_encodings},
-    {"the forms of a picture", forms_of_a_picture},
+    {"the forms of an image", forms_of_a_image},
     {"samples as torch draws them", samples_as_torch},
     {"latents with statistics", latents_with_statistics},
     {"generating with statistics", generating_with_statistics},
     {"bad latents", bad_latents},
-    {"bad pictures", bad_pictures},
+    {"bad images", bad_images},
     {"failing sinks and cancelling", failing_sinks_and_cancelling},
     {"watching", watching},
-    {"forecasts", forecasts},
+    {"forecasts", estimates},
     {"missing models", missing_models},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whatever a plan of the VAE keeps, spills or makes again, and whoever runs it: the same bands give the same
- * bits, other bands change rounding only. And a plan holds what it promises of memory. */
+ * Whatever a plan of the VAE keeps, offloads or makes again, and whoever runs it: the same bands give the
+ * same bits, other bands change rounding only. And a plan holds what it promises of memory. */
 #include "embedded.h"
 #include "graphs/vae_cost.h"
 #include "graphs/vae_search.h"
@@ -23,14 +23,14 @@ enum { WHOLE = 1 << 20, UNEQUAL = -1, VERY_UNEQUAL = -2 };
 
 static struct smalti_session *session;
 static struct smalti_model *model;
-static struct smalti_spill *file;
+static struct smalti_offload *file;
 
 static void open_model(const struct judge_schedule *schedule)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	session = judge_session(schedule);
 	model = embedded_open(session);
-	file = smalti_spill_open(".", 1 << 20, &error);
+	file = smalti_offload_open(".", 1 << 20, &error);
 	SUCCEEDS(file ? 0 : -1, &error, "a file");
 	if (!file)
 		exit(1);
@@ -38,7 +38,7 @@ static void open_model(const struct judge_schedule *schedule)
 
 static void close_model(void)
 {
-	smalti_spill_close(file);
+	smalti_offload_close(file);
 	embedded_close(session, model);
 }
 
@@ -66,7 +66,7 @@ static struct smalti_cut cut_of(int64_t rows, int64_t tile, int64_t factor)
 static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
 		    const struct smalti_vae_budget *budget, uint64_t *state)
 {
-	static const int64_t storages[] = {SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_SPILL};
+	static const int64_t storages[] = {SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_OFFLOAD};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int map = 0; map < layers->count; map++) {
 		const enum smalti_storage before = plan->storage[map];
@@ -186,14 +186,14 @@ static void global_statistics(void)
 static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, float *whole, int64_t count,
 			 bool keep)
 {
-	float *picture = keep ? whole : judge_array(count);
+	float *image = keep ? whole : judge_array(count);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_pool_state state;
-	SUCCEEDS(stage_decode_by(session, model->vae, z, plan, picture, &error), &error, "decode");
+	SUCCEEDS(stage_decode_by(session, model->vae, z, plan, image, &error), &error, "decode");
 	smalti_pool_state(&state);
-	CHECK(memcmp(picture, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
+	CHECK(memcmp(image, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
 	if (!keep)
-		free(picture);
+		free(image);
 	return state.most_used - smalti_weights_bytes(model->vae->weights);
 }
 
@@ -237,7 +237,7 @@ static void budgets(void)
 }
 
 /* What is stored in bf16 takes less, and is off by bf16's rounding: by every plan that the search makes, and
- * with every other map stored so or spilled so. */
+ * with every other map stored so or offloaded so. */
 static void rounded_storage(void)
 {
 	enum { SIDE = 64, BAND = 2 };
@@ -267,7 +267,7 @@ static void rounded_storage(void)
 		for (int map = 1; kind && map < layers->count; map++)
 			if (!smalti_vae_has_to_be_kept(layers, map))
 				plan.storage[map] = kind == 1 ? SMALTI_KEEP_BF16
-						    : map % 2 ? SMALTI_SPILL
+						    : map % 2 ? SMALTI_OFFLOAD
 							      : SMALTI_RECOMPUTE;
 		SUCCEEDS(smalti_vae_plan_predict(&plan, layers, &budget, &error), &error, "stored in bf16");
 		plan.file = file;

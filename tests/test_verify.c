@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to a finished folder of features is found, named and put right. */
+ * What is done to a finished directory of features is found, named and put right. */
 #include "base/file.h"
 #include "harness.h"
 #include "root.h"
@@ -18,7 +18,7 @@
 
 enum { ITEMS = 60, SHARD = 20, FILES = 16, PLACES = 100 };
 
-/* All files of the folder as they were. */
+/* All files of the directory as they were. */
 static struct kept {
 	char name[256];
 	char *data;
@@ -35,7 +35,7 @@ static struct smalti_store *open_store(struct smalti_error *error)
 	return store;
 }
 
-/* Makes what is missing of the first items of the folder. */
+/* Makes what is missing of the first items of the directory. */
 static void make_rows(int64_t items, const struct smalti_shard_schema *schema)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -130,7 +130,7 @@ static void what_is_whole_is_well(void)
 	make_rows(ITEMS, &test_rows_schema);
 	expect_well("finished");
 	root_put("notes.txt", "mine", 4);
-	CU_ASSERT_EQUAL(rmdir(root_at("claims")), 0); /* as copies do that leave empty folders out */
+	CU_ASSERT_EQUAL(rmdir(root_at("claims")), 0); /* as copies do that leave empty directories out */
 	expect_well("with a note, without claims");
 	make_rows(ITEMS, &test_rows_schema);
 	expect_well("resumed");
@@ -146,7 +146,7 @@ static int64_t row_of(const struct kept *file, size_t place)
 		struct test_row row;
 		test_row_make(&row, i, false);
 		const struct smalti_features_text *text = &row.row.texts[0];
-		const struct smalti_features_picture *picture = &row.row.picture;
+		const struct smalti_features_image *image = &row.row.image;
 		const struct {
 			const void *data;
 			size_t size;
@@ -154,8 +154,7 @@ static int64_t row_of(const struct kept *file, size_t place)
 		    {row.key, strlen(row.key)},
 		    {row.ids, (size_t)text->tokens * sizeof(*row.ids)},
 		    {row.text, (size_t)text->tokens * TEST_WIDTH * 2},
-		    {row.picture,
-		     (size_t)(2 * TEST_CHANNELS * picture->latent_height * picture->latent_width) * 2},
+		    {row.image, (size_t)(2 * TEST_CHANNELS * image->latent_height * image->latent_width) * 2},
 		};
 		for (size_t v = 0; v < COUNT(values); v++) {
 			const char *found = values[v].size >= 8 ? memmem(file->data, file->size,
@@ -383,7 +382,7 @@ static void shards_that_were_made_otherwise_are_named(void)
 	CU_ASSERT_EQUAL(access(root_at(second), F_OK), 0);
 }
 
-static void foreign_folders_are_refused(void)
+static void foreign_directories_are_refused(void)
 {
 	root_fresh();
 	struct smalti_verify_result result;
@@ -391,7 +390,7 @@ static void foreign_folders_are_refused(void)
 	for (int made = 0; made < 2; made++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		FAILS(smalti_verify(root, &options, &result, &error), &error, SMALTI_EINVAL, "foreign",
-		      "no folder of features");
+		      "no directory of features");
 		mkdir(root, 0777);
 	}
 	CU_ASSERT_EQUAL(rmdir(root), 0); /* nothing was left in it */
@@ -403,7 +402,7 @@ static const struct test tests[] = {
     {"every damage has its name", every_damage_has_its_name},
     {"what cannot be repaired is left", what_cannot_be_repaired_is_left},
     {"shards that were made otherwise are named", shards_that_were_made_otherwise_are_named},
-    {"foreign folders are refused", foreign_folders_are_refused},
+    {"foreign directories are refused", foreign_directories_are_refused},
 };
 
 TEST_MAIN("verify", tests)

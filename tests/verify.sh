@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti verify`: what it says of a folder of features, its statuses, and what a repair leaves to be done.
+# `smalti verify`: what it says of a directory of features, its statuses, and what a repair leaves to be done.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
@@ -32,15 +32,15 @@ wait
 [ $looks -gt 3 ] || fail "looked $looks times only"
 expect 0 '' "$SMALTI" verify busy
 
-refuse 2 'expected one folder' "$SMALTI" verify
-refuse 2 'expected one folder' "$SMALTI" verify features features
+refuse 2 'expected one directory' "$SMALTI" verify
+refuse 2 'expected one directory' "$SMALTI" verify features features
 # One is no plural.
 "$worker" fill single 1 20
 expect 0 '' "$SMALTI" verify single
 says 'single: 1 shard, 1 item ('
 mkdir empty
-refuse 1 'no folder of features' "$SMALTI" verify empty
-refuse 1 'no folder of features' "$SMALTI" verify absent
+refuse 1 'no directory of features' "$SMALTI" verify empty
+refuse 1 'no directory of features' "$SMALTI" verify absent
 
 # A key in the middle shard: its row is named.
 shard=features/shard-000000000020-000000000040.h5

@@ -28,7 +28,7 @@ enum smalti_code {
 	SMALTI_ECORRUPT,     /**< a checksum or a count does not match */
 	SMALTI_EUNSUPPORTED, /**< understood, but not something this program does */
 	SMALTI_ECANCELLED,   /**< stopped on request */
-	SMALTI_ENOENT        /**< a file or folder that was named is not there */
+	SMALTI_ENOENT        /**< a file or directory that was named is not there */
 };
 
 #define SMALTI_ERROR_LENGTH 1024

@@ -20,9 +20,9 @@ extern "C" {
 
 enum smalti_export_format {
 	/** What PixArt's multi-scale training reads: an .npz per caption, padded with
-	 * zeros to the number of tokens that captions were cut to, in float16; an .npy per picture in
-	 * float32. Named after the item's key as its loader does, in folders that are named after what is in
-	 * them. */
+	 * zeros to the number of tokens that captions were cut to, in float16; an .npy per image in
+	 * float32. Named after the item's key as its loader does, in directories that are named after what is
+	 * in them. */
 	SMALTI_EXPORT_PIXART,
 	/** features-NNNNNN.safetensors with tensors `t5/CAPTION/KEY` [tokens, width] and `vae/KEY`
 	 * [2·channels, height, width], and features-NNNNNN.jsonl with the rest of each item. */
@@ -47,13 +47,13 @@ struct smalti_export_progress {
 };
 
 struct smalti_export_options {
-	const char *folder; /**< of features */
-	const char *output; /**< folder, made if need be */
+	const char *directory; /**< of features */
+	const char *output;    /**< directory, made if need be */
 	enum smalti_export_format format;
 	int64_t shard_bytes; /**< safetensors and webdataset: files of about so much; 0: 1 GiB */
 	bool restart;        /**< forget what an earlier run has done */
 	/** Called after each row, if not NULL; false stops the export, which can be gone on with. */
-	bool (*watch)(void *user, const struct smalti_export_progress *progress);
+	bool (*on_progress)(void *user, const struct smalti_export_progress *progress);
 	/** Told of each row that could not be exported, if not NULL. */
 	void (*failed)(void *user, const struct smalti_error *error);
 	void *user;
@@ -61,9 +61,9 @@ struct smalti_export_options {
 
 void smalti_export_defaults(struct smalti_export_options *options);
 
-/** Writes what is committed in the folder. An export that was stopped, by whatever, goes on where it is known
- * to be safe on the disk. 0 when it came to the end, `progress` says how; -1 with SMALTI_ECANCELLED when
- * `watch` stopped it, SMALTI_EINVAL for an output that is of something else or for two items of one name
+/** Writes what is committed in the directory. An export that was stopped, by whatever, goes on where it is
+ * known to be safe on the disk. 0 when it came to the end, `progress` says how; -1 with SMALTI_ECANCELLED
+ * when `watch` stopped it, SMALTI_EINVAL for an output that is of something else or for two items of one name
  * (PixArt; nothing is written then), SMALTI_EIO for a full disk and its like. */
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
 		  struct smalti_error *error);

@@ -7,8 +7,8 @@
 #include <smalti/model.h>
 
 /** @file
- * The features of a data set's items, its captions through T5 and its pictures through the VAE's encoder
- * into a folder of shards. The folder is all the state there is: a run goes on
+ * The features of a data set's items, its captions through T5 and its images through the VAE's encoder
+ * into a directory of shards. The directory is all the state there is: a run goes on
  * where another ended, however that ended, and any number of processes share the work.
  */
 
@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** How a picture gets the shape of its bin. */
+/** How an image gets the shape of its bin. */
 enum smalti_fitting {
 	SMALTI_FITTING_COVER,  /**< in proportion until it covers the bin, then cropped: what training does */
 	SMALTI_FITTING_SQUEEZE /**< straight to the bin, its proportions changed: PixArt's tool */
@@ -31,21 +31,21 @@ enum smalti_compression {
 
 /** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
 struct smalti_extract_options {
-	/** List of items, folder of pictures or tars, tar, or several tars; "-" is the standard input, braces
-	 * stand for several: docs/datasets.md. @{ */
+	/** List of items, directory of images or tars, tar, or several tars; "-" is the standard input,
+	 * braces stand for several: docs/datasets.md. @{ */
 	const char *const *inputs;
 	int64_t input_count;
 	/** @} */
-	const char *output;  /**< folder of features; made, or resumed */
-	const char *images;  /**< what the list's paths are relative to; NULL: see docs/datasets.md */
-	bool text, pictures; /**< which features; at least one */
-	int caption_count;   /**< 0: the first of txt, prompt, caption and text that is found */
+	const char *output;     /**< directory of features; made, or resumed */
+	const char *image_root; /**< what the list's paths are relative to; NULL: see docs/datasets.md */
+	bool text, images;      /**< which features; at least one */
+	int caption_count;      /**< 0: the first of txt, prompt, caption and text that is found */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< the captions' keys */
 	enum smalti_cleaning cleaning;
 	int64_t max_tokens; /**< a caption is cut to; 0: the pipeline's */
 	int64_t image_size; /**< whose bins: 256, 512, 1024, 2048 or 2880 */
 	enum smalti_fitting fit;
-	bool stored_orientation; /**< pictures as they are stored, whatever EXIF says: as the reference */
+	bool stored_orientation; /**< images as they are stored, whatever EXIF says: as the reference */
 	enum smalti_features_type type;
 	enum smalti_compression compression;
 	int64_t first, end;  /**< items of the list; end 0: its end */
@@ -55,9 +55,9 @@ struct smalti_extract_options {
 	int64_t
 	    lease_seconds; /**< after which the work of a process that does not stir is anyone's; 0: 300 */
 	bool retry_failed; /**< items that failed are tried again */
-	bool append; /**< the list may have more items than the folder's, behind those: they are added */
-	bool
-	    allow_mixed_isa; /**< rows by another instruction set than the folder's, which rounds otherwise */
+	bool append; /**< the list may have more items than the directory's, behind those: they are added */
+	bool allow_mixed_isa; /**< rows by another instruction set than the directory's, which rounds
+				 otherwise */
 	struct smalti_model_options model; /**< tokenizer, text_encoder and vae are read of it */
 };
 
@@ -70,25 +70,25 @@ struct smalti_extract_progress {
 			   the disk */
 	int64_t made;   /**< by this run */
 	int64_t failed; /**< of those: items that lack some or all features */
-	int64_t captions, tokens, pictures; /**< made by this run */
+	int64_t captions, tokens, images; /**< made by this run */
 	double listed;           /**< share of the list that was read, before anything else is done */
 	const char *waiting_for; /**< NULL, or who holds what is left */
-	const char *locked_by;   /**< NULL, or who changes the folder, and lets nobody else do so, */
+	const char *locked_by;   /**< NULL, or who changes the directory, and lets nobody else do so, */
 	double locked;           /**< for which the calling thread has waited for so many seconds */
 	const char *note;        /**< NULL, or a line on what the data set has that is not read */
 	const char *unused;      /**< NULL, or a line on tensors of the model's files that are not used */
 };
 
 /** What the caller of an extraction wants. */
-enum smalti_extract_wish {
-	SMALTI_EXTRACT_GO_ON,
+enum smalti_extract_action {
+	SMALTI_EXTRACT_CONTINUE,
 	SMALTI_EXTRACT_FINISH, /**< begin nothing new; what is under way is completed and committed */
 	SMALTI_EXTRACT_DROP    /**< commit what is complete, drop the rest */
 };
 
-/** Told some times a second on the calling thread. A wish to end stays one. */
-typedef enum smalti_extract_wish smalti_extract_watch(void *user,
-						      const struct smalti_extract_progress *progress);
+/** Told some times a second on the calling thread. A action to end stays one. */
+typedef enum smalti_extract_action smalti_extract_callback(void *user,
+							   const struct smalti_extract_progress *progress);
 
 struct smalti_extract_result {
 	struct smalti_extract_progress progress;
@@ -97,11 +97,11 @@ struct smalti_extract_result {
 };
 
 /** Extracts; returns when all of the range is committed, by whomever, or `watch` has ended it. Bad items do
- * not end it: they are noted with their reasons. -1 with SMALTI_EINVAL (options; another run's folder),
+ * not end it: they are noted with their reasons. -1 with SMALTI_EINVAL (options; another run's directory),
  * SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays; SMALTI_ECANCELLED: ended by `watch`
  * before it could begin or complete. One at a time in a session. */
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
-		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
+		   smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error);
 
 #pragma GCC visibility pop

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 /** @file
- * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and pictures (VAE),
- * from the shards of one folder. Every row that is handed out was checked against its checksum. Needs no
+ * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and images (VAE),
+ * from the shards of one directory. Every row that is handed out was checked against its checksum. Needs no
  * session: nothing is computed.
  *
- * Threads: a reader is used by one at a time; any number of readers may have one folder open.
+ * Threads: a reader is used by one at a time; any number of readers may have one directory open.
  */
 
 #ifdef __cplusplus
@@ -31,8 +31,8 @@ struct smalti_features_text {
 	const void *values; /**< T5's hidden states [tokens, text_width] */
 };
 
-/** The picture of an item. */
-struct smalti_features_picture {
+/** The image of an item. */
+struct smalti_features_image {
 	int64_t height, width;               /**< pixels of the original, as it is seen */
 	double ratio;                        /**< of its bin: height / width as in PixArt's tables */
 	int64_t latent_height, latent_width; /**< 0: the item has no features of it */
@@ -45,10 +45,10 @@ struct smalti_features_row {
 	int64_t index;   /**< in the data set's list, from 0 */
 	const char *key; /**< the full relative path, or what the list calls the item; UTF-8 */
 	struct smalti_features_text texts[SMALTI_FEATURES_CAPTIONS_MAX]; /**< one per caption key */
-	struct smalti_features_picture picture;
+	struct smalti_features_image image;
 };
 
-/** What is in a folder of features. Strings are the reader's. */
+/** What is in a directory of features. Strings are the reader's. */
 struct smalti_features_info {
 	int64_t rows; /**< committed, of all shards; with those whose items failed, wholly or partly */
 	enum smalti_features_type type;
@@ -56,8 +56,8 @@ struct smalti_features_info {
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX];
 	int64_t text_width;      /**< of T5's hidden states; 0: no text */
 	int64_t max_tokens;      /**< that a caption was cut to; 0: no text */
-	int64_t latent_channels; /**< of the latents; 0: no pictures */
-	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no pictures */
+	int64_t latent_channels; /**< of the latents; 0: no images */
+	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no images */
 	double scaling_factor;   /**< the diffusion model's latents are these, times it; the provenance has
 				    "latents_mean" and "latents_std" if they count as well */
 	const char *provenance;  /**< JSON: model, tokenizer, weights, options */
@@ -72,7 +72,7 @@ struct smalti_features_options {
 	int64_t part, parts;
 	/** @} */
 	int64_t skip;     /**< rows of that order that were read already: how a stopped epoch goes on */
-	bool complete;    /**< leave out rows that lack a caption's or the picture's features */
+	bool complete;    /**< leave out rows that lack a caption's or the image's features */
 	int64_t prefetch; /**< rows read ahead by a thread of the reader; 0: none */
 };
 
@@ -80,9 +80,9 @@ void smalti_features_defaults(struct smalti_features_options *options);
 
 struct smalti_features;
 
-/** Opens the folder's committed shards. NULL with SMALTI_EIO, SMALTI_EFORMAT (no folder of features) or
+/** Opens the directory's committed shards. NULL with SMALTI_EIO, SMALTI_EFORMAT (no directory of features) or
  * SMALTI_ECORRUPT (its journal is damaged). `options` NULL: the defaults. */
-struct smalti_features *smalti_features_open(const char *folder,
+struct smalti_features *smalti_features_open(const char *directory,
 					     const struct smalti_features_options *options,
 					     struct smalti_error *error);
 void smalti_features_close(struct smalti_features *features); /**< NULL is allowed */

@@ -5,7 +5,7 @@
 #include <smalti/session.h>
 
 /** @file
- * A model is a PixArt-α/Σ pipeline in diffusers' folder layout: tokenizer, text_encoder, transformer, vae,
+ * A model is a PixArt-α/Σ pipeline in diffusers' directory layout: tokenizer, text_encoder, transformer, vae,
  * scheduler. Weights stay in the mapped files; what kernels want of them is made by tasks, when first used.
  *
  * Threads: one opens and closes it; while it is open, any may use it.
@@ -25,8 +25,8 @@ enum smalti_precision {
 };
 
 struct smalti_model_options {
-	const char *folder; /**< of the pipeline; NULL: the embedded model */
-	/** Folders of single components; NULL: below `folder`. @{ */
+	const char *directory; /**< of the pipeline; NULL: the embedded model */
+	/** Directories of single components; NULL: below `directory`. @{ */
 	const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
 	/** @} */
 	const char *variant; /**< of the weight files ("fp16"); NULL: the plain ones */
@@ -36,8 +36,8 @@ struct smalti_model_options {
 /** All fields at their defaults. */
 void smalti_model_defaults(struct smalti_model_options *options);
 
-/** The folder of the embedded model: $SMALTI_MODEL_DIR, else beside the build tree or where it was installed.
- * NULL with SMALTI_EIO when it is in none of them. Static storage. */
+/** The directory of the embedded model: $SMALTI_MODEL_DIR, else beside the build tree or where it was
+ * installed. NULL with SMALTI_EIO when it is in none of them. Static storage. */
 const char *smalti_embedded_model(struct smalti_error *error);
 
 /** Opens and checks all components. The session outlives the model. `options` NULL: the defaults. NULL with
@@ -56,7 +56,7 @@ struct smalti_model_info {
 	int64_t size_multiple;               /**< sizes are computed at multiples of this and cropped */
 	int64_t max_tokens;                  /**< of a prompt, with its end-of-sentence */
 	int64_t latent_channels;             /**< of the latents */
-	int64_t latent_pixels;               /**< along each side of the picture, to one latent */
+	int64_t latent_pixels;               /**< along each side of the image, to one latent */
 	int64_t weight_bytes;                /**< that memory has to hold of all weights */
 	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
 	/** 32 hexadecimal digits that tell models apart: of the configuration files, the tokenizer, and of

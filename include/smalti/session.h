@@ -15,8 +15,8 @@
  * refused with SMALTI_EINVAL. Open sessions in the child, from a parent that has none.
  *
  * StarPU keeps what it measures in the environment's STARPU_PERF_MODEL_DIR, else in `.starpu` in
- * XDG_CACHE_HOME, STARPU_HOME or HOME; where that cannot be written to, in a temporary folder that goes with
- * the session. Measurements that are not complete are made again.
+ * XDG_CACHE_HOME, STARPU_HOME or HOME; where that cannot be written to, in a temporary directory that goes
+ * with the session. Measurements that are not complete are made again.
  */
 
 #ifdef __cplusplus
@@ -32,7 +32,7 @@ struct smalti_session_options {
 	int64_t cpus;         /**< CPU workers; 0: one per core that the process may use */
 	int64_t memory_limit; /**< bytes that the process may keep resident; 0: what the machine, a control
 				   group or ulimit allows */
-	const char *scratch;  /**< folder for data that does not fit under the limit; NULL: none */
+	const char *scratch;  /**< directory for data that does not fit under the limit; NULL: none */
 	const char *trace;    /**< where the Chrome/Perfetto trace is written on close; NULL: none */
 };
 
@@ -41,7 +41,7 @@ void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
  * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers), SMALTI_ENOMEM
- * (threads or memory are refused), SMALTI_EIO (scratch, or no folder for measurements). The environment is
+ * (threads or memory are refused), SMALTI_EIO (scratch, or no directory for measurements). The environment is
  * changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program
  * itself takes) is the session's memory limit. */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,

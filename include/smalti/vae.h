@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 /** @file
- * The VAE of a pipeline alone: pictures from latents, and the distribution of a picture's latents
+ * The VAE of a pipeline alone: images from latents, and the distribution of an image's latents
  * (AutoencoderKL). Both halves compute layer by layer over bands of rows, exactly: another height of the
  * bands changes results by rounding alone, and with a given height another scheduling policy, memory limit or
- * number of workers not at all. A picture passes by in rows and is never whole in memory.
+ * number of workers not at all. An image passes by in rows and is never whole in memory.
  *
  * Threads: one at a time decodes or encodes in a session; any may cancel.
  */
@@ -22,8 +22,8 @@ extern "C" {
 struct smalti_vae;
 
 struct smalti_vae_options {
-	const char
-	    *folder; /**< of a pipeline in diffusers' layout, or of a VAE alone; NULL: the embedded model */
+	const char *
+	    directory; /**< of a pipeline in diffusers' layout, or of a VAE alone; NULL: the embedded model */
 	const char *variant; /**< of the weight file ("fp16"); NULL: the plain one */
 	enum smalti_precision precision;
 };
@@ -41,7 +41,7 @@ void smalti_vae_close(struct smalti_vae *vae);
 
 struct smalti_vae_info {
 	int64_t latent_channels; /**< of the latents */
-	int64_t latent_pixels;   /**< along each side of the picture, to one latent */
+	int64_t latent_pixels;   /**< along each side of the image, to one latent */
 	double scaling_factor; /**< the diffusion model's latents are the VAE's, times this; where config.json
 				  has a shift_factor, or latents_mean and latents_std, the VAE's less the
 				  shift or mean, divided by the std, times this, as in diffusers */
@@ -50,7 +50,7 @@ struct smalti_vae_info {
 };
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info);
 
-/** What a picture's samples are handed over as. */
+/** What an image's samples are handed over as. */
 enum smalti_samples {
 	SMALTI_SAMPLES_U8,  /**< round_half_even(clamp(x/2 + 1/2, 0, 1)·255), as diffusers */
 	SMALTI_SAMPLES_U16, /**< the same with 65535, in the machine's byte order */
@@ -63,32 +63,32 @@ struct smalti_vae_decoding {
 	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
 	bool raw;              /**< latents are the VAE's own; else the diffusion model's (smalti_vae_info) */
 	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
-	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
+	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
 	bool store_bf16; /**< maps may be rounded to bf16 where memory is short: less of it, or less time, for
 			    results that are not exact and depend on the memory */
 	enum smalti_samples samples;
 	void *user;
-	/** Rows first … first + count − 1 of the picture, in order: RGB, latent_pixels·width pixels each, of
+	/** Rows first … first + count − 1 of the image, in order: RGB, latent_pixels·width pixels each, of
 	 * the type that `samples` names. On any thread, one call at a time. Non-zero fails the decoding with
 	 * the error that was left. */
 	int (*rows)(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);
 	/** NULL, or told some ten times a second, on the calling thread, which share of the arithmetic is
 	 * done, 0 to 1. */
-	void (*watch)(void *user, double share);
+	void (*on_progress)(void *user, double share);
 };
 
 /** Decodes it and returns when the last row was taken. -1 with SMALTI_EINVAL (an extent, or a value that is
  * not finite, which is named), SMALTI_EFORMAT (no decoder in the file), SMALTI_ENOMEM (it does not fit under
  * the session's limit), SMALTI_ECORRUPT (the decoder gave what is not finite), SMALTI_ECANCELLED, or what
  * `rows` left. One thread at a time decodes or encodes in a session. */
-int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
-			      struct smalti_error *error);
+int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+			    struct smalti_error *error);
 
-/** One picture to encode. */
+/** One image to encode. */
 struct smalti_vae_encoding {
-	int64_t height, width; /**< of the picture: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
+	int64_t height, width; /**< of the image: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
 	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
-	const char *scratch;   /**< folder for what does not fit into memory; NULL: none */
+	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
 	bool store_bf16;       /**< as in smalti_vae_decoding */
 	void *user;
 	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`
@@ -96,52 +96,52 @@ struct smalti_vae_encoding {
 	 * left. */
 	int (*rows)(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error);
 	/** As in smalti_vae_decoding. */
-	void (*watch)(void *user, double share);
+	void (*on_progress)(void *user, double share);
 	/** Results [latent_channels, height/latent_pixels, width/latent_pixels]: of each latent the mean and
 	 * the standard deviation exp(clamp(logvar, −30, 20)/2), unscaled. @{ */
 	float *mean, *std;
 	/** @} */
 };
 
-/** Encodes it and returns when mean and std are complete. -1 as smalti_vae_decode_picture(). */
-int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
-			      struct smalti_error *error);
+/** Encodes it and returns when mean and std are complete. -1 as smalti_vae_decode_image(). */
+int smalti_vae_encode_image(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+			    struct smalti_error *error);
 
 /** What becomes of a map, the output of one layer, on the way through the VAE. */
 struct smalti_vae_map {
 	const char *layer;               /**< that makes it, as the checkpoint names it; "input" */
 	int64_t height, width, channels; /**< f32 */
-	const char *storage; /**< "keep", "keep bf16", "spill" to the scratch folder, or "recompute" when it
-				is read */
+	const char *storage; /**< "keep", "keep bf16", "offload" to the scratch directory, or "recompute" when
+				it is read */
 	int64_t times;       /**< that it is made */
 	double flops;        /**< to make it once */
 };
 
-/** What decoding or encoding a picture will take. */
-struct smalti_vae_forecast {
-	int64_t tile_rows;  /**< latent rows in a band */
-	int64_t memory;     /**< bytes resident at most: the program, weights, and what the plan holds */
-	int64_t scratch;    /**< bytes in the scratch folder at most */
-	double flops;       /**< of all that is computed */
-	double least_flops; /**< of computing everything once */
-	double seconds;     /**< at the speeds that this machine showed in a short trial of each layer */
+/** What decoding or encoding an image will take. */
+struct smalti_vae_estimate {
+	int64_t tile_rows; /**< latent rows in a band */
+	int64_t memory;    /**< bytes resident at most: the program, weights, and what the plan holds */
+	int64_t scratch;   /**< bytes in the scratch directory at most */
+	double flops;      /**< of all that is computed */
+	double min_flops;  /**< of computing everything once */
+	double seconds;    /**< at the speeds that this machine showed in a short trial of each layer */
 	int64_t count;
-	struct smalti_vae_map *maps; /**< `count`; freed by smalti_vae_forecast_free() */
+	struct smalti_vae_map *maps; /**< `count`; freed by smalti_vae_estimate_free() */
 };
 
 /** Plans as the function itself does, computes nothing, and touches neither `latents` nor `rows`. -1 with
  * SMALTI_EINVAL, or SMALTI_ENOMEM and a message that says the least memory that would do. The VAE outlives
- * the forecast. @{ */
-int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
-				struct smalti_vae_forecast *forecast, struct smalti_error *error);
-int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
-				struct smalti_vae_forecast *forecast, struct smalti_error *error);
+ * the estimate. @{ */
+int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
+int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
 /** @} */
-void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast);
+void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate);
 
 /** Draws latents in the diffusion model's scale, from the VAE's mean + std·noise, where the noise is that of
- * one torch.randn() of `count` values after manual_seed(seed). For a batch of pictures `count` spans all of
- * them; `plane` (1 or more) of the values, height·width of the latents, are one channel of one picture.
+ * one torch.randn() of `count` values after manual_seed(seed). For a batch of images `count` spans all of
+ * them; `plane` (1 or more) of the values, height·width of the latents, are one channel of one image.
  * `latents` overlaps neither of the others. */
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,
 		       const float *std, uint64_t seed, float *latents);

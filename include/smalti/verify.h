@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /** @file
- * Whether a folder of features is what was once written to it, and putting right what is not. Needs no
+ * Whether a directory of features is what was once written to it, and putting right what is not. Needs no
  * session.
  *
  * Threads: any.
@@ -21,7 +21,7 @@ extern "C" {
 /** Something that is not as it should be. Strings are good during the call. */
 struct smalti_problem {
 	const char *kind; /**< "damaged", "missing", "gap", "overlap", "orphan", "different", "unfinished" */
-	const char *file; /**< its name in the folder */
+	const char *file; /**< its name in the directory */
 	int64_t row;      /**< the item's index; -1: it is not in a row */
 	const char *key;  /**< of the item; NULL: it is not in a row, or cannot be told */
 	const char *text; /**< one line, that names all of it */
@@ -36,7 +36,7 @@ struct smalti_verify_options {
 	void *user;
 	void (*problem)(void *user, const struct smalti_problem *problem); /**< may be NULL */
 	void (*progress)(void *user, int64_t done, int64_t bytes);         /**< may be NULL */
-	/** Some times a second while it waits for the folder, which `holder` changes just now: for how
+	/** Some times a second while it waits for the directory, which `holder` changes just now: for how
 	 * long, and whether to go on (else SMALTI_ECANCELLED). May be NULL. Who gives no sign of life for a
 	 * quarter of an hour is waited for no longer: SMALTI_EIO. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
@@ -52,9 +52,10 @@ struct smalti_verify_result {
 			 /** @} */
 };
 
-/** Reads every byte of the folder's features; `options` NULL: without repair, nobody is told. 0 when that was
- * done, whatever was found; -1 with SMALTI_EINVAL (no folder of features), SMALTI_EIO or SMALTI_ENOMEM. */
-int smalti_verify(const char *folder, const struct smalti_verify_options *options,
+/** Reads every byte of the directory's features; `options` NULL: without repair, nobody is told. 0 when that
+ * was done, whatever was found; -1 with SMALTI_EINVAL (no directory of features), SMALTI_EIO or
+ * SMALTI_ENOMEM. */
+int smalti_verify(const char *directory, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error);
 
 #pragma GCC visibility pop

@@ -21,7 +21,7 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 		smalti_fail_errno(error, "%s: cannot be examined", path);
 	} else if (!S_ISREG(info.st_mode)) {
 		smalti_fail(error, SMALTI_EFORMAT, "%s: a file was expected, this is %s", path,
-			    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+			    S_ISDIR(info.st_mode) ? "a directory" : "a device, pipe or socket");
 	} else {
 		*size = info.st_size;
 		return fd;
@@ -82,12 +82,12 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 }
 
 /* Without a name from the beginning where the file system can, else it loses it at once. */
-static int open_nameless(const char *folder, struct smalti_error *error)
+static int open_unlinked(const char *directory, struct smalti_error *error)
 {
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
 		return fd;
-	char *path = smalti_format(error, "%s/.smalti-XXXXXX", folder);
+	char *path = smalti_format(error, "%s/.smalti-XXXXXX", directory);
 	if (!path)
 		return -1;
 	fd = mkstemp(path);
@@ -97,18 +97,18 @@ static int open_nameless(const char *folder, struct smalti_error *error)
 	return fd;
 }
 
-int smalti_open_nameless(const char *folder, struct smalti_error *error)
+int smalti_open_unlinked(const char *directory, struct smalti_error *error)
 {
-	const int fd = open_nameless(folder, error);
+	const int fd = open_unlinked(directory, error);
 	if (fd < 0)
 		smalti_fail(
 		    error, SMALTI_EIO,
-		    "scratch folder '%s': no file can be made there: %s; it must exist and be writable",
-		    folder, strerror(errno));
+		    "scratch directory '%s': no file can be made there: %s; it must exist and be writable",
+		    directory, strerror(errno));
 	return fd;
 }
 
-int smalti_make_folder(const char *path, struct smalti_error *error)
+int smalti_make_directory(const char *path, struct smalti_error *error)
 {
 	if (!mkdir(path, 0777))
 		return 0;
@@ -117,7 +117,7 @@ int smalti_make_folder(const char *path, struct smalti_error *error)
 	if (cause == EEXIST && !stat(path, &info) && S_ISDIR(info.st_mode))
 		return 0;
 	errno = cause;
-	return smalti_fail_errno(error, "%s: the folder cannot be made", path);
+	return smalti_fail_errno(error, "%s: the directory cannot be made", path);
 }
 
 int smalti_find_file(const char *path, struct smalti_error *error)
@@ -128,9 +128,9 @@ int smalti_find_file(const char *path, struct smalti_error *error)
 						   : smalti_fail_errno(error, "%s: cannot be examined", path);
 }
 
-int smalti_find_in(const char *folder, const char *name, struct smalti_error *error)
+int smalti_find_in(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", folder, name);
+	char *path = smalti_format(error, "%s/%s", directory, name);
 	const int found = path ? smalti_find_file(path, error) : -1;
 	free(path);
 	return found;
@@ -143,14 +143,14 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 	return 0;
 }
 
-void smalti_remove_folder(const char *path)
+void smalti_remove_directory(const char *path)
 {
-	enum { OPEN_FOLDERS = 8 };
-	nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+	enum { OPEN_DIRECTORIES = 8 };
+	nftw(path, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS);
 }
 
 /* "a/b.png" -> "a", "/b.png" -> "/.", "b.png" -> "." */
-char *smalti_folder_of(const char *path, struct smalti_error *error)
+char *smalti_directory_of(const char *path, struct smalti_error *error)
 {
 	const char *slash = strrchr(path, '/');
 	if (!slash)
@@ -160,14 +160,14 @@ char *smalti_folder_of(const char *path, struct smalti_error *error)
 	return smalti_format(error, "%.*s", (int)(slash - path), path);
 }
 
-int smalti_sync_folder(const char *path, struct smalti_error *error)
+int smalti_sync_directory(const char *path, struct smalti_error *error)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int status = fd < 0 ? -1 : fsync(fd);
 	if (status && fd >= 0 && errno == EINVAL)
-		status = 0; /* this file system has no fsync of folders */
+		status = 0; /* this file system has no fsync of directories */
 	if (status)
-		smalti_fail_errno(error, "%s: the folder cannot be synchronised", path);
+		smalti_fail_errno(error, "%s: the directory cannot be synchronised", path);
 	if (fd >= 0)
 		close(fd);
 	return status;

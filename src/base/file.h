@@ -33,33 +33,34 @@ void smalti_map_read_ahead(const void *data, int64_t bytes);
 /* A whole regular file of at most `limit` bytes, a NUL behind it. Free with free(). */
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);
 
-/* A file in the folder to write and read that has no name: the system takes it back when it is closed,
+/* A file in the directory to write and read that has no name: the system takes it back when it is closed,
  * however the program ends. -1 with an error. */
-int smalti_open_nameless(const char *folder, struct smalti_error *error);
+int smalti_open_unlinked(const char *directory, struct smalti_error *error);
 
 /* 1 when something has that name, 0 when nothing has, -1 with an error when that cannot be told. */
 int smalti_find_file(const char *path, struct smalti_error *error);
-/* The same of a name in a folder. */
-int smalti_find_in(const char *folder, const char *name, struct smalti_error *error);
-/* Makes the folder unless it is there; its parent must exist. */
-int smalti_make_folder(const char *path, struct smalti_error *error);
-/* Removes the folder with all that is in it, as far as that can be done. */
-void smalti_remove_folder(const char *path);
-/* The folder that a path's last name stands in; NULL with an error. Free with free(). */
-char *smalti_folder_of(const char *path, struct smalti_error *error);
-/* Names that were made, changed or removed in the folder are so on the disk afterwards. */
-int smalti_sync_folder(const char *path, struct smalti_error *error);
+/* The same of a name in a directory. */
+int smalti_find_in(const char *directory, const char *name, struct smalti_error *error);
+/* Makes the directory unless it is there; its parent must exist. */
+int smalti_make_directory(const char *path, struct smalti_error *error);
+/* Removes the directory with all that is in it, as far as that can be done. */
+void smalti_remove_directory(const char *path);
+/* The directory that a path's last name stands in; NULL with an error. Free with free(). */
+char *smalti_directory_of(const char *path, struct smalti_error *error);
+/* Names that were made, changed or removed in the directory are so on the disk afterwards. */
+int smalti_sync_directory(const char *path, struct smalti_error *error);
 
 /* A file that appears under its name complete, on the disk, or not at all. It is written as
- * `.NAME.PROCESS-COUNTER.part` (base/process.h) in the same folder. An existing regular file is replaced; a
- * folder, device or pipe of that name is refused at once. "-" is the standard output, which is only flushed.
+ * `.NAME.PROCESS-COUNTER.part` (base/process.h) in the same directory. An existing regular file is replaced;
+ * a directory, device or pipe of that name is refused at once. "-" is the standard output, which is only
+ * flushed.
  */
 struct smalti_writer;
 
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);
 /* Where to write. Its error flag is looked at by the commit, so writes need not be checked one by one. */
 FILE *smalti_writer_stream(struct smalti_writer *writer);
-/* Flush, fsync, close, rename, fsync of the folder. On failure no file is left. Frees the writer. */
+/* Flush, fsync, close, rename, fsync of the directory. On failure no file is left. Frees the writer. */
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
 /* The same without both fsyncs, for many small files: the caller synchronises the file system (syncfs) before
  * it relies on them. */
@@ -67,9 +68,10 @@ int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error
 /* Leaves nothing behind and frees the writer; NULL is fine. */
 void smalti_writer_abort(struct smalti_writer *writer);
 
-/* Removes what dead processes have left unfinished in the folder, with `deep` in all folders in it too: those
- * of this machine at once, those of others, or in other containers, when nobody has written to it for a day.
+/* Removes what dead processes have left unfinished in the directory, with `deep` in all directories in it
+ * too: those of this machine at once, those of others, or in other containers, when nobody has written to it
+ * for a day.
  */
-void smalti_writer_clean(const char *folder, bool deep);
+void smalti_writer_clean(const char *directory, bool deep);
 
 #endif

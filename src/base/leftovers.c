@@ -27,26 +27,26 @@ static const char *find_tag(const char *name)
 	return at;
 }
 
-static bool is_forgotten(int folder, const char *name)
+static bool is_forgotten(int directory, const char *name)
 {
 	struct stat info;
-	return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       time(NULL) - info.st_mtim.tv_sec > FORGOTTEN;
 }
 
-static bool is_leftover(int folder, const char *name, const struct smalti_process *self)
+static bool is_leftover(int directory, const char *name, const struct smalti_process *self)
 {
 	bool here, gone;
 	const char *tag = find_tag(name);
 	const char *rest = tag ? smalti_process_read_tag(tag, self, &here, &gone) : NULL;
 	if (!rest || rest[0] != '-' || strcmp(rest + 1 + strspn(rest + 1, "0123456789"), ".part") != 0)
 		return false;
-	return gone || (!here && is_forgotten(folder, name));
+	return gone || (!here && is_forgotten(directory, name));
 }
 
 static void clean(const char *path, bool deep, const struct smalti_process *self);
 
-/* Folders in it, but no links to folders. */
+/* Directories in it, but no links to directories. */
 static void clean_inner(const char *path, const char *name, const struct smalti_process *self)
 {
 	char *inner = smalti_format(NULL, "%s/%s", path, name);
@@ -58,17 +58,17 @@ static void clean_inner(const char *path, const char *name, const struct smalti_
 static void clean(const char *path, bool deep, const struct smalti_process *self)
 {
 	const int file = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (deep ? O_NOFOLLOW : 0)) : -1;
-	DIR *folder = file < 0 ? NULL : fdopendir(file);
-	if (!folder && file >= 0)
+	DIR *directory = file < 0 ? NULL : fdopendir(file);
+	if (!directory && file >= 0)
 		close(file);
-	for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
 		if (is_leftover(file, entry->d_name, self))
 			unlinkat(file, entry->d_name, 0);
 		else if (deep && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
 			clean_inner(path, entry->d_name, self);
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 }
 
 void smalti_writer_clean(const char *path, bool deep)

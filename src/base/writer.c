@@ -14,7 +14,7 @@
 
 struct smalti_writer {
 	char *path;
-	char *folder;
+	char *directory;
 	char *part;
 	FILE *stream;
 };
@@ -43,7 +43,7 @@ static int check_target(const char *path, struct smalti_error *error)
 	if (strcmp(path, "-") != 0 && !stat(path, &info) && !S_ISREG(info.st_mode))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: exists and is %s; name a file (or - for the standard output)", path,
-				   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+				   S_ISDIR(info.st_mode) ? "a directory" : "a device, pipe or socket");
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int open_part(struct smalti_writer *writer, struct smalti_error *error)
 	find_tag(tag);
 	for (int attempt = 0; fd < 0 && attempt < ATTEMPTS; attempt++) {
 		free(writer->part);
-		writer->part = smalti_format(error, "%s/.%.*s.%s-%u.part", writer->folder, NAME_KEPT, name,
+		writer->part = smalti_format(error, "%s/.%.*s.%s-%u.part", writer->directory, NAME_KEPT, name,
 					     tag, atomic_fetch_add(&counter, 1));
 		if (!writer->part)
 			return -1;
@@ -86,8 +86,8 @@ struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *
 		writer->stream = stdout;
 		return writer;
 	}
-	writer->folder = smalti_folder_of(path, error);
-	int fd = writer->path && writer->folder ? open_part(writer, error) : -1;
+	writer->directory = smalti_directory_of(path, error);
+	int fd = writer->path && writer->directory ? open_part(writer, error) : -1;
 	if (fd >= 0) {
 		writer->stream = fdopen(fd, "wb");
 		if (writer->stream)
@@ -137,7 +137,7 @@ static int put_in_place(struct smalti_writer *writer, bool sync, struct smalti_e
 	} else {
 		free(writer->part);
 		writer->part = NULL;
-		status = sync ? smalti_sync_folder(writer->folder, error) : 0;
+		status = sync ? smalti_sync_directory(writer->directory, error) : 0;
 		if (status)
 			unlink(writer->path);
 	}
@@ -164,7 +164,7 @@ void smalti_writer_abort(struct smalti_writer *writer)
 	if (writer->part)
 		unlink(writer->part);
 	free(writer->part);
-	free(writer->folder);
+	free(writer->directory);
 	free(writer->path);
 	free(writer);
 }

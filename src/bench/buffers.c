@@ -165,7 +165,7 @@ BUFFERS(sampler_step, .conditional = OUTPUT, .unconditional = OUTPUT, .x = f32(T
 BUFFERS(latent_rows, .planes = f32(a->channels * a->height * a->width),
 	.y = f32(a->rows * a->width * a->channels))
 
-/* In the middle of a picture: with neighbours above and below. */
+/* In the middle of an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
 	.below = f32(a->width * a->in), .moments = moments(a->groups), .gamma = f32(a->groups ? a->in : 0),
 	.beta = f32(a->groups ? a->in : 0), .weight = packed_kernel(a->in, a->out, a->stride, a->compute),
@@ -184,7 +184,7 @@ BUFFERS(posterior_rows, .moments = f32(a->rows * a->width * 2 * a->channels),
 	.planes = f32(2 * a->channels * a->height * a->width))
 BUFFERS(convert, .x = bytes(a->count * smalti_dtype_bytes(a->from)),
 	.y = bytes(a->count * smalti_dtype_bytes(a->to)))
-BUFFERS(spill, .x = bytes(a->bytes), .token = bytes(1))
+BUFFERS(offload, .x = bytes(a->bytes), .token = bytes(1))
 BUFFERS(fetch, .token = bytes(1), .y = bytes(a->bytes))
 BUFFERS(emit_rows, .x = f32(3 * a->rows * a->width), .sink = bytes(1))
 BUFFERS(deliver, .x = f32(a->count))

@@ -20,9 +20,9 @@ extern const char *const smalti_geometry_names[SMALTI_GEOMETRIES + 1]; /* ended 
 
 enum smalti_component { SMALTI_TEXT_ENCODER, SMALTI_TRANSFORMER, SMALTI_VAE, SMALTI_COMPONENTS };
 
-/* What is said of each component in files and folders. */
+/* What is said of each component in files and directories. */
 struct smalti_component_names {
-	const char *folder;         /* "text_encoder" */
+	const char *directory;      /* "text_encoder" */
 	const char *stem;           /* of its weight files */
 	const char *library, *kind; /* in model_index.json */
 };

@@ -8,7 +8,7 @@ libbench_la_SOURCES = \
 	src/bench/kernels.c src/bench/kernels.h \
 	src/bench/make_model.c src/bench/make_model.h \
 	src/bench/memory.c src/bench/memory.h \
-	src/bench/pictures.c src/bench/pictures.h \
+	src/bench/images.c src/bench/images.h \
 	src/bench/roofline.c src/bench/roofline.h \
 	src/bench/stage_dit.c \
 	src/bench/stage_parts.h \

@@ -19,7 +19,7 @@ struct job {
 	int64_t done, total;
 };
 
-/* What may lie in a model's folder; what says that there is a model comes last. */
+/* What may lie in a model's directory; what says that there is a model comes last. */
 static const char *const entries[] = {"text_encoder", "transformer", "vae",
 				      "tokenizer",    "scheduler",   "model_index.json"};
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
@@ -30,15 +30,15 @@ static bool is_there(const char *path)
 	return lstat(path, &info) == 0;
 }
 
-static int check_free(const char *folder, struct smalti_error *error)
+static int check_free(const char *directory, struct smalti_error *error)
 {
 	for (int i = 0; i < ENTRIES; i++) {
-		char *path = smalti_format(error, "%s/%s", folder, entries[i]);
+		char *path = smalti_format(error, "%s/%s", directory, entries[i]);
 		const bool there = path && is_there(path);
 		int status = path ? 0 : -1;
 		if (there)
 			status = smalti_fail(error, SMALTI_EINVAL,
-					     "%s: is there already; name a folder without a model", path);
+					     "%s: is there already; name a directory without a model", path);
 		free(path);
 		if (status)
 			return -1;
@@ -77,16 +77,16 @@ static int moved(void *user, int64_t bytes)
 static char *make_part(const struct job *job, const char *name, struct smalti_error *error)
 {
 	char *path = smalti_format(error, "%s/%s", job->staging, name);
-	if (path && smalti_make_folder(path, error)) {
+	if (path && smalti_make_directory(path, error)) {
 		free(path);
 		return NULL;
 	}
 	return path;
 }
 
-static int write_json(const char *folder, const char *name, const cJSON *value, struct smalti_error *error)
+static int write_json(const char *directory, const char *name, const cJSON *value, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", folder, name);
+	char *path = smalti_format(error, "%s/%s", directory, name);
 	int status = path ? smalti_json_write(path, value, error) : -1;
 	free(path);
 	return status;
@@ -96,12 +96,12 @@ static int write_component(struct job *job, enum smalti_component c, struct smal
 {
 	const struct smalti_component_names *names = &smalti_component_names[c];
 	const struct smalti_advance advance = {moved, job};
-	char *folder = make_part(job, names->folder, error);
-	int status = folder ? write_json(folder, "config.json", job->config[c], error) : -1;
+	char *directory = make_part(job, names->directory, error);
+	int status = directory ? write_json(directory, "config.json", job->config[c], error) : -1;
 	if (!status)
-		status = smalti_weights_write(folder, names->stem, &job->inventory[c],
+		status = smalti_weights_write(directory, names->stem, &job->inventory[c],
 					      job->options->shard_bytes, &advance, error);
-	free(folder);
+	free(directory);
 	return status;
 }
 
@@ -122,16 +122,16 @@ static int copy_part(const struct job *job, const char *part, const char *const 
 		     struct smalti_error *error)
 {
 	const char *model = smalti_embedded_model(error);
-	char *folder = model ? make_part(job, part, error) : NULL;
-	int status = folder ? 0 : -1;
+	char *directory = model ? make_part(job, part, error) : NULL;
+	int status = directory ? 0 : -1;
 	for (int i = 0; names[i] && !status; i++) {
 		char *from = smalti_format(error, "%s/%s/%s", model, part, names[i]);
-		char *to = smalti_format(error, "%s/%s", folder, names[i]);
+		char *to = smalti_format(error, "%s/%s", directory, names[i]);
 		status = from && to ? copy_file(from, to, error) : -1;
 		free(from);
 		free(to);
 	}
-	free(folder);
+	free(directory);
 	return status;
 }
 
@@ -153,7 +153,7 @@ static int write_model_index(const struct job *job, struct smalti_error *error)
 		  add_entry(index, "tokenizer", o->with[SMALTI_TEXT_ENCODER], "transformers", "T5Tokenizer");
 	for (int c = 0; c < SMALTI_COMPONENTS; c++) {
 		const struct smalti_component_names *names = &smalti_component_names[c];
-		ok = ok && add_entry(index, names->folder, o->with[c], names->library, names->kind);
+		ok = ok && add_entry(index, names->directory, o->with[c], names->library, names->kind);
 	}
 	int status = ok ? write_json(job->staging, "model_index.json", index, error)
 			: smalti_fail(error, SMALTI_ENOMEM, "out of memory for a configuration");
@@ -177,11 +177,11 @@ static int write_all(struct job *job, struct smalti_error *error)
 
 /* Putting in place */
 
-/* Moves entries[i] between the folder and staging; absent where it comes from is fine. */
-static int move_entry(const char *from_folder, const char *to_folder, int i, struct smalti_error *error)
+/* Moves entries[i] between the directory and staging; absent where it comes from is fine. */
+static int move_entry(const char *from_directory, const char *to_directory, int i, struct smalti_error *error)
 {
-	char *from = smalti_format(error, "%s/%s", from_folder, entries[i]);
-	char *to = smalti_format(error, "%s/%s", to_folder, entries[i]);
+	char *from = smalti_format(error, "%s/%s", from_directory, entries[i]);
+	char *to = smalti_format(error, "%s/%s", to_directory, entries[i]);
 	int status = from && to ? 0 : -1;
 	if (!status && is_there(from) && rename(from, to))
 		status = smalti_fail_errno(error, "%s: cannot be put in place", to);
@@ -192,12 +192,12 @@ static int move_entry(const char *from_folder, const char *to_folder, int i, str
 
 static int put_in_place(const struct job *job, struct smalti_error *error)
 {
-	const char *folder = job->options->folder;
+	const char *directory = job->options->directory;
 	for (int i = 0; i < ENTRIES; i++) {
-		if (!move_entry(job->staging, folder, i, error))
+		if (!move_entry(job->staging, directory, i, error))
 			continue;
 		while (i-- > 0)
-			move_entry(folder, job->staging, i, error);
+			move_entry(directory, job->staging, i, error);
 		return -1;
 	}
 	return 0;
@@ -205,25 +205,26 @@ static int put_in_place(const struct job *job, struct smalti_error *error)
 
 static int make_in(struct job *job, struct smalti_error *error)
 {
-	job->staging = smalti_format(error, "%s/.make-model.XXXXXX", job->options->folder);
+	job->staging = smalti_format(error, "%s/.make-model.XXXXXX", job->options->directory);
 	if (!job->staging)
 		return -1;
 	if (!mkdtemp(job->staging))
-		return smalti_fail_errno(error, "%s: no folder can be made in it", job->options->folder);
+		return smalti_fail_errno(error, "%s: no directory can be made in it",
+					 job->options->directory);
 	int status = write_all(job, error) || put_in_place(job, error) ? -1 : 0;
-	smalti_remove_folder(job->staging);
+	smalti_remove_directory(job->staging);
 	return status;
 }
 
 static int make(struct job *job, struct smalti_error *error)
 {
-	const char *folder = job->options->folder;
-	const bool there = is_there(folder);
-	if (check_free(folder, error) || plan(job, error) || smalti_make_folder(folder, error))
+	const char *directory = job->options->directory;
+	const bool there = is_there(directory);
+	if (check_free(directory, error) || plan(job, error) || smalti_make_directory(directory, error))
 		return -1;
 	int status = make_in(job, error);
 	if (status && !there)
-		rmdir(folder);
+		rmdir(directory);
 	return status;
 }
 

@@ -5,7 +5,7 @@
 #include "bench/geometry.h"
 
 struct smalti_make_model_options {
-	const char *folder; /* made when absent; must not hold any part of a model */
+	const char *directory; /* made when absent; must not hold any part of a model */
 	enum smalti_geometry geometry;
 	enum smalti_dtype dtype;
 	bool with[SMALTI_COMPONENTS];
@@ -16,10 +16,10 @@ struct smalti_make_model_options {
 	void *user;
 };
 
-/* Writes a folder in diffusers' layout whose weights are by formula (bench/fill.h): the components asked for,
- * the embedded model's scheduler and, with the text encoder, its tokenizer. On failure nothing is left of it:
- * everything is made in a hidden folder inside `folder` and put in place when all of it is on the disk.
- * SMALTI_EINVAL when `folder` holds a part of a model, SMALTI_ECANCELLED when stopped. */
+/* Writes a directory in diffusers' layout whose weights are by formula (bench/fill.h): the components asked
+ * for, the embedded model's scheduler and, with the text encoder, its tokenizer. On failure nothing is left
+ * of it: everything is made in a hidden directory inside `directory` and put in place when all of it is on
+ * the disk. SMALTI_EINVAL when `directory` holds a part of a model, SMALTI_ECANCELLED when stopped. */
 int smalti_make_model(const struct smalti_make_model_options *options, struct smalti_error *error);
 
 #endif

@@ -42,7 +42,7 @@ static struct smalti_caption *make_caption(struct smalti_stage_run *run, int64_t
 	return caption;
 }
 
-/* What serves all steps of a picture: captions, conditions, the first latents. */
+/* What serves all steps of an image: captions, conditions, the first latents. */
 static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smalti_error *error)
 {
 	struct state *state = run->state;
@@ -62,7 +62,7 @@ static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smal
 	state->x.tile = smalti_calloc(state->cut.bands, sizeof(*state->x.tile), error);
 	for (int64_t b = 0; state->x.tile && b < state->cut.bands; b++)
 		state->x.tile[b] = smalti_stage_noise(run->weights, smalti_cut_rows(&state->cut, b), columns);
-	return state->x.tile ? smalti_scope_status(run->weights, error) : -1;
+	return state->x.tile ? smalti_task_group_status(run->weights, error) : -1;
 }
 
 static int open_dit(struct smalti_stage_run *run, struct smalti_error *error)
@@ -81,12 +81,12 @@ static int open_dit(struct smalti_stage_run *run, struct smalti_error *error)
 	return state->denoiser ? make_inputs(run, factor, error) : -1;
 }
 
-static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
+static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_group)
 {
 	struct state *state = run->state;
 	struct smalti_grid v[BRANCHES];
-	state->denoiser->functions->forward(state->denoiser, scope, state->conditions, 0, 1.0f, &state->x,
-					    state->captions, BRANCHES, v);
+	state->denoiser->functions->forward(state->denoiser, task_group, state->conditions, 0, 1.0f,
+					    &state->x, state->captions, BRANCHES, v);
 	for (int k = 0; k < BRANCHES; k++)
 		smalti_grid_release(&v[k]);
 }

@@ -48,7 +48,7 @@ static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
 	return write_captions(run->stage, &config, state, error);
 }
 
-static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
+static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_group)
 {
 	struct state *state = run->state;
 	const int32_t *ids = state->ids;
@@ -56,7 +56,7 @@ static void insert(struct smalti_stage_run *run, struct smalti_scope *scope)
 	struct smalti_tile *hidden[SMALTI_STAGE_CAPTIONS];
 	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
 		words[i] = (struct smalti_words){ids, run->stage->tokens[i]};
-	smalti_t5_encode(state->t5, scope, words, run->stage->captions, hidden);
+	smalti_t5_encode(state->t5, task_group, words, run->stage->captions, hidden);
 	for (int64_t i = 0; i < run->stage->captions; i++)
 		smalti_tile_release(hidden[i]);
 }

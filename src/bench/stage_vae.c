@@ -55,7 +55,7 @@ static int open_decoder(struct smalti_stage_run *run, struct smalti_error *error
 	struct state *state = run->state;
 	state->latents =
 	    smalti_stage_noise(run->weights, state->config.latent_channels * state->height, state->width);
-	return smalti_scope_status(run->weights, error);
+	return smalti_task_group_status(run->weights, error);
 }
 
 static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
@@ -65,10 +65,10 @@ static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 	return 0;
 }
 
-static void decode(struct smalti_stage_run *run, struct smalti_scope *scope)
+static void decode(struct smalti_stage_run *run, struct smalti_task_group *task_group)
 {
 	struct state *state = run->state;
-	smalti_vae_decode(state->net, scope, state->latents, false, &state->plan, drop_rows, NULL);
+	smalti_vae_decode(state->net, task_group, state->latents, false, &state->plan, drop_rows, NULL);
 }
 
 const struct smalti_stage_part smalti_stage_decode = {open_decoder, decode, close_vae};
@@ -78,7 +78,7 @@ static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error
 	return open_vae(run, SMALTI_VAE_ENCODE, error);
 }
 
-/* A picture of colours that change from pixel to pixel. */
+/* An image of colours that change from pixel to pixel. */
 static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
@@ -88,10 +88,10 @@ static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 	return 0;
 }
 
-static void encode(struct smalti_stage_run *run, struct smalti_scope *scope)
+static void encode(struct smalti_stage_run *run, struct smalti_task_group *task_group)
 {
 	struct state *state = run->state;
-	smalti_tile_release(smalti_vae_encode(state->net, scope, &state->plan, draw_rows, NULL));
+	smalti_tile_release(smalti_vae_encode(state->net, task_group, &state->plan, draw_rows, NULL));
 }
 
 const struct smalti_stage_part smalti_stage_encode = {open_encoder, encode, close_vae};

@@ -22,16 +22,16 @@ static const struct smalti_stage_part *const parts[] = {
 char *smalti_stage_config(const struct smalti_stage_run *run, const char *component,
 			  struct smalti_error *error)
 {
-	return smalti_format(error, "%s/%s/config.json", run->model->folder, component);
+	return smalti_format(error, "%s/%s/config.json", run->model->directory, component);
 }
 
 int smalti_stage_checkpoint(struct smalti_stage_run *run, const char *component, const char *stem,
 			    struct smalti_error *error)
 {
-	char *folder = smalti_format(error, "%s/%s", run->model->folder, component);
-	if (folder)
-		run->checkpoint = smalti_checkpoint_open(folder, stem, run->model->variant, error);
-	free(folder);
+	char *directory = smalti_format(error, "%s/%s", run->model->directory, component);
+	if (directory)
+		run->checkpoint = smalti_checkpoint_open(directory, stem, run->model->variant, error);
+	free(directory);
 	return run->checkpoint ? 0 : -1;
 }
 
@@ -46,12 +46,12 @@ int smalti_stage_size(struct smalti_stage_run *run, int64_t native, int64_t mult
 			   (long long)run->width, (long long)run->height, (long long)multiple);
 }
 
-struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows, int64_t columns)
+struct smalti_tile *smalti_stage_noise(struct smalti_task_group *task_group, int64_t rows, int64_t columns)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	float *values = smalti_calloc(rows, columns * (int64_t)sizeof(*values), &error);
 	if (!values) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
 	uint32_t state = 1;
@@ -60,33 +60,33 @@ struct smalti_tile *smalti_stage_noise(struct smalti_scope *scope, int64_t rows,
 		values[i] = (float)(state >> 8) / (float)(1 << 23) - 1;
 	}
 	struct smalti_tile *tile =
-	    smalti_tile_upload(scope, rows, columns * (int64_t)sizeof(*values), values);
+	    smalti_tile_upload(task_group, rows, columns * (int64_t)sizeof(*values), values);
 	free(values);
 	return tile;
 }
 
 /* One run, from the first insertion to the end of the last task; at once followed by the workers' peak. */
 static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
-		    struct smalti_scope_progress *sum, struct smalti_error *error)
+		    struct smalti_task_group_progress *sum, struct smalti_error *error)
 {
-	struct smalti_scope *scope = smalti_scope_new(run->session, "stage", 0, error);
-	if (!scope)
+	struct smalti_task_group *task_group = smalti_task_group_new(run->session, "stage", 0, error);
+	if (!task_group)
 		return -1;
-	smalti_scope_needs(scope, run->weights);
+	smalti_task_group_needs(task_group, run->weights);
 	if (sum->inserted > 0) /* the models know the tasks by now */
-		smalti_scope_compare(scope);
+		smalti_task_group_compare(task_group);
 	const double start = smalti_now();
-	parts[run->stage->kind]->insert(run, scope);
-	smalti_scope_wait(scope);
+	parts[run->stage->kind]->insert(run, task_group);
+	smalti_task_group_wait(task_group);
 	*seconds = smalti_now() - start;
 	*peak = smalti_peak_of_workers(run->session);
-	struct smalti_scope_progress progress;
-	smalti_scope_progress(scope, &progress);
+	struct smalti_task_group_progress progress;
+	smalti_task_group_progress(task_group, &progress);
 	sum->inserted = progress.inserted;
 	sum->predicted += progress.predicted;
 	sum->deviation += progress.deviation;
-	const int status = smalti_scope_status(scope, error);
-	smalti_scope_free(scope);
+	const int status = smalti_task_group_status(task_group, error);
+	smalti_task_group_free(task_group);
 	return status;
 }
 
@@ -94,7 +94,7 @@ static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stag
 		   struct smalti_error *error)
 {
 	double first, ceiling;
-	struct smalti_scope_progress sum = {0};
+	struct smalti_task_group_progress sum = {0};
 	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
 	int status = seconds ? run_once(run, &first, &ceiling, &sum, error) : -1;
 	for (int i = 0; i < repeats && status == 0; i++)
@@ -115,17 +115,17 @@ static int open_and_run(struct smalti_stage_run *run, int repeats, struct smalti
 			struct smalti_error *error)
 {
 	const struct smalti_stage_part *part = parts[run->stage->kind];
-	run->weights = smalti_scope_new(run->session, "weights", INT64_MAX, error);
+	run->weights = smalti_task_group_new(run->session, "weights", INT64_MAX, error);
 	if (!run->weights)
 		return -1;
 	int status = part->open(run, error);
 	if (status == 0) {
-		smalti_scope_wait(run->weights); /* which makes inputs, too */
+		smalti_task_group_wait(run->weights); /* which makes inputs, too */
 		status = run_all(run, repeats, result, error);
 	}
-	smalti_scope_wait(run->weights);
+	smalti_task_group_wait(run->weights);
 	part->close(run);
-	smalti_scope_free(run->weights);
+	smalti_task_group_free(run->weights);
 	smalti_checkpoint_close(run->checkpoint);
 	return status;
 }

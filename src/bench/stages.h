@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* One stage of a pipeline, through the graphs that pictures take. */
+/* One stage of a pipeline, through the graphs that images take. */
 enum smalti_stage_kind {
 	SMALTI_STAGE_T5,     /* captions to hidden states */
 	SMALTI_STAGE_DIT,    /* one forward for an empty negative prompt and a caption of 40 tokens */
-	SMALTI_STAGE_DECODE, /* latents to a picture */
-	SMALTI_STAGE_ENCODE, /* a picture to its latents' distribution */
+	SMALTI_STAGE_DECODE, /* latents to an image */
+	SMALTI_STAGE_ENCODE, /* an image to its latents' distribution */
 };
 
 enum { SMALTI_STAGE_CAPTIONS = 64 }; /* at a time at most */
@@ -21,12 +21,12 @@ struct smalti_stage_spec {
 	enum smalti_stage_kind kind;
 	int64_t tokens[SMALTI_STAGE_CAPTIONS]; /* T5: of each caption */
 	int64_t captions;
-	int64_t width, height; /* of the picture; 0: the model's own */
+	int64_t width, height; /* of the image; 0: the model's own */
 };
 
-/* Of the component that a stage needs: a folder in diffusers' layout, which may lack the others. */
+/* Of the component that a stage needs: a directory in diffusers' layout, which may lack the others. */
 struct smalti_stage_model {
-	const char *folder, *variant;
+	const char *directory, *variant;
 	enum smalti_dtype precision;
 };
 

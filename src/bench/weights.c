@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct work {
-	const char *folder, *stem;
+	const char *directory, *stem;
 	const struct smalti_inventory *inventory;
 	const struct smalti_advance *advance;
 	float *values;
@@ -24,7 +24,7 @@ static const void *next_piece(void *user, int index, int64_t first, int64_t coun
 	const struct smalti_tensor_view *tensor = &work->inventory->tensors[k];
 	const struct smalti_advance *advance = work->advance;
 	if (advance->moved && advance->moved(advance->user, count * smalti_dtype_bytes(tensor->dtype))) {
-		smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", work->folder);
+		smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", work->directory);
 		return NULL;
 	}
 	const struct smalti_fill fill = smalti_fill_of(tensor, k);
@@ -61,7 +61,7 @@ static char *shard_name(const char *stem, int shard, int shards, struct smalti_e
 static int write_shard(struct work *work, const char *name, int first, int end, cJSON *map,
 		       struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", work->folder, name);
+	char *path = smalti_format(error, "%s/%s", work->directory, name);
 	work->first = first;
 	int status = path ? smalti_safetensors_stream(path, work->inventory->tensors + first, end - first,
 						      next_piece, work, error)
@@ -88,7 +88,7 @@ static int write_shards(struct work *work, int64_t limit, int shards, cJSON *map
 
 static int write_index(const struct work *work, const cJSON *index, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s.safetensors.index.json", work->folder, work->stem);
+	char *path = smalti_format(error, "%s/%s.safetensors.index.json", work->directory, work->stem);
 	int status = path ? smalti_json_write(path, index, error) : -1;
 	free(path);
 	return status;
@@ -114,11 +114,11 @@ static int write_files(struct work *work, int64_t limit, struct smalti_error *er
 	return status;
 }
 
-int smalti_weights_write(const char *folder, const char *stem, const struct smalti_inventory *inventory,
+int smalti_weights_write(const char *directory, const char *stem, const struct smalti_inventory *inventory,
 			 int64_t shard_bytes, const struct smalti_advance *advance,
 			 struct smalti_error *error)
 {
-	struct work work = {.folder = folder, .stem = stem, .inventory = inventory, .advance = advance};
+	struct work work = {.directory = directory, .stem = stem, .inventory = inventory, .advance = advance};
 	work.values = smalti_calloc(SMALTI_SOURCE_ELEMENTS, sizeof(float), error);
 	work.narrow = smalti_calloc(SMALTI_SOURCE_ELEMENTS, sizeof(float), error);
 	int status = work.values && work.narrow ? write_files(&work, shard_bytes, error) : -1;

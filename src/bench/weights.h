@@ -13,10 +13,10 @@ struct smalti_advance {
 	void *user;
 };
 
-/* Writes a component's weights by formula (bench/fill.h) to an existing folder as STEM.safetensors, or as
+/* Writes a component's weights by formula (bench/fill.h) to an existing directory as STEM.safetensors, or as
  * shards of at most `shard_bytes` (or one tensor) and their index. What was written before a failure is left:
  * each file is whole. SMALTI_ECANCELLED when `advance` stopped it. */
-int smalti_weights_write(const char *folder, const char *stem, const struct smalti_inventory *inventory,
+int smalti_weights_write(const char *directory, const char *stem, const struct smalti_inventory *inventory,
 			 int64_t shard_bytes, const struct smalti_advance *advance,
 			 struct smalti_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/pictures.h"
+#include "bench/images.h"
 #include "cli/bench_report.h"
 #include "cli/common_rows.h"
 
@@ -42,7 +42,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, prompt), "prompt", 'p', "TEXT", "what to paint, with a number behind it"},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
-     "pipeline folder in diffusers' layout; default the embedded model"},
+     "pipeline directory in diffusers' layout; default the embedded model"},
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_GROUP("Machine")},
@@ -66,12 +66,12 @@ static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_bench_generate_command = {
     .name = "bench generate",
-    .summary = "time whole pictures and the share of each stage",
+    .summary = "time whole images and the share of each stage",
     .operands = "",
     .description =
-	"Makes pictures one after the other, from prompt to pixels, and writes none. The first one makes the "
+	"Makes images one after the other, from prompt to pixels, and writes none. The first one makes the "
 	"weights' packed form, and the empty negative prompt is encoded with it; the median of the others "
-	"counts. \"text\", \"denoise\" and \"decode\" are the time during which a picture was in that stage; "
+	"counts. \"text\", \"denoise\" and \"decode\" are the time during which an image was in that stage; "
 	"\"packing\" is what the first one took longer; \"peak\" the most memory that was resident, with "
 	"weights and mapped files.",
     .options = SMALTI_OPTION_TABLE(rows),
@@ -103,13 +103,13 @@ static cJSON *facts_of(const struct generate_options *o)
 	return facts;
 }
 
-static int measure(const struct generate_options *o, struct smalti_pictures_result *result,
+static int measure(const struct generate_options *o, struct smalti_images_result *result,
 		   struct smalti_error *error)
 {
 	struct smalti_model_options model;
 	struct smalti_request request;
 	smalti_model_defaults(&model);
-	model.folder = o->model;
+	model.directory = o->model;
 	model.variant = o->variant;
 	model.precision = o->precision ? SMALTI_PRECISION_BF16 : SMALTI_PRECISION_F32;
 	smalti_request_defaults(&request);
@@ -121,11 +121,11 @@ static int measure(const struct generate_options *o, struct smalti_pictures_resu
 	request.scheduler = o->scheduler;
 	request.tile_tokens = o->tile_tokens;
 	request.tile_rows = o->tile_rows;
-	return smalti_pictures_measure(&o->session, &model, &request, (int)o->bench.repeats, result, error);
+	return smalti_images_measure(&o->session, &model, &request, (int)o->bench.repeats, result, error);
 }
 
 static int add_line(struct smalti_bench_report *report, const struct generate_options *o,
-		    const struct smalti_pictures_result *r, struct smalti_error *error)
+		    const struct smalti_images_result *r, struct smalti_error *error)
 {
 	char name[96];
 	snprintf(name, sizeof(name), "generate %lldx%lld %lld steps", (long long)r->width,
@@ -147,7 +147,7 @@ static enum smalti_exit run(void *values, int count, char **operands)
 	const struct smalti_command *command = &smalti_bench_generate_command;
 	const struct generate_options *options = values;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_pictures_result result;
+	struct smalti_images_result result;
 	if (count)
 		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
 	struct smalti_bench_report *report =

@@ -59,7 +59,7 @@ const struct smalti_command smalti_bench_make_model_command = {
 	"Weights are pseudo-random, the same on every machine, and keep activations in range: it computes "
 	"at the speed of the real one, and paints noise. The tokenizer and the scheduler are those of the "
 	"embedded model.\n\n"
-	"FOLDER is made unless it is there, and must not hold a model. It gets the whole or nothing.",
+	"DIRECTORY is made unless it is there, and must not hold a model. It gets the whole or nothing.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -113,10 +113,10 @@ static enum smalti_exit run(void *values, int count, char **operands)
 	if (options->geometry < 0)
 		return smalti_usage_error(&smalti_bench_make_model_command, "--geometry is missing");
 	if (count != 1)
-		return smalti_usage_error(&smalti_bench_make_model_command, "one folder was expected");
+		return smalti_usage_error(&smalti_bench_make_model_command, "one directory was expected");
 	struct smalti_progress progress;
 	struct smalti_make_model_options wanted = {
-	    .folder = operands[0],
+	    .directory = operands[0],
 	    .geometry = (enum smalti_geometry)options->geometry,
 	    .dtype = (enum smalti_dtype)options->dtype,
 	    .t5_layers = options->t5_layers,

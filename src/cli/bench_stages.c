@@ -30,11 +30,12 @@ static const struct smalti_option rows[] = {
      "the text encoder on captions together, whose numbers of tokens FILE holds; the first 64 count"},
     {SMALTI_STRING(TYPE, dit), "dit", 0, "WxH[,...]",
      "a step of the transformer with guidance: a caption of 40 tokens, and the empty one"},
-    {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decoding to a picture of that size"},
-    {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encoding a picture of that size"},
+    {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decoding to an image of that size"},
+    {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encoding an image of that size"},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
-     "pipeline folder in diffusers' layout, which needs to hold no more than the stages ask for; default the "
+     "pipeline directory in diffusers' layout, which needs to hold no more than the stages ask for; default "
+     "the "
      "embedded model"},
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
@@ -68,7 +69,7 @@ const struct smalti_command smalti_bench_stages_command = {
 	"Opens what a stage needs of a model, runs it once, which makes the weights' packed form, and then "
 	"as often as asked for: \"seconds\" is the median, \"least\" the fastest. Stages run through the "
 	"graphs and the session that "
-	"pictures take, each in a session of its own. Without a stage all are measured.\n\n"
+	"images take, each in a session of its own. Without a stage all are measured.\n\n"
 	"\"packing\" is what the first run took longer. \"peak MiB\" is the most memory that was resident, "
 	"with weights and mapped files. \"f32 peak\" is what all workers reach together in registers, right "
 	"behind each run, at the clock that its load left. Convolutions count as direct ones. "
@@ -258,7 +259,7 @@ static cJSON *facts_of(const struct measuring *m)
 {
 	const struct stages_options *o = m->options;
 	cJSON *facts = cJSON_CreateObject();
-	cJSON_AddStringToObject(facts, "model", m->model.folder);
+	cJSON_AddStringToObject(facts, "model", m->model.directory);
 	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
 	cJSON_AddStringToObject(facts, "sched", o->session.policy);
 	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->session.cpus);
@@ -268,10 +269,10 @@ static cJSON *facts_of(const struct measuring *m)
 static int measure_all(struct measuring *m)
 {
 	const struct stages_options *o = m->options;
-	m->model.folder = o->model ? o->model : smalti_embedded_model(m->error);
+	m->model.directory = o->model ? o->model : smalti_embedded_model(m->error);
 	m->model.variant = o->variant;
 	m->model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
-	if (!m->model.folder || choose_stages(m) < 0)
+	if (!m->model.directory || choose_stages(m) < 0)
 		return -1;
 	if (o->plain && o->session.cpus > 1)
 		return smalti_fail(m->error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",

@@ -13,7 +13,7 @@ enum smalti_exit {
 };
 
 struct smalti_example {
-	const char *purpose; /* "Make one picture" */
+	const char *purpose; /* "Make one image" */
 	const char *line;    /* "smalti generate -o star.png 'a red star'" */
 };
 

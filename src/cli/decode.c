@@ -16,7 +16,7 @@ struct decode {
 	const struct smalti_decode_options *options;
 	struct smalti_vae_command run;
 	const char *path; /* of the latents */
-	char *stem;       /* its name, without folder and suffix: names of pictures in a folder */
+	char *stem;       /* its name, without directory and suffix: names of images in a directory */
 	struct smalti_latents *latents;
 	int64_t first, count; /* of those that are decoded */
 	struct smalti_output output;
@@ -36,11 +36,11 @@ static int check(const struct smalti_decode_options *o, int count, char *const *
 	if (o->vae.plan)
 		return 0;
 	if (!o->output || !*o->output)
-		return smalti_fail(error, SMALTI_EINVAL, "no place for the picture: give -o PICTURE");
+		return smalti_fail(error, SMALTI_EINVAL, "no place for the image: give -o IMAGE");
 	return smalti_check_stdout(o->output, o->vae.json, error);
 }
 
-/* "rings" of "pictures/rings.safetensors" */
+/* "rings" of "images/rings.safetensors" */
 static char *stem_of(const char *path, struct smalti_error *error)
 {
 	const char *slash = strrchr(path, '/');
@@ -68,11 +68,11 @@ static int open_output(struct decode *d, struct smalti_error *error)
 {
 	const struct smalti_decode_options *o = d->options;
 	const int format =
-	    smalti_format_of(o->output, o->has_format, o->format, smalti_picture_suffixes, error);
+	    smalti_format_of(o->output, o->has_format, o->format, smalti_image_suffixes, error);
 	if (format < 0)
 		return -1;
 	d->encoding = (enum smalti_image_encoding)format;
-	return smalti_output_open(&d->output, o->output, smalti_picture_suffixes[format], d->count, error);
+	return smalti_output_open(&d->output, o->output, smalti_image_suffixes[format], d->count, error);
 }
 
 /* Latents and outputs: before StarPU is started for nothing. */
@@ -86,26 +86,26 @@ static int open_files(struct decode *d, struct smalti_error *error)
 }
 
 /* What a job's callbacks are given. */
-struct picture {
+struct image {
 	struct decode *decode;
 	struct smalti_image_writer *writer;
 };
 
 static int on_rows(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
 {
-	return smalti_image_write_rows(((struct picture *)user)->writer, first, count, rgb, error);
+	return smalti_image_write_rows(((struct image *)user)->writer, first, count, rgb, error);
 }
 
 static void on_watch(void *user, double share)
 {
-	smalti_vae_command_watch(&((struct picture *)user)->decode->run, share);
+	smalti_vae_command_watch(&((struct image *)user)->decode->run, share);
 }
 
 static int decode_into(struct decode *d, const float *latents, struct smalti_image_writer *writer,
 		       struct smalti_error *error)
 {
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
-	struct picture picture = {.decode = d, .writer = writer};
+	struct image image = {.decode = d, .writer = writer};
 	const struct smalti_vae_decoding decoding = {.latents = latents,
 						     .height = info->height,
 						     .width = info->width,
@@ -115,10 +115,10 @@ static int decode_into(struct decode *d, const float *latents, struct smalti_ima
 						     .store_bf16 = d->options->vae.store,
 						     .samples = d->options->bits ? SMALTI_SAMPLES_U16
 										 : SMALTI_SAMPLES_U8,
-						     .user = &picture,
+						     .user = &image,
 						     .rows = on_rows,
-						     .watch = on_watch};
-	if (smalti_vae_decode_picture(d->run.vae, &decoding, error) < 0)
+						     .on_progress = on_watch};
+	if (smalti_vae_decode_image(d->run.vae, &decoding, error) < 0)
 		return -1;
 	return smalti_image_finish(writer, error);
 }
@@ -149,7 +149,7 @@ static int decode_item(struct decode *d, int64_t index, float *latents, const ch
 	if (smalti_latents_read(d->latents, index, latents, error) == 0 &&
 	    make_file(d, latents, path, error) == 0)
 		return 0;
-	if (error->code == SMALTI_EINVAL) /* about the latents, not about the picture's file */
+	if (error->code == SMALTI_EINVAL) /* about the latents, not about the image's file */
 		smalti_error_prefix(error, "%s", d->path);
 	return -1;
 }
@@ -161,7 +161,7 @@ static void decode_all(struct decode *d, float *latents)
 	while (smalti_vae_command_next(&d->run)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const int64_t index = d->first + d->run.made + d->run.failed;
-		char *path = smalti_output_picture(&d->output, d->stem, index, info->count, &error);
+		char *path = smalti_output_image(&d->output, d->stem, index, info->count, &error);
 		const int status = path ? decode_item(d, index, latents, path, &error) : -1;
 		const struct smalti_vae_outcome outcome = {.file = path ? path : d->options->output,
 							   .width = d->run.info.latent_pixels * info->width,
@@ -180,11 +180,11 @@ static int print_plan(struct decode *d, struct smalti_error *error)
 						     .tile_rows = d->options->vae.tile_rows,
 						     .scratch = d->options->vae.scratch,
 						     .store_bf16 = d->options->vae.store};
-	struct smalti_vae_forecast forecast;
-	if (smalti_vae_foresee_decoding(d->run.vae, &decoding, &forecast, error) < 0)
+	struct smalti_vae_estimate estimate;
+	if (smalti_vae_estimate_decoding(d->run.vae, &decoding, &estimate, error) < 0)
 		return -1;
-	smalti_vae_command_plan(&d->run, &forecast, d->path);
-	smalti_vae_forecast_free(&forecast);
+	smalti_vae_command_plan(&d->run, &estimate, d->path);
+	smalti_vae_estimate_free(&estimate);
 	return 0;
 }
 

@@ -15,8 +15,8 @@ struct smalti_decode_options {
 };
 
 extern const struct smalti_command smalti_decode_command;
-/* What the names of pictures end in, by format. */
-extern const char *const smalti_picture_suffixes[];
+/* What the names of images end in, by format. */
+extern const char *const smalti_image_suffixes[];
 
 /* The command itself: src/cli/decode.c. */
 enum smalti_exit smalti_decode_run(void *options, int count, char **operands);

@@ -7,14 +7,14 @@
 #include "cli/signals.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
-#include "jobs/input_picture.h"
+#include "jobs/input_image.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a picture may ask for: headers lie at little cost. */
+/* What an image may ask for: headers lie at little cost. */
 static const struct smalti_image_limits limits = {.pixels = INT64_C(1) << 34, .bytes = INT64_C(1) << 31};
 
 struct encode {
@@ -22,8 +22,8 @@ struct encode {
 	struct smalti_vae_command run;
 	char *const *paths;
 	int64_t count;
-	int64_t width, height; /* that all pictures have, cropped */
-	int64_t values;        /* latents of a picture */
+	int64_t width, height; /* that all images have, cropped */
+	int64_t values;        /* latents of an image */
 	float *mean, *std, *latents;
 	struct smalti_output output;
 	char *path; /* of the latents */
@@ -34,7 +34,7 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 		 struct smalti_error *error)
 {
 	if (count == 0)
-		return smalti_fail(error, SMALTI_EINVAL, "nothing to encode: name a picture");
+		return smalti_fail(error, SMALTI_EINVAL, "nothing to encode: name an image");
 	if (!o->vae.plan && (!o->output || !*o->output))
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the latents: give -o FILE");
 	if (o->has_seed && !o->sample)
@@ -43,32 +43,31 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 	for (int i = 0; i < count; i++)
 		if (strcmp(paths[i], "-") == 0)
 			return smalti_fail(error, SMALTI_EINVAL,
-					   "pictures are not read from the standard input: their sizes are "
+					   "images are not read from the standard input: their sizes are "
 					   "looked at before; name a file");
 	return o->vae.plan ? 0 : smalti_check_stdout(o->output, o->vae.json, error);
 }
 
-/* Opens a picture and checks its size against the first one's; NULL with an error. */
-static struct smalti_input_picture *open_picture(struct encode *e, int64_t index, struct smalti_error *error)
+/* Opens an image and checks its size against the first one's; NULL with an error. */
+static struct smalti_input_image *open_image(struct encode *e, int64_t index, struct smalti_error *error)
 {
 	const struct smalti_input_options options = {
 	    .fit = SMALTI_FIT_CROP, .multiple = e->run.info.latent_pixels, .limits = limits};
-	struct smalti_input_picture *picture =
-	    smalti_input_picture_open(e->paths[index], NULL, 0, &options, error);
-	if (!picture)
+	struct smalti_input_image *image = smalti_input_image_open(e->paths[index], NULL, 0, &options, error);
+	if (!image)
 		return NULL;
-	const struct smalti_input_info *info = smalti_input_picture_info(picture);
+	const struct smalti_input_info *info = smalti_input_image_info(image);
 	if (index == 0) {
 		e->width = info->width;
 		e->height = info->height;
 	}
 	if (info->width == e->width && info->height == e->height)
-		return picture;
+		return image;
 	smalti_fail(error, SMALTI_EUNSUPPORTED,
 		    "%s: %" PRId64 "x%" PRId64 " pixels, but %s: %" PRId64 "x%" PRId64
-		    "; one file holds pictures of one size: encode them one by one",
+		    "; one file holds images of one size: encode them one by one",
 		    e->paths[index], info->width, info->height, e->paths[0], e->width, e->height);
-	smalti_input_picture_close(picture);
+	smalti_input_image_close(image);
 	return NULL;
 }
 
@@ -81,16 +80,16 @@ static void tell_cropping(const char *path, const struct smalti_input_info *info
 			path, info->original_width, info->original_height, info->width, info->height);
 }
 
-/* All pictures are there and of one size: before the work, not after it. */
-static int look_at_pictures(struct encode *e, struct smalti_error *error)
+/* All images are there and of one size: before the work, not after it. */
+static int look_at_images(struct encode *e, struct smalti_error *error)
 {
 	for (int64_t i = 0; i < e->count; i++) {
-		struct smalti_input_picture *picture = open_picture(e, i, error);
-		if (!picture)
+		struct smalti_input_image *image = open_image(e, i, error);
+		if (!image)
 			return -1;
 		if (!e->options->vae.quiet)
-			tell_cropping(e->paths[i], smalti_input_picture_info(picture));
-		smalti_input_picture_close(picture);
+			tell_cropping(e->paths[i], smalti_input_image_info(image));
+		smalti_input_image_close(image);
 	}
 	return 0;
 }
@@ -101,7 +100,7 @@ static int allocate(struct encode *e, struct smalti_error *error)
 	e->values = e->run.info.latent_channels * (e->height / factor) * (e->width / factor);
 	int64_t all = e->values;
 	if (!smalti_multiply(&all, e->count))
-		return smalti_fail(error, SMALTI_ENOMEM, "too many pictures");
+		return smalti_fail(error, SMALTI_ENOMEM, "too many images");
 	e->mean = smalti_calloc(all, sizeof(float), error);
 	e->std = smalti_calloc(all, sizeof(float), error);
 	if (e->options->sample)
@@ -110,38 +109,38 @@ static int allocate(struct encode *e, struct smalti_error *error)
 }
 
 /* What a job's callbacks are given. */
-struct picture {
+struct image {
 	struct encode *encode;
-	struct smalti_input_picture *input;
+	struct smalti_input_image *input;
 };
 
 static int on_rows(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
 {
-	return smalti_input_picture_rows(((struct picture *)user)->input, first, count, rgb, error);
+	return smalti_input_image_rows(((struct image *)user)->input, first, count, rgb, error);
 }
 
 static void on_watch(void *user, double share)
 {
-	smalti_vae_command_watch(&((struct picture *)user)->encode->run, share);
+	smalti_vae_command_watch(&((struct image *)user)->encode->run, share);
 }
 
-static int encode_picture(struct encode *e, int64_t index, struct smalti_error *error)
+static int encode_image(struct encode *e, int64_t index, struct smalti_error *error)
 {
-	struct picture picture = {.encode = e, .input = open_picture(e, index, error)};
-	if (!picture.input)
+	struct image image = {.encode = e, .input = open_image(e, index, error)};
+	if (!image.input)
 		return -1;
 	const struct smalti_vae_encoding encoding = {.height = e->height,
 						     .width = e->width,
 						     .tile_rows = e->options->vae.tile_rows,
 						     .scratch = e->options->vae.scratch,
 						     .store_bf16 = e->options->vae.store,
-						     .user = &picture,
+						     .user = &image,
 						     .rows = on_rows,
-						     .watch = on_watch,
+						     .on_progress = on_watch,
 						     .mean = e->mean + index * e->values,
 						     .std = e->std + index * e->values};
-	const int status = smalti_vae_encode_picture(e->run.vae, &encoding, error);
-	smalti_input_picture_close(picture.input);
+	const int status = smalti_vae_encode_image(e->run.vae, &encoding, error);
+	smalti_input_image_close(image.input);
 	return status;
 }
 
@@ -168,13 +167,13 @@ static int write_latents(const struct encode *e, struct smalti_error *error)
 	return smalti_safetensors_write(e->path, views, e->latents ? 3 : 2, error);
 }
 
-/* One file: a picture that fails fails all. */
+/* One file: an image that fails fails all. */
 static int encode_all(struct encode *e)
 {
 	while (smalti_vae_command_next(&e->run)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const int64_t index = e->run.made;
-		const int status = encode_picture(e, index, &error);
+		const int status = encode_image(e, index, &error);
 		const struct smalti_vae_outcome outcome = {.file = e->paths[index],
 							   .width = e->width,
 							   .height = e->height,
@@ -211,12 +210,12 @@ static enum smalti_exit encode_and_write(struct encode *e)
 static int open_output(struct encode *e, struct smalti_error *error)
 {
 	const struct smalti_encode_options *o = e->options;
-	if (smalti_is_folder(o->output))
-		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a folder; name a file", o->output);
+	if (smalti_is_directory(o->output))
+		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a directory; name a file", o->output);
 	e->format = smalti_format_of(o->output, o->has_format, o->format, smalti_latents_suffixes, error);
 	if (e->format < 0 || smalti_output_open(&e->output, o->output, "", 1, error) < 0)
 		return -1;
-	e->path = smalti_output_picture(&e->output, "", 0, 1, error);
+	e->path = smalti_output_image(&e->output, "", 0, 1, error);
 	return e->path ? 0 : -1;
 }
 
@@ -227,11 +226,11 @@ static int print_plan(struct encode *e, struct smalti_error *error)
 						     .tile_rows = e->options->vae.tile_rows,
 						     .scratch = e->options->vae.scratch,
 						     .store_bf16 = e->options->vae.store};
-	struct smalti_vae_forecast forecast;
-	if (smalti_vae_foresee_encoding(e->run.vae, &encoding, &forecast, error) < 0)
+	struct smalti_vae_estimate estimate;
+	if (smalti_vae_estimate_encoding(e->run.vae, &encoding, &estimate, error) < 0)
 		return -1;
-	smalti_vae_command_plan(&e->run, &forecast, e->paths[0]);
-	smalti_vae_forecast_free(&forecast);
+	smalti_vae_command_plan(&e->run, &estimate, e->paths[0]);
+	smalti_vae_estimate_free(&estimate);
 	return 0;
 }
 
@@ -240,7 +239,7 @@ static enum smalti_exit run(struct encode *e)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const bool plan = e->options->vae.plan;
 	if (check(e->options, e->count, e->paths, &error) < 0 || (!plan && open_output(e, &error) < 0) ||
-	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_pictures(e, &error) < 0 ||
+	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_images(e, &error) < 0 ||
 	    (plan ? print_plan(e, &error) : allocate(e, &error)) < 0)
 		return smalti_command_fail(e->run.command, &error);
 	return plan ? SMALTI_EXIT_OK : encode_and_write(e);

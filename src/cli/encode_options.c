@@ -28,23 +28,23 @@ static const struct smalti_encode_options defaults = {.vae = SMALTI_VAE_DEFAULTS
 
 static const struct smalti_example examples[] = {
     {"Mean and deviation of a photograph's latents", "smalti encode photo.jpg -o photo.safetensors"},
-    {"Several pictures of one size in one file", "smalti encode frames/*.png -o frames.safetensors"},
+    {"Several images of one size in one file", "smalti encode frames/*.png -o frames.safetensors"},
     {"Latents as a diffusion model takes them", "smalti encode photo.jpg --sample --seed 3 -o photo.npy"},
     {NULL, NULL},
 };
 
 const struct smalti_command smalti_encode_command = {
     .name = "encode",
-    .summary = "make latents from pictures",
+    .summary = "make latents from images",
     .operands = "PICTURE...",
     .description =
-	"Makes the distribution of a picture's latents with the VAE's encoder alone, exactly, whatever "
-	"the size. Pictures are JPEG, PNG or WebP files; they are turned as their EXIF orientation says, "
+	"Makes the distribution of an image's latents with the VAE's encoder alone, exactly, whatever "
+	"the size. Images are JPEG, PNG or WebP files; they are turned as their EXIF orientation says, "
 	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) lose as much "
 	"at both ends.\n\n"
 	"A safetensors file gets the tensors \"mean\" and \"std\" [channels, height, width], unscaled as "
-	"in feature files, and \"latents\" with --sample; of several pictures, which then have one size, "
-	"[pictures, channels, height, width]. An .npy file gets one array: the means, or with --sample "
+	"in feature files, and \"latents\" with --sample; of several images, which then have one size, "
+	"[images, channels, height, width]. An .npy file gets one array: the means, or with --sample "
 	"the latents.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,

@@ -130,27 +130,28 @@ enum smalti_exit smalti_export_run(void *options, int count, char **operands)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_export_options export;
 	if (count != 1)
-		return smalti_usage_error(&smalti_export_command, "name one folder of features, found %d",
+		return smalti_usage_error(&smalti_export_command, "name one directory of features, found %d",
 					  count);
 	if (!settings->has_format)
 		return smalti_usage_error(&smalti_export_command,
 					  "no format: give --format pixart, safetensors or webdataset");
 	if (!settings->output || !*settings->output)
-		return smalti_usage_error(&smalti_export_command, "no place for the files: give -o FOLDER");
+		return smalti_usage_error(&smalti_export_command,
+					  "no place for the files: give -o DIRECTORY");
 	smalti_export_defaults(&export);
-	export.folder = operands[0];
+	export.directory = operands[0];
 	export.output = settings->output;
 	export.format = (enum smalti_export_format)settings->format;
 	export.shard_bytes = settings->shard_bytes;
 	export.restart = settings->restart;
-	export.watch = on_watch;
+	export.on_progress = on_watch;
 	export.failed = on_failed;
 	export.user = &e;
 	if (settings->has_shard_bytes && export.format == SMALTI_EXPORT_PIXART)
 		return smalti_usage_error(
 		    &smalti_export_command,
 		    "--shard-bytes: has no meaning for pixart, which has a file per caption "
-		    "and picture");
+		    "and image");
 	smalti_signals_catch();
 	smalti_progress_begin(&e.shown, stderr, "items", settings->quiet);
 	const int status = smalti_export(&export, &e.progress, &error);

@@ -25,7 +25,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_export_settings defaults = {.format = 0};
 
 static const struct smalti_example examples[] = {
-    {"For PixArt's training, beside the pictures in InternImgs",
+    {"For PixArt's training, beside the images in InternImgs",
      "smalti export features --format pixart -o dataset/InternData"},
     {"Files of about 512 MiB for webdataset",
      "smalti export features -f webdataset --shard-bytes 512M -o tars"},
@@ -37,9 +37,9 @@ const struct smalti_command smalti_export_command = {
     .summary = "write features into files that others read",
     .operands = "DIR",
     .description =
-	"Writes what is in a folder of features (smalti extract) into files that other programs read. "
+	"Writes what is in a directory of features (smalti extract) into files that other programs read. "
 	"Every row is checked against its checksum on the way; a damaged one is named and left out.\n\n"
-	"pixart: what PixArt-Sigma's multi-scale training reads unchanged with this folder as its root: "
+	"pixart: what PixArt-Sigma's multi-scale training reads unchanged with this directory as its root: "
 	"caption_features_new/NAME.npz (\"caption_feature\" float16 [1, tokens, width] and "
 	"\"attention_mask\" int16 [1, tokens]; padding is zeros) of the captions called \"prompt\", "
 	"sharegpt4v_caption_features_new/NAME.npz and so on of others, and "

@@ -112,7 +112,7 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	struct smalti_extract_options *o = &e->options;
 	smalti_extract_defaults(o);
 	if (count == 0)
-		return smalti_fail(error, SMALTI_EINVAL, "no data set: name a list, a folder or tars");
+		return smalti_fail(error, SMALTI_EINVAL, "no data set: name a list, a directory or tars");
 	if (!s->output || !*s->output)
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the features: give -o DIR");
 	if (s->shard_items && s->shard_bytes)
@@ -121,9 +121,9 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	o->inputs = (const char *const *)operands;
 	o->input_count = count;
 	o->output = s->output;
-	o->images = s->images;
+	o->image_root = s->image_root;
 	o->text = s->t5 || !s->vae;
-	o->pictures = s->vae || !s->t5;
+	o->images = s->vae || !s->t5;
 	o->cleaning = (enum smalti_cleaning)s->cleaning;
 	o->max_tokens = s->max_tokens;
 	o->image_size = smalti_extract_image_sizes[s->image_size];
@@ -137,7 +137,7 @@ static int set_options(struct extract *e, char *keys, int count, char **operands
 	o->retry_failed = s->retry_failed;
 	o->append = s->append;
 	o->allow_mixed_isa = s->allow_mixed_isa;
-	o->model = (struct smalti_model_options){.folder = s->model,
+	o->model = (struct smalti_model_options){.directory = s->model,
 						 .tokenizer = s->tokenizer,
 						 .text_encoder = s->text_encoder,
 						 .vae = s->vae_model,
@@ -173,7 +173,7 @@ static void show_notes(struct extract *e, const struct smalti_extract_progress *
 			smalti_progress_print(&e->progress, "smalti extract: %s", notes[i]);
 }
 
-static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract_progress *progress)
+static enum smalti_extract_action on_watch(void *user, const struct smalti_extract_progress *progress)
 {
 	struct extract *e = user;
 	char detail[SMALTI_PROGRESS_DETAIL];
@@ -194,7 +194,7 @@ static enum smalti_extract_wish on_watch(void *user, const struct smalti_extract
 	}
 	if (atomic_load(&drops))
 		return SMALTI_EXTRACT_DROP;
-	return smalti_signals_caught() ? SMALTI_EXTRACT_FINISH : SMALTI_EXTRACT_GO_ON;
+	return smalti_signals_caught() ? SMALTI_EXTRACT_FINISH : SMALTI_EXTRACT_CONTINUE;
 }
 
 static double rate(const struct extract *e, int64_t made)
@@ -215,7 +215,7 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 	cJSON_AddNumberToObject(object, "failed", (double)result->failures);
 	cJSON_AddNumberToObject(object, "captions", (double)p->captions);
 	cJSON_AddNumberToObject(object, "tokens", (double)p->tokens);
-	cJSON_AddNumberToObject(object, "pictures", (double)p->pictures);
+	cJSON_AddNumberToObject(object, "pictures", (double)p->images);
 	smalti_json_add_seconds(object, smalti_now() - e->began);
 	if (result->stopped && smalti_signals_caught())
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());

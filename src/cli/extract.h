@@ -7,7 +7,7 @@
 
 /* What `smalti extract` was told; texts belong to argv. */
 struct smalti_extract_settings {
-	const char *output, *images;
+	const char *output, *image_root;
 	bool t5, vae;
 	struct smalti_string_list caption_keys;
 	int cleaning, image_size, fit, orientation, dtype, compress; /* indices of the choices */

@@ -52,7 +52,7 @@ static int open_files(struct generate *g, struct smalti_error *error)
 	g->source = smalti_source_open(g->options, &base, error);
 	if (!g->source)
 		return -1;
-	if (smalti_output_open(&g->output, g->options->output, suffixes[0], smalti_source_pictures(g->source),
+	if (smalti_output_open(&g->output, g->options->output, suffixes[0], smalti_source_images(g->source),
 			       error) < 0)
 		return -1;
 	return g->output.file ? smalti_format_of(g->output.file, false, 0, suffixes, error) : 0;
@@ -68,7 +68,7 @@ static int open_model(struct generate *g, struct smalti_error *error)
 {
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
-	options.folder = g->options->model;
+	options.directory = g->options->model;
 	options.tokenizer = g->options->tokenizer;
 	options.text_encoder = g->options->text_encoder;
 	options.transformer = g->options->transformer;
@@ -96,7 +96,7 @@ static enum smalti_exit fail(const struct smalti_error *error)
 	return SMALTI_EXIT_FAILED;
 }
 
-static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *error)
+static enum smalti_exit make_images(struct generate *g, struct smalti_error *error)
 {
 	const struct smalti_generate_options *options = g->options;
 	struct smalti_model_info info;
@@ -116,8 +116,8 @@ static enum smalti_exit make_pictures(struct generate *g, struct smalti_error *e
 	    .save_latents = options->save_latents,
 	};
 	if (options->resume)
-		smalti_writer_clean(g->output.folder, false);
-	smalti_report_begin(&report, options->json, options->quiet, smalti_source_pictures(g->source));
+		smalti_writer_clean(g->output.directory, false);
+	smalti_report_begin(&report, options->json, options->quiet, smalti_source_images(g->source));
 	if (info.unused) {
 		struct smalti_error unused = SMALTI_NO_ERROR;
 		smalti_fail(&unused, SMALTI_EUNSUPPORTED, "%s", info.unused);
@@ -144,7 +144,7 @@ enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 	else if (open_model(&g, &error) < 0)
 		status = fail(&error);
 	else
-		status = make_pictures(&g, &error);
+		status = make_images(&g, &error);
 	struct smalti_error close_error = SMALTI_NO_ERROR;
 	if (close_all(&g, &close_error) < 0)
 		status = fail(&close_error);

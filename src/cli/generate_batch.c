@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A picture in flight. */
+/* An image in flight. */
 struct flight {
 	struct smalti_generation *generation;
-	struct smalti_picture_file *file;
+	struct smalti_image_file *file;
 	char id[sizeof(((struct smalti_item *)0)->id)];
 	uint64_t seed;
 	int64_t width, height, image;
@@ -31,23 +31,23 @@ static void free_flight(struct flight *flight)
 static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
 		   struct smalti_error *error)
 {
-	return smalti_picture_file_rows(((struct flight *)user)->file, first, count, rgb, error);
+	return smalti_image_file_rows(((struct flight *)user)->file, first, count, rgb, error);
 }
 
 static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
 {
-	return smalti_picture_file_latents(((struct flight *)user)->file, shape, values, error);
+	return smalti_image_file_latents(((struct flight *)user)->file, shape, values, error);
 }
 
 static void on_done(void *user, int status, const struct smalti_error *cause)
 {
 	struct flight *flight = user;
 	struct smalti_error error = *cause;
-	char *path = strdup(smalti_picture_file_path(flight->file));
+	char *path = strdup(smalti_image_file_path(flight->file));
 	if (status == 0)
-		status = smalti_picture_file_commit(flight->file, &error);
+		status = smalti_image_file_commit(flight->file, &error);
 	else
-		smalti_picture_file_abort(flight->file);
+		smalti_image_file_abort(flight->file);
 	if (status == 0 || error.code != SMALTI_ECANCELLED) {
 		const struct smalti_outcome outcome = {.id = flight->id,
 						       .file = path ? path : "",
@@ -59,7 +59,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 						       .image = flight->image,
 						       .unread = &flight->unread,
 						       .seconds = smalti_now() - flight->began,
-						       .pictures = 1};
+						       .images = 1};
 		smalti_report_add(flight->generation->report, &outcome);
 	} else {
 		flight->generation->stopped = true;
@@ -69,7 +69,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 }
 
 static void report_item(const struct smalti_generation *generation, const struct smalti_item *item,
-			const char *file, int64_t image, int64_t pictures, const struct smalti_error *error)
+			const char *file, int64_t image, int64_t images, const struct smalti_error *error)
 {
 	const struct smalti_outcome outcome = {.id = item->id,
 					       .file = file,
@@ -79,24 +79,24 @@ static void report_item(const struct smalti_generation *generation, const struct
 					       .width = item->request.width,
 					       .height = item->request.height,
 					       .image = image,
-					       .pictures = pictures};
+					       .images = images};
 	smalti_report_add(generation->report, &outcome);
 }
 
-/* Names and metadata of a picture. */
-static struct smalti_picture_file *plan_file(const struct smalti_generation *generation,
-					     const struct smalti_item *item, int64_t image,
-					     struct smalti_error *error)
+/* Names and metadata of an image. */
+static struct smalti_image_file *plan_file(const struct smalti_generation *generation,
+					   const struct smalti_item *item, int64_t image,
+					   struct smalti_error *error)
 {
 	const struct smalti_request *request = &item->request;
-	char *path = smalti_output_picture(generation->output, item->id, image, request->images, error);
+	char *path = smalti_output_image(generation->output, item->id, image, request->images, error);
 	if (!path)
 		return NULL;
 	char *latents = generation->save_latents ? smalti_output_latents(path, error) : NULL;
-	char *parameters = smalti_picture_parameters(request, image, &generation->origin, error);
+	char *parameters = smalti_image_parameters(request, image, &generation->origin, error);
 	if (parameters && (latents || !generation->save_latents))
-		return smalti_picture_file_new(path, latents, parameters, request->width, request->height,
-					       error);
+		return smalti_image_file_new(path, latents, parameters, request->width, request->height,
+					     error);
 	free(path);
 	free(latents);
 	free(parameters);
@@ -120,11 +120,11 @@ static void excerpt(const char *text, char words[EXCERPT + 4])
 static void warn(const struct smalti_generation *generation, const struct smalti_item *item,
 		 struct smalti_error *warning)
 {
-	smalti_source_blame(generation->source, item, warning);
+	smalti_source_add_context(generation->source, item, warning);
 	smalti_report_warning(generation->report, warning);
 }
 
-/* Once per prompt, with the first picture that is made of it. */
+/* Once per prompt, with the first image that is made of it. */
 static void tell_unread(const struct smalti_generation *generation, struct smalti_item *item,
 			const struct smalti_unread *unread)
 {
@@ -149,7 +149,7 @@ static void tell_unread(const struct smalti_generation *generation, struct smalt
 }
 
 static int submit(struct smalti_generation *generation, struct smalti_batch *batch, struct smalti_item *item,
-		  struct smalti_plan *plan, int64_t image, struct smalti_picture_file *file,
+		  struct smalti_plan *plan, int64_t image, struct smalti_image_file *file,
 		  struct smalti_error *error)
 {
 	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
@@ -163,37 +163,37 @@ static int submit(struct smalti_generation *generation, struct smalti_batch *bat
 				  .image = image,
 				  .began = smalti_now()};
 	memcpy(flight->id, item->id, sizeof(flight->id));
-	const struct smalti_picture picture = {.user = flight,
-					       .rows = on_rows,
-					       .latents = smalti_picture_file_keeps_latents(file) ? on_latents
-												  : NULL,
-					       .done = on_done};
+	const struct smalti_image_callbacks callbacks = {
+	    .user = flight,
+	    .rows = on_rows,
+	    .latents = smalti_image_file_keeps_latents(file) ? on_latents : NULL,
+	    .done = on_done};
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
 				 &flight->unread, error) == 0) {
 		tell_unread(generation, item, &flight->unread);
-		if (smalti_batch_submit(batch, plan, image, &picture, error) == 0)
+		if (smalti_batch_submit(batch, plan, image, &callbacks, error) == 0)
 			return 0;
 	}
 	free_flight(flight);
 	return -1;
 }
 
-static int make_picture(struct smalti_generation *generation, struct smalti_batch *batch,
-			struct smalti_item *item, struct smalti_plan *plan, int64_t image,
-			struct smalti_error *error)
+static int make_image(struct smalti_generation *generation, struct smalti_batch *batch,
+		      struct smalti_item *item, struct smalti_plan *plan, int64_t image,
+		      struct smalti_error *error)
 {
-	struct smalti_picture_file *file = plan_file(generation, item, image, error);
+	struct smalti_image_file *file = plan_file(generation, item, image, error);
 	if (!file)
 		return -1;
-	const int exists = generation->resume ? smalti_picture_file_exists(file, error) : 0;
+	const int exists = generation->resume ? smalti_image_file_exists(file, error) : 0;
 	if (exists > 0) {
-		report_item(generation, item, smalti_picture_file_path(file), image, 1, NULL);
-		smalti_picture_file_abort(file);
+		report_item(generation, item, smalti_image_file_path(file), image, 1, NULL);
+		smalti_image_file_abort(file);
 		return 0;
 	}
 	if (exists == 0 && submit(generation, batch, item, plan, image, file, error) == 0)
 		return 0;
-	smalti_picture_file_abort(file);
+	smalti_image_file_abort(file);
 	return -1;
 }
 
@@ -213,8 +213,8 @@ static struct smalti_plan *resolve(const struct smalti_generation *generation, s
 	return smalti_request_resolve(generation->model, request, error);
 }
 
-static void make_pictures(struct smalti_generation *generation, struct smalti_batch *batch,
-			  struct smalti_item *item)
+static void make_images(struct smalti_generation *generation, struct smalti_batch *batch,
+			struct smalti_item *item)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t images = item->request.images;
@@ -224,14 +224,14 @@ static void make_pictures(struct smalti_generation *generation, struct smalti_ba
 	if (plan)
 		status = smalti_output_claim(generation->output, item->id, images, &error);
 	while (status == 0 && image < images && !ends(generation)) {
-		status = make_picture(generation, batch, item, plan, image, &error);
+		status = make_image(generation, batch, item, plan, image, &error);
 		image += status == 0;
 	}
 	smalti_plan_free(plan);
 	if (status < 0 && error.code == SMALTI_ECANCELLED) {
 		generation->stopped = true;
 	} else if (status < 0) {
-		smalti_source_blame(generation->source, item, &error);
+		smalti_source_add_context(generation->source, item, &error);
 		report_item(generation, item, NULL, image, images - image, &error);
 	} else if (image < images) {
 		generation->stopped = true;
@@ -246,15 +246,15 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_item item;
 		if (smalti_source_waits(generation->source))
-			smalti_batch_wait(batch); /* a picture that is ready does not wait for a prompt */
+			smalti_batch_wait(batch); /* an image that is ready does not wait for a prompt */
 		status = smalti_source_next(generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;
 		const bool more =
-		    status != SMALTI_PROMPTS_END || smalti_source_pictures(generation->source) < 0;
+		    status != SMALTI_PROMPTS_END || smalti_source_images(generation->source) < 0;
 		if (more && ends(generation))
 			generation->stopped = true;
 		else if (status == SMALTI_PROMPTS_LINE)
-			make_pictures(generation, batch, &item);
+			make_images(generation, batch, &item);
 		else if (status != SMALTI_PROMPTS_END)
 			report_item(generation, &item, NULL, 0, 1, &error);
 		smalti_prompt_line_free(&item.line);
@@ -279,7 +279,7 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
 	if (!batch)
 		return -1;
 	smalti_signals_second(cancel, batch);
-	smalti_batch_watch(batch, smalti_report_watch, generation->report);
+	smalti_batch_set_callback(batch, smalti_report_watch, generation->report);
 	make_all(generation, batch);
 	smalti_batch_wait(batch);
 	smalti_signals_second(NULL, NULL);

@@ -39,7 +39,7 @@ int smalti_start_read(struct smalti_start *start, const char *path, struct smalt
 		status =
 		    smalti_fail(error, SMALTI_EFORMAT,
 				"%s: expected a tensor \"latents\", found a mean and a std: make latents of "
-				"the picture with smalti encode --sample",
+				"the image with smalti encode --sample",
 				path);
 	smalti_latents_close(latents);
 	return status;

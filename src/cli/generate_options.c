@@ -16,13 +16,13 @@ static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Prompts")},
-    {SMALTI_LIST(TYPE, prompt), "prompt", 'p', "TEXT", "make a picture of this"},
+    {SMALTI_LIST(TYPE, prompt), "prompt", 'p', "TEXT", "make an image of this"},
     {SMALTI_STRING(TYPE, prompts), "prompts", 'P', "FILE",
-     "make a picture of each line of FILE (- for the standard input): plain text, or JSON Lines with "
+     "make an image of each line of FILE (- for the standard input): plain text, or JSON Lines with "
      "\"prompt\" and, if they differ from the options here, \"id\", \"negative_prompt\", \"seed\", "
      "\"width\", \"height\", \"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", "
      "\"scheduler\", \"use_resolution_binning\""},
-    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the pictures should not show",
+    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the images should not show",
      .alias = "negative-prompt"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
@@ -42,7 +42,7 @@ static const struct smalti_option rows[] = {
      "the size asked for, as diffusers does by default; else paint at any size as it is",
      .alias = "use-resolution-binning"},
     {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise: -2^63 to 2^64-1; default 0"},
-    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "pictures of each prompt, all different; default 1",
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "images of each prompt, all different; default 1",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images),
      .alias = "num-images-per-prompt"},
     {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1, .maximum = SMALTI_STEPS_MAX,
@@ -54,30 +54,30 @@ static const struct smalti_option rows[] = {
      "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default the "
      "model's own"},
     {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
-     "number type that noise is drawn as: each gives other pictures", .choices = noises},
+     "number type that noise is drawn as: each gives other images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
      "begin with the latents of this safetensors or .npy file instead of noise; size and number of "
-     "pictures follow it unless given"},
+     "images follow it unless given"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
-     "the picture's PNG file, - for the standard output, or a folder (existing, or ending in '/'), where "
-     "pictures are ID.png or ID-0.png, ID-1.png, ...; ID is the line's \"id\" or number; default "
-     "picture.png if there is one picture"},
+     "the image's PNG file, - for the standard output, or a directory (existing, or ending in '/'), where "
+     "images are ID.png or ID-0.png, ID-1.png, ...; ID is the line's \"id\" or number; default "
+     "image.png if there is one image"},
     {SMALTI_FLAG(TYPE, save_latents), "save-latents", 0, NULL,
-     "also keep the final latents, in a safetensors file beside each picture"},
+     "also keep the final latents, in a safetensors file beside each image"},
     {SMALTI_FLAG(TYPE, resume), "resume", 'r', NULL,
-     "skip pictures that are there and were made as they would be now; remove temporary files of "
+     "skip images that are there and were made as they would be now; remove temporary files of "
      "interrupted runs"},
-    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "report each picture as a line of JSON on standard output"},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "report each image as a line of JSON on standard output"},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "report errors only"},
 
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
-     "PixArt pipeline folder in diffusers' layout; default the embedded model"},
+     "PixArt pipeline directory in diffusers' layout; default the embedded model"},
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
-    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer folder, instead of the pipeline's"},
+    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer directory, instead of the pipeline's"},
     {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "the same for the text encoder"},
     {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "the same for the transformer"},
     {SMALTI_STRING(TYPE, vae), "vae-model", 0, "DIR", "the same for the VAE", .alias = "vae"},
@@ -88,7 +88,7 @@ static const struct smalti_option rows[] = {
     SMALTI_CPUS_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
-     "folder for data that does not fit under the limit; StarPU leaves some empty folders there"},
+     "directory for data that does not fit under the limit; StarPU leaves some empty directories there"},
     SMALTI_TILING_ROWS(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
@@ -102,26 +102,26 @@ static const struct smalti_generate_options defaults = {
 };
 
 static const struct smalti_example examples[] = {
-    {"Make one picture", "smalti generate -p 'a red star on a white background' -o star.png"},
-    {"Four pictures of a prompt",
+    {"Make one image", "smalti generate -p 'a red star on a white background' -o star.png"},
+    {"Four images of a prompt",
      "smalti generate -p 'a green ring on a white background' --images 4 -o rings/"},
-    {"A picture of each line of a file, going on where it was stopped",
-     "smalti generate --prompts prompts.jsonl -o pictures/ --resume"},
+    {"An image of each line of a file, going on where it was stopped",
+     "smalti generate --prompts prompts.jsonl -o images/ --resume"},
     {"Another model, size and scheduler",
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
-    {"A picture to a pipe", "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
+    {"An image to a pipe", "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
     {NULL, NULL},
 };
 
 const struct smalti_command smalti_generate_command = {
     .name = "generate",
-    .summary = "make pictures from prompts",
+    .summary = "make images from prompts",
     .operands = "",
     .description =
-	"Makes pictures from prompts. Many are worked on at a time; each appears under its name when it is "
-	"complete and safe on the disk. A picture depends on its request, the model, the precision and the "
+	"Makes images from prompts. Many are worked on at a time; each appears under its name when it is "
+	"complete and safe on the disk. An image depends on its request, the model, the precision and the "
 	"tiling alone, to the last bit: not on the scheduling policy, the workers, or the other requests.\n\n"
-	"SIGINT or SIGTERM finish the pictures in work, a second one drops them; --resume goes on.",
+	"SIGINT or SIGTERM finish the images in work, a second one drops them; --resume goes on.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

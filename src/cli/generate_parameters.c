@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_picture.h"
+#include "cli/generate_image.h"
 
 #include "base/error.h"
 #include "io/caption.h"
@@ -44,8 +44,8 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows);
 }
 
-char *smalti_picture_parameters(const struct smalti_request *request, int64_t image,
-				const struct smalti_picture_origin *origin, struct smalti_error *error)
+char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
+			      const struct smalti_image_origin *origin, struct smalti_error *error)
 {
 	cJSON *object = cJSON_CreateObject();
 	const bool ok = object && add_request(object, request, image, origin->scheduler) &&
@@ -55,6 +55,6 @@ char *smalti_picture_parameters(const struct smalti_request *request, int64_t im
 	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
 	cJSON_Delete(object);
 	if (!text)
-		smalti_fail(error, SMALTI_ENOMEM, "no memory for a picture's metadata");
+		smalti_fail(error, SMALTI_ENOMEM, "no memory for an image's metadata");
 	return text;
 }

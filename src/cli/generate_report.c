@@ -13,7 +13,7 @@
 void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total)
 {
 	*report = (struct smalti_report){.json = json, .quiet = quiet, .total = total, .began = smalti_now()};
-	smalti_progress_begin(&report->progress, stderr, "pictures", quiet);
+	smalti_progress_begin(&report->progress, stderr, "images", quiet);
 }
 
 void smalti_report_error(struct smalti_report *report, const struct smalti_error *error)
@@ -67,7 +67,7 @@ static void keep_last(struct smalti_report *report, const char *file)
 void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome)
 {
 	int64_t *const counts[] = {&report->made, &report->skipped, &report->failed};
-	*counts[outcome->status] += outcome->pictures;
+	*counts[outcome->status] += outcome->images;
 	if (outcome->status == SMALTI_MADE)
 		keep_last(report, outcome->file);
 	if (outcome->status == SMALTI_FAILED)
@@ -91,7 +91,7 @@ void smalti_report_watch(void *user, const struct smalti_batch_progress *batch)
 			 batch->steps);
 	else if (batch->in_flight)
 		snprintf(detail, sizeof(detail), "decoding");
-	smalti_progress_within(&report->progress, batch->pictures, detail);
+	smalti_progress_within(&report->progress, batch->images, detail);
 	update(report);
 }
 
@@ -116,7 +116,7 @@ static void summarize_stop(struct smalti_report *report, const char *signal)
 			 report->total - report->made - report->skipped - report->failed);
 	smalti_progress_print(&report->progress,
 			      "smalti generate: stopped by %s: %" PRId64
-			      " picture%s made%s; run again with --resume",
+			      " image%s made%s; run again with --resume",
 			      signal, report->made, smalti_plural(report->made), left);
 }
 
@@ -130,7 +130,7 @@ static void summarize(struct smalti_report *report, double seconds)
 		snprintf(skipped, sizeof(skipped), ", %" PRId64 " made earlier", report->skipped);
 	if (report->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", report->failed);
-	smalti_progress_print(&report->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s%s", report->made,
+	smalti_progress_print(&report->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s%s", report->made,
 			      smalti_plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
 			      named ? report->last : "");
 }

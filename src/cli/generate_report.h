@@ -6,19 +6,19 @@
 #include "cli/progress.h"
 #include "smalti/generate.h"
 
-/* What the user is told: failures on stderr as they happen, with --json a line for each picture on the
+/* What the user is told: failures on stderr as they happen, with --json a line for each image on the
  * standard output, else progress and a last line on stderr. */
 struct smalti_report {
 	bool json, quiet;
 	bool broken;   /* the standard output does not take more */
-	int64_t total; /* pictures; -1: not known */
+	int64_t total; /* images; -1: not known */
 	double began;  /* smalti_now() */
 	int64_t made, skipped, failed;
 	struct smalti_progress progress;
-	char *last; /* file of the last picture made */
+	char *last; /* file of the last image made */
 };
 
-/* One picture, or a request that could not be made. */
+/* One image, or a request that could not be made. */
 struct smalti_outcome {
 	const char *id, *file; /* file NULL: none */
 	enum smalti_outcome_status { SMALTI_MADE, SMALTI_SKIPPED, SMALTI_FAILED } status;
@@ -26,7 +26,7 @@ struct smalti_outcome {
 	uint64_t seed;
 	int64_t width, height, image;
 	double seconds;
-	int64_t pictures;                   /* that it stands for */
+	int64_t images;                     /* that it stands for */
 	const struct smalti_unread *unread; /* NULL: not known */
 };
 
@@ -35,7 +35,7 @@ void smalti_report_watch(void *user, const struct smalti_batch_progress *progres
 
 void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total);
 void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome);
-/* A failure that is not a picture's. */
+/* A failure that is not an image's. */
 void smalti_report_error(struct smalti_report *report, const struct smalti_error *error);
 /* What is no failure, unless only those are to be told. */
 void smalti_report_warning(struct smalti_report *report, const struct smalti_error *warning);

@@ -15,22 +15,22 @@ struct smalti_source {
 	struct smalti_request base;
 	struct smalti_prompts *file; /* NULL: the options */
 	const char *name;
-	int64_t pictures;
+	int64_t images;
 	int next; /* of the --prompt options */
 };
 
 /* A first pass over a file that can be read twice. */
-static int count_pictures(struct smalti_source *source, struct smalti_error *error)
+static int count_images(struct smalti_source *source, struct smalti_error *error)
 {
 	struct stat info;
-	source->pictures = -1;
+	source->images = -1;
 	if (strcmp(source->options->prompts, "-") == 0 || stat(source->options->prompts, &info) ||
 	    !S_ISREG(info.st_mode))
 		return 0;
 	struct smalti_prompts *file = smalti_prompts_open(source->options->prompts, error);
 	if (!file)
 		return -1;
-	source->pictures = 0;
+	source->images = 0;
 	enum smalti_prompts_status status = SMALTI_PROMPTS_LINE;
 	while (status > SMALTI_PROMPTS_END) {
 		struct smalti_prompt_line line;
@@ -39,27 +39,27 @@ static int count_pictures(struct smalti_source *source, struct smalti_error *err
 		if (status == SMALTI_PROMPTS_FAILED)
 			smalti_fail(error, bad.code, "%s", bad.message);
 		else if (status != SMALTI_PROMPTS_END)
-			source->pictures += status == SMALTI_PROMPTS_BAD ? 1
-					    : line.images                ? line.images
-									 : source->base.images;
+			source->images += status == SMALTI_PROMPTS_BAD ? 1
+					  : line.images                ? line.images
+								       : source->base.images;
 		smalti_prompt_line_free(&line);
 	}
 	smalti_prompts_close(file);
-	if (source->pictures == 0)
+	if (source->images == 0)
 		smalti_fail(error, SMALTI_EFORMAT, "%s: no prompts in it", source->name);
-	return status == SMALTI_PROMPTS_FAILED || source->pictures == 0 ? -1 : 0;
+	return status == SMALTI_PROMPTS_FAILED || source->images == 0 ? -1 : 0;
 }
 
 static int open_file(struct smalti_source *source, struct smalti_error *error)
 {
 	const char *path = source->options->prompts;
 	source->name = strcmp(path, "-") == 0 ? "standard input" : path;
-	if (count_pictures(source, error) < 0)
+	if (count_images(source, error) < 0)
 		return -1;
 	source->file = smalti_prompts_open(path, error);
 	if (!source->file)
 		return -1;
-	const bool waits = source->pictures < 0; /* for who writes it: a pipe or a terminal */
+	const bool waits = source->images < 0; /* for who writes it: a pipe or a terminal */
 	if (waits && smalti_signals_end_reads(smalti_prompts_file(source->file)) < 0)
 		return smalti_fail_errno(error, "/dev/null cannot be opened");
 	return 0;
@@ -74,7 +74,7 @@ struct smalti_source *smalti_source_open(const struct smalti_generate_options *o
 	source->options = options;
 	source->base = *base;
 	source->name = "--prompt";
-	source->pictures = options->prompt.count * base->images;
+	source->images = options->prompt.count * base->images;
 	if (options->prompts && open_file(source, error) < 0) {
 		smalti_source_close(source);
 		return NULL;
@@ -90,9 +90,9 @@ void smalti_source_close(struct smalti_source *source)
 	free(source);
 }
 
-int64_t smalti_source_pictures(const struct smalti_source *source)
+int64_t smalti_source_images(const struct smalti_source *source)
 {
-	return source->pictures;
+	return source->images;
 }
 
 const char *smalti_source_name(const struct smalti_source *source)
@@ -159,8 +159,8 @@ bool smalti_source_waits(const struct smalti_source *source)
 	return source->file && smalti_prompts_waits(source->file);
 }
 
-void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
-			 struct smalti_error *error)
+void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
+			       struct smalti_error *error)
 {
 	if (source->file)
 		smalti_error_prefix(error, "%s:%" PRId64, source->name, item->line.line);

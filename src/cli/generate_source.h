@@ -9,13 +9,13 @@
 /* Where requests come from: the --prompt options, or the lines of the --prompts file. */
 struct smalti_source;
 
-/* Reads a regular file once to count the pictures. `base` holds what the options say of every request. */
+/* Reads a regular file once to count the images. `base` holds what the options say of every request. */
 struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
 					 const struct smalti_request *base, struct smalti_error *error);
 void smalti_source_close(struct smalti_source *source);
 
-/* Pictures to make, a bad line counting as one; -1: not known before the end. */
-int64_t smalti_source_pictures(const struct smalti_source *source);
+/* Images to make, a bad line counting as one; -1: not known before the end. */
+int64_t smalti_source_images(const struct smalti_source *source);
 const char *smalti_source_name(const struct smalti_source *source);
 
 struct smalti_item {
@@ -33,7 +33,7 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 bool smalti_source_waits(const struct smalti_source *source);
 
 /* Says in front of `error` which prompt it is about, unless there is only one. */
-void smalti_source_blame(const struct smalti_source *source, const struct smalti_item *item,
-			 struct smalti_error *error);
+void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
+			       struct smalti_error *error);
 
 #endif

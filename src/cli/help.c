@@ -11,14 +11,14 @@ const char smalti_about[] = "Runs PixArt text-to-image models as task graphs ove
 const struct smalti_variable smalti_variables[] = {
     {"SMALTI_MAX_ISA",
      "the best instruction set that may be used: generic, avx2, avx512, avx512_bf16 or amx"},
-    {"SMALTI_MODEL_DIR", "folder of the model that is used when none is named"},
+    {"SMALTI_MODEL_DIR", "directory of the model that is used when none is named"},
     {"STARPU_*", "StarPU's own settings, which win over the options here"},
     {NULL, NULL},
 };
 
 const struct smalti_variable smalti_files[] = {
     {"~/.starpu", "what StarPU has measured of the machine and of tasks, by which it schedules "
-		  "($STARPU_HOME); a temporary folder where it cannot be written to"},
+		  "($STARPU_HOME); a temporary directory where it cannot be written to"},
     {"share/smalti/models", "beside the program's bin: the embedded model"},
     {NULL, NULL},
 };

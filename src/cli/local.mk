@@ -23,7 +23,7 @@ libcli_la_SOURCES = \
 	src/cli/generate_latents.c src/cli/generate_latents.h \
 	src/cli/generate_options.c src/cli/generate_options.h \
 	src/cli/generate_parameters.c \
-	src/cli/generate_picture.c src/cli/generate_picture.h \
+	src/cli/generate_image.c src/cli/generate_image.h \
 	src/cli/generate_report.c src/cli/generate_report.h \
 	src/cli/generate_source.c src/cli/generate_source.h \
 	src/cli/held_session.c src/cli/held_session.h \
@@ -44,7 +44,7 @@ libcli_la_SOURCES = \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
-	src/cli/vae_forecast.c src/cli/vae_forecast.h \
+	src/cli/vae_estimate.c src/cli/vae_estimate.h \
 	src/cli/verify.c src/cli/verify.h
 
 bin_PROGRAMS += smalti

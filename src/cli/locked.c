@@ -13,5 +13,5 @@ void smalti_locked_say(struct smalti_locked *locked, struct smalti_progress *pro
 	    progress,
 	    "smalti %s: waiting for %s, whose lock is held by %s; if that process is stopped, "
 	    "let it go on or end it",
-	    locked->command->name, locked->folder, holder);
+	    locked->command->name, locked->directory, holder);
 }

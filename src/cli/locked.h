@@ -5,11 +5,12 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 
-/* A wait for a folder of features that another process changes just now: said once, when it has become long.
+/* A wait for a directory of features that another process changes just now: said once, when it has become
+ * long.
  */
 struct smalti_locked {
 	const struct smalti_command *command;
-	const char *folder;
+	const char *directory;
 	bool said;
 };
 

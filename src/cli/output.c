@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-bool smalti_is_folder(const char *path)
+bool smalti_is_directory(const char *path)
 {
 	struct stat info;
 	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
@@ -25,7 +25,7 @@ int smalti_format_of(const char *path, bool chosen, int choice, const char *cons
 	char names[64] = "";
 	if (chosen)
 		return choice;
-	if (strcmp(path, "-") == 0 || smalti_is_folder(path))
+	if (strcmp(path, "-") == 0 || smalti_is_directory(path))
 		return 0;
 	for (int i = 0; suffixes[i]; i++) {
 		const size_t end = strlen(suffixes[i]), used = strlen(names);
@@ -37,22 +37,22 @@ int smalti_format_of(const char *path, bool chosen, int choice, const char *cons
 			   suffixes[1] ? ", or --format" : "");
 }
 
-static int check_folder(const char *folder, struct smalti_error *error)
+static int check_directory(const char *directory, struct smalti_error *error)
 {
-	if (access(folder, W_OK | X_OK) == 0)
+	if (access(directory, W_OK | X_OK) == 0)
 		return 0;
-	return smalti_fail_errno(error, "%s: files cannot be made there", folder);
+	return smalti_fail_errno(error, "%s: files cannot be made there", directory);
 }
 
-static int open_folder(struct smalti_output *output, const char *path, struct smalti_error *error)
+static int open_directory(struct smalti_output *output, const char *path, struct smalti_error *error)
 {
 	size_t length = strlen(path);
 	while (length > 1 && path[length - 1] == '/')
 		length--;
-	output->folder = smalti_format(error, "%.*s", (int)length, path);
-	if (!output->folder || smalti_make_folder(output->folder, error) < 0)
+	output->directory = smalti_format(error, "%.*s", (int)length, path);
+	if (!output->directory || smalti_make_directory(output->directory, error) < 0)
 		return -1;
-	return check_folder(output->folder, error);
+	return check_directory(output->directory, error);
 }
 
 /* Found before the work, not after it. */
@@ -66,7 +66,7 @@ static int check_file(const char *path, struct smalti_error *error)
 	if (S_ISREG(info.st_mode))
 		return 0;
 	return smalti_fail(error, SMALTI_EIO, "%s: expected a file, found %s", path,
-			   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+			   S_ISDIR(info.st_mode) ? "a directory" : "a device, pipe or socket");
 }
 
 static int open_file(struct smalti_output *output, const char *path, struct smalti_error *error)
@@ -76,32 +76,33 @@ static int open_file(struct smalti_output *output, const char *path, struct smal
 		return 0;
 	const char *slash = strrchr(path, '/');
 	if (slash)
-		output->folder = smalti_format(error, "%.*s", (int)(slash - path + 1), path);
+		output->directory = smalti_format(error, "%.*s", (int)(slash - path + 1), path);
 	else
-		output->folder = smalti_format(error, ".");
-	return output->folder && check_folder(output->folder, error) == 0 ? check_file(path, error) : -1;
+		output->directory = smalti_format(error, ".");
+	return output->directory && check_directory(output->directory, error) == 0 ? check_file(path, error)
+										   : -1;
 }
 
-int smalti_output_open(struct smalti_output *output, const char *path, const char *suffix, int64_t pictures,
+int smalti_output_open(struct smalti_output *output, const char *path, const char *suffix, int64_t images,
 		       struct smalti_error *error)
 {
 	*output = (struct smalti_output){.suffix = suffix};
-	if (path && smalti_is_folder(path))
-		return open_folder(output, path, error);
-	if (pictures == 1)
-		return open_file(output, path ? path : "picture.png", error);
+	if (path && smalti_is_directory(path))
+		return open_directory(output, path, error);
+	if (images == 1)
+		return open_file(output, path ? path : "image.png", error);
 	if (!path)
-		return smalti_fail(error, SMALTI_EINVAL, "several pictures need a folder: -o FOLDER/");
-	return smalti_fail(error, SMALTI_EINVAL,
-			   "-o %s: is the name of one picture; for several name a folder and end it with '/'",
-			   path);
+		return smalti_fail(error, SMALTI_EINVAL, "several images need a directory: -o DIRECTORY/");
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "-o %s: is the name of one image; for several name a directory and end it with '/'", path);
 }
 
 void smalti_output_close(struct smalti_output *output)
 {
 	smalti_set_free(&output->ids);
 	smalti_set_free(&output->names);
-	free(output->folder);
+	free(output->directory);
 }
 
 static uint64_t hash_of(const char *text)
@@ -125,8 +126,8 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 		char *name = stem(id, image, images, error);
 		added = name ? smalti_set_add(&output->names, hash_of(name), error) : -1;
 		if (added == 0)
-			smalti_fail(error, SMALTI_EINVAL, "\"%s%s\" is another prompt's picture already",
-				    name, output->suffix);
+			smalti_fail(error, SMALTI_EINVAL, "\"%s%s\" is another prompt's image already", name,
+				    output->suffix);
 		free(name);
 	}
 	return added > 0 ? 0 : -1;
@@ -141,22 +142,22 @@ static char *checked(char *path, struct smalti_error *error)
 	return NULL;
 }
 
-char *smalti_output_picture(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
-			    struct smalti_error *error)
+char *smalti_output_image(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
+			  struct smalti_error *error)
 {
 	if (output->file)
 		return checked(smalti_format(error, "%s", output->file), error);
 	char *name = stem(id, image, images, error), *path = NULL;
 	if (name)
-		path = smalti_format(error, "%s/%s%s", output->folder, name, output->suffix);
+		path = smalti_format(error, "%s/%s%s", output->directory, name, output->suffix);
 	free(name);
 	return checked(path, error);
 }
 
-char *smalti_output_latents(const char *picture, struct smalti_error *error)
+char *smalti_output_latents(const char *image, struct smalti_error *error)
 {
-	size_t length = strlen(picture);
-	if (length > 4 && strcmp(picture + length - 4, ".png") == 0)
+	size_t length = strlen(image);
+	if (length > 4 && strcmp(image + length - 4, ".png") == 0)
 		length -= 4;
-	return checked(smalti_format(error, "%.*s.safetensors", (int)length, picture), error);
+	return checked(smalti_format(error, "%.*s.safetensors", (int)length, image), error);
 }

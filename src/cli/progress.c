@@ -165,7 +165,7 @@ static void show(struct smalti_progress *progress, double time, bool last)
 }
 
 /* Says once what is waited for when nothing has moved for long, to who wants no progress, too. */
-static void watch(struct smalti_progress *progress, double time)
+static void on_progress(struct smalti_progress *progress, double time)
 {
 	if (fabs(units(progress) - progress->moved.units) > 0 || progress->moved.time < progress->start ||
 	    strcmp(progress->detail, progress->moved.detail) != 0) {
@@ -186,7 +186,7 @@ void smalti_progress_update(struct smalti_progress *progress, int64_t done, int6
 	progress->total = total;
 	progress->done = total >= 0 && done > total ? total : done;
 	double time = progress->clock();
-	watch(progress, time);
+	on_progress(progress, time);
 	if (progress->quiet)
 		return;
 	remember(progress, time - progress->start);

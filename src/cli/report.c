@@ -30,11 +30,11 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static int64_t bytes_of_shards(const char *folder)
+static int64_t bytes_of_shards(const char *directory)
 {
 	int64_t bytes = 0;
 	struct stat info;
-	DIR *entries = opendir(folder);
+	DIR *entries = opendir(directory);
 	for (const struct dirent *entry; entries && (entry = readdir(entries));)
 		if (strncmp(entry->d_name, "shard-", 6) == 0 &&
 		    !fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
@@ -45,10 +45,10 @@ static int64_t bytes_of_shards(const char *folder)
 }
 
 /* The page has its worth while nothing is committed yet, or when the journal is damaged. */
-static int64_t count_rows(const char *folder)
+static int64_t count_rows(const char *directory)
 {
 	struct smalti_features_info info;
-	struct smalti_features *features = smalti_features_open(folder, NULL, NULL);
+	struct smalti_features *features = smalti_features_open(directory, NULL, NULL);
 	if (!features)
 		return -1;
 	smalti_features_info(features, &info);
@@ -56,26 +56,26 @@ static int64_t count_rows(const char *folder)
 	return info.rows;
 }
 
-static int read_data(const char *folder, struct smalti_report_data *data, struct smalti_error *error)
+static int read_data(const char *directory, struct smalti_report_data *data, struct smalti_error *error)
 {
-	char *identity = smalti_format(error, "%s/extract.json", folder);
+	char *identity = smalti_format(error, "%s/extract.json", directory);
 	int64_t size = 0;
 	const int file = identity ? smalti_open_regular(identity, &size, error) : -1;
 	free(identity);
 	if (file < 0) {
-		smalti_error_prefix(error, "%s: not a folder of features", folder);
+		smalti_error_prefix(error, "%s: not a directory of features", directory);
 		return -1;
 	}
 	close(file);
-	*data = (struct smalti_report_data){.folder = folder};
-	if (smalti_runs_read(folder, &data->runs, error) < 0)
+	*data = (struct smalti_report_data){.directory = directory};
+	if (smalti_runs_read(directory, &data->runs, error) < 0)
 		return -1;
-	if (smalti_failures_read(folder, &data->failures, error) < 0) {
+	if (smalti_failures_read(directory, &data->failures, error) < 0) {
 		smalti_runs_free(&data->runs);
 		return -1;
 	}
-	data->rows = count_rows(folder);
-	data->shards_bytes = bytes_of_shards(folder);
+	data->rows = count_rows(directory);
+	data->shards_bytes = bytes_of_shards(directory);
 	return 0;
 }
 
@@ -97,7 +97,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	const struct settings *settings = options;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (count != 1)
-		return smalti_usage_error(&smalti_report_command, "name one folder of features, found %d",
+		return smalti_usage_error(&smalti_report_command, "name one directory of features, found %d",
 					  count);
 	struct smalti_report_data *data = smalti_calloc(1, sizeof(*data), &error);
 	int status = data ? read_data(operands[0], data, &error) : -1;
@@ -117,13 +117,14 @@ const struct smalti_command smalti_report_command = {
     .name = "report",
     .summary = "show how an extraction went, as a page",
     .operands = "DIR",
-    .description = "Writes one HTML page on a folder of features: items, tokens and pixels per second over "
-		   "time, what each "
-		   "stage and each worker did, queues, memory, lengths of captions, bins of pictures, and "
-		   "failures grouped "
-		   "by their reasons, of all processes that have worked on it. The page stands alone: it "
-		   "holds the program (Chart.js) that draws its charts, and loads nothing. An extraction "
-		   "that is still at work can be looked at, too.",
+    .description =
+	"Writes one HTML page on a directory of features: items, tokens and pixels per second over "
+	"time, what each "
+	"stage and each worker did, queues, memory, lengths of captions, bins of images, and "
+	"failures grouped "
+	"by their reasons, of all processes that have worked on it. The page stands alone: it "
+	"holds the program (Chart.js) that draws its charts, and loads nothing. An extraction "
+	"that is still at work can be looked at, too.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

@@ -10,7 +10,7 @@
 
 /* What the page is of. */
 struct smalti_report_data {
-	const char *folder;
+	const char *directory;
 	struct smalti_runs runs;
 	struct smalti_failures failures;
 	int64_t rows, shards_bytes; /* committed; rows -1: not known */

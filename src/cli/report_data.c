@@ -166,7 +166,7 @@ static void put_runs(FILE *page, const struct smalti_runs *runs)
 void smalti_report_data(FILE *page, const struct smalti_report_data *data)
 {
 	fputs("{\"report\":\"extraction\",", page);
-	put_member(page, "folder", data->folder);
+	put_member(page, "folder", data->directory);
 	if (data->rows < 0)
 		fputs("\"rows\":null,", page);
 	else

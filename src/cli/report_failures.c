@@ -130,10 +130,10 @@ static int read_lines(int file, struct smalti_failures *failures, struct smalti_
 	return status;
 }
 
-int smalti_failures_read(const char *folder, struct smalti_failures *failures, struct smalti_error *error)
+int smalti_failures_read(const char *directory, struct smalti_failures *failures, struct smalti_error *error)
 {
 	*failures = (struct smalti_failures){.count = 0};
-	char *path = smalti_format(error, "%s/failed.jsonl", folder);
+	char *path = smalti_format(error, "%s/failed.jsonl", directory);
 	if (!path)
 		return -1;
 	int64_t size = 0;

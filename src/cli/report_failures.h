@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* The lines of a folder's failed.jsonl, grouped by stage and by reasons that are alike but for names and
+/* The lines of a directory's failed.jsonl, grouped by stage and by reasons that are alike but for names and
  * numbers. */
 
 enum { SMALTI_FAILURE_EXAMPLES = 5, SMALTI_FAILURE_GROUPS = 100 };
@@ -24,7 +24,7 @@ struct smalti_failures {
 };
 
 /* None if there is no such file. */
-int smalti_failures_read(const char *folder, struct smalti_failures *failures, struct smalti_error *error);
+int smalti_failures_read(const char *directory, struct smalti_failures *failures, struct smalti_error *error);
 void smalti_failures_free(struct smalti_failures *failures);
 
 /* What is general in a reason: without the item's key and the path that ends in it, numbers as '#'. In place.

@@ -8,7 +8,7 @@
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/signals.h"
-#include "cli/vae_forecast.h"
+#include "cli/vae_estimate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 	const struct smalti_vae_settings *settings = run->settings;
 	struct smalti_vae_options options;
 	smalti_vae_defaults(&options);
-	options.folder = settings->vae ? settings->vae : settings->model;
+	options.directory = settings->vae ? settings->vae : settings->model;
 	options.variant = settings->variant;
 	options.precision = (enum smalti_precision)settings->precision;
 	run->session = smalti_held_session(&settings->session, error);
@@ -45,12 +45,12 @@ void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
 {
 	run->total = total;
 	run->began = smalti_now();
-	smalti_progress_begin(&run->progress, stderr, "pictures", run->settings->quiet);
+	smalti_progress_begin(&run->progress, stderr, "images", run->settings->quiet);
 }
 
 bool smalti_vae_command_next(struct smalti_vae_command *run)
 {
-	run->picture_began = smalti_now();
+	run->image_began = smalti_now();
 	return run->made + run->failed < run->total && !smalti_signals_caught() && !run->broken;
 }
 
@@ -77,7 +77,7 @@ static void add_json(struct smalti_vae_command *run, const struct smalti_vae_out
 		cJSON_AddStringToObject(object, "error", outcome->error->message);
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
-	smalti_json_add_seconds(object, smalti_now() - run->picture_began);
+	smalti_json_add_seconds(object, smalti_now() - run->image_began);
 	smalti_json_line(object, &run->broken);
 }
 
@@ -103,13 +103,13 @@ void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti
 	run->made = 0;
 }
 
-void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_estimate *estimate,
 			     const char *file)
 {
 	if (run->settings->json)
-		smalti_json_line(smalti_vae_forecast_json(forecast, file), &run->broken);
+		smalti_json_line(smalti_vae_estimate_json(estimate, file), &run->broken);
 	else
-		smalti_vae_forecast_print(forecast, run->doing);
+		smalti_vae_estimate_print(estimate, run->doing);
 	run->broken = run->broken || smalti_finish_stdout() != SMALTI_EXIT_OK;
 }
 
@@ -122,7 +122,7 @@ static void summarize(struct smalti_vae_command *run, const char *result)
 		snprintf(rate, sizeof(rate), " (%.3g/s)", (double)run->made / seconds);
 	if (run->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", run->failed);
-	smalti_progress_print(&run->progress, "%" PRId64 " picture%s in %.1f s%s%s%s%s", run->made,
+	smalti_progress_print(&run->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s", run->made,
 			      smalti_plural(run->made), seconds, rate, failed, named ? ": " : "",
 			      named ? result : "");
 }
@@ -148,7 +148,7 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, run->info.unused);
 	if (signal)
 		smalti_progress_print(&run->progress,
-				      "smalti %s: stopped by %s: %" PRId64 " of %" PRId64 " pictures done",
+				      "smalti %s: stopped by %s: %" PRId64 " of %" PRId64 " images done",
 				      run->command->name, signal, run->made, run->total);
 	else if (run->made > 0 && !run->settings->quiet && !run->settings->json)
 		summarize(run, result);

@@ -28,18 +28,18 @@ struct smalti_vae_settings {
 /* clang-format off */
 #define SMALTI_VAE_REPORT_ROWS \
 	{SMALTI_FLAG(struct smalti_vae_settings, json), "json", 0, NULL, \
-	 "report each picture as a line of JSON on standard output"}, \
+	 "report each image as a line of JSON on standard output"}, \
 	{SMALTI_FLAG(struct smalti_vae_settings, plan), "plan", 0, NULL, \
-	 "do nothing but print what would be kept, spilled or recomputed, and the memory, scratch space and time " \
+	 "do nothing but print what would be kept, offloaded or recomputed, and the memory, scratch space and time " \
 	 "that it would take"}, \
 	{SMALTI_FLAG(struct smalti_vae_settings, quiet), "quiet", 'q', NULL, "report errors only"}
 
 #define SMALTI_VAE_ROWS \
 	{SMALTI_GROUP("Model")}, \
 	{SMALTI_STRING(struct smalti_vae_settings, model), "model", 'm', "DIR", \
-	 "pipeline folder in diffusers' layout, of which only the VAE is opened; default the embedded model"}, \
+	 "pipeline directory in diffusers' layout, of which only the VAE is opened; default the embedded model"}, \
 	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae-model", 0, "DIR", \
-	 "folder of a VAE alone, instead of the pipeline's", .alias = "vae"}, \
+	 "directory of a VAE alone, instead of the pipeline's", .alias = "vae"}, \
 	SMALTI_VARIANT_ROW(struct smalti_vae_settings), \
 	SMALTI_PRECISION_ROW(struct smalti_vae_settings), \
 	{SMALTI_GROUP("Machine")}, \
@@ -47,9 +47,9 @@ struct smalti_vae_settings {
 	SMALTI_CPUS_ROW(struct smalti_vae_settings), \
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
 	{SMALTI_STRING(struct smalti_vae_settings, scratch), "scratch", 0, "DIR", \
-	 "folder for a nameless file with what does not fit under the limit"}, \
+	 "directory for a unlinked file with what does not fit under the limit"}, \
 	{SMALTI_CHOICE(struct smalti_vae_settings, store), "store", 0, "TYPE", \
-	 "what feature maps may be kept or spilled as where memory is short; bf16 is not exact", \
+	 "what feature maps may be kept or offloaded as where memory is short; bf16 is not exact", \
 	 .choices = smalti_precisions}, \
 	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)
@@ -63,8 +63,8 @@ struct smalti_vae_command {
 	struct smalti_vae *vae;
 	struct smalti_vae_info info;
 	struct smalti_progress progress;
-	int64_t total, made, failed; /* pictures */
-	double began, picture_began; /* smalti_now() */
+	int64_t total, made, failed; /* images */
+	double began, image_began;   /* smalti_now() */
 	bool broken;                 /* the standard output does not take more */
 };
 
@@ -73,14 +73,14 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 /* Ends the session; `status` unless that fails, or the standard output took no more. */
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
 
-/* What is told of `total` pictures begins here. */
+/* What is told of `total` images begins here. */
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total);
-/* Whether another picture is to be begun. It is then what is being done. */
+/* Whether another image is to be begun. It is then what is being done. */
 bool smalti_vae_command_next(struct smalti_vae_command *run);
 /* For the `watch` of a job, `user` being the command: tells how far it is, and cancels after a signal. */
 void smalti_vae_command_watch(void *user, double share);
 
-/* A picture that is through: made (error NULL) or failed. */
+/* An image that is through: made (error NULL) or failed. */
 struct smalti_vae_outcome {
 	const char *file;      /* as it is named to the user */
 	int64_t width, height; /* pixels */
@@ -90,9 +90,9 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_
 /* One result of all, and it is not there: what was made counts as failed. `error` (or NULL) is told. */
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
 /* Prints a plan (--plan); `file` is what it is for. */
-void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_forecast *forecast,
+void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_estimate *estimate,
 			     const char *file);
-/* The last line; `result` is the file or folder that was asked for. */
+/* The last line; `result` is the file or directory that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
 
 /* -1 where a file cannot go to the standard output: a terminal, or one that is taken by --json. */

@@ -38,7 +38,7 @@ static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_verify_command = {
     .name = "verify",
-    .summary = "check a folder of features, and repair it",
+    .summary = "check a directory of features, and repair it",
     .operands = "DIR",
     .description =
 	"Reads every byte of the features in DIR and of what says where they are (all but runs/, which is "
@@ -116,10 +116,10 @@ static void say_repair(const struct smalti_verify_result *result)
 		       result->adopted == 1 ? " was" : "s were");
 }
 
-static void sum_up(const char *folder, const struct smalti_verify_result *result, bool repaired)
+static void sum_up(const char *directory, const struct smalti_verify_result *result, bool repaired)
 {
 	char size[SMALTI_NUMBER];
-	printf("%s: %" PRId64 " shard%s, %" PRId64 " item%s (%" PRId64 " failed), %s: ", folder,
+	printf("%s: %" PRId64 " shard%s, %" PRId64 " item%s (%" PRId64 " failed), %s: ", directory,
 	       result->shards, smalti_plural(result->shards), result->rows, smalti_plural(result->rows),
 	       result->failures, smalti_number_bytes((double)result->bytes, size));
 	if (result->problems)
@@ -131,10 +131,10 @@ static void sum_up(const char *folder, const struct smalti_verify_result *result
 	printf("\n");
 }
 
-static void print_json(const char *folder, const struct smalti_verify_result *result, cJSON *problems)
+static void print_json(const char *directory, const struct smalti_verify_result *result, cJSON *problems)
 {
 	cJSON *object = cJSON_CreateObject();
-	cJSON_AddStringToObject(object, "folder", folder);
+	cJSON_AddStringToObject(object, "folder", directory);
 	cJSON_AddBoolToObject(object, "well", result->problems == 0);
 	const struct {
 		const char *key;
@@ -153,10 +153,10 @@ static void print_json(const char *folder, const struct smalti_verify_result *re
 	cJSON_Delete(object);
 }
 
-static enum smalti_exit verify(const struct verify_options *options, const char *folder)
+static enum smalti_exit verify(const struct verify_options *options, const char *directory)
 {
 	struct verification verification = {.options = options,
-					    .locked = {&smalti_verify_command, folder, false}};
+					    .locked = {&smalti_verify_command, directory, false}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_verify_result result;
 	if (options->json)
@@ -164,14 +164,14 @@ static enum smalti_exit verify(const struct verify_options *options, const char 
 	const struct smalti_verify_options wanted = {options->repair, &verification, on_problem, on_progress,
 						     on_waiting};
 	smalti_progress_begin(&verification.progress, stderr, "MiB", options->quiet || options->json);
-	const int status = smalti_verify(folder, &wanted, &result, &error);
+	const int status = smalti_verify(directory, &wanted, &result, &error);
 	smalti_progress_end(&verification.progress);
 	if (status < 0)
 		fprintf(stderr, "smalti verify: %s\n", error.message);
 	else if (options->json)
-		print_json(folder, &result, verification.problems);
+		print_json(directory, &result, verification.problems);
 	else if (!options->quiet)
-		sum_up(folder, &result, options->repair);
+		sum_up(directory, &result, options->repair);
 	if (status < 0) {
 		cJSON_Delete(verification.problems);
 		return SMALTI_EXIT_FAILED;
@@ -184,6 +184,6 @@ static enum smalti_exit verify(const struct verify_options *options, const char 
 static enum smalti_exit run(void *values, int count, char **operands)
 {
 	if (count != 1)
-		return smalti_usage_error(&smalti_verify_command, "expected one folder, found %d", count);
+		return smalti_usage_error(&smalti_verify_command, "expected one directory, found %d", count);
 	return verify(values, operands[0]);
 }

@@ -29,12 +29,12 @@ struct smalti_features *smalti_export_open(const struct smalti_export_run *run, 
 	smalti_features_defaults(&options);
 	options.skip = skip;
 	options.prefetch = PREFETCH;
-	return smalti_features_open(run->options->folder, &options, error);
+	return smalti_features_open(run->options->directory, &options, error);
 }
 
 bool smalti_export_has_features(const struct smalti_features_row *row)
 {
-	bool any = row->picture.latent_height > 0;
+	bool any = row->image.latent_height > 0;
 	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
 		any = any || row->texts[i].tokens > 0;
 	return any;
@@ -43,7 +43,7 @@ bool smalti_export_has_features(const struct smalti_features_row *row)
 int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error *error)
 {
 	const struct smalti_export_options *options = run->options;
-	if (!options->watch || options->watch(options->user, run->progress))
+	if (!options->on_progress || options->on_progress(options->user, run->progress))
 		return 0;
 	return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 }
@@ -131,7 +131,7 @@ static int settle(struct smalti_export_run *run, int status, struct smalti_error
 
 static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 {
-	if (smalti_make_folder(run->options->output, error))
+	if (smalti_make_directory(run->options->output, error))
 		return -1;
 	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
 	if (!reader)
@@ -145,14 +145,14 @@ static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 	return status;
 }
 
-static int check_folders(const struct smalti_export_options *options, struct smalti_error *error)
+static int check_directories(const struct smalti_export_options *options, struct smalti_error *error)
 {
 	struct stat from, to;
-	if (stat(options->folder, &from) || stat(options->output, &to) || from.st_dev != to.st_dev ||
+	if (stat(options->directory, &from) || stat(options->output, &to) || from.st_dev != to.st_dev ||
 	    from.st_ino != to.st_ino)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s: is the folder of features itself; name another for what is "
+			   "%s: is the directory of features itself; name another for what is "
 			   "exported",
 			   options->output);
 }
@@ -181,12 +181,12 @@ static int check_options(const struct smalti_export_options *options,
 {
 	if (smalti_check_given(options, "options of the export", error) ||
 	    smalti_check_given(progress, "progress of the export", error) ||
-	    smalti_check_text(options->folder, "folder of features", error) ||
-	    smalti_check_text(options->output, "folder for what is exported", error) ||
+	    smalti_check_text(options->directory, "directory of features", error) ||
+	    smalti_check_text(options->output, "directory for what is exported", error) ||
 	    smalti_check_range(options->format, 0, SMALTI_EXPORT_WEBDATASET, "format of the export", error) ||
 	    smalti_check_range(options->shard_bytes, 0, INT64_MAX, "bytes of a file", error))
 		return -1;
-	return check_folders(options, error);
+	return check_directories(options, error);
 }
 
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
@@ -201,7 +201,7 @@ int smalti_export(const struct smalti_export_options *options, struct smalti_exp
 	*progress = (struct smalti_export_progress){.rows = 0};
 	struct smalti_export_run run = {
 	    .options = &settled, .kind = kinds[options->format], .progress = progress};
-	run.features = smalti_features_open(options->folder, NULL, error);
+	run.features = smalti_features_open(options->directory, NULL, error);
 	const int status = run.features ? export_opened(&run, error) : -1;
 	smalti_features_close(run.features);
 	return status;

@@ -12,13 +12,13 @@ static void add_text(cJSON *captions, const char *caption, const struct smalti_f
 		cJSON_AddItemToArray(ids, cJSON_CreateNumber(text->ids[i]));
 }
 
-static void add_picture(cJSON *item, const struct smalti_features_picture *picture, const char *name)
+static void add_image(cJSON *item, const struct smalti_features_image *image, const char *name)
 {
 	cJSON *object = cJSON_AddObjectToObject(item, "picture");
 	cJSON_AddStringToObject(object, "features", name);
-	cJSON_AddNumberToObject(object, "height", (double)picture->height);
-	cJSON_AddNumberToObject(object, "width", (double)picture->width);
-	cJSON_AddNumberToObject(object, "ratio", picture->ratio);
+	cJSON_AddNumberToObject(object, "height", (double)image->height);
+	cJSON_AddNumberToObject(object, "width", (double)image->width);
+	cJSON_AddNumberToObject(object, "ratio", image->ratio);
 }
 
 char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
@@ -31,8 +31,8 @@ char *smalti_export_describe(const struct smalti_export_run *run, const struct s
 	for (int i = 0; i < run->info.caption_count; i++)
 		if (names->texts[i])
 			add_text(captions, run->info.captions[i], &row->texts[i], names->texts[i]);
-	if (names->picture)
-		add_picture(item, &row->picture, names->picture);
+	if (names->image)
+		add_image(item, &row->image, names->image);
 	char *text = cJSON_PrintUnformatted(item);
 	cJSON_Delete(item);
 	if (!text)

@@ -47,7 +47,7 @@ static int check_parts(const char *path, struct smalti_error *error)
 		const size_t length = strcspn(part, "/");
 		if (length == 2 && memcmp(part, "..", 2) == 0)
 			return smalti_fail(error, SMALTI_EINVAL,
-					   "its features would lie outside of the folder");
+					   "its features would lie outside of the directory");
 		if (length > PART)
 			return smalti_fail(error, SMALTI_EINVAL, "a part of its name is longer than %d bytes",
 					   PART);
@@ -58,7 +58,7 @@ static int check_parts(const char *path, struct smalti_error *error)
 
 char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error)
 {
-	static const char *const pictures[] = {".png", ".jpg", ".webp", ".jpeg", ".JPEG", ".JPG"};
+	static const char *const images[] = {".png", ".jpg", ".webp", ".jpeg", ".JPEG", ".JPG"};
 	char *name = smalti_format(error, "%s", key);
 	if (!name)
 		return NULL;
@@ -66,18 +66,18 @@ char *smalti_loader_name(const char *key, const char *extension, struct smalti_e
 	if (slash)
 		*slash = '_';
 	const bool absolute = name[0] == '/';
-	for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++)
-		replace(name, pictures[i], extension);
+	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+		replace(name, images[i], extension);
 	shorten(name);
 	if (absolute)
-		smalti_fail(error, SMALTI_EINVAL, "its features would lie outside of the folder");
+		smalti_fail(error, SMALTI_EINVAL, "its features would lie outside of the directory");
 	if (!absolute && check_parts(name, error) == 0)
 		return name;
 	free(name);
 	return NULL;
 }
 
-char *smalti_loader_folder(const char *caption, struct smalti_error *error)
+char *smalti_loader_directory(const char *caption, struct smalti_error *error)
 {
 	char *name = smalti_format(error, "%s_caption_features_new", caption);
 	if (!name)
@@ -85,28 +85,28 @@ char *smalti_loader_folder(const char *caption, struct smalti_error *error)
 	replace(name, "prompt_", "");
 	if (!strchr(caption, '/') && strlen(name) <= PART)
 		return name;
-	smalti_fail(error, SMALTI_EINVAL, "caption '%s': makes no folder's name", caption);
+	smalti_fail(error, SMALTI_EINVAL, "caption '%s': makes no directory's name", caption);
 	free(name);
 	return NULL;
 }
 
-static int make_folder(const char *path, struct smalti_error *error)
+static int make_directory(const char *path, struct smalti_error *error)
 {
 	struct stat info;
 	if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: is a file, but has to be a folder for other items", path);
-	return smalti_make_folder(path, error);
+				   "%s: is a file, but has to be a directory for other items", path);
+	return smalti_make_directory(path, error);
 }
 
-int smalti_make_parents(const char *folder, const char *name, struct smalti_error *error)
+int smalti_make_parents(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", folder, name);
+	char *path = smalti_format(error, "%s/%s", directory, name);
 	int status = path ? 0 : -1;
-	for (char *slash = path ? path + strlen(folder) : NULL; slash && !status;
+	for (char *slash = path ? path + strlen(directory) : NULL; slash && !status;
 	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		status = make_folder(path, error);
+		status = make_directory(path, error);
 		*slash = '/';
 	}
 	free(path);

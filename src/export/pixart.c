@@ -15,17 +15,17 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* One file per caption and per picture, as the reference has it (specification 6.3, 6.4). Files appear
+/* One file per caption and per image, as the reference has it (specification 6.3, 6.4). Files appear
  * complete, but are on the disk for certain only when the whole file system was synchronised, now and then:
  * until then a later run makes them again. */
 
 static const double SETTLE_SECONDS = 10;
 
 struct pixart {
-	char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /* OUTPUT/FOLDER */
-	char *pictures;
-	int folder; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
-	bool lost;  /* it was told: nobody knows which files are on the disk */
+	char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /* OUTPUT/DIRECTORY */
+	char *images;
+	int directory; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
+	bool lost;     /* it was told: nobody knows which files are on the disk */
 	double settled; /* when */
 };
 
@@ -117,10 +117,10 @@ static int name_captions(const struct smalti_export_run *run, struct pixart *pix
 			 struct smalti_error *error)
 {
 	for (int i = 0; i < run->info.caption_count; i++) {
-		char *folder = smalti_loader_folder(run->info.captions[i], error);
-		if (folder)
-			pixart->captions[i] = smalti_format(error, "%s/%s", run->options->output, folder);
-		free(folder);
+		char *directory = smalti_loader_directory(run->info.captions[i], error);
+		if (directory)
+			pixart->captions[i] = smalti_format(error, "%s/%s", run->options->output, directory);
+		free(directory);
 		if (!pixart->captions[i])
 			return -1;
 		for (int j = 0; j < i; j++)
@@ -141,30 +141,29 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 	run->state = pixart;
 	if (!pixart)
 		return -1;
-	pixart->folder = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (pixart->folder < 0)
+	pixart->directory = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pixart->directory < 0)
 		return smalti_fail_errno(error, "%s: cannot be opened", run->options->output);
 	if (name_captions(run, pixart, error))
 		return -1;
 	pixart->settled = smalti_now();
 	if (run->info.latent_channels)
-		pixart->pictures =
-		    smalti_format(error, "%s/img_sdxl_vae_features_%" PRId64 "resolution_ms_new",
-				  run->options->output, run->info.image_size);
-	smalti_writer_clean(pixart->pictures, true);
-	return pixart->pictures || !run->info.latent_channels ? 0 : -1;
+		pixart->images = smalti_format(error, "%s/img_sdxl_vae_features_%" PRId64 "resolution_ms_new",
+					       run->options->output, run->info.image_size);
+	smalti_writer_clean(pixart->images, true);
+	return pixart->images || !run->info.latent_channels ? 0 : -1;
 }
 
 /* Files */
 
-/* FOLDER/NAME with its folders, ready to be written. */
-static struct smalti_writer *open_file(const char *folder, const char *key, const char *extension,
+/* DIRECTORY/NAME with its directories, ready to be written. */
+static struct smalti_writer *open_file(const char *directory, const char *key, const char *extension,
 				       struct smalti_error *error)
 {
 	char *name = smalti_loader_name(key, extension, error);
-	char *path = name ? smalti_format(error, "%s/%s", folder, name) : NULL;
+	char *path = name ? smalti_format(error, "%s/%s", directory, name) : NULL;
 	struct smalti_writer *writer = NULL;
-	if (path && smalti_make_parents(folder, name, error) == 0)
+	if (path && smalti_make_parents(directory, name, error) == 0)
 		writer = smalti_writer_open(path, error);
 	free(path);
 	free(name);
@@ -253,14 +252,14 @@ static int write_mask(struct smalti_export_run *run, struct smalti_zip *zip, int
 	return status;
 }
 
-static int write_caption(struct smalti_export_run *run, const char *folder, const char *key,
+static int write_caption(struct smalti_export_run *run, const char *directory, const char *key,
 			 const struct smalti_features_text *text, struct smalti_error *error)
 {
 	if (text->tokens > run->info.max_tokens)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "a caption of %" PRId64 " tokens, where %" PRId64 " are the most",
 				   text->tokens, run->info.max_tokens);
-	struct smalti_writer *writer = open_file(folder, key, ".npz", error);
+	struct smalti_writer *writer = open_file(directory, key, ".npz", error);
 	if (!writer)
 		return -1;
 	struct smalti_zip *zip = smalti_zip_begin(smalti_writer_stream(writer), error);
@@ -274,19 +273,18 @@ static int write_caption(struct smalti_export_run *run, const char *folder, cons
 	return close_file(run, writer, status, error);
 }
 
-static int write_picture(struct smalti_export_run *run, const char *folder, const char *key,
-			 const struct smalti_features_picture *picture, struct smalti_error *error)
+static int write_image(struct smalti_export_run *run, const char *directory, const char *key,
+		       const struct smalti_features_image *image, struct smalti_error *error)
 {
-	const int64_t shape[] = {2 * run->info.latent_channels, picture->latent_height,
-				 picture->latent_width};
+	const int64_t shape[] = {2 * run->info.latent_channels, image->latent_height, image->latent_width};
 	char header[SMALTI_NPY_HEADER];
 	const int64_t length = smalti_npy_header("<f4", 3, shape, header);
-	struct smalti_writer *writer = open_file(folder, key, ".npy", error);
+	struct smalti_writer *writer = open_file(directory, key, ".npy", error);
 	if (!writer)
 		return -1;
 	FILE *stream = smalti_writer_stream(writer);
 	fwrite(header, 1, (size_t)length, stream);
-	const int status = smalti_export_values(run, picture->values, shape[0] * shape[1] * shape[2],
+	const int status = smalti_export_values(run, image->values, shape[0] * shape[1] * shape[2],
 						SMALTI_F32, to_stream, stream, error);
 	return close_file(run, writer, status, error);
 }
@@ -297,7 +295,7 @@ static int settle(struct smalti_export_run *run, bool last, struct smalti_error 
 	struct pixart *pixart = run->state;
 	if (pixart->lost)
 		return 0;
-	pixart->lost = syncfs(pixart->folder);
+	pixart->lost = syncfs(pixart->directory);
 	if (pixart->lost)
 		return smalti_fail_errno(error, "%s: cannot be synchronised", run->options->output);
 	pixart->settled = smalti_now();
@@ -313,8 +311,8 @@ static int row(struct smalti_export_run *run, const struct smalti_features_row *
 	for (int i = 0; i < run->info.caption_count && !status; i++)
 		if (row->texts[i].tokens)
 			status = write_caption(run, pixart->captions[i], row->key, &row->texts[i], error);
-	if (row->picture.latent_height && !status)
-		status = write_picture(run, pixart->pictures, row->key, &row->picture, error);
+	if (row->image.latent_height && !status)
+		status = write_image(run, pixart->images, row->key, &row->image, error);
 	if (status)
 		return -1;
 	return smalti_now() < pixart->settled + SETTLE_SECONDS ? 0 : settle(run, false, error);
@@ -327,9 +325,9 @@ static void end(struct smalti_export_run *run)
 		return;
 	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
 		free(pixart->captions[i]);
-	free(pixart->pictures);
-	if (pixart->folder >= 0)
-		close(pixart->folder);
+	free(pixart->images);
+	if (pixart->directory >= 0)
+		close(pixart->directory);
 	free(pixart);
 }
 

@@ -15,7 +15,7 @@ enum { TENSORS = 1 << 16 }; /* of a shard at most, for its header's sake */
 
 struct tensor {
 	int64_t index; /* of its item */
-	int caption;   /* -1: the picture */
+	int caption;   /* -1: the image */
 };
 
 struct collection {
@@ -75,7 +75,7 @@ static char *name_text(const struct smalti_export_run *run, const struct smalti_
 	return smalti_format(error, "t5/%s/%s", run->info.captions[caption], row->key);
 }
 
-static char *name_picture(const struct smalti_features_row *row, struct smalti_error *error)
+static char *name_image(const struct smalti_features_row *row, struct smalti_error *error)
 {
 	return smalti_format(error, "vae/%s", row->key);
 }
@@ -91,10 +91,10 @@ static void collect_all(struct collection *c, const struct smalti_features_row *
 			collect(c, &names->texts[i], &tensor, 2, shape);
 	}
 	const struct tensor tensor = {.index = row->index, .caption = -1};
-	const int64_t shape[] = {2 * run->info.latent_channels, row->picture.latent_height,
-				 row->picture.latent_width};
-	if (names->picture)
-		collect(c, &names->picture, &tensor, 3, shape);
+	const int64_t shape[] = {2 * run->info.latent_channels, row->image.latent_height,
+				 row->image.latent_width};
+	if (names->image)
+		collect(c, &names->image, &tensor, 3, shape);
 }
 
 /* Moves the follower to the item. */
@@ -121,8 +121,7 @@ static const void *source(void *user, int index, int64_t first, int64_t count, s
 	const struct tensor *tensor = &c->tensors[index];
 	if (follow(c, tensor->index, error))
 		return NULL;
-	const void *values =
-	    tensor->caption < 0 ? c->row.picture.values : c->row.texts[tensor->caption].values;
+	const void *values = tensor->caption < 0 ? c->row.image.values : c->row.texts[tensor->caption].values;
 	return (const char *)values + first * smalti_dtype_bytes(c->run->dtype);
 }
 
@@ -191,7 +190,7 @@ static const struct smalti_export_sharding sharding = {.open = open_shard,
 						       .close = close_shard,
 						       .files = 2,
 						       .name_text = name_text,
-						       .name_picture = name_picture,
+						       .name_image = name_image,
 						       .add = add,
 						       .is_full = is_full};
 

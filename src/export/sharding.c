@@ -17,7 +17,7 @@ static void free_names(struct smalti_export_names *names)
 {
 	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
 		free(names->texts[i]);
-	free(names->picture);
+	free(names->image);
 }
 
 static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
@@ -31,9 +31,9 @@ static int make_names(const struct smalti_export_run *run, const struct smalti_f
 		if (!names->texts[i])
 			return -1;
 	}
-	if (row->picture.latent_height)
-		names->picture = sharding->name_picture(row, error);
-	return names->picture || !row->picture.latent_height ? 0 : -1;
+	if (row->image.latent_height)
+		names->image = sharding->name_image(row, error);
+	return names->image || !row->image.latent_height ? 0 : -1;
 }
 
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
@@ -58,7 +58,7 @@ static int close_shard(struct smalti_export_run *run, struct smalti_error *error
 static int add_row(struct smalti_export_run *run, const struct smalti_features_row *row,
 		   struct smalti_error *error)
 {
-	struct smalti_export_names names = {.picture = NULL};
+	struct smalti_export_names names = {.image = NULL};
 	char *text =
 	    make_names(run, row, &names, error) ? NULL : smalti_export_describe(run, row, &names, error);
 	const int status = text ? run->kind->sharding->add(run, row, &names, text, error) : -1;

@@ -9,7 +9,7 @@
 
 /* Under which names the features of an item are; NULL: there are none. */
 struct smalti_export_names {
-	char *texts[SMALTI_FEATURES_CAPTIONS_MAX], *picture;
+	char *texts[SMALTI_FEATURES_CAPTIONS_MAX], *image;
 };
 
 struct smalti_export_sharding {
@@ -20,7 +20,7 @@ struct smalti_export_sharding {
 	/* A name for free(); NULL with an error. */
 	char *(*name_text)(const struct smalti_export_run *run, const struct smalti_features_row *row,
 			   int caption, struct smalti_error *error);
-	char *(*name_picture)(const struct smalti_features_row *row, struct smalti_error *error);
+	char *(*name_image)(const struct smalti_features_row *row, struct smalti_error *error);
 	/* Puts an item into the shard; `text` is all of it but its values, a line of JSON. Names may be
 	 * taken: then they become NULL. */
 	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row,

@@ -21,7 +21,7 @@ struct identity {
 	int64_t shard_bytes;
 };
 
-/* All that the rows of another folder would differ in. */
+/* All that the rows of another directory would differ in. */
 static void identify(const struct smalti_export_run *run, struct identity *identity)
 {
 	const struct smalti_features_info *info = &run->info;
@@ -60,7 +60,7 @@ static int compare(const struct smalti_export_run *run, const cJSON *state, stru
 	if (!differs)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s: holds an export %s; name another folder, or begin anew (--restart)",
+			   "%s: holds an export %s; name another directory, or begin anew (--restart)",
 			   run->options->output, differs);
 }
 

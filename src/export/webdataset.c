@@ -80,7 +80,7 @@ static char *name_text(const struct smalti_export_run *run, const struct smalti_
 	return caption ? smalti_format(error, "t5-%d.npy", caption + 1) : smalti_format(error, "t5.npy");
 }
 
-static char *name_picture(const struct smalti_features_row *row, struct smalti_error *error)
+static char *name_image(const struct smalti_features_row *row, struct smalti_error *error)
 {
 	(void)row;
 	return smalti_format(error, "vae.npy");
@@ -113,12 +113,11 @@ static int add(struct smalti_export_run *run, const struct smalti_features_row *
 		snprintf(member, MEMBER, "%09" PRId64 ".%s", row->index, names->texts[i]);
 		status = write_array(run, tar, member, 2, shape, row->texts[i].values, error);
 	}
-	const struct smalti_features_picture *picture = &row->picture;
-	const int64_t shape[] = {2 * run->info.latent_channels, picture->latent_height,
-				 picture->latent_width};
+	const struct smalti_features_image *image = &row->image;
+	const int64_t shape[] = {2 * run->info.latent_channels, image->latent_height, image->latent_width};
 	snprintf(member, MEMBER, "%09" PRId64 ".vae.npy", row->index);
-	if (names->picture && !status)
-		status = write_array(run, tar, member, 3, shape, picture->values, error);
+	if (names->image && !status)
+		status = write_array(run, tar, member, 3, shape, image->values, error);
 	return status;
 }
 
@@ -140,7 +139,7 @@ static const struct smalti_export_sharding sharding = {.open = open_shard,
 						       .close = close_shard,
 						       .files = 1,
 						       .name_text = name_text,
-						       .name_picture = name_picture,
+						       .name_image = name_image,
 						       .add = add,
 						       .is_full = is_full};
 

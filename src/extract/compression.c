@@ -30,9 +30,8 @@ static void fill(struct sample *sample, const struct smalti_shard_schema *schema
 		const struct smalti_extract_item *item = &window->items[i];
 		for (int k = 0; k < schema->caption_count; k++)
 			add(sample, item->texts[k].values, item->texts[k].tokens * schema->text_width, size);
-		add(sample, item->picture.values,
-		    2 * schema->latent_channels * item->picture.latent_height * item->picture.latent_width,
-		    size);
+		add(sample, item->image.values,
+		    2 * schema->latent_channels * item->image.latent_height * item->image.latent_width, size);
 	}
 }
 

@@ -26,14 +26,14 @@ static const double WAIT_SECONDS = 1; /* what is heard more often goes on */
 struct run {
 	struct smalti_extract_parts parts;
 	struct smalti_store *store;
-	struct smalti_fetcher *fetcher; /* NULL: no pictures */
+	struct smalti_fetcher *fetcher; /* NULL: no images */
 	struct smalti_extract_jobs *jobs;
 	struct smalti_row_writer *writer;
 	struct smalti_run_record *record;
 	struct smalti_range within; /* this process's items */
 	int64_t shard_items;
 	int64_t computed; /* items whose rows went to the writer */
-	smalti_extract_watch *watch;
+	smalti_extract_callback *on_progress;
 	void *user;
 	bool stops; /* the watch has said so */
 	pthread_t thread;
@@ -42,21 +42,21 @@ struct run {
 		pthread_mutex_t mutex;
 		char holder[256];
 		double seconds, at;
-	} locked; /* what the writer's thread last heard when it waited for the folder's lock */
+	} locked; /* what the writer's thread last heard when it waited for the directory's lock */
 	struct smalti_extract_progress progress;
 };
 
 static void ask(struct run *run)
 {
-	const enum smalti_extract_wish wish =
-	    run->watch ? run->watch(run->user, &run->progress) : SMALTI_EXTRACT_GO_ON;
-	run->stops |= wish != SMALTI_EXTRACT_GO_ON;
-	if (wish == SMALTI_EXTRACT_DROP)
+	const enum smalti_extract_action action =
+	    run->on_progress ? run->on_progress(run->user, &run->progress) : SMALTI_EXTRACT_CONTINUE;
+	run->stops |= action != SMALTI_EXTRACT_CONTINUE;
+	if (action == SMALTI_EXTRACT_DROP)
 		atomic_store(&run->drops, true);
 }
 
-/* The folder's lock is another's. Where the watch is told of it, nothing is begun any more after its wish to
- * end; the writer's thread has work to commit, and waits until that is to be dropped. */
+/* The directory's lock is another's. Where the watch is told of it, nothing is begun any more after its
+ * action to end; the writer's thread has work to commit, and waits until that is to be dropped. */
 static bool bear_lock(void *user, const char *holder, double seconds)
 {
 	struct run *run = user;
@@ -106,7 +106,7 @@ static void tell(void *user)
 	progress->done = done < progress->items ? done : progress->items;
 	progress->captions = work.captions;
 	progress->tokens = work.tokens;
-	progress->pictures = work.pictures;
+	progress->images = work.images;
 	smalti_run_record_add(run->record, progress, &work, &written,
 			      run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0);
 	ask_with_writer(run);
@@ -231,7 +231,7 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, &cause);
 	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
-		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the folder's lock */
+		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the directory's lock */
 	if (claimed == SMALTI_CLAIM_FAILED)
 		smalti_fail(error, cause.code, "%s", cause.message);
 	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
@@ -290,7 +290,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	    .before = run->parts.before,
 	    .waiting = bear_lock,
 	    .user = run};
-	const struct smalti_input_options pictures = {
+	const struct smalti_input_options images = {
 	    .image_size = o->image_size,
 	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,
 	    .stored_orientation = o->stored_orientation};
@@ -303,9 +303,9 @@ static int open_run(struct run *run, struct smalti_error *error)
 	run->store = smalti_store_open(o->output, &store, error);
 	if (!run->store)
 		return -1;
-	if (o->pictures)
-		run->fetcher = smalti_fetcher_open(&pictures, error);
-	if (o->pictures && !run->fetcher)
+	if (o->images)
+		run->fetcher = smalti_fetcher_open(&images, error);
+	if (o->images && !run->fetcher)
 		return -1;
 	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
 	run->jobs = run->writer ? smalti_extract_jobs_open(&run->parts, on_done, tell, run, error) : NULL;
@@ -315,7 +315,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	return 0;
 }
 
-/* Rows first, then the shards that they are in, then the folder that these are in. */
+/* Rows first, then the shards that they are in, then the directory that these are in. */
 static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
@@ -335,11 +335,12 @@ static int close_run(struct run *run, int status, struct smalti_error *error)
 }
 
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
-		   smalti_extract_watch *watch, void *user, struct smalti_extract_result *result,
+		   smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct run run = {.watch = watch, .user = user, .thread = pthread_self(), .locked.at = -WAIT_SECONDS};
+	struct run run = {
+	    .on_progress = on_progress, .user = user, .thread = pthread_self(), .locked.at = -WAIT_SECONDS};
 	struct smalti_store_totals totals = {0};
 	if (smalti_check_given(session, "session", error) < 0 ||
 	    smalti_check_given(options, "options of the extraction", error) < 0 ||
@@ -347,7 +348,7 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	    smalti_extract_check(options, error) < 0)
 		return -1;
 	pthread_mutex_init(&run.locked.mutex, NULL);
-	int status = smalti_extract_parts_open(&run.parts, session, options, watch, user, error);
+	int status = smalti_extract_parts_open(&run.parts, session, options, on_progress, user, error);
 	if (status == 0)
 		status = open_run(&run, error);
 	if (status == 0)

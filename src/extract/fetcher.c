@@ -12,7 +12,7 @@
 
 /* A disk answers several readers faster than one; more than a few help a network's alone. */
 enum { THREADS = 4 };
-enum { PICTURE_BYTES_MAX = 1 << 30 };
+enum { IMAGE_BYTES_MAX = 1 << 30 };
 
 struct order {
 	struct smalti_extract_item *item;
@@ -45,7 +45,7 @@ static int read_bytes(int file, const char *path, void *bytes, int64_t count, in
 	return 0;
 }
 
-/* For messages on the picture itself: what lies in a tar is known by its key. */
+/* For messages on the image itself: what lies in a tar is known by its key. */
 static const char *name_of(const struct smalti_extract_item *item)
 {
 	return item->bytes < 0 ? item->path : item->key;
@@ -59,11 +59,11 @@ static int check_extent(const struct smalti_extract_item *item, int64_t offset, 
 				   "%s: expected %" PRId64 " bytes at %" PRId64 ", but it has only %" PRId64,
 				   name_of(item), count, offset, size);
 	if (count == 0)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: the picture is empty", name_of(item));
-	if (count > PICTURE_BYTES_MAX)
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: the image is empty", name_of(item));
+	if (count > IMAGE_BYTES_MAX)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: %" PRId64 " bytes; pictures' files may have up to %d", name_of(item),
-				   count, PICTURE_BYTES_MAX);
+				   "%s: %" PRId64 " bytes; images' files may have up to %d", name_of(item),
+				   count, IMAGE_BYTES_MAX);
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	close(file);
 	if (status < 0)
 		return -1;
-	item->input = smalti_input_picture_open(name_of(item), item->file, count, &fetcher->options, error);
+	item->input = smalti_input_image_open(name_of(item), item->file, count, &fetcher->options, error);
 	return item->input ? 0 : -1;
 }
 
@@ -135,7 +135,7 @@ struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *op
 		fetcher->thread_count++;
 	if (fetcher->thread_count)
 		return fetcher;
-	smalti_fail(error, SMALTI_ENOMEM, "no thread can be started to read pictures");
+	smalti_fail(error, SMALTI_ENOMEM, "no thread can be started to read images");
 	smalti_fetcher_close(fetcher);
 	return NULL;
 }

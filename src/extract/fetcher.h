@@ -4,12 +4,12 @@
 
 #include "extract/item.h"
 
-/* Threads of their own read the pictures' files, so that a slow disk keeps no worker waiting. */
+/* Threads of their own read the images' files, so that a slow disk keeps no worker waiting. */
 struct smalti_fetcher;
 
 struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *options,
 					   struct smalti_error *error);
-/* Reads the item's picture into memory and opens it; item->fetched says what came of it. */
+/* Reads the item's image into memory and opens it; item->fetched says what came of it. */
 int smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item,
 		       struct smalti_error *error);
 /* Until the item has been fetched. */

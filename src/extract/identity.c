@@ -55,25 +55,25 @@ static bool add_text(cJSON *identity, const struct smalti_extract_options *o, co
 /* Features are the VAE's own latents: beside the scaling factor, which shards have, who scales them wants
  * these.
  */
-static bool add_statistics(cJSON *pictures, const struct smalti_vae_config *vae)
+static bool add_statistics(cJSON *images, const struct smalti_vae_config *vae)
 {
 	const int count = (int)vae->latent_channels;
 	return !vae->has_statistics ||
-	       (cJSON_AddItemToObject(pictures, "latents_mean",
+	       (cJSON_AddItemToObject(images, "latents_mean",
 				      cJSON_CreateDoubleArray(vae->latents_mean, count)) &&
-		cJSON_AddItemToObject(pictures, "latents_std",
+		cJSON_AddItemToObject(images, "latents_std",
 				      cJSON_CreateDoubleArray(vae->latents_std, count)));
 }
 
-static bool add_pictures(cJSON *identity, const struct smalti_extract_options *o,
-			 const struct smalti_vae_config *vae, const char *digest)
+static bool add_images(cJSON *identity, const struct smalti_extract_options *o,
+		       const struct smalti_vae_config *vae, const char *digest)
 {
-	cJSON *pictures = cJSON_AddObjectToObject(identity, "pictures");
-	return add_statistics(pictures, vae) &&
-	       cJSON_AddNumberToObject(pictures, "image_size", (double)o->image_size) &&
-	       cJSON_AddStringToObject(pictures, "fit", smalti_fittings[o->fit]) &&
-	       cJSON_AddStringToObject(pictures, "orientation", o->stored_orientation ? "stored" : "exif") &&
-	       cJSON_AddStringToObject(pictures, "model", digest);
+	cJSON *images = cJSON_AddObjectToObject(identity, "pictures");
+	return add_statistics(images, vae) &&
+	       cJSON_AddNumberToObject(images, "image_size", (double)o->image_size) &&
+	       cJSON_AddStringToObject(images, "fit", smalti_fittings[o->fit]) &&
+	       cJSON_AddStringToObject(images, "orientation", o->stored_orientation ? "stored" : "exif") &&
+	       cJSON_AddStringToObject(images, "model", digest);
 }
 
 cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
@@ -86,7 +86,7 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 	    cJSON_AddStringToObject(identity, "precision", bf16 ? "bf16" : "f32") &&
 	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
 	    (!text_digest || add_text(identity, o, text_digest)) &&
-	    (!vae_digest || add_pictures(identity, o, &parts->vae->config, vae_digest)) &&
+	    (!vae_digest || add_images(identity, o, &parts->vae->config, vae_digest)) &&
 	    add_list(identity, parts->dataset))
 		return identity; /* the list last: another --caption-key has other captions, too */
 	cJSON_Delete(identity);

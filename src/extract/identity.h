@@ -7,7 +7,7 @@
 /* Of enum smalti_fitting, ended by NULL. */
 extern const char *const smalti_fittings[];
 
-/* What decides the features of a folder: the list, the models, and the options that change a value. The
+/* What decides the features of a directory: the list, the models, and the options that change a value. The
  * digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is not used.
  * NULL without memory. */
 cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
@@ -16,7 +16,7 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 /* What the identity has under "list" of the items that smalti_dataset_prefix() knows; NULL: none. */
 cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts);
 
-/* Whether a difference in a dotted key does not matter: to a folder of before there was such a key
+/* Whether a difference in a dotted key does not matter: to a directory of before there was such a key
  * (`unknown`), or by the options (struct smalti_extract_options). */
 bool smalti_extract_accepts(void *options, const char *key, bool unknown);
 

@@ -16,11 +16,11 @@ int smalti_item_open(struct smalti_extract_item *item, const struct smalti_recor
 		     struct smalti_error *error)
 {
 	*item = (struct smalti_extract_item){
-	    .index = record->index, .offset = record->picture.offset, .bytes = record->picture.bytes};
+	    .index = record->index, .offset = record->image.offset, .bytes = record->image.bytes};
 	item->key = copy(record->key, error);
-	if (record->picture.path)
-		item->path = copy(record->picture.path, error);
-	return item->key && (item->path || !record->picture.path) ? 0 : -1;
+	if (record->image.path)
+		item->path = copy(record->image.path, error);
+	return item->key && (item->path || !record->image.path) ? 0 : -1;
 }
 
 void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const char *reason)
@@ -40,9 +40,9 @@ void smalti_item_close(struct smalti_extract_item *item)
 	}
 	for (int i = 0; i < item->failure_count; i++)
 		free(item->failures[i].reason);
-	smalti_input_picture_close(item->input);
+	smalti_input_image_close(item->input);
 	free(item->file);
-	free((void *)item->picture.values);
+	free((void *)item->image.values);
 	free(item->path);
 	free(item->key);
 	*item = (struct smalti_extract_item){0};
@@ -50,7 +50,7 @@ void smalti_item_close(struct smalti_extract_item *item)
 
 struct smalti_features_row smalti_item_row(const struct smalti_extract_item *item)
 {
-	struct smalti_features_row row = {.index = item->index, .key = item->key, .picture = item->picture};
+	struct smalti_features_row row = {.index = item->index, .key = item->key, .image = item->image};
 	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
 		row.texts[i] = (struct smalti_features_text){.tokens = item->texts[i].tokens,
 							     .ids = item->texts[i].ids,

@@ -3,7 +3,7 @@
 #define SMALTI_EXTRACT_ITEM_H
 
 #include "io/dataset.h"
-#include "jobs/input_picture.h"
+#include "jobs/input_image.h"
 #include "smalti/features.h"
 
 /* An item on its way from the list to its row. The reader makes it, then the fetcher, the tasks and the
@@ -28,15 +28,15 @@ struct smalti_extract_item {
 	char *key;
 	struct smalti_item_text texts[SMALTI_FEATURES_CAPTIONS_MAX];
 
-	char *path; /* of the picture; NULL: none was named */
+	char *path; /* of the image; NULL: none was named */
 	int64_t offset, bytes;
-	void *file; /* the fetcher's: the picture's bytes, then the opened picture, or why not */
-	struct smalti_input_picture *input;
+	void *file; /* the fetcher's: the image's bytes, then the opened image, or why not */
+	struct smalti_input_image *input;
 	bool is_ordered, is_fetched;
 	struct smalti_error fetched; /* code 0: input is there */
 
-	struct smalti_features_picture picture; /* values are owned; a task fills them in */
-	struct smalti_error read;               /* code 0: the task found no damage in the picture */
+	struct smalti_features_image image; /* values are owned; a task fills them in */
+	struct smalti_error read;           /* code 0: the task found no damage in the image */
 
 	bool kept; /* its row in the shard that is made anew was complete: it is copied */
 	struct smalti_item_failure failures[SMALTI_ITEM_FAILURES_MAX];

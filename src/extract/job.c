@@ -35,7 +35,7 @@ struct extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs, st
 		free(job);
 		return NULL;
 	}
-	smalti_scope_needs(job->job.scope, jobs->parts->weights);
+	smalti_task_group_needs(job->job.task_group, jobs->parts->weights);
 	window->jobs++;
 	return job;
 }

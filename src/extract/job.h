@@ -9,19 +9,19 @@
 
 struct caption_job;
 
-/* What is computed, and fails, together: a pack of captions, or one picture. */
+/* What is computed, and fails, together: a pack of captions, or one image. */
 struct extract_job {
 	struct smalti_job job;
 	struct smalti_extract_jobs *of;
 	struct smalti_window *window;
 	struct caption_job *captions; /* of a pack */
 	int64_t caption_count;
-	struct smalti_extract_item *item; /* whose picture it is; NULL: a pack */
+	struct smalti_extract_item *item; /* whose image it is; NULL: a pack */
 	double decoding_seconds;
 	void (*finish)(struct extract_job *job);
 };
 
-/* How pictures of a bin are encoded; made when the first one comes. */
+/* How images of a bin are encoded; made when the first one comes. */
 struct bin_plan {
 	int64_t height, width; /* of the latents */
 	struct smalti_vae_plan plan;
@@ -48,11 +48,11 @@ struct extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs, st
 					    void (*finish)(struct extract_job *job),
 					    struct smalti_error *error);
 
-/* Inserts the captions, or the pictures, of a window. */
+/* Inserts the captions, or the images, of a window. */
 int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				    struct smalti_error *error);
-int smalti_extract_jobs_begin_pictures(struct smalti_extract_jobs *jobs, struct smalti_window *window,
-				       struct smalti_error *error);
+int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				     struct smalti_error *error);
 /* Of values, in the shards' type, for free(); NULL with an error, also (ECORRUPT) for what is not finite. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, struct smalti_error *error);

@@ -76,9 +76,9 @@ static int insert(struct extract_job *job, struct smalti_error *error)
 		for (int64_t i = 0; i < job->caption_count; i++)
 			words[i] =
 			    (struct smalti_words){job->captions[i].text->ids, job->captions[i].text->tokens};
-		smalti_t5_encode(parts->text.t5, job->job.scope, words, job->caption_count, hidden);
+		smalti_t5_encode(parts->text.t5, job->job.task_group, words, job->caption_count, hidden);
 		for (int64_t i = 0; i < job->caption_count; i++) {
-			smalti_insert(deliver, job->job.scope, (.x = hidden[i]),
+			smalti_insert(deliver, job->job.task_group, (.x = hidden[i]),
 				      .count = words[i].count * width, .sink = deliver,
 				      .user = &job->captions[i]);
 			smalti_tile_release(hidden[i]);
@@ -107,13 +107,13 @@ static void complete_caption(struct smalti_extract_work *work, struct smalti_win
 static void finish(struct extract_job *job)
 {
 	struct smalti_extract_jobs *jobs = job->of;
-	struct smalti_scope_progress progress;
-	smalti_scope_progress(job->job.scope, &progress);
+	struct smalti_task_group_progress progress;
+	smalti_task_group_progress(job->job.task_group, &progress);
 	jobs->work.text_seconds += progress.seconds;
 	jobs->work.captions_in_flight -= job->caption_count;
 	job->window->timing.text_seconds += progress.seconds;
 	/* The same text encoder failed with these captions as would with others. */
-	if (smalti_scope_status(job->job.scope, &jobs->broken) < 0)
+	if (smalti_task_group_status(job->job.task_group, &jobs->broken) < 0)
 		return;
 	for (int64_t i = 0; i < job->caption_count; i++)
 		complete_caption(&jobs->work, job->window, &job->captions[i]);

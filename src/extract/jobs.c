@@ -25,7 +25,7 @@ static int64_t choose_pack(const struct smalti_extract_parts *parts, int64_t mem
 
 struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract_parts *parts,
 						     void (*done)(void *user, struct smalti_window *window),
-						     void (*watch)(void *user), void *user,
+						     void (*on_progress)(void *user), void *user,
 						     struct smalti_error *error)
 {
 	struct smalti_extract_jobs *jobs = smalti_calloc(1, sizeof(*jobs), error);
@@ -36,7 +36,7 @@ struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract
 		free(jobs);
 		return NULL;
 	}
-	jobs->queue.progress = watch;
+	jobs->queue.progress = on_progress;
 	jobs->queue.user = user;
 	jobs->parts = parts;
 	jobs->done = done;
@@ -72,7 +72,7 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 	if (status == 0 && jobs->parts->text.t5)
 		status = smalti_extract_jobs_begin_texts(jobs, window, error);
 	if (status == 0 && jobs->parts->vae)
-		status = smalti_extract_jobs_begin_pictures(jobs, window, error);
+		status = smalti_extract_jobs_begin_images(jobs, window, error);
 	if (status == 0)
 		status = status_of(jobs, error);
 	if (status == 0 && --window->jobs == 0)

@@ -4,13 +4,13 @@
 
 #include "extract/window.h"
 
-/* The computing between lists and rows: packs of captions through T5, pictures through the VAE's encoder,
+/* The computing between lists and rows: packs of captions through T5, images through the VAE's encoder,
  * each a graph of tasks, as many at a time as memory takes. All by one thread, the one that inserts tasks. */
 struct smalti_extract_jobs;
 
 struct smalti_extract_work {
-	int64_t captions, tokens, pictures, pixels; /* made */
-	int64_t pictures_in_flight, captions_in_flight;
+	int64_t captions, tokens, images, pixels; /* made */
+	int64_t images_in_flight, captions_in_flight;
 	double text_seconds, decoding_seconds, vae_seconds; /* of workers */
 };
 
@@ -18,9 +18,9 @@ struct smalti_extract_work {
  * some ten times a second while one of them waits. */
 struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract_parts *parts,
 						     void (*done)(void *user, struct smalti_window *window),
-						     void (*watch)(void *user), void *user,
+						     void (*on_progress)(void *user), void *user,
 						     struct smalti_error *error);
-/* Inserts all that is to be computed for a window whose pictures have been fetched; waits for memory. What is
+/* Inserts all that is to be computed for a window whose images have been fetched; waits for memory. What is
  * wrong with an item is noted there. -1 for what is wrong with more than that. */
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 			      struct smalti_error *error);

@@ -54,7 +54,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 		int64_t value, most;
 	} numbers[] = {
 	    {"cleaning of captions", o->cleaning, SMALTI_CLEANING_STRIP},
-	    {"fit of pictures", o->fit, SMALTI_FITTING_SQUEEZE},
+	    {"fit of images", o->fit, SMALTI_FITTING_SQUEEZE},
 	    {"type of features", o->type, SMALTI_FEATURES_BF16},
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
 	    {"precision", o->model.precision, SMALTI_PRECISION_BF16},
@@ -73,12 +73,12 @@ int smalti_extract_check(const struct smalti_extract_options *o, struct smalti_e
 	struct smalti_bin bins[SMALTI_BINS_MAX];
 	if (smalti_check_given(o->inputs, "data set", error) < 0 ||
 	    smalti_check_range(o->input_count, 1, INPUTS_MAX, "number of data sets", error) < 0 ||
-	    smalti_check_text(o->output, "folder for the features", error) < 0)
+	    smalti_check_text(o->output, "directory for the features", error) < 0)
 		return -1;
-	if (!o->text && !o->pictures)
+	if (!o->text && !o->images)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "neither the captions' nor the pictures' features are asked for");
-	if (o->pictures && smalti_bins_list(o->image_size, SMALTI_BINS_TRAINING, bins, error) < 0)
+				   "neither the captions' nor the images' features are asked for");
+	if (o->images && smalti_bins_list(o->image_size, SMALTI_BINS_TRAINING, bins, error) < 0)
 		return -1;
 	if (check_captions(o, error) < 0 || check_numbers(o, error) < 0)
 		return -1;

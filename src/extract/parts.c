@@ -3,42 +3,45 @@
 
 #include "base/alloc.h"
 #include "extract/identity.h"
-#include "io/pipeline_folder.h"
+#include "io/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/unused.h"
 #include "rt/session.h"
-#include "store/folder.h"
+#include "store/directory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int read_max_tokens(const char *folder, const char *path, int64_t *tokens, struct smalti_error *error)
+static int read_max_tokens(const char *directory, const char *path, int64_t *tokens,
+			   struct smalti_error *error)
 {
 	struct smalti_model_index index;
-	if (smalti_pipeline_folder_check(folder, error))
+	if (smalti_pipeline_directory_check(directory, error))
 		return -1;
 	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return smalti_fail(error, SMALTI_EIO,
-				   "%s: is not there, and no text encoder alone says how many tokens a "
-				   "caption may have: give a whole pipeline's folder, or --max-tokens (300 "
-				   "for PixArt-Sigma, 120 for -alpha) and the folders of a tokenizer and a "
-				   "text encoder",
-				   path);
+		return smalti_fail(
+		    error, SMALTI_EIO,
+		    "%s: is not there, and no text encoder alone says how many tokens a "
+		    "caption may have: give a whole pipeline's directory, or --max-tokens (300 "
+		    "for PixArt-Sigma, 120 for -alpha) and the directories of a tokenizer and a "
+		    "text encoder",
+		    path);
 	if (smalti_model_index_read(path, &index, error) < 0)
 		return -1;
 	*tokens = smalti_pipeline_tokens(index.pipeline);
 	return 0;
 }
 
-static int find_max_tokens(struct smalti_extract_parts *parts, const char *folder, struct smalti_error *error)
+static int find_max_tokens(struct smalti_extract_parts *parts, const char *directory,
+			   struct smalti_error *error)
 {
 	int64_t *tokens = &parts->options.max_tokens;
 	int status = 0;
 	if (*tokens == 0) {
-		char *path = smalti_format(error, "%s/model_index.json", folder);
-		status = path ? read_max_tokens(folder, path, tokens, error) : -1;
+		char *path = smalti_format(error, "%s/model_index.json", directory);
+		status = path ? read_max_tokens(directory, path, tokens, error) : -1;
 		free(path);
 	}
 	parts->text.max_tokens = *tokens;
@@ -64,12 +67,12 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 		     struct smalti_error *error)
 {
 	const struct smalti_model_options *o = &parts->options.model;
-	const char *folder = o->folder ? o->folder : smalti_embedded_model(error);
+	const char *directory = o->directory ? o->directory : smalti_embedded_model(error);
 	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
-	if (!folder || find_max_tokens(parts, folder, error) < 0)
+	if (!directory || find_max_tokens(parts, directory, error) < 0)
 		return -1;
-	char *tokenizer = smalti_model_component(o->tokenizer, folder, "tokenizer", error);
-	char *encoder = smalti_model_component(o->text_encoder, folder, "text_encoder", error);
+	char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
+	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
 	int status = tokenizer && encoder ? smalti_text_encoder_open(&parts->text, parts->weights, tokenizer,
 								     encoder, o->variant, compute, error)
 					  : -1;
@@ -85,7 +88,7 @@ static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGES
 {
 	const struct smalti_model_options *o = &parts->options.model;
 	const struct smalti_vae_options options = {
-	    .folder = o->vae ? o->vae : o->folder, .variant = o->variant, .precision = o->precision};
+	    .directory = o->vae ? o->vae : o->directory, .variant = o->variant, .precision = o->precision};
 	parts->vae = smalti_vae_open(parts->session, &options, error);
 	if (!parts->vae || !smalti_vae_open_net(parts->vae, SMALTI_VAE_ENCODE, error))
 		return -1;
@@ -123,7 +126,7 @@ int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
 }
 
 struct listing {
-	smalti_extract_watch *watch;
+	smalti_extract_callback *on_progress;
 	void *user;
 };
 
@@ -131,33 +134,35 @@ static bool on_list(void *user, double share)
 {
 	const struct listing *listing = user;
 	const struct smalti_extract_progress progress = {.listed = share};
-	return !listing->watch || listing->watch(listing->user, &progress) == SMALTI_EXTRACT_GO_ON;
+	return !listing->on_progress ||
+	       listing->on_progress(listing->user, &progress) == SMALTI_EXTRACT_CONTINUE;
 }
 
-/* Items of the list that the folder was begun with; 0: there is no such folder, or it says why not later. */
+/* Items of the list that the directory was begun with; 0: there is no such directory, or it says why not
+ * later. */
 static int64_t count_before(const struct smalti_extract_options *o)
 {
 	int64_t items = 0;
-	cJSON *identity = o->append ? smalti_folder_identity(o->output, NULL) : NULL;
+	cJSON *identity = o->append ? smalti_directory_identity(o->output, NULL) : NULL;
 	(void)smalti_json_int(cJSON_GetObjectItemCaseSensitive(identity, "list"), "items",
 			      SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &items, NULL);
 	cJSON_Delete(identity);
 	return items;
 }
 
-static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_watch *watch, void *user,
+static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_callback *on_progress, void *user,
 			struct smalti_error *error)
 {
 	struct smalti_extract_options *o = &parts->options;
-	struct listing listing = {watch, user};
+	struct listing listing = {on_progress, user};
 	struct smalti_dataset_options options = {.paths = o->inputs,
 						 .path_count = o->input_count,
-						 .images = o->images,
+						 .image_root = o->image_root,
 						 .caption_count = o->text ? o->caption_count : 0,
 						 .find_caption = o->text,
-						 .pictures = o->pictures,
+						 .images = o->images,
 						 .prefix = count_before(o),
-						 .watch = on_list,
+						 .on_progress = on_list,
 						 .user = &listing};
 	memcpy(options.captions, o->captions, sizeof(options.captions));
 	parts->dataset = smalti_dataset_open(&options, error);
@@ -202,18 +207,17 @@ static int identify(struct smalti_extract_parts *parts, const char *text_digest,
 }
 
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
-			      const struct smalti_extract_options *options, smalti_extract_watch *watch,
-			      void *user, struct smalti_error *error)
+			      const struct smalti_extract_options *options,
+			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error)
 {
 	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
 	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
-	parts->weights = smalti_scope_new(session, "weights", INT64_MAX, error);
+	parts->weights = smalti_task_group_new(session, "weights", INT64_MAX, error);
 	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||
-	    (options->pictures && open_vae(parts, vae_digest, error) < 0) ||
-	    look_for_unused(parts, error) < 0)
+	    (options->images && open_vae(parts, vae_digest, error) < 0) || look_for_unused(parts, error) < 0)
 		return -1;
 	fit_into_memory(parts);
-	if (open_dataset(parts, watch, user, error) < 0)
+	if (open_dataset(parts, on_progress, user, error) < 0)
 		return -1;
 	describe(parts);
 	return identify(parts, text_digest, vae_digest, error);
@@ -226,9 +230,9 @@ void smalti_extract_parts_close(struct smalti_extract_parts *parts)
 	free(parts->provenance);
 	smalti_vae_close(parts->vae);
 	if (parts->weights)
-		smalti_scope_wait(parts->weights); /* its tasks read the mapped file */
+		smalti_task_group_wait(parts->weights); /* its tasks read the mapped file */
 	smalti_text_encoder_close(&parts->text);
-	smalti_scope_free(parts->weights);
+	smalti_task_group_free(parts->weights);
 	smalti_dataset_close(parts->dataset); /* whose are the captions' keys */
 	*parts = (struct smalti_extract_parts){0};
 }

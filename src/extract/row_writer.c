@@ -95,7 +95,7 @@ static int write_failures(struct smalti_shard_writer *file, const struct smalti_
 
 static int64_t value_bytes(const struct smalti_shard_schema *schema, const struct smalti_features_row *row)
 {
-	int64_t values = 2 * schema->latent_channels * row->picture.latent_height * row->picture.latent_width;
+	int64_t values = 2 * schema->latent_channels * row->image.latent_height * row->image.latent_width;
 	for (int i = 0; i < schema->caption_count; i++)
 		values += row->texts[i].tokens * schema->text_width;
 	return values * smalti_dtype_bytes(schema->dtype);
@@ -117,7 +117,7 @@ static int write_item(struct open_shard *shard, const struct smalti_shard_schema
 static void add_timing(struct smalti_shard_timing *sum, const struct smalti_shard_timing *more)
 {
 	sum->text_seconds += more->text_seconds;
-	sum->picture_seconds += more->picture_seconds;
+	sum->image_seconds += more->image_seconds;
 	sum->tokens += more->tokens;
 	sum->pixels += more->pixels;
 }

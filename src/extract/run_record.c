@@ -78,13 +78,13 @@ void smalti_run_record_add(struct smalti_run_record *record, const struct smalti
 	    (struct smalti_run_sample){.items = progress->made,
 				       .captions = work->captions,
 				       .tokens = work->tokens,
-				       .pictures = work->pictures,
+				       .images = work->images,
 				       .pixels = work->pixels,
 				       .failures = progress->failed,
 				       .rows = written->written,
 				       .bytes = written->bytes,
 				       .waiting = fetching,
-				       .computing = work->captions_in_flight + work->pictures_in_flight,
+				       .computing = work->captions_in_flight + work->images_in_flight,
 				       .finished = written->rows,
 				       .text = work->text_seconds,
 				       .decode = work->decoding_seconds,
@@ -105,9 +105,9 @@ void smalti_run_record_window(struct smalti_run_record *record, const struct sma
 		for (int k = 0; k < record->parts->options.caption_count; k++)
 			if (item->texts[k].values)
 				smalti_run_log_caption(record->log, item->texts[k].tokens);
-		if (item->picture.values)
-			smalti_run_log_picture(record->log, item->picture.latent_height * factor,
-					       item->picture.latent_width * factor);
+		if (item->image.values)
+			smalti_run_log_image(record->log, item->image.latent_height * factor,
+					     item->image.latent_width * factor);
 	}
 }
 

@@ -10,11 +10,11 @@
 struct smalti_run_record;
 
 struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_parts *parts); /* NULL: none */
-/* Where the run is; `fetching` pictures wait for their files. */
+/* Where the run is; `fetching` images wait for their files. */
 void smalti_run_record_add(struct smalti_run_record *record, const struct smalti_extract_progress *progress,
 			   const struct smalti_extract_work *work,
 			   const struct smalti_row_writer_state *written, int64_t fetching);
-/* The captions and pictures of a window that is complete. */
+/* The captions and images of a window that is complete. */
 void smalti_run_record_window(struct smalti_run_record *record, const struct smalti_window *window);
 void smalti_run_record_close(struct smalti_run_record *record, const char *end); /* NULL is fine */
 

@@ -12,7 +12,7 @@ static int64_t count_tokens(const struct smalti_window *window)
 	return tokens;
 }
 
-/* Pictures count as squares: that is about the area of every bin. */
+/* Images count as squares: that is about the area of every bin. */
 static double item_bytes(const struct smalti_extract_parts *parts, const struct smalti_window *window)
 {
 	const struct smalti_shard_schema *schema = &parts->schema;

@@ -12,15 +12,15 @@ enum {
 	ITEMS_MAX = 512,
 	TOKENS_MIN = 1024,
 	TOKENS_MAX = 8192,
-	FILE_BYTES_MAX = 64 << 20,   /* of pictures, as they are stored */
-	LATENT_BYTES_MAX = 64 << 20, /* of pictures, encoded */
-	LAST_PICTURES = 16           /* a window in the end has as many, or TOKENS_MIN */
+	FILE_BYTES_MAX = 64 << 20,   /* of images, as they are stored */
+	LATENT_BYTES_MAX = 64 << 20, /* of images, encoded */
+	LAST_IMAGES = 16             /* a window in the end has as many, or TOKENS_MIN */
 };
 
 /* What a window holds so far. */
 struct load {
 	int64_t tokens, most_tokens, file_bytes, latent_bytes;
-	int64_t pictures;
+	int64_t images;
 	int64_t enough; /* items, of a window near the end of the run */
 };
 
@@ -44,7 +44,7 @@ int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
 
 static bool is_full(const struct smalti_window *window, const struct load *load)
 {
-	if (window->count >= load->enough && (load->tokens >= TOKENS_MIN || load->pictures >= LAST_PICTURES))
+	if (window->count >= load->enough && (load->tokens >= TOKENS_MIN || load->images >= LAST_IMAGES))
 		return true;
 	return window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
@@ -104,12 +104,12 @@ static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fe
 	if (!parts->vae || !fetcher)
 		return 0;
 	if (!item->path) {
-		smalti_item_fail(item, "picture", "the list names no picture");
+		smalti_item_fail(item, "picture", "the list names no image");
 		return 0;
 	}
 	load->file_bytes += file_bytes(item);
 	load->latent_bytes += latent_bytes(parts);
-	load->pictures++;
+	load->images++;
 	item->is_ordered = smalti_fetcher_add(fetcher, item, error) == 0;
 	return item->is_ordered ? 0 : -1;
 }

@@ -11,7 +11,7 @@
 int64_t smalti_window_tokens(const struct smalti_extract_parts *parts);
 
 /* Neighbouring items of one shard that are computed together and written together: enough that captions of
- * like lengths and pictures of like shapes meet, few enough to be held in memory. Where windows end depends
+ * like lengths and images of like shapes meet, few enough to be held in memory. Where windows end depends
  * on the list alone, and no row depends on it. */
 struct smalti_window {
 	struct smalti_range range; /* of the shard */
@@ -25,8 +25,8 @@ struct smalti_window {
 	struct smalti_window *next;
 };
 
-/* Reads the next items of the range, from `first` on: their captions as tokens, their pictures ordered from
- * the fetcher (NULL: no pictures). Where the run `ends` with the range, half of what is left at most, so that
+/* Reads the next items of the range, from `first` on: their captions as tokens, their images ordered from
+ * the fetcher (NULL: no images). Where the run `ends` with the range, half of what is left at most, so that
  * little is to be written when the workers are done. `old` is the path of the shard that is made anew, or
  * NULL: of items that it has whole nothing is read. */
 struct smalti_window *smalti_window_read(const struct smalti_extract_parts *parts,

@@ -52,7 +52,7 @@ static int open_source(struct smalti_features *features, const struct smalti_fea
 	return features->queue ? 0 : -1;
 }
 
-struct smalti_features *smalti_features_open(const char *folder,
+struct smalti_features *smalti_features_open(const char *directory,
 					     const struct smalti_features_options *options,
 					     struct smalti_error *error)
 {
@@ -60,12 +60,13 @@ struct smalti_features *smalti_features_open(const char *folder,
 	struct smalti_features_options defaults;
 	smalti_features_defaults(&defaults);
 	options = options ? options : &defaults;
-	if (smalti_check_text(folder, "folder of features", error) < 0 || check_options(options, error) < 0)
+	if (smalti_check_text(directory, "directory of features", error) < 0 ||
+	    check_options(options, error) < 0)
 		return NULL;
 	struct smalti_features *features = smalti_calloc(1, sizeof(*features), error);
 	if (!features)
 		return NULL;
-	if (smalti_features_set_open(&features->set, folder, error) == 0 &&
+	if (smalti_features_set_open(&features->set, directory, error) == 0 &&
 	    open_source(features, options, error) == 0)
 		return features;
 	smalti_features_close(features);
@@ -137,7 +138,7 @@ int smalti_features_get(struct smalti_features *features, int64_t index, struct 
 		return -1;
 	const int64_t number = smalti_features_set_find(&features->set, index);
 	if (number < 0)
-		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, features->set.folder,
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, features->set.directory,
 				   index);
 	struct smalti_shard *shard =
 	    smalti_features_shards_get(&features->looked_up, &features->set, number, error);

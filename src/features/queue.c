@@ -56,8 +56,8 @@ static int64_t copy_row(const struct smalti_shard_schema *schema, const struct s
 	}
 	bytes = 0;
 	if (schema->latent_channels > 0)
-		smalti_shard_picture_bytes(schema, &from->picture, &bytes);
-	to->picture.values = place(memory, &used, from->picture.values, bytes);
+		smalti_shard_image_bytes(schema, &from->image, &bytes);
+	to->image.values = place(memory, &used, from->image.values, bytes);
 	return used;
 }
 

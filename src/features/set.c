@@ -34,13 +34,13 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 				       struct smalti_error *error)
 {
 	const struct smalti_journal_entry *entry = &set->journal.entries[number];
-	char *path = smalti_journal_path(set->folder, &entry->id, error);
+	char *path = smalti_journal_path(set->directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	int status = shard ? check_shard(shard, entry, path, error) : -1;
 	if (status == 0 && set->model &&
 	    !same_schema(smalti_shard_schema(shard), smalti_shard_schema(set->model)))
-		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: is not of the kind of the folder's others",
-				     path);
+		status = smalti_fail(error, SMALTI_ECORRUPT,
+				     "%s: is not of the kind of the directory's others", path);
 	free(path);
 	if (status == 0)
 		return shard;
@@ -59,32 +59,33 @@ static int open_model(struct smalti_features_set *set, struct smalti_error *erro
 	return smalti_fail(error, first.code, "%s", first.message);
 }
 
-static int check_folder(const char *folder, struct smalti_error *error)
+static int check_directory(const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", folder);
+	char *path = smalti_format(error, "%s/extract.json", directory);
 	if (!path)
 		return -1;
 	int status = access(path, F_OK);
 	free(path);
-	if (status < 0 && access(folder, F_OK) < 0)
-		return smalti_fail_errno(error, "%s: cannot be opened", folder);
+	if (status < 0 && access(directory, F_OK) < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", directory);
 	if (status < 0)
 		return smalti_fail(
 		    error, SMALTI_EFORMAT,
-		    "%s: no folder of features, for it has no extract.json; smalti extract makes "
+		    "%s: no directory of features, for it has no extract.json; smalti extract makes "
 		    "them",
-		    folder);
+		    directory);
 	return 0;
 }
 
-int smalti_features_set_open(struct smalti_features_set *set, const char *folder, struct smalti_error *error)
+int smalti_features_set_open(struct smalti_features_set *set, const char *directory,
+			     struct smalti_error *error)
 {
-	*set = (struct smalti_features_set){.folder = smalti_format(error, "%s", folder)};
-	if (!set->folder)
+	*set = (struct smalti_features_set){.directory = smalti_format(error, "%s", directory)};
+	if (!set->directory)
 		return -1;
-	if (check_folder(folder, error) < 0)
+	if (check_directory(directory, error) < 0)
 		return -1;
-	if (smalti_journal_read(&set->journal, folder, NULL, error) < 0)
+	if (smalti_journal_read(&set->journal, directory, NULL, error) < 0)
 		return -1;
 	set->rows = smalti_calloc(set->journal.count + 1, sizeof(*set->rows), error);
 	if (!set->rows)
@@ -101,8 +102,8 @@ void smalti_features_set_close(struct smalti_features_set *set)
 	smalti_shard_close(set->model);
 	smalti_journal_free(&set->journal);
 	free(set->rows);
-	free(set->folder);
-	*set = (struct smalti_features_set){.folder = NULL};
+	free(set->directory);
+	*set = (struct smalti_features_set){.directory = NULL};
 }
 
 int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index)

@@ -5,17 +5,19 @@
 #include "shard/shard.h"
 #include "store/journal.h"
 
-/* The committed shards of a folder, as they were when it was opened. Not changed afterwards: for any thread.
+/* The committed shards of a directory, as they were when it was opened. Not changed afterwards: for any
+ * thread.
  */
 struct smalti_features_set {
-	char *folder;
+	char *directory;
 	struct smalti_journal journal;
 	int64_t *rows; /* of each shard */
 	int64_t row_count;
 	struct smalti_shard *model; /* one of them, whose schema all have; NULL: there are none */
 };
 
-int smalti_features_set_open(struct smalti_features_set *set, const char *folder, struct smalti_error *error);
+int smalti_features_set_open(struct smalti_features_set *set, const char *directory,
+			     struct smalti_error *error);
 void smalti_features_set_close(struct smalti_features_set *set);
 /* The shard that has an item; -1: none. */
 int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index);

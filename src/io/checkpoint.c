@@ -25,7 +25,7 @@ struct entry {
 };
 
 struct smalti_checkpoint {
-	char *folder;
+	char *directory;
 	struct shard *shards;
 	int shard_count;
 	struct entry *entries;
@@ -103,7 +103,7 @@ static int open_shard(struct smalti_checkpoint *checkpoint, const char *name, st
 {
 	struct shard *shard = &checkpoint->shards[checkpoint->shard_count++];
 	shard->name = name;
-	shard->path = smalti_format(error, "%s/%s", checkpoint->folder, name);
+	shard->path = smalti_format(error, "%s/%s", checkpoint->directory, name);
 	shard->file = shard->path ? smalti_safetensors_open(shard->path, error) : NULL;
 	return shard->file ? 0 : -1;
 }
@@ -145,9 +145,10 @@ static const struct shard *find_shard(const struct smalti_checkpoint *checkpoint
 static int add_indexed(struct smalti_checkpoint *checkpoint, const cJSON *item, struct smalti_error *error)
 {
 	if (!cJSON_IsString(item) || !plain_name(item->valuestring))
-		return smalti_fail(error, SMALTI_EFORMAT,
-				   "tensor %.200s should name a .safetensors file in the index's own folder",
-				   item->string);
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "tensor %.200s should name a .safetensors file in the index's own directory",
+		    item->string);
 	const char *name = item->valuestring;
 	const struct shard *shard = find_shard(checkpoint, name);
 	if (!shard && checkpoint->shard_count == MAX_SHARDS)
@@ -183,7 +184,7 @@ static int read_index(struct smalti_checkpoint *checkpoint, const cJSON *index, 
 
 static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", checkpoint->folder, name);
+	char *path = smalti_format(error, "%s/%s", checkpoint->directory, name);
 	cJSON *index = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
 	int status = index ? read_index(checkpoint, index, error) : -1;
 	if (index && status)
@@ -201,7 +202,7 @@ static bool is_there(const struct smalti_checkpoint *checkpoint, const char *nam
 {
 	char path[PATH_MAX];
 	struct stat info;
-	snprintf(path, sizeof(path), "%s/%s", checkpoint->folder, name);
+	snprintf(path, sizeof(path), "%s/%s", checkpoint->directory, name);
 	return !stat(path, &info) || errno != ENOENT;
 }
 
@@ -234,10 +235,10 @@ static int fail_without(const struct smalti_checkpoint *checkpoint, const char *
 			    error, SMALTI_EUNSUPPORTED,
 			    "%s/%s: such files are not read; make safetensors of them: load the "
 			    "pipeline with diffusers and save it with save_pretrained()",
-			    checkpoint->folder, pickled[i]);
+			    checkpoint->directory, pickled[i]);
 	return smalti_fail(error, SMALTI_EIO,
 			   "%s: no weights here, %s%s.safetensors or its index was expected",
-			   checkpoint->folder, stem, variant);
+			   checkpoint->directory, stem, variant);
 }
 
 static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
@@ -255,14 +256,14 @@ static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, co
 	return opened < 0 ? -1 : 0;
 }
 
-struct smalti_checkpoint *smalti_checkpoint_open(const char *folder, const char *stem, const char *variant,
+struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const char *stem, const char *variant,
 						 struct smalti_error *error)
 {
 	struct smalti_checkpoint *checkpoint = smalti_calloc(1, sizeof(*checkpoint), error);
 	if (!checkpoint)
 		return NULL;
-	checkpoint->folder = smalti_format(error, "%s", folder);
-	if (!checkpoint->folder || open_files(checkpoint, stem, variant, error) ||
+	checkpoint->directory = smalti_format(error, "%s", directory);
+	if (!checkpoint->directory || open_files(checkpoint, stem, variant, error) ||
 	    rename_all_old(checkpoint, error)) {
 		smalti_checkpoint_close(checkpoint);
 		return NULL;
@@ -298,15 +299,15 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 	}
 	free(checkpoint->entries);
 	free(checkpoint->shards);
-	free(checkpoint->folder);
+	free(checkpoint->directory);
 	free(checkpoint);
 }
 
 /* --- what is in it ---------------------------------------------------------------------------- */
 
-const char *smalti_checkpoint_folder(const struct smalti_checkpoint *checkpoint)
+const char *smalti_checkpoint_directory(const struct smalti_checkpoint *checkpoint)
 {
-	return checkpoint->folder;
+	return checkpoint->directory;
 }
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)
@@ -349,8 +350,8 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 	shape_text(rank, shape, wanted);
 	const struct entry *entry = find_entry(checkpoint, name);
 	if (!entry)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing", checkpoint->folder,
-				   name, wanted);
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing",
+				   checkpoint->directory, name, wanted);
 	if (!entry->view.usable)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "%s: tensor %s is neither F32, F16 nor BF16: convert the checkpoint",

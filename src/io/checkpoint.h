@@ -4,7 +4,7 @@
 
 #include "io/inventory.h"
 
-/* The weights of one component folder (specification 1.1): STEM.safetensors, or the shards that
+/* The weights of one component directory (specification 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant STEM.VARIANT.safetensors, or the index
  * STEM.safetensors.index.VARIANT.json. Names that old writers used are offered under their present
  * names: the attention of a VAE, and T5's encoder.embed_tokens.weight where shared.weight is absent. */
@@ -14,7 +14,7 @@ struct smalti_checkpoint;
 #define SMALTI_STEM_T5        "model"                   /* text_encoder */
 
 /* variant NULL: the plain files, else those of the variant fp16 or bf16, whichever is there. */
-struct smalti_checkpoint *smalti_checkpoint_open(const char *folder, const char *stem, const char *variant,
+struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const char *stem, const char *variant,
 						 struct smalti_error *error);
 /* No files at all: it has whatever tensor is asked for, without data, and notes it in the inventory. */
 struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
@@ -23,7 +23,7 @@ bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
 
 /* The component's. */
-const char *smalti_checkpoint_folder(const struct smalti_checkpoint *checkpoint);
+const char *smalti_checkpoint_directory(const struct smalti_checkpoint *checkpoint);
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
 

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The JSON files of a diffusers folder, as numbers that later code can trust: every extent is at
+/* The JSON files of a diffusers directory, as numbers that later code can trust: every extent is at
  * least 1, no product of two of them and the number of layers leaves 64 bits, and a value that would
- * change the picture in a way that is not implemented is SMALTI_EUNSUPPORTED, never ignored. Unknown
+ * change the image in a way that is not implemented is SMALTI_EUNSUPPORTED, never ignored. Unknown
  * keys are ignored; missing ones take the defaults of specification 1.3 to 1.7 and 4.1. */
 
 enum smalti_pipeline { SMALTI_PIXART_SIGMA, SMALTI_PIXART_ALPHA };

@@ -25,7 +25,7 @@ struct smalti_dataset {
 	struct smalti_dataset_source source;
 	const struct smalti_dataset_format *format;
 	void *state;
-	char *images; /* the folder of pictures */
+	char *image_root; /* the directory of images */
 	int64_t count, next;
 	struct smalti_dataset_digests digests, prefix; /* prefix.items 0: there is none */
 	struct smalti_dataset_place *places;
@@ -34,7 +34,7 @@ struct smalti_dataset {
 	int64_t repeated_count, repeated_capacity;
 	struct smalti_dataset_entry entry;
 	char key[SMALTI_KEY_BYTES + 1];
-	char *picture; /* its path */
+	char *image; /* its path */
 };
 
 /* What one reading of the list gathers. */
@@ -165,10 +165,10 @@ static int survey_item(struct smalti_dataset *d, struct survey *survey, enum sma
 static int tell_share(const struct smalti_dataset *d, struct smalti_error *error)
 {
 	const struct smalti_dataset_options *o = &d->options;
-	if (!o->watch || d->count % WATCH_EVERY != 0)
+	if (!o->on_progress || d->count % WATCH_EVERY != 0)
 		return 0;
 	const double share = (double)d->format->tell(d->state).offset / (double)(d->source.size + 1);
-	return o->watch(o->user, share)
+	return o->on_progress(o->user, share)
 		   ? 0
 		   : smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was read", d->source.name);
 }
@@ -177,9 +177,9 @@ static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error
 {
 	const char *note = d->source.note;
 	return smalti_fail(error, SMALTI_EFORMAT, "%s: no item in it: expected %s%s%s", d->source.name,
-			   d->format != &smalti_dataset_folder ? "one at least"
-			   : d->options.pictures               ? "pictures (.jpg, .jpeg, .png, .webp) or tars"
-						 : "pictures, captions (NAME.txt, NAME.json) or tars",
+			   d->format != &smalti_dataset_directory ? "one at least"
+			   : d->options.images ? "images (.jpg, .jpeg, .png, .webp) or tars"
+					       : "images, captions (NAME.txt, NAME.json) or tars",
 			   note[0] ? "; " : "", note);
 }
 
@@ -248,9 +248,9 @@ static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_op
 	if (from->caption_count < 0 || from->caption_count > SMALTI_DATASET_CAPTIONS_MAX)
 		return smalti_fail(error, SMALTI_EINVAL, "expected 0 to %d captions an item, found %d",
 				   SMALTI_DATASET_CAPTIONS_MAX, from->caption_count);
-	o->pictures = from->pictures;
+	o->images = from->images;
 	o->prefix = from->prefix;
-	o->watch = from->watch;
+	o->on_progress = from->on_progress;
 	o->user = from->user;
 	o->find_caption = from->find_caption && from->caption_count == 0;
 	if (o->find_caption)
@@ -281,7 +281,7 @@ static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 	return smalti_fail(error, SMALTI_EFORMAT,
 			   "%s: no caption under " SMALTI_CAPTION_NAMES
 			   " in the first %lld of its items: name "
-			   "the key that captions are under with --caption-key, or give --vae for pictures "
+			   "the key that captions are under with --caption-key, or give --vae for images "
 			   "alone",
 			   d->source.name, (long long)good);
 }
@@ -308,7 +308,7 @@ static int settle_caption(struct smalti_dataset *d, struct smalti_error *error)
 	if (found < 0)
 		return -1;
 	keep_caption(&d->options, found);
-	const bool listed_by_captions = d->format == &smalti_dataset_folder && !d->options.pictures;
+	const bool listed_by_captions = d->format == &smalti_dataset_directory && !d->options.images;
 	return listed_by_captions ? smalti_dataset_source_list(&d->source, error) : 0;
 }
 
@@ -323,8 +323,8 @@ static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_op
 	if (!d->format)
 		return -1;
 	const bool list = d->source.file >= 0 && d->format != &smalti_dataset_tar;
-	d->images = smalti_dataset_source_images(&d->source, list, options->images, error);
-	if (!d->images)
+	d->image_root = smalti_dataset_source_images(&d->source, list, options->image_root, error);
+	if (!d->image_root)
 		return -1;
 	if (d->options.find_caption && settle_caption(d, error) < 0)
 		return -1;
@@ -353,10 +353,10 @@ void smalti_dataset_close(struct smalti_dataset *d)
 	smalti_dataset_source_close(&d->source);
 	for (int i = 0; i < d->options.caption_count; i++)
 		free((char *)d->options.captions[i]);
-	free(d->images);
+	free(d->image_root);
 	free(d->places);
 	free(d->repeated);
-	free(d->picture);
+	free(d->image);
 	free(d);
 }
 
@@ -433,22 +433,22 @@ static int check_repeated(const struct smalti_dataset *d, int64_t index, struct 
 	return 0;
 }
 
-static int fill_picture(struct smalti_dataset *d, struct smalti_record *record, struct smalti_error *error)
+static int fill_image(struct smalti_dataset *d, struct smalti_record *record, struct smalti_error *error)
 {
 	const struct smalti_dataset_entry *e = &d->entry;
-	free(d->picture);
-	d->picture = NULL;
-	if (!d->options.pictures || e->path.length == 0)
+	free(d->image);
+	d->image = NULL;
+	if (!d->options.images || e->path.length == 0)
 		return 0;
 	if (e->file)
-		d->picture = smalti_format(error, "%s", e->file);
+		d->image = smalti_format(error, "%s", e->file);
 	else if (d->key[0] == '/')
-		d->picture = smalti_format(error, "%s", d->key);
+		d->image = smalti_format(error, "%s", d->key);
 	else
-		d->picture = smalti_format(error, "%s/%s", d->images, d->key);
-	record->picture = (struct smalti_picture_source){
-	    .path = d->picture, .offset = e->file ? e->offset : 0, .bytes = e->file ? e->bytes : -1};
-	return d->picture ? 0 : -1;
+		d->image = smalti_format(error, "%s/%s", d->image_root, d->key);
+	record->image = (struct smalti_image_source){
+	    .path = d->image, .offset = e->file ? e->offset : 0, .bytes = e->file ? e->bytes : -1};
+	return d->image ? 0 : -1;
 }
 
 enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct smalti_record *record,
@@ -468,5 +468,5 @@ enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct 
 	if (status == SMALTI_DATASET_BAD || check_repeated(d, record->index, error) < 0)
 		return SMALTI_DATASET_BAD;
 	memcpy(record->captions, d->entry.captions, sizeof(record->captions));
-	return fill_picture(d, record, error) < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_RECORD;
+	return fill_image(d, record, error) < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_RECORD;
 }

@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The items of a data set, pictures and their captions, in the order of its list: a PixArt data_info.json (an
- * array of objects), JSON Lines, CSV or TSV with a header, a folder of pictures with captions beside them
- * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a folder of them. Memory does not grow
- * with the number of items, but for 16 bytes an item in which equal keys are found. */
+/* The items of a data set, images and their captions, in the order of its list: a PixArt data_info.json (an
+ * array of objects), JSON Lines, CSV or TSV with a header, a directory of images with captions beside them
+ * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a directory of them. Memory does not
+ * grow with the number of items, but for 16 bytes an item in which equal keys are found. */
 struct smalti_dataset;
 
 enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
@@ -22,28 +22,28 @@ extern const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT]
 #define SMALTI_CAPTION_NAMES "txt, prompt, caption or text"
 
 struct smalti_dataset_options {
-	/* Of the list, folder or tar, or of several tars, in their order; "-" is the standard input, which is
-	 * kept in a file without a name. Braces of names that do not exist stand for several:
+	/* Of the list, directory or tar, or of several tars, in their order; "-" is the standard input, which
+	 * is kept in a file without a name. Braces of names that do not exist stand for several:
 	 * {00000..00009}.tar, {a,b}.tar. */
 	const char *const *paths;
 	int64_t path_count;
-	const char
-	    *images; /* folder that the list's paths are relative to; NULL: for a list in a folder InternData
-			the InternImgs beside it (specification 6.2), else the list's own folder */
+	const char *image_root; /* directory that the list's paths are relative to; NULL: for a list in a
+			       directory InternData the InternImgs beside it (specification 6.2), else the
+			       list's own directory */
 	const char *captions[SMALTI_DATASET_CAPTIONS_MAX]; /* keys, in order */
 	int caption_count;
 	/* Without keys: the first of smalti_dataset_caption_names that an item near the list's beginning has.
 	 * Else 0 keys are no captions. */
 	bool find_caption;
-	bool pictures;  /* whether they are looked for */
+	bool images;    /* whether they are looked for */
 	int64_t prefix; /* so many first items have digests of their own; 0: none */
 	/* NULL, or told now and then which share of the list was read; false ends the opening (ECANCELED). */
-	bool (*watch)(void *user, double share);
+	bool (*on_progress)(void *user, double share);
 	void *user;
 };
 
-/* Where a picture's bytes are: a whole file, or a part of one (of a tar). */
-struct smalti_picture_source {
+/* Where an image's bytes are: a whole file, or a part of one (of a tar). */
+struct smalti_image_source {
 	const char *path;
 	int64_t offset, bytes; /* bytes -1: all of the file */
 };
@@ -58,11 +58,11 @@ struct smalti_caption_text {
 /* One item; pointers until the next call. */
 struct smalti_record {
 	int64_t index;   /* in the list, from 0 */
-	const char *key; /* full relative path of the picture (in one of several tars: behind the tar's name
+	const char *key; /* full relative path of the image (in one of several tars: behind the tar's name
 			    and a slash), else what the list calls the item ("id"), else
 			    its index in 9 digits. Valid UTF-8, never NULL, at most SMALTI_KEY_BYTES long */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
-	struct smalti_picture_source picture; /* path NULL: none was named */
+	struct smalti_image_source image; /* path NULL: none was named */
 };
 
 enum { SMALTI_KEY_BYTES = 4096 };
@@ -83,7 +83,7 @@ struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *
 void smalti_dataset_close(struct smalti_dataset *dataset); /* NULL is fine */
 
 int64_t smalti_dataset_count(const struct smalti_dataset *dataset);
-/* Its name for messages; and NULL, or a line on what a folder has that is not read. */
+/* Its name for messages; and NULL, or a line on what a directory has that is not read. */
 const char *smalti_dataset_name(const struct smalti_dataset *dataset);
 const char *smalti_dataset_note(const struct smalti_dataset *dataset);
 /* The keys of captions, as they were given or found. */

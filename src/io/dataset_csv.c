@@ -174,9 +174,9 @@ static int check_columns(const struct csv *s, struct smalti_error *error)
 	const struct smalti_dataset_options *o = s->text.options;
 	const char *missing = NULL;
 	int there = 0;
-	if (o->pictures && s->column[PATH] < 0)
+	if (o->images && s->column[PATH] < 0)
 		return smalti_fail(error, SMALTI_EFORMAT,
-				   "%s: no column of pictures: expected path, image, file_name or filename "
+				   "%s: no column of images: expected path, image, file_name or filename "
 				   "in its first line, found %s",
 				   s->text.source->name, s->names);
 	for (int i = 0; i < o->caption_count; i++)

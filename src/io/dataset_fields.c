@@ -146,7 +146,7 @@ static int find_extension(const char *name, const char *const *extensions)
 	return -1;
 }
 
-bool smalti_dataset_is_picture(const char *name)
+bool smalti_dataset_is_image(const char *name)
 {
 	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
 	return find_extension(name, extensions) >= 0;
@@ -158,7 +158,7 @@ bool smalti_dataset_is_tar(const char *name)
 	return find_extension(name, extensions) >= 0;
 }
 
-int smalti_dataset_unread_picture(const char *name)
+int smalti_dataset_unread_image(const char *name)
 {
 	return find_extension(name, smalti_dataset_unread_extensions);
 }

@@ -18,10 +18,10 @@ struct smalti_dataset_place {
 
 /* What a format finds of an item; texts are its own until its next call. */
 struct smalti_dataset_entry {
-	struct smalti_caption_text path; /* of the picture: the key */
-	struct smalti_caption_text id;   /* the key where no picture is named */
+	struct smalti_caption_text path; /* of the image: the key */
+	struct smalti_caption_text id;   /* the key where no image is named */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
-	const char *file; /* NULL: the picture is a file; else it lies in this one, here: */
+	const char *file; /* NULL: the image is a file; else it lies in this one, here: */
 	int64_t offset, bytes;
 	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
 };
@@ -39,7 +39,7 @@ struct smalti_dataset_format {
 };
 
 extern const struct smalti_dataset_format smalti_dataset_json, smalti_dataset_lines, smalti_dataset_csv,
-    smalti_dataset_folder, smalti_dataset_tar, smalti_dataset_tars;
+    smalti_dataset_directory, smalti_dataset_tar, smalti_dataset_tars;
 
 /* Which one it is; NULL with an error. */
 const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
@@ -48,7 +48,7 @@ const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti
 /* A failure's place among the statuses: after SMALTI_EFORMAT and SMALTI_EUNSUPPORTED reading goes on. */
 enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *error);
 
-/* Names that lists have for a picture's path, the best first, and for an item's id; NULL-terminated. */
+/* Names that lists have for an image's path, the best first, and for an item's id; NULL-terminated. */
 extern const char *const smalti_dataset_path_names[], *const smalti_dataset_id_names[];
 
 /* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in.
@@ -63,12 +63,12 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 				   struct smalti_dataset_entry *entry, cJSON **object,
 				   struct smalti_error *error);
 
-/* Whether a name ends like that of a picture that is read, or of a tar. */
-bool smalti_dataset_is_picture(const char *name);
+/* Whether a name ends like that of an image that is read, or of a tar. */
+bool smalti_dataset_is_image(const char *name);
 bool smalti_dataset_is_tar(const char *name);
-/* The number of the ending among those of pictures that are not read, ended by NULL; or -1. */
+/* The number of the ending among those of images that are not read, ended by NULL; or -1. */
 extern const char *const smalti_dataset_unread_extensions[];
-int smalti_dataset_unread_picture(const char *name);
+int smalti_dataset_unread_image(const char *name);
 /* The number of the caption whose key is the extension (without dot), or -1. */
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
 

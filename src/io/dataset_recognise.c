@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define EXPECTED                                                                                             \
-	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a folder of pictures or "   \
+	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a directory of images or "  \
 	"tars, or a tar"
 
 enum { START_BYTES = 4096 };
@@ -23,11 +23,11 @@ static const struct foreign {
     {"compressed by Zstandard", "decompress it: unzstd", 4, "\x28\xb5\x2f\xfd"},
     {"compressed by xz", "decompress it: unxz", 5, "\xfd\x37zXZ"},
     {"compressed by bzip2", "decompress it: bunzip2", 3, "BZh"},
-    {"a ZIP archive", "unpack it, and name the folder", 4, "PK\3\4"},
+    {"a ZIP archive", "unpack it, and name the directory", 4, "PK\3\4"},
     {"a Parquet file", "convert it with python/parquet_to_jsonl.py", 4, "PAR1"},
     {"an HDF5 file", "convert it to JSON Lines", 4, "\x89HDF"},
-    {"a JPEG picture", "name the folder that it is in", 3, "\xff\xd8\xff"},
-    {"a PNG picture", "name the folder that it is in", 4, "\x89PNG"},
+    {"a JPEG image", "name the directory that it is in", 3, "\xff\xd8\xff"},
+    {"a PNG image", "name the directory that it is in", 4, "\x89PNG"},
     {"text in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8", 2, "\xff\xfe"},
     {"text in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8", 2, "\xfe\xff"},
 };
@@ -81,7 +81,7 @@ const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti
 	const char *path = source->name;
 	char start[START_BYTES];
 	if (source->file < 0)
-		return source->tars ? &smalti_dataset_tars : &smalti_dataset_folder;
+		return source->tars ? &smalti_dataset_tars : &smalti_dataset_directory;
 	const ssize_t length = pread(source->file, start, sizeof(start), 0);
 	if (length < 0) {
 		smalti_fail_errno(error, "%s: cannot be read", path);

@@ -59,8 +59,8 @@ static int64_t count_tars(const struct smalti_dataset_source *s, const char *pre
 	return count;
 }
 
-/* A key begins with the tar's name without its folder (`below` bytes of the path), since tars are moved; two
- * of one name cannot be told apart. */
+/* A key begins with the tar's name without its directory (`below` bytes of the path), since tars are moved;
+ * two of one name cannot be told apart. */
 static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar, size_t below,
 		    struct smalti_set *names, struct smalti_error *error)
 {
@@ -75,7 +75,7 @@ static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_f
 	if (added == 0 && count_tars(s, tar->prefix, &first) > 1)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s and %s: have the same name, which the keys of their items begin with; "
-				   "rename one, or name the folder that they are in",
+				   "rename one, or name the directory that they are in",
 				   s->tars[first].path, tar->path);
 	return added < 0 ? -1 : 0;
 }
@@ -84,7 +84,7 @@ int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struc
 {
 	return smalti_fail(error, code,
 			   "%s: of several data sets each has to be a tar, this is none: give lists and "
-			   "folders alone",
+			   "directories alone",
 			   path);
 }
 
@@ -101,8 +101,8 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 	return 0;
 }
 
-/* `folder`: their keys begin with their path below it, else with their last names. */
-static int settle_tars(struct smalti_dataset_source *s, const char *folder, struct smalti_error *error)
+/* `directory`: their keys begin with their path below it, else with their last names. */
+static int settle_tars(struct smalti_dataset_source *s, const char *directory, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
 	int status = 0;
@@ -110,9 +110,9 @@ static int settle_tars(struct smalti_dataset_source *s, const char *folder, stru
 	for (int64_t i = 0; i < s->tar_count && status == 0; i++) {
 		struct smalti_dataset_tar_file *tar = &s->tars[i];
 		const char *slash = strrchr(tar->path, '/');
-		const size_t below = folder  ? strlen(folder) + 1
-				     : slash ? (size_t)(slash - tar->path) + 1
-					     : 0;
+		const size_t below = directory ? strlen(directory) + 1
+				     : slash   ? (size_t)(slash - tar->path) + 1
+					       : 0;
 		status = measure_tar(s, tar, error);
 		if (status == 0)
 			status = name_tar(s, tar, below, &names, error);
@@ -121,7 +121,7 @@ static int settle_tars(struct smalti_dataset_source *s, const char *folder, stru
 	return status;
 }
 
-/* Those in the folder's list, which ends after the first so many. */
+/* Those in the directory's list, which ends after the first so many. */
 static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smalti_error *error)
 {
 	char *line = NULL;
@@ -142,7 +142,7 @@ static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smal
 
 static int make_list(struct smalti_dataset_source *s, struct smalti_error *error)
 {
-	const int file = smalti_open_nameless(smalti_temporary_folder(), error);
+	const int file = smalti_open_unlinked(smalti_temporary_directory(), error);
 	if (file < 0)
 		return -1;
 	s->list = fdopen(file, "w+");
@@ -170,11 +170,11 @@ static int open_stream(struct smalti_dataset_source *s, struct smalti_error *err
 {
 	const struct smalti_dataset_options *o = s->options;
 	s->name = smalti_format(error, "standard input");
-	s->file = s->name ? smalti_spool(STDIN_FILENO, s->name, 0, o->watch, o->user, error) : -1;
+	s->file = s->name ? smalti_spool(STDIN_FILENO, s->name, 0, o->on_progress, o->user, error) : -1;
 	if (s->file < 0)
 		return -1;
 	s->size = lseek(s->file, 0, SEEK_END);
-	/* So others can open it, as they do with pictures in a tar. */
+	/* So others can open it, as they do with images in a tar. */
 	s->path = smalti_format(error, "/proc/self/fd/%d", s->file);
 	return s->path ? 0 : -1;
 }
@@ -237,48 +237,49 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 	return status;
 }
 
-/* The folder that the list is in, resolved so that its name is known; NULL with an error. */
-static char *folder_of(const char *path, struct smalti_error *error)
+/* The directory that the list is in, resolved so that its name is known; NULL with an error. */
+static char *directory_of(const char *path, struct smalti_error *error)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder =
+	char *directory =
 	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
-	char *resolved = folder ? realpath(folder, NULL) : NULL;
-	if (folder && !resolved)
-		smalti_fail_errno(error, "%s: cannot be resolved", folder);
-	free(folder);
+	char *resolved = directory ? realpath(directory, NULL) : NULL;
+	if (directory && !resolved)
+		smalti_fail_errno(error, "%s: cannot be resolved", directory);
+	free(directory);
 	return resolved;
 }
 
-/* PixArt's layout, or all in one folder. */
+/* PixArt's layout, or all in one directory. */
 static char *default_images(const char *path, struct smalti_error *error)
 {
-	char *folder = folder_of(path, error);
-	if (!folder)
+	char *directory = directory_of(path, error);
+	if (!directory)
 		return NULL;
 	static const char data[] = "/InternData";
-	const size_t length = strlen(folder), end = sizeof(data) - 1;
-	const bool pixart = length >= end && strcmp(folder + length - end, data) == 0;
-	char *images = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), folder)
-			      : smalti_format(error, "%s", folder);
-	free(folder);
-	return images;
+	const size_t length = strlen(directory), end = sizeof(data) - 1;
+	const bool pixart = length >= end && strcmp(directory + length - end, data) == 0;
+	char *image_root = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), directory)
+				  : smalti_format(error, "%s", directory);
+	free(directory);
+	return image_root;
 }
 
-char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool list, const char *images,
+char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool list, const char *image_root,
 				   struct smalti_error *error)
 {
 	struct stat info;
-	if (!images)
+	if (!image_root)
 		return list ? default_images(s->name, error) : smalti_format(error, "%s", s->path);
-	if (list && stat(images, &info) == 0 && S_ISDIR(info.st_mode))
-		return smalti_format(error, "%s", images);
+	if (list && stat(image_root, &info) == 0 && S_ISDIR(info.st_mode))
+		return smalti_format(error, "%s", image_root);
 	if (list)
-		smalti_fail(error, SMALTI_EINVAL, "%s: expected a folder, with the list's pictures", images);
+		smalti_fail(error, SMALTI_EINVAL, "%s: expected a directory, with the list's images",
+			    image_root);
 	else
 		smalti_fail(error, SMALTI_EINVAL,
-			    "%s: has its pictures in it: a folder of pictures (%s) is for lists", s->name,
-			    images);
+			    "%s: has its images in it: a directory of images (%s) is for lists", s->name,
+			    image_root);
 	return NULL;
 }
 

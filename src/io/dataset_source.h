@@ -16,28 +16,28 @@ struct smalti_dataset_tar_file {
 };
 
 struct smalti_dataset_source {
-	const struct smalti_dataset_options *options; /* those of the captions and pictures */
+	const struct smalti_dataset_options *options; /* those of the captions and images */
 	char *name;                                   /* for messages */
-	char *path;                           /* of the file or folder; of several tars: of the first one */
-	int file;                             /* -1: a folder, or several tars */
-	FILE *list;                           /* of a folder: what it holds (dataset_walk.h) */
-	struct smalti_dataset_tar_file *tars; /* several, or those of a folder; else NULL */
+	char *path; /* of the file or directory; of several tars: of the first one */
+	int file;   /* -1: a directory, or several tars */
+	FILE *list; /* of a directory: what it holds (dataset_walk.h) */
+	struct smalti_dataset_tar_file *tars; /* several, or those of a directory; else NULL */
 	int64_t tar_count, tar_capacity;
-	int64_t size;   /* of the file, the folder's list, all tars */
-	char note[512]; /* what a folder has that is not read, or "" */
+	int64_t size;   /* of the file, the directory's list, all tars */
+	char note[512]; /* what a directory has that is not read, or "" */
 };
 
-/* Expands braces, keeps the standard input, lists a folder. */
+/* Expands braces, keeps the standard input, lists a directory. */
 int smalti_dataset_source_open(struct smalti_dataset_source *source, const char *const *paths, int64_t count,
 			       struct smalti_error *error);
 /* -1 with `code`: among several data sets this one is no tar. */
 int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error);
-/* Lists a folder again, since other captions are asked for. */
+/* Lists a directory again, since other captions are asked for. */
 int smalti_dataset_source_list(struct smalti_dataset_source *source, struct smalti_error *error);
-/* The folder that relative paths of pictures are below: `images`, or where PixArt or the user has them. What
- * is no `list` has its pictures in it. For free(); NULL with an error. */
-char *smalti_dataset_source_images(const struct smalti_dataset_source *source, bool list, const char *images,
-				   struct smalti_error *error);
+/* The directory that relative paths of images are below: `image_root`, or where PixArt or the user has them.
+ * What is no `list` has its images in it. For free(); NULL with an error. */
+char *smalti_dataset_source_images(const struct smalti_dataset_source *source, bool list,
+				   const char *image_root, struct smalti_error *error);
 void smalti_dataset_source_close(struct smalti_dataset_source *source);
 
 #endif

@@ -14,7 +14,7 @@ struct tar {
 	int file;
 	int64_t size, at; /* the next member's place */
 	bool ended;
-	char name[SMALTI_TAR_NAME_BYTES + 1]; /* of the picture, or the item's stem */
+	char name[SMALTI_TAR_NAME_BYTES + 1]; /* of the image, or the item's stem */
 	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
 	cJSON *object;
 	struct smalti_tar_member member; /* that was read last */
@@ -25,16 +25,16 @@ struct part {
 	int64_t offset, bytes;
 };
 
-/* How good a picture is; PLAIN: its name is the stem and one extension. */
-enum { NO_PICTURE, UNREAD, NAMED, PLAIN };
+/* How good an image is; PLAIN: its name is the stem and one extension. */
+enum { NO_IMAGE, UNREAD, NAMED, PLAIN };
 
 /* What is there of an item. */
 struct group {
 	char stem[SMALTI_TAR_NAME_BYTES + 1];
 	bool any; /* member */
-	int rank; /* of the picture */
-	char picture_name[SMALTI_TAR_NAME_BYTES + 1];
-	struct part picture, json, captions[SMALTI_DATASET_CAPTIONS_MAX];
+	int rank; /* of the image */
+	char image_name[SMALTI_TAR_NAME_BYTES + 1];
+	struct part image, json, captions[SMALTI_DATASET_CAPTIONS_MAX];
 };
 
 static void forget(struct tar *s)
@@ -67,20 +67,20 @@ static bool belongs(const struct group *group, const char *name)
 }
 
 /* One that is not read is there, and its item fails with the reason. */
-static int rank_of_picture(const char *name)
+static int rank_of_image(const char *name)
 {
 	const char *extension = name + stem_length(name);
-	if (smalti_dataset_is_picture(name))
+	if (smalti_dataset_is_image(name))
 		return strchr(extension + 1, '.') ? NAMED : PLAIN;
-	return smalti_dataset_unread_picture(name) >= 0 ? UNREAD : NO_PICTURE;
+	return smalti_dataset_unread_image(name) >= 0 ? UNREAD : NO_IMAGE;
 }
 
 /* Where the member goes to in the group; NULL: nowhere. */
 static struct part *part_of(const struct tar *s, struct group *group, int rank)
 {
 	const char *name = s->member.name, *extension = name + stem_length(name);
-	if (rank > NO_PICTURE)
-		return &group->picture;
+	if (rank > NO_IMAGE)
+		return &group->image;
 	if (!*extension)
 		return NULL;
 	const int caption = smalti_dataset_caption_of(s->options, extension + 1);
@@ -92,16 +92,16 @@ static struct part *part_of(const struct tar *s, struct group *group, int rank)
 /* False if the member is there already: another item begins, with a key that was there before. */
 static bool take_member(const struct tar *s, struct group *group)
 {
-	const int rank = rank_of_picture(s->member.name);
+	const int rank = rank_of_image(s->member.name);
 	struct part *part = part_of(s, group, rank);
 	const struct part found = {true, s->member.offset, s->member.bytes};
-	if (part == &group->picture) {
-		if (part->there && strcmp(group->picture_name, s->member.name) == 0)
+	if (part == &group->image) {
+		if (part->there && strcmp(group->image_name, s->member.name) == 0)
 			return false;
 		if (part->there && rank <= group->rank) /* of several the best name, else the first */
 			return true;
 		group->rank = rank;
-		memcpy(group->picture_name, s->member.name, sizeof(group->picture_name));
+		memcpy(group->image_name, s->member.name, sizeof(group->image_name));
 	} else if (part && part->there) {
 		return false;
 	}
@@ -189,7 +189,7 @@ static void read_captions(struct tar *s, const struct group *group, struct smalt
 
 static bool is_item(const struct group *group)
 {
-	bool item = group->picture.there || group->json.there;
+	bool item = group->image.there || group->json.there;
 	for (int i = 0; i < SMALTI_DATASET_CAPTIONS_MAX; i++)
 		item = item || group->captions[i].there;
 	return item;
@@ -197,17 +197,17 @@ static bool is_item(const struct group *group)
 
 static void describe(struct tar *s, const struct group *group, struct smalti_dataset_entry *entry)
 {
-	const bool picture = group->picture.there;
-	const char *name = picture ? group->picture_name : group->stem;
+	const bool image = group->image.there;
+	const char *name = image ? group->image_name : group->stem;
 	memcpy(s->name, name, strlen(name) + 1);
 	const struct smalti_caption_text key = {.text = s->name, .length = strlen(name)};
-	if (picture)
+	if (image)
 		entry->path = key;
 	else
 		entry->id = key;
-	entry->file = picture ? s->path : NULL;
-	entry->offset = group->picture.offset;
-	entry->bytes = group->picture.bytes;
+	entry->file = image ? s->path : NULL;
+	entry->offset = group->image.offset;
+	entry->bytes = group->image.bytes;
 }
 
 static enum smalti_dataset_status next_group(void *state, bool texts, struct smalti_dataset_entry *entry,
@@ -219,9 +219,9 @@ static enum smalti_dataset_status next_group(void *state, bool texts, struct sma
 	forget(s);
 	do {
 		group.any = false;
-		group.rank = NO_PICTURE;
+		group.rank = NO_IMAGE;
 		group.stem[0] = '\0';
-		group.picture = group.json = (struct part){0};
+		group.image = group.json = (struct part){0};
 		memset(group.captions, 0, sizeof(group.captions));
 		status = read_group(s, &group, error);
 	} while (status > 0 && !is_item(&group));

@@ -40,7 +40,7 @@ static const struct signature *recognise(const char *start, size_t length)
 	return NULL;
 }
 
-static int choose_decoder(struct smalti_image *image, struct smalti_error *error)
+static int choose_decoder(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	char start[SIGNATURE_BYTES];
 	struct smalti_source source = image->source; /* whose place stays */
@@ -62,12 +62,13 @@ static int choose_decoder(struct smalti_image *image, struct smalti_error *error
 	return 0;
 }
 
-int smalti_image_admit(struct smalti_image *image, int64_t width, int64_t height, struct smalti_error *error)
+int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t height,
+		       struct smalti_error *error)
 {
 	int64_t pixels = width;
 	if (!smalti_multiply(&pixels, height) || pixels < 1 || pixels > image->limits.pixels)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: a picture of 1 to %" PRId64 " pixels was expected, found %" PRId64
+				   "%s: an image of 1 to %" PRId64 " pixels was expected, found %" PRId64
 				   "x%" PRId64 "; scale it down, or allow more",
 				   image->path, image->limits.pixels, width, height);
 	image->info.width = width;
@@ -75,7 +76,7 @@ int smalti_image_admit(struct smalti_image *image, int64_t width, int64_t height
 	return 0;
 }
 
-int smalti_image_hold(const struct smalti_image *image, const char *kind, int64_t bytes,
+int smalti_image_hold(const struct smalti_image_reader *image, const char *kind, int64_t bytes,
 		      struct smalti_error *error)
 {
 	if (bytes <= image->limits.bytes)
@@ -87,10 +88,11 @@ int smalti_image_hold(const struct smalti_image *image, const char *kind, int64_
 }
 
 /* Takes the stream over, if there is one. */
-static struct smalti_image *open_image(const char *name, struct smalti_source source, int64_t bytes,
-				       const struct smalti_image_limits *limits, struct smalti_error *error)
+static struct smalti_image_reader *open_image(const char *name, struct smalti_source source, int64_t bytes,
+					      const struct smalti_image_limits *limits,
+					      struct smalti_error *error)
 {
-	struct smalti_image *image = smalti_calloc(1, sizeof(*image), error);
+	struct smalti_image_reader *image = smalti_calloc(1, sizeof(*image), error);
 	if (!image) {
 		if (source.file)
 			fclose(source.file);
@@ -106,27 +108,27 @@ static struct smalti_image *open_image(const char *name, struct smalti_source so
 	return NULL;
 }
 
-struct smalti_image *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
-				       struct smalti_error *error)
+struct smalti_image_reader *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
+					      struct smalti_error *error)
 {
 	int64_t bytes = 0;
 	FILE *file = smalti_open_stream(path, &bytes, error);
 	return file ? open_image(path, (struct smalti_source){.file = file}, bytes, limits, error) : NULL;
 }
 
-struct smalti_image *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
-					      const struct smalti_image_limits *limits,
-					      struct smalti_error *error)
+struct smalti_image_reader *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
+						     const struct smalti_image_limits *limits,
+						     struct smalti_error *error)
 {
 	return open_image(name, (struct smalti_source){.data = data, .left = bytes}, bytes, limits, error);
 }
 
-const struct smalti_image_info *smalti_image_info(const struct smalti_image *image)
+const struct smalti_image_info *smalti_image_info(const struct smalti_image_reader *image)
 {
 	return &image->info;
 }
 
-int smalti_image_read_rows(struct smalti_image *image, int64_t first, int64_t count, uint8_t *rows,
+int smalti_image_read_rows(struct smalti_image_reader *image, int64_t first, int64_t count, uint8_t *rows,
 			   struct smalti_error *error)
 {
 	if (image->failed || first != image->next || count < 0 || count > image->info.height - first)
@@ -144,7 +146,7 @@ int smalti_image_read_rows(struct smalti_image *image, int64_t first, int64_t co
 	return 0;
 }
 
-void smalti_image_close(struct smalti_image *image)
+void smalti_image_close(struct smalti_image_reader *image)
 {
 	if (!image)
 		return;

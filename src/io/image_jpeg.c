@@ -20,7 +20,7 @@ struct decoder {
 	struct jpeg_error_mgr manager;
 	struct jpeg_progress_mgr progress;
 	jmp_buf jump;
-	const struct smalti_image *image;
+	const struct smalti_image_reader *image;
 	int orientation;
 	bool header_read, started;
 	uint8_t *cmyk; /* a row */
@@ -176,7 +176,7 @@ static int choose_colours(struct decoder *self, struct smalti_error *error)
 	}
 }
 
-static int open_jpeg(struct smalti_image *image, struct smalti_error *error)
+static int open_jpeg(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
 	if (!self)
@@ -209,7 +209,8 @@ static void cmyk_to_rgb(const uint8_t *cmyk, int64_t count, uint8_t *rgb)
 		}
 }
 
-static int read_rows(struct smalti_image *image, int64_t count, uint8_t *rows, struct smalti_error *error)
+static int read_rows(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
+		     struct smalti_error *error)
 {
 	struct decoder *self = image->state;
 	const int64_t width = image->info.width;

@@ -12,7 +12,7 @@ struct decoder {
 	int64_t row_bytes;   /* of a row as libpng gives it */
 	bool grey16;         /* two bytes a pixel, to be made RGB here */
 	uint8_t *row;        /* of 16-bit grey */
-	uint8_t *whole;      /* all rows of an interlaced picture */
+	uint8_t *whole;      /* all rows of an interlaced image */
 	png_bytep *pointers; /* to its rows */
 };
 
@@ -57,7 +57,7 @@ static int choose_colours(struct decoder *self, int64_t width, struct smalti_err
 	return 0;
 }
 
-static int open_png(struct smalti_image *image, struct smalti_error *error)
+static int open_png(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
 	if (!self)
@@ -90,8 +90,8 @@ static int read_interlaced(struct decoder *self, struct smalti_error *error)
 	return 0;
 }
 
-/* At the first row: an interlaced picture is read whole. */
-static int start(const struct smalti_image *image, struct decoder *self, struct smalti_error *error)
+/* At the first row: an interlaced image is read whole. */
+static int start(const struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	const int64_t width = image->info.width, height = image->info.height;
 	self->reader.largest += width * 16; /* a row of 16-bit RGBA twice over */
@@ -128,7 +128,8 @@ static int read_row(struct decoder *self, uint8_t *to, struct smalti_error *erro
 	return 0;
 }
 
-static int read_rows(struct smalti_image *image, int64_t count, uint8_t *rows, struct smalti_error *error)
+static int read_rows(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
+		     struct smalti_error *error)
 {
 	struct decoder *self = image->state;
 	struct smalti_png_reader *reader = &self->reader;

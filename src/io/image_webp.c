@@ -19,7 +19,7 @@ struct decoder {
 	uint8_t *pixels;
 };
 
-static int refuse(const struct smalti_image *image, VP8StatusCode status, int64_t row,
+static int refuse(const struct smalti_image_reader *image, VP8StatusCode status, int64_t row,
 		  struct smalti_error *error)
 {
 	switch (status) {
@@ -39,7 +39,7 @@ static int refuse(const struct smalti_image *image, VP8StatusCode status, int64_
 	}
 }
 
-static int read_file(struct smalti_image *image, struct decoder *self, struct smalti_error *error)
+static int read_file(struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	if (smalti_image_hold(image, "a WebP", image->file_bytes, error))
 		return -1;
@@ -72,7 +72,7 @@ static int find_orientation(const struct decoder *self)
 	return 0;
 }
 
-static int open_webp(struct smalti_image *image, struct smalti_error *error)
+static int open_webp(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
 	if (!self)
@@ -86,7 +86,7 @@ static int open_webp(struct smalti_image *image, struct smalti_error *error)
 		return refuse(image, status, 0, error);
 	if (features.has_animation)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: a still picture was expected, this WebP is animated; extract a frame",
+				   "%s: a still image was expected, this WebP is animated; extract a frame",
 				   image->path);
 	if (smalti_image_admit(image, features.width, features.height, error))
 		return -1;
@@ -99,7 +99,7 @@ static int open_webp(struct smalti_image *image, struct smalti_error *error)
 }
 
 /* In steps, as it were, since only the incremental decoder tells how far it came. */
-static int decode(const struct smalti_image *image, struct decoder *self, struct smalti_error *error)
+static int decode(const struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	const int64_t stride = image->info.width * 3, bytes = stride * image->info.height;
 	self->pixels = smalti_calloc(bytes, 1, error);
@@ -120,7 +120,8 @@ static int decode(const struct smalti_image *image, struct decoder *self, struct
 	return refuse(image, complete ? status : VP8_STATUS_NOT_ENOUGH_DATA, rows, error);
 }
 
-static int read_rows(struct smalti_image *image, int64_t count, uint8_t *rows, struct smalti_error *error)
+static int read_rows(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
+		     struct smalti_error *error)
 {
 	struct decoder *self = image->state;
 	if (!self->pixels && decode(image, self, error))

@@ -18,8 +18,7 @@ static int check_format(const char *path, const struct smalti_image_format *form
 	if (format->width < 1 || format->width > INT32_MAX || format->height < 1 ||
 	    format->height > INT32_MAX)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: a picture has 1 to 2147483647 pixels a side, not %" PRId64
-				   "x%" PRId64,
+				   "%s: an image has 1 to 2147483647 pixels a side, not %" PRId64 "x%" PRId64,
 				   path, format->width, format->height);
 	if (format->depth != 8 && format->depth != 16)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: a sample has 8 or 16 bits, not %d", path,
@@ -98,7 +97,7 @@ int smalti_image_commit(struct smalti_image_writer *self, struct smalti_error *e
 	if (self->finished) {
 		status = smalti_writer_commit(self->file, error);
 	} else {
-		status = smalti_fail(error, SMALTI_EINVAL, "%s: the picture is not finished", self->path);
+		status = smalti_fail(error, SMALTI_EINVAL, "%s: the image is not finished", self->path);
 		smalti_writer_abort(self->file);
 	}
 	release(self);

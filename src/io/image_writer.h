@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* RGB pictures as files. Writing streams rows, so that a picture need never be whole in memory; the same rows
+/* RGB images as files. Writing streams rows, so that an image need never be whole in memory; the same rows
  * and texts give the same bytes (there is no time stamp). */
 
 enum smalti_image_encoding {
@@ -40,7 +40,7 @@ struct smalti_image_writer *smalti_image_create(const char *path, const struct s
 int smalti_image_write_rows(struct smalti_image_writer *writer, int64_t first, int64_t count,
 			    const void *rows, struct smalti_error *error);
 
-/* Ends the picture once all rows are there. After a failure only the abort is left. */
+/* Ends the image once all rows are there. After a failure only the abort is left. */
 int smalti_image_finish(struct smalti_image_writer *writer, struct smalti_error *error);
 
 /* Puts the finished file on the disk under its name, from any thread. Frees `writer`; on failure no file

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Latents [count, channels, height, width], or of one picture [channels, height, width], in a safetensors
+/* Latents [count, channels, height, width], or of one image [channels, height, width], in a safetensors
  * file (F32, F16, BF16, F64) or an .npy file (io/npy.h), recognised by what it holds. The file is mapped:
  * what is not read costs nothing. */
 struct smalti_latents;

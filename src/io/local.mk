@@ -8,7 +8,7 @@ libcore_la_SOURCES += \
 	src/io/config_model.c src/io/config_transformer.c src/io/config_vae.c src/io/config_t5.c \
 	src/io/config_scheduler.c src/io/config.h src/io/fields.c src/io/fields.h \
 	src/io/dataset.c src/io/dataset.h src/io/dataset_format.h src/io/dataset_recognise.c \
-	src/io/dataset_csv.c src/io/dataset_fields.c src/io/dataset_folder.c src/io/dataset_json.c \
+	src/io/dataset_csv.c src/io/dataset_fields.c src/io/dataset_directory.c src/io/dataset_json.c \
 	src/io/dataset_lines.c src/io/dataset_source.c src/io/dataset_source.h \
 	src/io/dataset_tar.c src/io/dataset_tars.c src/io/dataset_text.c src/io/dataset_text.h \
 	src/io/dataset_walk.c src/io/dataset_walk.h \
@@ -21,14 +21,14 @@ libcore_la_SOURCES += \
 	src/io/inventory.c src/io/inventory.h \
 	src/io/latents.c src/io/latents.h \
 	src/io/npy.c src/io/npy.h \
-	src/io/pipeline_folder.c src/io/pipeline_folder.h \
+	src/io/pipeline_directory.c src/io/pipeline_directory.h \
 	src/io/pattern.c src/io/pattern.h \
 	src/io/png_reader.c src/io/png_reader.h src/io/png_text.c src/io/png_text.h \
 	src/io/source.c src/io/source.h \
 	src/io/prompts.c src/io/prompts.h src/io/prompt_json.c src/io/prompt_json.h \
 	src/io/safetensors.c src/io/safetensors_write.c src/io/safetensors.h \
 	src/io/spool.c src/io/spool.h \
-	src/io/spill.c src/io/spill.h \
+	src/io/offload.c src/io/offload.h \
 	src/io/special_tokens.c src/io/special_tokens.h \
 	src/io/spiece.c src/io/spiece.h src/io/spiece_write.c src/io/spiece_write.h \
 	src/io/tar.c src/io/tar.h \

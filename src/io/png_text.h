@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* The metadata under `key` that stands before the picture's data in a PNG file: *value is to be freed, or
+/* The metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
  * NULL when there is none. The file may be anything. */
 int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error);
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/pipeline_folder.h"
+#include "io/pipeline_directory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 /* The bytes of a file in their order, from its stream or from memory that has all of them. The C library
  * could make a stream of memory; but it keeps a list of its streams that it goes through when it closes one,
- * and of pictures many are open at a time. */
+ * and of images many are open at a time. */
 struct smalti_source {
 	FILE *file;          /* the owner's; NULL: memory */
 	const uint8_t *data; /* what is left of it */

@@ -16,15 +16,15 @@ struct spool {
 	int from, to;
 	const char *name;
 	int64_t bytes, limit;
-	bool (*watch)(void *user, double share);
+	bool (*on_progress)(void *user, double share);
 	void *user;
 	char *chunk;
 };
 
-const char *smalti_temporary_folder(void)
+const char *smalti_temporary_directory(void)
 {
-	const char *folder = getenv("TMPDIR");
-	return folder && *folder ? folder : "/tmp";
+	const char *directory = getenv("TMPDIR");
+	return directory && *directory ? directory : "/tmp";
 }
 
 static int write_all(const struct spool *s, int64_t count, struct smalti_error *error)
@@ -33,7 +33,7 @@ static int write_all(const struct spool *s, int64_t count, struct smalti_error *
 		const ssize_t put = write(s->to, s->chunk + done, (size_t)(count - done));
 		if (put < 0 && errno != EINTR)
 			return smalti_fail_errno(error, "%s: cannot be kept in %s ($TMPDIR)", s->name,
-						 smalti_temporary_folder());
+						 smalti_temporary_directory());
 		done += put > 0 ? put : 0;
 	}
 	return 0;
@@ -41,14 +41,14 @@ static int write_all(const struct spool *s, int64_t count, struct smalti_error *
 
 static int check(const struct spool *s, struct smalti_error *error)
 {
-	if (s->watch && !s->watch(s->user, 0))
+	if (s->on_progress && !s->on_progress(s->user, 0))
 		return smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was read", s->name);
 	if (s->bytes > s->limit)
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
 		    "%s: more than %lld bytes, half of what is free in %s: name files instead, "
 		    "or set TMPDIR to a larger place",
-		    s->name, (long long)s->limit, smalti_temporary_folder());
+		    s->name, (long long)s->limit, smalti_temporary_directory());
 	return 0;
 }
 
@@ -73,20 +73,20 @@ static int copy_chunk(struct spool *s, struct smalti_error *error)
 static int64_t half_of_free(void)
 {
 	struct statvfs info;
-	if (statvfs(smalti_temporary_folder(), &info) < 0)
+	if (statvfs(smalti_temporary_directory(), &info) < 0)
 		return INT64_MAX;
 	return (int64_t)(info.f_bavail / 2 * info.f_frsize);
 }
 
-int smalti_spool(int from, const char *name, int64_t limit, bool (*watch)(void *user, double share),
+int smalti_spool(int from, const char *name, int64_t limit, bool (*on_progress)(void *user, double share),
 		 void *user, struct smalti_error *error)
 {
 	struct spool s = {.from = from,
 			  .name = name,
 			  .limit = limit ? limit : half_of_free(),
-			  .watch = watch,
+			  .on_progress = on_progress,
 			  .user = user,
-			  .to = smalti_open_nameless(smalti_temporary_folder(), error)};
+			  .to = smalti_open_unlinked(smalti_temporary_directory(), error)};
 	if (s.to < 0)
 		return -1;
 	s.chunk = smalti_calloc(CHUNK, 1, error);

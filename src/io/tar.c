@@ -208,7 +208,7 @@ static int finish_member(int type, const unsigned char *block, int64_t size,
 	member->regular = type == '0' || type == '7';
 	if (extension->bytes >= 0 && member->regular)
 		member->bytes = extension->bytes;
-	if (type >= '1' && type <= '6') /* links, devices, folders: no content, whatever they say */
+	if (type >= '1' && type <= '6') /* links, devices, directories: no content, whatever they say */
 		member->bytes = 0;
 	return place(size, member, error) < 0 ? -1 : 1;
 }

@@ -13,7 +13,7 @@ enum { SMALTI_TAR_NAME_BYTES = 4096, SMALTI_TAR_BLOCK = 512 };
 
 struct smalti_tar_member {
 	char name[SMALTI_TAR_NAME_BYTES + 1]; /* without leading "./"; any bytes but NUL */
-	bool regular;                         /* a file: else a folder, a link, ... */
+	bool regular;                         /* a file: else a directory, a link, ... */
 	int64_t offset, bytes;                /* of its content in the archive */
 	int64_t next;                         /* where the next member is looked for */
 };

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/pipeline_folder.h"
+#include "io/pipeline_directory.h"
 #include "io/sentencepiece_shim.h"
 #include "io/special_tokens.h"
 #include "io/spiece.h"
@@ -29,11 +29,11 @@ struct smalti_tokenizer {
 	int64_t vocabulary;
 };
 
-char *smalti_tokenizer_file(const char *folder, struct smalti_error *error)
+char *smalti_tokenizer_file(const char *directory, struct smalti_error *error)
 {
 	static const char *const names[] = {"spiece.model", "tokenizer.json"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *path = smalti_format(error, "%s/%s", folder, names[i]);
+		char *path = smalti_format(error, "%s/%s", directory, names[i]);
 		const int found = path ? smalti_find_file(path, error) : -1;
 		if (found > 0)
 			return path;
@@ -42,7 +42,7 @@ char *smalti_tokenizer_file(const char *folder, struct smalti_error *error)
 			return NULL;
 	}
 	smalti_fail(error, SMALTI_EIO,
-		    "%s: neither %s nor %s is there; fetch the model's tokenizer folder again", folder,
+		    "%s: neither %s nor %s is there; fetch the model's tokenizer directory again", directory,
 		    names[0], names[1]);
 	return NULL;
 }
@@ -57,10 +57,10 @@ static int open_model(struct smalti_tokenizer *tokenizer, char *model, size_t le
 	return tokenizer->model ? 0 : -1;
 }
 
-static int read_extra_ids(const char *folder, int64_t *extra_ids, struct smalti_error *error)
+static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smalti_error *error)
 {
 	*extra_ids = 100;
-	char *path = smalti_format(error, "%s/tokenizer_config.json", folder);
+	char *path = smalti_format(error, "%s/tokenizer_config.json", directory);
 	if (!path)
 		return -1;
 	int status = smalti_find_file(path, error);
@@ -78,10 +78,11 @@ static int read_extra_ids(const char *folder, int64_t *extra_ids, struct smalti_
 }
 
 /* <extra_id_0> is the last id, <extra_id_1> the one before it. */
-static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *directory,
+			 struct smalti_error *error)
 {
 	int64_t extra_ids = 0;
-	int status = read_extra_ids(folder, &extra_ids, error);
+	int status = read_extra_ids(directory, &extra_ids, error);
 	tokenizer->vocabulary = smalti_sentencepiece_count(tokenizer->model) + extra_ids;
 	for (int64_t i = 0; i < extra_ids && !status; i++) {
 		char name[32];
@@ -138,14 +139,15 @@ static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char
 			       : 0;
 	if (!status)
 		return 0;
-	const char *remedy = cause.code == SMALTI_EUNSUPPORTED ? "use the tokenizer of a PixArt model"
-							       : "fetch the model's tokenizer folder again";
+	const char *remedy = cause.code == SMALTI_EUNSUPPORTED
+				 ? "use the tokenizer of a PixArt model"
+				 : "fetch the model's tokenizer directory again";
 	return smalti_fail(error, cause.code, "%s: %s; %s", path, cause.message, remedy);
 }
 
-static int open_file(struct smalti_tokenizer *tokenizer, const char *folder, struct smalti_error *error)
+static int open_file(struct smalti_tokenizer *tokenizer, const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_tokenizer_file(folder, error);
+	char *path = smalti_tokenizer_file(directory, error);
 	const bool is_json = path && strcmp(path + strlen(path) - 5, ".json") == 0;
 	size_t length = 0;
 	char *bytes =
@@ -153,18 +155,18 @@ static int open_file(struct smalti_tokenizer *tokenizer, const char *folder, str
 		 : NULL;
 	int status = bytes ? open_bytes(tokenizer, path, bytes, length, is_json, error) : -1;
 	if (!status && !is_json)
-		status = add_extra_ids(tokenizer, folder, error);
+		status = add_extra_ids(tokenizer, directory, error);
 	free(bytes);
 	free(path);
 	return status;
 }
 
-struct smalti_tokenizer *smalti_tokenizer_open(const char *folder, struct smalti_error *error)
+struct smalti_tokenizer *smalti_tokenizer_open(const char *directory, struct smalti_error *error)
 {
 	struct smalti_tokenizer *tokenizer = smalti_calloc(1, sizeof(*tokenizer), error);
 	if (!tokenizer)
 		return NULL;
-	if (open_file(tokenizer, folder, error)) {
+	if (open_file(tokenizer, directory, error)) {
 		smalti_tokenizer_close(tokenizer);
 		return NULL;
 	}

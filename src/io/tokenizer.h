@@ -15,13 +15,13 @@ struct smalti_tokenizer;
 /* Longest text in bytes; longer ones are refused. */
 enum { SMALTI_TEXT_BYTES = 1 << 20 };
 
-/* folder: the tokenizer's, with spiece.model (extra_ids then comes from tokenizer_config.json, 100 where it
- * is silent or absent), or else tokenizer.json. NULL with an error that names the file. */
-struct smalti_tokenizer *smalti_tokenizer_open(const char *folder, struct smalti_error *error);
+/* directory: the tokenizer's, with spiece.model (extra_ids then comes from tokenizer_config.json, 100 where
+ * it is silent or absent), or else tokenizer.json. NULL with an error that names the file. */
+struct smalti_tokenizer *smalti_tokenizer_open(const char *directory, struct smalti_error *error);
 void smalti_tokenizer_close(struct smalti_tokenizer *tokenizer); /* NULL is fine */
 
 /* Which of the two files that is, for free(). */
-char *smalti_tokenizer_file(const char *folder, struct smalti_error *error);
+char *smalti_tokenizer_file(const char *directory, struct smalti_error *error);
 
 /* Ids are below this: pieces and extra ids. The text encoder's vocab_size must be at least as large,
  * or ids that it lacks be refused. */

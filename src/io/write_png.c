@@ -88,7 +88,7 @@ static png_text convert_text(const struct smalti_image_text *text)
 	};
 }
 
-/* On generated pictures all filters with Z_RLE give the size of zlib's level 6 at five times its
+/* On generated images all filters with Z_RLE give the size of zlib's level 6 at five times its
  * speed. */
 static int write_header(struct encoder *self, const struct smalti_image_format *format,
 			struct smalti_error *error)

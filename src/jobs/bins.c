@@ -96,7 +96,7 @@ int smalti_bins_nearest(int64_t resolution, enum smalti_bins bins, int64_t heigh
 		return -1;
 	if (height < 1 || width < 1)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "the bin of a picture of %lldx%lld: expected sides of 1 or more",
+				   "the bin of an image of %lldx%lld: expected sides of 1 or more",
 				   (long long)width, (long long)height);
 	const double ratio = (double)height / (double)width;
 	*bin = list[0];

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-/* The sizes that models of a resolution are trained at, one per aspect ratio: every picture belongs to the
+/* The sizes that models of a resolution are trained at, one per aspect ratio: every image belongs to the
  * bin whose ratio is nearest to its own height / width (specification 7.1, 7.2). */
 struct smalti_bin {
-	double ratio; /* height / width, rounded: what pictures are compared with */
+	double ratio; /* height / width, rounded: what images are compared with */
 	int64_t height, width;
 };
 
@@ -24,7 +24,7 @@ enum { SMALTI_BINS_MAX = 40 };
 int smalti_bins_list(int64_t resolution, enum smalti_bins bins, struct smalti_bin list[SMALTI_BINS_MAX],
 		     struct smalti_error *error);
 
-/* The bin of a picture; of two that are equally near the one with the smaller ratio. EINVAL for a resolution
+/* The bin of an image; of two that are equally near the one with the smaller ratio. EINVAL for a resolution
  * without bins, or a side below 1. */
 int smalti_bins_nearest(int64_t resolution, enum smalti_bins bins, int64_t height, int64_t width,
 			struct smalti_bin *bin, struct smalti_error *error);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `folder` below the folder of the running program, if it is there. */
-static bool beside_program(const char *folder, char path[PATH_MAX])
+/* `directory` below the directory of the running program, if it is there. */
+static bool beside_program(const char *directory, char path[PATH_MAX])
 {
 	char program[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -18,7 +18,7 @@ static bool beside_program(const char *folder, char path[PATH_MAX])
 		return false;
 	program[length] = '\0';
 	*strrchr(program, '/') = '\0';
-	int needed = snprintf(path, PATH_MAX, "%s/%s", program, folder);
+	int needed = snprintf(path, PATH_MAX, "%s/%s", program, directory);
 	return needed < PATH_MAX && access(path, R_OK) == 0;
 }
 
@@ -38,9 +38,10 @@ const char *smalti_embedded_model(struct smalti_error *error)
 	snprintf(path, sizeof(path), "%s/models/tesserae", SMALTI_DATADIR);
 	if (access(path, R_OK) == 0)
 		return path;
-	smalti_fail(error, SMALTI_EIO,
-		    "the embedded model is neither beside the program nor in %s; name a model folder, or set "
-		    "SMALTI_MODEL_DIR",
-		    path);
+	smalti_fail(
+	    error, SMALTI_EIO,
+	    "the embedded model is neither beside the program nor in %s; name a model directory, or set "
+	    "SMALTI_MODEL_DIR",
+	    path);
 	return NULL;
 }

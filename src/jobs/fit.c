@@ -33,7 +33,7 @@ int smalti_fit_cover(int64_t from_height, int64_t from_width, int64_t height, in
 {
 	if (!is_side(from_height) || !is_side(from_width) || !is_side(height) || !is_side(width))
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "a picture of %lldx%lld to cover %lldx%lld: expected sides of 1 to %d",
+				   "an image of %lldx%lld to cover %lldx%lld: expected sides of 1 to %d",
 				   (long long)from_width, (long long)from_height, (long long)width,
 				   (long long)height, SMALTI_FIT_SIDE_MAX);
 	*fit = smalti_fit_squeeze(height, width);
@@ -43,7 +43,7 @@ int smalti_fit_cover(int64_t from_height, int64_t from_width, int64_t height, in
 		fit->height = in_proportion(from_height, width, from_width);
 	if (!is_side(fit->height) || !is_side(fit->width))
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "a picture of %lldx%lld to cover %lldx%lld: it would be resized to "
+				   "an image of %lldx%lld to cover %lldx%lld: it would be resized to "
 				   "%lldx%lld, past the longest side of %d; it has to be cropped before",
 				   (long long)from_width, (long long)from_height, (long long)width,
 				   (long long)height, (long long)fit->width, (long long)fit->height,

@@ -22,7 +22,7 @@ struct axis {
 struct smalti_interpolator {
 	struct axis rows, columns;
 	struct between *column; /* of each column of the result */
-	float *last;            /* the last row of the picture that was given */
+	float *last;            /* the last row of the image that was given */
 	float *made;            /* a row of the result */
 	int64_t next;           /* row of the result */
 };

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* Resizes a picture in proportion until it covers another size and cuts off evenly what is too much, as its
- * rows pass by: what diffusers' resize_and_crop_tensor() does to a picture that was made at the size of a
+/* Resizes an image in proportion until it covers another size and cuts off evenly what is too much, as its
+ * rows pass by: what diffusers' resize_and_crop_tensor() does to an image that was made at the size of a
  * bin. Bilinear without a filter (torch's interpolate() with align_corners=False), on floats. */
 struct smalti_interpolator;
 
@@ -20,7 +20,7 @@ void smalti_interpolator_free(struct smalti_interpolator *interpolator); /* NULL
 typedef int smalti_interpolator_sink(void *user, int64_t row, const float *pixels,
 				     struct smalti_error *error);
 
-/* Takes the picture's rows first … first + count − 1, which begin where the last call's ended, and gives
+/* Takes the image's rows first … first + count − 1, which begin where the last call's ended, and gives
  * those of the result that are complete with them. Returns what the sink does unless that is 0. */
 int smalti_interpolator_rows(struct smalti_interpolator *interpolator, int64_t first, int64_t count,
 			     const float *rows, smalti_interpolator_sink *sink, void *user,

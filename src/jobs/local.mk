@@ -4,7 +4,7 @@ libcore_la_SOURCES += \
 	src/jobs/embedded.c \
 	src/jobs/fit.c src/jobs/fit.h \
 	src/jobs/generate.c \
-	src/jobs/input_picture.c src/jobs/input_picture.h \
+	src/jobs/input_image.c src/jobs/input_image.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
 	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
@@ -17,6 +17,6 @@ libcore_la_SOURCES += \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \
-	src/jobs/vae_forecast.c src/jobs/vae_forecast.h \
+	src/jobs/vae_estimate.c src/jobs/vae_estimate.h \
 	src/jobs/vae_request.c src/jobs/vae_request.h \
 	src/jobs/vae_speed.c src/jobs/vae_speed.h

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "graphs/dit.h"
-#include "io/pipeline_folder.h"
+#include "io/pipeline_directory.h"
 #include "jobs/unread.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
@@ -26,28 +26,28 @@ struct paths {
 	char *tokenizer_config, *text_config, *transformer_config, *vae_config;
 };
 
-char *smalti_model_component(const char *given, const char *folder, const char *name,
+char *smalti_model_component(const char *given, const char *directory, const char *name,
 			     struct smalti_error *error)
 {
-	return given ? smalti_format(error, "%s", given) : smalti_format(error, "%s/%s", folder, name);
+	return given ? smalti_format(error, "%s", given) : smalti_format(error, "%s/%s", directory, name);
 }
 
-static const char *folder_of(const struct smalti_model_options *o, struct smalti_error *error)
+static const char *directory_of(const struct smalti_model_options *o, struct smalti_error *error)
 {
-	return o->folder ? o->folder : smalti_embedded_model(error);
+	return o->directory ? o->directory : smalti_embedded_model(error);
 }
 
 static int find_paths(struct paths *p, const struct smalti_model_options *o, struct smalti_error *error)
 {
-	const char *folder = folder_of(o, error);
-	if (!folder)
+	const char *directory = directory_of(o, error);
+	if (!directory)
 		return -1;
-	p->index = smalti_format(error, "%s/model_index.json", folder);
-	p->tokenizer = smalti_model_component(o->tokenizer, folder, "tokenizer", error);
-	p->text_encoder = smalti_model_component(o->text_encoder, folder, "text_encoder", error);
-	p->transformer = smalti_model_component(o->transformer, folder, "transformer", error);
-	p->vae = smalti_model_component(o->vae, folder, "vae", error);
-	char *scheduler = smalti_model_component(o->scheduler, folder, "scheduler", error);
+	p->index = smalti_format(error, "%s/model_index.json", directory);
+	p->tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
+	p->text_encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
+	p->transformer = smalti_model_component(o->transformer, directory, "transformer", error);
+	p->vae = smalti_model_component(o->vae, directory, "vae", error);
+	char *scheduler = smalti_model_component(o->scheduler, directory, "scheduler", error);
 	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler) {
 		free(scheduler);
 		return -1;
@@ -85,8 +85,8 @@ static int open_transformer(struct smalti_model *model, const struct paths *p, c
 	model->dit_checkpoint = smalti_checkpoint_open(p->transformer, SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->dit_checkpoint)
 		return -1;
-	model->denoiser =
-	    smalti_dit_new(model->scope, &model->transformer, model->dit_checkpoint, model->compute, error);
+	model->denoiser = smalti_dit_new(model->task_group, &model->transformer, model->dit_checkpoint,
+					 model->compute, error);
 	return model->denoiser ? 0 : -1;
 }
 
@@ -97,12 +97,12 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	model->vae_checkpoint = smalti_vae_read(p->vae, variant, &config, error);
 	if (!model->vae_checkpoint)
 		return -1;
-	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->scope, &config, model->vae_checkpoint,
+	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->task_group, &config, model->vae_checkpoint,
 					model->compute, error);
 	return model->vae ? 0 : -1;
 }
 
-/* In the memory there is, weights may take half of what is left for them and the pictures: packed ones else
+/* In the memory there is, weights may take half of what is left for them and the images: packed ones else
  * stay as the file has them, the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
@@ -151,7 +151,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 {
 	struct smalti_model_index index;
 	model->compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
-	if (smalti_pipeline_check(folder_of(o, error), error) < 0 ||
+	if (smalti_pipeline_check(directory_of(o, error), error) < 0 ||
 	    smalti_model_index_read(p->index, &index, error) < 0)
 		return -1;
 	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
@@ -159,15 +159,15 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (!model->scheduler_path ||
 	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
 		return -1;
-	if (smalti_text_encoder_open(&model->text, model->scope, p->tokenizer, p->text_encoder, o->variant,
-				     model->compute, error) < 0 ||
+	if (smalti_text_encoder_open(&model->text, model->task_group, p->tokenizer, p->text_encoder,
+				     o->variant, model->compute, error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config,
 			       smalti_t5_config(model->text.t5), error) < 0)
 		return -1;
 	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
-	if (whole && smalti_words_read(folder_of(o, error), &model->words, error) < 0)
+	if (whole && smalti_words_read(directory_of(o, error), &model->words, error) < 0)
 		return -1;
 	if (look_for_unused(model, error) < 0)
 		return -1;
@@ -190,8 +190,8 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 		return NULL;
 	struct paths paths = {0};
 	model->session = session;
-	model->scope = smalti_scope_new(session, "weights", INT64_MAX, error);
-	int status = model->scope ? find_paths(&paths, options, error) : -1;
+	model->task_group = smalti_task_group_new(session, "weights", INT64_MAX, error);
+	int status = model->task_group ? find_paths(&paths, options, error) : -1;
 	if (status == 0)
 		status = open_parts(model, &paths, options, error);
 	free_paths(&paths);
@@ -205,13 +205,13 @@ void smalti_model_close(struct smalti_model *model)
 {
 	if (!model)
 		return;
-	if (model->scope)
-		smalti_scope_wait(model->scope); /* its tasks read the mapped files */
+	if (model->task_group)
+		smalti_task_group_wait(model->task_group); /* its tasks read the mapped files */
 	smalti_vae_net_free(model->vae);
 	if (model->denoiser)
 		model->denoiser->functions->free(model->denoiser);
 	smalti_text_encoder_close(&model->text);
-	smalti_scope_free(model->scope);
+	smalti_task_group_free(model->task_group);
 	smalti_checkpoint_close(model->vae_checkpoint);
 	smalti_checkpoint_close(model->dit_checkpoint);
 	free(model->words);

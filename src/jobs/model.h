@@ -12,7 +12,7 @@
 
 struct smalti_model {
 	struct smalti_session *session;
-	struct smalti_scope *scope; /* of the tasks that make weights */
+	struct smalti_task_group *task_group; /* of the tasks that make weights */
 	enum smalti_dtype compute;
 	struct smalti_text_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
@@ -27,8 +27,8 @@ struct smalti_model {
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 
-/* The folder of a component: the one given, else NAME below the pipeline's folder. For free(). */
-char *smalti_model_component(const char *given, const char *folder, const char *name,
+/* The directory of a component: the one given, else NAME below the pipeline's directory. For free(). */
+char *smalti_model_component(const char *given, const char *directory, const char *name,
 			     struct smalti_error *error);
 
 /* Pixels to a latent. */

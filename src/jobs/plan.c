@@ -55,7 +55,7 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 	if (request->latents_count != expected)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
-		    "latents: expected [%lld, %lld, %lld, %lld] for a picture of %lldx%lld, found %lld "
+		    "latents: expected [%lld, %lld, %lld, %lld] for an image of %lldx%lld, found %lld "
 		    "values",
 		    (long long)request->images, (long long)channels, (long long)plan->latent_height,
 		    (long long)plan->latent_width, (long long)request->width, (long long)request->height,
@@ -68,14 +68,14 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 }
 
 /* What the session's memory allows beside the weights; what does not fit is left to the session's scratch, or
- * refused when the picture is admitted. */
+ * refused when the image is admitted. */
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model,
 			 struct smalti_error *error)
 {
 	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(model->session));
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	if (!smalti_session_spills(model->session))
-		budget.memory = smalti_memory_for_pictures(model);
+	if (!smalti_session_offloads(model->session))
+		budget.memory = smalti_memory_for_images(model);
 	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->request.tile_rows,
 				&budget, &plan->decoding, &ignored) < 0 &&
 	    !plan->decoding.storage)
@@ -203,7 +203,7 @@ void smalti_plan_free(struct smalti_plan *plan)
 	free(plan);
 }
 
-int64_t smalti_memory_for_pictures(const struct smalti_model *model)
+int64_t smalti_memory_for_images(const struct smalti_model *model)
 {
 	struct smalti_model_info info;
 	smalti_model_info(model, &info);

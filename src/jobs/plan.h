@@ -12,24 +12,24 @@
  * for many workers. */
 enum { SMALTI_TILE_TOKENS = 256, SMALTI_TILE_ROWS = 8 };
 
-/* Pictures in flight share the plan that they were submitted with. */
+/* Images in flight share the plan that they were submitted with. */
 struct smalti_plan {
 	atomic_int users; /* that free it: the last one does */
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
 	char *prompt, *negative_prompt;
-	int64_t made_width, made_height; /* that the picture is cut from; another size where it is resized */
+	int64_t made_width, made_height; /* that the image is cut from; another size where it is resized */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */
 	struct smalti_vae_plan decoding;
-	int64_t bytes; /* held at most by one picture, besides weights and captions */
+	int64_t bytes; /* held at most by one image, besides weights and captions */
 };
 
 /* One more user. */
 struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
 /* What of the memory that the session may hold is left beside the weights and the program. */
-int64_t smalti_memory_for_pictures(const struct smalti_model *model);
+int64_t smalti_memory_for_images(const struct smalti_model *model);
 
 #endif

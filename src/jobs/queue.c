@@ -11,7 +11,7 @@ int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session
 		      struct smalti_error *error)
 {
 	*queue = (struct smalti_queue){.session = session, .max_jobs = max_jobs};
-	queue->cancelled = smalti_scope_new(session, "cancelled", 0, error);
+	queue->cancelled = smalti_task_group_new(session, "cancelled", 0, error);
 	if (!queue->cancelled)
 		return -1;
 	pthread_mutex_init(&queue->mutex, NULL);
@@ -23,7 +23,7 @@ void smalti_queue_close(struct smalti_queue *queue)
 {
 	if (!queue->cancelled)
 		return;
-	smalti_scope_free(queue->cancelled);
+	smalti_task_group_free(queue->cancelled);
 	pthread_cond_destroy(&queue->any);
 	pthread_mutex_destroy(&queue->mutex);
 	queue->cancelled = NULL;
@@ -76,11 +76,11 @@ void smalti_queue_poll(struct smalti_queue *queue)
 	queue->completed = NULL;
 	pthread_mutex_unlock(&queue->mutex);
 	for (struct smalti_job *next; job; job = next) {
-		struct smalti_scope *scope = job->scope;
+		struct smalti_task_group *task_group = job->task_group;
 		next = job->next_completed;
 		leave(job);
 		job->complete(job);
-		smalti_scope_free(scope);
+		smalti_task_group_free(task_group);
 	}
 }
 
@@ -146,18 +146,18 @@ void smalti_queue_drain(struct smalti_queue *queue)
 
 void smalti_queue_cancel(struct smalti_queue *queue)
 {
-	smalti_scope_cancel(queue->cancelled);
+	smalti_task_group_cancel(queue->cancelled);
 }
 
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error)
 {
 	/* What began first is ended first, while its tiles are in the caches. */
-	job->scope = smalti_scope_new(queue->session, name, -queue->submitted, error);
-	if (!job->scope)
+	job->task_group = smalti_task_group_new(queue->session, name, -queue->submitted, error);
+	if (!job->task_group)
 		return -1;
 	job->queue = queue;
-	smalti_scope_needs(job->scope, queue->cancelled);
+	smalti_task_group_needs(job->task_group, queue->cancelled);
 	enter(job);
 	smalti_throttle_serve(meanwhile, queue);
 	return 0;
@@ -166,5 +166,5 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 void smalti_job_submit(struct smalti_job *job)
 {
 	smalti_throttle_serve(NULL, NULL);
-	smalti_scope_seal(job->scope, ended, job);
+	smalti_task_group_seal(job->task_group, ended, job);
 }

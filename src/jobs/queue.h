@@ -7,23 +7,23 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* The jobs under way: each a graph of tasks with a scope of its own, several at a time as far as memory goes.
- * A job's last task ends on a worker; the thread that submits or waits then completes the job. */
+/* The jobs under way: each a graph of tasks with a task group of its own, several at a time as far as memory
+ * goes. A job's last task ends on a worker; the thread that submits or waits then completes the job. */
 struct smalti_queue;
 
 struct smalti_job {
 	struct smalti_queue *queue;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	int64_t bytes; /* held at most */
 	/* Called once for a job that was submitted, after its last task; frees the job, the queue its
-	 * scope. It must not submit. */
+	 * task group. It must not submit. */
 	void (*complete)(struct smalti_job *job);
 	struct smalti_job *next, *next_completed; /* in the queue's lists */
 };
 
 struct smalti_queue {
 	struct smalti_session *session;
-	struct smalti_scope *cancelled; /* without tasks: failed when the queue is cancelled */
+	struct smalti_task_group *cancelled; /* without tasks: failed when the queue is cancelled */
 	int64_t max_jobs;
 	/* Some ten times a second, by the thread that submits or waits; NULL: nobody asks. */
 	void (*progress)(void *user);
@@ -53,8 +53,8 @@ void smalti_queue_drain(struct smalti_queue *queue);
 /* Everything in flight fails soon, and so do later jobs. Any thread, and signal handlers. */
 void smalti_queue_cancel(struct smalti_queue *queue);
 
-/* A job in flight, with `bytes` and `complete` set: makes its scope, in which tasks are inserted from here
- * on; earlier jobs go first. 0 or -1, and no job. */
+/* A job in flight, with `bytes` and `complete` set: makes its task group, in which tasks are inserted from
+ * here on; earlier jobs go first. 0 or -1, and no job. */
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error);
 /* No more tasks. */

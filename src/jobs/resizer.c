@@ -9,18 +9,18 @@
 enum { CHANNELS = 3 };
 
 struct smalti_resizer {
-	int64_t height, width; /* of the picture */
+	int64_t height, width; /* of the image */
 	struct smalti_fit fit;
 	enum smalti_filter filter;
 	smalti_resizer_source *source;
 	void *user;
 	int64_t rows_read, rows_made;
 
-	uint8_t *row;                /* of the picture */
+	uint8_t *row;                /* of the image */
 	struct smalti_taps *columns; /* of the crop */
 	int32_t *column_weights;     /* theirs */
 	struct smalti_taps taps;     /* of the row that is being made */
-	/* Rows of the picture at the crop's width, row r at r % ring_rows: those of the taps lie there. */
+	/* Rows of the image at the crop's width, row r at r % ring_rows: those of the taps lie there. */
 	int64_t ring_rows;
 	uint8_t *ring;
 	const uint8_t **window; /* the rows of the taps in order */
@@ -38,7 +38,7 @@ static int check(int64_t height, int64_t width, const struct smalti_fit *fit, st
 	    within(fit->left, fit->crop_width, fit->width))
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
-			   "a picture of %lldx%lld resized to %lldx%lld and cropped to %lldx%lld+%lld+%lld: "
+			   "an image of %lldx%lld resized to %lldx%lld and cropped to %lldx%lld+%lld+%lld: "
 			   "expected sides of 1 to %d and a crop within them",
 			   (long long)width, (long long)height, (long long)fit->width, (long long)fit->height,
 			   (long long)fit->crop_width, (long long)fit->crop_height, (long long)fit->left,
@@ -123,7 +123,7 @@ int smalti_resizer_rows(struct smalti_resizer *r, int64_t first, int64_t count, 
 {
 	if (first != r->rows_made || count < 0 || count > r->fit.crop_height - first)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "%lld rows from row %lld of a resized picture: expected to begin with row "
+				   "%lld rows from row %lld of a resized image: expected to begin with row "
 				   "%lld of %lld",
 				   (long long)count, (long long)first, (long long)r->rows_made,
 				   (long long)r->fit.crop_height);

@@ -8,9 +8,9 @@
 
 enum { KEPT_UNUSED = 8 };
 
-/* Texts that are encoded together share a scope. */
+/* Texts that are encoded together share a task group. */
 struct encoding {
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	int entries;
 };
 
@@ -24,18 +24,18 @@ struct entry {
 
 struct smalti_texts {
 	struct smalti_model *model;
-	struct smalti_scope *scope; /* of the batch */
+	struct smalti_task_group *task_group; /* of the batch */
 	struct entry *entries;
 	int64_t clock;
 };
 
-struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_scope *scope,
+struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_task_group *task_group,
 				      struct smalti_error *error)
 {
 	struct smalti_texts *texts = smalti_calloc(1, sizeof(*texts), error);
 	if (texts) {
 		texts->model = model;
-		texts->scope = scope;
+		texts->task_group = task_group;
 	}
 	return texts;
 }
@@ -43,7 +43,7 @@ struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_
 static void leave(struct encoding *encoding)
 {
 	if (encoding && --encoding->entries == 0) {
-		smalti_scope_free(encoding->scope);
+		smalti_task_group_free(encoding->task_group);
 		free(encoding);
 	}
 }
@@ -69,7 +69,7 @@ void smalti_texts_free(struct smalti_texts *texts)
 
 static bool failed(const struct entry *entry)
 {
-	return entry->encoding && smalti_scope_failed(entry->encoding->scope);
+	return entry->encoding && smalti_task_group_failed(entry->encoding->task_group);
 }
 
 static struct entry *find(const struct smalti_texts *texts, const int32_t *ids, int64_t count)
@@ -102,13 +102,13 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 	struct encoding *encoding = smalti_calloc(1, sizeof(*encoding), error);
 	if (!encoding)
 		return NULL;
-	encoding->scope = smalti_scope_new(texts->model->session, "text", priority, error);
-	if (!encoding->scope) {
+	encoding->task_group = smalti_task_group_new(texts->model->session, "text", priority, error);
+	if (!encoding->task_group) {
 		free(encoding);
 		return NULL;
 	}
-	smalti_scope_needs(encoding->scope, texts->model->scope);
-	smalti_scope_needs(encoding->scope, texts->scope);
+	smalti_task_group_needs(encoding->task_group, texts->model->task_group);
+	smalti_task_group_needs(encoding->task_group, texts->task_group);
 	return encoding;
 }
 
@@ -125,16 +125,16 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	for (int i = 0; i < count; i++) {
 		words[i] = (struct smalti_words){entries[i]->ids, entries[i]->text.tokens};
 		entries[i]->encoding = encoding;
-		entries[i]->text.scope = encoding->scope;
+		entries[i]->text.task_group = encoding->task_group;
 		encoding->entries++;
 	}
-	smalti_t5_encode(model->text.t5, encoding->scope, words, count, hidden);
+	smalti_t5_encode(model->text.t5, encoding->task_group, words, count, hidden);
 	for (int i = 0; i < count; i++) {
 		entries[i]->text.caption = model->denoiser->functions->caption(
-		    model->denoiser, encoding->scope, hidden[i], words[i].count);
+		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
 		smalti_tile_release(hidden[i]);
 	}
-	return smalti_scope_status(encoding->scope, error);
+	return smalti_task_group_status(encoding->task_group, error);
 }
 
 /* Takes `ids` in any case. */

@@ -11,13 +11,13 @@ struct smalti_texts;
 
 /* A text under one token sequence; its encoding may still be running. */
 struct smalti_text {
-	struct smalti_scope *scope; /* fails with the encoding; who reads the caption needs it */
+	struct smalti_task_group *task_group; /* fails with the encoding; who reads the caption needs it */
 	struct smalti_caption *caption;
 	int64_t tokens;
 };
 
-/* Encodings fail when `scope` does. */
-struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_scope *scope,
+/* Encodings fail when `task group` does. */
+struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_task_group *task_group,
 				      struct smalti_error *error);
 /* After the last task that reads a caption was inserted. NULL is allowed. */
 void smalti_texts_free(struct smalti_texts *texts);

@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_scope *scope,
-			     const char *tokenizer, const char *folder, const char *variant,
+int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
+			     const char *tokenizer, const char *directory, const char *variant,
 			     enum smalti_dtype compute, struct smalti_error *error)
 {
 	struct smalti_t5_config config;
-	char *path = smalti_format(error, "%s/config.json", folder);
+	char *path = smalti_format(error, "%s/config.json", directory);
 	const int status = path ? smalti_t5_config_read(path, &config, error) : -1;
 	free(path);
 	if (status < 0)
@@ -21,10 +21,10 @@ int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_
 	encoder->tokenizer = smalti_tokenizer_open(tokenizer, error);
 	if (!encoder->cleaner || !encoder->tokenizer)
 		return -1;
-	encoder->checkpoint = smalti_checkpoint_open(folder, SMALTI_STEM_T5, variant, error);
+	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
 	if (!encoder->checkpoint)
 		return -1;
-	encoder->t5 = smalti_t5_new(scope, &config, encoder->checkpoint, compute, error);
+	encoder->t5 = smalti_t5_new(task_group, &config, encoder->checkpoint, compute, error);
 	return encoder->t5 ? 0 : -1;
 }
 

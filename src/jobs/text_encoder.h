@@ -16,9 +16,9 @@ struct smalti_text_encoder {
 	int64_t max_tokens; /* of a text, with its end mark; the caller's to set */
 };
 
-/* From the folders of the tokenizer and the encoder. Close it in any case. */
-int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_scope *scope,
-			     const char *tokenizer, const char *folder, const char *variant,
+/* From the directories of the tokenizer and the encoder. Close it in any case. */
+int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
+			     const char *tokenizer, const char *directory, const char *variant,
 			     enum smalti_dtype compute, struct smalti_error *error);
 void smalti_text_encoder_close(struct smalti_text_encoder *encoder);
 

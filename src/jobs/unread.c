@@ -14,10 +14,10 @@
 
 enum { LIST_BYTES = 1 << 20, UNKNOWN_BYTES = 400 };
 
-int smalti_words_read(const char *folder, char **words, struct smalti_error *error)
+int smalti_words_read(const char *directory, char **words, struct smalti_error *error)
 {
 	*words = NULL;
-	char *path = smalti_format(error, "%s/words.txt", folder);
+	char *path = smalti_format(error, "%s/words.txt", directory);
 	if (!path)
 		return -1;
 	size_t length;

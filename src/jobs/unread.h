@@ -4,9 +4,9 @@
 
 #include "jobs/text_encoder.h"
 
-/* Words that a model was trained on: FOLDER/words.txt, separated by white space. *words is NULL where there
- * is no such file, else for free(). */
-int smalti_words_read(const char *folder, char **words, struct smalti_error *error);
+/* Words that a model was trained on: DIRECTORY/words.txt, separated by white space. *words is NULL where
+ * there is no such file, else for free(). */
+int smalti_words_read(const char *directory, char **words, struct smalti_error *error);
 
 /* What is not read of a text; `words` may be NULL. Free it in any case. */
 int smalti_unread_of(const struct smalti_text_encoder *encoder, const char *words, const char *text,

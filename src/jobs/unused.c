@@ -45,8 +45,8 @@ static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const
 {
 	char text[SMALTI_ERROR_LENGTH];
 	snprintf(text, sizeof(text), "%.200s: %lld tensor%s not used: %s%s%s",
-		 smalti_checkpoint_folder(checkpoint), (long long)count, count == 1 ? " is" : "s are", names,
-		 count > NAMED ? ", ..." : "",
+		 smalti_checkpoint_directory(checkpoint), (long long)count, count == 1 ? " is" : "s are",
+		 names, count > NAMED ? ", ..." : "",
 		 lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it" : "");
 	append(note, text);
 }

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
-#include "io/pipeline_folder.h"
+#include "io/pipeline_directory.h"
 #include "jobs/unused.h"
 
 #include <inttypes.h>
@@ -16,38 +16,38 @@ void smalti_vae_defaults(struct smalti_vae_options *options)
 	*options = (struct smalti_vae_options){0};
 }
 
-struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *variant,
+struct smalti_checkpoint *smalti_vae_read(const char *directory, const char *variant,
 					  struct smalti_vae_config *config, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/config.json", folder);
+	char *path = smalti_format(error, "%s/config.json", directory);
 	const int status = path ? smalti_vae_config_read(path, config, error) : -1;
 	free(path);
-	return status < 0 ? NULL : smalti_checkpoint_open(folder, SMALTI_STEM_DIFFUSERS, variant, error);
+	return status < 0 ? NULL : smalti_checkpoint_open(directory, SMALTI_STEM_DIFFUSERS, variant, error);
 }
 
-/* The VAE's folder in a pipeline's; else the folder is its own. */
-static char *find_folder(const char *given, struct smalti_error *error)
+/* The VAE's directory in a pipeline's; else the directory is its own. */
+static char *find_directory(const char *given, struct smalti_error *error)
 {
-	const char *folder = given ? given : smalti_embedded_model(error);
-	if (folder && smalti_pipeline_folder_check(folder, error))
+	const char *directory = given ? given : smalti_embedded_model(error);
+	if (directory && smalti_pipeline_directory_check(directory, error))
 		return NULL;
-	char *below = folder ? smalti_format(error, "%s/vae", folder) : NULL;
+	char *below = directory ? smalti_format(error, "%s/vae", directory) : NULL;
 	if (!below || access(below, F_OK) == 0)
 		return below;
 	free(below);
-	return smalti_format(error, "%s", folder);
+	return smalti_format(error, "%s", directory);
 }
 
 static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *options,
 		      struct smalti_error *error)
 {
 	vae->compute = options->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
-	vae->weights = smalti_scope_new(vae->session, "weights", INT64_MAX, error);
+	vae->weights = smalti_task_group_new(vae->session, "weights", INT64_MAX, error);
 	if (!vae->weights || smalti_queue_open(&vae->queue, vae->session, 1, error) < 0)
 		return -1;
-	vae->folder = find_folder(options->folder, error);
-	if (vae->folder)
-		vae->checkpoint = smalti_vae_read(vae->folder, options->variant, &vae->config, error);
+	vae->directory = find_directory(options->directory, error);
+	if (vae->directory)
+		vae->checkpoint = smalti_vae_read(vae->directory, options->variant, &vae->config, error);
 	return vae->checkpoint ? smalti_unused_vae(vae->checkpoint, &vae->config, &vae->unused, error) : -1;
 }
 
@@ -76,13 +76,13 @@ void smalti_vae_close(struct smalti_vae *vae)
 	if (!vae)
 		return;
 	if (vae->weights)
-		smalti_scope_wait(vae->weights); /* its tasks read the mapped file */
+		smalti_task_group_wait(vae->weights); /* its tasks read the mapped file */
 	for (int i = 0; i < SMALTI_VAE_DIRECTIONS; i++)
 		smalti_vae_net_free(vae->net[i]);
 	smalti_queue_close(&vae->queue);
-	smalti_scope_free(vae->weights);
+	smalti_task_group_free(vae->weights);
 	smalti_checkpoint_close(vae->checkpoint);
-	free(vae->folder);
+	free(vae->directory);
 	free(vae);
 }
 
@@ -90,7 +90,7 @@ int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LE
 		      struct smalti_error *error)
 {
 	const struct smalti_checkpoint *const weights[] = {vae->checkpoint};
-	char *config = smalti_format(error, "%s/config.json", vae->folder);
+	char *config = smalti_format(error, "%s/config.json", vae->directory);
 	const int status =
 	    config ? smalti_digest((const char *const[]){config}, 1, weights, 1, digest, error) : -1;
 	free(config);
@@ -131,32 +131,32 @@ struct run {
 static void report_progress(void *user)
 {
 	const struct run *run = user;
-	struct smalti_scope_progress progress;
-	smalti_scope_progress(run->job.scope, &progress);
+	struct smalti_task_group_progress progress;
+	smalti_task_group_progress(run->job.task_group, &progress);
 	const double share = progress.done / run->plan.flops;
-	run->what->watch(run->what->user, share < 1 ? share : 1);
+	run->what->on_progress(run->what->user, share < 1 ? share : 1);
 }
 
 static void complete(struct smalti_job *job)
 {
 	struct run *run = (struct run *)job;
-	run->status = smalti_scope_status(job->scope, run->error);
+	run->status = smalti_task_group_status(job->task_group, run->error);
 }
 
 static int run_plan(struct run *run, struct smalti_error *error)
 {
 	struct smalti_vae *vae = run->what->vae;
 	struct smalti_queue *queue = &vae->queue;
-	if (smalti_scope_status(queue->cancelled, error) < 0)
+	if (smalti_task_group_status(queue->cancelled, error) < 0)
 		return -1;
 	run->error = error;
 	run->job.complete = complete;
 	if (smalti_job_open(queue, &run->job, smalti_vae_doing[run->what->request.net->direction], error) < 0)
 		return -1;
-	queue->progress = run->what->watch ? report_progress : NULL;
+	queue->progress = run->what->on_progress ? report_progress : NULL;
 	queue->user = run;
-	smalti_scope_needs(run->job.scope, vae->weights);
-	run->what->insert(run->what, run->job.scope, &run->plan);
+	smalti_task_group_needs(run->job.task_group, vae->weights);
+	run->what->insert(run->what, run->job.task_group, &run->plan);
 	smalti_job_submit(&run->job);
 	smalti_queue_drain(queue);
 	return run->status;

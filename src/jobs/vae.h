@@ -9,17 +9,17 @@
 #include "rt/session.h"
 #include "smalti/vae.h"
 
-/* The configuration and the mapped weights of a VAE's folder. */
-struct smalti_checkpoint *smalti_vae_read(const char *folder, const char *variant,
+/* The configuration and the mapped weights of a VAE's directory. */
+struct smalti_checkpoint *smalti_vae_read(const char *directory, const char *variant,
 					  struct smalti_vae_config *config, struct smalti_error *error);
 
 struct smalti_vae {
 	struct smalti_session *session;
-	struct smalti_scope *weights; /* of the tasks that make them */
+	struct smalti_task_group *weights; /* of the tasks that make them */
 	struct smalti_queue queue;
 	struct smalti_vae_config config;
 	enum smalti_dtype compute;
-	char *folder;
+	char *directory;
 	struct smalti_checkpoint *checkpoint;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	struct smalti_vae_net *net[SMALTI_VAE_DIRECTIONS]; /* NULL: not asked for yet */
@@ -37,9 +37,9 @@ int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LE
 struct smalti_vae_job {
 	struct smalti_vae *vae;
 	struct smalti_vae_request request;
-	void (*insert)(const struct smalti_vae_job *job, struct smalti_scope *scope,
+	void (*insert)(const struct smalti_vae_job *job, struct smalti_task_group *task_group,
 		       const struct smalti_vae_plan *plan);
-	void (*watch)(void *user, double share);
+	void (*on_progress)(void *user, double share);
 	void *user; /* of `watch` */
 	void *what; /* of `insert` */
 };
@@ -52,7 +52,7 @@ int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *er
 int smalti_check_planes(const float *planes, int64_t channels, int64_t height, int64_t width,
 			struct smalti_error *error);
 
-/* Damaged weights make pictures, too: but of numbers that are none. */
+/* Damaged weights make images, too: but of numbers that are none. */
 int smalti_check_made(int64_t count, const float *values, const char *maker, struct smalti_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/argument.h"
 #include "jobs/vae.h"
-#include "jobs/vae_forecast.h"
+#include "jobs/vae_estimate.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 #include "smalti/generate.h"
@@ -50,14 +50,14 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	return d->rows(d->user, first, rows, rgb, error);
 }
 
-static void insert(const struct smalti_vae_job *job, struct smalti_scope *scope,
+static void insert(const struct smalti_vae_job *job, struct smalti_task_group *task_group,
 		   const struct smalti_vae_plan *plan)
 {
 	struct smalti_vae_decoding *d = job->what;
 	const int64_t rows = job->vae->config.latent_channels * d->height;
 	struct smalti_tile *latents =
-	    smalti_tile_upload(scope, rows, d->width * (int64_t)sizeof(float), d->latents);
-	smalti_vae_decode(job->request.net, scope, latents, d->raw, plan, deliver_rows, d);
+	    smalti_tile_upload(task_group, rows, d->width * (int64_t)sizeof(float), d->latents);
+	smalti_vae_decode(job->request.net, task_group, latents, d->raw, plan, deliver_rows, d);
 	smalti_tile_release(latents);
 }
 
@@ -76,27 +76,27 @@ static int make_request(struct smalti_vae *vae, const struct smalti_vae_decoding
 	return request->net ? 0 : -1;
 }
 
-int smalti_vae_decode_picture(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
-			      struct smalti_error *error)
+int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+			    struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	struct smalti_vae_job job = {.vae = vae, .insert = insert};
 	if (make_request(vae, decoding, &job.request, error) < 0 || check_latents(vae, decoding, error) < 0)
 		return -1;
 	struct smalti_vae_decoding d = *decoding;
-	job.watch = d.watch;
+	job.on_progress = d.on_progress;
 	job.user = d.user;
 	job.what = &d;
 	return smalti_vae_job_run(&job, error);
 }
 
-int smalti_vae_foresee_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
-				struct smalti_vae_forecast *forecast, struct smalti_error *error)
+int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	struct smalti_vae_request request;
-	if (smalti_check_given(forecast, "forecast", error) < 0 ||
+	if (smalti_check_given(estimate, "forecast", error) < 0 ||
 	    make_request(vae, decoding, &request, error) < 0)
 		return -1;
-	return smalti_vae_request_foresee(&request, forecast, error);
+	return smalti_vae_request_estimate(&request, estimate, error);
 }

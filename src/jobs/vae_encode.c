@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/argument.h"
 #include "jobs/vae.h"
-#include "jobs/vae_forecast.h"
+#include "jobs/vae_estimate.h"
 #include "samplers/noise.h"
 #include "smalti/generate.h"
 
@@ -14,7 +14,7 @@ static int check_side(const char *name, int64_t pixels, int64_t factor, struct s
 	if (pixels >= factor && pixels <= SMALTI_SIDE_MAX && pixels % factor == 0)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s of the picture: expected a multiple of %" PRId64 " up to %d, found %" PRId64,
+			   "%s of the image: expected a multiple of %" PRId64 " up to %d, found %" PRId64,
 			   name, factor, SMALTI_SIDE_MAX, pixels);
 }
 
@@ -49,7 +49,7 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 	for (int64_t i = 0; i < rows * width * 3; i++)
 		if (!isfinite(pixels[i]))
 			return smalti_fail(error, SMALTI_EINVAL,
-					   "picture: expected finite values, found %g in row %" PRId64
+					   "image: expected finite values, found %g in row %" PRId64
 					   ", column %" PRId64,
 					   (double)pixels[i], first + i / (width * 3), i / 3 % width);
 	return 0;
@@ -67,12 +67,12 @@ static int deliver_planes(void *user, int64_t count, const float *values, struct
 	return 0;
 }
 
-static void insert(const struct smalti_vae_job *job, struct smalti_scope *scope,
+static void insert(const struct smalti_vae_job *job, struct smalti_task_group *task_group,
 		   const struct smalti_vae_plan *plan)
 {
 	const struct smalti_vae_request *request = &job->request;
-	struct smalti_tile *planes = smalti_vae_encode(request->net, scope, plan, read_rows, job->what);
-	smalti_insert(deliver, scope, (.x = planes),
+	struct smalti_tile *planes = smalti_vae_encode(request->net, task_group, plan, read_rows, job->what);
+	smalti_insert(deliver, task_group, (.x = planes),
 		      .count = 2 * job->vae->config.latent_channels * request->height * request->width,
 		      .sink = deliver_planes, .user = job->what);
 	smalti_tile_release(planes);
@@ -94,29 +94,29 @@ static int make_request(struct smalti_vae *vae, const struct smalti_vae_encoding
 	return request->net ? 0 : -1;
 }
 
-int smalti_vae_encode_picture(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
-			      struct smalti_error *error)
+int smalti_vae_encode_image(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+			    struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	struct smalti_vae_job job = {.vae = vae, .insert = insert};
 	if (make_request(vae, encoding, &job.request, error) < 0 || check_ends(encoding, error) < 0)
 		return -1;
 	struct smalti_vae_encoding e = *encoding;
-	job.watch = e.watch;
+	job.on_progress = e.on_progress;
 	job.user = e.user;
 	job.what = &e;
 	return smalti_vae_job_run(&job, error);
 }
 
-int smalti_vae_foresee_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
-				struct smalti_vae_forecast *forecast, struct smalti_error *error)
+int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	struct smalti_vae_request request;
-	if (smalti_check_given(forecast, "forecast", error) < 0 ||
+	if (smalti_check_given(estimate, "forecast", error) < 0 ||
 	    make_request(vae, encoding, &request, error) < 0)
 		return -1;
-	return smalti_vae_request_foresee(&request, forecast, error);
+	return smalti_vae_request_estimate(&request, estimate, error);
 }
 
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,

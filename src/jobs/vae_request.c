@@ -20,7 +20,7 @@ int smalti_vae_request_budget(const struct smalti_vae_request *request, struct s
 	budget->memory = smalti_session_memory(request->session) - smalti_vae_request_fixed_bytes(request);
 	budget->bf16 = request->store_bf16;
 	if (request->scratch)
-		budget->scratch = smalti_spill_space(request->scratch, error);
+		budget->scratch = smalti_offload_space(request->scratch, error);
 	return budget->scratch < 0 ? -1 : 0;
 }
 
@@ -65,8 +65,8 @@ static int refuse(const struct smalti_vae_request *request, const struct smalti_
 	const int64_t factor = smalti_vae_factor(&request->net->config);
 	return smalti_fail(
 	    error, SMALTI_ENOMEM,
-	    "%s a picture of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64
-	    " MB are allowed: raise the memory limit, or give a scratch folder with more space",
+	    "%s an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64
+	    " MB are allowed: raise the memory limit, or give a scratch directory with more space",
 	    smalti_vae_doing[request->net->direction], factor * request->width, factor * request->height,
 	    ((plan->memory + smalti_vae_request_fixed_bytes(request)) >> 20) + 1,
 	    smalti_session_memory(request->session) >> 20);
@@ -91,13 +91,13 @@ int smalti_vae_request_begin(const struct smalti_vae_request *request, struct sm
 {
 	if (smalti_vae_request_plan(request, plan, error) < 0)
 		return -1;
-	if (plan->spilled)
-		plan->file = smalti_spill_open(request->scratch, plan->spilled, error);
-	return plan->spilled && !plan->file ? -1 : 0;
+	if (plan->offloaded)
+		plan->file = smalti_offload_open(request->scratch, plan->offloaded, error);
+	return plan->offloaded && !plan->file ? -1 : 0;
 }
 
 void smalti_vae_request_end(struct smalti_vae_plan *plan)
 {
-	smalti_spill_close(plan->file);
+	smalti_offload_close(plan->file);
 	smalti_vae_plan_free(plan);
 }

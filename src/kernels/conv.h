@@ -10,7 +10,7 @@
 /* A 3×3 convolution of a band of rows, channels last.
  *
  * stride 1: x is [rows + 2, width, in]: the band with one row above and one below it (the
- *   neighbour's, or zeros at the picture's border); columns are padded with zeros here;
+ *   neighbour's, or zeros at the image's border); columns are padded with zeros here;
  *   y is [rows, width, out].
  * stride 2: x is [2·rows + 1, width, in] with the one row below; zero column on the right only
  *   (specification 5.1, Downsample); y is [rows, width / 2, out]; width is even.

@@ -17,7 +17,7 @@ struct smalti_conv_band {
 	float epsilon;
 	bool upsample, residual; /* residual: added to y */
 	enum smalti_dtype compute;
-	const float *x, *above, *below;       /* the neighbours' rows; NULL: the picture's border */
+	const float *x, *above, *below;       /* the neighbours' rows; NULL: the image's border */
 	const struct smalti_moments *moments; /* [groups]; NULL: f does not normalise */
 	const float *gamma, *beta;
 	const void *weight; /* as smalti_conv_pack() makes it */

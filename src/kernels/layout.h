@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A picture's planes [channels, height, width] and its patches: token n covers the patch×patch pixels
+/* An image's planes [channels, height, width] and its patches: token n covers the patch×patch pixels
  * of patch row n / (width / patch), and its columns run over (channel, row, column) of the patch. */
 struct smalti_patches {
 	int64_t channels, height, width, patch;

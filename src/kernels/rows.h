@@ -27,7 +27,7 @@ void smalti_add_periodic(int64_t rows, int64_t dim, const float *table, int64_t 
 			 float *y);
 
 /* Adds to tokens first … what their column and their row have in the position table [columns + *, dim / 2],
- * in a picture that is `columns` patches wide. */
+ * in an image that is `columns` patches wide. */
 void smalti_add_positions(int64_t first, int64_t rows, int64_t columns, int64_t dim, const float *table,
 			  float *y);
 

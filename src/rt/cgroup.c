@@ -12,10 +12,10 @@ enum { PATH = 4096, LINE = 4096 };
 /* Version 1 says "no limit" by a number near 2^63. */
 static const int64_t unlimited = INT64_MAX / 2;
 
-static bool read_line(const char *folder, const char *name, char *line, int size)
+static bool read_line(const char *directory, const char *name, char *line, int size)
 {
 	char path[PATH];
-	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path))
 		return false;
 	FILE *file = fopen(path, "re");
 	if (!file)
@@ -27,12 +27,12 @@ static bool read_line(const char *folder, const char *name, char *line, int size
 	return read;
 }
 
-static void least_memory(struct smalti_cgroup *limits, const char *folder, const char *name)
+static void least_memory(struct smalti_cgroup *limits, const char *directory, const char *name)
 {
 	char line[64];
 	int64_t bytes;
 	struct smalti_error none = SMALTI_NO_ERROR; /* "max" is no number, and no limit */
-	if (!read_line(folder, name, line, sizeof(line)) ||
+	if (!read_line(directory, name, line, sizeof(line)) ||
 	    smalti_parse_int64(line, 1, unlimited, &bytes, &none) < 0)
 		return;
 	if (bytes < unlimited && (!limits->memory || bytes < limits->memory))
@@ -50,38 +50,38 @@ static void least_cpus(struct smalti_cgroup *limits, const char *quota, const ch
 		limits->cpus = time / of;
 }
 
-static void limits_of_folder(struct smalti_cgroup *limits, const char *folder)
+static void limits_of_directory(struct smalti_cgroup *limits, const char *directory)
 {
 	char quota[64], period[64], *blank;
-	least_memory(limits, folder, "memory.max");
-	least_memory(limits, folder, "memory.high");
-	least_memory(limits, folder, "memory.limit_in_bytes");
-	if (read_line(folder, "cpu.max", quota, sizeof(quota)) && (blank = strchr(quota, ' '))) {
+	least_memory(limits, directory, "memory.max");
+	least_memory(limits, directory, "memory.high");
+	least_memory(limits, directory, "memory.limit_in_bytes");
+	if (read_line(directory, "cpu.max", quota, sizeof(quota)) && (blank = strchr(quota, ' '))) {
 		*blank = '\0';
 		least_cpus(limits, quota, blank + 1);
 	}
-	if (read_line(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
-	    read_line(folder, "cpu.cfs_period_us", period, sizeof(period)))
+	if (read_line(directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
+	    read_line(directory, "cpu.cfs_period_us", period, sizeof(period)))
 		least_cpus(limits, quota, period);
 }
 
 /* A group has its parents' limits as well. Inside a container the path may be that of the machine, of which
- * only the last folder is there to see: as the mounted one. */
+ * only the last directory is there to see: as the mounted one. */
 static void limits_of_group(struct smalti_cgroup *limits, const char *root, const char *mount,
 			    const char *group)
 {
-	char folder[PATH];
-	const int base = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup/%s", root, mount);
-	if (base >= (int)sizeof(folder) ||
-	    snprintf(folder + base, sizeof(folder) - (size_t)base, "%s", group) >= (int)sizeof(folder) - base)
+	char directory[PATH];
+	const int base = snprintf(directory, sizeof(directory), "%s/sys/fs/cgroup/%s", root, mount);
+	if (base >= (int)sizeof(directory) || snprintf(directory + base, sizeof(directory) - (size_t)base,
+						       "%s", group) >= (int)sizeof(directory) - base)
 		return;
-	for (char *end = folder + strlen(folder); end && end >= folder + base;
-	     end = strrchr(folder + base, '/')) {
+	for (char *end = directory + strlen(directory); end && end >= directory + base;
+	     end = strrchr(directory + base, '/')) {
 		*end = '\0';
-		limits_of_folder(limits, folder);
+		limits_of_directory(limits, directory);
 	}
-	folder[base] = '\0';
-	limits_of_folder(limits, folder);
+	directory[base] = '\0';
+	limits_of_directory(limits, directory);
 }
 
 struct smalti_cgroup smalti_cgroup_read(const char *root)

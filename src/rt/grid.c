@@ -51,18 +51,19 @@ int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band)
 	return cut->first[band + 1] - cut->first[band];
 }
 
-struct smalti_grid smalti_grid_new(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t rows_per,
-				   int64_t row_bytes)
+struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
+				   int64_t rows_per, int64_t row_bytes)
 {
 	struct smalti_grid grid = {cut, NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	grid.tile = smalti_calloc(cut->bands, sizeof(struct smalti_tile *), &error);
 	if (!grid.tile) {
-		smalti_scope_fail(scope, &error);
+		smalti_task_group_fail(task_group, &error);
 		return (struct smalti_grid){NULL, NULL};
 	}
 	for (int64_t band = 0; band < cut->bands; band++)
-		grid.tile[band] = smalti_tile_new(scope, smalti_cut_rows(cut, band) * rows_per, row_bytes);
+		grid.tile[band] =
+		    smalti_tile_new(task_group, smalti_cut_rows(cut, band) * rows_per, row_bytes);
 	return grid;
 }
 

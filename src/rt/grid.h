@@ -26,9 +26,9 @@ struct smalti_grid {
 };
 
 /* Each row of the cut is `rows_per` rows of the tiles (1 for tokens, the width for pixels). */
-struct smalti_grid smalti_grid_new(struct smalti_scope *scope, const struct smalti_cut *cut, int64_t rows_per,
-				   int64_t row_bytes);
-/* NULL when the scope failed before the tile could be made. */
+struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
+				   int64_t rows_per, int64_t row_bytes);
+/* NULL when the task group failed before the tile could be made. */
 struct smalti_tile *smalti_grid_tile(const struct smalti_grid *grid, int64_t band);
 /* As smalti_tile_release for every tile; the grid is empty afterwards. */
 void smalti_grid_release(struct smalti_grid *grid);

@@ -4,10 +4,10 @@ libcore_la_SOURCES += \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \
 	src/rt/peak.c src/rt/peak.h \
-	src/rt/perf_folder.c src/rt/perf_folder.h \
+	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
-	src/rt/scope.c src/rt/scope.h \
+	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/threads.c src/rt/threads.h \

@@ -5,7 +5,7 @@
 #include "kernels/isa.h"
 #include "rt/environment.h"
 #include "rt/machine.h"
-#include "rt/perf_folder.h"
+#include "rt/perf_directory.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
 #include "rt/task.h"
@@ -31,12 +31,12 @@ enum {
 };
 
 struct smalti_session {
-	struct smalti_perf_folder folder;
+	struct smalti_perf_directory directory;
 	struct smalti_machine_cpus cpus;
 	int workers;
 	int64_t memory_limit, memory;
 	pid_t process;
-	bool spills, plain;
+	bool offloads, plain;
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
 	struct smalti_codelet *codelets;
@@ -84,9 +84,9 @@ int64_t smalti_session_memory(const struct smalti_session *session)
 	return session->memory;
 }
 
-bool smalti_session_spills(const struct smalti_session *session)
+bool smalti_session_offloads(const struct smalti_session *session)
 {
-	return session->spills;
+	return session->offloads;
 }
 
 bool smalti_session_plain(const struct smalti_session *session)
@@ -137,32 +137,33 @@ uint64_t smalti_session_sequence(const struct smalti_session *session)
 	return session->sequence;
 }
 
-static int refuse_scratch(const char *folder, struct smalti_error *error)
+static int refuse_scratch(const char *directory, struct smalti_error *error)
 {
 	return smalti_fail(
 	    error, SMALTI_EIO,
-	    "scratch folder '%s' cannot be used: it must exist, be writable and have 16 MB free", folder);
+	    "scratch directory '%s' cannot be used: it must exist, be writable and have 16 MB free",
+	    directory);
 }
 
-/* StarPU ends the process over a folder that it cannot write to, so try it first. */
-static int check_scratch(const char *folder, struct smalti_error *error)
+/* StarPU ends the process over a directory that it cannot write to, so try it first. */
+static int check_scratch(const char *directory, struct smalti_error *error)
 {
 	struct stat info;
-	if (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode) || access(folder, W_OK | X_OK) < 0)
-		return refuse_scratch(folder, error);
+	if (stat(directory, &info) < 0 || !S_ISDIR(info.st_mode) || access(directory, W_OK | X_OK) < 0)
+		return refuse_scratch(directory, error);
 	return 0;
 }
 
-/* What does not fit under the limit goes to a file in `folder`; StarPU's disk node moves it. */
+/* What does not fit under the limit goes to a file in `directory`; StarPU's disk node moves it. */
 static int add_scratch_disk(const struct smalti_session_options *options, struct smalti_error *error)
 {
 	if (!options->scratch)
 		return 0;
-	char *folder = smalti_format(error, "%s", options->scratch); /* StarPU wants it writable */
-	if (!folder)
+	char *directory = smalti_format(error, "%s", options->scratch); /* StarPU wants it writable */
+	if (!directory)
 		return -1;
-	int node = starpu_disk_register(&starpu_disk_unistd_ops, folder, (starpu_ssize_t)-1);
-	free(folder);
+	int node = starpu_disk_register(&starpu_disk_unistd_ops, directory, (starpu_ssize_t)-1);
+	free(directory);
 	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
 }
 
@@ -199,7 +200,7 @@ static int change_environment(struct smalti_session *session, struct smalti_envi
 			      struct smalti_error *error)
 {
 	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
-	if (session->spills)
+	if (session->offloads)
 		snprintf(
 		    megabytes, sizeof(megabytes), "%lld",
 		    (long long)((session->memory_limit - SMALTI_PROGRAM_BYTES + MEGABYTE - 1) / MEGABYTE));
@@ -208,7 +209,7 @@ static int change_environment(struct smalti_session *session, struct smalti_envi
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0)
 		return -1;
-	return smalti_perf_folder_open(&session->folder, changes, error);
+	return smalti_perf_directory_open(&session->directory, changes, error);
 }
 
 /* How many workers it will be at most. */
@@ -226,7 +227,7 @@ static int most_workers(const struct starpu_conf *conf, const struct smalti_mach
  * all of it has to be there, what the pool leaves to others, and some for what lies between tiles. */
 static int64_t bytes_to_start(const struct smalti_session *session)
 {
-	return session->spills ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
+	return session->offloads ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
 }
 
 static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
@@ -250,7 +251,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 				    "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
 		else
 			smalti_fail(error, SMALTI_ENODEV, "StarPU did not start: %s", strerror(-status));
-		smalti_perf_folder_close(&session->folder);
+		smalti_perf_directory_close(&session->directory);
 	}
 	smalti_environment_restore(&changes);
 	if (status) {
@@ -258,19 +259,19 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 		return -1;
 	}
 	smalti_tile_memory_open(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0,
-				session->spills);
+				session->offloads);
 	return 0;
 }
 
 /* StarPU ends the program over a measurement that it cannot write. */
 static void stop_starpu(struct smalti_session *session)
 {
-	if (!smalti_perf_folder_writable(&session->folder))
+	if (!smalti_perf_directory_writable(&session->directory))
 		smalti_task_drop_measurements(session->codelets);
 	starpu_shutdown();
 	smalti_tile_memory_close();
 	smalti_task_close(session->codelets);
-	smalti_perf_folder_close(&session->folder);
+	smalti_perf_directory_close(&session->directory);
 }
 
 /* The user's variable wins over the options. */
@@ -279,7 +280,7 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 	const int64_t tiles = smalti_environment_memory();
 	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
 	session->memory = session->memory_limit ? session->memory_limit : smalti_machine_memory();
-	session->spills = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
+	session->offloads = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
 }
 
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,

@@ -28,8 +28,8 @@ int smalti_session_places(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Bytes that the process may hold: the limit, else what smalti_machine_memory() says. */
 int64_t smalti_session_memory(const struct smalti_session *session);
-/* Data that does not fit under the limit goes to the scratch folder. */
-bool smalti_session_spills(const struct smalti_session *session);
+/* Data that does not fit under the limit goes to the scratch directory. */
+bool smalti_session_offloads(const struct smalti_session *session);
 
 /* What the process holds besides tiles: code, libraries, compiled kernels, tasks in flight (measured: 60 to
  * 140 MB). */

@@ -27,7 +27,7 @@ struct smalti_codelet {
 /* What a task brings along. It stays in this process: arguments hold functions that are called back. */
 struct message {
 	const struct smalti_op *op;
-	struct smalti_scope *scope;
+	struct smalti_task_group *task_group;
 	struct smalti_place place;
 	uint32_t present; /* bit i: buffer i was given */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
@@ -44,12 +44,12 @@ static int op_buffers(const struct smalti_op *op)
 /* Nanoseconds of each worker in tasks. */
 static _Atomic int64_t busy[STARPU_NMAXWORKERS];
 
-static void add_time(struct smalti_scope *scope, double seconds, double predicted)
+static void add_time(struct smalti_task_group *task_group, double seconds, double predicted)
 {
 	const int worker = starpu_worker_get_id();
 	if (worker >= 0)
 		atomic_fetch_add_explicit(&busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
-	smalti_scope_task_took(scope, seconds, predicted);
+	smalti_task_group_task_took(task_group, seconds, predicted);
 }
 
 double smalti_task_busy(int worker)
@@ -75,10 +75,10 @@ static int find_data(const struct message *message, void *interfaces[], void *da
 }
 
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
-static double predicted_seconds(const struct smalti_scope *scope)
+static double predicted_seconds(const struct smalti_task_group *task_group)
 {
 	struct starpu_task *task = starpu_task_get_current();
-	if (!smalti_scope_compares(scope))
+	if (!smalti_task_group_compares(task_group))
 		return (double)NAN;
 	struct starpu_perfmodel_arch *arch =
 	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
@@ -90,16 +90,16 @@ void smalti_task_run_cpu(void *interfaces[], void *argument);
 void smalti_task_run_cpu(void *interfaces[], void *argument)
 {
 	const struct message *message = argument;
-	struct smalti_scope *scope = message->scope;
-	if (smalti_scope_failed(scope))
+	struct smalti_task_group *task_group = message->task_group;
+	if (smalti_task_group_failed(task_group))
 		return;
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const double predicted = predicted_seconds(scope), began = smalti_now();
+	const double predicted = predicted_seconds(task_group), began = smalti_now();
 	if (find_data(message, interfaces, data, &error) < 0 ||
 	    message->op->run[SMALTI_DEVICE_CPU](data, message->arguments, &error) < 0)
-		smalti_scope_fail(scope, &error);
-	add_time(scope, smalti_now() - began, predicted);
+		smalti_task_group_fail(task_group, &error);
+	add_time(task_group, smalti_now() - began, predicted);
 }
 
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
@@ -161,11 +161,11 @@ static void ended(void *argument)
 {
 	struct starpu_task *task = argument;
 	const struct message *message = task->cl_arg;
-	struct smalti_scope *scope = message->scope;
-	struct smalti_trace *trace = smalti_session_trace(smalti_scope_session(scope));
+	struct smalti_task_group *task_group = message->task_group;
+	struct smalti_trace *trace = smalti_session_trace(smalti_task_group_session(task_group));
 	if (trace)
-		smalti_trace_task(trace, task, smalti_scope_name(scope), &message->place);
-	smalti_scope_task_ends(scope, message->place.stage, task->flops);
+		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->place);
+	smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
 	smalti_throttle_leave();
 }
 
@@ -208,44 +208,45 @@ static int attach(struct starpu_task *task, struct message *message, struct smal
 	return 0;
 }
 
-static struct message *new_message(const struct smalti_op *op, struct smalti_scope *scope,
+static struct message *new_message(const struct smalti_op *op, struct smalti_task_group *task_group,
 				   const void *arguments, struct smalti_error *error)
 {
 	struct message *message = smalti_calloc(1, sizeof(*message), error);
 	if (!message)
 		return NULL;
 	message->op = op;
-	message->scope = scope;
+	message->task_group = task_group;
 	memcpy(message->arguments, arguments, op->arguments_size);
 	return message;
 }
 
-static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct smalti_tile *const *tiles,
-		  const void *arguments, struct smalti_error *error)
+static int insert(struct smalti_task_group *task_group, const struct smalti_op *op,
+		  struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
-	struct message *message = new_message(op, scope, arguments, error);
+	struct message *message = new_message(op, task_group, arguments, error);
 	if (!message)
 		return -1;
 	struct starpu_task *task = starpu_task_create();
-	task->cl = &smalti_session_codelets(smalti_scope_session(scope))[op - smalti_ops].codelet;
+	task->cl = &smalti_session_codelets(smalti_task_group_session(task_group))[op - smalti_ops].codelet;
 	task->name = op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);
 	task->cl_arg_free = 1;
 	task->nbuffers = 0;
-	task->priority = smalti_session_priority(smalti_scope_session(scope), smalti_scope_priority(scope));
+	task->priority = smalti_session_priority(smalti_task_group_session(task_group),
+						 smalti_task_group_priority(task_group));
 	task->flops = op->flops(arguments);
 	task->callback_func = ended;
 	task->callback_arg = task;
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
 		smalti_throttle_enter();
-		message->place = smalti_scope_task_begins(scope, task->flops);
+		message->place = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
 		smalti_throttle_leave();
-		smalti_scope_task_ends(scope, message->place.stage, task->flops);
+		smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}
 	task->destroy = 0;
@@ -254,8 +255,8 @@ static int insert(struct smalti_scope *scope, const struct smalti_op *op, struct
 }
 
 /* Without StarPU. */
-static int run_now(struct smalti_scope *scope, const struct smalti_op *op, struct smalti_tile *const *tiles,
-		   const void *arguments, struct smalti_error *error)
+static int run_now(struct smalti_task_group *task_group, const struct smalti_op *op,
+		   struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
@@ -265,8 +266,8 @@ static int run_now(struct smalti_scope *scope, const struct smalti_op *op, struc
 			else if (check_missing(op, &op->buffers[kind], error) < 0)
 				return -1;
 		}
-	if (!smalti_scope_failed(scope) && op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
-		smalti_scope_fail(scope, error);
+	if (!smalti_task_group_failed(task_group) && op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
+		smalti_task_group_fail(task_group, error);
 	return 0;
 }
 
@@ -281,16 +282,16 @@ static void record(struct smalti_session *session, const struct smalti_op *op,
 	smalti_session_record(session, op->value(arguments, 0), numbers, 1 + buffers);
 }
 
-void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
+void smalti_task_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments)
 {
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return;
-	struct smalti_session *session = smalti_scope_session(scope);
+	struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	record(session, op, tiles, arguments);
-	int status = smalti_session_plain(session) ? run_now(scope, op, tiles, arguments, &error)
-						   : insert(scope, op, tiles, arguments, &error);
+	int status = smalti_session_plain(session) ? run_now(task_group, op, tiles, arguments, &error)
+						   : insert(task_group, op, tiles, arguments, &error);
 	if (status < 0)
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 }

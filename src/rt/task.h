@@ -3,13 +3,13 @@
 #define SMALTI_RT_TASK_H
 
 #include "rt/op.h"
-#include "rt/scope.h"
+#include "rt/task_group.h"
 #include "rt/tile.h"
 
 /* Inserts a task; `tiles` holds the buffers in the op's order. Dependencies follow from the order of
- * insertion. Failures (no worker, no memory) break the scope, which inserts nothing then. Waits when very
- * many tasks are inserted and not run: never insert from a task. */
-void smalti_task_insert(struct smalti_scope *scope, const struct smalti_op *op,
+ * insertion. Failures (no worker, no memory) break the task group, which inserts nothing then. Waits when
+ * very many tasks are inserted and not run: never insert from a task. */
+void smalti_task_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);
 
 /* The entry of a task in its op's performance model; bit i of `present`: buffer i is given. */

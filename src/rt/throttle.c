@@ -9,8 +9,8 @@ enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS 
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
-static int64_t tasks;        /* guarded by mutex, as is the next */
-static bool waits_for_scope; /* each end of a task is of interest */
+static int64_t tasks;             /* guarded by mutex, as is the next */
+static bool waits_for_task_group; /* each end of a task is of interest */
 static _Thread_local void (*serve_function)(void *user);
 static _Thread_local void *serve_user;
 
@@ -67,25 +67,25 @@ int64_t smalti_throttle_tasks(void)
 void smalti_throttle_leave(void)
 {
 	pthread_mutex_lock(&mutex);
-	if (--tasks == RESUME_AT || waits_for_scope)
+	if (--tasks == RESUME_AT || waits_for_task_group)
 		pthread_cond_signal(&room);
 	pthread_mutex_unlock(&mutex);
 }
 
-static int64_t tasks_of(struct smalti_scope *scope)
+static int64_t tasks_of(struct smalti_task_group *task_group)
 {
-	struct smalti_scope_progress progress;
-	smalti_scope_progress(scope, &progress);
+	struct smalti_task_group_progress progress;
+	smalti_task_group_progress(task_group, &progress);
 	return progress.left;
 }
 
-void smalti_throttle_scope(struct smalti_scope *scope, int64_t most)
+void smalti_throttle_task_group(struct smalti_task_group *task_group, int64_t most)
 {
 	pthread_mutex_lock(&mutex);
-	waits_for_scope = true;
-	while (tasks_of(scope) > most)
+	waits_for_task_group = true;
+	while (tasks_of(task_group) > most)
 		wait_and_serve();
-	waits_for_scope = false;
+	waits_for_task_group = false;
 	pthread_mutex_unlock(&mutex);
 }
 

@@ -27,53 +27,53 @@ static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data
 	return smalti_tile_memory_fail(bytes, error);
 }
 
-static struct smalti_tile *make(struct smalti_scope *scope, int64_t rows, int64_t row_bytes, int home,
-				const void *data)
+static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
+				int home, const void *data)
 {
-	if (smalti_scope_broken(scope))
+	if (smalti_task_group_broken(task_group))
 		return NULL;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t bytes = rows;
 	if (rows <= 0 || rows > UINT32_MAX || row_bytes <= 0 || !smalti_multiply(&bytes, row_bytes)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile of %lld rows of %lld bytes cannot be made",
 			    (long long)rows, (long long)row_bytes);
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), &error);
 	if (!tile) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
-	tile->number = smalti_session_count_tile(smalti_scope_session(scope));
+	tile->number = smalti_session_count_tile(smalti_task_group_session(task_group));
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
-	if (!smalti_session_plain(smalti_scope_session(scope))) {
+	if (!smalti_session_plain(smalti_task_group_session(task_group))) {
 		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
 					    (size_t)row_bytes);
 	} else if (take_memory(tile, bytes, data, &error) < 0) {
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		free(tile);
 		return NULL;
 	}
 	return tile;
 }
 
-struct smalti_tile *smalti_tile_new(struct smalti_scope *scope, int64_t rows, int64_t row_bytes)
+struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes)
 {
-	return make(scope, rows, row_bytes, -1, NULL);
+	return make(task_group, rows, row_bytes, -1, NULL);
 }
 
-struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data)
 {
-	return make(scope, rows, row_bytes, STARPU_MAIN_RAM, data);
+	return make(task_group, rows, row_bytes, STARPU_MAIN_RAM, data);
 }
 
-struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				       const void *data)
 {
-	struct smalti_tile *tile = smalti_tile_new(scope, rows, row_bytes);
+	struct smalti_tile *tile = smalti_tile_new(task_group, rows, row_bytes);
 	if (!tile)
 		return NULL;
 	if (tile->memory) {
@@ -84,14 +84,14 @@ struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows,
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(tile->handle, STARPU_W)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile cannot be filled from within a task");
-		smalti_scope_break(scope, &error);
+		smalti_task_group_break(task_group, &error);
 		smalti_tile_release(tile);
 		return NULL;
 	}
 	void *memory = (void *)starpu_vector_get_local_ptr(tile->handle);
 	if (smalti_tile_memory_refused(memory)) {
 		smalti_tile_memory_fail(rows * row_bytes, &error);
-		smalti_scope_fail(scope, &error);
+		smalti_task_group_fail(task_group, &error);
 	} else {
 		memcpy(memory, data, (size_t)(rows * row_bytes));
 	}

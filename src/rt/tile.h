@@ -2,24 +2,24 @@
 #ifndef SMALTI_RT_TILE_H
 #define SMALTI_RT_TILE_H
 
-#include "rt/scope.h"
+#include "rt/task_group.h"
 
 #include <stdint.h>
 
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
- * allocates it where its first writer runs, and may move, evict or spill it. */
+ * allocates it where its first writer runs, and may move, evict or offload it. */
 struct smalti_tile;
 
-/* NULL, with the scope broken, when it cannot be had; also when the scope is broken already. */
-struct smalti_tile *smalti_tile_new(struct smalti_scope *scope, int64_t rows, int64_t row_bytes);
+/* NULL, with the task group broken, when it cannot be had; also when the task group is broken already. */
+struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes);
 
-/* A tile filled with a copy of `data`; empty, with the scope marked failed, where there is no memory for
+/* A tile filled with a copy of `data`; empty, with the task group marked failed, where there is no memory for
  * that. */
-struct smalti_tile *smalti_tile_upload(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				       const void *data);
 
 /* A read-only tile over memory that outlives it, such as a mapped file: nothing is copied. */
-struct smalti_tile *smalti_tile_over(struct smalti_scope *scope, int64_t rows, int64_t row_bytes,
+struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data);
 
 /* After the last task that uses it was inserted: the memory goes as soon as that task has ended. The

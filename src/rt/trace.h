@@ -2,7 +2,7 @@
 #ifndef SMALTI_RT_TRACE_H
 #define SMALTI_RT_TRACE_H
 
-#include "rt/scope.h"
+#include "rt/task_group.h"
 
 /* A record of what each worker did when, written as Chrome's trace format (chrome://tracing, Perfetto):
  * one row per worker; tasks by name with their request, stage (a denoising step, one more when decoding),

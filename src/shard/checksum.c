@@ -12,13 +12,12 @@ bool smalti_shard_text_bytes(const struct smalti_shard_schema *schema,
 	return smalti_multiply(bytes, schema->text_width) && smalti_multiply(bytes, text->tokens);
 }
 
-bool smalti_shard_picture_bytes(const struct smalti_shard_schema *schema,
-				const struct smalti_features_picture *picture, int64_t *bytes)
+bool smalti_shard_image_bytes(const struct smalti_shard_schema *schema,
+			      const struct smalti_features_image *image, int64_t *bytes)
 {
 	*bytes = 2 * smalti_dtype_bytes(schema->dtype);
 	return smalti_multiply(bytes, schema->latent_channels) &&
-	       smalti_multiply(bytes, picture->latent_height) &&
-	       smalti_multiply(bytes, picture->latent_width);
+	       smalti_multiply(bytes, image->latent_height) && smalti_multiply(bytes, image->latent_width);
 }
 
 /* Every number in 8 bytes, the least first. */
@@ -48,20 +47,20 @@ static bool add_text(XXH3_state_t *state, const struct smalti_shard_schema *sche
 	return true;
 }
 
-static bool add_picture(XXH3_state_t *state, const struct smalti_shard_schema *schema,
-			const struct smalti_features_picture *picture)
+static bool add_image(XXH3_state_t *state, const struct smalti_shard_schema *schema,
+		      const struct smalti_features_image *image)
 {
 	int64_t bytes;
 	uint64_t ratio;
-	if (!smalti_shard_picture_bytes(schema, picture, &bytes))
+	if (!smalti_shard_image_bytes(schema, image, &bytes))
 		return false;
-	memcpy(&ratio, &picture->ratio, sizeof(ratio));
-	add_number(state, (uint64_t)picture->height);
-	add_number(state, (uint64_t)picture->width);
+	memcpy(&ratio, &image->ratio, sizeof(ratio));
+	add_number(state, (uint64_t)image->height);
+	add_number(state, (uint64_t)image->width);
 	add_number(state, ratio);
-	add_number(state, (uint64_t)picture->latent_height);
-	add_number(state, (uint64_t)picture->latent_width);
-	add_bytes(state, picture->values, bytes);
+	add_number(state, (uint64_t)image->latent_height);
+	add_number(state, (uint64_t)image->latent_width);
+	add_bytes(state, image->values, bytes);
 	return true;
 }
 
@@ -80,7 +79,7 @@ int smalti_shard_checksum(const struct smalti_shard_schema *schema, const struct
 	for (int i = 0; i < schema->caption_count; i++)
 		ok = ok && add_text(state, schema, &row->texts[i]);
 	if (schema->latent_channels > 0)
-		ok = ok && add_picture(state, schema, &row->picture);
+		ok = ok && add_image(state, schema, &row->image);
 	*checksum = XXH3_64bits_digest(state);
 	XXH3_freeState(state);
 	return ok ? 0 : smalti_fail(error, SMALTI_EINVAL, "a row of impossible extents");

@@ -53,7 +53,7 @@ static int write_timing(hid_t root, const struct smalti_shard_timing *timing)
 	return smalti_h5_double(root, "began", timing->began) ||
 	       smalti_h5_double(root, "ended", timing->ended) ||
 	       smalti_h5_double(root, "text_seconds", timing->text_seconds) ||
-	       smalti_h5_double(root, "picture_seconds", timing->picture_seconds) ||
+	       smalti_h5_double(root, "picture_seconds", timing->image_seconds) ||
 	       smalti_h5_int(root, "tokens", timing->tokens) || smalti_h5_int(root, "pixels", timing->pixels);
 }
 
@@ -124,7 +124,7 @@ int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_
 	    .first = writer->first,
 	    .rows = writer->rows,
 	    .timing = {finite_or_zero(timing->began), finite_or_zero(timing->ended),
-		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->picture_seconds),
+		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->image_seconds),
 		       timing->tokens, timing->pixels}};
 	int status = writer->failed
 			 ? smalti_fail(error, SMALTI_EINVAL, "%s: could not be written before", writer->path)

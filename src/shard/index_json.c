@@ -65,7 +65,7 @@ static bool add_timing(cJSON *object, const struct smalti_shard_timing *timing)
 	return inner && add_number(inner, "began", timing->began) &&
 	       add_number(inner, "ended", timing->ended) &&
 	       add_number(inner, "text_seconds", timing->text_seconds) &&
-	       add_number(inner, "picture_seconds", timing->picture_seconds) &&
+	       add_number(inner, "picture_seconds", timing->image_seconds) &&
 	       add_number(inner, "tokens", (double)timing->tokens) &&
 	       add_number(inner, "pixels", (double)timing->pixels);
 }
@@ -258,7 +258,7 @@ static int read_timing(struct smalti_shard_timing *timing, const cJSON *object, 
 		       smalti_json_double(object, "text_seconds", need, -1e300, 1e300, &timing->text_seconds,
 					  error) ||
 		       smalti_json_double(object, "picture_seconds", need, -1e300, 1e300,
-					  &timing->picture_seconds, error) ||
+					  &timing->image_seconds, error) ||
 		       smalti_json_int(object, "tokens", need, 0, LARGEST, &timing->tokens, error) ||
 		       smalti_json_int(object, "pixels", need, 0, LARGEST, &timing->pixels, error)
 		   ? -1

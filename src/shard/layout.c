@@ -13,11 +13,11 @@ static const struct smalti_shard_kind kinds[] = {
     [SMALTI_ITEM_INDEX] = {"/items/index", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
     [SMALTI_ITEM_KEY] = {"/items/key", SMALTI_UNIT_TEXT, 1, SMALTI_PER_ROW},
     [SMALTI_ITEM_XXH3] = {"/items/xxh3", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_START] = {"/picture/start", SMALTI_UNIT_I64, 1, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_SHAPE] = {"/picture/shape", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_SIZE] = {"/picture/size", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_RATIO] = {"/picture/ratio", SMALTI_UNIT_F64, 1, SMALTI_PER_ROW},
-    [SMALTI_PICTURE_VALUES] = {"/picture/values", SMALTI_UNIT_VALUE, 1, SMALTI_PER_VALUE},
+    [SMALTI_IMAGE_START] = {"/picture/start", SMALTI_UNIT_I64, 1, SMALTI_PER_ROW},
+    [SMALTI_IMAGE_SHAPE] = {"/picture/shape", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
+    [SMALTI_IMAGE_SIZE] = {"/picture/size", SMALTI_UNIT_U32, 2, SMALTI_PER_ROW},
+    [SMALTI_IMAGE_RATIO] = {"/picture/ratio", SMALTI_UNIT_F64, 1, SMALTI_PER_ROW},
+    [SMALTI_IMAGE_VALUES] = {"/picture/values", SMALTI_UNIT_VALUE, 1, SMALTI_PER_VALUE},
     [SMALTI_FAILURE_INDEX] = {"/failures/index", SMALTI_UNIT_U64, 1, SMALTI_PER_FAILURE},
     [SMALTI_FAILURE_KEY] = {"/failures/key", SMALTI_UNIT_TEXT, 1, SMALTI_PER_FAILURE},
     [SMALTI_FAILURE_STAGE] = {"/failures/stage", SMALTI_UNIT_TEXT, 1, SMALTI_PER_FAILURE},
@@ -50,7 +50,7 @@ bool smalti_shard_has(const struct smalti_shard_schema *schema, int array)
 {
 	if (array >= SMALTI_TEXT_START)
 		return smalti_shard_array_caption(array) < schema->caption_count;
-	return array < SMALTI_PICTURE_START || array > SMALTI_PICTURE_VALUES || schema->latent_channels > 0;
+	return array < SMALTI_IMAGE_START || array > SMALTI_IMAGE_VALUES || schema->latent_channels > 0;
 }
 
 int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int array)

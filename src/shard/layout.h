@@ -25,11 +25,11 @@ enum smalti_shard_array {
 	SMALTI_ITEM_INDEX,
 	SMALTI_ITEM_KEY,
 	SMALTI_ITEM_XXH3,
-	SMALTI_PICTURE_START,
-	SMALTI_PICTURE_SHAPE,
-	SMALTI_PICTURE_SIZE,
-	SMALTI_PICTURE_RATIO,
-	SMALTI_PICTURE_VALUES,
+	SMALTI_IMAGE_START,
+	SMALTI_IMAGE_SHAPE,
+	SMALTI_IMAGE_SIZE,
+	SMALTI_IMAGE_RATIO,
+	SMALTI_IMAGE_VALUES,
 	SMALTI_FAILURE_INDEX,
 	SMALTI_FAILURE_KEY,
 	SMALTI_FAILURE_STAGE,
@@ -42,7 +42,7 @@ enum smalti_shard_array {
 };
 
 struct smalti_shard_kind {
-	const char *path; /* a text's begins behind its caption's folder */
+	const char *path; /* a text's begins behind its caption's directory */
 	enum smalti_shard_unit unit;
 	int columns; /* 0: the text width */
 	enum smalti_shard_axis axis;
@@ -62,7 +62,7 @@ enum { SMALTI_SHARD_CAPTION_BYTES = 255, SMALTI_SHARD_PATH = 3 * SMALTI_SHARD_CA
 /* Its path in HDF5; '/' and '%' and a leading '.' of captions become %2F, %25 and %2E. */
 void smalti_shard_array_path(const struct smalti_shard_schema *schema, int array,
 			     char path[SMALTI_SHARD_PATH]);
-/* The caption's folder: /text/CAPTION. */
+/* The caption's directory: /text/CAPTION. */
 void smalti_shard_caption_path(const char *caption, char path[SMALTI_SHARD_PATH]);
 
 /* Whether shards can have such a schema. */
@@ -71,10 +71,10 @@ int smalti_shard_check_schema(const struct smalti_shard_schema *schema, struct s
 /* XXH3 over all of a row. */
 int smalti_shard_checksum(const struct smalti_shard_schema *schema, const struct smalti_features_row *row,
 			  uint64_t *checksum, struct smalti_error *error);
-/* Bytes of the values of a text, and of a picture; false: more than 2^63, or negative extents. */
+/* Bytes of the values of a text, and of an image; false: more than 2^63, or negative extents. */
 bool smalti_shard_text_bytes(const struct smalti_shard_schema *schema,
 			     const struct smalti_features_text *text, int64_t *bytes);
-bool smalti_shard_picture_bytes(const struct smalti_shard_schema *schema,
-				const struct smalti_features_picture *picture, int64_t *bytes);
+bool smalti_shard_image_bytes(const struct smalti_shard_schema *schema,
+			      const struct smalti_features_image *image, int64_t *bytes);
 
 #endif

@@ -172,22 +172,22 @@ static int read_text(struct smalti_shard *shard, int caption, int64_t i, struct 
 	return text->ids && text->values ? 0 : -1;
 }
 
-static int read_picture(struct smalti_shard *shard, int64_t i, struct smalti_features_picture *picture,
-			struct smalti_error *error)
+static int read_image(struct smalti_shard *shard, int64_t i, struct smalti_features_image *image,
+		      struct smalti_error *error)
 {
 	const struct smalti_shard_schema *schema = &shard->index.schema;
 	int64_t bytes;
-	picture->height = entry_u32(shard, SMALTI_PICTURE_SIZE, i, 0);
-	picture->width = entry_u32(shard, SMALTI_PICTURE_SIZE, i, 1);
-	picture->latent_height = entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 0);
-	picture->latent_width = entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 1);
-	memcpy(&picture->ratio, entry(shard, SMALTI_PICTURE_RATIO, i), sizeof(picture->ratio));
-	if (!smalti_shard_picture_bytes(schema, picture, &bytes))
+	image->height = entry_u32(shard, SMALTI_IMAGE_SIZE, i, 0);
+	image->width = entry_u32(shard, SMALTI_IMAGE_SIZE, i, 1);
+	image->latent_height = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 0);
+	image->latent_width = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1);
+	memcpy(&image->ratio, entry(shard, SMALTI_IMAGE_RATIO, i), sizeof(image->ratio));
+	if (!smalti_shard_image_bytes(schema, image, &bytes))
 		return smalti_fail(error, SMALTI_ECORRUPT, "its latents are impossibly large");
 	const int64_t values = bytes / smalti_dtype_bytes(schema->dtype);
-	picture->values =
-	    entries(shard, SMALTI_PICTURE_VALUES, entry_u64(shard, SMALTI_PICTURE_START, i), values, error);
-	return picture->values || values == 0 ? 0 : -1;
+	image->values =
+	    entries(shard, SMALTI_IMAGE_VALUES, entry_u64(shard, SMALTI_IMAGE_START, i), values, error);
+	return image->values || values == 0 ? 0 : -1;
 }
 
 static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
@@ -203,7 +203,7 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 	for (int caption = 0; caption < schema->caption_count; caption++)
 		if (read_text(shard, caption, i, &row->texts[caption], error) < 0)
 			return -1;
-	if (schema->latent_channels > 0 && read_picture(shard, i, &row->picture, error) < 0)
+	if (schema->latent_channels > 0 && read_image(shard, i, &row->image, error) < 0)
 		return -1;
 	uint64_t checksum;
 	if (smalti_shard_checksum(schema, row, &checksum, error) < 0)
@@ -256,8 +256,8 @@ bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t inde
 	for (int caption = 0; caption < schema->caption_count; caption++)
 		if (entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0) == 0)
 			return false;
-	return schema->latent_channels == 0 || (entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 0) > 0 &&
-						entry_u32(shard, SMALTI_PICTURE_SHAPE, i, 1) > 0);
+	return schema->latent_channels == 0 || (entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 0) > 0 &&
+						entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1) > 0);
 }
 
 int64_t smalti_shard_failure_count(const struct smalti_shard *shard)

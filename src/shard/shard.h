@@ -9,7 +9,7 @@
 /* A shard: one HDF5 file with the features of the items first … end − 1 of a data set, packed without padding
  * (the layout: docs/features.md). */
 
-/* What all shards of a folder have in common. */
+/* What all shards of a directory have in common. */
 struct smalti_shard_schema {
 	enum smalti_dtype dtype; /* of the values */
 	int caption_count;
@@ -25,14 +25,14 @@ struct smalti_shard_schema {
 struct smalti_shard_failure {
 	int64_t index;
 	const char *key;
-	const char *stage;  /* "list", "caption", "tokens", "t5", "picture", "vae" */
+	const char *stage;  /* "list", "caption", "tokens", "t5", "image", "vae" */
 	const char *reason; /* one line */
 };
 
 /* How long what took. */
 struct smalti_shard_timing {
-	double began, ended;                  /* seconds since 1970 */
-	double text_seconds, picture_seconds; /* of worker time */
+	double began, ended;                /* seconds since 1970 */
+	double text_seconds, image_seconds; /* of worker time */
 	int64_t tokens, pixels;
 };
 
@@ -77,7 +77,7 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 /* Reads the file once: every row against its checksum; the XXH3-64 and the size of all of it. */
 int smalti_shard_verify(struct smalti_shard *shard, uint64_t *digest, int64_t *bytes,
 			struct smalti_error *error);
-/* Whether the row (which has to be in it) has every caption's features, and the picture's. */
+/* Whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
 /* 0 … count − 1, in the order of their indices. */
 int64_t smalti_shard_failure_count(const struct smalti_shard *shard);

@@ -86,8 +86,8 @@ static int check_row(const struct smalti_shard_writer *writer, const struct smal
 	bool fits = row->key;
 	for (int i = 0; i < writer->schema.caption_count; i++)
 		fits = fits && row->texts[i].tokens >= 0 && row->texts[i].tokens <= UINT32_MAX;
-	const int64_t sizes[] = {row->picture.height, row->picture.width, row->picture.latent_height,
-				 row->picture.latent_width};
+	const int64_t sizes[] = {row->image.height, row->image.width, row->image.latent_height,
+				 row->image.latent_width};
 	for (int i = 0; i < 4; i++)
 		fits = fits && sizes[i] >= 0 && sizes[i] <= UINT32_MAX;
 	return fits ? 0
@@ -113,18 +113,18 @@ static int append_text(struct smalti_shard_writer *writer, int caption,
 		   : 0;
 }
 
-static int append_picture(struct smalti_shard_writer *writer, const struct smalti_features_picture *picture,
-			  int64_t values, struct smalti_error *error)
+static int append_image(struct smalti_shard_writer *writer, const struct smalti_features_image *image,
+			int64_t values, struct smalti_error *error)
 {
-	const struct smalti_array_writer *written = &writer->arrays[SMALTI_PICTURE_VALUES];
+	const struct smalti_array_writer *written = &writer->arrays[SMALTI_IMAGE_VALUES];
 	const uint64_t start = (uint64_t)(written->written + written->count);
-	const uint32_t shape[2] = {(uint32_t)picture->latent_height, (uint32_t)picture->latent_width};
-	const uint32_t size[2] = {(uint32_t)picture->height, (uint32_t)picture->width};
-	return smalti_array_append(writer, SMALTI_PICTURE_START, &start, 1, error) ||
-		       smalti_array_append(writer, SMALTI_PICTURE_SHAPE, shape, 1, error) ||
-		       smalti_array_append(writer, SMALTI_PICTURE_SIZE, size, 1, error) ||
-		       smalti_array_append(writer, SMALTI_PICTURE_RATIO, &picture->ratio, 1, error) ||
-		       smalti_array_append(writer, SMALTI_PICTURE_VALUES, picture->values, values, error)
+	const uint32_t shape[2] = {(uint32_t)image->latent_height, (uint32_t)image->latent_width};
+	const uint32_t size[2] = {(uint32_t)image->height, (uint32_t)image->width};
+	return smalti_array_append(writer, SMALTI_IMAGE_START, &start, 1, error) ||
+		       smalti_array_append(writer, SMALTI_IMAGE_SHAPE, shape, 1, error) ||
+		       smalti_array_append(writer, SMALTI_IMAGE_SIZE, size, 1, error) ||
+		       smalti_array_append(writer, SMALTI_IMAGE_RATIO, &image->ratio, 1, error) ||
+		       smalti_array_append(writer, SMALTI_IMAGE_VALUES, image->values, values, error)
 		   ? -1
 		   : 0;
 }
@@ -142,9 +142,9 @@ static int append_row(struct smalti_shard_writer *writer, const struct smalti_fe
 		status = append_text(writer, i, &row->texts[i], error);
 	int64_t bytes;
 	if (status == 0 && writer->schema.latent_channels > 0 &&
-	    smalti_shard_picture_bytes(&writer->schema, &row->picture, &bytes))
-		status = append_picture(writer, &row->picture,
-					bytes / smalti_dtype_bytes(writer->schema.dtype), error);
+	    smalti_shard_image_bytes(&writer->schema, &row->image, &bytes))
+		status = append_image(writer, &row->image, bytes / smalti_dtype_bytes(writer->schema.dtype),
+				      error);
 	return status;
 }
 

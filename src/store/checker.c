@@ -33,9 +33,9 @@ void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, 
 			      const char *key, const struct smalti_error *cause)
 {
 	const char *text = cause->message;
-	const size_t folder = strlen(checker->folder);
-	if (strncmp(text, checker->folder, folder) == 0 && text[folder] == '/')
-		text += folder + 1;
+	const size_t directory = strlen(checker->directory);
+	if (strncmp(text, checker->directory, directory) == 0 && text[directory] == '/')
+		text += directory + 1;
 	tell(checker, &(struct smalti_problem){kind, file, row, key, text});
 }
 
@@ -44,7 +44,7 @@ static int work_locked(struct smalti_checker *checker, struct smalti_heartbeat *
 {
 	const struct smalti_verify_options *o = checker->options;
 	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
-	struct smalti_lock *lock = smalti_lock_open(checker->folder, &wait, heartbeat, error);
+	struct smalti_lock *lock = smalti_lock_open(checker->directory, &wait, heartbeat, error);
 	int64_t now;
 	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
 	if (status == 0) {
@@ -58,7 +58,7 @@ static int work_locked(struct smalti_checker *checker, struct smalti_heartbeat *
 int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
 			  struct smalti_error *error)
 {
-	if (!checker->options->repair && access(checker->folder, W_OK | X_OK) &&
+	if (!checker->options->repair && access(checker->directory, W_OK | X_OK) &&
 	    (errno == EACCES || errno == EROFS))
 		return work(checker, (int64_t)(smalti_wall_clock() * 1e9), error);
 	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);

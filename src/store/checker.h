@@ -3,11 +3,11 @@
 #define SMALTI_STORE_CHECKER_H
 
 #include "smalti/verify.h"
-#include "store/folder.h"
+#include "store/directory.h"
 
-/* What is known of a folder while it is looked through. */
+/* What is known of a directory while it is looked through. */
 struct smalti_checker {
-	const char *folder;
+	const char *directory;
 	const struct smalti_verify_options *options;
 	struct smalti_verify_result *result;
 	struct smalti_journal journal; /* when it began */
@@ -23,12 +23,12 @@ struct smalti_checker {
 /* Tells of a problem; the text is "FILE: " and what is said here. */
 void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
 			const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The text of a failure, which names FOLDER/FILE. */
+/* The text of a failure, which names DIRECTORY/FILE. */
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
 
-/* Calls it with the lock held, and the time by the folder's clock. A folder that cannot be written to has no
- * lock to be had, and is only looked at. */
+/* Calls it with the lock held, and the time by the directory's clock. A directory that cannot be written to
+ * has no lock to be had, and is only looked at. */
 typedef int smalti_checker_work(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
 int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
 			  struct smalti_error *error);

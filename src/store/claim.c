@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "store/folder.h"
+#include "store/directory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ static enum smalti_claim_status take(struct smalti_store *store, const struct sm
 	char token[SMALTI_TOKEN + 1];
 	if (smalti_claims_add(store->claims, range->first, range->end, token, error))
 		return SMALTI_CLAIM_FAILED;
-	char *part = smalti_part_path(store->folder, range->first, range->end, token, error);
+	char *part = smalti_part_path(store->directory, range->first, range->end, token, error);
 	const struct smalti_work work = {*range, replaces, part, true};
 	if (part && add_work(store, work, error) == 0)
 		return SMALTI_CLAIM_TAKEN;
@@ -175,7 +175,7 @@ static enum smalti_claim_status take_failed(struct smalti_store *store, struct s
 	if (found < 0)
 		return say_whose(search, holder);
 	const struct smalti_shard_id *id = &store->journal.entries[found].id;
-	*path = smalti_journal_path(store->folder, id, error);
+	*path = smalti_journal_path(store->directory, id, error);
 	*range = (struct smalti_range){id->first, id->end};
 	const enum smalti_claim_status status =
 	    *path ? take(store, range, id->remake, error) : SMALTI_CLAIM_FAILED;

@@ -23,7 +23,7 @@ struct held {
 };
 
 struct smalti_claims {
-	char *folder, *claims; /* FOLDER, FOLDER/claims */
+	char *directory, *claims; /* DIRECTORY, DIRECTORY/claims */
 	struct smalti_process self;
 	int64_t lease; /* seconds */
 	struct smalti_heartbeat *heartbeat;
@@ -31,7 +31,7 @@ struct smalti_claims {
 	int64_t count, capacity;
 };
 
-struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
+struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
 					 struct smalti_heartbeat *heartbeat, struct smalti_error *error)
 {
 	struct smalti_claims *claims = smalti_calloc(1, sizeof(*claims), error);
@@ -40,9 +40,9 @@ struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_secon
 	claims->lease = lease_seconds;
 	claims->heartbeat = heartbeat;
 	smalti_process_self(&claims->self);
-	claims->folder = smalti_format(error, "%s", folder);
-	claims->claims = smalti_format(error, "%s/claims", folder);
-	if (claims->folder && claims->claims)
+	claims->directory = smalti_format(error, "%s", directory);
+	claims->claims = smalti_format(error, "%s/claims", directory);
+	if (claims->directory && claims->claims)
 		return claims;
 	smalti_claims_close(claims);
 	return NULL;
@@ -58,7 +58,7 @@ void smalti_claims_close(struct smalti_claims *claims)
 	}
 	free(claims->held);
 	free(claims->claims);
-	free(claims->folder);
+	free(claims->directory);
 	free(claims);
 }
 
@@ -139,7 +139,7 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	free(path);
 	if (holds || status < 0 || !claims->lease || !claim->token[0])
 		return status;
-	path = smalti_part_path(claims->folder, claim->first, claim->end, claim->token, error);
+	path = smalti_part_path(claims->directory, claim->first, claim->end, claim->token, error);
 	if (!path)
 		return -1;
 	unlink(path); /* what it was at work on, if it was */
@@ -196,13 +196,13 @@ static int add_lost(const struct smalti_claims *claims, struct smalti_claim **li
 static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
 		      struct smalti_error *error)
 {
-	DIR *folder = opendir(claims->claims);
-	if (!folder && claims->lease == 0 && errno == ENOENT)
+	DIR *directory = opendir(claims->claims);
+	if (!directory && claims->lease == 0 && errno == ENOENT)
 		return 0;
-	if (!folder)
+	if (!directory)
 		return smalti_fail_errno(error, "%s: cannot be read", claims->claims);
 	int status = 0;
-	for (const struct dirent *entry; status >= 0 && (entry = readdir(folder));) {
+	for (const struct dirent *entry; status >= 0 && (entry = readdir(directory));) {
 		struct smalti_claim claim = {0};
 		const char *rest = smalti_range_parse(entry->d_name, &claim.first, &claim.end);
 		if (!rest || *rest)
@@ -211,7 +211,7 @@ static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_c
 		if (status > 0)
 			status = add_to_list(list, count, &claim, error);
 	}
-	closedir(folder);
+	closedir(directory);
 	return status < 0 ? -1 : 0;
 }
 

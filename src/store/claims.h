@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* FOLDER/claims/FIRST-END: a range of items that a process is at work on. The file says which: host, boot,
+/* DIRECTORY/claims/FIRST-END: a range of items that a process is at work on. The file says which: host, boot,
  * process, its start, a token that no other claim has. A heartbeat renews the files' times, so that those of
- * a process that is gone, or cannot reach the folder, run out. Who calls holds the folder's lock. */
+ * a process that is gone, or cannot reach the directory, run out. Who calls holds the directory's lock. */
 struct smalti_claims;
 
 enum { SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
@@ -25,7 +25,7 @@ struct smalti_claim {
 
 /* A lease of 0: only to look at those of others; nothing is removed. Without a heartbeat nothing can be
  * added. */
-struct smalti_claims *smalti_claims_open(const char *folder, int64_t lease_seconds,
+struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
 					 struct smalti_heartbeat *heartbeat, struct smalti_error *error);
 /* Claims that are still there run out. NULL is fine. */
 void smalti_claims_close(struct smalti_claims *claims);

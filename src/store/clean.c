@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "store/folder.h"
+#include "store/directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 /* What decides whether a file is anybody's. */
 struct known {
-	const char *folder;
+	const char *directory;
 	const struct smalti_journal *journal;
 	const struct smalti_claim *claims;
 	int64_t count;
@@ -42,7 +42,7 @@ static bool is_abandoned(const char *name)
 static bool is_worked_on(const struct known *known, const char *name)
 {
 	for (int64_t i = 0; i < known->count; i++) {
-		char *part = smalti_part_path(known->folder, known->claims[i].first, known->claims[i].end,
+		char *part = smalti_part_path(known->directory, known->claims[i].first, known->claims[i].end,
 					      known->claims[i].token, NULL);
 		const bool same = part && strcmp(strrchr(part, '/') + 1, name) == 0;
 		free(part);
@@ -67,7 +67,7 @@ static bool is_committed_or_claimed(const struct known *known, const struct smal
 	return false;
 }
 
-static bool is_orphan(const struct known *known, const char *name)
+static bool is_stray(const struct known *known, const char *name)
 {
 	struct smalti_shard_id id;
 	if (smalti_shard_name_parse(name, &id))
@@ -119,25 +119,26 @@ static int sweep(const struct known *known, const char *path,
 
 static int sweep_all(const struct known *known, const struct sweeper *sweeper, struct smalti_error *error)
 {
-	char *inside = smalti_format(error, "%s/claims", known->folder);
-	int status = inside ? sweep(known, known->folder, is_orphan, sweeper, error) : -1;
+	char *inside = smalti_format(error, "%s/claims", known->directory);
+	int status = inside ? sweep(known, known->directory, is_stray, sweeper, error) : -1;
 	if (status == 0)
 		status = sweep(known, inside, is_torn_claim, sweeper, error);
 	free(inside);
 	return status;
 }
 
-int smalti_folder_orphans(const char *folder, const struct smalti_journal *journal,
-			  const struct smalti_claim *claims, int64_t count,
-			  void (*tell)(void *user, const char *name), void *user, struct smalti_error *error)
+int smalti_directory_strays(const char *directory, const struct smalti_journal *journal,
+			    const struct smalti_claim *claims, int64_t count,
+			    void (*tell)(void *user, const char *name), void *user,
+			    struct smalti_error *error)
 {
-	const struct known known = {folder, journal, claims, count};
+	const struct known known = {directory, journal, claims, count};
 	return sweep_all(&known, &(struct sweeper){tell, user}, error);
 }
 
-int smalti_folder_clean(const char *folder, const struct smalti_journal *journal,
-			const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
+int smalti_directory_clean(const char *directory, const struct smalti_journal *journal,
+			   const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
 {
-	const struct known known = {folder, journal, claims, count};
+	const struct known known = {directory, journal, claims, count};
 	return sweep_all(&known, &(struct sweeper){NULL, NULL}, error);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/directory.h"
 #include "store/failed.h"
-#include "store/folder.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -125,7 +125,7 @@ static int append(struct smalti_store *store, const struct smalti_journal_entry 
 		  struct smalti_error *error)
 {
 	pthread_mutex_lock(&store->mutex);
-	const int status = smalti_journal_append(&store->journal, store->folder, entry, NULL, error);
+	const int status = smalti_journal_append(&store->journal, store->directory, entry, NULL, error);
 	pthread_mutex_unlock(&store->mutex);
 	return status;
 }
@@ -137,24 +137,24 @@ static int put_in_place(struct smalti_store *store, const char *part, const char
 	if (rename(part, path))
 		return smalti_fail_errno(error, "%s: cannot be put in place", path);
 	entry->time = floor(smalti_wall_clock() * 1e3) / 1e3; /* printed short */
-	if (smalti_sync_folder(store->folder, error) == 0 && append(store, entry, error) == 0)
+	if (smalti_sync_directory(store->directory, error) == 0 && append(store, entry, error) == 0)
 		return 0;
 	if (!is_committed(store, entry))
 		unlink(path);
 	return -1;
 }
 
-/* It is committed: what fails here is put right when the folder is opened or completed. */
+/* It is committed: what fails here is put right when the directory is opened or completed. */
 static void follow_up(struct smalti_store *store, const struct finished *finished)
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	(void)smalti_failed_add(store->folder, &finished->entry, finished->lines, &ignored);
-	smalti_manifest_remove(store->folder);
+	(void)smalti_failed_add(store->directory, &finished->entry, finished->lines, &ignored);
+	smalti_manifest_remove(store->directory);
 	if (finished->entry.replaces < 0)
 		return;
 	struct smalti_shard_id old = finished->entry.id;
 	old.remake = finished->entry.replaces;
-	char *path = smalti_journal_path(store->folder, &old, &ignored);
+	char *path = smalti_journal_path(store->directory, &old, &ignored);
 	if (path)
 		unlink(path);
 	free(path);
@@ -172,7 +172,7 @@ static int commit_locked(struct smalti_store *store, const struct smalti_work *w
 	*lost = holds == 0 || !has_place(&store->journal, &finished->entry);
 	if (*lost)
 		return 0;
-	char *path = smalti_journal_path(store->folder, &finished->entry.id, error);
+	char *path = smalti_journal_path(store->directory, &finished->entry.id, error);
 	const int status = path ? put_in_place(store, work->part, path, &finished->entry, error) : -1;
 	free(path);
 	if (status == 0)

@@ -2,8 +2,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "store/digest.h"
+#include "store/directory.h"
 #include "store/failed.h"
-#include "store/folder.h"
 #include "store/join.h"
 #include "store/sealed.h"
 
@@ -14,16 +14,16 @@
 
 static const char *const outputs[] = {"features.h5", "failed.jsonl", "extract.json", "journal"};
 
-static char *manifest_path(const char *folder, struct smalti_error *error)
+static char *manifest_path(const char *directory, struct smalti_error *error)
 {
-	return smalti_format(error, "%s/manifest.json", folder);
+	return smalti_format(error, "%s/manifest.json", directory);
 }
 
-void smalti_manifest_remove(const char *folder)
+void smalti_manifest_remove(const char *directory)
 {
 	static const char *const names[] = {"manifest.json", "features.h5"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *path = smalti_format(NULL, "%s/%s", folder, names[i]);
+		char *path = smalti_format(NULL, "%s/%s", directory, names[i]);
 		if (path)
 			unlink(path);
 		free(path);
@@ -41,9 +41,9 @@ static int add_digest(cJSON *object, int64_t bytes, uint64_t digest, struct smal
 }
 
 /* No entry for a file that is not there. */
-static int add_file(cJSON *files, const char *folder, const char *name, struct smalti_error *error)
+static int add_file(cJSON *files, const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", folder, name);
+	char *path = smalti_format(error, "%s/%s", directory, name);
 	uint64_t digest;
 	int64_t bytes;
 	int status = path ? smalti_find_file(path, error) : -1;
@@ -87,10 +87,10 @@ static int add_totals(cJSON *manifest, const struct smalti_journal *journal)
 		   : -1;
 }
 
-static int fill(cJSON *manifest, const char *folder, const struct smalti_journal *journal,
+static int fill(cJSON *manifest, const char *directory, const struct smalti_journal *journal,
 		struct smalti_error *error)
 {
-	cJSON *identity = smalti_folder_identity(folder, error);
+	cJSON *identity = smalti_directory_identity(directory, error);
 	if (!identity)
 		return -1;
 	cJSON_AddNumberToObject(manifest, "created", (double)time(NULL));
@@ -99,7 +99,7 @@ static int fill(cJSON *manifest, const char *folder, const struct smalti_journal
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
 	cJSON *files = cJSON_AddObjectToObject(manifest, "files");
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
-		if (add_file(files, folder, outputs[i], error))
+		if (add_file(files, directory, outputs[i], error))
 			return -1;
 	cJSON *shards = cJSON_AddArrayToObject(manifest, "shards");
 	for (int64_t i = 0; i < journal->count; i++)
@@ -108,12 +108,12 @@ static int fill(cJSON *manifest, const char *folder, const struct smalti_journal
 	return 0;
 }
 
-static int write_manifest(const char *folder, const struct smalti_journal *journal,
+static int write_manifest(const char *directory, const struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
-	char *path = manifest_path(folder, error);
+	char *path = manifest_path(directory, error);
 	cJSON *manifest = cJSON_CreateObject();
-	int status = path ? fill(manifest, folder, journal, error) : -1;
+	int status = path ? fill(manifest, directory, journal, error) : -1;
 	if (status == 0)
 		status = smalti_sealed_write(path, manifest, error);
 	cJSON_Delete(manifest);
@@ -122,7 +122,7 @@ static int write_manifest(const char *folder, const struct smalti_journal *journ
 }
 
 /* The journal's length and checksum in it: nothing was committed since. */
-static bool is_of(const char *folder, const cJSON *manifest, const struct smalti_journal *journal)
+static bool is_of(const char *directory, const cJSON *manifest, const struct smalti_journal *journal)
 {
 	const cJSON *files = cJSON_GetObjectItemCaseSensitive(manifest, "files");
 	const cJSON *was = cJSON_GetObjectItemCaseSensitive(files, "journal");
@@ -133,29 +133,29 @@ static bool is_of(const char *folder, const cJSON *manifest, const struct smalti
 	    smalti_json_string(was, "xxh3", SMALTI_JSON_REQUIRED, &text, NULL) || bytes != journal->bytes ||
 	    strlen(text) != SMALTI_HEX_DIGITS || !smalti_hex_parse(text, &digest))
 		return false;
-	char *path = smalti_format(NULL, "%s/journal", folder);
+	char *path = smalti_format(NULL, "%s/journal", directory);
 	const bool same = path && smalti_file_digest(path, &found, &bytes, NULL) == 0 && found == digest;
 	free(path);
 	return same;
 }
 
-bool smalti_manifest_fits(const char *folder, const struct smalti_journal *journal)
+bool smalti_manifest_fits(const char *directory, const struct smalti_journal *journal)
 {
-	char *path = manifest_path(folder, NULL);
+	char *path = manifest_path(directory, NULL);
 	cJSON *manifest = path ? smalti_sealed_read(path, NULL) : NULL;
-	const bool fits = manifest && is_of(folder, manifest, journal);
+	const bool fits = manifest && is_of(directory, manifest, journal);
 	cJSON_Delete(manifest);
 	free(path);
 	return fits;
 }
 
-int smalti_folder_complete(const char *folder, const struct smalti_journal *journal,
-			   struct smalti_error *error)
+int smalti_directory_complete(const char *directory, const struct smalti_journal *journal,
+			      struct smalti_error *error)
 {
-	smalti_manifest_remove(folder);
-	if (smalti_failed_rebuild(folder, journal, error) || smalti_join(folder, journal, error))
+	smalti_manifest_remove(directory);
+	if (smalti_failed_rebuild(directory, journal, error) || smalti_join(directory, journal, error))
 		return -1;
-	return write_manifest(folder, journal, error);
+	return write_manifest(directory, journal, error);
 }
 
 /* With the lock held. */
@@ -166,13 +166,13 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 	if (smalti_store_read(store, error))
 		return -1;
 	if (!smalti_journal_covers(&store->journal, items) ||
-	    smalti_manifest_fits(store->folder, &store->journal))
+	    smalti_manifest_fits(store->directory, &store->journal))
 		return 0;
 	if (smalti_claims_list(store->claims, now, &claims, &count, error))
 		return -1;
-	int status = smalti_folder_clean(store->folder, &store->journal, claims, count, error);
+	int status = smalti_directory_clean(store->directory, &store->journal, claims, count, error);
 	free(claims);
-	return status ? -1 : smalti_folder_complete(store->folder, &store->journal, error);
+	return status ? -1 : smalti_directory_complete(store->directory, &store->journal, error);
 }
 
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)

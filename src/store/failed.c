@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *path_of(const char *folder, struct smalti_error *error)
+static char *path_of(const char *directory, struct smalti_error *error)
 {
-	return smalti_format(error, "%s/failed.jsonl", folder);
+	return smalti_format(error, "%s/failed.jsonl", directory);
 }
 
 static int print(FILE *stream, const struct smalti_shard_failure *failure, struct smalti_error *error)
@@ -107,12 +107,12 @@ static int replace(const char *path, const struct smalti_shard_id *range, const 
 	return smalti_writer_commit(writer, error);
 }
 
-int smalti_failed_add(const char *folder, const struct smalti_journal_entry *entry, const char *lines,
+int smalti_failed_add(const char *directory, const struct smalti_journal_entry *entry, const char *lines,
 		      struct smalti_error *error)
 {
 	if (entry->replaces < 0 && !lines[0])
 		return 0;
-	char *path = path_of(folder, error);
+	char *path = path_of(directory, error);
 	if (!path)
 		return -1;
 	const int status =
@@ -121,13 +121,13 @@ int smalti_failed_add(const char *folder, const struct smalti_journal_entry *ent
 	return status;
 }
 
-bool smalti_failed_fits(const char *folder, const struct smalti_journal *journal)
+bool smalti_failed_fits(const char *directory, const struct smalti_journal *journal)
 {
 	int64_t wanted = 0, found = 0;
 	for (int64_t i = 0; i < journal->count; i++)
 		wanted += journal->entries[i].reasons;
 	size_t length;
-	char *path = path_of(folder, NULL);
+	char *path = path_of(directory, NULL);
 	char *text = path ? smalti_file_read(path, SIZE_MAX / 2, &length, NULL) : NULL;
 	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
 		found++;
@@ -137,10 +137,10 @@ bool smalti_failed_fits(const char *folder, const struct smalti_journal *journal
 	return fits;
 }
 
-static int write_shard(FILE *stream, const char *folder, const struct smalti_journal_entry *entry,
+static int write_shard(FILE *stream, const char *directory, const struct smalti_journal_entry *entry,
 		       struct smalti_error *error)
 {
-	char *path = smalti_journal_path(folder, &entry->id, error);
+	char *path = smalti_journal_path(directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	struct smalti_failed failed = {0};
 	const int status = shard ? print_all(stream, shard, &failed, error) : -1;
@@ -149,17 +149,17 @@ static int write_shard(FILE *stream, const char *folder, const struct smalti_jou
 	return status;
 }
 
-static int write_all(FILE *stream, const char *folder, const struct smalti_journal *journal,
+static int write_all(FILE *stream, const char *directory, const struct smalti_journal *journal,
 		     struct smalti_error *error)
 {
 	int status = 0;
 	for (int64_t i = 0; i < journal->count && status == 0; i++)
 		if (journal->entries[i].reasons > 0)
-			status = write_shard(stream, folder, &journal->entries[i], error);
+			status = write_shard(stream, directory, &journal->entries[i], error);
 	return status;
 }
 
-char *smalti_failed_print(const char *folder, const struct smalti_journal *journal,
+char *smalti_failed_print(const char *directory, const struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
 	char *text = NULL;
@@ -169,7 +169,7 @@ char *smalti_failed_print(const char *folder, const struct smalti_journal *journ
 		smalti_fail(error, SMALTI_ENOMEM, "no memory for what failed");
 		return NULL;
 	}
-	int status = write_all(stream, folder, journal, error);
+	int status = write_all(stream, directory, journal, error);
 	if (fclose(stream) && status == 0)
 		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for what failed");
 	if (status == 0)
@@ -178,15 +178,15 @@ char *smalti_failed_print(const char *folder, const struct smalti_journal *journ
 	return NULL;
 }
 
-int smalti_failed_rebuild(const char *folder, const struct smalti_journal *journal,
+int smalti_failed_rebuild(const char *directory, const struct smalti_journal *journal,
 			  struct smalti_error *error)
 {
-	char *path = path_of(folder, error);
+	char *path = path_of(directory, error);
 	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
 	free(path);
 	if (!writer)
 		return -1;
-	if (write_all(smalti_writer_stream(writer), folder, journal, error) == 0)
+	if (write_all(smalti_writer_stream(writer), directory, journal, error) == 0)
 		return smalti_writer_commit(writer, error);
 	smalti_writer_abort(writer);
 	return -1;

@@ -5,9 +5,9 @@
 #include "shard/shard.h"
 #include "store/journal.h"
 
-/* FOLDER/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
+/* DIRECTORY/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
  * features. All of it is in the shards, too: where it does not fit the journal, it is made anew. Under the
- * folder's lock. */
+ * directory's lock. */
 
 /* What a shard adds, for free(); its items that failed, its reasons. */
 struct smalti_failed {
@@ -18,14 +18,14 @@ struct smalti_failed {
 int smalti_failed_of(struct smalti_shard *shard, struct smalti_failed *failed, struct smalti_error *error);
 
 /* Takes the place of the lines that there were of the shard's items, if it was made anew. */
-int smalti_failed_add(const char *folder, const struct smalti_journal_entry *entry, const char *lines,
+int smalti_failed_add(const char *directory, const struct smalti_journal_entry *entry, const char *lines,
 		      struct smalti_error *error);
 /* Whether it has as many lines as the journal counts. */
-bool smalti_failed_fits(const char *folder, const struct smalti_journal *journal);
+bool smalti_failed_fits(const char *directory, const struct smalti_journal *journal);
 /* What it should hold, from the shards, in the order of their items; for free(). */
-char *smalti_failed_print(const char *folder, const struct smalti_journal *journal,
+char *smalti_failed_print(const char *directory, const struct smalti_journal *journal,
 			  struct smalti_error *error);
-int smalti_failed_rebuild(const char *folder, const struct smalti_journal *journal,
+int smalti_failed_rebuild(const char *directory, const struct smalti_journal *journal,
 			  struct smalti_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* A thread that renews the times of open files, four times in a lease: others see by them that this process
- * is there and reaches the folder. */
+ * is there and reaches the directory. */
 struct smalti_heartbeat;
 
 struct smalti_heartbeat *smalti_heartbeat_start(int64_t lease_seconds, struct smalti_error *error);

@@ -58,7 +58,7 @@ static void print(const cJSON *item, char text[128])
 	free(whole);
 }
 
-int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
+int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,
 			    const struct smalti_identity_rules *rules, struct smalti_error *error)
 {
 	struct place place = {.rules = rules, .key = ""};
@@ -70,6 +70,6 @@ int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *n
 	const char *what = rules->remedy ? rules->remedy(place.key) : NULL;
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
-	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another folder", folder,
-	    place.key, was, is, what ? what : "that");
+	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another directory",
+	    directory, place.key, was, is, what ? what : "that");
 }

@@ -17,7 +17,7 @@ struct smalti_identity_rules {
 
 /* SMALTI_EINVAL unless the two say the same, in whatever order: names the first key that differs, dotted,
  * both values and the remedy, which the rules know by the key. */
-int smalti_identity_compare(const char *folder, const cJSON *old, const cJSON *new,
+int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,
 			    const struct smalti_identity_rules *rules, struct smalti_error *error);
 
 #endif

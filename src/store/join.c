@@ -17,7 +17,7 @@ struct counts {
 };
 
 struct join {
-	const char *folder;
+	const char *directory;
 	const struct smalti_journal *journal;
 	struct smalti_h5_file file;
 	struct smalti_shard *model; /* the first one: all have its schema */
@@ -30,15 +30,15 @@ struct join {
 
 static bool is_start(int array)
 {
-	return array == SMALTI_PICTURE_START ||
+	return array == SMALTI_IMAGE_START ||
 	       (array >= SMALTI_TEXT_START && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_I64);
 }
 
 /* The array whose entries a start counts. */
 static int values_of(int start)
 {
-	return start == SMALTI_PICTURE_START ? SMALTI_PICTURE_VALUES
-					     : start + SMALTI_TEXT_VALUES - SMALTI_TEXT_START;
+	return start == SMALTI_IMAGE_START ? SMALTI_IMAGE_VALUES
+					   : start + SMALTI_TEXT_VALUES - SMALTI_TEXT_START;
 }
 
 static hid_t make_dataset(const struct join *join, int array, hid_t creation, int64_t count)
@@ -108,7 +108,7 @@ static int look_at(struct join *join, int64_t number, const struct smalti_shard 
 
 static struct smalti_shard *open_shard(const struct join *join, int64_t number, struct smalti_error *error)
 {
-	char *path = smalti_journal_path(join->folder, &join->journal->entries[number].id, error);
+	char *path = smalti_journal_path(join->directory, &join->journal->entries[number].id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	free(path);
 	return shard;
@@ -224,7 +224,7 @@ static int write_file(struct join *join, const char *part, const char *path, str
 	if (status == 0 && rename(part, path) < 0)
 		status = smalti_fail_errno(error, "%s: cannot be renamed", part);
 	if (status == 0)
-		return smalti_sync_folder(join->folder, error);
+		return smalti_sync_directory(join->directory, error);
 	unlink(part);
 	return -1;
 }
@@ -233,8 +233,8 @@ static int run(struct join *join, struct smalti_error *error)
 {
 	join->model = open_shard(join, 0, error);
 	join->counts = smalti_calloc(join->journal->count, sizeof(*join->counts), error);
-	char *part = smalti_format(error, "%s/.features.h5.%ld.part", join->folder, (long)getpid());
-	char *path = smalti_format(error, "%s/features.h5", join->folder);
+	char *part = smalti_format(error, "%s/.features.h5.%ld.part", join->directory, (long)getpid());
+	char *path = smalti_format(error, "%s/features.h5", join->directory);
 	int status = join->model && join->counts && part && path ? 0 : -1;
 	if (status == 0) {
 		join->schema = smalti_shard_schema(join->model);
@@ -247,14 +247,14 @@ static int run(struct join *join, struct smalti_error *error)
 	return status;
 }
 
-int smalti_join(const char *folder, const struct smalti_journal *journal, struct smalti_error *error)
+int smalti_join(const char *directory, const struct smalti_journal *journal, struct smalti_error *error)
 {
 	if (journal->count == 0)
 		return 0;
 	struct join *join = smalti_calloc(1, sizeof(*join), error);
 	if (!join)
 		return -1;
-	join->folder = folder;
+	join->directory = directory;
 	join->journal = journal;
 	join->file.fd = -1;
 	join->file.id = H5I_INVALID_HID;

@@ -4,9 +4,9 @@
 
 #include "store/journal.h"
 
-/* FOLDER/features.h5: all committed shards as one, for programs that read HDF5. Its arrays are virtual, so
+/* DIRECTORY/features.h5: all committed shards as one, for programs that read HDF5. Its arrays are virtual, so
  * that values stay where they are; only where rows begin is written anew. The file appears complete or not at
- * all. Under the folder's lock. */
-int smalti_join(const char *folder, const struct smalti_journal *journal, struct smalti_error *error);
+ * all. Under the directory's lock. */
+int smalti_join(const char *directory, const struct smalti_journal *journal, struct smalti_error *error);
 
 #endif

@@ -16,11 +16,11 @@
 
 enum { LINE_START = SMALTI_HEX_DIGITS + 1 }; /* where the JSON begins */
 
-char *smalti_journal_path(const char *folder, const struct smalti_shard_id *id, struct smalti_error *error)
+char *smalti_journal_path(const char *directory, const struct smalti_shard_id *id, struct smalti_error *error)
 {
 	char name[SMALTI_SHARD_NAME];
 	smalti_shard_name(id, name);
-	return smalti_format(error, "%s/%s", folder, name);
+	return smalti_format(error, "%s/%s", directory, name);
 }
 
 static int read_name(const cJSON *object, const char *key, enum smalti_json_need need,
@@ -102,21 +102,21 @@ static void ignore(void *user, int64_t line, const char *what)
 
 const struct smalti_journal_watch smalti_journal_ignore = {ignore, NULL};
 
-static int report(const struct smalti_journal_watch *watch, const char *folder, int64_t line,
+static int report(const struct smalti_journal_watch *on_progress, const char *directory, int64_t line,
 		  const char *what, struct smalti_error *error)
 {
-	if (!watch)
+	if (!on_progress)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s/journal: line %" PRId64 ": %s; `smalti verify --repair` finds out "
 				   "which items have to be made again",
-				   folder, line, what);
-	watch->damaged(watch->user, line, what);
+				   directory, line, what);
+	on_progress->damaged(on_progress->user, line, what);
 	return 0;
 }
 
 /* The lines of a text that are whole; what follows the last of them is `torn`. */
-static int read_lines(struct smalti_journal *journal, const char *folder, const char *text, size_t length,
-		      const struct smalti_journal_watch *watch, struct smalti_error *error)
+static int read_lines(struct smalti_journal *journal, const char *directory, const char *text, size_t length,
+		      const struct smalti_journal_watch *on_progress, struct smalti_error *error)
 {
 	size_t at = 0;
 	for (const char *end; (end = memchr(text + at, '\n', length - at));) {
@@ -129,7 +129,7 @@ static int read_lines(struct smalti_journal *journal, const char *folder, const 
 				break;
 			if (cause.code == SMALTI_ENOMEM)
 				return smalti_fail(error, cause.code, "%s", cause.message);
-			if (report(watch, folder, entry.line, cause.message, error))
+			if (report(on_progress, directory, entry.line, cause.message, error))
 				return -1;
 		} else if (add(journal, &entry, error)) {
 			return -1;
@@ -151,8 +151,9 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Takes an entry in behind those that were settled before. */
-static int settle_one(struct smalti_journal *journal, const char *folder, struct smalti_journal_entry entry,
-		      const struct smalti_journal_watch *watch, struct smalti_error *error)
+static int settle_one(struct smalti_journal *journal, const char *directory,
+		      struct smalti_journal_entry entry, const struct smalti_journal_watch *on_progress,
+		      struct smalti_error *error)
 {
 	struct smalti_journal_entry *last = journal->count ? &journal->entries[journal->count - 1] : NULL;
 	const bool same = last && last->id.first == entry.id.first && last->id.end == entry.id.end;
@@ -165,7 +166,7 @@ static int settle_one(struct smalti_journal *journal, const char *folder, struct
 		smalti_shard_name(&last->id, name);
 		snprintf(what, sizeof(what), "its items overlap with those of %s (line %" PRId64 ")", name,
 			 last->line);
-		return report(watch, folder, entry.line, what, error);
+		return report(on_progress, directory, entry.line, what, error);
 	} else {
 		journal->entries[journal->count++] = entry;
 	}
@@ -173,8 +174,8 @@ static int settle_one(struct smalti_journal *journal, const char *folder, struct
 }
 
 /* Plays what was read: each shard's lines in their order. */
-static int settle(struct smalti_journal *journal, const char *folder,
-		  const struct smalti_journal_watch *watch, struct smalti_error *error)
+static int settle(struct smalti_journal *journal, const char *directory,
+		  const struct smalti_journal_watch *on_progress, struct smalti_error *error)
 {
 	const int64_t count = journal->count;
 	if (count)
@@ -182,7 +183,7 @@ static int settle(struct smalti_journal *journal, const char *folder,
 	journal->count = 0;
 	int status = 0;
 	for (int64_t i = 0; i < count && status == 0; i++)
-		status = settle_one(journal, folder, journal->entries[i], watch, error);
+		status = settle_one(journal, directory, journal->entries[i], on_progress, error);
 	return status;
 }
 
@@ -201,12 +202,12 @@ static int read_rest(int fd, int64_t from, int64_t size, char *text)
 	return 0;
 }
 
-static int read_open(struct smalti_journal *journal, int fd, const char *folder,
-		     const struct smalti_journal_watch *watch, struct smalti_error *error)
+static int read_open(struct smalti_journal *journal, int fd, const char *directory,
+		     const struct smalti_journal_watch *on_progress, struct smalti_error *error)
 {
 	struct stat info;
 	if (fstat(fd, &info))
-		return smalti_fail_errno(error, "%s/journal: cannot be examined", folder);
+		return smalti_fail_errno(error, "%s/journal: cannot be examined", directory);
 	if (info.st_dev != journal->device || info.st_ino != journal->inode ||
 	    info.st_size < journal->bytes) {
 		smalti_journal_free(journal);
@@ -222,9 +223,9 @@ static int read_open(struct smalti_journal *journal, int fd, const char *folder,
 		return -1;
 	int status = 0;
 	if (read_rest(fd, journal->bytes, size, text))
-		status = smalti_fail_errno(error, "%s/journal: cannot be read", folder);
-	else if (read_lines(journal, folder, text, (size_t)size, watch, error) ||
-		 settle(journal, folder, watch, error))
+		status = smalti_fail_errno(error, "%s/journal: cannot be read", directory);
+	else if (read_lines(journal, directory, text, (size_t)size, on_progress, error) ||
+		 settle(journal, directory, on_progress, error))
 		status = -1;
 	free(text);
 	if (status)
@@ -232,10 +233,10 @@ static int read_open(struct smalti_journal *journal, int fd, const char *folder,
 	return status;
 }
 
-int smalti_journal_read(struct smalti_journal *journal, const char *folder,
-			const struct smalti_journal_watch *watch, struct smalti_error *error)
+int smalti_journal_read(struct smalti_journal *journal, const char *directory,
+			const struct smalti_journal_watch *on_progress, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/journal", folder);
+	char *path = smalti_format(error, "%s/journal", directory);
 	if (!path)
 		return -1;
 	int64_t size;
@@ -243,7 +244,7 @@ int smalti_journal_read(struct smalti_journal *journal, const char *folder,
 	free(path);
 	if (fd < 0)
 		return -1;
-	const int status = read_open(journal, fd, folder, watch, error);
+	const int status = read_open(journal, fd, directory, on_progress, error);
 	close(fd);
 	return status;
 }
@@ -306,12 +307,13 @@ static int write_fully(int fd, const char *text, size_t size, int64_t at)
 }
 
 /* As it would be read from the file, which might fail: the next line would then be written in its place. */
-static int take(struct smalti_journal *journal, const char *folder, const char *line,
+static int take(struct smalti_journal *journal, const char *directory, const char *line,
 		struct smalti_error *error)
 {
-	const struct smalti_journal_watch *watch = &smalti_journal_ignore; /* who reads it next will say it */
-	if (read_lines(journal, folder, line, strlen(line), watch, error) == 0 &&
-	    settle(journal, folder, watch, error) == 0)
+	const struct smalti_journal_watch *on_progress =
+	    &smalti_journal_ignore; /* who reads it next will say it */
+	if (read_lines(journal, directory, line, strlen(line), on_progress, error) == 0 &&
+	    settle(journal, directory, on_progress, error) == 0)
 		return 0;
 	smalti_journal_free(journal);
 	return -1;
@@ -331,11 +333,11 @@ static int append_open(const struct smalti_journal *journal, int fd, const char 
 	return -1;
 }
 
-int smalti_journal_append(struct smalti_journal *journal, const char *folder,
+int smalti_journal_append(struct smalti_journal *journal, const char *directory,
 			  const struct smalti_journal_entry *entry, const char *reason,
 			  struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/journal", folder);
+	char *path = smalti_format(error, "%s/journal", directory);
 	char *line = path ? print(entry, reason, error) : NULL;
 	int status = -1;
 	if (line) {
@@ -344,7 +346,7 @@ int smalti_journal_append(struct smalti_journal *journal, const char *folder,
 		if (status)
 			smalti_fail_errno(error, "%s: cannot be written", path);
 		else
-			status = take(journal, folder, line, error);
+			status = take(journal, directory, line, error);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -367,9 +369,9 @@ static int write_live(const struct smalti_journal *journal, FILE *stream, struct
 	return 0;
 }
 
-int smalti_journal_rewrite(struct smalti_journal *journal, const char *folder, struct smalti_error *error)
+int smalti_journal_rewrite(struct smalti_journal *journal, const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/journal", folder);
+	char *path = smalti_format(error, "%s/journal", directory);
 	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
 	free(path);
 	if (!writer)
@@ -381,7 +383,7 @@ int smalti_journal_rewrite(struct smalti_journal *journal, const char *folder, s
 	if (smalti_writer_commit(writer, error))
 		return -1;
 	smalti_journal_free(journal);
-	return smalti_journal_read(journal, folder, NULL, error);
+	return smalti_journal_read(journal, directory, NULL, error);
 }
 
 bool smalti_journal_covers(const struct smalti_journal *journal, int64_t items)

@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-/* The file `journal` of a folder: what is committed. A line is `XXH3 JSON`, the XXH3 (64 bits) of the JSON's
- * bytes in 16 hexadecimal digits. A commit:
+/* The file `journal` of a directory: what is committed. A line is `XXH3 JSON`, the XXH3 (64 bits) of the
+ * JSON's bytes in 16 hexadecimal digits. A commit:
  *   {"file": "shard-….h5", "rows": N, "failures": N, "reasons": N, "bytes": N, "xxh3": "…", "time": T}
  * with "replaces": "shard-….h5" for a shard made anew; its taking back, by `smalti verify --repair`:
  *   {"drop": "shard-….h5", "reason": "…", "time": T}
@@ -47,18 +47,18 @@ struct smalti_journal_watch {
 extern const struct smalti_journal_watch smalti_journal_ignore;
 
 /* Reads what has been added since. `watch` NULL: damage is an error. Needs no lock. */
-int smalti_journal_read(struct smalti_journal *journal, const char *folder,
-			const struct smalti_journal_watch *watch, struct smalti_error *error);
+int smalti_journal_read(struct smalti_journal *journal, const char *directory,
+			const struct smalti_journal_watch *on_progress, struct smalti_error *error);
 void smalti_journal_free(struct smalti_journal *journal);
 
 /* Adds a line, which is on the disk afterwards; or it is not in the file. What was read has to be all there
- * is: under the folder's lock. `reason` is for a drop. */
-int smalti_journal_append(struct smalti_journal *journal, const char *folder,
+ * is: under the directory's lock. `reason` is for a drop. */
+int smalti_journal_append(struct smalti_journal *journal, const char *directory,
 			  const struct smalti_journal_entry *entry, const char *reason,
 			  struct smalti_error *error);
 
 /* Writes a journal of what is committed alone, in the place of the one that is there. */
-int smalti_journal_rewrite(struct smalti_journal *journal, const char *folder, struct smalti_error *error);
+int smalti_journal_rewrite(struct smalti_journal *journal, const char *directory, struct smalti_error *error);
 
 /* Whether the items 0 … items − 1 are committed. */
 bool smalti_journal_covers(const struct smalti_journal *journal, int64_t items);
@@ -70,7 +70,8 @@ int64_t smalti_journal_within(const struct smalti_journal *journal, int64_t firs
 /* Whether it names this very file. */
 bool smalti_journal_names(const struct smalti_journal *journal, const struct smalti_journal_entry *entry);
 
-/* FOLDER/shard-….h5; NULL with an error. Free with free(). */
-char *smalti_journal_path(const char *folder, const struct smalti_shard_id *id, struct smalti_error *error);
+/* DIRECTORY/shard-….h5; NULL with an error. Free with free(). */
+char *smalti_journal_path(const char *directory, const struct smalti_shard_id *id,
+			  struct smalti_error *error);
 
 #endif

@@ -64,10 +64,10 @@ bool smalti_shard_name_parse(const char *name, struct smalti_shard_id *id)
 	return true;
 }
 
-char *smalti_part_path(const char *folder, int64_t first, int64_t end, const char *token,
+char *smalti_part_path(const char *directory, int64_t first, int64_t end, const char *token,
 		       struct smalti_error *error)
 {
 	char name[SMALTI_SHARD_NAME];
 	smalti_shard_name(&(struct smalti_shard_id){first, end, 0}, name);
-	return smalti_format(error, "%s/.%s.%s.part", folder, name, token);
+	return smalti_format(error, "%s/.%s.%s.part", directory, name, token);
 }

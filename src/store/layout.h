@@ -27,9 +27,10 @@ void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_
 /* Whether a file of that name is a shard, and which. */
 bool smalti_shard_name_parse(const char *name, struct smalti_shard_id *id);
 
-/* FOLDER/.shard-FIRST-END.h5.TOKEN.part: what a claim's holder writes. NULL with an error; free with free().
+/* DIRECTORY/.shard-FIRST-END.h5.TOKEN.part: what a claim's holder writes. NULL with an error; free with
+ * free().
  */
-char *smalti_part_path(const char *folder, int64_t first, int64_t end, const char *token,
+char *smalti_part_path(const char *directory, int64_t first, int64_t end, const char *token,
 		       struct smalti_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 # Sources of src/store
 libcore_la_SOURCES += \
 	src/store/claim.c src/store/clean.c src/store/commit.c src/store/complete.c \
-	src/store/folder.c src/store/open.c src/store/range.c src/store/folder.h src/store/store.h \
+	src/store/directory.c src/store/open.c src/store/range.c src/store/directory.h src/store/store.h \
 	src/store/claims.c src/store/claims.h \
 	src/store/digest.c src/store/digest.h \
 	src/store/failed.c src/store/failed.h \

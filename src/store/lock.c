@@ -38,7 +38,7 @@ static int describe_self(struct smalti_lock *lock, struct smalti_error *error)
 	return lock->self ? 0 : smalti_fail(error, SMALTI_ENOMEM, "no memory for a lock");
 }
 
-struct smalti_lock *smalti_lock_open(const char *folder, const struct smalti_lock_wait *wait,
+struct smalti_lock *smalti_lock_open(const char *directory, const struct smalti_lock_wait *wait,
 				     struct smalti_heartbeat *heartbeat, struct smalti_error *error)
 {
 	struct smalti_lock *lock = smalti_calloc(1, sizeof(*lock), error);
@@ -48,7 +48,7 @@ struct smalti_lock *smalti_lock_open(const char *folder, const struct smalti_loc
 	lock->wait = *wait;
 	lock->heartbeat = heartbeat;
 	pthread_mutex_init(&lock->mutex, NULL);
-	lock->path = smalti_format(error, "%s/.lock", folder);
+	lock->path = smalti_format(error, "%s/.lock", directory);
 	if (lock->path && describe_self(lock, error) == 0)
 		return lock;
 	smalti_lock_close(lock);

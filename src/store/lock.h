@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* FOLDER/.lock: one holder at a time among all threads, processes and machines that share the folder (byte
- * range locks of open files, which network file systems have, too). The kernel gives a dead process's back.
- * The file says who holds it, and its holder's heartbeat renews its time. A handle may be shared by threads.
+/* DIRECTORY/.lock: one holder at a time among all threads, processes and machines that share the directory
+ * (byte range locks of open files, which network file systems have, too). The kernel gives a dead process's
+ * back. The file says who holds it, and its holder's heartbeat renews its time. A handle may be shared by
+ * threads.
  */
 struct smalti_lock;
 
@@ -27,13 +28,13 @@ struct smalti_lock_wait {
  * wait no longer costs those who wait their work. */
 enum { SMALTI_LOCK_LEASES = 3 };
 
-struct smalti_lock *smalti_lock_open(const char *folder, const struct smalti_lock_wait *wait,
+struct smalti_lock *smalti_lock_open(const char *directory, const struct smalti_lock_wait *wait,
 				     struct smalti_heartbeat *heartbeat, struct smalti_error *error);
 void smalti_lock_close(struct smalti_lock *lock); /* NULL is fine */
 
-/* Waits for it. *now (may be NULL): the time by the clock that stamps the folder's files, which need not be
- * this machine's, in nanoseconds since 1970. SMALTI_ECANCELLED where the wait was ended, SMALTI_EIO where its
- * holder was given up; after that nothing waits for the lock any more, but takes it if it is free. */
+/* Waits for it. *now (may be NULL): the time by the clock that stamps the directory's files, which need not
+ * be this machine's, in nanoseconds since 1970. SMALTI_ECANCELLED where the wait was ended, SMALTI_EIO where
+ * its holder was given up; after that nothing waits for the lock any more, but takes it if it is free. */
 int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error);
 void smalti_lock_give(struct smalti_lock *lock);
 

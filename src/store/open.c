@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "store/directory.h"
 #include "store/failed.h"
-#include "store/folder.h"
 #include "store/identity.h"
 
 #include <stdlib.h>
@@ -11,81 +11,83 @@
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error)
 {
 	pthread_mutex_lock(&store->mutex);
-	const int status = smalti_journal_read(&store->journal, store->folder, NULL, error);
+	const int status = smalti_journal_read(&store->journal, store->directory, NULL, error);
 	pthread_mutex_unlock(&store->mutex);
 	return status;
 }
 
-static int make_durably(const char *folder, struct smalti_error *error)
+static int make_durably(const char *directory, struct smalti_error *error)
 {
 	struct stat info;
-	if (stat(folder, &info) == 0)
-		return smalti_make_folder(folder, error); /* which says what else it is, if it is */
-	char *parent = smalti_folder_of(folder, error);
-	const int status =
-	    parent && smalti_make_folder(folder, error) == 0 ? smalti_sync_folder(parent, error) : -1;
+	if (stat(directory, &info) == 0)
+		return smalti_make_directory(directory, error); /* which says what else it is, if it is */
+	char *parent = smalti_directory_of(directory, error);
+	const int status = parent && smalti_make_directory(directory, error) == 0
+			       ? smalti_sync_directory(parent, error)
+			       : -1;
 	free(parent);
 	return status;
 }
 
 /* What is made of the whole is removed first: it would pass for that of the new identity. */
-static int grow(const char *folder, const struct smalti_store_options *options, cJSON *old,
+static int grow(const char *directory, const struct smalti_store_options *options, cJSON *old,
 		struct smalti_error *error)
 {
 	cJSON *grown =
 	    cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(options->identity, options->grows), true);
 	if (!grown || !cJSON_ReplaceItemInObjectCaseSensitive(old, options->grows, grown)) {
 		cJSON_Delete(grown);
-		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for its description", folder);
+		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for its description", directory);
 	}
-	smalti_manifest_remove(folder);
-	return smalti_folder_describe(folder, old, error);
+	smalti_manifest_remove(directory);
+	return smalti_directory_describe(directory, old, error);
 }
 
 /* Whether it is the beginning of what is asked for, and not all of it. */
-static bool has_grown(const char *folder, const struct smalti_store_options *options, const cJSON *old)
+static bool has_grown(const char *directory, const struct smalti_store_options *options, const cJSON *old)
 {
 	if (!options->before ||
-	    smalti_identity_compare(folder, old, options->identity, &options->rules, NULL) == 0)
+	    smalti_identity_compare(directory, old, options->identity, &options->rules, NULL) == 0)
 		return false;
 	cJSON *beginning = cJSON_Duplicate(options->identity, true);
 	cJSON *before = cJSON_Duplicate(options->before, true);
 	bool grown = false;
 	if (before && cJSON_ReplaceItemInObjectCaseSensitive(beginning, options->grows, before))
-		grown = smalti_identity_compare(folder, old, beginning, &options->rules, NULL) == 0;
+		grown = smalti_identity_compare(directory, old, beginning, &options->rules, NULL) == 0;
 	else
 		cJSON_Delete(before);
 	cJSON_Delete(beginning);
 	return grown;
 }
 
-static int compare(const char *folder, const struct smalti_store_options *options, struct smalti_error *error)
+static int compare(const char *directory, const struct smalti_store_options *options,
+		   struct smalti_error *error)
 {
-	cJSON *old = smalti_folder_identity(folder, error);
+	cJSON *old = smalti_directory_identity(directory, error);
 	int status = old ? 0 : -1;
-	if (old && has_grown(folder, options, old))
-		status = grow(folder, options, old, error);
+	if (old && has_grown(directory, options, old))
+		status = grow(directory, options, old, error);
 	else if (old)
-		status = smalti_identity_compare(folder, old, options->identity, &options->rules, error);
+		status = smalti_identity_compare(directory, old, options->identity, &options->rules, error);
 	cJSON_Delete(old);
 	return status;
 }
 
 /* Files that a crash has left, or that do not say what the journal does. */
-static int tidy(struct smalti_store *store, int64_t now, struct smalti_error *error)
+static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
 	struct smalti_claim *claims;
 	int64_t count;
 	if (smalti_claims_list(store->claims, now, &claims, &count, error))
 		return -1;
-	int status = smalti_folder_clean(store->folder, &store->journal, claims, count, error);
+	int status = smalti_directory_clean(store->directory, &store->journal, claims, count, error);
 	free(claims);
 	if (status)
 		return -1;
-	if (!smalti_manifest_fits(store->folder, &store->journal))
-		smalti_manifest_remove(store->folder);
-	if (!smalti_failed_fits(store->folder, &store->journal))
-		status = smalti_failed_rebuild(store->folder, &store->journal, error);
+	if (!smalti_manifest_fits(store->directory, &store->journal))
+		smalti_manifest_remove(store->directory);
+	if (!smalti_failed_fits(store->directory, &store->journal))
+		status = smalti_failed_rebuild(store->directory, &store->journal, error);
 	return status;
 }
 
@@ -93,27 +95,27 @@ static int tidy(struct smalti_store *store, int64_t now, struct smalti_error *er
 static int resume(struct smalti_store *store, const struct smalti_store_options *options, int64_t now,
 		  struct smalti_error *error)
 {
-	const int there = smalti_folder_look(store->folder, error);
-	if (there < 0 || (there == 0 && smalti_folder_make(store->folder, options->identity, error)) ||
-	    (there > 0 &&
-	     (compare(store->folder, options, error) || smalti_folder_furnish(store->folder, error))) ||
+	const int there = smalti_directory_look(store->directory, error);
+	if (there < 0 || (there == 0 && smalti_directory_make(store->directory, options->identity, error)) ||
+	    (there > 0 && (compare(store->directory, options, error) ||
+			   smalti_directory_prepare(store->directory, error))) ||
 	    smalti_store_read(store, error))
 		return -1;
 	store->first_line = store->journal.lines;
-	store->claims = smalti_claims_open(store->folder, store->lease, store->heartbeat, error);
-	return store->claims ? tidy(store, now, error) : -1;
+	store->claims = smalti_claims_open(store->directory, store->lease, store->heartbeat, error);
+	return store->claims ? cleanup(store, now, error) : -1;
 }
 
-static int open_folder(struct smalti_store *store, const struct smalti_store_options *options,
-		       struct smalti_error *error)
+static int open_directory(struct smalti_store *store, const struct smalti_store_options *options,
+			  struct smalti_error *error)
 {
 	const struct smalti_lock_wait wait = {options->waiting, options->user, store->lease};
-	/* A foreign folder is looked at before there is a lock in it. */
-	if (make_durably(store->folder, error) || smalti_folder_look(store->folder, error) < 0)
+	/* A foreign directory is looked at before there is a lock in it. */
+	if (make_durably(store->directory, error) || smalti_directory_look(store->directory, error) < 0)
 		return -1;
 	store->heartbeat = smalti_heartbeat_start(store->lease, error);
 	store->lock =
-	    store->heartbeat ? smalti_lock_open(store->folder, &wait, store->heartbeat, error) : NULL;
+	    store->heartbeat ? smalti_lock_open(store->directory, &wait, store->heartbeat, error) : NULL;
 	int64_t now;
 	if (!store->lock || smalti_lock_take(store->lock, &now, error))
 		return -1;
@@ -122,7 +124,7 @@ static int open_folder(struct smalti_store *store, const struct smalti_store_opt
 	return status;
 }
 
-struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
+struct smalti_store *smalti_store_open(const char *directory, const struct smalti_store_options *options,
 				       struct smalti_error *error)
 {
 	struct smalti_store *store = smalti_calloc(1, sizeof(*store), error);
@@ -130,13 +132,13 @@ struct smalti_store *smalti_store_open(const char *folder, const struct smalti_s
 		return NULL;
 	pthread_mutex_init(&store->mutex, NULL);
 	store->lease = options->lease_seconds ? options->lease_seconds : SMALTI_LEASE;
-	store->folder = smalti_format(error, "%s", folder);
-	int status = store->folder ? 0 : -1;
+	store->directory = smalti_format(error, "%s", directory);
+	int status = store->directory ? 0 : -1;
 	if (status == 0 && (store->lease < 1 || store->lease > SMALTI_LEASE_MAX))
 		status = smalti_fail(error, SMALTI_EINVAL, "a lease of %lld seconds: 1 to %d are possible",
 				     (long long)store->lease, SMALTI_LEASE_MAX);
 	if (status == 0)
-		status = open_folder(store, options, error);
+		status = open_directory(store, options, error);
 	if (status == 0)
 		return store;
 	smalti_store_close(store);
@@ -159,6 +161,6 @@ void smalti_store_close(struct smalti_store *store)
 		free(store->work[i].part);
 	free(store->work);
 	pthread_mutex_destroy(&store->mutex);
-	free(store->folder);
+	free(store->directory);
 	free(store);
 }

@@ -19,7 +19,7 @@ static int repair_extract(struct smalti_checker *checker, struct smalti_error *e
 		return 0;
 	const cJSON *identity = cJSON_GetObjectItemCaseSensitive(checker->manifest, "identity");
 	if (identity)
-		return smalti_folder_describe(checker->folder, identity, error);
+		return smalti_directory_describe(checker->directory, identity, error);
 	checker->result->left++;
 	return 0;
 }
@@ -32,10 +32,11 @@ static int drop(struct smalti_checker *checker, struct smalti_journal *journal,
 		return 0;
 	entry.drop = true;
 	entry.time = floor(smalti_wall_clock());
-	if (smalti_journal_append(journal, checker->folder, &entry, "found broken by smalti verify", error))
+	if (smalti_journal_append(journal, checker->directory, &entry, "found broken by smalti verify",
+				  error))
 		return -1;
 	checker->result->dropped += entry.id.end - entry.id.first;
-	char *path = smalti_journal_path(checker->folder, &entry.id, error);
+	char *path = smalti_journal_path(checker->directory, &entry.id, error);
 	char *aside = path ? smalti_format(error, "%s.broken", path) : NULL;
 	int status = aside ? 0 : -1;
 	if (aside && rename(path, aside) && errno != ENOENT)
@@ -83,10 +84,10 @@ static int adopt(struct smalti_checker *checker, struct smalti_journal *journal,
 	struct smalti_journal_entry entry = {.id = *id};
 	if (smalti_journal_within(journal, id->first, id->end, &from) > from)
 		return 0;
-	char *path = smalti_journal_path(checker->folder, id, error);
+	char *path = smalti_journal_path(checker->directory, id, error);
 	int status = path ? describe(path, &entry, error) : -1;
 	if (status > 0) {
-		status = smalti_journal_append(journal, checker->folder, &entry, NULL, error);
+		status = smalti_journal_append(journal, checker->directory, &entry, NULL, error);
 		checker->result->adopted += status == 0 ? id->end - id->first : 0;
 	}
 	free(path);
@@ -105,11 +106,11 @@ struct found {
 	int64_t count, capacity;
 };
 
-static int find_shards(const char *folder, struct found *found, struct smalti_error *error)
+static int find_shards(const char *directory, struct found *found, struct smalti_error *error)
 {
-	DIR *entries = opendir(folder);
+	DIR *entries = opendir(directory);
 	if (!entries)
-		return smalti_fail_errno(error, "%s: cannot be read", folder);
+		return smalti_fail_errno(error, "%s: cannot be read", directory);
 	int status = 0;
 	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));) {
 		struct smalti_shard_id id;
@@ -136,7 +137,7 @@ static int adopt_all(struct smalti_checker *checker, struct smalti_journal *jour
 		     struct smalti_error *error)
 {
 	struct found found = {0};
-	int status = find_shards(checker->folder, &found, error);
+	int status = find_shards(checker->directory, &found, error);
 	if (found.count)
 		qsort(found.ids, (size_t)found.count, sizeof(*found.ids), by_remake);
 	for (int64_t i = 0; i < found.count && status == 0; i++)
@@ -150,11 +151,11 @@ static int repair_journal(struct smalti_checker *checker, struct smalti_journal 
 {
 	struct smalti_error absent = SMALTI_NO_ERROR; /* then it is made, empty */
 	if (!checker->journal_broken)
-		return smalti_journal_read(journal, checker->folder, NULL, error);
-	(void)smalti_journal_read(journal, checker->folder, &smalti_journal_ignore, &absent);
+		return smalti_journal_read(journal, checker->directory, NULL, error);
+	(void)smalti_journal_read(journal, checker->directory, &smalti_journal_ignore, &absent);
 	if (absent.code && absent.code != SMALTI_ENOENT)
 		return smalti_fail(error, absent.code, "%s", absent.message);
-	return smalti_journal_rewrite(journal, checker->folder, error);
+	return smalti_journal_rewrite(journal, checker->directory, error);
 }
 
 static int repair_shards(struct smalti_checker *checker, struct smalti_journal *journal,
@@ -172,11 +173,11 @@ static int clean(struct smalti_checker *checker, const struct smalti_journal *jo
 {
 	struct smalti_claim *list = NULL;
 	int64_t count = 0;
-	struct smalti_claims *claims = smalti_claims_open(checker->folder, SMALTI_LEASE, NULL, error);
+	struct smalti_claims *claims = smalti_claims_open(checker->directory, SMALTI_LEASE, NULL, error);
 	int status = claims ? smalti_claims_list(claims, now, &list, &count, error) : -1;
 	smalti_claims_close(claims);
 	if (status == 0)
-		status = smalti_folder_clean(checker->folder, journal, list, count, error);
+		status = smalti_directory_clean(checker->directory, journal, list, count, error);
 	free(list);
 	return status;
 }
@@ -184,18 +185,18 @@ static int clean(struct smalti_checker *checker, const struct smalti_journal *jo
 static int repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	struct smalti_journal journal = {0};
-	int status = smalti_folder_furnish(checker->folder, error) || repair_extract(checker, error) ||
+	int status = smalti_directory_prepare(checker->directory, error) || repair_extract(checker, error) ||
 			     repair_journal(checker, &journal, error) ||
 			     repair_shards(checker, &journal, error) || adopt_all(checker, &journal, error) ||
 			     clean(checker, &journal, now, error)
 			 ? -1
 			 : 0;
 	if (status == 0) {
-		smalti_manifest_remove(checker->folder);
+		smalti_manifest_remove(checker->directory);
 		const bool whole = checker->result->left == 0 && checker->items >= 0 &&
 				   smalti_journal_covers(&journal, checker->items);
-		status = whole ? smalti_folder_complete(checker->folder, &journal, error)
-			       : smalti_failed_rebuild(checker->folder, &journal, error);
+		status = whole ? smalti_directory_complete(checker->directory, &journal, error)
+			       : smalti_failed_rebuild(checker->directory, &journal, error);
 	}
 	smalti_journal_free(&journal);
 	return status;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Captions of LENGTHS - 1 tokens and more are counted together; so are pictures past BINS bins (no table has
+/* Captions of LENGTHS - 1 tokens and more are counted together; so are images past BINS bins (no table has
  * more than 40). */
 enum { HOST = 64, ATTEMPTS = 1000, LENGTHS = 1025, BINS = 64, HISTOGRAMS_EVERY = 32 };
 
@@ -29,9 +29,9 @@ static const double SPREAD = 1e-3;
 #field, offsetof(struct smalti_run_sample, field), true                                      \
 	}
 const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS] = {
-    INTEGER(items),    INTEGER(captions), INTEGER(tokens), INTEGER(pictures), INTEGER(pixels),
-    INTEGER(failures), INTEGER(rows),     INTEGER(bytes),  INTEGER(waiting),  INTEGER(computing),
-    INTEGER(finished), REAL(text),        REAL(decode),    REAL(vae),         REAL(write),
+    INTEGER(items),    INTEGER(captions), INTEGER(tokens), INTEGER(images),  INTEGER(pixels),
+    INTEGER(failures), INTEGER(rows),     INTEGER(bytes),  INTEGER(waiting), INTEGER(computing),
+    INTEGER(finished), REAL(text),        REAL(decode),    REAL(vae),        REAL(write),
 };
 
 struct bin {
@@ -141,11 +141,11 @@ static void write_head(struct smalti_run_log *log, const struct smalti_run_head 
 }
 
 /* A name that nobody has: machines may share both their name and the numbers of their processes. */
-static int create(struct smalti_run_log *log, const char *folder, const char *host,
+static int create(struct smalti_run_log *log, const char *directory, const char *host,
 		  struct smalti_error *error)
 {
-	char *runs = smalti_format(error, "%s/runs", folder);
-	int status = runs ? smalti_make_folder(runs, error) : -1;
+	char *runs = smalti_format(error, "%s/runs", directory);
+	int status = runs ? smalti_make_directory(runs, error) : -1;
 	const int64_t stamp = (int64_t)(smalti_wall_clock() * 1000);
 	for (int i = 0; i < ATTEMPTS && !status && log->file < 0; i++) {
 		free(log->path);
@@ -162,7 +162,7 @@ static int create(struct smalti_run_log *log, const char *folder, const char *ho
 	return log->file >= 0 ? 0 : smalti_fail(error, SMALTI_EIO, "%s: no name is free", log->path);
 }
 
-struct smalti_run_log *smalti_run_log_open(const char *folder, const struct smalti_run_head *head,
+struct smalti_run_log *smalti_run_log_open(const char *directory, const struct smalti_run_head *head,
 					   struct smalti_error *error)
 {
 	char host[HOST];
@@ -174,7 +174,7 @@ struct smalti_run_log *smalti_run_log_open(const char *folder, const struct smal
 	log->interval = head->interval > 0 ? head->interval : 1;
 	log->worker_count = head->worker_count;
 	read_host(host);
-	if (create(log, folder, host, error) == 0) {
+	if (create(log, directory, host, error) == 0) {
 		write_head(log, head, host);
 		return log;
 	}
@@ -189,7 +189,7 @@ void smalti_run_log_caption(struct smalti_run_log *log, int64_t tokens)
 		log->lengths[tokens < LENGTHS ? tokens : LENGTHS - 1]++;
 }
 
-void smalti_run_log_picture(struct smalti_run_log *log, int64_t height, int64_t width)
+void smalti_run_log_image(struct smalti_run_log *log, int64_t height, int64_t width)
 {
 	if (!log)
 		return;

@@ -6,13 +6,13 @@
 
 #include <stdint.h>
 
-/* What one extracting process measures, as JSON Lines in FOLDER/runs/HOST-PID-TIME.jsonl, for `smalti
+/* What one extracting process measures, as JSON Lines in DIRECTORY/runs/HOST-PID-TIME.jsonl, for `smalti
  * report`:
  *
  *   {"run":1,"program":"smalti 0.1.0","host":..,"pid":..,"began":SECONDS SINCE 1970,"policy":..,
  *    "workers":[NAME..],"options":{..}}
  *   {"t":SECONDS SINCE IT BEGAN,"resident":BYTES,<the fields of a sample>,"busy":[SECONDS PER WORKER]} ...
- *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,PICTURES]..]} now and then; the last counts
+ *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,IMAGES]..]} now and then; the last counts
  *   {"t":..,"end":"finished"}, which a process that was killed lacks
  *
  * The last line may be torn. A log is worth less than the run: one that cannot be begun or written on is done
@@ -31,12 +31,12 @@ struct smalti_run_head {
 /* Where a run is. Counters only grow. */
 struct smalti_run_sample {
 	/* Done since the run began: an item is done when its row was handed to the writer. */
-	int64_t items, captions, tokens, pictures, pixels, failures;
+	int64_t items, captions, tokens, images, pixels, failures;
 	int64_t rows, bytes; /* in committed shards */
 	/* Records that wait for their bytes, items being computed, rows that wait for the writer. @{ */
 	int64_t waiting, computing, finished;
 	/* @} */
-	/* Seconds of work since the run began, of all threads together: T5, reading and decoding pictures,
+	/* Seconds of work since the run began, of all threads together: T5, reading and decoding images,
 	 * the VAE, writing shards. @{ */
 	double text, decode, vae, write;
 	/* @} */
@@ -44,12 +44,12 @@ struct smalti_run_sample {
 };
 
 /* NULL with an error, when the run has to do without; the functions below do nothing then. */
-struct smalti_run_log *smalti_run_log_open(const char *folder, const struct smalti_run_head *head,
+struct smalti_run_log *smalti_run_log_open(const char *directory, const struct smalti_run_head *head,
 					   struct smalti_error *error);
 
-/* For the histograms: a caption of so many tokens, a picture in a bin of this size. */
+/* For the histograms: a caption of so many tokens, an image in a bin of this size. */
 void smalti_run_log_caption(struct smalti_run_log *log, int64_t tokens);
-void smalti_run_log_picture(struct smalti_run_log *log, int64_t height, int64_t width);
+void smalti_run_log_image(struct smalti_run_log *log, int64_t height, int64_t width);
 
 /* Whether the next sample is due: add() drops what comes earlier. */
 bool smalti_run_log_due(const struct smalti_run_log *log);

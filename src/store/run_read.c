@@ -257,10 +257,10 @@ static bool is_log(const char *name)
 	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
-int smalti_runs_read(const char *folder, struct smalti_runs *runs, struct smalti_error *error)
+int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error)
 {
 	*runs = (struct smalti_runs){.items = NULL};
-	char *path = smalti_format(error, "%s/runs", folder);
+	char *path = smalti_format(error, "%s/runs", directory);
 	DIR *entries = path ? opendir(path) : NULL;
 	int status = path ? 0 : -1;
 	if (path && !entries && errno != ENOENT)

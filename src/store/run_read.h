@@ -12,7 +12,7 @@ struct smalti_run_point {
 	struct smalti_run_sample sample; /* its `busy` is NULL */
 };
 
-/* So many of one kind: captions of `first` tokens, pictures of `first` rows and `second` columns. */
+/* So many of one kind: captions of `first` tokens, images of `first` rows and `second` columns. */
 struct smalti_run_count {
 	int64_t first, second, count;
 };
@@ -48,8 +48,8 @@ struct smalti_runs {
 	int unreadable; /* files that are no logs, or cannot be read */
 };
 
-/* All of FOLDER/runs; none if there is no such folder. */
-int smalti_runs_read(const char *folder, struct smalti_runs *runs, struct smalti_error *error);
+/* All of DIRECTORY/runs; none if there is no such directory. */
+int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error);
 void smalti_runs_free(struct smalti_runs *runs);
 
 #endif

@@ -6,7 +6,8 @@
 #include "shard/shard.h"
 #include "store/identity.h"
 
-/* A folder of features as those see it that fill it: any number of processes on any machines that share it.
+/* A directory of features as those see it that fill it: any number of processes on any machines that share
+ * it.
  *
  *   extract.json         what the features are of and how they are made, fixed by who came first
  *   shard-FIRST-END.h5   items FIRST … END − 1 (12 digits each); -rN before .h5: made anew for the Nth time
@@ -16,8 +17,8 @@
  *   runs/                what each process measured, for `smalti report`
  *   features.h5          all shards as one data set; manifest.json: all shards and totals (made at the end)
  *
- * Whatever changes the journal or the claims holds a lock on the folder. A commit is: close, verify, fsync,
- * rename, fsync of the folder, journal line, fsync. */
+ * Whatever changes the journal or the claims holds a lock on the directory. A commit is: close, verify,
+ * fsync, rename, fsync of the directory, journal line, fsync. */
 struct smalti_store;
 
 /* A store may be used by several threads, but for HDF5's sake only one at a time may be in what opens,
@@ -29,7 +30,7 @@ struct smalti_store_options {
 	int64_t lease_seconds; /* a claim not renewed for so long is anyone's; one whose process has died on
 				  this machine is at once. 0: 300 */
 	struct smalti_identity_rules rules;
-	/* A folder whose identity has `before` under the key `grows` is made to have there what `identity`
+	/* A directory whose identity has `before` under the key `grows` is made to have there what `identity`
 	 * has, and is incomplete until what was added is done. NULL: none is. */
 	const char *grows;
 	const cJSON *before;
@@ -38,8 +39,8 @@ struct smalti_store_options {
 	void *user;
 };
 
-/* Makes the folder or resumes it; unfinished files of dead processes are removed. */
-struct smalti_store *smalti_store_open(const char *folder, const struct smalti_store_options *options,
+/* Makes the directory or resumes it; unfinished files of dead processes are removed. */
+struct smalti_store *smalti_store_open(const char *directory, const struct smalti_store_options *options,
 				       struct smalti_error *error);
 /* Gives the claims back, if the lock is to be had, and stops the heartbeat; writers have been committed or
  * abandoned before. NULL is fine.

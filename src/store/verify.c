@@ -12,24 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not what is wrong with the folder, but with the machine. */
+/* Not what is wrong with the directory, but with the machine. */
 static bool is_fatal(const struct smalti_error *cause)
 {
 	return cause->code != SMALTI_OK && !smalti_is_of_input(cause->code);
 }
 
 /* Without either it is another's. */
-static int check_folder(struct smalti_checker *checker, bool *journal, struct smalti_error *error)
+static int check_directory(struct smalti_checker *checker, bool *journal, struct smalti_error *error)
 {
-	const int extract = smalti_find_in(checker->folder, "extract.json", error);
-	const int found = extract < 0 ? -1 : smalti_find_in(checker->folder, "journal", error);
+	const int extract = smalti_find_in(checker->directory, "extract.json", error);
+	const int found = extract < 0 ? -1 : smalti_find_in(checker->directory, "journal", error);
 	if (found < 0)
 		return -1;
 	*journal = found;
 	if (!extract && !found)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: no folder of features, for it has neither extract.json nor a journal",
-				   checker->folder);
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "%s: no directory of features, for it has neither extract.json nor a journal",
+		    checker->directory);
 	return 0;
 }
 
@@ -43,7 +44,7 @@ static void find_items(struct smalti_checker *checker, const cJSON *object)
 static int check_extract(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	cJSON *identity = smalti_folder_identity(checker->folder, &cause);
+	cJSON *identity = smalti_directory_identity(checker->directory, &cause);
 	checker->extract_broken = !identity;
 	checker->items = -1;
 	find_items(checker, cJSON_GetObjectItemCaseSensitive(identity, "list"));
@@ -66,13 +67,13 @@ static void damaged_line(void *user, int64_t line, const char *what)
 
 static int check_journal(struct smalti_checker *checker, bool there, struct smalti_error *error)
 {
-	const struct smalti_journal_watch watch = {damaged_line, checker};
+	const struct smalti_journal_watch on_progress = {damaged_line, checker};
 	if (!there) {
 		checker->journal_broken = true;
 		smalti_checker_say(checker, "missing", "journal", "is not there");
 		return 0;
 	}
-	if (smalti_journal_read(&checker->journal, checker->folder, &watch, error))
+	if (smalti_journal_read(&checker->journal, checker->directory, &on_progress, error))
 		return -1;
 	if (checker->journal.torn) {
 		checker->journal_broken = true;
@@ -86,7 +87,7 @@ static int check_journal(struct smalti_checker *checker, bool there, struct smal
 static int read_manifest(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	const int there = smalti_find_in(checker->folder, "manifest.json", error);
+	const int there = smalti_find_in(checker->directory, "manifest.json", error);
 	if (there < 0)
 		return -1;
 	if (!there) {
@@ -94,7 +95,7 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 				   "is not there, for the extraction was not brought to its end");
 		return 0;
 	}
-	char *path = smalti_format(error, "%s/manifest.json", checker->folder);
+	char *path = smalti_format(error, "%s/manifest.json", checker->directory);
 	checker->manifest = path ? smalti_sealed_read(path, &cause) : NULL;
 	free(path);
 	if (!path || is_fatal(&cause))
@@ -112,7 +113,7 @@ static int check_listed(struct smalti_checker *checker, const cJSON *listed, str
 	const char *text = "";
 	uint64_t wanted = 0, found;
 	int64_t bytes;
-	char *path = smalti_format(error, "%s/%s", checker->folder, listed->string);
+	char *path = smalti_format(error, "%s/%s", checker->directory, listed->string);
 	if (!path)
 		return -1;
 	const int status = smalti_file_digest(path, &found, &bytes, &cause);
@@ -139,10 +140,10 @@ static int check_manifest(struct smalti_checker *checker, struct smalti_error *e
 			return -1;
 	}
 	if (checker->manifest && !checker->journal_broken &&
-	    !smalti_manifest_fits(checker->folder, &checker->now))
+	    !smalti_manifest_fits(checker->directory, &checker->now))
 		smalti_checker_say(checker, "different", "manifest.json",
 				   "is of another state of the journal");
-	const int joined = smalti_find_in(checker->folder, "features.h5", error);
+	const int joined = smalti_find_in(checker->directory, "features.h5", error);
 	if (joined < 0)
 		return -1;
 	if (joined && !checker->manifest)
@@ -165,21 +166,21 @@ static void check_gaps(struct smalti_checker *checker)
 	}
 }
 
-static void say_orphan(void *user, const char *name)
+static void say_stray(void *user, const char *name)
 {
 	smalti_checker_say(user, "orphan", name, "belongs to no process and no line of the journal");
 }
 
-static int check_orphans(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+static int check_strays(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	struct smalti_claim *claims = NULL;
 	int64_t count = 0;
-	struct smalti_claims *all = smalti_claims_open(checker->folder, 0, NULL, error);
+	struct smalti_claims *all = smalti_claims_open(checker->directory, 0, NULL, error);
 	int status = all ? smalti_claims_list(all, now, &claims, &count, error) : -1;
 	smalti_claims_close(all);
 	if (status == 0)
-		status = smalti_folder_orphans(checker->folder, &checker->now, claims, count, say_orphan,
-					       checker, error);
+		status = smalti_directory_strays(checker->directory, &checker->now, claims, count, say_stray,
+						 checker, error);
 	free(claims);
 	return status;
 }
@@ -232,13 +233,13 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 		whole = whole && !checker->broken[i];
 	if (!whole)
 		return 0;
-	const int there = smalti_find_in(checker->folder, "failed.jsonl", error);
+	const int there = smalti_find_in(checker->directory, "failed.jsonl", error);
 	if (there < 0)
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
-	char *path = smalti_format(error, "%s/failed.jsonl", checker->folder);
-	char *found = NULL, *wanted = smalti_failed_print(checker->folder, &checker->now, error);
+	char *path = smalti_format(error, "%s/failed.jsonl", checker->directory);
+	char *found = NULL, *wanted = smalti_failed_print(checker->directory, &checker->now, error);
 	if (path)
 		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
 	int status = path && wanted ? 0 : -1;
@@ -270,19 +271,19 @@ static void count(struct smalti_checker *checker)
 static int check_lists(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	struct smalti_error absent = SMALTI_NO_ERROR; /* which was told */
-	if (smalti_journal_read(&checker->now, checker->folder, &smalti_journal_ignore, &absent) &&
+	if (smalti_journal_read(&checker->now, checker->directory, &smalti_journal_ignore, &absent) &&
 	    absent.code != SMALTI_ENOENT)
 		return smalti_fail(error, absent.code, "%s", absent.message);
 	if (read_manifest(checker, error) || check_manifest(checker, error) || check_failed(checker, error))
 		return -1;
 	check_gaps(checker);
-	return check_orphans(checker, now, error);
+	return check_strays(checker, now, error);
 }
 
 static int check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	bool journal;
-	if (check_folder(checker, &journal, error) || check_extract(checker, error) ||
+	if (check_directory(checker, &journal, error) || check_extract(checker, error) ||
 	    check_journal(checker, journal, error))
 		return -1;
 	count(checker);
@@ -292,17 +293,17 @@ static int check(struct smalti_checker *checker, struct smalti_error *error)
 	return smalti_checker_locked(checker, check_lists, error);
 }
 
-int smalti_verify(const char *folder, const struct smalti_verify_options *options,
+int smalti_verify(const char *directory, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	static const struct smalti_verify_options defaults;
-	if (smalti_check_text(folder, "folder of features", error) ||
+	if (smalti_check_text(directory, "directory of features", error) ||
 	    smalti_check_given(result, "result of the check", error))
 		return -1;
 	options = options ? options : &defaults;
 	*result = (struct smalti_verify_result){0};
-	struct smalti_checker checker = {.folder = folder, .options = options, .result = result};
+	struct smalti_checker checker = {.directory = directory, .options = options, .result = result};
 	int status = check(&checker, error);
 	if (status == 0 && options->repair && result->problems)
 		status = smalti_checker_repair(&checker, error);

@@ -26,7 +26,7 @@ static bool is_wanted(const struct examined *examined)
 {
 	struct smalti_journal journal = {0};
 	const bool wanted =
-	    smalti_journal_read(&journal, examined->checker->folder, &smalti_journal_ignore, NULL) ||
+	    smalti_journal_read(&journal, examined->checker->directory, &smalti_journal_ignore, NULL) ||
 	    smalti_journal_names(&journal, examined->entry);
 	smalti_journal_free(&journal);
 	return wanted;
@@ -184,7 +184,7 @@ int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *e
 		if (checker->options->progress)
 			checker->options->progress(checker->options->user, checker->bytes_done,
 						   checker->bytes);
-		char *path = smalti_journal_path(checker->folder, &entry->id, error);
+		char *path = smalti_journal_path(checker->directory, &entry->id, error);
 		struct examined examined = {checker, entry, name, path, false};
 		status = path ? examine(&examined, &common, error) : -1;
 		checker->broken[i] = examined.broken;

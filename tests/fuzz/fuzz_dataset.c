@@ -14,16 +14,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const names[] = {"csv", "tsv", "tar", "jsonl", "json"};
 enum { NAMES = sizeof(names) / sizeof(*names), KEYS = 2 };
 
-static char folder[] = "/tmp/smalti-fuzz-XXXXXX";
+static char directory[] = "/tmp/smalti-fuzz-XXXXXX";
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
 	char path[64];
 	for (int i = 0; i < NAMES; i++) {
-		snprintf(path, sizeof(path), "%s/x.%s", folder, names[i]);
+		snprintf(path, sizeof(path), "%s/x.%s", directory, names[i]);
 		unlink(path);
 	}
-	rmdir(folder);
+	rmdir(directory);
 }
 
 static int make_file(void)
@@ -31,10 +31,10 @@ static int make_file(void)
 	const int file = memfd_create("dataset", 0);
 	char target[64], path[64];
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", file);
-	if (!mkdtemp(folder) || atexit(remove_folder))
+	if (!mkdtemp(directory) || atexit(remove_directory))
 		abort();
 	for (int i = 0; i < NAMES; i++) {
-		snprintf(path, sizeof(path), "%s/x.%s", folder, names[i]);
+		snprintf(path, sizeof(path), "%s/x.%s", directory, names[i]);
 		if (symlink(target, path))
 			abort();
 	}
@@ -54,9 +54,9 @@ static void check(const struct smalti_record *record, int64_t index, int64_t siz
 			sum += (unsigned char)caption->text[j];
 		sum += caption->problem ? strlen(caption->problem) : 0;
 	}
-	const struct smalti_picture_source *picture = &record->picture;
-	if (picture->path && picture->bytes >= 0 &&
-	    (picture->offset < 0 || picture->offset > size || picture->bytes > size - picture->offset))
+	const struct smalti_image_source *image = &record->image;
+	if (image->path && image->bytes >= 0 &&
+	    (image->offset < 0 || image->offset > size || image->bytes > size - image->offset))
 		abort();
 }
 
@@ -88,14 +88,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	char path[64];
-	snprintf(path, sizeof(path), "%s/x.%s", folder, names[data[0] % NAMES]);
+	snprintf(path, sizeof(path), "%s/x.%s", directory, names[data[0] % NAMES]);
 	if (ftruncate(file, 0) || pwrite(file, data + 1, size - 1, 0) != (ssize_t)size - 1)
 		abort();
 	const struct smalti_dataset_options options = {.paths = (const char *const[]){path},
 						       .path_count = 1,
 						       .captions = {"prompt", "txt"},
 						       .caption_count = KEYS,
-						       .pictures = data[0] & 64};
+						       .images = data[0] & 64};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 	if (!dataset != (error.code != SMALTI_OK))

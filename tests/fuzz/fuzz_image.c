@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { PIXELS = 1 << 16, BAND = 7 };
 
 /* In bands, each in memory of just its size. */
-static int read_all(struct smalti_image *image, struct smalti_error *error)
+static int read_all(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	const struct smalti_image_info *info = smalti_image_info(image);
 	if (info->width < 1 || info->height < 1 || info->width * info->height > PIXELS ||
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	const struct smalti_image_limits limits = {.pixels = PIXELS, .bytes = 1 << 20};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_image *image = smalti_image_open(path, &limits, &error);
+	struct smalti_image_reader *image = smalti_image_open(path, &limits, &error);
 	const int status = image ? read_all(image, &error) : -1;
 	if ((status == 0) != (error.code == SMALTI_OK))
 		abort();

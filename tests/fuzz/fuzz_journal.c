@@ -10,12 +10,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[64], path[96];
+static char directory[64], path[96];
 
 static void clean(void)
 {
 	unlink(path);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 /* A line that begins with '#' gets the checksum that it should have. */
@@ -56,19 +56,19 @@ static void count(void *user, int64_t line, const char *what)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!path[0]) {
-		snprintf(folder, sizeof(folder), "%s/smalti-fuzz-XXXXXX",
+		snprintf(directory, sizeof(directory), "%s/smalti-fuzz-XXXXXX",
 			 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-		if (!mkdtemp(folder))
+		if (!mkdtemp(directory))
 			abort();
-		snprintf(path, sizeof(path), "%s/journal", folder);
+		snprintf(path, sizeof(path), "%s/journal", directory);
 		atexit(clean);
 	}
 	const long written = write_journal((const char *)data, size);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_journal journal = {0}, strict = {0};
 	int64_t damaged = 0;
-	const struct smalti_journal_watch watch = {count, &damaged};
-	if (smalti_journal_read(&journal, folder, &watch, &error) ||
+	const struct smalti_journal_watch on_progress = {count, &damaged};
+	if (smalti_journal_read(&journal, directory, &on_progress, &error) ||
 	    journal.bytes + journal.torn != written || journal.count + damaged > journal.lines)
 		abort();
 	for (int64_t i = 0; i < journal.count; i++) {
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    (i > 0 && id->first < journal.entries[i - 1].id.end))
 			abort();
 	}
-	if ((smalti_journal_read(&strict, folder, NULL, &error) == 0) != (damaged == 0) ||
+	if ((smalti_journal_read(&strict, directory, NULL, &error) == 0) != (damaged == 0) ||
 	    (damaged == 0 && strict.count != journal.count))
 		abort();
 	smalti_journal_free(&journal);

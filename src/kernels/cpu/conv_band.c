@@ -66,7 +66,7 @@ static void put_line(const struct context *p, int64_t row, int64_t line)
 				: (const float *)p->band->x + row / p->scale * band->width * band->in;
 	if (from)
 		put_row(p, from, to);
-	else /* the picture's border: zeros of the normalised map */
+	else /* the image's border: zeros of the normalised map */
 		memset(to, 0, (size_t)p->line_bytes);
 }
 

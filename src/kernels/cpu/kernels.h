@@ -9,10 +9,10 @@
 #include "kernels/norms.h"
 
 /* The kernels that are compiled once per instruction set. attention.c, norms.c, elementwise.c, winograd*.c
- * and measure.c of this folder are written in vectors of no fixed width (vector.h); the build compiles them
- * with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the public
- * functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this machine.
- * Arguments are those of the public function of the same name. */
+ * and measure.c of this directory are written in vectors of no fixed width (vector.h); the build compiles
+ * them with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the
+ * public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this
+ * machine. Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
 	/* Floats of working memory that attention() needs. */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);

@@ -134,7 +134,7 @@ struct sums {
 };
 
 /* `vectors` times HALF channels of a block of pixels into the sums. The next block is asked for, as it comes
- * in pieces that are too far apart for the hardware to foresee. */
+ * in pieces that are too far apart for the hardware to estimate. */
 INLINE void add_vectors(const int vectors, int64_t pixels, int64_t channels, const float *x, int at,
 			struct sums *sums)
 {

@@ -118,7 +118,7 @@ static void read_inputs(const struct block *b, const void *x, float *v)
 	}
 }
 
-/* What one group of tiles fetches for those to come, which the hardware would not foresee. */
+/* What one group of tiles fetches for those to come, which the hardware would not estimate. */
 struct ahead {
 	const float *weights; /* its share of the next panel, per chunk of channels */
 	int64_t lines;

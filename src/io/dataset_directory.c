@@ -9,14 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A folder is a list in a nameless file: its order is the same to the end, and nothing of it stays in memory.
+/* A directory is a list in a unlinked file: its order is the same to the end, and nothing of it stays in
+ * memory.
  */
-struct folder {
+struct directory {
 	struct smalti_dataset_text text; /* its object: the captions of STEM.json */
 	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
 };
 
-static void forget(struct folder *s)
+static void forget(struct directory *s)
 {
 	for (int i = 0; i < SMALTI_DATASET_CAPTIONS_MAX; i++) {
 		free(s->texts[i]);
@@ -26,8 +27,8 @@ static void forget(struct folder *s)
 }
 
 /* The file STEM.EXTENSION: NULL with an error, or without one if there is none. */
-static char *read_beside(const struct folder *s, const char *stem, size_t stem_length, const char *extension,
-			 size_t *length, struct smalti_error *error)
+static char *read_beside(const struct directory *s, const char *stem, size_t stem_length,
+			 const char *extension, size_t *length, struct smalti_error *error)
 {
 	char *path =
 	    smalti_format(error, "%s/%.*s.%s", s->text.source->path, (int)stem_length, stem, extension);
@@ -38,7 +39,7 @@ static char *read_beside(const struct folder *s, const char *stem, size_t stem_l
 	return text;
 }
 
-static bool read_text(struct folder *s, const char *stem, size_t stem_length, int caption,
+static bool read_text(struct directory *s, const char *stem, size_t stem_length, int caption,
 		      struct smalti_dataset_entry *entry)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -54,7 +55,7 @@ static bool read_text(struct folder *s, const char *stem, size_t stem_length, in
 	return to->text || to->problem;
 }
 
-static void read_captions(struct folder *s, const char *stem, size_t stem_length,
+static void read_captions(struct directory *s, const char *stem, size_t stem_length,
 			  struct smalti_dataset_entry *entry)
 {
 	bool all = true;
@@ -71,7 +72,7 @@ static void read_captions(struct folder *s, const char *stem, size_t stem_length
 }
 
 /* The list's next entry: what it is, and its path as the reader's item; 0 at the end, -1. */
-static int next_entry(struct folder *s, struct smalti_error *error)
+static int next_entry(struct directory *s, struct smalti_error *error)
 {
 	const int kind = smalti_byte_next(&s->text.reader);
 	smalti_item_begin(&s->text.reader);
@@ -83,8 +84,8 @@ static int next_entry(struct folder *s, struct smalti_error *error)
 	return byte == EOF ? 0 : kind;
 }
 
-/* The same without tars, which are no items beside pictures. */
-static int next_name(struct folder *s, struct smalti_error *error)
+/* The same without tars, which are no items beside images. */
+static int next_name(struct directory *s, struct smalti_error *error)
 {
 	int kind;
 	do
@@ -96,35 +97,35 @@ static int next_name(struct folder *s, struct smalti_error *error)
 static enum smalti_dataset_status next_file(void *state, bool texts, struct smalti_dataset_entry *entry,
 					    struct smalti_error *error)
 {
-	struct folder *s = state;
+	struct directory *s = state;
 	const int kind = next_name(s, error);
 	forget(s);
 	if (kind <= 0)
 		return kind < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_END;
 	const char *name = s->text.reader.item;
 	const struct smalti_caption_text key = {.text = name, .length = s->text.reader.length};
-	if (kind == SMALTI_WALK_PICTURE)
+	if (kind == SMALTI_WALK_IMAGE)
 		entry->path = key;
 	else
 		entry->id = key;
 	if (texts)
 		read_captions(s, name,
-			      kind == SMALTI_WALK_PICTURE ? (size_t)(strrchr(name, '.') - name) : key.length,
+			      kind == SMALTI_WALK_IMAGE ? (size_t)(strrchr(name, '.') - name) : key.length,
 			      entry);
 	return SMALTI_DATASET_RECORD;
 }
 
-static void close_folder(void *state)
+static void close_directory(void *state)
 {
-	struct folder *s = state;
+	struct directory *s = state;
 	forget(s);
 	smalti_dataset_text_close(s);
 }
 
-static void *open_folder(const struct smalti_dataset_source *source, struct smalti_error *error)
+static void *open_directory(const struct smalti_dataset_source *source, struct smalti_error *error)
 {
-	return smalti_dataset_text_open(source, sizeof(struct folder), error);
+	return smalti_dataset_text_open(source, sizeof(struct directory), error);
 }
 
-const struct smalti_dataset_format smalti_dataset_folder = {
-    open_folder, close_folder, smalti_dataset_text_tell, smalti_dataset_text_seek, next_file};
+const struct smalti_dataset_format smalti_dataset_directory = {
+    open_directory, close_directory, smalti_dataset_text_tell, smalti_dataset_text_seek, next_file};

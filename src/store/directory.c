@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/folder.h"
+#include "store/directory.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "store/sealed.h"
@@ -25,13 +25,13 @@ static bool comes_first(const char *name)
 	return name[0] == '.';
 }
 
-/* A name that a folder of features would not have from the beginning; '\0' first: there is none. */
-static int find_foreign(const char *folder, char name[256], struct smalti_error *error)
+/* A name that a directory of features would not have from the beginning; '\0' first: there is none. */
+static int find_foreign(const char *directory, char name[256], struct smalti_error *error)
 {
 	name[0] = '\0';
-	DIR *entries = opendir(folder);
+	DIR *entries = opendir(directory);
 	if (!entries)
-		return smalti_fail_errno(error, "%s: cannot be read", folder);
+		return smalti_fail_errno(error, "%s: cannot be read", directory);
 	for (const struct dirent *entry; !name[0] && (entry = readdir(entries));)
 		if (!comes_first(entry->d_name))
 			snprintf(name, 256, "%s", entry->d_name);
@@ -39,39 +39,40 @@ static int find_foreign(const char *folder, char name[256], struct smalti_error 
 	return 0;
 }
 
-int smalti_folder_look(const char *folder, struct smalti_error *error)
+int smalti_directory_look(const char *directory, struct smalti_error *error)
 {
 	char foreign[256];
-	if (find_foreign(folder, foreign, error))
+	if (find_foreign(directory, foreign, error))
 		return -1;
-	const int status = smalti_find_in(folder, "extract.json", error);
+	const int status = smalti_find_in(directory, "extract.json", error);
 	if (status == 0 && foreign[0])
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: holds %s but no extract.json, so it is no folder of features: name a "
-				   "new or empty one",
-				   folder, foreign);
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "%s: holds %s but no extract.json, so it is no directory of features: name a "
+		    "new or empty one",
+		    directory, foreign);
 	return status;
 }
 
-static int make_journal(const char *folder, struct smalti_error *error)
+static int make_journal(const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/journal", folder);
+	char *path = smalti_format(error, "%s/journal", directory);
 	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
 	free(path);
 	return writer ? smalti_writer_commit(writer, error) : -1;
 }
 
-static int make_inside(const char *folder, const char *name, struct smalti_error *error)
+static int make_inside(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", folder, name);
-	const int status = path ? smalti_make_folder(path, error) : -1;
+	char *path = smalti_format(error, "%s/%s", directory, name);
+	const int status = path ? smalti_make_directory(path, error) : -1;
 	free(path);
 	return status;
 }
 
-int smalti_folder_describe(const char *folder, const cJSON *identity, struct smalti_error *error)
+int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", folder);
+	char *path = smalti_format(error, "%s/extract.json", directory);
 	cJSON *object = cJSON_CreateObject();
 	int status = -1;
 	if (path && cJSON_AddStringToObject(object, "format", FORMAT) &&
@@ -86,17 +87,17 @@ int smalti_folder_describe(const char *folder, const cJSON *identity, struct sma
 	return status;
 }
 
-int smalti_folder_furnish(const char *folder, struct smalti_error *error)
+int smalti_directory_prepare(const char *directory, struct smalti_error *error)
 {
-	return make_inside(folder, "claims", error) || make_inside(folder, "runs", error) ? -1 : 0;
+	return make_inside(directory, "claims", error) || make_inside(directory, "runs", error) ? -1 : 0;
 }
 
 /* extract.json last: what it stands for is complete. */
-int smalti_folder_make(const char *folder, const cJSON *identity, struct smalti_error *error)
+int smalti_directory_make(const char *directory, const cJSON *identity, struct smalti_error *error)
 {
-	if (smalti_folder_furnish(folder, error) || make_journal(folder, error))
+	if (smalti_directory_prepare(directory, error) || make_journal(directory, error))
 		return -1;
-	return smalti_folder_describe(folder, identity, error);
+	return smalti_directory_describe(directory, identity, error);
 }
 
 static int check_extract(cJSON *object, struct smalti_error *error)
@@ -118,9 +119,9 @@ static int check_extract(cJSON *object, struct smalti_error *error)
 	return 0;
 }
 
-cJSON *smalti_folder_identity(const char *folder, struct smalti_error *error)
+cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", folder);
+	char *path = smalti_format(error, "%s/extract.json", directory);
 	cJSON *object = path ? smalti_sealed_read(path, error) : NULL;
 	cJSON *identity = NULL;
 	if (object && check_extract(object, error))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pictures.h"
+#include "images.h"
 
 #include "harness.h"
 #include "png_chunk.h"
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct smalti_image_limits pictures_roomy = {.pixels = 1 << 20, .bytes = 16 << 20};
+const struct smalti_image_limits images_roomy = {.pixels = 1 << 20, .bytes = 16 << 20};
 
-uint8_t *picture_read(const char *path, const struct smalti_image_limits *limits, int64_t band,
-		      struct smalti_image_info *info, struct smalti_error *error)
+uint8_t *image_read(const char *path, const struct smalti_image_limits *limits, int64_t band,
+		    struct smalti_image_info *info, struct smalti_error *error)
 {
-	struct smalti_image *image = smalti_image_open(path, limits, error);
+	struct smalti_image_reader *image = smalti_image_open(path, limits, error);
 	if (!image)
 		return NULL;
 	*info = *smalti_image_info(image);
@@ -35,17 +35,17 @@ uint8_t *picture_read(const char *path, const struct smalti_image_limits *limits
 	return NULL;
 }
 
-const char *picture_data(const char *name)
+const char *image_data(const char *name)
 {
 	char path[256];
 	snprintf(path, sizeof(path), "image/%s", name);
 	return test_data(path);
 }
 
-uint8_t *picture_read_whole(const char *path, int64_t *width, int64_t *height, struct smalti_error *error)
+uint8_t *image_read_whole(const char *path, int64_t *width, int64_t *height, struct smalti_error *error)
 {
 	struct smalti_image_info info;
-	uint8_t *pixels = picture_read(path, &pictures_roomy, INT32_MAX, &info, error);
+	uint8_t *pixels = image_read(path, &images_roomy, INT32_MAX, &info, error);
 	if (pixels) {
 		*width = info.width;
 		*height = info.height;
@@ -53,7 +53,7 @@ uint8_t *picture_read_whole(const char *path, int64_t *width, int64_t *height, s
 	return pixels;
 }
 
-const char *picture_claim(uint64_t width, uint64_t height, int interlace)
+const char *image_claim(uint64_t width, uint64_t height, int interlace)
 {
 	uint8_t file[PNG_CLAIM_BYTES];
 	png_put_claim(file, width, height, interlace);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Usage: make_folder FOLDER f32|f16|bf16 CAPTIONS LATENT_HEIGHT SHARD_ITEMS FAILED <KEYS
- * A folder of features (features_folder.h) for tests of the command: a key per line, captions NAME or
+/* Usage: make_directory DIRECTORY f32|f16|bf16 CAPTIONS LATENT_HEIGHT SHARD_ITEMS FAILED <KEYS
+ * A directory of features (features_directory.h) for tests of the command: a key per line, captions NAME or
  * NAME,NAME or "". */
-#include "features_folder.h"
+#include "features_directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	if (argc != 7)
 		return 2;
-	struct features_folder folder = {
+	struct features_directory directory = {
 	    .dtype = parse_dtype(argv[2]),
 	    .keys = (const char *const *)keys,
 	    .text_width = TEXT_WIDTH,
@@ -36,17 +36,17 @@ int main(int argc, char **argv)
 	    .shard_items = atoi(argv[5]),
 	    .failed = atoi(argv[6]),
 	};
-	for (char *rest = argv[3]; rest && *rest && folder.caption_count < 2;)
-		folder.captions[folder.caption_count++] = strsep(&rest, ",");
-	for (ssize_t length; folder.count < KEYS && (length = getline(&line, &size, stdin)) > 0;) {
+	for (char *rest = argv[3]; rest && *rest && directory.caption_count < 2;)
+		directory.captions[directory.caption_count++] = strsep(&rest, ",");
+	for (ssize_t length; directory.count < KEYS && (length = getline(&line, &size, stdin)) > 0;) {
 		line[length - 1] = '\0';
-		keys[folder.count++] = strdup(line);
+		keys[directory.count++] = strdup(line);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int status = make_features_folder(argv[1], &folder, &error);
+	const int status = make_features_directory(argv[1], &directory, &error);
 	if (status)
 		fprintf(stderr, "%s\n", error.message);
-	for (int64_t i = 0; i < folder.count; i++)
+	for (int64_t i = 0; i < directory.count; i++)
 		free(keys[i]);
 	free(line);
 	return status ? 1 : 0;

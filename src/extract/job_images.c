@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Latent rows in a band: many pictures keep the workers busy, so one is only cut into so many tasks that its
+/* Latent rows in a band: many images keep the workers busy, so one is only cut into so many tasks that its
  * maps come in pieces of some megabytes. Decided by the shape alone, as the bits are by it. */
 static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *bin)
 {
@@ -39,7 +39,7 @@ static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, str
 				   choose_rows(vae, bin), &budget, &bin->plan, error);
 }
 
-/* The fastest way if many pictures can take it at a time, else one that leaves room for a second picture,
+/* The fastest way if many images can take it at a time, else one that leaves room for a second image,
  * else one that takes all there is. Rows are the same by each. */
 static int plan_bin(const struct smalti_extract_jobs *jobs, struct bin_plan *bin, struct smalti_error *error)
 {
@@ -85,7 +85,7 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 	struct smalti_extract_item *item = job->item;
 	const double began = smalti_now();
 	(void)width;
-	const int status = smalti_input_picture_rows(item->input, first, rows, pixels, &item->read);
+	const int status = smalti_input_image_rows(item->input, first, rows, pixels, &item->read);
 	job->decoding_seconds += smalti_now() - began;
 	return status == 0 ? 0 : smalti_fail(error, item->read.code, "%s", item->read.message);
 }
@@ -93,15 +93,15 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct extract_job *job = user;
-	job->item->picture.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
-	return job->item->picture.values ? 0 : -1;
+	job->item->image.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
+	return job->item->image.values ? 0 : -1;
 }
 
 static void note(struct extract_job *job, const struct smalti_error *cause)
 {
 	struct smalti_extract_item *item = job->item;
-	free((void *)item->picture.values);
-	item->picture = (struct smalti_features_picture){0};
+	free((void *)item->image.values);
+	item->image = (struct smalti_features_image){0};
 	if (smalti_is_of_input(item->read.code))
 		smalti_item_fail(item, "picture", item->read.message);
 	else if (cause->code == SMALTI_ECORRUPT)
@@ -115,33 +115,33 @@ static void finish(struct extract_job *job)
 	struct smalti_extract_work *work = &job->of->work;
 	struct smalti_extract_item *item = job->item;
 	struct smalti_shard_timing *timing = &job->window->timing;
-	struct smalti_scope_progress progress;
+	struct smalti_task_group_progress progress;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	smalti_scope_progress(job->job.scope, &progress);
-	work->pictures_in_flight--;
+	smalti_task_group_progress(job->job.task_group, &progress);
+	work->images_in_flight--;
 	work->decoding_seconds += job->decoding_seconds;
 	work->vae_seconds += progress.seconds - job->decoding_seconds;
-	timing->picture_seconds += progress.seconds;
-	const struct smalti_bin *bin = &smalti_input_picture_info(item->input)->bin;
-	if (smalti_scope_status(job->job.scope, &cause) < 0) {
+	timing->image_seconds += progress.seconds;
+	const struct smalti_bin *bin = &smalti_input_image_info(item->input)->bin;
+	if (smalti_task_group_status(job->job.task_group, &cause) < 0) {
 		note(job, &cause);
 	} else {
-		work->pictures++;
+		work->images++;
 		work->pixels += bin->height * bin->width;
 		timing->pixels += bin->height * bin->width;
 	}
 	/* The file's bytes are of no more use. */
-	smalti_input_picture_close(item->input);
+	smalti_input_image_close(item->input);
 	free(item->file);
 	item->input = NULL;
 	item->file = NULL;
 }
 
-static int begin_picture(struct smalti_extract_jobs *jobs, struct smalti_window *window,
-			 struct smalti_extract_item *item, struct smalti_error *error)
+static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+		       struct smalti_extract_item *item, struct smalti_error *error)
 {
 	const struct smalti_vae *vae = jobs->parts->vae;
-	const struct smalti_input_info *info = smalti_input_picture_info(item->input);
+	const struct smalti_input_info *info = smalti_input_image_info(item->input);
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
 	const struct smalti_vae_plan *plan = find_plan(jobs, height, width, error);
@@ -150,19 +150,19 @@ static int begin_picture(struct smalti_extract_jobs *jobs, struct smalti_window 
 	if (!job)
 		return -1;
 	job->item = item;
-	item->picture = (struct smalti_features_picture){.height = info->original_height,
-							 .width = info->original_width,
-							 .ratio = info->bin.ratio,
-							 .latent_height = height,
-							 .latent_width = width};
-	smalti_scope_needs(job->job.scope, vae->weights);
+	item->image = (struct smalti_features_image){.height = info->original_height,
+						     .width = info->original_width,
+						     .ratio = info->bin.ratio,
+						     .latent_height = height,
+						     .latent_width = width};
+	smalti_task_group_needs(job->job.task_group, vae->weights);
 	struct smalti_tile *planes =
-	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], job->job.scope, plan, read_rows, job);
-	smalti_insert(deliver, job->job.scope, (.x = planes),
+	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], job->job.task_group, plan, read_rows, job);
+	smalti_insert(deliver, job->job.task_group, (.x = planes),
 		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
 		      .user = job);
 	smalti_tile_release(planes);
-	jobs->work.pictures_in_flight++;
+	jobs->work.images_in_flight++;
 	smalti_job_submit(&job->job);
 	return 0;
 }
@@ -171,16 +171,16 @@ static int begin_picture(struct smalti_extract_jobs *jobs, struct smalti_window 
 static int by_shape(const void *left, const void *right)
 {
 	struct smalti_extract_item *const *a = left, *const *b = right;
-	const struct smalti_bin *x = &smalti_input_picture_info((*a)->input)->bin;
-	const struct smalti_bin *y = &smalti_input_picture_info((*b)->input)->bin;
+	const struct smalti_bin *x = &smalti_input_image_info((*a)->input)->bin;
+	const struct smalti_bin *y = &smalti_input_image_info((*b)->input)->bin;
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio ? -1 : 1;
 	return (*a)->index < (*b)->index ? -1 : 1;
 }
 
 /* How many there are, or -1. */
-static int64_t list_pictures(struct smalti_window *window, struct smalti_extract_item **list,
-			     struct smalti_error *error)
+static int64_t list_images(struct smalti_window *window, struct smalti_extract_item **list,
+			   struct smalti_error *error)
 {
 	int64_t count = 0;
 	for (int64_t i = 0; i < window->count; i++) {
@@ -196,17 +196,17 @@ static int64_t list_pictures(struct smalti_window *window, struct smalti_extract
 	return count;
 }
 
-int smalti_extract_jobs_begin_pictures(struct smalti_extract_jobs *jobs, struct smalti_window *window,
-				       struct smalti_error *error)
+int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				     struct smalti_error *error)
 {
 	struct smalti_extract_item **list =
 	    smalti_calloc(window->count, sizeof(struct smalti_extract_item *), error);
 	if (!list)
 		return -1;
-	const int64_t count = list_pictures(window, list, error);
+	const int64_t count = list_images(window, list, error);
 	int status = count < 0 ? -1 : 0;
 	for (int64_t i = 0; i < count && status == 0; i++)
-		status = begin_picture(jobs, window, list[i], error);
+		status = begin_image(jobs, window, list[i], error);
 	free(list);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/pictures.h"
+#include "bench/images.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -13,7 +13,7 @@
 
 enum { STAGES = 3, LOOK_NANOSECONDS = 1000000 };
 
-/* One picture under way, and a thread that looks where it is. */
+/* One image under way, and a thread that looks where it is. */
 struct painting {
 	struct smalti_batch *batch;
 	atomic_bool done;
@@ -57,12 +57,12 @@ static void done(void *user, int status, const struct smalti_error *error)
 
 static int paint(struct painting *p, struct smalti_plan *plan, struct smalti_error *error)
 {
-	const struct smalti_picture picture = {.user = p, .rows = drop_rows, .done = done};
+	const struct smalti_image_callbacks image = {.user = p, .rows = drop_rows, .done = done};
 	pthread_t watcher;
 	p->error = error;
 	if (pthread_create(&watcher, NULL, look, p))
 		return smalti_fail(error, SMALTI_ENOMEM, "no thread to look at the progress");
-	if (smalti_batch_submit(p->batch, plan, 0, &picture, error) < 0)
+	if (smalti_batch_submit(p->batch, plan, 0, &image, error) < 0)
 		p->status = -1;
 	smalti_batch_wait(p->batch);
 	atomic_store(&p->done, true);
@@ -70,7 +70,7 @@ static int paint(struct painting *p, struct smalti_plan *plan, struct smalti_err
 	return p->status;
 }
 
-/* Picture `number`. */
+/* Image `number`. */
 static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
 		       const struct smalti_request *request, int number, double *seconds,
 		       double stages[STAGES], struct smalti_error *error)
@@ -93,10 +93,10 @@ static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
 	return status;
 }
 
-/* seconds [1 + STAGES][repeats]: of pictures, then of their stages. */
+/* seconds [1 + STAGES][repeats]: of images, then of their stages. */
 static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 		     const struct smalti_request *request, int repeats, double *seconds,
-		     struct smalti_pictures_result *result, struct smalti_error *error)
+		     struct smalti_images_result *result, struct smalti_error *error)
 {
 	double stages[STAGES];
 	if (paint_timed(model, batch, request, 0, &result->first, stages, error) < 0)
@@ -115,11 +115,11 @@ static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 }
 
 static int measure(struct smalti_model *model, const struct smalti_request *request, int repeats,
-		   struct smalti_pictures_result *result, struct smalti_error *error)
+		   struct smalti_images_result *result, struct smalti_error *error)
 {
 	struct smalti_request resolved = *request;
 	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
-	smalti_plan_free(plan); /* each picture has a prompt, and so a plan, of its own */
+	smalti_plan_free(plan); /* each image has a prompt, and so a plan, of its own */
 	if (!plan)
 		return -1;
 	result->width = resolved.width;
@@ -132,9 +132,9 @@ static int measure(struct smalti_model *model, const struct smalti_request *requ
 	return status;
 }
 
-int smalti_pictures_measure(const struct smalti_session_options *session_options,
-			    const struct smalti_model_options *options, const struct smalti_request *request,
-			    int repeats, struct smalti_pictures_result *result, struct smalti_error *error)
+int smalti_images_measure(const struct smalti_session_options *session_options,
+			  const struct smalti_model_options *options, const struct smalti_request *request,
+			  int repeats, struct smalti_images_result *result, struct smalti_error *error)
 {
 	const bool fresh = smalti_peak_reset();
 	struct smalti_session *session = smalti_session_open(session_options, error);

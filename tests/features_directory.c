@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features_folder.h"
+#include "features_directory.h"
 
 #include "base/alloc.h"
 #include "store/store.h"
@@ -9,7 +9,7 @@
 
 enum { LATENT_WIDTH = 3, IMAGE_SIZE = 256 };
 
-/* `count` values of a formula in the folder's type; free with free(). */
+/* `count` values of a formula in the directory's type; free with free(). */
 static void *fill(enum smalti_dtype dtype, int64_t count, int64_t from, int64_t modulus)
 {
 	float *wide = malloc((size_t)(count + 1) * sizeof(*wide));
@@ -24,7 +24,7 @@ static void *fill(enum smalti_dtype dtype, int64_t count, int64_t from, int64_t 
 	return values;
 }
 
-static int append(const struct features_folder *f, struct smalti_shard_writer *writer, int64_t index,
+static int append(const struct features_directory *f, struct smalti_shard_writer *writer, int64_t index,
 		  struct smalti_error *error)
 {
 	struct smalti_features_row row = {.index = index, .key = f->keys[index]};
@@ -42,12 +42,12 @@ static int append(const struct features_folder *f, struct smalti_shard_writer *w
 	if (f->latent_channels && !failed) {
 		const int64_t height = f->latent_height + index % 3;
 		kept[4] = fill(f->dtype, 2 * f->latent_channels * height * LATENT_WIDTH, index, 59);
-		row.picture = (struct smalti_features_picture){.height = 8 * height,
-							       .width = 80,
-							       .ratio = 0.25,
-							       .latent_height = height,
-							       .latent_width = LATENT_WIDTH,
-							       .values = kept[4]};
+		row.image = (struct smalti_features_image){.height = 8 * height,
+							   .width = 80,
+							   .ratio = 0.25,
+							   .latent_height = height,
+							   .latent_width = LATENT_WIDTH,
+							   .values = kept[4]};
 	}
 	const struct smalti_shard_failure failure = {
 	    .index = index, .key = row.key, .stage = "picture", .reason = "a <b>test</b>"};
@@ -59,7 +59,7 @@ static int append(const struct features_folder *f, struct smalti_shard_writer *w
 	return status;
 }
 
-static int fill_range(const struct features_folder *f, struct smalti_store *store,
+static int fill_range(const struct features_directory *f, struct smalti_store *store,
 		      const struct smalti_range *range, struct smalti_error *error)
 {
 	const struct smalti_shard_schema schema = {
@@ -86,7 +86,7 @@ static int fill_range(const struct features_folder *f, struct smalti_store *stor
 	return -1;
 }
 
-int make_features_folder(const char *path, const struct features_folder *f, struct smalti_error *error)
+int make_features_directory(const char *path, const struct features_directory *f, struct smalti_error *error)
 {
 	cJSON *identity = cJSON_CreateObject();
 	cJSON_AddStringToObject(identity, "test", "features");

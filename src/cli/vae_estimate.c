@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/vae_forecast.h"
+#include "cli/vae_estimate.h"
 
 #include <stdio.h>
 
@@ -20,17 +20,17 @@ static void print_time(double seconds)
 		printf("%.1f h\n", seconds / 3600);
 }
 
-void smalti_vae_forecast_print(const struct smalti_vae_forecast *f, const char *doing)
+void smalti_vae_estimate_print(const struct smalti_vae_estimate *f, const char *doing)
 {
-	const struct smalti_vae_map *picture = &f->maps[0], *end = &f->maps[f->count - 1];
-	if (end->height > picture->height)
-		picture = end;
-	printf("%s %lldx%lld pixels in bands of %lld latent rows\n", doing, (long long)picture->width,
-	       (long long)picture->height, (long long)f->tile_rows);
+	const struct smalti_vae_map *image = &f->maps[0], *end = &f->maps[f->count - 1];
+	if (end->height > image->height)
+		image = end;
+	printf("%s %lldx%lld pixels in bands of %lld latent rows\n", doing, (long long)image->width,
+	       (long long)image->height, (long long)f->tile_rows);
 	printf("memory   %.0f MiB at most\n", (double)f->memory / mega);
 	printf("scratch  %.0f MiB at most\n", (double)f->scratch / mega);
 	printf("work     %.3g TFLOP, %.2f times that of computing everything once\n", f->flops / tera,
-	       f->flops / f->least_flops);
+	       f->flops / f->min_flops);
 	printf("time     about ");
 	print_time(f->seconds);
 	printf("\n%-44s %8s %8s %5s %9s  %-9s %5s %9s\n", "map made by", "height", "width", "chan.", "MiB",
@@ -57,7 +57,7 @@ static void add_map(cJSON *maps, const struct smalti_vae_map *map)
 	cJSON_AddItemToArray(maps, object);
 }
 
-cJSON *smalti_vae_forecast_json(const struct smalti_vae_forecast *f, const char *file)
+cJSON *smalti_vae_estimate_json(const struct smalti_vae_estimate *f, const char *file)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "file", file);
@@ -66,7 +66,7 @@ cJSON *smalti_vae_forecast_json(const struct smalti_vae_forecast *f, const char 
 	cJSON_AddNumberToObject(plan, "memory_bytes", (double)f->memory);
 	cJSON_AddNumberToObject(plan, "scratch_bytes", (double)f->scratch);
 	cJSON_AddNumberToObject(plan, "flops", f->flops);
-	cJSON_AddNumberToObject(plan, "least_flops", f->least_flops);
+	cJSON_AddNumberToObject(plan, "least_flops", f->min_flops);
 	cJSON_AddNumberToObject(plan, "seconds", f->seconds);
 	cJSON *maps = cJSON_AddArrayToObject(plan, "maps");
 	for (int64_t i = 0; i < f->count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/perf_folder.h"
+#include "rt/perf_directory.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -25,7 +25,7 @@ enum {
 
 static const char bus[] = "bus", codelets[] = "codelets";
 
-static bool make_folders(const char *path)
+static bool make_directories(const char *path)
 {
 	char part[MOST_PATH + 16];
 	snprintf(part, sizeof(part), "%s/", path);
@@ -38,12 +38,12 @@ static bool make_folders(const char *path)
 	return true;
 }
 
-/* Whether a new file can be made in the folder and filled. */
-static bool takes_a_file(const char *folder)
+/* Whether a new file can be made in the directory and filled. */
+static bool takes_a_file(const char *directory)
 {
 	static const char zeros[ROOM];
 	char probe[MOST_PATH + 64];
-	snprintf(probe, sizeof(probe), "%s/.smalti.%ld.part", folder, (long)getpid());
+	snprintf(probe, sizeof(probe), "%s/.smalti.%ld.part", directory, (long)getpid());
 	const int file = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (file < 0)
 		return false;
@@ -64,12 +64,12 @@ static void host_name(char name[HOST])
 }
 
 /* StarPU's files are text: one that a full disk cut has no end of a line, as has an empty one. */
-static bool is_complete(int folder, const char *name, bool *young)
+static bool is_complete(int directory, const char *name, bool *young)
 {
 	struct stat info;
 	char last = '\n';
 	*young = false;
-	const int file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* StarPU writes it, too */
+	const int file = openat(directory, name, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* StarPU writes it, too */
 	if (file < 0)
 		return errno == ENOENT;
 	bool complete = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
@@ -82,11 +82,11 @@ static bool is_complete(int folder, const char *name, bool *young)
 }
 
 /* Another process may be writing it. */
-static bool stays_incomplete(int folder, const char *name)
+static bool stays_incomplete(int directory, const char *name)
 {
 	bool young;
 	for (int look = 0; look < PATIENCE; look++) {
-		if (is_complete(folder, name, &young))
+		if (is_complete(directory, name, &young))
 			return false;
 		if (!young)
 			break;
@@ -106,7 +106,7 @@ static bool is_of_host(const char *name, const char *host, bool of_bus)
 	return name[length - part - 1] == '.' && strcmp(name + length - part, host) == 0;
 }
 
-/* Removes the host's files in the folder: those that are not complete, and with `all` the others, too.
+/* Removes the host's files in the directory: those that are not complete, and with `all` the others, too.
  * Returns how many were not complete, -1 when one cannot be removed. */
 static int clean_files(const char *path, bool of_bus, bool all)
 {
@@ -114,18 +114,18 @@ static int clean_files(const char *path, bool of_bus, bool all)
 	int bad = 0;
 	bool removed = true;
 	host_name(host);
-	DIR *folder = opendir(path);
-	if (!folder)
+	DIR *directory = opendir(path);
+	if (!directory)
 		return errno == ENOENT ? 0 : -1;
-	for (const struct dirent *entry; (entry = readdir(folder));) {
+	for (const struct dirent *entry; (entry = readdir(directory));) {
 		if (!is_of_host(entry->d_name, host, of_bus))
 			continue;
-		const bool broken = !all && stays_incomplete(dirfd(folder), entry->d_name);
+		const bool broken = !all && stays_incomplete(dirfd(directory), entry->d_name);
 		bad += broken;
-		if ((broken || all) && unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
+		if ((broken || all) && unlinkat(dirfd(directory), entry->d_name, 0) < 0 && errno != ENOENT)
 			removed = false;
 	}
-	closedir(folder);
+	closedir(directory);
 	return removed ? bad : -1;
 }
 
@@ -136,24 +136,24 @@ static bool clean_bus(const char *path)
 	return bad == 0 || (bad > 0 && clean_files(path, true, true) >= 0);
 }
 
-/* In a folder for each version of StarPU's format. */
+/* In a directory for each version of StarPU's format. */
 static bool clean_codelets(const char *path)
 {
 	bool clean = true;
-	DIR *folder = opendir(path);
-	for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+	DIR *directory = opendir(path);
+	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
 		char below[MOST_PATH + 300];
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
 		clean = clean_files(below, false, false) >= 0 && clean;
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	return clean;
 }
 
-/* Whether StarPU can use the folder, after tidying it up. */
+/* Whether StarPU can use the directory, after tidying it up. */
 static bool prepare(const char *path)
 {
 	static const char *const parts[] = {bus, codelets};
@@ -162,7 +162,7 @@ static bool prepare(const char *path)
 		return false;
 	for (int i = 0; i < 2; i++) {
 		snprintf(below, sizeof(below), "%s/%s", path, parts[i]);
-		if (!make_folders(below) || !takes_a_file(below))
+		if (!make_directories(below) || !takes_a_file(below))
 			return false;
 		if (!(i ? clean_codelets(below) : clean_bus(below)))
 			return false;
@@ -196,8 +196,8 @@ static char *temporary_path(void)
 		if (path && mkdtemp(path)) {
 			if (prepare(path))
 				return path;
-			struct smalti_perf_folder useless = {.path = path, .own = true};
-			smalti_perf_folder_close(&useless);
+			struct smalti_perf_directory useless = {.path = path, .own = true};
+			smalti_perf_directory_close(&useless);
 			continue;
 		}
 		free(path);
@@ -205,54 +205,54 @@ static char *temporary_path(void)
 	return NULL;
 }
 
-static int choose(struct smalti_perf_folder *folder, struct smalti_error *error)
+static int choose(struct smalti_perf_directory *directory, struct smalti_error *error)
 {
 	const char *named = getenv("STARPU_PERF_MODEL_DIR");
-	folder->path = named ? smalti_format(error, "%s", named) : usual_path(error);
-	if (folder->path && prepare(folder->path))
+	directory->path = named ? smalti_format(error, "%s", named) : usual_path(error);
+	if (directory->path && prepare(directory->path))
 		return 0;
-	free(folder->path);
-	folder->path = NULL;
+	free(directory->path);
+	directory->path = NULL;
 	if (named)
 		return smalti_fail(
 		    error, SMALTI_EIO,
 		    "the environment's STARPU_PERF_MODEL_DIR: '%s' cannot be written to, or is full", named);
-	folder->path = temporary_path();
-	folder->own = true;
-	if (folder->path)
+	directory->path = temporary_path();
+	directory->own = true;
+	if (directory->path)
 		return 0;
-	return smalti_fail(
-	    error, SMALTI_EIO,
-	    "StarPU has no folder for its measurements: neither the home folder nor /tmp can be written "
-	    "to; name one by STARPU_HOME");
+	return smalti_fail(error, SMALTI_EIO,
+			   "StarPU has no directory for its measurements: neither the home directory nor "
+			   "/tmp can be written "
+			   "to; name one by STARPU_HOME");
 }
 
-int smalti_perf_folder_open(struct smalti_perf_folder *folder, struct smalti_environment *environment,
-			    struct smalti_error *error)
+int smalti_perf_directory_open(struct smalti_perf_directory *directory,
+			       struct smalti_environment *environment, struct smalti_error *error)
 {
-	if (choose(folder, error) < 0)
+	if (choose(directory, error) < 0)
 		return -1;
-	/* Otherwise it looks into the usual folder as well. */
-	if (smalti_environment_set(environment, "STARPU_PERF_MODEL_DIR", folder->path, error) == 0 &&
-	    smalti_environment_set(environment, "XDG_CACHE_HOME", folder->path, error) == 0 &&
+	/* Otherwise it looks into the usual directory as well. */
+	if (smalti_environment_set(environment, "STARPU_PERF_MODEL_DIR", directory->path, error) == 0 &&
+	    smalti_environment_set(environment, "XDG_CACHE_HOME", directory->path, error) == 0 &&
 	    smalti_environment_set(environment, "STARPU_PERF_MODEL_PATH", NULL, error) == 0 &&
 	    smalti_environment_set(environment, "STARPU_MPI_HOSTNAMES", NULL, error) == 0)
 		return 0;
-	smalti_perf_folder_close(folder);
+	smalti_perf_directory_close(directory);
 	return -1;
 }
 
-bool smalti_perf_folder_writable(const struct smalti_perf_folder *folder)
+bool smalti_perf_directory_writable(const struct smalti_perf_directory *directory)
 {
 	char below[MOST_PATH + 16];
-	snprintf(below, sizeof(below), "%s/%s", folder->path, codelets);
-	return make_folders(below) && takes_a_file(below);
+	snprintf(below, sizeof(below), "%s/%s", directory->path, codelets);
+	return make_directories(below) && takes_a_file(below);
 }
 
-void smalti_perf_folder_close(struct smalti_perf_folder *folder)
+void smalti_perf_directory_close(struct smalti_perf_directory *directory)
 {
-	if (folder->own && folder->path)
-		smalti_remove_folder(folder->path);
-	free(folder->path);
-	*folder = (struct smalti_perf_folder){NULL, false};
+	if (directory->own && directory->path)
+		smalti_remove_directory(directory->path);
+	free(directory->path);
+	*directory = (struct smalti_perf_directory){NULL, false};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/vae_forecast.h"
+#include "jobs/vae_estimate.h"
 
 #include "base/alloc.h"
 #include "graphs/vae_cost.h"
@@ -7,23 +7,23 @@
 
 #include <stdlib.h>
 
-void smalti_vae_forecast_free(struct smalti_vae_forecast *forecast)
+void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate)
 {
-	free(forecast->maps);
-	*forecast = (struct smalti_vae_forecast){0};
+	free(estimate->maps);
+	*estimate = (struct smalti_vae_estimate){0};
 }
 
 static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_plan *plan,
-		     struct smalti_vae_forecast *forecast, struct smalti_error *error)
+		     struct smalti_vae_estimate *estimate, struct smalti_error *error)
 {
 	const int64_t rows = plan->cut.first[plan->cut.bands];
-	forecast->maps = smalti_calloc(l->count + 1, sizeof(*forecast->maps), error);
-	if (!forecast->maps)
+	estimate->maps = smalti_calloc(l->count + 1, sizeof(*estimate->maps), error);
+	if (!estimate->maps)
 		return -1;
-	forecast->count = l->count + 1;
+	estimate->count = l->count + 1;
 	for (int i = 0; i <= l->count; i++) {
 		const struct smalti_vae_shape *shape = &l->map[i];
-		forecast->maps[i] = (struct smalti_vae_map){
+		estimate->maps[i] = (struct smalti_vae_map){
 		    .layer = i ? l->layer[i - 1].name : "input",
 		    .height = rows * shape->up / shape->down,
 		    .width = plan->width * shape->up / shape->down,
@@ -52,27 +52,27 @@ static int predict(const struct smalti_vae_request *request, struct smalti_vae_p
 	return status;
 }
 
-int smalti_vae_request_foresee(const struct smalti_vae_request *request, struct smalti_vae_forecast *forecast,
-			       struct smalti_error *error)
+int smalti_vae_request_estimate(const struct smalti_vae_request *request,
+				struct smalti_vae_estimate *estimate, struct smalti_error *error)
 {
 	const struct smalti_vae_net *layers = request->net;
 	struct smalti_vae_plan plan;
-	*forecast = (struct smalti_vae_forecast){0};
+	*estimate = (struct smalti_vae_estimate){0};
 	int status = smalti_vae_request_plan(request, &plan, error);
 	if (status == 0)
 		status = predict(request, &plan, error);
 	if (status == 0)
-		status = list_maps(layers, &plan, forecast, error);
+		status = list_maps(layers, &plan, estimate, error);
 	if (status == 0) {
 		const int64_t rows = plan.cut.first[1],
 			      scale = plan.cut.first[plan.cut.bands] / request->height;
-		forecast->tile_rows = rows / scale;
-		forecast->memory = plan.memory + smalti_vae_request_fixed_bytes(request);
-		forecast->scratch = plan.spilled;
-		forecast->flops = plan.flops;
-		forecast->least_flops =
+		estimate->tile_rows = rows / scale;
+		estimate->memory = plan.memory + smalti_vae_request_fixed_bytes(request);
+		estimate->scratch = plan.offloaded;
+		estimate->flops = plan.flops;
+		estimate->min_flops =
 		    smalti_vae_net_flops(layers, (double)plan.cut.first[plan.cut.bands] * (double)plan.width);
-		forecast->seconds = plan.seconds;
+		estimate->seconds = plan.seconds;
 	}
 	smalti_vae_plan_free(&plan);
 	return status;

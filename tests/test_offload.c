@@ -3,7 +3,7 @@
  * The file for what does not fit into memory: it holds what was written, leaves nothing behind, and says what
  * it cannot do. */
 #include "harness.h"
-#include "io/spill.h"
+#include "io/offload.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *folder;
+static const char *directory;
 
 static int entries(void)
 {
 	int count = 0;
-	DIR *open = opendir(folder);
+	DIR *open = opendir(directory);
 	while (open && readdir(open))
 		count++;
 	if (open)
@@ -34,28 +34,28 @@ static void bands_in_any_order(void)
 	static unsigned char written[BANDS][BAND], read[BAND];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int before = entries();
-	struct smalti_spill *spill = smalti_spill_open(folder, BANDS * BAND, &error);
-	SUCCEEDS(spill ? 0 : -1, &error, "open");
+	struct smalti_offload *offload = smalti_offload_open(directory, BANDS * BAND, &error);
+	SUCCEEDS(offload ? 0 : -1, &error, "open");
 	for (int i = 0; i < BANDS; i++) {
 		const int band = i * 3 % BANDS;
 		for (int j = 0; j < BAND; j++)
 			written[band][j] = (unsigned char)(band * 31 + j * 7);
-		SUCCEEDS(smalti_spill_write(spill, (int64_t)band * BAND, BAND, written[band], &error), &error,
-			 "write");
+		SUCCEEDS(smalti_offload_write(offload, (int64_t)band * BAND, BAND, written[band], &error),
+			 &error, "write");
 	}
 	for (int twice = 0; twice < 2; twice++)
 		for (int band = 0; band < BANDS; band++) {
 			memset(read, 0, sizeof(read));
-			SUCCEEDS(
-			    smalti_spill_read(spill, (int64_t)band * BAND, BAND, twice == 1, read, &error),
-			    &error, "read");
+			SUCCEEDS(smalti_offload_read(offload, (int64_t)band * BAND, BAND, twice == 1, read,
+						     &error),
+				 &error, "read");
 			CHECK(memcmp(read, written[band], BAND) == 0, "what was written");
 		}
 	CHECK(entries() == before, "the file has no name");
 	struct smalti_error short_error = SMALTI_NO_ERROR;
-	FAILS(smalti_spill_read(spill, (int64_t)BANDS * BAND, 1, false, read, &short_error), &short_error,
-	      SMALTI_EIO, "behind the end", folder, "cut off");
-	smalti_spill_close(spill);
+	FAILS(smalti_offload_read(offload, (int64_t)BANDS * BAND, 1, false, read, &short_error), &short_error,
+	      SMALTI_EIO, "behind the end", directory, "cut off");
+	smalti_offload_close(offload);
 	CHECK(entries() == before, "nothing is left");
 }
 
@@ -67,30 +67,33 @@ static void full_disk(void)
 	struct smalti_error error = SMALTI_NO_ERROR, full = SMALTI_NO_ERROR;
 	getrlimit(RLIMIT_FSIZE, &before);
 	signal(SIGXFSZ, SIG_IGN);
-	struct smalti_spill *spill = smalti_spill_open(folder, BAND, &error);
-	SUCCEEDS(spill ? 0 : -1, &error, "open");
+	struct smalti_offload *offload = smalti_offload_open(directory, BAND, &error);
+	SUCCEEDS(offload ? 0 : -1, &error, "open");
 	setrlimit(RLIMIT_FSIZE, &small);
-	FAILS(smalti_spill_write(spill, 0, BAND, band, &full), &full, SMALTI_EIO, "full", folder, "written");
+	FAILS(smalti_offload_write(offload, 0, BAND, band, &full), &full, SMALTI_EIO, "full", directory,
+	      "written");
 	setrlimit(RLIMIT_FSIZE, &before);
-	smalti_spill_close(spill);
+	smalti_offload_close(offload);
 }
 
 static void refusals(void)
 {
 	const struct {
-		const char *folder;
+		const char *directory;
 		int64_t bytes;
 		const char *words;
 	} cases[] = {
 	    {"no-such-folder", 1, "No such file"},
 	    {"Makefile", 1, "Not a directory"},
-	    {folder, INT64_MAX, "MB are needed"},
+	    {directory, INT64_MAX, "MB are needed"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_spill *spill = smalti_spill_open(cases[i].folder, cases[i].bytes, &error);
-		FAILS(spill ? 0 : -1, &error, SMALTI_EIO, cases[i].folder, cases[i].folder, cases[i].words);
-		smalti_spill_close(spill);
+		struct smalti_offload *offload =
+		    smalti_offload_open(cases[i].directory, cases[i].bytes, &error);
+		FAILS(offload ? 0 : -1, &error, SMALTI_EIO, cases[i].directory, cases[i].directory,
+		      cases[i].words);
+		smalti_offload_close(offload);
 	}
 }
 
@@ -102,6 +105,6 @@ static const struct test tests[] = {
 
 int main(void)
 {
-	folder = test_scratch();
-	return test_main("spill file", tests, COUNT(tests));
+	directory = test_scratch();
+	return test_main("offload file", tests, COUNT(tests));
 }

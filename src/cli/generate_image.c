@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_picture.h"
+#include "cli/generate_image.h"
 
 #include "base/alloc.h"
 #include "io/image_writer.h"
@@ -11,19 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
-struct smalti_picture_file {
+struct smalti_image_file {
 	char *path, *latents_path, *parameters;
 	int64_t width, height;
 	/* From the first rows on: what waits for its turn holds no file open. */
-	struct smalti_image_writer *picture;
+	struct smalti_image_writer *image;
 	float *latents;
 	int64_t shape[3];
 };
 
-struct smalti_picture_file *smalti_picture_file_new(char *path, char *latents, char *parameters,
-						    int64_t width, int64_t height, struct smalti_error *error)
+struct smalti_image_file *smalti_image_file_new(char *path, char *latents, char *parameters, int64_t width,
+						int64_t height, struct smalti_error *error)
 {
-	struct smalti_picture_file *file = smalti_calloc(1, sizeof(*file), error);
+	struct smalti_image_file *file = smalti_calloc(1, sizeof(*file), error);
 	if (!file) {
 		free(path);
 		free(latents);
@@ -38,13 +38,13 @@ struct smalti_picture_file *smalti_picture_file_new(char *path, char *latents, c
 	return file;
 }
 
-const char *smalti_picture_file_path(const struct smalti_picture_file *file)
+const char *smalti_image_file_path(const struct smalti_image_file *file)
 {
 	return file->path;
 }
 
 /* 1 or 0; -1 if the machine could not at this moment. */
-static int is_ours(const struct smalti_picture_file *file, struct smalti_error *error)
+static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	char *program = NULL;
@@ -56,7 +56,7 @@ static int is_ours(const struct smalti_picture_file *file, struct smalti_error *
 	return ours;
 }
 
-int smalti_picture_file_exists(const struct smalti_picture_file *file, struct smalti_error *error)
+int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	char *found = NULL;
 	if (access(file->path, F_OK) != 0)
@@ -75,15 +75,15 @@ int smalti_picture_file_exists(const struct smalti_picture_file *file, struct sm
 	return same && (!file->latents_path || access(file->latents_path, F_OK) == 0);
 }
 
-bool smalti_picture_file_keeps_latents(const struct smalti_picture_file *file)
+bool smalti_image_file_keeps_latents(const struct smalti_image_file *file)
 {
 	return file->latents_path;
 }
 
-int smalti_picture_file_rows(struct smalti_picture_file *file, int64_t first, int64_t count,
-			     const unsigned char *rgb, struct smalti_error *error)
+int smalti_image_file_rows(struct smalti_image_file *file, int64_t first, int64_t count,
+			   const unsigned char *rgb, struct smalti_error *error)
 {
-	if (!file->picture) {
+	if (!file->image) {
 		const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING},
 							  {"parameters", file->parameters}};
 		const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
@@ -92,13 +92,13 @@ int smalti_picture_file_rows(struct smalti_picture_file *file, int64_t first, in
 							   .depth = 8,
 							   .texts = texts,
 							   .text_count = 2};
-		file->picture = smalti_image_create(file->path, &format, error);
+		file->image = smalti_image_create(file->path, &format, error);
 	}
-	return file->picture ? smalti_image_write_rows(file->picture, first, count, rgb, error) : -1;
+	return file->image ? smalti_image_write_rows(file->image, first, count, rgb, error) : -1;
 }
 
-int smalti_picture_file_latents(struct smalti_picture_file *file, const int64_t shape[3], const float *values,
-				struct smalti_error *error)
+int smalti_image_file_latents(struct smalti_image_file *file, const int64_t shape[3], const float *values,
+			      struct smalti_error *error)
 {
 	const int64_t count = shape[0] * shape[1] * shape[2];
 	file->latents = smalti_calloc(count, sizeof(float), error);
@@ -109,7 +109,7 @@ int smalti_picture_file_latents(struct smalti_picture_file *file, const int64_t 
 	return 0;
 }
 
-static void release(struct smalti_picture_file *file)
+static void release(struct smalti_image_file *file)
 {
 	free(file->path);
 	free(file->latents_path);
@@ -118,7 +118,7 @@ static void release(struct smalti_picture_file *file)
 	free(file);
 }
 
-static int commit_latents(const struct smalti_picture_file *file, struct smalti_error *error)
+static int commit_latents(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	const struct smalti_tensor_view view = {.name = "latents",
 						.dtype = SMALTI_F32,
@@ -128,23 +128,23 @@ static int commit_latents(const struct smalti_picture_file *file, struct smalti_
 	return file->latents ? smalti_safetensors_write(file->latents_path, &view, 1, error) : 0;
 }
 
-int smalti_picture_file_commit(struct smalti_picture_file *file, struct smalti_error *error)
+int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error)
 {
-	if (smalti_image_finish(file->picture, error) < 0 || commit_latents(file, error) < 0) {
-		smalti_picture_file_abort(file);
+	if (smalti_image_finish(file->image, error) < 0 || commit_latents(file, error) < 0) {
+		smalti_image_file_abort(file);
 		return -1;
 	}
-	const int status = smalti_image_commit(file->picture, error);
+	const int status = smalti_image_commit(file->image, error);
 	if (status < 0 && file->latents)
 		unlink(file->latents_path);
 	release(file);
 	return status;
 }
 
-void smalti_picture_file_abort(struct smalti_picture_file *file)
+void smalti_image_file_abort(struct smalti_image_file *file)
 {
 	if (!file)
 		return;
-	smalti_image_abort(file->picture);
+	smalti_image_abort(file->image);
 	release(file);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a folder of features has to be to be opened, what is removed from it, and when it is complete. */
+ * What a directory of features has to be to be opened, what is removed from it, and when it is complete. */
 #include "rows.h"
 #include "store_fixture.h"
 
@@ -26,7 +26,7 @@ static void differences_are_named(void)
 	     {"model.weights", "\"12\"", "\"13\""}},
 	    {"{\"model\":{\"name\":\"a\",\"weights\":\"12\"},\"dtype\":\"f16\",\"size\":512,\"captions\":["
 	     "\"prompt\"]}",
-	     {"size = 256", "512", "another folder"}},
+	     {"size = 256", "512", "another directory"}},
 	    {"{\"model\":{\"name\":\"a\",\"weights\":\"12\"},\"dtype\":\"f16\",\"captions\":[\"prompt\"]}",
 	     {"size", "256", "nothing"}},
 	    {"{\"model\":{\"name\":\"a\",\"weights\":\"12\",\"more\":true},\"dtype\":\"f16\",\"size\":256,"
@@ -54,7 +54,7 @@ static void differences_are_named(void)
 	}
 }
 
-static void foreign_folders_are_refused(void)
+static void foreign_directories_are_refused(void)
 {
 	root_fresh();
 	CU_ASSERT_EQUAL(mkdir(root, 0777), 0);
@@ -83,8 +83,8 @@ static void foreign_folders_are_refused(void)
 
 	root_put("file", "", 0);
 	struct smalti_error file = SMALTI_NO_ERROR;
-	const size_t folder = strlen(root);
-	snprintf(root + folder, sizeof(root) - folder, "/file");
+	const size_t directory = strlen(root);
+	snprintf(root + directory, sizeof(root) - directory, "/file");
 	FAILS(store_open_as("{}", 0, &file) ? 0 : -1, &file, SMALTI_EIO, "file", "/file");
 	CU_ASSERT_PTR_NULL(store_open_as("{}", -1, &file));
 }
@@ -127,7 +127,7 @@ static void what_is_nobody_s_is_removed(void)
 	CU_ASSERT_EQUAL(root_count("claims", ""), 0);
 }
 
-static void a_whole_folder_is_completed(void)
+static void a_whole_directory_is_completed(void)
 {
 	root_fresh();
 	struct smalti_store *store = store_open();
@@ -149,14 +149,14 @@ static void a_whole_folder_is_completed(void)
 	store_fill(store, 31, 10);
 	CU_ASSERT_FALSE(root_has("manifest.json")); /* it is of less than there is */
 	smalti_store_close(store);
-	store_check_tidy();
+	store_check_cleanup();
 }
 
 static const struct test tests[] = {
     {"differences are named", differences_are_named},
-    {"foreign folders are refused", foreign_folders_are_refused},
+    {"foreign directories are refused", foreign_directories_are_refused},
     {"what is nobody's is removed", what_is_nobody_s_is_removed},
-    {"a whole folder is completed", a_whole_folder_is_completed},
+    {"a whole directory is completed", a_whole_directory_is_completed},
 };
 
-TEST_MAIN("store folder", tests)
+TEST_MAIN("store directory", tests)

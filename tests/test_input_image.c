@@ -2,9 +2,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "harness.h"
-#include "jobs/input_picture.h"
+#include "images.h"
+#include "jobs/input_image.h"
 #include "jobs/resizer.h"
-#include "pictures.h"
 #include "png_chunk.h"
 #include "sha256.h"
 
@@ -17,16 +17,16 @@ static const struct smalti_input_options squeeze_256 = {
     .fit = SMALTI_FIT_SQUEEZE, .image_size = 256, .stored_orientation = true};
 
 /* All rows, some at a time, as bytes again; NULL with an error. */
-static uint8_t *read_rows(struct smalti_input_picture *picture, int64_t band, struct smalti_error *error)
+static uint8_t *read_rows(struct smalti_input_image *image, int64_t band, struct smalti_error *error)
 {
-	const struct smalti_input_info *info = smalti_input_picture_info(picture);
+	const struct smalti_input_info *info = smalti_input_image_info(image);
 	const int64_t values = info->width * 3;
 	uint8_t *rows = malloc((size_t)(info->height * values));
 	float *rgb = malloc((size_t)(band * values) * sizeof(*rgb));
 	int status = 0;
 	for (int64_t y = 0; y < info->height && status == 0; y += band) {
 		const int64_t count = info->height - y < band ? info->height - y : band;
-		status = smalti_input_picture_rows(picture, y, count, rgb, error);
+		status = smalti_input_image_rows(image, y, count, rgb, error);
 		for (int64_t i = 0; i < count * values && status == 0; i++) {
 			const float level = roundf((rgb[i] + 1.f) * 127.5f);
 			CHECK(level >= 0 && level <= 255 && fabsf(level / 127.5f - 1.f - rgb[i]) < 1e-6f,
@@ -42,15 +42,14 @@ static uint8_t *read_rows(struct smalti_input_picture *picture, int64_t band, st
 }
 
 /* The rows of a file under tests/data. */
-static uint8_t *read_picture(const char *path, const struct smalti_input_options *options, int64_t band,
-			     struct smalti_input_info *info, struct smalti_error *error)
+static uint8_t *read_image(const char *path, const struct smalti_input_options *options, int64_t band,
+			   struct smalti_input_info *info, struct smalti_error *error)
 {
-	struct smalti_input_picture *picture =
-	    smalti_input_picture_open(test_data(path), NULL, 0, options, error);
-	uint8_t *rows = picture ? read_rows(picture, band, error) : NULL;
-	if (picture)
-		*info = *smalti_input_picture_info(picture);
-	smalti_input_picture_close(picture);
+	struct smalti_input_image *image = smalti_input_image_open(test_data(path), NULL, 0, options, error);
+	uint8_t *rows = image ? read_rows(image, band, error) : NULL;
+	if (image)
+		*info = *smalti_input_image_info(image);
+	smalti_input_image_close(image);
 	return rows;
 }
 
@@ -75,7 +74,7 @@ static void check_fit(const cJSON *expected, const char *path, enum smalti_input
 	struct smalti_input_options options = squeeze_256;
 	struct smalti_input_info info;
 	options.fit = fit;
-	uint8_t *rows = read_picture(path, &options, 7, &info, &error);
+	uint8_t *rows = read_image(path, &options, 7, &info, &error);
 	CHECK(rows, error.message);
 	if (!rows)
 		return;
@@ -87,7 +86,7 @@ static void check_fit(const cJSON *expected, const char *path, enum smalti_input
 }
 
 /* Decoded and fitted as by Pillow, byte for byte. JPEG, too: its decoder is the same as Pillow's. */
-static void pictures_are_the_references(void)
+static void images_are_the_references(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	cJSON *all = smalti_json_read(test_data("extract/expected.json"), 1 << 20, &error);
@@ -98,7 +97,7 @@ static void pictures_are_the_references(void)
 		int64_t width, height;
 		snprintf(path, sizeof(path), "extract/InternImgs/%s",
 			 cJSON_GetObjectItem(expected, "path")->valuestring);
-		uint8_t *pixels = picture_read_whole(test_data(path), &width, &height, &error);
+		uint8_t *pixels = image_read_whole(test_data(path), &width, &height, &error);
 		CHECK(pixels, error.message);
 		CHECK(has_size(expected, "decoded", height, width), path);
 		check_digest(expected, "decoded_sha256", pixels, height, width, path);
@@ -109,7 +108,7 @@ static void pictures_are_the_references(void)
 	cJSON_Delete(all);
 }
 
-/* tests/data/pictures/turned-N.png is plain.png stored so that orientation N undoes it. */
+/* tests/data/images/turned-N.png is plain.png stored so that orientation N undoes it. */
 static void orientation_is_undone_unless_told(void)
 {
 	static const enum smalti_input_fit fits[] = {SMALTI_FIT_COVER, SMALTI_FIT_SQUEEZE, SMALTI_FIT_CROP};
@@ -118,11 +117,11 @@ static void orientation_is_undone_unless_told(void)
 		const struct smalti_input_options options = {
 		    .fit = fits[i], .image_size = 256, .multiple = 8};
 		struct smalti_input_info plain, turned;
-		uint8_t *expected = read_picture("pictures/plain.png", &options, 3, &plain, &error);
+		uint8_t *expected = read_image("pictures/plain.png", &options, 3, &plain, &error);
 		for (int n = 2; n <= 8; n++) {
 			char path[64];
 			snprintf(path, sizeof(path), "pictures/turned-%d.png", n);
-			uint8_t *rows = read_picture(path, &options, 5, &turned, &error);
+			uint8_t *rows = read_image(path, &options, 5, &turned, &error);
 			CHECK(rows, error.message);
 			CHECK(plain.width == turned.width && plain.height == turned.height &&
 				  plain.original_width == turned.original_width,
@@ -135,7 +134,7 @@ static void orientation_is_undone_unless_told(void)
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_input_info info;
-	free(read_picture("pictures/turned-6.png", &squeeze_256, 5, &info, &error));
+	free(read_image("pictures/turned-6.png", &squeeze_256, 5, &info, &error));
 	CU_ASSERT_TRUE(info.original_width == 32 && info.original_height == 40);
 }
 
@@ -159,7 +158,7 @@ static void resolutions_have_their_filters(void)
 		     {2880, 2496, 3200, 0.78, SMALTI_FILTER_LANCZOS}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t height, width;
-	uint8_t *pixels = picture_read_whole(test_data("pictures/plain.png"), &width, &height, &error);
+	uint8_t *pixels = image_read_whole(test_data("pictures/plain.png"), &width, &height, &error);
 	CU_ASSERT_TRUE_FATAL(pixels && height == 32 && width == 40);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct smalti_input_options options = {.fit = SMALTI_FIT_SQUEEZE,
@@ -167,7 +166,7 @@ static void resolutions_have_their_filters(void)
 		const struct smalti_fit fit = smalti_fit_squeeze(cases[i].height, cases[i].width);
 		const size_t bytes = (size_t)(cases[i].height * cases[i].width * 3);
 		struct smalti_input_info info;
-		uint8_t *rows = read_picture("pictures/plain.png", &options, 64, &info, &error);
+		uint8_t *rows = read_image("pictures/plain.png", &options, 64, &info, &error);
 		uint8_t *expected = malloc(bytes);
 		struct smalti_resizer *resizer =
 		    smalti_resizer_open(32, 40, &fit, cases[i].filter, rows_of, pixels, &error);
@@ -192,22 +191,22 @@ static void memory_is_read_as_files_are(void)
 		struct smalti_input_info info;
 		size_t length = 0;
 		char *data = smalti_file_read(test_data(paths[i]), 1 << 20, &length, &error);
-		uint8_t *expected = read_picture(paths[i], &squeeze_256, 8, &info, &error);
-		struct smalti_input_picture *picture =
-		    smalti_input_picture_open(paths[i], data, (int64_t)length, &squeeze_256, &error);
-		uint8_t *rows = picture ? read_rows(picture, 9, &error) : NULL;
+		uint8_t *expected = read_image(paths[i], &squeeze_256, 8, &info, &error);
+		struct smalti_input_image *image =
+		    smalti_input_image_open(paths[i], data, (int64_t)length, &squeeze_256, &error);
+		uint8_t *rows = image ? read_rows(image, 9, &error) : NULL;
 		CHECK(rows && memcmp(rows, expected, (size_t)(info.width * info.height * 3)) == 0,
 		      error.message);
-		smalti_input_picture_close(picture);
+		smalti_input_image_close(image);
 		free(rows);
 		free(expected);
 		/* Cut short at any place: told, not guessed. */
 		for (size_t cut = 0; cut < length; cut += length / 13) {
 			struct smalti_error why = SMALTI_NO_ERROR;
-			picture = smalti_input_picture_open("a.png", data, (int64_t)cut, &squeeze_256, &why);
-			rows = picture ? read_rows(picture, 64, &why) : NULL;
+			image = smalti_input_image_open("a.png", data, (int64_t)cut, &squeeze_256, &why);
+			rows = image ? read_rows(image, 64, &why) : NULL;
 			FAILS(rows ? 0 : -1, &why, SMALTI_EFORMAT, paths[i], "a.png: ");
-			smalti_input_picture_close(picture);
+			smalti_input_image_close(image);
 			free(rows);
 		}
 		free(data);
@@ -240,7 +239,7 @@ static void what_cannot_be_fitted_is_refused(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_input_info info;
-		uint8_t *rows = read_picture(cases[i].path, &cases[i].options, 1, &info, &error);
+		uint8_t *rows = read_image(cases[i].path, &cases[i].options, 1, &info, &error);
 		FAILS(rows ? 0 : -1, &error, cases[i].code, cases[i].path, cases[i].words[0],
 		      cases[i].words[1]);
 		free(rows);
@@ -259,22 +258,22 @@ static void sides_have_a_limit(void)
 		uint8_t png[PNG_CLAIM_BYTES];
 		png_put_claim(png, cases[i].width, cases[i].height, 0);
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_input_picture *picture =
-		    smalti_input_picture_open("x.png", png, sizeof(png), &squeeze_256, &error);
+		struct smalti_input_image *image =
+		    smalti_input_image_open("x.png", png, sizeof(png), &squeeze_256, &error);
 		if (cases[i].words)
-			FAILS(picture ? 0 : -1, &error, SMALTI_EUNSUPPORTED, cases[i].words, cases[i].words);
+			FAILS(image ? 0 : -1, &error, SMALTI_EUNSUPPORTED, cases[i].words, cases[i].words);
 		else
-			SUCCEEDS(picture ? 0 : -1, &error, "as wide as allowed");
-		smalti_input_picture_close(picture);
+			SUCCEEDS(image ? 0 : -1, &error, "as wide as allowed");
+		smalti_input_image_close(image);
 	}
 }
 
 static const struct test tests[] = {
-    {"pictures are the reference's", pictures_are_the_references},
+    {"images are the reference's", images_are_the_references},
     {"orientation is undone unless told", orientation_is_undone_unless_told},
     {"resolutions have their filters", resolutions_have_their_filters},
     {"memory is read as files are", memory_is_read_as_files_are},
     {"what cannot be fitted is refused", what_cannot_be_fitted_is_refused},
     {"sides have a limit", sides_have_a_limit},
 };
-TEST_MAIN("input picture", tests)
+TEST_MAIN("input image", tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/input_picture.h"
+#include "jobs/input_image.h"
 
 #include "base/alloc.h"
 #include "io/upright.h"
@@ -13,11 +13,11 @@ static const struct smalti_image_limits default_limits = {.pixels = 1 << 28, .by
 
 enum { CHANNELS = 3 };
 
-struct smalti_input_picture {
+struct smalti_input_image {
 	struct smalti_input_options options;
 	struct smalti_input_info info;
 	char *name;
-	struct smalti_image *image;
+	struct smalti_image_reader *image;
 	struct smalti_upright upright;
 	struct smalti_resizer *resizer;
 	uint8_t *row; /* of the result */
@@ -33,7 +33,7 @@ static int64_t largest_multiple(int64_t side, int64_t multiple)
 	return multiple > 0 ? side / multiple * multiple : 0;
 }
 
-static int fit_crop(struct smalti_input_picture *p, struct smalti_fit *fit, struct smalti_error *error)
+static int fit_crop(struct smalti_input_image *p, struct smalti_fit *fit, struct smalti_error *error)
 {
 	const struct smalti_input_info *info = &p->info;
 	const int64_t multiple = p->options.multiple;
@@ -45,18 +45,18 @@ static int fit_crop(struct smalti_input_picture *p, struct smalti_fit *fit, stru
 	if (fit->crop_height > 0 && fit->crop_width > 0)
 		return 0;
 	return smalti_fail(error, SMALTI_EUNSUPPORTED,
-			   "%s: a picture of %" PRId64 "x%" PRId64
+			   "%s: an image of %" PRId64 "x%" PRId64
 			   " pixels cannot be encoded: a latent stands for %" PRId64 "x%" PRId64,
 			   p->name, info->original_width, info->original_height, multiple, multiple);
 }
 
-static int fit_bin(struct smalti_input_picture *p, struct smalti_fit *fit, struct smalti_error *error)
+static int fit_bin(struct smalti_input_image *p, struct smalti_fit *fit, struct smalti_error *error)
 {
 	struct smalti_input_info *info = &p->info;
 	const int64_t height = info->original_height, width = info->original_width;
 	if (height > SMALTI_INPUT_SIDE_MAX || width > SMALTI_INPUT_SIDE_MAX)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: a picture with sides of 1 to %d pixels was expected, found %" PRId64
+				   "%s: an image with sides of 1 to %d pixels was expected, found %" PRId64
 				   "x%" PRId64 "; scale it down",
 				   p->name, SMALTI_INPUT_SIDE_MAX, width, height);
 	if (smalti_bins_nearest(p->options.image_size, SMALTI_BINS_TRAINING, height, width, &info->bin,
@@ -74,7 +74,7 @@ static enum smalti_filter filter_of(int64_t image_size)
 	return image_size >= 2048 ? SMALTI_FILTER_LANCZOS : SMALTI_FILTER_BICUBIC;
 }
 
-static int open_rows(struct smalti_input_picture *p, struct smalti_error *error)
+static int open_rows(struct smalti_input_image *p, struct smalti_error *error)
 {
 	struct smalti_fit fit;
 	smalti_upright_open(&p->upright, p->name, p->image, p->options.stored_orientation,
@@ -92,11 +92,11 @@ static int open_rows(struct smalti_input_picture *p, struct smalti_error *error)
 	return p->resizer && p->row ? 0 : -1;
 }
 
-struct smalti_input_picture *smalti_input_picture_open(const char *name, const void *data, int64_t bytes,
-						       const struct smalti_input_options *options,
-						       struct smalti_error *error)
+struct smalti_input_image *smalti_input_image_open(const char *name, const void *data, int64_t bytes,
+						   const struct smalti_input_options *options,
+						   struct smalti_error *error)
 {
-	struct smalti_input_picture *p = smalti_calloc(1, sizeof(*p), error);
+	struct smalti_input_image *p = smalti_calloc(1, sizeof(*p), error);
 	if (!p)
 		return NULL;
 	p->options = *options;
@@ -108,17 +108,17 @@ struct smalti_input_picture *smalti_input_picture_open(const char *name, const v
 				: smalti_image_open(name, &p->options.limits, error);
 	if (p->image && open_rows(p, error) == 0)
 		return p;
-	smalti_input_picture_close(p);
+	smalti_input_image_close(p);
 	return NULL;
 }
 
-const struct smalti_input_info *smalti_input_picture_info(const struct smalti_input_picture *picture)
+const struct smalti_input_info *smalti_input_image_info(const struct smalti_input_image *image)
 {
-	return &picture->info;
+	return &image->info;
 }
 
-int smalti_input_picture_rows(struct smalti_input_picture *p, int64_t first, int64_t count, float *rgb,
-			      struct smalti_error *error)
+int smalti_input_image_rows(struct smalti_input_image *p, int64_t first, int64_t count, float *rgb,
+			    struct smalti_error *error)
 {
 	const int64_t values = CHANNELS * p->info.width;
 	for (int64_t i = 0; i < count; i++) {
@@ -129,7 +129,7 @@ int smalti_input_picture_rows(struct smalti_input_picture *p, int64_t first, int
 	return 0;
 }
 
-void smalti_input_picture_close(struct smalti_input_picture *p)
+void smalti_input_image_close(struct smalti_input_image *p)
 {
 	if (!p)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_FOLDER_H
-#define SMALTI_STORE_FOLDER_H
+#ifndef SMALTI_STORE_DIRECTORY_H
+#define SMALTI_STORE_DIRECTORY_H
 
 #include "store/claims.h"
 #include "store/journal.h"
@@ -20,7 +20,7 @@ struct smalti_work {
 };
 
 struct smalti_store {
-	char *folder;
+	char *directory;
 	int64_t lease;
 	struct smalti_heartbeat *heartbeat;
 	struct smalti_lock *lock; /* for whatever changes the journal and the claims */
@@ -36,30 +36,31 @@ struct smalti_store {
 /* With the lock held: reads what others have added to the journal. */
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 
-/* The empty journal, the folders in it, extract.json. */
-int smalti_folder_make(const char *folder, const cJSON *identity, struct smalti_error *error);
-/* The folders alone, which are nothing to a copy that leaves empty ones out. */
-int smalti_folder_furnish(const char *folder, struct smalti_error *error);
+/* The empty journal, the directories in it, extract.json. */
+int smalti_directory_make(const char *directory, const cJSON *identity, struct smalti_error *error);
+/* The directories alone, which are nothing to a copy that leaves empty ones out. */
+int smalti_directory_prepare(const char *directory, struct smalti_error *error);
 /* extract.json alone. */
-int smalti_folder_describe(const char *folder, const cJSON *identity, struct smalti_error *error);
-/* Whether it is a folder of features: 1; 0 if it is fit to become one; -1 if it is neither. */
-int smalti_folder_look(const char *folder, struct smalti_error *error);
+int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error);
+/* Whether it is a directory of features: 1; 0 if it is fit to become one; -1 if it is neither. */
+int smalti_directory_look(const char *directory, struct smalti_error *error);
 /* What extract.json says of what is in it; free with cJSON_Delete(). */
-cJSON *smalti_folder_identity(const char *folder, struct smalti_error *error);
+cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error);
 /* Tells of files that no process is at work on and no line of the journal names. */
-int smalti_folder_orphans(const char *folder, const struct smalti_journal *journal,
-			  const struct smalti_claim *claims, int64_t count,
-			  void (*tell)(void *user, const char *name), void *user, struct smalti_error *error);
+int smalti_directory_strays(const char *directory, const struct smalti_journal *journal,
+			    const struct smalti_claim *claims, int64_t count,
+			    void (*tell)(void *user, const char *name), void *user,
+			    struct smalti_error *error);
 /* Removes them. */
-int smalti_folder_clean(const char *folder, const struct smalti_journal *journal,
-			const struct smalti_claim *claims, int64_t count, struct smalti_error *error);
+int smalti_directory_clean(const char *directory, const struct smalti_journal *journal,
+			   const struct smalti_claim *claims, int64_t count, struct smalti_error *error);
 
 /* Whether manifest.json is of what the journal holds. */
-bool smalti_manifest_fits(const char *folder, const struct smalti_journal *journal);
+bool smalti_manifest_fits(const char *directory, const struct smalti_journal *journal);
 /* Removes it and features.h5: they say what is no longer so. */
-void smalti_manifest_remove(const char *folder);
+void smalti_manifest_remove(const char *directory);
 /* failed.jsonl, features.h5 and manifest.json, of what the journal holds. */
-int smalti_folder_complete(const char *folder, const struct smalti_journal *journal,
-			   struct smalti_error *error);
+int smalti_directory_complete(const char *directory, const struct smalti_journal *journal,
+			      struct smalti_error *error);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_INPUT_PICTURE_H
-#define SMALTI_JOBS_INPUT_PICTURE_H
+#ifndef SMALTI_JOBS_INPUT_IMAGE_H
+#define SMALTI_JOBS_INPUT_IMAGE_H
 
 #include "io/image.h"
 #include "jobs/bins.h"
 
 #include <stdbool.h>
 
-/* The file of a picture as what the VAE encoder takes: decoded, upright, brought to a size that a model is
- * trained at, in [-1, 1]. Rows pass by; pictures are held whole only where image.h and upright.h say so. */
-struct smalti_input_picture;
+/* The file of an image as what the VAE encoder takes: decoded, upright, brought to a size that a model is
+ * trained at, in [-1, 1]. Rows pass by; images are held whole only where image.h and upright.h say so. */
+struct smalti_input_image;
 
 enum smalti_input_fit {
 	SMALTI_FIT_COVER, /* resized in proportion, what is too much cut off: as the reference trains (6.6) */
@@ -25,28 +25,28 @@ struct smalti_input_options {
 	struct smalti_image_limits limits; /* zeros: 2^28 pixels, 2^30 bytes held */
 };
 
-/* Unless it is only cropped, no side of a picture may be longer. */
+/* Unless it is only cropped, no side of an image may be longer. */
 enum { SMALTI_INPUT_SIDE_MAX = 1 << 17 };
 
 struct smalti_input_info {
 	int64_t original_height, original_width; /* upright */
-	struct smalti_bin bin;                   /* zeros if the picture is only cropped */
+	struct smalti_bin bin;                   /* zeros if the image is only cropped */
 	int64_t height, width;                   /* of the rows that come */
 };
 
 /* The file's bytes, which have to stay until the close; or, with `data` NULL, the file `name`. Reads no
  * pixels yet. Failures as of smalti_image_open(); EUNSUPPORTED for a size that cannot be fitted; EINVAL for a
  * resolution without bins. */
-struct smalti_input_picture *smalti_input_picture_open(const char *name, const void *data, int64_t bytes,
-						       const struct smalti_input_options *options,
-						       struct smalti_error *error);
-const struct smalti_input_info *smalti_input_picture_info(const struct smalti_input_picture *picture);
+struct smalti_input_image *smalti_input_image_open(const char *name, const void *data, int64_t bytes,
+						   const struct smalti_input_options *options,
+						   struct smalti_error *error);
+const struct smalti_input_info *smalti_input_image_info(const struct smalti_input_image *image);
 
 /* Rows first … first + count − 1, [count, width, 3] of RGB; each call begins where the last ended. With the
  * last row the rest of the file is checked. After a failure only the close is left. */
-int smalti_input_picture_rows(struct smalti_input_picture *picture, int64_t first, int64_t count, float *rgb,
-			      struct smalti_error *error);
+int smalti_input_image_rows(struct smalti_input_image *image, int64_t first, int64_t count, float *rgb,
+			    struct smalti_error *error);
 
-void smalti_input_picture_close(struct smalti_input_picture *picture); /* NULL is fine */
+void smalti_input_image_close(struct smalti_input_image *image); /* NULL is fine */
 
 #endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_BENCH_IMAGES_H
+#define SMALTI_BENCH_IMAGES_H
+
+#include "smalti/generate.h"
+
+/* Whole images, one after the other, as `smalti generate` makes them but for their files. */
+struct smalti_images_result {
+	double seconds, least; /* of an image: the median and the quickest */
+	double first;          /* of the one before them, which opens nothing but makes all weights */
+	double stages[3]; /* medians of the time in each enum smalti_stage, seen a thousand times a second */
+	int64_t peak;     /* bytes resident at most, from the model's opening on; -1: not known */
+	int64_t width, height;
+};
+
+/* The request's prompt gets a number that changes from image to image, so that none finds its text
+ * encoded. -1 with an error. */
+int smalti_images_measure(const struct smalti_session_options *session,
+			  const struct smalti_model_options *model, const struct smalti_request *request,
+			  int repeats, struct smalti_images_result *result, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_GENERATE_IMAGE_H
+#define SMALTI_CLI_GENERATE_IMAGE_H
+
+#include "smalti/generate.h"
+
+#include <stdbool.h>
+
+/* What an image's metadata says besides its request. */
+struct smalti_image_origin {
+	const char *model;     /* digest */
+	const char *scheduler; /* the model's own */
+	const char *precision;
+	const char *latents; /* digest of those it began with; NULL: noise */
+};
+
+/* A request, resolved, as one line of JSON: all that the pixels depend on and nothing else, so that equal
+ * texts mean equal images. Free with free(). */
+char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
+			      const struct smalti_image_origin *origin, struct smalti_error *error);
+
+/* The files of one image. Nothing is visible under their names before the commit. */
+struct smalti_image_file;
+
+/* Takes over the three texts, also on failure; `latents` may be NULL: they are not kept. */
+struct smalti_image_file *smalti_image_file_new(char *path, char *latents, char *parameters, int64_t width,
+						int64_t height, struct smalti_error *error);
+const char *smalti_image_file_path(const struct smalti_image_file *file);
+/* Whether all its files are there, with these parameters: 1 or 0. -1: there is a file of that name that this
+ * program has not made. */
+int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error);
+bool smalti_image_file_keeps_latents(const struct smalti_image_file *file);
+
+/* As the callbacks of struct smalti_image_callbacks. */
+int smalti_image_file_rows(struct smalti_image_file *file, int64_t first, int64_t count,
+			   const unsigned char *rgb, struct smalti_error *error);
+int smalti_image_file_latents(struct smalti_image_file *file, const int64_t shape[3], const float *values,
+			      struct smalti_error *error);
+
+/* The latents first, then the image: an image that is there is complete. Frees; leaves nothing on
+ * failure. */
+int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error);
+void smalti_image_file_abort(struct smalti_image_file *file);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_TASK_GROUP_H
+#define SMALTI_RT_TASK_GROUP_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A task group is what belongs together and fails together: one request, or one model's weights. A task
+ * that fails marks its task group; what is left of that task group is inserted as before, but does nothing
+ * when it runs: what is inserted depends on no failure, and so on no timing. Other task groups go on. Only
+ * where inserting itself fails (no memory for a task, no such tile) the task group is broken: nothing more is
+ * inserted. Both are sticky, so that graphs insert tasks without a check after each. */
+
+struct smalti_session;
+struct smalti_task_group;
+
+enum { SMALTI_MAX_NEEDS = 4 };
+
+/* Higher `priority` runs first. `name` labels the task group in traces. */
+struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, const char *name,
+						int64_t priority, struct smalti_error *error);
+
+/* From here on `task group` fails when `needed` does: a request cannot succeed with weights that failed. With
+ * more than SMALTI_MAX_NEEDS it fails at once. `needed` outlives the task group's tasks. */
+void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti_task_group *needed);
+
+/* No more tasks will be inserted; `done` (or NULL) is called once they have all ended, on a worker's
+ * thread or on this one; it must not block. */
+void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user);
+
+/* Blocks until all tasks inserted so far have ended; a sealed task group's `done` may come a moment later. */
+void smalti_task_group_wait(struct smalti_task_group *task_group);
+
+/* The same for some `nanoseconds` at most: whether they have ended. */
+bool smalti_task_group_wait_for(struct smalti_task_group *task_group, int64_t nanoseconds);
+
+/* Waits, then frees. NULL is allowed. */
+void smalti_task_group_free(struct smalti_task_group *task_group);
+
+/* Marks the task group failed with this cause unless it is already. */
+void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause);
+/* The same, and no more tasks are inserted. By the inserting thread. */
+void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
+/* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
+void smalti_task_group_cancel(struct smalti_task_group *task_group);
+/* The task group, or one that it depends on, has failed. */
+bool smalti_task_group_failed(const struct smalti_task_group *task_group);
+/* The task group, or one that it depends on, inserts nothing more: loops over insertions may end. */
+bool smalti_task_group_broken(const struct smalti_task_group *task_group);
+/* 0, or -1 with the first cause. */
+int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti_error *error);
+
+/* What becomes of a task group's tasks. */
+struct smalti_task_group_progress {
+	double inserted, done; /* floating-point operations */
+	double seconds;        /* that workers were in its tasks */
+	double predicted;      /* the seconds of those that smalti_task_group_compare() is about */
+	double deviation;      /* by how much these were mispredicted, all together */
+	int64_t left;          /* tasks inserted and not ended */
+	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
+};
+void smalti_task_group_progress(struct smalti_task_group *task_group,
+				struct smalti_task_group_progress *progress);
+/* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
+ * inserting thread. */
+void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage);
+
+/* Before the first task: compares the seconds of tasks that take 0.1 ms or more with what StarPU's
+ * performance models predict, once these know them. */
+void smalti_task_group_compare(struct smalti_task_group *task_group);
+
+/* Where in the work a task is, as traces tell it. */
+struct smalti_place {
+	int64_t stage;
+	int64_t layer, band; /* -1: of none */
+};
+/* The tasks inserted from here on are of this layer and band; before, and after -1, of none. By the inserting
+ * thread. */
+void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
+
+const char *smalti_task_group_name(const struct smalti_task_group *task_group);
+struct smalti_session *smalti_task_group_session(const struct smalti_task_group *task_group);
+int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
+
+/* For src/rt. A task of `flops`; returns its place. */
+struct smalti_place smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
+bool smalti_task_group_compares(const struct smalti_task_group *task_group);
+/* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
+void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
+void smalti_task_group_task_ends(struct smalti_task_group *task_group, int64_t stage, double flops);
+
+#endif
