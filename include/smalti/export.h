@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /** @file
- * Features in files that others read: PixArt's own training, anything with safetensors, webdataset. Needs no
+ * Exports features to the formats of PixArt's training, safetensors and webdataset. Needs no
  * session.
  *
  * Threads: any, each with an output of its own.
@@ -32,7 +32,7 @@ enum smalti_export_format {
 	SMALTI_EXPORT_WEBDATASET
 };
 
-/** How far an export is. */
+/** Progress of an export. */
 struct smalti_export_progress {
 	bool checking;  /**< names are being compared, nothing is written yet */
 	int64_t rows;   /**< through, with those of an earlier run */
@@ -52,9 +52,9 @@ struct smalti_export_options {
 	enum smalti_export_format format;
 	int64_t shard_bytes; /**< safetensors and webdataset: files of about so much; 0: 1 GiB */
 	bool restart;        /**< forget what an earlier run has done */
-	/** Called after each row, if not NULL; false stops the export, which can be gone on with. */
+	/** Called after each row, if not NULL; false stops the export, which can be resumed. */
 	bool (*on_progress)(void *user, const struct smalti_export_progress *progress);
-	/** Told of each row that could not be exported, if not NULL. */
+	/** Called for each row that could not be exported, if not NULL. */
 	void (*failed)(void *user, const struct smalti_error *error);
 	void *user;
 };

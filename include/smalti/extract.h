@@ -7,9 +7,9 @@
 #include <smalti/model.h>
 
 /** @file
- * The features of a data set's items, its captions through T5 and its images through the VAE's encoder
- * into a directory of shards. The directory is all the state there is: a run goes on
- * where another ended, however that ended, and any number of processes share the work.
+ * Extracts the features of a data set, captions with T5 and images with the VAE's encoder, into a directory
+ * of shards. The directory holds the whole state: a run continues where another ended, for whatever reason,
+ * and any number of processes can share the work.
  */
 
 #ifdef __cplusplus
@@ -17,14 +17,14 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** How an image gets the shape of its bin. */
+/** How an image is resized to its bin. */
 enum smalti_fitting {
-	SMALTI_FITTING_COVER,  /**< in proportion until it covers the bin, then cropped: what training does */
-	SMALTI_FITTING_SQUEEZE /**< straight to the bin, its proportions changed: PixArt's tool */
+	SMALTI_FITTING_COVER,  /**< scale until the image covers the bin, then crop: as in training */
+	SMALTI_FITTING_SQUEEZE /**< scale width and height separately, as PixArt's tool does */
 };
 
 enum smalti_compression {
-	SMALTI_COMPRESS_AUTO, /**< measured on the first rows of a shard: if it saves a fifth */
+	SMALTI_COMPRESS_AUTO, /**< compress if that saves a fifth on the first rows of a shard */
 	SMALTI_COMPRESS_NEVER,
 	SMALTI_COMPRESS_ALWAYS
 };
@@ -53,7 +53,7 @@ struct smalti_extract_options {
 	int64_t shard_items; /**< items in a shard; 0: 1024, or by shard_bytes */
 	int64_t shard_bytes; /**< about the bytes of a shard, from what the first items take; 0: no matter */
 	int64_t
-	    lease_seconds; /**< after which the work of a process that does not stir is anyone's; 0: 300 */
+	    lease_seconds; /**< after which others may take over the work of an inactive process; 0: 300 */
 	bool retry_failed; /**< items that failed are tried again */
 	bool append; /**< the list may have more items than the directory's, behind those: they are added */
 	bool allow_mixed_isa; /**< rows by another instruction set than the directory's, which rounds
@@ -63,7 +63,7 @@ struct smalti_extract_options {
 
 void smalti_extract_defaults(struct smalti_extract_options *options);
 
-/** How far it is. */
+/** Progress of an extraction. */
 struct smalti_extract_progress {
 	int64_t items;  /**< to be done in all, of this process's range */
 	int64_t done;   /**< by whomever, with those that failed; those of this run at most a window ahead of
@@ -79,11 +79,11 @@ struct smalti_extract_progress {
 	const char *unused;      /**< NULL, or a line on tensors of the model's files that are not used */
 };
 
-/** What the caller of an extraction wants. */
+/** What the progress callback asks for. */
 enum smalti_extract_action {
 	SMALTI_EXTRACT_CONTINUE,
-	SMALTI_EXTRACT_FINISH, /**< begin nothing new; what is under way is completed and committed */
-	SMALTI_EXTRACT_DROP    /**< commit what is complete, drop the rest */
+	SMALTI_EXTRACT_FINISH, /**< start nothing new; complete and commit the work in progress */
+	SMALTI_EXTRACT_DROP    /**< commit completed work, drop the rest */
 };
 
 /** Told some times a second on the calling thread. A action to end stays one. */
@@ -92,7 +92,7 @@ typedef enum smalti_extract_action smalti_extract_callback(void *user,
 
 struct smalti_extract_result {
 	struct smalti_extract_progress progress;
-	bool stopped;     /**< by the watch, maybe before all was done */
+	bool stopped;     /**< stopped by the callback, possibly before everything was done */
 	int64_t failures; /**< in all of the range, of this run and others */
 };
 

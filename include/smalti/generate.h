@@ -7,11 +7,12 @@
 #include <stdbool.h>
 
 /** @file
- * Images from prompts. A batch keeps many requests in flight: their stages overlap, each image is handed
- * over row by row as it is decoded. A request's result depends on the request and the tiling alone, to the
- * last bit: not on the scheduling policy, the number of workers, or what else is in the batch.
+ * Generates images from prompts. A batch processes many requests at the same time: their stages overlap, and
+ * each image is passed to its callback row by row as it is decoded. The request and its tiling determine
+ * every bit of an image; the scheduling policy, the number of workers and other requests do not change it.
  *
- * Threads: any thread may call any of these functions, also on one batch, but for opening and closing it.
+ * Threads: any thread may call these functions, several threads also on the same batch; only one may open and
+ * close it.
  */
 
 #ifdef __cplusplus
@@ -19,15 +20,16 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** How a prompt is prepared. */
+/** How a prompt is preprocessed. */
 enum smalti_cleaning {
-	SMALTI_CLEANING_RAW,   /**< as it stands */
-	SMALTI_CLEANING_BASIC, /**< lower case, stripped: what diffusers does without ftfy and bs4 */
+	SMALTI_CLEANING_RAW,   /**< unchanged */
+	SMALTI_CLEANING_BASIC, /**< lower case, surrounding spaces removed: as diffusers without ftfy and bs4
+				*/
 	SMALTI_CLEANING_FULL,  /**< diffusers' clean_caption=True */
-	SMALTI_CLEANING_STRIP  /**< stripped alone: what PixArt's extraction does */
+	SMALTI_CLEANING_STRIP  /**< surrounding spaces removed: as PixArt's extraction */
 };
 
-/** What noise is drawn as: the same seed gives unrelated images for each. */
+/** The data type in which noise is drawn. The same seed gives unrelated images for each type. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
 /** Bounds of a request's fields. */
@@ -43,24 +45,25 @@ struct smalti_request {
 	const char *prompt;
 	const char *negative_prompt; /**< NULL: empty */
 	int64_t width, height;       /**< pixels, SMALTI_SIDE_MIN to SMALTI_SIDE_MAX; 0: the model's */
-	/** Paint at the size of the model's resolution bins whose aspect ratio is nearest, then resize and
-	 * crop to the width and height, as diffusers' use_resolution_binning does; else paint at that size.
+	/** Generate at the model's resolution bin with the nearest aspect ratio, then resize and crop to the
+	 * width and height, as diffusers' use_resolution_binning does. Otherwise the size is used as it is.
 	 */
 	bool resolution_binning;
 	uint64_t seed;
-	int64_t images;  /**< images of this prompt, from one stream of noise, as diffusers draws them */
+	int64_t images;  /**< number of images, drawn from one stream of noise as in diffusers */
 	int64_t steps;   /**< 1 to SMALTI_STEPS_MAX */
-	double guidance; /**< 1 and less: the negative prompt is not evaluated */
+	double guidance; /**< classifier-free guidance scale; 1 or less: no guidance, the negative prompt is
+			    not used */
 	const char *scheduler; /**< see smalti_scheduler_name(); NULL: the model's own */
 	enum smalti_cleaning cleaning;
 	enum smalti_noise noise;
-	/** Instead of noise: f32 [images, channels, height, width] of the padded latents, multiplied by the
-	 * scheduler's initial sigma already; NULL: none. */
+	/** Instead of noise: f32 [images, channels, height, width] of the padded latents, already multiplied
+	 * by the scheduler's initial sigma; NULL: draw noise. */
 	const float *latents;
-	int64_t latents_count; /**< floats there */
+	int64_t latents_count; /**< number of floats in latents */
 	/* The tiling; 0: chosen from the size. */
-	int64_t tile_tokens; /**< tokens in a band of the transformer */
-	int64_t tile_rows;   /**< latent rows in a band of the VAE */
+	int64_t tile_tokens; /**< tokens per tile of the transformer */
+	int64_t tile_rows;   /**< latent rows per tile of the VAE */
 };
 
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, basic cleaning, f32 noise, the model's size. */
@@ -77,21 +80,21 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 /** Images that were submitted keep what they need. NULL is allowed. */
 void smalti_plan_free(struct smalti_plan *plan);
 
-/** What a model does not read of a prompt. */
+/** The parts of a prompt that a model ignores. */
 struct smalti_unread {
-	char *cut;     /**< its end, prepared, from the word on that has a token too many; NULL: nothing */
+	char *cut;     /**< the truncated end of the preprocessed prompt; NULL: nothing was truncated */
 	char *unknown; /**< words that the model's list (words.txt in its directory) lacks, "tree, house";
 			* NULL: none, or there is no list */
 };
 
-/** Looks at a prompt without making anything; frees nothing of *unread before. -1 as for a submission, and
- * when memory is short. */
+/** Tokenizes a prompt and reports what the model would ignore. Does not free the previous contents of
+ * *unread. -1 as for a submission, and when memory is short. */
 int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, enum smalti_cleaning cleaning,
 			 struct smalti_unread *unread, struct smalti_error *error);
 void smalti_unread_free(struct smalti_unread *unread);
 
-/** Receives one image. All functions but `done` may be called on any thread, one at a time per image; any
- * may be NULL but `done`. A non-zero return fails the image with the error that was left. */
+/** Callbacks that receive one image. Only `done` must not be NULL. All but `done` are called on any thread,
+ * one at a time per image; if one returns non-zero, the image fails with the error that it set. */
 struct smalti_image_callbacks {
 	void *user;
 	/** Rows first … first + count − 1 of the image, in order, RGB, `width` pixels each. */
@@ -114,22 +117,25 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 			const struct smalti_image_callbacks *callbacks, struct smalti_error *error);
 
-/** Serves `done` calls until nothing is in flight. Several threads may wait. */
+/** Waits until all submitted images are complete and their `done` was called. Several threads may wait. */
 void smalti_batch_wait(struct smalti_batch *batch);
 
-/** What is being done for an image. */
+/** The stage that an image is in. */
 enum smalti_stage { SMALTI_STAGE_TEXT, SMALTI_STAGE_DENOISING, SMALTI_STAGE_DECODING };
 
-/** How far the images in flight are. An image's share is arithmetic, done of all that it takes: equal
- * shares take about equal times, but for the first use of weights, which are read and packed then. */
+/** Progress of the submitted images. The completed fraction of an image is measured in floating-point
+ * operations, so equal fractions take about equal time, except at the first use of weights, which are then
+ * read and packed. */
 struct smalti_batch_progress {
-	int64_t in_flight;       /**< images whose `done` was not called; 0: the rest says nothing */
-	double images;           /**< the sum of their shares, 0 to in_flight */
-	enum smalti_stage stage; /**< of the oldest of them */
-	int64_t step, steps;     /**< that it is in, from 1 on (0: still at the text), of so many */
+	int64_t
+	    in_flight; /**< images whose `done` was not called yet; if 0, the other fields are undefined */
+	double images; /**< sum of their completed fractions, 0 to in_flight */
+	enum smalti_stage stage; /**< stage of the oldest of them */
+	int64_t step,
+	    steps; /**< its current step, from 1 (0: still encoding text), and the number of steps */
 };
 
-/** Any thread may ask, at any time while the batch is open; it costs a few locks. */
+/** Any thread may call it while the batch is open; it is cheap. */
 void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress);
 
 /** From now on `watch` (NULL: nobody) is told some ten times a second, on the thread that waits in
@@ -138,13 +144,13 @@ void smalti_batch_set_callback(struct smalti_batch *batch,
 			       void (*on_progress)(void *user, const struct smalti_batch_progress *progress),
 			       void *user);
 
-/** Everything in flight fails with SMALTI_ECANCELLED as soon as the tasks that run have ended; later
- * submissions are refused with it. Only sets a flag: any thread and a signal handler may call it. */
+/** Cancels all submitted images: they fail with SMALTI_ECANCELLED as soon as the running tasks have ended, as
+ * do later submissions. Only sets a flag: any thread and a signal handler may call it. */
 void smalti_batch_cancel(struct smalti_batch *batch);
 /** Waits, then frees. NULL is allowed. */
 void smalti_batch_close(struct smalti_batch *batch);
 
-/** Names that a request's `scheduler` may have, NULL past the last. */
+/** The name of supported scheduler number `index`; NULL past the last. */
 const char *smalti_scheduler_name(int index);
 
 #pragma GCC visibility pop

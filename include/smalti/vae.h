@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 /** @file
- * The VAE of a pipeline alone: images from latents, and the distribution of an image's latents
- * (AutoencoderKL). Both halves compute layer by layer over bands of rows, exactly: another height of the
- * bands changes results by rounding alone, and with a given height another scheduling policy, memory limit or
- * number of workers not at all. An image passes by in rows and is never whole in memory.
+ * Decodes latents to images and encodes images to the distribution of their latents with a pipeline's VAE
+ * (AutoencoderKL). Both directions compute layer by layer over tiles of rows, exactly: another tile height
+ * changes results only by rounding; another scheduling policy, memory limit or number of workers does not
+ * change them at all. Images are streamed in rows and are never whole in memory.
  *
  * Threads: one at a time decodes or encodes in a session; any may cancel.
  */
@@ -50,7 +50,7 @@ struct smalti_vae_info {
 };
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info);
 
-/** What an image's samples are handed over as. */
+/** The data type of an image's samples. */
 enum smalti_samples {
 	SMALTI_SAMPLES_U8,  /**< round_half_even(clamp(x/2 + 1/2, 0, 1)·255), as diffusers */
 	SMALTI_SAMPLES_U16, /**< the same with 65535, in the machine's byte order */
@@ -62,7 +62,7 @@ struct smalti_vae_decoding {
 	const float *latents;  /**< [latent_channels, height, width], all finite */
 	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
 	bool raw;              /**< latents are the VAE's own; else the diffusion model's (smalti_vae_info) */
-	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
+	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
 	bool store_bf16; /**< maps may be rounded to bf16 where memory is short: less of it, or less time, for
 			    results that are not exact and depend on the memory */
@@ -72,8 +72,8 @@ struct smalti_vae_decoding {
 	 * the type that `samples` names. On any thread, one call at a time. Non-zero fails the decoding with
 	 * the error that was left. */
 	int (*rows)(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);
-	/** NULL, or told some ten times a second, on the calling thread, which share of the arithmetic is
-	 * done, 0 to 1. */
+	/** Progress callback, or NULL: called about ten times per second on the calling thread with the
+	 * completed fraction of the floating-point operations, 0 to 1. */
 	void (*on_progress)(void *user, double share);
 };
 
@@ -107,31 +107,31 @@ struct smalti_vae_encoding {
 int smalti_vae_encode_image(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			    struct smalti_error *error);
 
-/** What becomes of a map, the output of one layer, on the way through the VAE. */
+/** How the VAE stores a feature map, the output of one layer. */
 struct smalti_vae_map {
-	const char *layer;               /**< that makes it, as the checkpoint names it; "input" */
+	const char *layer;               /**< name of the layer in the checkpoint, or "input" */
 	int64_t height, width, channels; /**< f32 */
 	const char *storage; /**< "keep", "keep bf16", "offload" to the scratch directory, or "recompute" when
 				it is read */
-	int64_t times;       /**< that it is made */
-	double flops;        /**< to make it once */
+	int64_t times;       /**< how often it is computed */
+	double flops;        /**< to compute it once */
 };
 
-/** What decoding or encoding an image will take. */
+/** Estimated resources for decoding or encoding an image. */
 struct smalti_vae_estimate {
-	int64_t tile_rows; /**< latent rows in a band */
+	int64_t tile_rows; /**< latent rows per tile */
 	int64_t memory;    /**< bytes resident at most: the program, weights, and what the plan holds */
 	int64_t scratch;   /**< bytes in the scratch directory at most */
 	double flops;      /**< of all that is computed */
-	double min_flops;  /**< of computing everything once */
+	double min_flops;  /**< if every feature map were computed once */
 	double seconds;    /**< at the speeds that this machine showed in a short trial of each layer */
 	int64_t count;
 	struct smalti_vae_map *maps; /**< `count`; freed by smalti_vae_estimate_free() */
 };
 
-/** Plans as the function itself does, computes nothing, and touches neither `latents` nor `rows`. -1 with
- * SMALTI_EINVAL, or SMALTI_ENOMEM and a message that says the least memory that would do. The VAE outlives
- * the estimate. @{ */
+/** Makes the plan that the function itself would use; computes nothing and uses neither `latents` nor `rows`.
+ * -1 with SMALTI_EINVAL, or SMALTI_ENOMEM and a message with the memory that is needed. The VAE outlives the
+ * estimate. @{ */
 int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
 				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
 int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
@@ -146,8 +146,8 @@ void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate);
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,
 		       const float *std, uint64_t seed, float *latents);
 
-/** What is decoded or encoded now fails with SMALTI_ECANCELLED as soon as the tasks that run have ended, and
- * so does every later call. Only sets a flag: any thread and a signal handler may call it. */
+/** Cancels: the current call and all later ones fail with SMALTI_ECANCELLED as soon as the running tasks have
+ * ended. Only sets a flag: any thread and a signal handler may call it. */
 void smalti_vae_cancel(struct smalti_vae *vae);
 
 #pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /** @file
- * Whether a directory of features is what was once written to it, and putting right what is not. Needs no
+ * Verifies and repairs a directory of features. Needs no
  * session.
  *
  * Threads: any.
@@ -18,7 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** Something that is not as it should be. Strings are good during the call. */
+/** A problem that was found. Strings are valid during the call. */
 struct smalti_problem {
 	const char *kind; /**< "damaged", "missing", "gap", "overlap", "orphan", "different", "unfinished" */
 	const char *file; /**< its name in the directory */

@@ -17,7 +17,7 @@ static const struct kernels_options defaults = {.bench = {.repeats = 5}};
 
 static const struct smalti_option rows[] = {
     {SMALTI_STRING(struct kernels_options, filter), "filter", 0, "TEXT",
-     "only what has TEXT in its name, such as \"matmul DiT\" or \"odd\""},
+     "run only benchmarks whose name contains TEXT, such as \"matmul DiT\" or \"odd\""},
     SMALTI_PRECISION_ROW(struct kernels_options),
     SMALTI_BENCH_ROWS(struct kernels_options),
 };

@@ -28,15 +28,14 @@ static const char *const dtypes[] = {
 #define TYPE struct make_model_options
 
 static const struct smalti_option rows[] = {
-    {SMALTI_CHOICE(TYPE, geometry), "geometry", 'g', "NAME", "whose shapes the weights have",
+    {SMALTI_CHOICE(TYPE, geometry), "geometry", 'g', "NAME", "shapes of the weights",
      .choices = smalti_geometry_names},
-    {SMALTI_CHOICE(TYPE, dtype), "dtype", 'd', "TYPE", "type of the weights in the files", .choices = dtypes},
-    {SMALTI_STRING(TYPE, only), "only", 0, "PARTS", "some of t5,dit,vae; without it all three"},
-    {SMALTI_INT64(TYPE, t5_layers), "t5-layers", 0, "N", "layers of the text encoder; 0: all", .minimum = 0,
+    {SMALTI_CHOICE(TYPE, dtype), "dtype", 'd', "TYPE", "data type of the weights", .choices = dtypes},
+    {SMALTI_STRING(TYPE, only), "only", 0, "PARTS", "write only these of t5,dit,vae"},
+    {SMALTI_INT64(TYPE, t5_layers), "t5-layers", 0, "N", "number of T5 layers; 0: all", .minimum = 0,
      .maximum = 24},
     {SMALTI_BYTES(TYPE, shard_bytes), "shard-size", 0, "BYTES",
-     "cut larger weight files into shards of at most this; without it 10 GB", .minimum = 1,
-     .maximum = INT64_MAX},
+     "split weight files that are larger; default 10 GB", .minimum = 1, .maximum = INT64_MAX},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "show no progress"},
 };
 

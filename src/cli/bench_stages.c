@@ -25,18 +25,19 @@ static const struct stages_options defaults = {.bench = {.repeats = 3}, .session
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},
-    {SMALTI_STRING(TYPE, t5), "t5", 0, "TOKENS[,...]", "the text encoder on a caption of so many tokens"},
+    {SMALTI_STRING(TYPE, t5), "t5", 0, "TOKENS[,...]",
+     "run the text encoder on a caption of that many tokens"},
     {SMALTI_STRING(TYPE, lengths), "lengths", 0, "FILE",
-     "the text encoder on captions together, whose numbers of tokens FILE holds; the first 64 count"},
+     "run the text encoder on a batch of captions; FILE lists their token counts, of which the first 64 are "
+     "used"},
     {SMALTI_STRING(TYPE, dit), "dit", 0, "WxH[,...]",
-     "a step of the transformer with guidance: a caption of 40 tokens, and the empty one"},
-    {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decoding to an image of that size"},
-    {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encoding an image of that size"},
+     "run one guided step of the transformer, with a caption of 40 tokens and the empty caption"},
+    {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decode an image of that size"},
+    {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encode an image of that size"},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
-     "pipeline directory in diffusers' layout, which needs to hold no more than the stages ask for; default "
-     "the "
-     "embedded model"},
+     "directory of a pipeline in diffusers' layout; only the components of the chosen stages are needed; "
+     "default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
     {SMALTI_GROUP("Machine")},
@@ -44,8 +45,7 @@ static const struct smalti_option rows[] = {
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,
-     "with one worker, and again without the runtime: the same kernels one after the other in the calling "
-     "thread"},
+     "use one worker, and compare with the same kernels called in sequence without the runtime"},
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),
 };

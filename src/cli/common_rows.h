@@ -14,33 +14,33 @@ extern const char *const smalti_precisions[];
 /* clang-format off */
 #define SMALTI_PRECISION_ROW(type) \
 	{SMALTI_CHOICE(type, precision), "precision", 0, "TYPE", \
-	 "operands of matrix products and convolutions", .choices = smalti_precisions}
+	 "data type of the operands of matrix products and convolutions", .choices = smalti_precisions}
 
 #define SMALTI_VARIANT_ROW(type) \
 	{SMALTI_STRING(type, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
 
 #define SMALTI_MEMORY_ROW(type) \
 	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
-	 "memory that may be used, as in 800M or 24G; default all", .minimum = 1 << 20, .maximum = INT64_MAX}
+	 "use at most SIZE of memory, such as 800M or 24G; default: all", .minimum = 1 << 20, .maximum = INT64_MAX}
 
 #define SMALTI_CPUS_ROW(type) \
-	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "CPU workers, 0 for one per core", .minimum = 0, \
+	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \
 	 .maximum = INT64_MAX}
 
 #define SMALTI_POLICY_ROW(type) \
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
-	 "StarPU scheduling policy; what is computed does not depend on it"}
+	 "StarPU scheduling policy; the results do not depend on it"}
 
 #define SMALTI_TRACE_ROW(type) \
-	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a Chrome/Perfetto trace of all tasks"}
+	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a trace of all tasks in the Chrome/Perfetto format"}
 
 #define SMALTI_TILE_ROWS_ROW(type) \
 	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \
-	 "latent rows in a tile of the VAE, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}
+	 "latent rows per tile of the VAE; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 
 #define SMALTI_TILING_ROWS(type) \
 	{SMALTI_INT64(type, tile_tokens), "tile-tokens", 0, "N", \
-	 "tokens in a tile of the transformer, 0 to choose by the size", .minimum = 0, .maximum = INT64_MAX}, \
+	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}, \
 	SMALTI_TILE_ROWS_ROW(type)
 /* clang-format on */
 

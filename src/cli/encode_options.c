@@ -10,14 +10,14 @@ const char *const smalti_latents_suffixes[] = {".safetensors", ".npy", NULL};
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Latents")},
     {SMALTI_FLAG(TYPE, sample), "sample", 0, NULL,
-     "draw latents, mean + std x noise, in the diffusion model's scale, too"},
+     "also draw latents, mean + std x noise, scaled for the diffusion model"},
     {SMALTI_SEED(TYPE, seed), "seed", 0, "N",
-     "seed of that noise, which is torch's: -2^63 to 2^64-1; default 0", SMALTI_GIVEN(TYPE, has_seed)},
+     "seed of the noise, drawn as torch does, from -2^63 to 2^64-1; default 0", SMALTI_GIVEN(TYPE, has_seed)},
 
     {SMALTI_GROUP("Output")},
-    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "the latents' file, or - for the standard output"},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "file for the latents, or - for standard output"},
     {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE",
-     "kind of file, whatever its name ends in (.safetensors, .npy)", .choices = formats,
+     "file format, regardless of the file name's suffix (.safetensors, .npy)", .choices = formats,
      SMALTI_GIVEN(TYPE, has_format)},
     SMALTI_VAE_REPORT_ROWS,
 
@@ -27,25 +27,25 @@ static const struct smalti_option rows[] = {
 static const struct smalti_encode_options defaults = {.vae = SMALTI_VAE_DEFAULTS};
 
 static const struct smalti_example examples[] = {
-    {"Mean and deviation of a photograph's latents", "smalti encode photo.jpg -o photo.safetensors"},
-    {"Several images of one size in one file", "smalti encode frames/*.png -o frames.safetensors"},
-    {"Latents as a diffusion model takes them", "smalti encode photo.jpg --sample --seed 3 -o photo.npy"},
+    {"Encode a photograph", "smalti encode photo.jpg -o photo.safetensors"},
+    {"Encode several images of the same size into one file",
+     "smalti encode frames/*.png -o frames.safetensors"},
+    {"Draw latents for a diffusion model", "smalti encode photo.jpg --sample --seed 3 -o photo.npy"},
     {NULL, NULL},
 };
 
 const struct smalti_command smalti_encode_command = {
     .name = "encode",
-    .summary = "make latents from images",
-    .operands = "PICTURE...",
+    .summary = "encode images to latents",
+    .operands = "IMAGE...",
     .description =
-	"Makes the distribution of an image's latents with the VAE's encoder alone, exactly, whatever "
-	"the size. Images are JPEG, PNG or WebP files; they are turned as their EXIF orientation says, "
-	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) lose as much "
-	"at both ends.\n\n"
-	"A safetensors file gets the tensors \"mean\" and \"std\" [channels, height, width], unscaled as "
-	"in feature files, and \"latents\" with --sample; of several images, which then have one size, "
-	"[images, channels, height, width]. An .npy file gets one array: the means, or with --sample "
-	"the latents.",
+	"Encodes images with the VAE's encoder to the mean and standard deviation of their latents. The "
+	"result is exact at any size. Images are JPEG, PNG or WebP files; their EXIF orientation is applied, "
+	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) are cropped "
+	"equally at both ends.\n\nA safetensors file contains the tensors \"mean\" and \"std\" [channels, "
+	"height, width], unscaled as in features, and \"latents\" with --sample; for several images, which "
+	"must have the same size, [images, channels, height, width]. An .npy file contains one array: the "
+	"means, or the latents with --sample.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

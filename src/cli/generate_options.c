@@ -16,79 +16,81 @@ static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Prompts")},
-    {SMALTI_LIST(TYPE, prompt), "prompt", 'p', "TEXT", "make an image of this"},
+    {SMALTI_LIST(TYPE, prompt), "prompt", 'p', "TEXT", "generate an image from TEXT"},
     {SMALTI_STRING(TYPE, prompts), "prompts", 'P', "FILE",
-     "make an image of each line of FILE (- for the standard input): plain text, or JSON Lines with "
-     "\"prompt\" and, if they differ from the options here, \"id\", \"negative_prompt\", \"seed\", "
-     "\"width\", \"height\", \"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", "
-     "\"scheduler\", \"use_resolution_binning\""},
-    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "what the images should not show",
+     "read prompts from FILE, one per line (- for standard input): plain text, or JSON Lines with \"prompt\" "
+     "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
+     "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", "
+     "\"use_resolution_binning\""},
+    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "describe what the images should not show",
      .alias = "negative-prompt"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
-     "how prompts are cleaned: as they stand, lower-cased and stripped, freed of links, markup and the like "
-     "too, or stripped alone",
+     "how prompts are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
+     "also removes links, markup and the like, strip only strips spaces",
      .choices = smalti_cleanings},
 
-    {SMALTI_GROUP("Pictures")},
+    {SMALTI_GROUP("Images")},
     {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",
-     "width and height in pixels, 16 to 131072 each; default the model's own", .minimum = SMALTI_SIDE_MIN,
+     "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
-    {SMALTI_INT64(TYPE, size.width), "width", 0, "N", "the same of the width alone",
-     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
-    {SMALTI_INT64(TYPE, size.height), "height", 0, "N", "the same of the height alone",
-     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_INT64(TYPE, size.width), "width", 0, "N", "width in pixels", .minimum = SMALTI_SIDE_MIN,
+     .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
+    {SMALTI_INT64(TYPE, size.height), "height", 0, "N", "height in pixels", .minimum = SMALTI_SIDE_MIN,
+     .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
     {SMALTI_FLAG(TYPE, resolution_binning), "resolution-binning", 0, NULL,
-     "paint at the size of the nearest aspect ratio that the model was trained at, then resize and crop to "
-     "the size asked for, as diffusers does by default; else paint at any size as it is",
+     "generate at the nearest aspect ratio that the model was trained at, then resize and crop to the "
+     "requested size, as diffusers does by default; without this option the requested size is used as it is",
      .alias = "use-resolution-binning"},
-    {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise: -2^63 to 2^64-1; default 0"},
-    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "images of each prompt, all different; default 1",
+    {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise, from -2^63 to 2^64-1; default 0"},
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "number of images per prompt, all different; default 1",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images),
      .alias = "num-images-per-prompt"},
-    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "denoising steps", .minimum = 1, .maximum = SMALTI_STEPS_MAX,
-     .alias = "num-inference-steps"},
+    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX, .alias = "num-inference-steps"},
     {SMALTI_DOUBLE(TYPE, guidance), "guidance", 'g', "X",
-     "how strongly the prompt is followed; at 1 and less the negative prompt is not used", .least = 0,
+     "classifier-free guidance scale; 1 or less disables guidance and the negative prompt", .least = 0,
      .most = 1000, .alias = "guidance-scale"},
     {SMALTI_STRING(TYPE, scheduler), "scheduler", 0, "NAME",
-     "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default the "
-     "model's own"},
+     "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default: the "
+     "model's"},
     {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
-     "number type that noise is drawn as: each gives other images", .choices = noises},
+     "data type in which the noise is drawn; each type gives different images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
-     "begin with the latents of this safetensors or .npy file instead of noise; size and number of "
-     "images follow it unless given"},
+     "start from the latents in this safetensors or .npy file instead of noise; their size and number apply "
+     "unless given"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
-     "the image's PNG file, - for the standard output, or a directory (existing, or ending in '/'), where "
-     "images are ID.png or ID-0.png, ID-1.png, ...; ID is the line's \"id\" or number; default "
-     "image.png if there is one image"},
+     "write the image to this PNG file, to standard output (-), or to a directory (existing, or ending in "
+     "'/') as ID.png or ID-0.png, ID-1.png, ...; ID is the prompt's \"id\" or line number; default image.png "
+     "for a single image"},
     {SMALTI_FLAG(TYPE, save_latents), "save-latents", 0, NULL,
-     "also keep the final latents, in a safetensors file beside each image"},
+     "also save the final latents, as a safetensors file beside each image"},
     {SMALTI_FLAG(TYPE, resume), "resume", 'r', NULL,
-     "skip images that are there and were made as they would be now; remove temporary files of "
+     "skip images that exist and were generated with the same parameters; remove temporary files of "
      "interrupted runs"},
-    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "report each image as a line of JSON on standard output"},
-    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "report errors only"},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per image on standard output"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
-     "PixArt pipeline directory in diffusers' layout; default the embedded model"},
+     "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE),
     SMALTI_PRECISION_ROW(TYPE),
-    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR", "tokenizer directory, instead of the pipeline's"},
-    {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "the same for the text encoder"},
-    {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "the same for the transformer"},
-    {SMALTI_STRING(TYPE, vae), "vae-model", 0, "DIR", "the same for the VAE", .alias = "vae"},
-    {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR", "the same for the scheduler"},
+    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR",
+     "load the tokenizer from DIR instead of the pipeline"},
+    {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
+    {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
+    {SMALTI_STRING(TYPE, vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
+    {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR",
+     "load the scheduler's configuration from DIR"},
 
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_CPUS_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
-     "directory for data that does not fit under the limit; StarPU leaves some empty directories there"},
+     "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},
     SMALTI_TILING_ROWS(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
@@ -102,26 +104,28 @@ static const struct smalti_generate_options defaults = {
 };
 
 static const struct smalti_example examples[] = {
-    {"Make one image", "smalti generate -p 'a red star on a white background' -o star.png"},
-    {"Four images of a prompt",
+    {"Generate one image", "smalti generate -p 'a red star on a white background' -o star.png"},
+    {"Generate four images from one prompt",
      "smalti generate -p 'a green ring on a white background' --images 4 -o rings/"},
-    {"An image of each line of a file, going on where it was stopped",
+    {"Generate one image per line of a file, and continue an interrupted run",
      "smalti generate --prompts prompts.jsonl -o images/ --resume"},
-    {"Another model, size and scheduler",
+    {"Use another model, size and scheduler",
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
-    {"An image to a pipe", "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
+    {"Write the image to a pipe",
+     "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
     {NULL, NULL},
 };
 
 const struct smalti_command smalti_generate_command = {
     .name = "generate",
-    .summary = "make images from prompts",
+    .summary = "generate images from prompts",
     .operands = "",
     .description =
-	"Makes images from prompts. Many are worked on at a time; each appears under its name when it is "
-	"complete and safe on the disk. An image depends on its request, the model, the precision and the "
-	"tiling alone, to the last bit: not on the scheduling policy, the workers, or the other requests.\n\n"
-	"SIGINT or SIGTERM finish the images in work, a second one drops them; --resume goes on.",
+	"Generates images from prompts. Several images are computed at the same time; each file appears "
+	"under its name when it is complete and stored safely on disk. The request, the model, the precision "
+	"and the tiling determine every bit of an image; the scheduling policy, the number of workers and "
+	"other requests do not change it.\n\nAfter SIGINT or SIGTERM the images in progress are finished; a "
+	"second signal drops them. --resume continues an interrupted run.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

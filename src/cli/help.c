@@ -9,10 +9,9 @@ enum { WIDTH = 79, HELP_COLUMN = 29 };
 const char smalti_about[] = "Runs PixArt text-to-image models as task graphs over all the CPUs of a machine.";
 
 const struct smalti_variable smalti_variables[] = {
-    {"SMALTI_MAX_ISA",
-     "the best instruction set that may be used: generic, avx2, avx512, avx512_bf16 or amx"},
-    {"SMALTI_MODEL_DIR", "directory of the model that is used when none is named"},
-    {"STARPU_*", "StarPU's own settings, which win over the options here"},
+    {"SMALTI_MAX_ISA", "highest instruction set to use: generic, avx2, avx512, avx512_bf16 or amx"},
+    {"SMALTI_MODEL_DIR", "directory of the default model"},
+    {"STARPU_*", "settings of StarPU, which override the options"},
     {NULL, NULL},
 };
 

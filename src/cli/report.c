@@ -20,13 +20,13 @@ struct settings {
 #define TYPE struct settings
 
 static const struct smalti_option rows[] = {
-    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "the page, - for the standard output"},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "file for the page, or - for standard output"},
 };
 
 static const struct settings defaults = {.output = "report.html"};
 
 static const struct smalti_example examples[] = {
-    {"What became of an extraction", "smalti report features -o report.html"},
+    {"Write the report of an extraction", "smalti report features -o report.html"},
     {NULL, NULL},
 };
 
@@ -115,7 +115,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 
 const struct smalti_command smalti_report_command = {
     .name = "report",
-    .summary = "show how an extraction went, as a page",
+    .summary = "write a report of an extraction as an HTML page",
     .operands = "DIR",
     .description =
 	"Writes one HTML page on a directory of features: items, tokens and pixels per second over "

@@ -13,15 +13,16 @@ static const struct topology_options defaults = {.json = false};
 static const struct smalti_option rows[] = {
     {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},
     {SMALTI_STRING(struct topology_options, session.policy), "sched", 0, "POLICY",
-     "StarPU's scheduling policy"},
-    {SMALTI_INT64(struct topology_options, session.cpus), "cpus", 0, "N", "CPU workers; 0: one per core",
-     .minimum = 0, .maximum = 4096},
+     "StarPU scheduling policy"},
+    {SMALTI_INT64(struct topology_options, session.cpus), "cpus", 0, "N",
+     "number of CPU workers; 0: one per core", .minimum = 0, .maximum = 4096},
 };
 
 static const struct smalti_example examples[] = {
-    {"See the machine and how fast it is", "smalti topology"},
-    {"The memory bandwidth of all cores, in bytes per second", "smalti topology --json | jq .rates[-1].read"},
-    {"With four workers", "smalti topology --cpus=4"},
+    {"Show the machine and its speed", "smalti topology"},
+    {"Print the memory bandwidth of all cores in bytes per second",
+     "smalti topology --json | jq .rates[-1].read"},
+    {"Use four workers", "smalti topology --cpus=4"},
     {NULL, NULL},
 };
 
@@ -29,14 +30,12 @@ static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_topology_command = {
     .name = "topology",
-    .summary = "show the machine, its workers, how fast they are, and the libraries",
+    .summary = "show the machine, its workers and their speed, and the libraries",
     .operands = "",
-    .description =
-	"Shows processors, caches, memory and GPUs as hwloc sees them, StarPU's workers and memory nodes, "
-	"the memory bandwidth and f32 arithmetic that one worker and all of them reach, the libraries that "
-	"do the work, and the scheduling policies.\n\n"
-	"The measurement takes less than a second. On an idle machine it says what the machine can do; "
-	"beside other work, what is left of it.",
+    .description = "Shows the processors, caches, memory and GPUs that hwloc finds, StarPU's workers and "
+		   "memory nodes, the memory bandwidth and f32 arithmetic rate of one worker and of all "
+		   "workers, the libraries in use, and the scheduling policies.\n\nThe measurement takes "
+		   "less than a second. Other programs that run at the same time lower the measured rates.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

@@ -28,18 +28,17 @@ struct smalti_vae_settings {
 /* clang-format off */
 #define SMALTI_VAE_REPORT_ROWS \
 	{SMALTI_FLAG(struct smalti_vae_settings, json), "json", 0, NULL, \
-	 "report each image as a line of JSON on standard output"}, \
+	 "print one JSON object per image on standard output"}, \
 	{SMALTI_FLAG(struct smalti_vae_settings, plan), "plan", 0, NULL, \
-	 "do nothing but print what would be kept, offloaded or recomputed, and the memory, scratch space and time " \
-	 "that it would take"}, \
-	{SMALTI_FLAG(struct smalti_vae_settings, quiet), "quiet", 'q', NULL, "report errors only"}
+	 "only print the plan: which feature maps are kept, offloaded or recomputed, and the memory, scratch space and time needed"}, \
+	{SMALTI_FLAG(struct smalti_vae_settings, quiet), "quiet", 'q', NULL, "print errors only"}
 
 #define SMALTI_VAE_ROWS \
 	{SMALTI_GROUP("Model")}, \
 	{SMALTI_STRING(struct smalti_vae_settings, model), "model", 'm', "DIR", \
-	 "pipeline directory in diffusers' layout, of which only the VAE is opened; default the embedded model"}, \
+	 "directory of a pipeline in diffusers' layout, of which only the VAE is used; default: the embedded model"}, \
 	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae-model", 0, "DIR", \
-	 "directory of a VAE alone, instead of the pipeline's", .alias = "vae"}, \
+	 "load the VAE from DIR instead of the pipeline", .alias = "vae"}, \
 	SMALTI_VARIANT_ROW(struct smalti_vae_settings), \
 	SMALTI_PRECISION_ROW(struct smalti_vae_settings), \
 	{SMALTI_GROUP("Machine")}, \
@@ -47,9 +46,9 @@ struct smalti_vae_settings {
 	SMALTI_CPUS_ROW(struct smalti_vae_settings), \
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
 	{SMALTI_STRING(struct smalti_vae_settings, scratch), "scratch", 0, "DIR", \
-	 "directory for a unlinked file with what does not fit under the limit"}, \
+	 "directory for an unlinked temporary file with the data that does not fit under --memory-limit"}, \
 	{SMALTI_CHOICE(struct smalti_vae_settings, store), "store", 0, "TYPE", \
-	 "what feature maps may be kept or offloaded as where memory is short; bf16 is not exact", \
+	 "data type of feature maps that are kept or offloaded when memory is short; bf16 is not exact", \
 	 .choices = smalti_precisions}, \
 	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)

@@ -21,15 +21,15 @@ static const struct verify_options defaults = {.repair = false};
 
 static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, repair), "repair", 'r', NULL,
-     "put right what can be, and have the rest made again by the next smalti extract"},
+     "repair what can be repaired; the next smalti extract computes the rest again"},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object"},
-    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print what is wrong only"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print problems only"},
 };
 
 static const struct smalti_example examples[] = {
-    {"Whether all is as it was written", "smalti verify features"},
-    {"The rows that are damaged", "smalti verify --json features | jq '.problems[] | select(.row)'"},
-    {"Take out what is broken and make it again",
+    {"Check all checksums", "smalti verify features"},
+    {"List damaged rows", "smalti verify --json features | jq '.problems[] | select(.row)'"},
+    {"Remove broken shards and compute them again",
      "smalti verify --repair features && smalti extract data_info.json -o features"},
     {NULL, NULL},
 };
@@ -38,21 +38,18 @@ static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_verify_command = {
     .name = "verify",
-    .summary = "check a directory of features, and repair it",
+    .summary = "check and repair a directory of features",
     .operands = "DIR",
     .description =
-	"Reads every byte of the features in DIR and of what says where they are (all but runs/, which is "
-	"what "
-	"smalti extract has measured) and prints a line for whatever is "
-	"not as it should be: files whose checksum is another (and which of their rows that is in), "
-	"damaged lines of the journal, items that are there twice or not at all, shards that were made "
-	"otherwise than the others, files that belong to nobody, lists that do not fit the shards. The "
-	"status is 0 when there is nothing, else 1.\n\n"
-	"--repair takes broken shards out of the journal, so that the next smalti extract makes their "
-	"items again, and renames their files to NAME.broken; whole shards whose line in the journal was "
-	"lost are taken back into it; files that belong to nobody are removed; failed.jsonl, "
-	"manifest.json and features.h5 are made again, as far as everything is there to make them of. "
-	"The status is 0 when nothing is left that cannot be put right.",
+	"Reads every byte of the features in DIR and of the files that describe them (except runs/, the "
+	"measurements of smalti extract) and prints a line for every problem: files and rows with a wrong "
+	"checksum, damaged lines of the journal, duplicate or missing items, shards made with other options, "
+	"stray files, and lists that do not match the shards. The exit status is 0 if there is no problem, "
+	"else 1.\n\n--repair removes broken shards from the journal, so that the next smalti extract "
+	"computes their items again, and renames their files to NAME.broken. It adds intact shards that are "
+	"missing from the journal, removes stray files, and writes failed.jsonl, manifest.json and "
+	"features.h5 again if all their parts are there. The exit status is 0 if no problem is left that "
+	"cannot be repaired.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
