@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_DIT_H
 #define SMALTI_GRAPHS_DIT_H
 
+#include "checkpoint/config.h"
 #include "graphs/denoiser.h"
-#include "io/config.h"
 
 /* The diffusion transformer (specification 1.3, 1.4, 3). */
 struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,

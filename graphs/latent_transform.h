@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_LATENT_TRANSFORM_H
 #define SMALTI_GRAPHS_LATENT_TRANSFORM_H
 
+#include "checkpoint/config.h"
 #include "codelets/codelets.h"
-#include "io/config.h"
 
 /* The diffusion model's latents to the VAE's, each channel with a scale and a shift of its own. */
 struct smalti_latent_transform {

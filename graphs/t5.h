@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_T5_H
 #define SMALTI_GRAPHS_T5_H
 
+#include "checkpoint/config.h"
 #include "graphs/weights.h"
-#include "io/config.h"
 
 /* The T5 v1.1 encoder (specification 1.6, 2.2). Its matrices are never packed: they are multiplied with as
  * the mapped file has them. */

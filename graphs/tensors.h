@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_TENSORS_H
 #define SMALTI_GRAPHS_TENSORS_H
 
-#include "io/config.h"
-#include "io/inventory.h"
+#include "checkpoint/config.h"
+#include "checkpoint/inventory.h"
 
 /* Every tensor of a component of any configuration, in bytewise order of the names: what its loader asks a
  * checkpoint for. The VAE's is of its encoder and decoder. SMALTI_EINVAL when a tensor is too large for 64

@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_VAE_NET_H
 #define SMALTI_GRAPHS_VAE_NET_H
 
+#include "checkpoint/config.h"
 #include "graphs/weights.h"
-#include "io/config.h"
 
 /* The decoder or the encoder of a VAE as the list of its layers (specification 5.1 to 5.3). Map 0 is its
  * input, layer i makes map i + 1 of map i; what runs a net, and what plans it, read nothing else. */

@@ -2,10 +2,10 @@
 #include "graphs/vae_pass.h"
 
 #include "base/alloc.h"
+#include "base/offload.h"
 #include "graphs/features.h"
 #include "graphs/vae_attention.h"
 #include "graphs/vae_cost.h"
-#include "io/offload.h"
 #include "rt/throttle.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef SMALTI_GRAPHS_VAE_PLAN_H
 #define SMALTI_GRAPHS_VAE_PLAN_H
 
+#include "base/offload.h"
 #include "graphs/vae_net.h"
-#include "io/offload.h"
 #include "rt/grid.h"
 
 /* What a net of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,

@@ -3,7 +3,7 @@
 #define SMALTI_GRAPHS_WEIGHTS_H
 
 #include "base/dtype.h"
-#include "io/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "rt/tile.h"
 
 #include <stdbool.h>

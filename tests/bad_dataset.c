@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "datasets.h"
 #include "harness.h"
-#include "io/image_writer.h"
+#include "image/image_writer.h"
 #include "png_chunk.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SMALTI_TESTS_DATASETS_H
 #define SMALTI_TESTS_DATASETS_H
 
-#include "io/dataset.h"
+#include "dataset/dataset.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef SMALTI_TESTS_GOLDEN_H
 #define SMALTI_TESTS_GOLDEN_H
 
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 /* Files of reference outputs, whose tensors are named KIND.NUMBER or KIND.NUMBER.PART. */
 

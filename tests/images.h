@@ -2,12 +2,12 @@
 #ifndef SMALTI_TESTS_IMAGES_H
 #define SMALTI_TESTS_IMAGES_H
 
-#include "io/image.h"
+#include "image/image.h"
 
 /* At most 2^20 pixels. */
 extern const struct smalti_image_limits images_roomy;
 
-/* The pixels of any image that io/image.h reads, [height, width, 3], read in bands of `band` rows; NULL
+/* The pixels of any image that image/image.h reads, [height, width, 3], read in bands of `band` rows; NULL
  * with an error. Free with free(). */
 uint8_t *image_read(const char *path, const struct smalti_image_limits *limits, int64_t band,
 		    struct smalti_image_info *info, struct smalti_error *error);

@@ -2,8 +2,8 @@
 /* shown IMAGE...: whether images of the embedded model show what their prompts say, which stand in the
  * files: "a red star above a blue ring on a white background". Says what is missing, and then fails. */
 #include "base/error.h"
-#include "io/image.h"
-#include "io/png_text.h"
+#include "image/image.h"
+#include "image/png_text.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

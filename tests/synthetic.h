@@ -2,8 +2,8 @@
 #ifndef SMALTI_TESTS_SYNTHETIC_H
 #define SMALTI_TESTS_SYNTHETIC_H
 
-#include "io/checkpoint.h"
-#include "io/config.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/config.h"
 
 /* Checkpoints without trained weights, for a configuration of any size: every tensor that such a component
  * has (graphs/tensors.h), filled by the rule of section 9 with its amplitude A:

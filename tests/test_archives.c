@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/tar_writer.h"
+#include "archive/zip_writer.h"
 #include "base/file.h"
+#include "checkpoint/npy.h"
 #include "harness.h"
-#include "io/npy.h"
-#include "io/tar_writer.h"
-#include "io/zip_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bad_dataset.h"
+#include "dataset/dataset.h"
 #include "harness.h"
-#include "io/dataset.h"
 #include "jobs/input_image.h"
 
 #include <stdlib.h>

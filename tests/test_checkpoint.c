@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "harness.h"
-#include "io/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>

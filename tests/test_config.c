@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/config.h"
 #include "harness.h"
-#include "io/checkpoint.h"
-#include "io/config.h"
 
 #include <stdio.h>
 #include <string.h>

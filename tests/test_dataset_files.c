@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/dataset.h"
 #include "datasets.h"
 #include "harness.h"
-#include "io/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a data set is read from: several tars, a directory of them, a stream; which captions are found. */
+#include "dataset/braces.h"
+#include "dataset/spool.h"
 #include "datasets.h"
 #include "harness.h"
-#include "io/braces.h"
-#include "io/spool.h"
 
 #include <stdlib.h>
 #include <string.h>

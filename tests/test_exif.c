@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "io/exif.h"
+#include "image/exif.h"
 
 #include <stdlib.h>
 #include <string.h>

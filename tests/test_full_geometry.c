@@ -4,8 +4,8 @@
  * reference implementation on the same: two layers of T5-XXL, the whole transformer, the SDXL VAE. */
 #include "bench/geometry.h"
 #include "bench/weights.h"
+#include "checkpoint/checkpoint.h"
 #include "harness.h"
-#include "io/checkpoint.h"
 #include "sanitized.h"
 #include "stage.h"
 

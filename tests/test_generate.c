@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Images through the public API: equal to the reference's, and the same whatever the schedule. */
+#include "checkpoint/safetensors.h"
 #include "embedded.h"
 #include "harness.h"
 #include "images.h"
-#include "io/prompts.h"
-#include "io/safetensors.h"
 #include "stage.h"
+#include "text/prompts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  *
  * The embedded model's stages against outputs of the reference implementation. */
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
 #include "golden.h"
 #include "harness.h"
-#include "io/safetensors.h"
 #include "kernels/layout.h"
 #include "stage.h"
 

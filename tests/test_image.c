@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "harness.h"
+#include "image/image_writer.h"
 #include "images.h"
-#include "io/image_writer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * Images that are cut short, changed, made to do harm, or none at all. */
 #include "base/file.h"
 #include "harness.h"
+#include "image/image_writer.h"
+#include "image/png_text.h"
 #include "images.h"
-#include "io/image_writer.h"
-#include "io/png_text.h"
 #include "png_chunk.h"
 
 #include <stdlib.h>

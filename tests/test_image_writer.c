@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "harness.h"
+#include "image/image_writer.h"
+#include "image/png_text.h"
 #include "images.h"
-#include "io/image_writer.h"
-#include "io/png_text.h"
 
 #include <dirent.h>
 #include <signal.h>

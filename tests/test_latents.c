@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
+#include "checkpoint/latents.h"
+#include "checkpoint/npy.h"
 #include "harness.h"
-#include "io/latents.h"
-#include "io/npy.h"
 
 #include <math.h>
 #include <stdio.h>

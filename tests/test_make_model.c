@@ -4,9 +4,9 @@
 #include "bench/fill.h"
 #include "bench/make_model.h"
 #include "bench/weights.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/config.h"
 #include "harness.h"
-#include "io/checkpoint.h"
-#include "io/config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * A memory limit is kept: what the system says was resident of `smalti decode` at most, code and mapped files
  * included, is below it. */
+#include "checkpoint/npy.h"
 #include "harness.h"
-#include "io/npy.h"
 #include "rt/pool.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "checkpoint/npy.h"
 #include "harness.h"
-#include "io/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * The file for what does not fit into memory: it holds what was written, leaves nothing behind, and says what
  * it cannot do. */
+#include "base/offload.h"
 #include "harness.h"
-#include "io/offload.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "io/prompts.h"
+#include "text/prompts.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/safetensors.h"
 #include "harness.h"
-#include "io/safetensors.h"
 #include "jobs/resizer.h"
 
 #include <math.h>

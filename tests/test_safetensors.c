@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "checkpoint/safetensors.h"
 #include "harness.h"
-#include "io/safetensors.h"
 
 #include <signal.h>
 #include <stdio.h>

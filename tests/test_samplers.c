@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/config.h"
 #include "harness.h"
-#include "io/config.h"
 #include "samplers/noise.h"
 #include "samplers/sampler.h"
 

@@ -3,9 +3,9 @@
  * The tensors that loaders ask for against what the published models have, and against the
  * files of the embedded model, which the reference wrote. */
 #include "bench/fill.h"
+#include "checkpoint/checkpoint.h"
 #include "graphs/tensors.h"
 #include "harness.h"
-#include "io/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "harness.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "harness.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@ libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
 	src/base/argument.c src/base/argument.h \
 	src/base/base64.c src/base/base64.h \
+	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h \
 	src/base/error.c src/base/error.h \
@@ -12,5 +13,6 @@ libcore_la_SOURCES += \
 	src/base/parse.c src/base/parse.h \
 	src/base/process.c src/base/process.h \
 	src/base/set.c src/base/set.h \
+	src/base/offload.c src/base/offload.h \
 	src/base/utf8.c src/base/utf8.h \
 	src/base/version.c

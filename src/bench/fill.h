@@ -2,7 +2,7 @@
 #ifndef SMALTI_BENCH_FILL_H
 #define SMALTI_BENCH_FILL_H
 
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 /* Weights by formula, alike on every machine, which keep activations of real geometries in range. Element i
  * (row-major) of tensor k (bytewise order of names) is offset + scale · u in double, then f32, u uniform in

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/geometry.h"
 
+#include "checkpoint/checkpoint.h"
 #include "graphs/tensors.h"
-#include "io/checkpoint.h"
 
 #include <string.h>
 

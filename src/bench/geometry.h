@@ -4,7 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
-#include "io/inventory.h"
+#include "checkpoint/inventory.h"
 
 /* The published models, and a tiny one. */
 enum smalti_geometry {

@@ -3,7 +3,7 @@
 #define SMALTI_BENCH_STAGE_PARTS_H
 
 #include "bench/stages.h"
-#include "io/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "rt/tile.h"
 
 /* A stage that is open: its component and its inputs. */

@@ -2,7 +2,7 @@
 #ifndef SMALTI_BENCH_WEIGHTS_H
 #define SMALTI_BENCH_WEIGHTS_H
 
-#include "io/inventory.h"
+#include "checkpoint/inventory.h"
 
 /* Files of more bytes than this are cut in shards by the writers of the published models. */
 #define SMALTI_SHARD_BYTES INT64_C(10000000000)

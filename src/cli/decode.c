@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "checkpoint/latents.h"
 #include "cli/output.h"
 #include "cli/signals.h"
-#include "io/image_writer.h"
-#include "io/latents.h"
+#include "image/image_writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

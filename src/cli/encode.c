@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "checkpoint/npy.h"
+#include "checkpoint/safetensors.h"
 #include "cli/output.h"
 #include "cli/signals.h"
-#include "io/npy.h"
-#include "io/safetensors.h"
 #include "jobs/input_image.h"
 
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 #include "cli/common_rows.h"
 #include "cli/extract.h"
 #include "extract/identity.h"
-#include "io/caption.h"
 #include "smalti/extract.h"
+#include "text/caption.h"
 
 #define TYPE struct smalti_extract_settings
 

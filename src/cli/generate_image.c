@@ -2,9 +2,9 @@
 #include "cli/generate_image.h"
 
 #include "base/alloc.h"
-#include "io/image_writer.h"
-#include "io/png_text.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
+#include "image/image_writer.h"
+#include "image/png_text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "io/latents.h"
+#include "checkpoint/latents.h"
 
 #include <inttypes.h>
 #include <stdio.h>

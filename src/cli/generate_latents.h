@@ -11,7 +11,7 @@ struct smalti_start {
 	char digest[17]; /* of the values, hexadecimal */
 };
 
-/* All latents of a file (io/latents.h). */
+/* All latents of a file (checkpoint/latents.h). */
 int smalti_start_read(struct smalti_start *start, const char *path, struct smalti_error *error);
 /* Begins the request with them: its size follows them if it has none, else all four axes must fit. */
 int smalti_start_apply(const struct smalti_start *start, const struct smalti_model_info *model,

@@ -3,8 +3,8 @@
 
 #include "base/utf8.h"
 #include "cli/common_rows.h"
-#include "io/caption.h"
 #include "smalti/generate.h"
+#include "text/caption.h"
 
 #include <stdio.h>
 #include <string.h>

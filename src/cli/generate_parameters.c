@@ -2,7 +2,7 @@
 #include "cli/generate_image.h"
 
 #include "base/error.h"
-#include "io/caption.h"
+#include "text/caption.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

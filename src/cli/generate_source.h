@@ -3,8 +3,8 @@
 #define SMALTI_CLI_GENERATE_SOURCE_H
 
 #include "cli/generate_options.h"
-#include "io/prompts.h"
 #include "smalti/generate.h"
+#include "text/prompts.h"
 
 /* Where requests come from: the --prompt options, or the lines of the --prompts file. */
 struct smalti_source;

@@ -2,9 +2,9 @@
 #include "cli/report_failures.h"
 
 #include "base/alloc.h"
+#include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/byte_reader.h"
 
 #include <ctype.h>
 #include <errno.h>

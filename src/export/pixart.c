@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/zip_writer.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/set.h"
+#include "checkpoint/npy.h"
 #include "export/export.h"
 #include "export/name.h"
-#include "io/npy.h"
-#include "io/zip_writer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

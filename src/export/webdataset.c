@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/tar_writer.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "checkpoint/npy.h"
 #include "export/sharding.h"
-#include "io/npy.h"
-#include "io/tar_writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

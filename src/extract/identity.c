@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/identity.h"
 
-#include "io/caption.h"
 #include "kernels/isa.h"
+#include "text/caption.h"
 
 #include <inttypes.h>
 #include <stdio.h>

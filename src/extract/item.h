@@ -2,7 +2,7 @@
 #ifndef SMALTI_EXTRACT_ITEM_H
 #define SMALTI_EXTRACT_ITEM_H
 
-#include "io/dataset.h"
+#include "dataset/dataset.h"
 #include "jobs/input_image.h"
 #include "smalti/features.h"
 

@@ -2,8 +2,8 @@
 #include "extract/parts.h"
 
 #include "base/alloc.h"
+#include "checkpoint/pipeline_directory.h"
 #include "extract/identity.h"
-#include "io/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/unused.h"
 #include "rt/session.h"

@@ -3,7 +3,7 @@
 #define SMALTI_EXTRACT_PARTS_H
 
 #include "base/json.h"
-#include "io/dataset.h"
+#include "dataset/dataset.h"
 #include "jobs/digest.h"
 #include "jobs/text_encoder.h"
 #include "jobs/vae.h"

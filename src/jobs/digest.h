@@ -2,7 +2,7 @@
 #ifndef SMALTI_JOBS_DIGEST_H
 #define SMALTI_JOBS_DIGEST_H
 
-#include "io/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 enum { SMALTI_DIGEST_LENGTH = 32 }; /* hexadecimal digits */
 

@@ -2,7 +2,7 @@
 #include "jobs/input_image.h"
 
 #include "base/alloc.h"
-#include "io/upright.h"
+#include "image/upright.h"
 #include "jobs/resizer.h"
 #include "kernels/layout.h"
 

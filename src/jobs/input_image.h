@@ -2,7 +2,7 @@
 #ifndef SMALTI_JOBS_INPUT_IMAGE_H
 #define SMALTI_JOBS_INPUT_IMAGE_H
 
-#include "io/image.h"
+#include "image/image.h"
 #include "jobs/bins.h"
 
 #include <stdbool.h>

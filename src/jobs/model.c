@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "checkpoint/pipeline_directory.h"
 #include "graphs/dit.h"
-#include "io/pipeline_directory.h"
 #include "jobs/unread.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"

@@ -2,9 +2,9 @@
 #ifndef SMALTI_JOBS_MODEL_H
 #define SMALTI_JOBS_MODEL_H
 
+#include "checkpoint/config.h"
 #include "graphs/denoiser.h"
 #include "graphs/vae_ends.h"
-#include "io/config.h"
 #include "jobs/digest.h"
 #include "jobs/text_encoder.h"
 #include "rt/session.h"

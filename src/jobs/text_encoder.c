@@ -2,7 +2,7 @@
 #include "jobs/text_encoder.h"
 
 #include "base/alloc.h"
-#include "io/caption.h"
+#include "text/caption.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

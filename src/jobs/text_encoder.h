@@ -3,9 +3,9 @@
 #define SMALTI_JOBS_TEXT_ENCODER_H
 
 #include "graphs/t5.h"
-#include "io/cleaning.h"
-#include "io/tokenizer.h"
 #include "smalti/generate.h"
+#include "text/cleaning.h"
+#include "tokenizer/tokenizer.h"
 
 /* The first stage of a pipeline: texts to tokens to T5's hidden states. */
 struct smalti_text_encoder {

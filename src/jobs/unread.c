@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "io/caption.h"
+#include "text/caption.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 #ifndef SMALTI_JOBS_UNUSED_H
 #define SMALTI_JOBS_UNUSED_H
 
-#include "io/checkpoint.h"
-#include "io/config.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/config.h"
 
 /* Looks for tensors of a checkpoint that the component does not have, LoRA weights for instance, and says in
  * *note which there are: a line for the user, no failure. It keeps what is there from other components, and

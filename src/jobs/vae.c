@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
-#include "io/pipeline_directory.h"
+#include "checkpoint/pipeline_directory.h"
 #include "jobs/unused.h"
 
 #include <inttypes.h>

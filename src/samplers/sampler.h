@@ -40,11 +40,10 @@ struct smalti_sampler {
 	struct smalti_sampler_step step[];
 };
 
-/* The table for `steps` steps of the scheduler in `config`, which must be as io/config.h reads it; NULL with
- * an error if it cannot do that many or if the betas are not usable. Deviations from diffusers: x0 is
- * clamped only if the file says so (its default for DDIM, true, is wrong for latents); a single step
- * where there is no noise is refused; a duplicate timestep, NaN there, is a step of no length.
- * Free with free(). */
+/* The table for `steps` steps of the scheduler in `config`, which must be as checkpoint/config.h reads it;
+ * NULL with an error if it cannot do that many or if the betas are not usable. Deviations from diffusers: x0
+ * is clamped only if the file says so (its default for DDIM, true, is wrong for latents); a single step where
+ * there is no noise is refused; a duplicate timestep, NaN there, is a step of no length. Free with free(). */
 struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
 					  struct smalti_error *error);
 

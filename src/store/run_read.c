@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/run_read.h"
 #include "base/alloc.h"
+#include "base/byte_reader.h"
 #include "base/file.h"
-#include "io/byte_reader.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/caption.h"
+#include "text/caption.h"
 
 #include <stdlib.h>
 #include <unistr.h>

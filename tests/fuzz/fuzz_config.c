@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/config.h"
+#include "checkpoint/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
-#include "io/dataset.h"
+#include "dataset/dataset.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/image.h"
+#include "image/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/npy.h"
+#include "checkpoint/npy.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/png_text.h"
+#include "image/png_text.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/prompts.h"
+#include "text/prompts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

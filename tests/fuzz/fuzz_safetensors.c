@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 #include <stdlib.h>
 

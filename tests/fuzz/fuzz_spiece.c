@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/sentencepiece_shim.h"
-#include "io/spiece.h"
+#include "tokenizer/sentencepiece_shim.h"
+#include "tokenizer/spiece.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/sentencepiece_shim.h"
-#include "io/spiece.h"
-#include "io/tokenizer_json.h"
+#include "tokenizer/sentencepiece_shim.h"
+#include "tokenizer/spiece.h"
+#include "tokenizer/tokenizer_json.h"
 
 #include <stdlib.h>
 #include <string.h>

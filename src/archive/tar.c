@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/tar.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where the fields of a header lie. */
+enum {
+	NAME = 0,
+	SIZE = 124,
+	CHECKSUM = 148,
+	TYPE = 156,
+	MAGIC = 257,
+	PREFIX = 345,
+	NAME_BYTES = 100,
+	NUMBER_BYTES = 12,
+	CHECKSUM_BYTES = 8,
+	PREFIX_BYTES = 155,
+};
+/* Extended headers of one member, and how many there may be. */
+enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };
+
+int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct smalti_error *error)
+{
+	for (int64_t done = 0; done < bytes;) {
+		const ssize_t got = pread(file, (char *)to + done, (size_t)(bytes - done), offset + done);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return smalti_fail_errno(error, "cannot be read");
+		if (got == 0)
+			return smalti_fail(error, SMALTI_EFORMAT, "cut short at byte %lld",
+					   (long long)(offset + done));
+		done += got;
+	}
+	return 0;
+}
+
+/* Octal digits between blanks, or big-endian behind a byte of 0x80. -1: neither, or past 2^56. */
+static int64_t read_number(const unsigned char *field, int length)
+{
+	int64_t value = 0;
+	int i = 0;
+	if (field[0] == 0x80) {
+		for (i = 1; i < length; i++) {
+			if (value >> 48)
+				return -1;
+			value = value << 8 | field[i];
+		}
+		return value;
+	}
+	while (i < length && field[i] == ' ')
+		i++;
+	for (; i < length && field[i] >= '0' && field[i] <= '7'; i++)
+		value = value << 3 | (field[i] - '0');
+	return i == length || field[i] == ' ' || field[i] == '\0' ? value : -1;
+}
+
+/* The sum of all bytes, those of the checksum taken as blanks; some old programs added signed ones. */
+static int64_t add_up(const unsigned char block[SMALTI_TAR_BLOCK], bool with_signs)
+{
+	int64_t sum = (int64_t)CHECKSUM_BYTES * ' ';
+	for (int i = 0; i < SMALTI_TAR_BLOCK; i++)
+		if (i < CHECKSUM || i >= CHECKSUM + CHECKSUM_BYTES)
+			sum += with_signs ? (signed char)block[i] : block[i];
+	return sum;
+}
+
+bool smalti_tar_is_header(const unsigned char block[SMALTI_TAR_BLOCK])
+{
+	const int64_t told = read_number(block + CHECKSUM, CHECKSUM_BYTES);
+	return block[NAME] && (told == add_up(block, false) || told == add_up(block, true));
+}
+
+static bool is_zero(const unsigned char block[SMALTI_TAR_BLOCK])
+{
+	int i = 0;
+	while (i < SMALTI_TAR_BLOCK && !block[i])
+		i++;
+	return i == SMALTI_TAR_BLOCK;
+}
+
+/* What extended headers say of the member behind them. */
+struct extension {
+	char *name;
+	int64_t bytes; /* -1: nothing */
+};
+
+static int set_name(struct extension *extension, const char *name, size_t length, struct smalti_error *error)
+{
+	free(extension->name);
+	extension->name = smalti_format(error, "%.*s", (int)length, name);
+	return extension->name ? 0 : -1;
+}
+
+/* A record is "LENGTH KEY=VALUE\n", its length that of all of it. */
+static int read_pax(const char *text, size_t length, struct extension *extension, struct smalti_error *error)
+{
+	for (size_t at = 0; at < length;) {
+		char *end;
+		const unsigned long record = strtoul(text + at, &end, 10);
+		const size_t digits = (size_t)(end - text) - at;
+		if (*end != ' ' || record > length - at || record < digits + 2 ||
+		    text[at + record - 1] != '\n')
+			return smalti_fail(error, SMALTI_EFORMAT, "a damaged pax header");
+		const char *key = end + 1, *stop = text + at + record - 1;
+		const size_t room = (size_t)(stop - key);
+		if (room >= 5 && memcmp(key, "path=", 5) == 0 &&
+		    set_name(extension, key + 5, room - 5, error) < 0)
+			return -1;
+		if (room >= 5 && memcmp(key, "size=", 5) == 0) {
+			const long long bytes = strtoll(key + 5, &end, 10);
+			if (end != stop || bytes < 0)
+				return smalti_fail(error, SMALTI_EFORMAT, "a damaged size in a pax header");
+			extension->bytes = bytes;
+		}
+		if (room >= 11 && memcmp(key, "GNU.sparse.", 11) == 0)
+			return smalti_fail(error, SMALTI_EUNSUPPORTED,
+					   "a sparse file in a tar is not read; pack it without --sparse");
+		at += record;
+	}
+	return 0;
+}
+
+static int read_extension(int file, char type, const struct smalti_tar_member *member,
+			  struct extension *extension, struct smalti_error *error)
+{
+	if (member->bytes > EXTENSION_LIMIT)
+		return smalti_fail(error, SMALTI_EFORMAT, "an extended header of %lld bytes",
+				   (long long)member->bytes);
+	char *text = smalti_calloc(member->bytes + 1, 1, error);
+	if (!text)
+		return -1;
+	int status = smalti_tar_read(file, member->offset, member->bytes, text, error);
+	if (status == 0)
+		status = type == 'x' ? read_pax(text, (size_t)member->bytes, extension, error)
+				     : set_name(extension, text, strlen(text), error);
+	free(text);
+	return status;
+}
+
+static int set_member_name(const unsigned char *block, const struct extension *extension,
+			   struct smalti_tar_member *member, struct smalti_error *error)
+{
+	char joined[NAME_BYTES + PREFIX_BYTES + 2];
+	const char *name = extension->name;
+	if (!name) {
+		const bool prefix = memcmp(block + MAGIC, "ustar\0", 6) == 0 && block[PREFIX];
+		snprintf(joined, sizeof(joined), "%.*s%s%.*s", prefix ? PREFIX_BYTES : 0,
+			 (const char *)block + PREFIX, prefix ? "/" : "", NAME_BYTES,
+			 (const char *)block + NAME);
+		name = joined;
+	}
+	while (name[0] == '.' && name[1] == '/')
+		name += 2;
+	const size_t length = strlen(name);
+	if (length > SMALTI_TAR_NAME_BYTES)
+		return smalti_fail(error, SMALTI_EFORMAT, "a name of %zu bytes, at most %d were expected",
+				   length, SMALTI_TAR_NAME_BYTES);
+	memcpy(member->name, name, length + 1);
+	return 0;
+}
+
+/* The header at `at`: its type; 0 at the end; -1. */
+static int read_header(int file, int64_t size, int64_t at, unsigned char *block,
+		       struct smalti_tar_member *member, struct smalti_error *error)
+{
+	if (at == size)
+		return 0;
+	if (smalti_tar_read(file, at, SMALTI_TAR_BLOCK, block, error) < 0)
+		return -1;
+	if (is_zero(block))
+		return 0;
+	member->bytes = read_number(block + SIZE, NUMBER_BYTES);
+	member->offset = at + SMALTI_TAR_BLOCK;
+	if (!smalti_tar_is_header(block) || member->bytes < 0)
+		return smalti_fail(error, SMALTI_EFORMAT, "no good header at byte %lld", (long long)at);
+	return block[TYPE] ? block[TYPE] : '0';
+}
+
+/* The content lies within the archive, and behind it the next header. */
+static int place(int64_t size, struct smalti_tar_member *member, struct smalti_error *error)
+{
+	if (member->bytes > size - member->offset)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "cut short: a member of %lld bytes begins at byte %lld of %lld",
+				   (long long)member->bytes, (long long)member->offset, (long long)size);
+	const int64_t end = member->offset + member->bytes;
+	const int64_t next = (end + SMALTI_TAR_BLOCK - 1) / SMALTI_TAR_BLOCK * SMALTI_TAR_BLOCK;
+	member->next = next < size ? next : size;
+	return 0;
+}
+
+static int finish_member(int type, const unsigned char *block, int64_t size,
+			 const struct extension *extension, struct smalti_tar_member *member,
+			 struct smalti_error *error)
+{
+	if (set_member_name(block, extension, member, error) < 0)
+		return -1;
+	if (type == 'S')
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "a sparse file in a tar is not read; pack it without --sparse");
+	member->regular = type == '0' || type == '7';
+	if (extension->bytes >= 0 && member->regular)
+		member->bytes = extension->bytes;
+	if (type >= '1' && type <= '6') /* links, devices, directories: no content, whatever they say */
+		member->bytes = 0;
+	return place(size, member, error) < 0 ? -1 : 1;
+}
+
+static int read_member(int file, int64_t size, int64_t at, struct extension *extension,
+		       struct smalti_tar_member *member, struct smalti_error *error)
+{
+	unsigned char block[SMALTI_TAR_BLOCK];
+	for (int extensions = 0; extensions <= EXTENSIONS_MAX; extensions++) {
+		const int type = read_header(file, size, at, block, member, error);
+		if (type <= 0)
+			return type;
+		if (type != 'x' && type != 'L' && type != 'g' && type != 'K')
+			return finish_member(type, block, size, extension, member, error);
+		if (place(size, member, error) < 0 ||
+		    ((type == 'x' || type == 'L') &&
+		     read_extension(file, (char)type, member, extension, error) < 0))
+			return -1;
+		at = member->next;
+	}
+	return smalti_fail(error, SMALTI_EFORMAT, "extended headers one after the other, at byte %lld",
+			   (long long)at);
+}
+
+int smalti_tar_member(int file, int64_t size, int64_t at, struct smalti_tar_member *member,
+		      struct smalti_error *error)
+{
+	struct extension extension = {.bytes = -1};
+	member->name[0] = '\0';
+	member->regular = false;
+	const int status = read_member(file, size, at, &extension, member, error);
+	free(extension.name);
+	return status;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_ARCHIVE_TAR_WRITER_H
+#define SMALTI_ARCHIVE_TAR_WRITER_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Writes a tar archive (POSIX ustar; names past 100 bytes or of other characters than ASCII in pax headers)
+ * into any stream, member by member, without time stamps or owners. Write errors of the stream are left to
+ * who commits it. Initialise with the stream. */
+struct smalti_tar_writer {
+	FILE *stream;
+	int64_t bytes; /* written */
+};
+
+/* A regular file of exactly `bytes`, which follow in writes. SMALTI_EUNSUPPORTED from 8 GiB on. */
+int smalti_tar_add(struct smalti_tar_writer *tar, const char *name, int64_t bytes,
+		   struct smalti_error *error);
+void smalti_tar_write(struct smalti_tar_writer *tar, const void *data, int64_t bytes);
+void smalti_tar_finish(struct smalti_tar_writer *tar);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/offload.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+struct smalti_offload {
+	char *directory;
+	int file;
+};
+
+int64_t smalti_offload_space(const char *directory, struct smalti_error *error)
+{
+	struct statvfs disk;
+	if (statvfs(directory, &disk) < 0)
+		return smalti_fail(error, SMALTI_EIO, "scratch directory '%s': %s", directory,
+				   strerror(errno));
+	const double space = (double)disk.f_bavail * (double)disk.f_frsize;
+	return space < (double)INT64_MAX ? (int64_t)space : INT64_MAX;
+}
+
+static int check_space(const char *directory, int64_t bytes, struct smalti_error *error)
+{
+	const int64_t space = smalti_offload_space(directory, error);
+	if (space < 0 || space >= bytes)
+		return space < 0 ? -1 : 0;
+	return smalti_fail(
+	    error, SMALTI_EIO,
+	    "scratch directory '%s' has %lld MB free, and %lld MB are needed: name another one, or "
+	    "allow more memory",
+	    directory, (long long)(space >> 20), (long long)(bytes >> 20) + 1);
+}
+
+struct smalti_offload *smalti_offload_open(const char *directory, int64_t bytes, struct smalti_error *error)
+{
+	struct smalti_offload *offload = smalti_calloc(1, sizeof(*offload), error);
+	if (!offload)
+		return NULL;
+	offload->file = -1;
+	offload->directory = smalti_format(error, "%s", directory);
+	if (offload->directory) {
+		offload->file = smalti_open_unlinked(directory, error);
+		if (offload->file >= 0 && check_space(directory, bytes, error) == 0)
+			return offload;
+	}
+	smalti_offload_close(offload);
+	return NULL;
+}
+
+void smalti_offload_close(struct smalti_offload *offload)
+{
+	if (!offload)
+		return;
+	if (offload->file >= 0)
+		close(offload->file);
+	free(offload->directory);
+	free(offload);
+}
+
+int smalti_offload_write(void *user, int64_t offset, int64_t bytes, const void *data,
+			 struct smalti_error *error)
+{
+	const struct smalti_offload *offload = user;
+	for (const char *from = data; bytes > 0;) {
+		const ssize_t done = pwrite(offload->file, from, (size_t)bytes, offset);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be written: %s",
+					   offload->directory, strerror(errno));
+		from += done;
+		offset += done;
+		bytes -= done;
+	}
+	return 0;
+}
+
+int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, void *data,
+			struct smalti_error *error)
+{
+	const struct smalti_offload *offload = user;
+	const int64_t first = offset, all = bytes;
+	for (char *to = data; bytes > 0;) {
+		const ssize_t done = pread(offload->file, to, (size_t)bytes, offset);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be read: %s",
+					   offload->directory,
+					   done ? strerror(errno) : "the file was cut off");
+		to += done;
+		offset += done;
+		bytes -= done;
+	}
+	if (last) /* not every file system can: then the space stays taken until the end */
+		fallocate(offload->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first, all);
+	return 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/checkpoint.h"
+#include "base/alloc.h"
+#include "base/json.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_INDEX = 16 << 20, MAX_SHARDS = 4096 };
+
+struct shard {
+	char *path;
+	const char *name; /* in the index */
+	struct smalti_safetensors *file;
+};
+
+struct entry {
+	struct smalti_tensor_view view;
+	const char *path; /* of the shard */
+	char *renamed;    /* owns view.name when that is not the file's */
+};
+
+struct smalti_checkpoint {
+	char *directory;
+	struct shard *shards;
+	int shard_count;
+	struct entry *entries;
+	int64_t count;
+	struct smalti_inventory *record; /* NULL: it has files */
+	enum smalti_dtype record_dtype;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct entry *)a)->view.name, ((const struct entry *)b)->view.name);
+}
+
+static const struct entry *find_entry(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	struct entry key = {.view.name = name};
+	return bsearch(&key, checkpoint->entries, (size_t)checkpoint->count, sizeof(key), by_name);
+}
+
+/* --- old names ------------------------------------------------------------------------------- */
+
+static const struct old_name {
+	const char *old, *present;
+} old_names[] = {
+    {".attentions.0.query.", ".attentions.0.to_q."},  {".attentions.0.key.", ".attentions.0.to_k."},
+    {".attentions.0.value.", ".attentions.0.to_v."},  {".attentions.0.proj_attn.", ".attentions.0.to_out.0."},
+    {"encoder.embed_tokens.weight", "shared.weight"},
+};
+
+/* The original layout kept the attention's matrices as 1×1 convolutions. */
+static void drop_kernel_axes(struct smalti_tensor_view *view)
+{
+	if (view->rank == 4 && view->shape[2] == 1 && view->shape[3] == 1)
+		view->rank = 2;
+}
+
+static int rename_old(const struct smalti_checkpoint *checkpoint, struct entry *entry,
+		      struct smalti_error *error)
+{
+	const char *name = entry->view.name;
+	for (size_t i = 0; i < sizeof(old_names) / sizeof(old_names[0]); i++) {
+		const char *at = strstr(name, old_names[i].old);
+		if (!at)
+			continue;
+		char *present = smalti_format(error, "%.*s%s%s", (int)(at - name), name, old_names[i].present,
+					      at + strlen(old_names[i].old));
+		if (!present)
+			return -1;
+		if (find_entry(checkpoint, present)) {
+			free(present);
+			return 0;
+		}
+		entry->renamed = present;
+		drop_kernel_axes(&entry->view);
+		return 0;
+	}
+	return 0;
+}
+
+static int rename_all_old(struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < checkpoint->count; i++)
+		if (rename_old(checkpoint, &checkpoint->entries[i], error))
+			return -1;
+	for (int64_t i = 0; i < checkpoint->count; i++)
+		if (checkpoint->entries[i].renamed)
+			checkpoint->entries[i].view.name = checkpoint->entries[i].renamed;
+	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), by_name);
+	return 0;
+}
+
+/* --- a single file --------------------------------------------------------------------------- */
+
+static int open_shard(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
+{
+	struct shard *shard = &checkpoint->shards[checkpoint->shard_count++];
+	shard->name = name;
+	shard->path = smalti_format(error, "%s/%s", checkpoint->directory, name);
+	shard->file = shard->path ? smalti_safetensors_open(shard->path, error) : NULL;
+	return shard->file ? 0 : -1;
+}
+
+static int open_single(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
+{
+	checkpoint->shards = smalti_calloc(1, sizeof(*checkpoint->shards), error);
+	if (!checkpoint->shards || open_shard(checkpoint, name, error))
+		return -1;
+	const struct shard *shard = checkpoint->shards;
+	checkpoint->count = smalti_safetensors_count(shard->file);
+	checkpoint->entries = smalti_calloc(checkpoint->count, sizeof(*checkpoint->entries), error);
+	if (!checkpoint->entries)
+		return -1;
+	for (int64_t i = 0; i < checkpoint->count; i++)
+		checkpoint->entries[i] =
+		    (struct entry){.view = *smalti_safetensors_at(shard->file, i), .path = shard->path};
+	return 0;
+}
+
+/* --- shards named by an index ----------------------------------------------------------------- */
+
+static bool plain_name(const char *name)
+{
+	const char *suffix = ".safetensors";
+	size_t length = strlen(name);
+	return !strchr(name, '/') && name[0] != '.' && length > strlen(suffix) &&
+	       !strcmp(name + length - strlen(suffix), suffix);
+}
+
+static const struct shard *find_shard(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	for (int i = 0; i < checkpoint->shard_count; i++)
+		if (!strcmp(checkpoint->shards[i].name, name))
+			return &checkpoint->shards[i];
+	return NULL;
+}
+
+static int add_indexed(struct smalti_checkpoint *checkpoint, const cJSON *item, struct smalti_error *error)
+{
+	if (!cJSON_IsString(item) || !plain_name(item->valuestring))
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "tensor %.200s should name a .safetensors file in the index's own directory",
+		    item->string);
+	const char *name = item->valuestring;
+	const struct shard *shard = find_shard(checkpoint, name);
+	if (!shard && checkpoint->shard_count == MAX_SHARDS)
+		return smalti_fail(error, SMALTI_EFORMAT, "more than %d shards", MAX_SHARDS);
+	if (!shard && open_shard(checkpoint, name, error))
+		return -1;
+	shard = find_shard(checkpoint, name);
+	const struct smalti_tensor_view *view = smalti_safetensors_find(shard->file, item->string);
+	if (!view)
+		return smalti_fail(error, SMALTI_EFORMAT, "tensor %.200s is not in %s", item->string,
+				   shard->path);
+	checkpoint->entries[checkpoint->count++] = (struct entry){.view = *view, .path = shard->path};
+	return 0;
+}
+
+static int read_index(struct smalti_checkpoint *checkpoint, const cJSON *index, struct smalti_error *error)
+{
+	const cJSON *map = cJSON_GetObjectItemCaseSensitive(index, "weight_map");
+	if (!cJSON_IsObject(map))
+		return smalti_fail(error, SMALTI_EFORMAT, "\"weight_map\" should be an object");
+	int64_t capacity = cJSON_GetArraySize(map);
+	checkpoint->shards = smalti_calloc(MAX_SHARDS, sizeof(*checkpoint->shards), error);
+	checkpoint->entries = smalti_calloc(capacity, sizeof(*checkpoint->entries), error);
+	if (!checkpoint->shards || !checkpoint->entries)
+		return -1;
+	const cJSON *item;
+	cJSON_ArrayForEach (item, map)
+		if (add_indexed(checkpoint, item, error))
+			return -1;
+	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), by_name);
+	return 0;
+}
+
+static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", checkpoint->directory, name);
+	cJSON *index = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
+	int status = index ? read_index(checkpoint, index, error) : -1;
+	if (index && status)
+		smalti_error_prefix(error, "%s", path);
+	for (int i = 0; i < checkpoint->shard_count; i++)
+		checkpoint->shards[i].name = NULL; /* it was the index's */
+	cJSON_Delete(index);
+	free(path);
+	return status;
+}
+
+/* --- which files ------------------------------------------------------------------------------ */
+
+static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat info;
+	snprintf(path, sizeof(path), "%s/%s", checkpoint->directory, name);
+	return !stat(path, &info) || errno != ENOENT;
+}
+
+/* 1: opened; 0: neither form is there; -1: failed. `variant` is empty or begins with a dot. */
+static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
+			struct smalti_error *error)
+{
+	char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
+	char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
+	int status = single && index ? 0 : -1;
+	if (!status && is_there(checkpoint, single))
+		status = open_single(checkpoint, single, error) ? -1 : 1;
+	else if (!status && is_there(checkpoint, index))
+		status = open_indexed(checkpoint, index, error) ? -1 : 1;
+	free(single);
+	free(index);
+	return status;
+}
+
+/* Files of pickled objects could run anything, so they are not read. */
+static int fail_without(const struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
+			struct smalti_error *error)
+{
+	static const char *const pickled[] = {"diffusion_pytorch_model.bin", "pytorch_model.bin",
+					      "pytorch_model.bin.index.json",
+					      "diffusion_pytorch_model.bin.index.json"};
+	for (size_t i = 0; i < sizeof(pickled) / sizeof(pickled[0]); i++)
+		if (is_there(checkpoint, pickled[i]))
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s/%s: such files are not read; make safetensors of them: load the "
+			    "pipeline with diffusers and save it with save_pretrained()",
+			    checkpoint->directory, pickled[i]);
+	return smalti_fail(error, SMALTI_EIO,
+			   "%s: no weights here, %s%s.safetensors or its index was expected",
+			   checkpoint->directory, stem, variant);
+}
+
+static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
+		      struct smalti_error *error)
+{
+	static const char *const defaults[] = {"", ".fp16", ".bf16"};
+	char given[64] = "";
+	if (variant)
+		snprintf(given, sizeof(given), ".%s", variant);
+	int opened = variant ? open_variant(checkpoint, stem, given, error) : 0;
+	for (int i = 0; i < 3 && !variant && !opened; i++)
+		opened = open_variant(checkpoint, stem, defaults[i], error);
+	if (!opened)
+		return fail_without(checkpoint, stem, given, error);
+	return opened < 0 ? -1 : 0;
+}
+
+struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const char *stem, const char *variant,
+						 struct smalti_error *error)
+{
+	struct smalti_checkpoint *checkpoint = smalti_calloc(1, sizeof(*checkpoint), error);
+	if (!checkpoint)
+		return NULL;
+	checkpoint->directory = smalti_format(error, "%s", directory);
+	if (!checkpoint->directory || open_files(checkpoint, stem, variant, error) ||
+	    rename_all_old(checkpoint, error)) {
+		smalti_checkpoint_close(checkpoint);
+		return NULL;
+	}
+	return checkpoint;
+}
+
+struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
+						   enum smalti_dtype dtype, struct smalti_error *error)
+{
+	struct smalti_checkpoint *checkpoint = smalti_calloc(1, sizeof(*checkpoint), error);
+	if (checkpoint) {
+		checkpoint->record = inventory;
+		checkpoint->record_dtype = dtype;
+	}
+	return checkpoint;
+}
+
+bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->record != NULL;
+}
+
+void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
+{
+	if (!checkpoint)
+		return;
+	for (int64_t i = 0; checkpoint->entries && i < checkpoint->count; i++)
+		free(checkpoint->entries[i].renamed);
+	for (int i = 0; i < checkpoint->shard_count; i++) {
+		smalti_safetensors_close(checkpoint->shards[i].file);
+		free(checkpoint->shards[i].path);
+	}
+	free(checkpoint->entries);
+	free(checkpoint->shards);
+	free(checkpoint->directory);
+	free(checkpoint);
+}
+
+/* --- what is in it ---------------------------------------------------------------------------- */
+
+const char *smalti_checkpoint_directory(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->directory;
+}
+
+bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	return find_entry(checkpoint, name) != NULL;
+}
+
+int64_t smalti_checkpoint_count(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->count;
+}
+
+const struct smalti_tensor_view *smalti_checkpoint_at(const struct smalti_checkpoint *checkpoint,
+						      int64_t index)
+{
+	return &checkpoint->entries[index].view;
+}
+
+/* "[6912, 1152]" */
+static const char *shape_text(int rank, const int64_t *shape, char text[192])
+{
+	int used = snprintf(text, 192, "[");
+	for (int i = 0; i < rank; i++)
+		used +=
+		    snprintf(text + used, (size_t)(192 - used), "%s%lld", i ? ", " : "", (long long)shape[i]);
+	snprintf(text + used, (size_t)(192 - used), "]");
+	return text;
+}
+
+int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const char *name, int rank,
+			   const int64_t *shape, struct smalti_tensor_view *view, struct smalti_error *error)
+{
+	char wanted[192], found[192];
+	if (checkpoint->record) {
+		const struct smalti_tensor_view *added = smalti_inventory_add(
+		    checkpoint->record, name, checkpoint->record_dtype, rank, shape, error);
+		*view = added ? *added : (struct smalti_tensor_view){.name = name};
+		return added ? 0 : -1;
+	}
+	shape_text(rank, shape, wanted);
+	const struct entry *entry = find_entry(checkpoint, name);
+	if (!entry)
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing",
+				   checkpoint->directory, name, wanted);
+	if (!entry->view.usable)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: tensor %s is neither F32, F16 nor BF16: convert the checkpoint",
+				   entry->path, name);
+	if (entry->view.rank != rank || memcmp(entry->view.shape, shape, (size_t)rank * sizeof(*shape)))
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s should have the shape %s, found %s",
+				   entry->path, name, wanted,
+				   shape_text(entry->view.rank, entry->view.shape, found));
+	*view = entry->view;
+	return 0;
+}

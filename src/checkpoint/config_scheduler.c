@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/config.h"
+#include "checkpoint/fields.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const classes[SMALTI_SCHEDULERS + 1] = {
+    [SMALTI_SCHEDULER_DPM_SOLVER] = "DPMSolverMultistepScheduler",
+    [SMALTI_SCHEDULER_EULER] = "EulerDiscreteScheduler",
+    [SMALTI_SCHEDULER_DDIM] = "DDIMScheduler",
+    [SMALTI_SCHEDULER_LCM] = "LCMScheduler",
+    [SMALTI_SCHEDULER_SA_SOLVER] = "SASolverScheduler",
+    [SMALTI_SCHEDULER_DDPM] = "DDPMScheduler",
+};
+
+static const char *const beta_schedules[] = {"linear", "scaled_linear", NULL};
+static const char *const spacings[] = {"linspace", "leading", "trailing", NULL};
+static const char *const predictions[] = {"epsilon", "v_prediction", "sample", NULL};
+static const char *const final_sigmas[] = {"zero", "sigma_min", NULL};
+static const char *const solver_types[] = {"midpoint", "heun", NULL};
+static const char *const dpm_algorithms[] = {"dpmsolver++", NULL};
+static const char *const sa_algorithms[] = {"data_prediction", NULL};
+static const char *const interpolations[] = {"linear", NULL};
+static const char *const timestep_types[] = {"discrete", NULL};
+
+#define CONFIG struct smalti_scheduler_config
+
+static const struct smalti_field common_fields[] = {
+    FIELD_INT("num_train_timesteps", OPTIONAL, train_timesteps, 2, 100000),
+    FIELD_DOUBLE("beta_start", OPTIONAL, beta_start, 1e-9, 0.999),
+    FIELD_DOUBLE("beta_end", OPTIONAL, beta_end, 1e-9, 0.999),
+    FIELD_CHOICE("beta_schedule", OPTIONAL, beta_schedule, beta_schedules),
+    FIELD_CHOICE("prediction_type", OPTIONAL, prediction, predictions),
+    FIELD_CHOICE("timestep_spacing", OPTIONAL, spacing, spacings),
+    FIELD_INT("steps_offset", OPTIONAL, steps_offset, 0, 1000),
+    FIELD_NULL("trained_betas"),
+    FIELD_FALSE("rescale_betas_zero_snr"),
+};
+
+static const struct smalti_field dpm_fields[] = {
+    FIELD_CHOICE("solver_type", OPTIONAL, solver_type, solver_types),
+    FIELD_INT("solver_order", OPTIONAL, solver_order, 1, 2),
+    FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final),
+    FIELD_BOOL("euler_at_final", OPTIONAL, euler_at_final),
+    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
+    FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas),
+    FIELD_FALSE("thresholding"),
+    FIELD_FALSE("use_exponential_sigmas"),
+    FIELD_FALSE("use_beta_sigmas"),
+    FIELD_FALSE("use_lu_lambdas"),
+    FIELD_FALSE("use_flow_sigmas"),
+    FIELD_NULL("variance_type"),
+};
+
+static const struct smalti_field euler_fields[] = {
+    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
+    FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas),
+    FIELD_ONLY("interpolation_type", OPTIONAL, interpolations),
+    FIELD_ONLY("timestep_type", OPTIONAL, timestep_types),
+    FIELD_FALSE("use_exponential_sigmas"),
+    FIELD_FALSE("use_beta_sigmas"),
+    FIELD_NULL("sigma_min"),
+    FIELD_NULL("sigma_max"),
+};
+
+static const struct smalti_field ddim_fields[] = {
+    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
+    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
+    FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one),
+    FIELD_FALSE("thresholding"),
+};
+
+static const struct smalti_field ddpm_fields[] = {
+    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
+    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
+    FIELD_FALSE("thresholding"),
+};
+
+static const struct smalti_field lcm_fields[] = {
+    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
+    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
+    FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one),
+    FIELD_INT("original_inference_steps", OPTIONAL, original_inference_steps, 1, 100000),
+    FIELD_DOUBLE("timestep_scaling", OPTIONAL, timestep_scaling, 1e-6, 1e6),
+    FIELD_FALSE("thresholding"),
+};
+
+static const struct smalti_field sa_fields[] = {
+    FIELD_INT("predictor_order", OPTIONAL, predictor_order, 1, 2),
+    FIELD_INT("corrector_order", OPTIONAL, corrector_order, 1, 2),
+    FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final),
+    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
+    FIELD_FALSE("thresholding"),
+    FIELD_FALSE("use_exponential_sigmas"),
+    FIELD_FALSE("use_beta_sigmas"),
+    FIELD_FALSE("use_flow_sigmas"),
+    FIELD_NULL("variance_type"),
+};
+
+#define FIELDS(table) table, sizeof(table) / sizeof((table)[0])
+
+/* algorithm_type has other words in each class: what another class wrote there is not meant for us. */
+static const struct smalti_field dpm_own[] = {
+    FIELD_CHOICE("algorithm_type", OPTIONAL, algorithm, dpm_algorithms)};
+static const struct smalti_field sa_own[] = {FIELD_ONLY("algorithm_type", OPTIONAL, sa_algorithms)};
+
+static const struct {
+	const struct smalti_field *fields;
+	size_t count;
+	const struct smalti_field *own; /* read only from a file of the same class */
+	size_t own_count;
+} tables[] = {
+    [SMALTI_SCHEDULER_DPM_SOLVER] = {FIELDS(dpm_fields), FIELDS(dpm_own)},
+    [SMALTI_SCHEDULER_EULER] = {FIELDS(euler_fields), NULL, 0},
+    [SMALTI_SCHEDULER_DDIM] = {FIELDS(ddim_fields), NULL, 0},
+    [SMALTI_SCHEDULER_LCM] = {FIELDS(lcm_fields), NULL, 0},
+    [SMALTI_SCHEDULER_SA_SOLVER] = {FIELDS(sa_fields), FIELDS(sa_own)},
+    [SMALTI_SCHEDULER_DDPM] = {FIELDS(ddpm_fields), NULL, 0},
+};
+
+static struct smalti_scheduler_config defaults_of(enum smalti_scheduler scheduler)
+{
+	struct smalti_scheduler_config config = {
+	    .scheduler = scheduler,
+	    .train_timesteps = 1000,
+	    .beta_start = 0.0001,
+	    .beta_end = 0.02,
+	    .beta_schedule = SMALTI_BETAS_LINEAR,
+	    .spacing = SMALTI_SPACING_LINSPACE,
+	    .solver_order = 2,
+	    .lower_order_final = true,
+	    .predictor_order = 2,
+	    .corrector_order = 2,
+	    .clip_sample_range = 1,
+	    .set_alpha_to_one = true,
+	    .original_inference_steps = 50,
+	    .timestep_scaling = 10,
+	};
+	if (scheduler == SMALTI_SCHEDULER_DDIM || scheduler == SMALTI_SCHEDULER_LCM ||
+	    scheduler == SMALTI_SCHEDULER_DDPM)
+		config.spacing = SMALTI_SPACING_LEADING;
+	if (scheduler == SMALTI_SCHEDULER_LCM) {
+		config.beta_start = 0.00085;
+		config.beta_end = 0.012;
+		config.beta_schedule = SMALTI_BETAS_SCALED_LINEAR;
+	}
+	return config;
+}
+
+static int check_together(const cJSON *file, const struct smalti_scheduler_config *config,
+			  struct smalti_error *error)
+{
+	double clipped = -INFINITY;
+	if (config->beta_end < config->beta_start)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"beta_end\" %g is below \"beta_start\" %g",
+				   config->beta_end, config->beta_start);
+	if (config->scheduler == SMALTI_SCHEDULER_LCM &&
+	    config->original_inference_steps > config->train_timesteps)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "\"original_inference_steps\" %lld is above \"num_train_timesteps\" %lld",
+				   (long long)config->original_inference_steps,
+				   (long long)config->train_timesteps);
+	if (smalti_json_double(file, "lambda_min_clipped", SMALTI_JSON_NULLABLE, -INFINITY, INFINITY,
+			       &clipped, error))
+		return -1;
+	if (config->scheduler == SMALTI_SCHEDULER_DPM_SOLVER && clipped > -INFINITY)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "\"lambda_min_clipped\" is %g, only -Infinity can be used", clipped);
+	return 0;
+}
+
+/* `own`: the file was written for this very class. */
+static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own,
+		    struct smalti_scheduler_config *config, struct smalti_error *error)
+{
+	*config = defaults_of(scheduler);
+	config->clip_sample = own && scheduler == SMALTI_SCHEDULER_DDPM;
+	if (smalti_fields_read(file, FIELDS(common_fields), config, error) ||
+	    smalti_fields_read(file, tables[scheduler].fields, tables[scheduler].count, config, error) ||
+	    (own &&
+	     smalti_fields_read(file, tables[scheduler].own, tables[scheduler].own_count, config, error)))
+		return -1;
+	return check_together(file, config, error);
+}
+
+int smalti_scheduler_config_parse(const cJSON *file, struct smalti_scheduler_config *config,
+				  struct smalti_error *error)
+{
+	int scheduler = 0;
+	if (smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, classes, &scheduler, error))
+		return -1;
+	return parse_as(file, (enum smalti_scheduler)scheduler, true, config, error);
+}
+
+int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler scheduler,
+				     struct smalti_scheduler_config *config, struct smalti_error *error)
+{
+	const char *name = "";
+	if (smalti_json_string(file, "_class_name", SMALTI_JSON_OPTIONAL, &name, error))
+		return -1;
+	return parse_as(file, scheduler, !strcmp(name, classes[scheduler]), config, error);
+}
+
+int smalti_scheduler_config_read(const char *path, struct smalti_scheduler_config *config,
+				 struct smalti_error *error)
+{
+	cJSON *file = smalti_config_open(path, error);
+	int status = file ? smalti_scheduler_config_parse(file, config, error) : -1;
+	return smalti_config_close(file, path, status, error);
+}
+
+int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
+				    struct smalti_scheduler_config *config, struct smalti_error *error)
+{
+	cJSON *file = smalti_config_open(path, error);
+	int status = file ? smalti_scheduler_config_parse_as(file, scheduler, config, error) : -1;
+	return smalti_config_close(file, path, status, error);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/inventory.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 256 };
+
+static int grow(struct smalti_inventory *inventory, struct smalti_error *error)
+{
+	const int capacity = inventory->capacity ? 2 * inventory->capacity : FIRST_CAPACITY;
+	struct smalti_tensor_view *tensors = smalti_calloc(capacity, sizeof(*tensors), error);
+	if (!tensors)
+		return -1;
+	if (inventory->count)
+		memcpy(tensors, inventory->tensors, (size_t)inventory->count * sizeof(*tensors));
+	free(inventory->tensors);
+	inventory->tensors = tensors;
+	inventory->capacity = capacity;
+	return 0;
+}
+
+const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *inventory, const char *name,
+						      enum smalti_dtype dtype, int rank, const int64_t *shape,
+						      struct smalti_error *error)
+{
+	if (inventory->count == inventory->capacity && grow(inventory, error) < 0)
+		return NULL;
+	struct smalti_tensor_view *tensor = &inventory->tensors[inventory->count];
+	*tensor = (struct smalti_tensor_view){
+	    .dtype = dtype, .rank = rank, .bytes = smalti_dtype_bytes(dtype), .usable = true};
+	for (int i = 0; i < rank; i++) {
+		tensor->shape[i] = shape[i];
+		if (!smalti_multiply(&tensor->bytes, shape[i])) {
+			smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", name);
+			return NULL;
+		}
+	}
+	tensor->name = smalti_format(error, "%s", name);
+	if (!tensor->name)
+		return NULL;
+	inventory->count++;
+	return tensor;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct smalti_tensor_view *)a)->name,
+		      ((const struct smalti_tensor_view *)b)->name);
+}
+
+void smalti_inventory_sort(struct smalti_inventory *inventory)
+{
+	if (inventory->count)
+		qsort(inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors), by_name);
+}
+
+void smalti_inventory_free(struct smalti_inventory *inventory)
+{
+	for (int i = 0; i < inventory->count; i++)
+		free((void *)inventory->tensors[i].name);
+	free(inventory->tensors);
+	*inventory = (struct smalti_inventory){0};
+}

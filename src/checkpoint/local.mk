@@ -1,0 +1,16 @@
+# Sources of src/checkpoint
+libcore_la_SOURCES += \
+	src/checkpoint/checkpoint.c src/checkpoint/checkpoint.h \
+	src/checkpoint/config.h \
+	src/checkpoint/config_model.c \
+	src/checkpoint/config_scheduler.c \
+	src/checkpoint/config_t5.c \
+	src/checkpoint/config_transformer.c \
+	src/checkpoint/config_vae.c \
+	src/checkpoint/fields.c src/checkpoint/fields.h \
+	src/checkpoint/inventory.c src/checkpoint/inventory.h \
+	src/checkpoint/latents.c src/checkpoint/latents.h \
+	src/checkpoint/npy.c src/checkpoint/npy.h \
+	src/checkpoint/pipeline_directory.c src/checkpoint/pipeline_directory.h \
+	src/checkpoint/safetensors.c src/checkpoint/safetensors.h \
+	src/checkpoint/safetensors_write.c

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CHECKPOINT_PIPELINE_DIRECTORY_H
+#define SMALTI_CHECKPOINT_PIPELINE_DIRECTORY_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* What is often given in place of a pipeline's directory is named, with what to do about it. 0, or -1 with
+ * SMALTI_EIO or SMALTI_EUNSUPPORTED. */
+
+/* A directory is there: no name on a hub, no single file. */
+int smalti_pipeline_directory_check(const char *directory, struct smalti_error *error);
+/* It has a model_index.json, too: it is no single component. */
+int smalti_pipeline_check(const char *directory, struct smalti_error *error);
+
+/* The bytes of a file are not a pointer that Git LFS left in its place. */
+int smalti_pointer_check(const void *bytes, size_t length, struct smalti_error *error);
+
+#endif

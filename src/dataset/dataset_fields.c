@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+#include "dataset/dataset_format.h"
+#include "text/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const smalti_dataset_path_names[] = {"path", "image", "file_name", "filename", NULL};
+const char *const smalti_dataset_id_names[] = {"id", NULL};
+const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT] = {"txt", "prompt", "caption",
+									     "text"};
+const char *const smalti_dataset_unread_extensions[] = {".tif",  ".tiff", ".gif", ".bmp", ".avif", ".heic",
+							".heif", ".jxl",  ".jp2", ".psd", ".svg",  NULL};
+
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD, which stands for what was not UTF-8 */
+
+/* An object and whether something in it had to be replaced. */
+struct object {
+	const cJSON *json;
+	bool mended;
+};
+
+static const cJSON *find(const cJSON *object, const char *const *names, const char **name)
+{
+	const cJSON *item = NULL;
+	for (*name = *names; *names && (!item || cJSON_IsNull(item)); names++) {
+		*name = *names;
+		item = cJSON_GetObjectItemCaseSensitive(object, *names);
+	}
+	return item && !cJSON_IsNull(item) ? item : NULL;
+}
+
+/* The first of the names that is there and not null. */
+static void read_text(const struct object *object, const char *const *names, struct smalti_caption_text *text,
+		      char problem[256])
+{
+	const char *name;
+	char found[64];
+	const cJSON *item = find(object->json, names, &name);
+	if (!item)
+		return;
+	const bool string = cJSON_IsString(item);
+	if (string && !(object->mended && strstr(item->valuestring, replacement))) {
+		text->text = item->valuestring;
+		text->length = strlen(item->valuestring);
+		return;
+	}
+	snprintf(problem, 256, "%.100s: expected %s, found %s", name, string ? "UTF-8" : "a string",
+		 string ? "other bytes" : smalti_json_describe(item, found));
+	text->problem = problem;
+}
+
+/* Numbers are ids, too. */
+static void read_id(const struct object *object, struct smalti_caption_text *text, char problem[256])
+{
+	const char *name;
+	const cJSON *item = find(object->json, smalti_dataset_id_names, &name);
+	int64_t number;
+	if (!cJSON_IsNumber(item)) {
+		read_text(object, smalti_dataset_id_names, text, problem);
+	} else if (smalti_json_int(object->json, name, SMALTI_JSON_REQUIRED, INT64_MIN, INT64_MAX, &number,
+				   NULL) == 0) {
+		text->length = (size_t)snprintf(problem, 256, "%lld", (long long)number);
+		text->text = problem;
+	} else {
+		snprintf(problem, 256, "id: expected a string or an integer, found %g", item->valuedouble);
+		text->problem = problem;
+	}
+}
+
+static void read_captions(const struct object *object, const struct smalti_dataset_options *options,
+			  struct smalti_dataset_entry *entry)
+{
+	for (int i = 0; i < options->caption_count; i++) {
+		const char *const names[] = {options->captions[i], NULL};
+		if (!entry->captions[i].text && !entry->captions[i].problem)
+			read_text(object, names, &entry->captions[i], entry->problems[2 + i]);
+	}
+}
+
+/* Out of a copy in which U+FFFD stands for what is not UTF-8. */
+static cJSON *parse_mended(const char *text, size_t length, struct smalti_error *error)
+{
+	struct smalti_string string = {0};
+	if (smalti_string_copy(&string, text, length, error) < 0)
+		return NULL;
+	cJSON *json = smalti_json_parse(string.bytes, string.length, error);
+	free(string.bytes);
+	return json;
+}
+
+static int parse(const char *text, size_t length, struct object *object, cJSON **json,
+		 struct smalti_error *error)
+{
+	object->mended = !smalti_utf8_valid(text, length);
+	*json = object->mended ? parse_mended(text, length, error) : smalti_json_parse(text, length, error);
+	object->json = *json;
+	char found[64];
+	if (*json && !cJSON_IsObject(*json))
+		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
+				   smalti_json_describe(*json, found));
+	return *json ? 0 : -1;
+}
+
+int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
+			 struct smalti_dataset_entry *entry, cJSON **json, struct smalti_error *error)
+{
+	struct object object;
+	if (parse(text, length, &object, json, error) < 0)
+		return -1;
+	read_text(&object, smalti_dataset_path_names, &entry->path, entry->problems[0]);
+	read_id(&object, &entry->id, entry->problems[1]);
+	read_captions(&object, options, entry);
+	return 0;
+}
+
+void smalti_dataset_parse_captions(const char *text, size_t length,
+				   const struct smalti_dataset_options *options,
+				   struct smalti_dataset_entry *entry, cJSON **json,
+				   struct smalti_error *error)
+{
+	struct object object;
+	if (text && parse(text, length, &object, json, error) == 0) {
+		read_captions(&object, options, entry);
+		return;
+	}
+	for (int i = 0; i < options->caption_count; i++) {
+		if (entry->captions[i].text || entry->captions[i].problem)
+			continue;
+		snprintf(entry->problems[2 + i], sizeof(entry->problems[0]), "%.60s: JSON: %.180s",
+			 options->captions[i], error->message);
+		entry->captions[i].problem = entry->problems[2 + i];
+	}
+}
+
+/* Which of them the name ends with, in any case, or -1. */
+static int find_extension(const char *name, const char *const *extensions)
+{
+	const char *dot = strrchr(name, '.');
+	for (int i = 0; dot && extensions[i]; i++)
+		if (strcasecmp(dot, extensions[i]) == 0)
+			return i;
+	return -1;
+}
+
+bool smalti_dataset_is_image(const char *name)
+{
+	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
+	return find_extension(name, extensions) >= 0;
+}
+
+bool smalti_dataset_is_tar(const char *name)
+{
+	static const char *const extensions[] = {".tar", NULL};
+	return find_extension(name, extensions) >= 0;
+}
+
+int smalti_dataset_unread_image(const char *name)
+{
+	return find_extension(name, smalti_dataset_unread_extensions);
+}
+
+int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension)
+{
+	for (int i = 0; i < options->caption_count; i++)
+		if (strcmp(options->captions[i], extension) == 0)
+			return i;
+	return -1;
+}

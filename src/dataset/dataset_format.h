@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_DATASET_DATASET_FORMAT_H
+#define SMALTI_DATASET_DATASET_FORMAT_H
+
+#include "base/json.h"
+#include "dataset/dataset_source.h"
+
+/* What a format gives to dataset.c: a file dataset_FORMAT.c each. */
+
+/* An entry or caption of more bytes is refused. */
+enum { SMALTI_ITEM_LIMIT = 64 << 20 };
+
+/* Where an item begins. */
+struct smalti_dataset_place {
+	int64_t offset; /* in the file */
+	int64_t line;   /* of a list of lines, from 1 */
+};
+
+/* What a format finds of an item; texts are its own until its next call. */
+struct smalti_dataset_entry {
+	struct smalti_caption_text path; /* of the image: the key */
+	struct smalti_caption_text id;   /* the key where no image is named */
+	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
+	const char *file; /* NULL: the image is a file; else it lies in this one, here: */
+	int64_t offset, bytes;
+	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
+};
+
+struct smalti_dataset_format {
+	/* The state, at the first item; NULL with an error. */
+	void *(*open)(const struct smalti_dataset_source *source, struct smalti_error *error);
+	void (*close)(void *state);
+	struct smalti_dataset_place (*tell)(const void *state);
+	void (*seek)(void *state, const struct smalti_dataset_place *place);
+	/* The next item, `entry` all zeros before. Without `texts` captions need not be looked for. A bad
+	 * item may have a path or id. */
+	enum smalti_dataset_status (*next)(void *state, bool texts, struct smalti_dataset_entry *entry,
+					   struct smalti_error *error);
+};
+
+extern const struct smalti_dataset_format smalti_dataset_json, smalti_dataset_lines, smalti_dataset_csv,
+    smalti_dataset_directory, smalti_dataset_tar, smalti_dataset_tars;
+
+/* Which one it is; NULL with an error. */
+const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
+							     struct smalti_error *error);
+
+/* A failure's place among the statuses: after SMALTI_EFORMAT and SMALTI_EUNSUPPORTED reading goes on. */
+enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *error);
+
+/* Names that lists have for an image's path, the best first, and for an item's id; NULL-terminated. */
+extern const char *const smalti_dataset_path_names[], *const smalti_dataset_id_names[];
+
+/* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in.
+ * *object is what the entry's texts belong to: cJSON_Delete() it also after a failure. */
+int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
+			 struct smalti_dataset_entry *entry, cJSON **object, struct smalti_error *error);
+
+/* Those captions that are not there yet, out of an object in a file of its own: `text` NULL, it could not be
+ * read, and `error` says why. */
+void smalti_dataset_parse_captions(const char *text, size_t length,
+				   const struct smalti_dataset_options *options,
+				   struct smalti_dataset_entry *entry, cJSON **object,
+				   struct smalti_error *error);
+
+/* Whether a name ends like that of an image that is read, or of a tar. */
+bool smalti_dataset_is_image(const char *name);
+bool smalti_dataset_is_tar(const char *name);
+/* The number of the ending among those of images that are not read, ended by NULL; or -1. */
+extern const char *const smalti_dataset_unread_extensions[];
+int smalti_dataset_unread_image(const char *name);
+/* The number of the caption whose key is the extension (without dot), or -1. */
+int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
+
+#endif

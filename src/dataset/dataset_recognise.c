@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/tar.h"
+#include "base/utf8.h"
+#include "dataset/dataset_format.h"
+
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define EXPECTED                                                                                             \
+	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a directory of images or "  \
+	"tars, or a tar"
+
+enum { START_BYTES = 4096 };
+
+/* What is known by its first bytes, to be told what to do about it. */
+static const struct foreign {
+	const char *name, *remedy;
+	size_t length;
+	const char *bytes;
+} foreign[] = {
+    {"compressed by gzip", "decompress it: gunzip", 2, "\x1f\x8b"},
+    {"compressed by Zstandard", "decompress it: unzstd", 4, "\x28\xb5\x2f\xfd"},
+    {"compressed by xz", "decompress it: unxz", 5, "\xfd\x37zXZ"},
+    {"compressed by bzip2", "decompress it: bunzip2", 3, "BZh"},
+    {"a ZIP archive", "unpack it, and name the directory", 4, "PK\3\4"},
+    {"a Parquet file", "convert it with python/parquet_to_jsonl.py", 4, "PAR1"},
+    {"an HDF5 file", "convert it to JSON Lines", 4, "\x89HDF"},
+    {"a JPEG image", "name the directory that it is in", 3, "\xff\xd8\xff"},
+    {"a PNG image", "name the directory that it is in", 4, "\x89PNG"},
+    {"text in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8", 2, "\xff\xfe"},
+    {"text in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8", 2, "\xfe\xff"},
+};
+
+static int refuse_foreign(const char *path, const char *start, size_t length, struct smalti_error *error)
+{
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++) {
+		const struct foreign *f = &foreign[i];
+		if (f->length <= length && memcmp(start, f->bytes, f->length) == 0)
+			return smalti_fail(error, SMALTI_EUNSUPPORTED, "%s: " EXPECTED "; this is %s: %s",
+					   path, f->name, f->remedy);
+	}
+	return 0;
+}
+
+static bool ends_with(const char *path, const char *const *endings)
+{
+	const char *dot = strrchr(path, '.');
+	while (dot && *endings && strcasecmp(dot, *endings) != 0)
+		endings++;
+	return dot && *endings;
+}
+
+/* By the first byte that is no blank, else by name. */
+static const struct smalti_dataset_format *recognise_text(const char *path, const char *start, size_t length,
+							  struct smalti_error *error)
+{
+	static const char *const lines[] = {".jsonl", ".ndjson", NULL}, *const tables[] = {".csv", ".tsv",
+											   NULL};
+	size_t at = smalti_utf8_mark(start, length);
+	while (at < length && strchr(" \t\r\n", start[at]) && start[at])
+		at++;
+	if (at < length && start[at] == '[')
+		return &smalti_dataset_json;
+	if ((at < length && start[at] == '{') || ends_with(path, lines))
+		return &smalti_dataset_lines;
+	if (ends_with(path, tables))
+		return &smalti_dataset_csv;
+	const char *line_end = memchr(start, '\n', length);
+	const size_t line = line_end ? (size_t)(line_end - start) : length;
+	if (!memchr(start, '\0', length) && (memchr(start, ',', line) || memchr(start, '\t', line)))
+		return &smalti_dataset_csv;
+	smalti_fail(error, SMALTI_EFORMAT, "%s: " EXPECTED "; %s", path,
+		    at < length ? "this is none of them" : "nothing is in it");
+	return NULL;
+}
+
+const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
+							     struct smalti_error *error)
+{
+	const char *path = source->name;
+	char start[START_BYTES];
+	if (source->file < 0)
+		return source->tars ? &smalti_dataset_tars : &smalti_dataset_directory;
+	const ssize_t length = pread(source->file, start, sizeof(start), 0);
+	if (length < 0) {
+		smalti_fail_errno(error, "%s: cannot be read", path);
+		return NULL;
+	}
+	if (refuse_foreign(path, start, (size_t)length, error) < 0)
+		return NULL;
+	if (smalti_dataset_is_tar(path) ||
+	    (length >= SMALTI_TAR_BLOCK && smalti_tar_is_header((const unsigned char *)start)))
+		return &smalti_dataset_tar;
+	return recognise_text(path, start, (size_t)length, error);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/dataset_source.h"
+
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/file.h"
+#include "base/set.h"
+#include "dataset/braces.h"
+#include "dataset/dataset_walk.h"
+#include "dataset/spool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { TARS_MAX = 1 << 20 };
+
+/* The path of one more tar, which is the source's from here on. */
+static int add_tar(void *user, char *path, struct smalti_error *error)
+{
+	struct smalti_dataset_source *s = user;
+	if (s->tar_count == s->tar_capacity) {
+		const int64_t capacity = 2 * s->tar_capacity + 16;
+		struct smalti_dataset_tar_file *tars = realloc(s->tars, (size_t)capacity * sizeof(*tars));
+		if (!tars) {
+			free(path);
+			return smalti_fail(error, SMALTI_ENOMEM, "no memory for the names of %lld tars",
+					   (long long)capacity);
+		}
+		s->tars = tars;
+		s->tar_capacity = capacity;
+	}
+	s->tars[s->tar_count++] = (struct smalti_dataset_tar_file){.path = path};
+	return 0;
+}
+
+static void forget_tars(struct smalti_dataset_source *s)
+{
+	for (int64_t i = 0; i < s->tar_count; i++) {
+		free(s->tars[i].path);
+		free(s->tars[i].prefix);
+	}
+	free(s->tars);
+	s->tars = NULL;
+	s->tar_count = s->tar_capacity = 0;
+}
+
+static int64_t count_tars(const struct smalti_dataset_source *s, const char *prefix, int64_t *first)
+{
+	int64_t count = 0;
+	for (int64_t i = s->tar_count; i-- > 0;)
+		if (s->tars[i].prefix && strcmp(s->tars[i].prefix, prefix) == 0) {
+			*first = i;
+			count++;
+		}
+	return count;
+}
+
+/* A key begins with the tar's name without its directory (`below` bytes of the path), since tars are moved;
+ * two of one name cannot be told apart. */
+static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar, size_t below,
+		    struct smalti_set *names, struct smalti_error *error)
+{
+	const char *name = tar->path + below;
+	const char *dot = strrchr(name, '.');
+	const size_t length = dot && strcasecmp(dot, ".tar") == 0 ? (size_t)(dot - name) : strlen(name);
+	tar->prefix = smalti_format(error, "%.*s", (int)length, name);
+	if (!tar->prefix)
+		return -1;
+	const int added = smalti_set_add(names, XXH3_64bits(tar->prefix, length), error);
+	int64_t first = 0;
+	if (added == 0 && count_tars(s, tar->prefix, &first) > 1)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s and %s: have the same name, which the keys of their items begin with; "
+				   "rename one, or name the directory that they are in",
+				   s->tars[first].path, tar->path);
+	return added < 0 ? -1 : 0;
+}
+
+int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error)
+{
+	return smalti_fail(error, code,
+			   "%s: of several data sets each has to be a tar, this is none: give lists and "
+			   "directories alone",
+			   path);
+}
+
+static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar,
+		       struct smalti_error *error)
+{
+	struct stat info;
+	if (stat(tar->path, &info) < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", tar->path);
+	if (!S_ISREG(info.st_mode))
+		return smalti_dataset_refuse_mixture(tar->path, SMALTI_EINVAL, error);
+	tar->start = s->size;
+	s->size += info.st_size;
+	return 0;
+}
+
+/* `directory`: their keys begin with their path below it, else with their last names. */
+static int settle_tars(struct smalti_dataset_source *s, const char *directory, struct smalti_error *error)
+{
+	struct smalti_set names = {0};
+	int status = 0;
+	s->size = 0;
+	for (int64_t i = 0; i < s->tar_count && status == 0; i++) {
+		struct smalti_dataset_tar_file *tar = &s->tars[i];
+		const char *slash = strrchr(tar->path, '/');
+		const size_t below = directory ? strlen(directory) + 1
+				     : slash   ? (size_t)(slash - tar->path) + 1
+					       : 0;
+		status = measure_tar(s, tar, error);
+		if (status == 0)
+			status = name_tar(s, tar, below, &names, error);
+	}
+	smalti_set_free(&names);
+	return status;
+}
+
+/* Those in the directory's list, which ends after the first so many. */
+static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smalti_error *error)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	rewind(s->list);
+	while (s->tar_count < count && getdelim(&line, &capacity, '\0', s->list) > 0) {
+		if (line[0] != SMALTI_WALK_TAR)
+			continue;
+		char *path = smalti_format(error, "%s/%s", s->path, line + 1);
+		if (!path || add_tar(s, path, error) < 0)
+			break;
+	}
+	free(line);
+	if (s->tar_count < count)
+		return smalti_fail_errno(error, "%s: the list of its files cannot be read", s->name);
+	return settle_tars(s, s->path, error);
+}
+
+static int make_list(struct smalti_dataset_source *s, struct smalti_error *error)
+{
+	const int file = smalti_open_unlinked(smalti_temporary_directory(), error);
+	if (file < 0)
+		return -1;
+	s->list = fdopen(file, "w+");
+	if (s->list)
+		return 0;
+	close(file);
+	return smalti_fail_errno(error, "a list cannot be opened");
+}
+
+int smalti_dataset_source_list(struct smalti_dataset_source *s, struct smalti_error *error)
+{
+	struct smalti_walk_counts counts = {0};
+	forget_tars(s);
+	if (s->list)
+		fclose(s->list);
+	s->list = NULL;
+	if (make_list(s, error) < 0 || smalti_dataset_walk(s->path, s->options, s->list, &counts, error) < 0)
+		return -1;
+	s->size = ftello(s->list);
+	smalti_walk_note(&counts, s->note, sizeof(s->note));
+	return smalti_walk_is_of_tars(&counts) ? list_tars(s, counts.tars, error) : 0;
+}
+
+static int open_stream(struct smalti_dataset_source *s, struct smalti_error *error)
+{
+	const struct smalti_dataset_options *o = s->options;
+	s->name = smalti_format(error, "standard input");
+	s->file = s->name ? smalti_spool(STDIN_FILENO, s->name, 0, o->on_progress, o->user, error) : -1;
+	if (s->file < 0)
+		return -1;
+	s->size = lseek(s->file, 0, SEEK_END);
+	/* So others can open it, as they do with images in a tar. */
+	s->path = smalti_format(error, "/proc/self/fd/%d", s->file);
+	return s->path ? 0 : -1;
+}
+
+/* The only one. */
+static int open_path(struct smalti_dataset_source *s, const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (strcmp(path, "-") == 0)
+		return open_stream(s, error);
+	s->name = smalti_format(error, "%s", path);
+	s->path = smalti_format(error, "%s", path);
+	if (!s->name || !s->path)
+		return -1;
+	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+		return smalti_dataset_source_list(s, error);
+	s->file = smalti_open_regular(path, &s->size, error);
+	return s->file < 0 ? -1 : 0;
+}
+
+static int open_tars(struct smalti_dataset_source *s, struct smalti_error *error)
+{
+	s->path = smalti_format(error, "%s", s->tars[0].path);
+	s->name = smalti_format(error, "%s and %lld more", s->tars[0].path, (long long)s->tar_count - 1);
+	return s->path && s->name ? settle_tars(s, NULL, error) : -1;
+}
+
+static int add_path(struct smalti_dataset_source *s, const char *path, int64_t count,
+		    struct smalti_error *error)
+{
+	if (smalti_check_text(path, "data set", error) < 0)
+		return -1;
+	if (count > 1 && strcmp(path, "-") == 0)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "standard input: is a data set of its own, found %lld others beside it",
+				   (long long)count - 1);
+	if (strchr(path, '{') && access(path, F_OK) < 0)
+		return smalti_braces_expand(path, TARS_MAX, add_tar, s, error);
+	char *copy = smalti_format(error, "%s", path);
+	return copy ? add_tar(s, copy, error) : -1;
+}
+
+int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *const *paths, int64_t count,
+			       struct smalti_error *error)
+{
+	s->file = -1;
+	if (smalti_check_range(count, 1, TARS_MAX, "number of data sets", error) < 0 ||
+	    smalti_check_given(paths, "data set", error) < 0)
+		return -1;
+	for (int64_t i = 0; i < count; i++)
+		if (add_path(s, paths[i], count, error) < 0)
+			return -1;
+	if (s->tar_count > 1)
+		return open_tars(s, error);
+	char *path = s->tars[0].path;
+	s->tars[0].path = NULL;
+	forget_tars(s);
+	const int status = open_path(s, path, error);
+	free(path);
+	return status;
+}
+
+/* The directory that the list is in, resolved so that its name is known; NULL with an error. */
+static char *directory_of(const char *path, struct smalti_error *error)
+{
+	const char *slash = strrchr(path, '/');
+	char *directory =
+	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
+	char *resolved = directory ? realpath(directory, NULL) : NULL;
+	if (directory && !resolved)
+		smalti_fail_errno(error, "%s: cannot be resolved", directory);
+	free(directory);
+	return resolved;
+}
+
+/* PixArt's layout, or all in one directory. */
+static char *default_images(const char *path, struct smalti_error *error)
+{
+	char *directory = directory_of(path, error);
+	if (!directory)
+		return NULL;
+	static const char data[] = "/InternData";
+	const size_t length = strlen(directory), end = sizeof(data) - 1;
+	const bool pixart = length >= end && strcmp(directory + length - end, data) == 0;
+	char *image_root = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), directory)
+				  : smalti_format(error, "%s", directory);
+	free(directory);
+	return image_root;
+}
+
+char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool list, const char *image_root,
+				   struct smalti_error *error)
+{
+	struct stat info;
+	if (!image_root)
+		return list ? default_images(s->name, error) : smalti_format(error, "%s", s->path);
+	if (list && stat(image_root, &info) == 0 && S_ISDIR(info.st_mode))
+		return smalti_format(error, "%s", image_root);
+	if (list)
+		smalti_fail(error, SMALTI_EINVAL, "%s: expected a directory, with the list's images",
+			    image_root);
+	else
+		smalti_fail(error, SMALTI_EINVAL,
+			    "%s: has its images in it: a directory of images (%s) is for lists", s->name,
+			    image_root);
+	return NULL;
+}
+
+void smalti_dataset_source_close(struct smalti_dataset_source *s)
+{
+	if (s->file >= 0)
+		close(s->file);
+	if (s->list)
+		fclose(s->list);
+	forget_tars(s);
+	free(s->name);
+	free(s->path);
+	*s = (struct smalti_dataset_source){.file = -1};
+}

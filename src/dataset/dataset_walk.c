@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/dataset_walk.h"
+
+#include "base/alloc.h"
+#include "base/set.h"
+#include "dataset/dataset_format.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, DIRECTORY = 'd', FILE_NAME = 'f' };
+
+struct walk {
+	const char *directory;
+	const struct smalti_dataset_options *options;
+	FILE *list;
+	struct smalti_walk_counts *counts;
+	struct smalti_set directories; /* that were walked */
+	int64_t seen;
+};
+
+/* The names in one directory, each behind a byte that says whether it is a directory. */
+struct names {
+	char *bytes;
+	int64_t used, capacity;
+	char **sorted;
+	int64_t count;
+};
+
+static int add_name(struct names *names, char kind, const char *name, struct smalti_error *error)
+{
+	const int64_t length = (int64_t)strlen(name) + 2;
+	if (names->used + length > names->capacity) {
+		const int64_t capacity = 2 * names->capacity + length + 4096;
+		char *bytes = realloc(names->bytes, (size_t)capacity);
+		if (!bytes)
+			return smalti_fail(error, SMALTI_ENOMEM, "no memory for the names in a directory");
+		names->bytes = bytes;
+		names->capacity = capacity;
+	}
+	names->bytes[names->used] = kind;
+	memcpy(names->bytes + names->used + 1, name, (size_t)length - 1);
+	names->used += length;
+	names->count++;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a + 1, *(char *const *)b + 1);
+}
+
+static int sort_names(struct names *names, struct smalti_error *error)
+{
+	names->sorted = smalti_calloc(names->count + 1, sizeof(*names->sorted), error);
+	if (!names->sorted)
+		return -1;
+	char *at = names->bytes;
+	for (int64_t i = 0; i < names->count; i++, at += strlen(at) + 1)
+		names->sorted[i] = at;
+	qsort(names->sorted, (size_t)names->count, sizeof(*names->sorted), by_name);
+	return 0;
+}
+
+static void free_names(struct names *names)
+{
+	free(names->bytes);
+	free(names->sorted);
+}
+
+/* Through links; one that leads nowhere is a file that cannot be read. */
+static char kind_of(DIR *directory, const struct dirent *entry)
+{
+	struct stat info;
+	if (entry->d_type == DT_REG)
+		return FILE_NAME;
+	if (entry->d_type == DT_DIR)
+		return DIRECTORY;
+	return fstatat(dirfd(directory), entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode) ? DIRECTORY
+												: FILE_NAME;
+}
+
+static int read_names(DIR *directory, const char *path, struct names *names, struct smalti_error *error)
+{
+	const struct dirent *entry;
+	while (errno = 0, (entry = readdir(directory)) != NULL)
+		if (entry->d_name[0] != '.' &&
+		    add_name(names, kind_of(directory, entry), entry->d_name, error) < 0)
+			return -1;
+	return errno ? smalti_fail_errno(error, "%s: cannot be read", path) : sort_names(names, error);
+}
+
+/* 1, 0 if the directory was walked before, -1. */
+static int enter(struct walk *w, DIR *directory, const char *path, struct smalti_error *error)
+{
+	struct stat info;
+	if (fstat(dirfd(directory), &info) < 0)
+		return smalti_fail_errno(error, "%s: cannot be examined", path);
+	const uint64_t identity[] = {info.st_dev, info.st_ino};
+	return smalti_set_add(&w->directories, XXH3_64bits(identity, sizeof(identity)), error);
+}
+
+/* How well a name serves as the text of a caption, 0 the best; -1: not at all. */
+static int rank_of_text(const struct walk *w, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	const int caption = dot ? smalti_dataset_caption_of(w->options, dot + 1) : -1;
+	if (caption >= 0)
+		return caption;
+	return dot && strcmp(dot, ".json") == 0 ? SMALTI_DATASET_CAPTIONS_MAX : -1;
+}
+
+/* Whether file `index` is a caption of no image, and the one that stands for all with its stem. Those with
+ * the same stem are among the names with the same beginning. */
+static bool is_lone_text(const struct walk *w, const struct names *names, int64_t index)
+{
+	const char *name = names->sorted[index] + 1;
+	const int rank = rank_of_text(w, name);
+	const size_t stem = rank < 0 ? 0 : (size_t)(strrchr(name, '.') - name) + 1;
+	int64_t first = index;
+	while (first > 0 && strncmp(names->sorted[first - 1] + 1, name, stem) == 0)
+		first--;
+	for (int64_t i = first; rank >= 0 && i < names->count; i++) {
+		const char *other = names->sorted[i] + 1;
+		if (strncmp(other, name, stem) != 0)
+			break;
+		if (i == index || names->sorted[i][0] != FILE_NAME || strchr(other + stem, '.'))
+			continue;
+		const int other_rank = rank_of_text(w, other);
+		if (smalti_dataset_is_image(other) || (other_rank >= 0 && other_rank < rank))
+			return false;
+	}
+	return rank >= 0;
+}
+
+static int put(struct walk *w, int kind, const char *path, size_t length, struct smalti_error *error)
+{
+	const struct smalti_dataset_options *o = w->options;
+	fputc(kind, w->list);
+	fwrite(path, 1, length, w->list);
+	fputc('\0', w->list);
+	if (ferror(w->list))
+		return smalti_fail_errno(error, "the list of a directory's files cannot be kept: $TMPDIR");
+	if (++w->seen % WATCH_EVERY == 0 && o->on_progress && !o->on_progress(o->user, 0.0))
+		return smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped while it was listed", w->directory);
+	return 0;
+}
+
+/* What to do with a name: DIRECTORY, what the list calls it, or 0. */
+static int count_name(struct walk *w, const struct names *names, int64_t index)
+{
+	struct smalti_walk_counts *counts = w->counts;
+	const char *name = names->sorted[index] + 1;
+	if (names->sorted[index][0] == DIRECTORY)
+		return DIRECTORY;
+	if (smalti_dataset_is_image(name)) {
+		counts->images++;
+		return SMALTI_WALK_IMAGE;
+	}
+	if (smalti_dataset_is_tar(name)) {
+		counts->tars++;
+		return SMALTI_WALK_TAR;
+	}
+	if (w->options->images) {
+		const int unread = smalti_dataset_unread_image(name);
+		counts->unread[unread < 0 ? 0 : unread] += unread >= 0;
+		return 0;
+	}
+	if (!is_lone_text(w, names, index))
+		return 0;
+	counts->texts++;
+	counts->captions += rank_of_text(w, name) < SMALTI_DATASET_CAPTIONS_MAX;
+	return SMALTI_WALK_TEXT;
+}
+
+static int walk_directory(struct walk *w, const char *below, int depth, struct smalti_error *error);
+
+/* `below` is the directory's path below the one of the data set, "" or ending with a slash. */
+static int walk_names(struct walk *w, const char *below, const struct names *names, int depth,
+		      struct smalti_error *error)
+{
+	int status = 0;
+	for (int64_t i = 0; i < names->count && status == 0; i++) {
+		const char *name = names->sorted[i] + 1;
+		const int kind = count_name(w, names, i);
+		if (!kind)
+			continue;
+		char *path = smalti_format(error, "%s%s%s", below, name, kind == DIRECTORY ? "/" : "");
+		if (!path)
+			return -1;
+		if (kind == DIRECTORY)
+			status = walk_directory(w, path, depth + 1, error);
+		else if (kind == SMALTI_WALK_TEXT)
+			status = put(w, kind, path, (size_t)(strrchr(path, '.') - path), error);
+		else
+			status = put(w, kind, path, strlen(path), error);
+		free(path);
+	}
+	return status;
+}
+
+static int walk_open_directory(struct walk *w, DIR *directory, const char *path, const char *below, int depth,
+			       struct smalti_error *error)
+{
+	struct names names = {0};
+	int status = enter(w, directory, path, error);
+	if (status > 0)
+		status = read_names(directory, path, &names, error);
+	if (status == 0)
+		status = walk_names(w, below, &names, depth, error);
+	free_names(&names);
+	return status;
+}
+
+static int walk_directory(struct walk *w, const char *below, int depth, struct smalti_error *error)
+{
+	if (depth > DEPTH_MAX)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s/%s: directories in more than %d directories", w->directory, below,
+				   DEPTH_MAX);
+	char *path = smalti_format(error, "%s/%s", w->directory, below);
+	DIR *directory = path ? opendir(path) : NULL;
+	int status = directory ? walk_open_directory(w, directory, path, below, depth, error) : -1;
+	if (directory)
+		closedir(directory);
+	else if (path)
+		smalti_fail_errno(error, "%s: the directory cannot be opened", path);
+	free(path);
+	return status;
+}
+
+int smalti_dataset_walk(const char *directory, const struct smalti_dataset_options *options, FILE *list,
+			struct smalti_walk_counts *counts, struct smalti_error *error)
+{
+	struct walk walk = {.directory = directory, .options = options, .list = list, .counts = counts};
+	int status = walk_directory(&walk, "", 0, error);
+	if (status == 0 && fflush(list) != 0)
+		status = smalti_fail_errno(error, "the list of a directory's files cannot be kept: $TMPDIR");
+	smalti_set_free(&walk.directories);
+	return status;
+}
+
+bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts)
+{
+	return counts->tars > 0 && counts->images == 0 && counts->captions == 0;
+}
+
+static void add_count(char *note, size_t size, int64_t count, const char *extension)
+{
+	const size_t length = strlen(note);
+	if (count > 0)
+		snprintf(note + length, size - length, "%s%lld %s", length ? ", " : "", (long long)count,
+			 extension);
+}
+
+void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size)
+{
+	char list[256] = "";
+	for (int i = 0; i < SMALTI_WALK_UNREAD && smalti_dataset_unread_extensions[i]; i++)
+		add_count(list, sizeof(list), counts->unread[i], smalti_dataset_unread_extensions[i]);
+	if (!smalti_walk_is_of_tars(counts))
+		add_count(list, sizeof(list), counts->tars, ".tar");
+	note[0] = '\0';
+	if (list[0])
+		snprintf(note, size,
+			 "passed over %s: images are read from .jpg, .jpeg, .png and .webp, or from tars "
+			 "alone",
+			 list);
+}

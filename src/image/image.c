@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "image/image_decoder.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIGNATURE_BYTES = 12 };
+
+/* How files begin; those without a decoder are known by name only. */
+static const struct signature {
+	const char *name;
+	size_t offset, length;
+	const char *bytes;
+	const struct smalti_image_decoder *decoder;
+} signatures[] = {
+    {"JPEG", 0, 3, "\xff\xd8\xff", &smalti_jpeg_decoder},
+    {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", &smalti_png_decoder},
+    {"WebP", 8, 4, "WEBP", &smalti_webp_decoder},
+    {"GIF", 0, 4, "GIF8", NULL},
+    {"TIFF", 0, 4, "II*\0", NULL},
+    {"TIFF", 0, 4, "MM\0*", NULL},
+    {"BMP", 0, 2, "BM", NULL},
+    {"AVIF or HEIF", 4, 4, "ftyp", NULL},
+    {"JPEG 2000", 4, 4, "jP  ", NULL},
+    {"JPEG XL", 4, 4, "JXL ", NULL},
+    {"JPEG XL", 0, 2, "\xff\x0a", NULL},
+    {"PPM", 0, 2, "P6", NULL},
+};
+
+static const struct signature *recognise(const char *start, size_t length)
+{
+	for (size_t i = 0; i < sizeof(signatures) / sizeof(signatures[0]); i++) {
+		const struct signature *s = &signatures[i];
+		if (s->offset + s->length <= length && memcmp(start + s->offset, s->bytes, s->length) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static int choose_decoder(struct smalti_image_reader *image, struct smalti_error *error)
+{
+	char start[SIGNATURE_BYTES];
+	struct smalti_source source = image->source; /* whose place stays */
+	const size_t length = (size_t)smalti_source_read(&source, start, sizeof(start));
+	if (source.file && (smalti_source_failed(&source) || fseek(source.file, 0, SEEK_SET) != 0))
+		return smalti_fail_errno(error, "%s: cannot be read", image->path);
+	const struct signature *signature = recognise(start, length);
+	if (!signature)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "%s: a JPEG, PNG or WebP file was expected, this %s", image->path,
+				   length ? "is none of them" : "file is empty");
+	if (!signature->decoder)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: a %s file cannot be read; convert it to JPEG, PNG or WebP",
+				   image->path, signature->name);
+	image->info.format = signature->name;
+	image->info.orientation = 1;
+	image->decoder = signature->decoder;
+	return 0;
+}
+
+int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t height,
+		       struct smalti_error *error)
+{
+	int64_t pixels = width;
+	if (!smalti_multiply(&pixels, height) || pixels < 1 || pixels > image->limits.pixels)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "%s: an image of 1 to %" PRId64 " pixels was expected, found %" PRId64
+				   "x%" PRId64 "; scale it down, or allow more",
+				   image->path, image->limits.pixels, width, height);
+	image->info.width = width;
+	image->info.height = height;
+	return 0;
+}
+
+int smalti_image_hold(const struct smalti_image_reader *image, const char *kind, int64_t bytes,
+		      struct smalti_error *error)
+{
+	if (bytes <= image->limits.bytes)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "%s: %s has to be held whole: %" PRId64 " bytes, at most %" PRId64
+			   " are allowed; allow more, or convert it to a PNG without interlacing",
+			   image->path, kind, bytes, image->limits.bytes);
+}
+
+/* Takes the stream over, if there is one. */
+static struct smalti_image_reader *open_image(const char *name, struct smalti_source source, int64_t bytes,
+					      const struct smalti_image_limits *limits,
+					      struct smalti_error *error)
+{
+	struct smalti_image_reader *image = smalti_calloc(1, sizeof(*image), error);
+	if (!image) {
+		if (source.file)
+			fclose(source.file);
+		return NULL;
+	}
+	image->limits = *limits;
+	image->source = source;
+	image->file_bytes = bytes;
+	image->path = smalti_format(error, "%s", name);
+	if (image->path && choose_decoder(image, error) == 0 && image->decoder->open(image, error) == 0)
+		return image;
+	smalti_image_close(image);
+	return NULL;
+}
+
+struct smalti_image_reader *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
+					      struct smalti_error *error)
+{
+	int64_t bytes = 0;
+	FILE *file = smalti_open_stream(path, &bytes, error);
+	return file ? open_image(path, (struct smalti_source){.file = file}, bytes, limits, error) : NULL;
+}
+
+struct smalti_image_reader *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
+						     const struct smalti_image_limits *limits,
+						     struct smalti_error *error)
+{
+	return open_image(name, (struct smalti_source){.data = data, .left = bytes}, bytes, limits, error);
+}
+
+const struct smalti_image_info *smalti_image_info(const struct smalti_image_reader *image)
+{
+	return &image->info;
+}
+
+int smalti_image_read_rows(struct smalti_image_reader *image, int64_t first, int64_t count, uint8_t *rows,
+			   struct smalti_error *error)
+{
+	if (image->failed || first != image->next || count < 0 || count > image->info.height - first)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: rows %" PRId64 " to %" PRId64 " of %" PRId64
+				   " were asked for where %s %" PRId64 " was expected",
+				   image->path, first, first + count - 1, image->info.height,
+				   image->failed ? "nothing after the failure at row" : "row", image->next);
+	if (count == 0)
+		return 0;
+	image->failed = image->decoder->read_rows(image, count, rows, error) < 0;
+	if (image->failed)
+		return -1;
+	image->next += count;
+	return 0;
+}
+
+void smalti_image_close(struct smalti_image_reader *image)
+{
+	if (!image)
+		return;
+	if (image->state)
+		image->decoder->close(image->state);
+	if (image->source.file)
+		fclose(image->source.file);
+	free(image->path);
+	free(image);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_IMAGE_IMAGE_DECODER_H
+#define SMALTI_IMAGE_IMAGE_DECODER_H
+
+#include "image/image.h"
+#include "image/source.h"
+
+#include <stdbool.h>
+
+/* What a format gives to image.c: a file image_FORMAT.c each. */
+
+struct smalti_image_reader {
+	char *path;
+	struct smalti_source source;
+	int64_t file_bytes;
+	struct smalti_image_limits limits;
+	struct smalti_image_info info;
+	int64_t next; /* row to come */
+	bool failed;
+	const struct smalti_image_decoder *decoder;
+	void *state; /* the decoder's */
+};
+
+struct smalti_image_decoder {
+	/* Reads the header, admits the image and sets its orientation; leaves in `state` what the close
+	 * frees, also on failure. */
+	int (*open)(struct smalti_image_reader *image, struct smalti_error *error);
+	/* `count` rows from row `next` on, 1 or more that are there. */
+	int (*read_rows)(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
+			 struct smalti_error *error);
+	void (*close)(void *state);
+};
+
+extern const struct smalti_image_decoder smalti_jpeg_decoder, smalti_png_decoder, smalti_webp_decoder;
+
+/* Sets width and height if they are within the limits. */
+int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t height,
+		       struct smalti_error *error);
+/* Fails if `bytes` are more than may be held at a time; `kind` names what has to be held whole. */
+int smalti_image_hold(const struct smalti_image_reader *image, const char *kind, int64_t bytes,
+		      struct smalti_error *error);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/png_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* No chunk before the pixels needs more memory than this, and no file needs more of them: a small file of
+ * texts that inflate to zeros takes no more than both allow. */
+enum { CHUNK_BYTES = 4 << 20, CHUNKS = 100 };
+
+static void on_error(png_structp png, png_const_charp message)
+{
+	struct smalti_png_reader *reader = png_get_error_ptr(png);
+	if (reader->height)
+		smalti_fail(&reader->cause, SMALTI_EFORMAT,
+			    "%s: not a good PNG file: %s, at row %" PRId64 " of %" PRId64, reader->path,
+			    message, reader->row, reader->height);
+	else
+		smalti_fail(&reader->cause, SMALTI_EFORMAT, "%s: not a good PNG file: %s, in its header",
+			    reader->path, message);
+	png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+	(void)png, (void)message;
+}
+
+static void on_read(png_structp png, png_bytep data, size_t length)
+{
+	struct smalti_png_reader *reader = png_get_io_ptr(png);
+	errno = 0;
+	if (smalti_source_read(&reader->source, data, (int64_t)length) == (int64_t)length)
+		return;
+	if (smalti_source_failed(&reader->source))
+		smalti_fail_errno(&reader->cause, "%s: cannot be read", reader->path);
+	png_error(png, "it ends too early");
+}
+
+/* libpng's own limit only warns, and then it allocates what a damaged length says. */
+static png_voidp on_malloc(png_structp png, png_alloc_size_t size)
+{
+	const struct smalti_png_reader *reader = png_get_mem_ptr(png);
+	return size <= (uint64_t)reader->largest ? malloc(size) : NULL;
+}
+
+static void on_free(png_structp png, png_voidp memory)
+{
+	(void)png;
+	free(memory);
+}
+
+int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error)
+{
+	return smalti_fail(error, reader->cause.code, "%s", reader->cause.message);
+}
+
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
+			   struct smalti_error *error)
+{
+	*reader = (struct smalti_png_reader){.path = path, .largest = CHUNK_BYTES, .source = source};
+	reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning, reader,
+					       on_malloc, on_free);
+	reader->info = reader->png ? png_create_info_struct(reader->png) : NULL;
+	if (!reader->info)
+		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for the PNG decoder", path);
+	png_set_user_limits(reader->png, INT32_MAX, INT32_MAX);
+	png_set_chunk_malloc_max(reader->png, CHUNK_BYTES);
+	png_set_chunk_cache_max(reader->png, CHUNKS);
+	png_set_read_fn(reader->png, reader, on_read);
+	return 0;
+}
+
+void smalti_png_reader_close(struct smalti_png_reader *reader)
+{
+	if (reader->png)
+		png_destroy_read_struct(&reader->png, &reader->info, NULL);
+}
+
+int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_error *error)
+{
+	if (setjmp(png_jmpbuf(reader->png)))
+		return smalti_png_reader_jumped(reader, error);
+	png_read_info(reader->png, reader->info);
+	reader->height = png_get_image_height(reader->png, reader->info);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_IMAGE_PNG_READER_H
+#define SMALTI_IMAGE_PNG_READER_H
+
+#include "base/error.h"
+#include "image/source.h"
+
+#include <png.h>
+#include <stdint.h>
+
+/* libpng on a file, up to the pixels, with bounded memory; errors are kept in `cause` and jump. */
+struct smalti_png_reader {
+	struct smalti_source source;
+	const char *path; /* the caller's, as are the source's bytes */
+	png_structp png;
+	png_infop info;
+	int64_t largest; /* what libpng may allocate in one piece */
+	int64_t row, height;
+	struct smalti_error cause;
+};
+
+/* Reads nothing yet. To be closed also on failure. */
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
+			   struct smalti_error *error);
+void smalti_png_reader_close(struct smalti_png_reader *reader);
+
+/* All that comes before the pixels; sets the height. */
+int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_error *error);
+
+/* After a jump: hands the error on. */
+int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/cleaning.h"
+
+#include "base/alloc.h"
+#include "text/entities.h"
+#include "text/fix_text.h"
+#include "text/html_text.h"
+#include "text/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef int transformation(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+			   struct smalti_error *error);
+static transformation unquote, strip, lower, to_html_text, spread_dashes, fix, unescape;
+
+#define S      SMALTI_SPACE
+#define HOST   "[a-zA-Z0-9.-]"
+#define DOMAIN HOST "+[.](?:com|co|ru|net|org|edu|gov|it)[\\w/-]*\\b/?(?!@)"
+/* Where a run of characters has no match at its start, it has none later either: skipping the run keeps the
+ * time from growing with its square. */
+#define SKIP(run) "|" run "+(*SKIP)(*FAIL)"
+#define URL(name) "\\b(?:" name ":(?:/{1,3}|[a-zA-Z0-9%])|" DOMAIN SKIP("(?:(?!" name ":)" HOST ")") ")"
+#define FILES     "(?:png|jpg|jpeg|bmp|webp|eps|pdf|apk|mp4)"
+#define NUMBER    "\\d+\\.?\\d*"
+
+#define IDEOGRAPHS                                                                                           \
+	"[\\x{31c0}-\\x{31ef}\\x{31f0}-\\x{31ff}\\x{3200}-\\x{32ff}\\x{3300}-\\x{33ff}"                      \
+	"\\x{3400}-\\x{4dbf}\\x{4dc0}-\\x{4dff}\\x{4e00}-\\x{9fff}]"
+#define DASHES                                                                                               \
+	"[-\\x{58a}\\x{5be}\\x{1400}\\x{1806}\\x{2010}-\\x{2015}\\x{2e17}\\x{2e1a}\\x{2e3a}\\x{2e3b}"        \
+	"\\x{2e40}\\x{301c}\\x{3030}\\x{30a0}\\x{fe31}\\x{fe32}\\x{fe58}\\x{fe63}\\x{ff0d}]"
+
+#define REPLACE(step, expression, by)                                                                        \
+	{                                                                                                    \
+		.number = (step), .pattern = (expression), .replacement = (by)                               \
+	}
+#define CALL(step, name)                                                                                     \
+	{                                                                                                    \
+		.number = (step), .function = (name)                                                         \
+	}
+
+/* Either a function, or a pattern and what replaces its matches. The numbers are those of the
+ * specification. */
+static const struct {
+	int number;
+	const char *pattern, *replacement;
+	transformation *function;
+} steps[] = {
+    CALL(1, unquote),
+    CALL(2, strip),
+    CALL(2, lower),
+    REPLACE(3, "<person>", "person"),
+    REPLACE(4, URL("https?"), ""),
+    REPLACE(4, URL("www"), ""),
+    CALL(5, to_html_text),
+    REPLACE(6, "@\\w+\\b", ""),
+    REPLACE(7, IDEOGRAPHS "+", ""),
+    REPLACE(8, DASHES "+", "-"),
+    REPLACE(9, "[`´«»“”¨]", "\""),
+    REPLACE(9, "[‘’]", "'"),
+    REPLACE(10, "&quot;?", ""),
+    REPLACE(10, "&amp", ""),
+    REPLACE(11, "\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}", " "),
+    REPLACE(12, "\\d:\\d\\d" S "+$", ""),
+    REPLACE(13, "\\\\n", " "),
+    REPLACE(14, "#\\d{1,3}\\b", ""),
+    REPLACE(14, "#\\d{5,}\\b", ""),
+    REPLACE(14, "\\b\\d{6,}\\b", ""),
+    REPLACE(15, SMALTI_NON_SPACE "+\\." FILES SKIP(SMALTI_NON_SPACE), ""),
+    REPLACE(16, "[\"']{2,}", "\""),
+    REPLACE(16, "\\.{2,}", " "),
+    REPLACE(17, "[#®•©™&@·º½¾¿¡§~)(\\][}{|\\\\/*]+", " "),
+    REPLACE(18, S "+\\." S "+", " "),
+    CALL(19, spread_dashes),
+    CALL(20, fix),
+    CALL(20, unescape),
+    CALL(20, unescape),
+    REPLACE(21, "\\b[a-zA-Z]{1,3}\\d{3,15}\\b", ""),
+    REPLACE(21, "\\b[a-zA-Z]+\\d+[a-zA-Z]+\\b", ""),
+    REPLACE(21, "\\b\\d+[a-zA-Z]+\\d+\\b", ""),
+    REPLACE(22, "(?:worldwide" S "+)?(?:free" S "+)?shipping", ""),
+    REPLACE(22, "(?:free" S ")?download(?:" S "free)?", ""),
+    REPLACE(22, "\\bclick\\b" S "(?:for|on)" S "\\w+", ""),
+    REPLACE(22, "\\b" FILES "(?:" S "images?)?", ""),
+    REPLACE(22, "\\bpage" S "+\\d+\\b", ""),
+    REPLACE(23, "\\b\\d*[a-zA-Z]+\\d+[a-zA-Z]+\\d+[a-zA-Z\\d]*\\b", " "),
+    REPLACE(24, "\\b" NUMBER "[xх×]" NUMBER "\\b", ""),
+    REPLACE(25, "\\b" S "+:" S "+", ": "),
+    REPLACE(25, "(\\D[,./])\\b", "$1 "),
+    REPLACE(25, S "+", " "),
+    REPLACE(26, "^[\"'](.+)[\"']$", "$1"),
+    REPLACE(26, "^['_,:;-]", ""),
+    REPLACE(26, "['_,:+-]$", ""),
+    REPLACE(26, "^\\." SMALTI_NON_SPACE "+$", ""),
+    CALL(26, strip),
+};
+
+enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
+
+struct smalti_cleaner {
+	struct smalti_html *html;
+	struct smalti_pattern *patterns[STEP_COUNT]; /* NULL where the step is a function */
+};
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int write_unquoted(const void *context, const struct smalti_string *from, FILE *to,
+			  struct smalti_error *error)
+{
+	(void)context;
+	(void)error;
+	for (size_t at = 0; at < from->length; at++) {
+		const char *here = from->bytes + at;
+		bool pair = *here == '%' && from->length - at > 2;
+		int high = pair ? hex_digit(here[1]) : -1, low = pair ? hex_digit(here[2]) : -1;
+		if (high >= 0 && low >= 0) {
+			fputc(high * 16 + low, to);
+			at += 2;
+		} else {
+			fputc(*here == '+' ? ' ' : *here, to);
+		}
+	}
+	return 0;
+}
+
+/* Python's unquote_plus(). */
+static int unquote(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		   struct smalti_error *error)
+{
+	(void)cleaner;
+	if (smalti_string_rewrite(string, write_unquoted, NULL, error))
+		return -1;
+	struct smalti_string valid;
+	if (smalti_string_copy(&valid, string->bytes, string->length, error))
+		return -1;
+	free(string->bytes);
+	*string = valid;
+	return 0;
+}
+
+static int strip(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		 struct smalti_error *error)
+{
+	(void)cleaner;
+	(void)error;
+	smalti_string_strip(string);
+	return 0;
+}
+
+static int lower(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		 struct smalti_error *error)
+{
+	(void)cleaner;
+	return smalti_string_lower(string, error);
+}
+
+static int to_html_text(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+			struct smalti_error *error)
+{
+	return smalti_html_text(cleaner->html, string, error);
+}
+
+/* this-is-my-cute-cat: more than three of - and _ make them spaces. */
+static int spread_dashes(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+			 struct smalti_error *error)
+{
+	(void)cleaner;
+	(void)error;
+	int count = 0;
+	for (size_t i = 0; i < string->length; i++)
+		count += string->bytes[i] == '-' || string->bytes[i] == '_';
+	for (size_t i = 0; i < string->length && count > 3; i++)
+		if (string->bytes[i] == '-' || string->bytes[i] == '_')
+			string->bytes[i] = ' ';
+	return 0;
+}
+
+static int fix(const struct smalti_cleaner *cleaner, struct smalti_string *string, struct smalti_error *error)
+{
+	(void)cleaner;
+	return smalti_fix_text(string, error);
+}
+
+static int unescape(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		    struct smalti_error *error)
+{
+	(void)cleaner;
+	return smalti_unescape(string, false, error);
+}
+
+struct smalti_cleaner *smalti_cleaner_new(struct smalti_error *error)
+{
+	struct smalti_cleaner *cleaner = smalti_calloc(1, sizeof(*cleaner), error);
+	if (!cleaner)
+		return NULL;
+	cleaner->html = smalti_html_new(error);
+	bool complete = cleaner->html;
+	for (int i = 0; complete && i < STEP_COUNT; i++) {
+		if (steps[i].pattern)
+			cleaner->patterns[i] = smalti_pattern_new(steps[i].pattern, error);
+		complete = !steps[i].pattern || cleaner->patterns[i];
+	}
+	if (complete)
+		return cleaner;
+	smalti_cleaner_free(cleaner);
+	return NULL;
+}
+
+void smalti_cleaner_free(struct smalti_cleaner *cleaner)
+{
+	if (!cleaner)
+		return;
+	smalti_html_free(cleaner->html);
+	for (int i = 0; i < STEP_COUNT; i++)
+		smalti_pattern_free(cleaner->patterns[i]);
+	free(cleaner);
+}
+
+int smalti_cleaner_run(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		       struct smalti_error *error)
+{
+	for (int i = 0; i < STEP_COUNT; i++) {
+		int status = steps[i].function ? steps[i].function(cleaner, string, error)
+					       : smalti_pattern_replace(cleaner->patterns[i],
+									steps[i].replacement, string, error);
+		if (status) {
+			smalti_error_prefix(error, "cleaning step %d", steps[i].number);
+			return -1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/prompts.h"
+
+#include "base/alloc.h"
+#include "base/byte_reader.h"
+#include "base/utf8.h"
+#include "text/prompt_json.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum format { UNKNOWN, TEXT, JSON_LINES };
+
+struct smalti_prompts {
+	char *path;
+	enum format format;
+	int64_t line; /* number of the one that was read last */
+	struct smalti_byte_reader reader;
+};
+
+struct smalti_prompts *smalti_prompts_open(const char *path, struct smalti_error *error)
+{
+	bool standard = strcmp(path, "-") == 0;
+	struct smalti_prompts *prompts = smalti_calloc(1, sizeof(*prompts), error);
+	if (!prompts)
+		return NULL;
+	prompts->path = smalti_format(error, "%s", standard ? "standard input" : path);
+	prompts->reader.limit = SMALTI_PROMPT_LINE_LIMIT;
+	prompts->reader.file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (prompts->reader.file < 0)
+		smalti_fail_errno(error, "%s: cannot be opened", path);
+	if (prompts->path && prompts->reader.file >= 0)
+		return prompts;
+	smalti_prompts_close(prompts);
+	return NULL;
+}
+
+void smalti_prompts_close(struct smalti_prompts *prompts)
+{
+	if (!prompts)
+		return;
+	if (prompts->reader.file > STDIN_FILENO)
+		close(prompts->reader.file);
+	smalti_byte_reader_free(&prompts->reader);
+	free(prompts->path);
+	free(prompts);
+}
+
+int smalti_prompts_file(const struct smalti_prompts *prompts)
+{
+	return prompts->reader.file;
+}
+
+bool smalti_prompts_waits(const struct smalti_prompts *prompts)
+{
+	const struct smalti_byte_reader *reader = &prompts->reader;
+	struct pollfd file = {.fd = reader->file, .events = POLLIN};
+	return !memchr(reader->chunk + reader->next, '\n', reader->filled - reader->next) &&
+	       poll(&file, 1, 0) == 0;
+}
+
+/* Reads on to a line that is not blank: *text is its beginning. 1, 0 at the end of the file, -1. */
+static int read_line(struct smalti_prompts *prompts, const char **text, struct smalti_error *error)
+{
+	const struct smalti_byte_reader *reader = &prompts->reader;
+	size_t length;
+	do {
+		prompts->line++;
+		const int status = smalti_item_line(&prompts->reader, error);
+		if (status <= 0)
+			return status;
+		const size_t mark = prompts->line == 1 ? smalti_utf8_mark(reader->item, reader->length) : 0;
+		*text = reader->item + mark;
+		length = reader->length - mark;
+	} while (strspn(*text, " \t\r\v\f") == length);
+	return 1;
+}
+
+static int check_line(const char *text, size_t length, struct smalti_error *error)
+{
+	if (memchr(text, '\0', length))
+		return smalti_fail(error, SMALTI_EFORMAT, "the line holds a NUL byte");
+	if (!smalti_utf8_valid(text, length))
+		return smalti_fail(error, SMALTI_EFORMAT, "the line is not UTF-8");
+	return 0;
+}
+
+static int parse_line(struct smalti_prompts *prompts, const char *text, struct smalti_prompt_line *line,
+		      struct smalti_error *error)
+{
+	const size_t length = (size_t)(prompts->reader.item + prompts->reader.length - text);
+	if (prompts->format == UNKNOWN)
+		prompts->format = text[strspn(text, " \t\r\v\f")] == '{' ? JSON_LINES : TEXT;
+	if (check_line(text, length, error))
+		return -1;
+	if (prompts->format == JSON_LINES)
+		return smalti_prompt_parse_json(text, length, line, error);
+	line->prompt = smalti_format(error, "%s", text);
+	return line->prompt ? 0 : -1;
+}
+
+enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
+					       struct smalti_prompt_line *line, struct smalti_error *error)
+{
+	*line = (struct smalti_prompt_line){0};
+	const char *text;
+	int status = read_line(prompts, &text, error);
+	if (status == 0)
+		return SMALTI_PROMPTS_END;
+	if (status < 0 && error->code != SMALTI_EFORMAT) {
+		smalti_error_prefix(error, "%s", prompts->path);
+		return SMALTI_PROMPTS_FAILED;
+	}
+	if (status > 0)
+		status = parse_line(prompts, text, line, error);
+	if (status < 0) {
+		smalti_prompt_line_free(line);
+		smalti_error_prefix(error, "%s:%" PRId64, prompts->path, prompts->line);
+	}
+	line->line = prompts->line;
+	return status < 0 ? SMALTI_PROMPTS_BAD : SMALTI_PROMPTS_LINE;
+}
+
+void smalti_prompt_line_free(struct smalti_prompt_line *line)
+{
+	free(line->id);
+	free(line->prompt);
+	free(line->negative);
+	free(line->scheduler);
+	*line = (struct smalti_prompt_line){0};
+}
+
+int smalti_check_id(const char *id, struct smalti_error *error)
+{
+	size_t length = strlen(id);
+	if (length < 1 || length > 200)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"id\" should have 1 to 200 bytes, found %zu",
+				   length);
+	if (id[0] == '.' || strchr(id, '/'))
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "\"id\" names a file: neither a '/' nor a leading '.' may be in it, found \"%s\"", id);
+	for (const unsigned char *c = (const unsigned char *)id; *c; c++)
+		if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0)) /* U+0080 to U+009F */
+			return smalti_fail(error, SMALTI_EFORMAT, "\"id\" holds a control character: \"%s\"",
+					   id);
+	return 0;
+}

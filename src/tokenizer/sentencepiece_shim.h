@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TOKENIZER_SENTENCEPIECE_SHIM_H
+#define SMALTI_TOKENIZER_SENTENCEPIECE_SHIM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* libsentencepiece (C++) behind C; no exception passes. The model must have gone through
+ * smalti_spiece_sanitize(). */
+struct smalti_sentencepiece;
+
+struct smalti_sentencepiece *smalti_sentencepiece_open(const void *model, size_t length,
+						       struct smalti_error *error);
+void smalti_sentencepiece_close(struct smalti_sentencepiece *model);
+
+int32_t smalti_sentencepiece_count(const struct smalti_sentencepiece *model);
+/* -1: not a piece of the model. */
+int32_t smalti_sentencepiece_id(const struct smalti_sentencepiece *model, const char *piece);
+
+/* The first `capacity` ids of the text into `ids`; *count: how many were written. Reentrant. */
+int smalti_sentencepiece_encode(const struct smalti_sentencepiece *model, const char *text, size_t length,
+				int64_t capacity, int32_t *ids, int64_t *count, struct smalti_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tokenizer/special_tokens.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 128, MAX_TOKENS = 1 << 14 };
+
+static int grow(struct smalti_special_tokens *tokens, struct smalti_error *error)
+{
+	const int64_t capacity = tokens->capacity ? 2 * tokens->capacity : FIRST_CAPACITY;
+	struct smalti_special_token *items = smalti_calloc(capacity, sizeof(*items), error);
+	if (!items)
+		return -1;
+	if (tokens->count)
+		memcpy(items, tokens->items, (size_t)tokens->count * sizeof(*items));
+	free(tokens->items);
+	tokens->items = items;
+	tokens->capacity = capacity;
+	return 0;
+}
+
+int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *text, int32_t id,
+			      struct smalti_error *error)
+{
+	const size_t length = strlen(text);
+	if (length == 0 || length > SMALTI_SPECIAL_BYTES)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "the special token \"%.80s\" has %zu bytes, 1 to %d are allowed", text,
+				   length, (int)SMALTI_SPECIAL_BYTES);
+	if (tokens->count == MAX_TOKENS)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED, "more than %d special tokens",
+				   (int)MAX_TOKENS);
+	if (tokens->count == tokens->capacity && grow(tokens, error))
+		return -1;
+	struct smalti_special_token *token = &tokens->items[tokens->count++];
+	memcpy(token->text, text, length + 1);
+	token->id = id;
+	tokens->begins[(unsigned char)text[0]] = true;
+	return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct smalti_special_token *)a)->text,
+		      ((const struct smalti_special_token *)b)->text);
+}
+
+int smalti_special_tokens_finish(struct smalti_special_tokens *tokens, struct smalti_error *error)
+{
+	if (tokens->count)
+		qsort(tokens->items, (size_t)tokens->count, sizeof(*tokens->items), by_text);
+	for (int64_t i = 1; i < tokens->count; i++)
+		if (by_text(&tokens->items[i - 1], &tokens->items[i]) == 0)
+			return smalti_fail(error, SMALTI_EFORMAT, "the special token \"%s\" is there twice",
+					   tokens->items[i].text);
+	return 0;
+}
+
+void smalti_special_tokens_free(struct smalti_special_tokens *tokens)
+{
+	free(tokens->items);
+	*tokens = (struct smalti_special_tokens){0};
+}
+
+const struct smalti_special_token *smalti_special_tokens_named(const struct smalti_special_tokens *tokens,
+							       const char *text)
+{
+	for (int64_t i = 0; i < tokens->count; i++)
+		if (strcmp(tokens->items[i].text, text) == 0)
+			return &tokens->items[i];
+	return NULL;
+}
+
+/* Of the sorted items [first, end), which agree in their first `depth` bytes, the first one whose byte at
+ * `depth` is `byte` or more. */
+static int64_t lower_bound(const struct smalti_special_tokens *tokens, int64_t first, int64_t end,
+			   size_t depth, int byte)
+{
+	while (first < end) {
+		const int64_t middle = first + (end - first) / 2;
+		if ((unsigned char)tokens->items[middle].text[depth] < byte)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+/* The longest that `text` begins with; NULL when there is none. */
+static const struct smalti_special_token *match(const struct smalti_special_tokens *tokens, const char *text,
+						size_t length)
+{
+	const struct smalti_special_token *longest = NULL;
+	int64_t first = 0, end = tokens->count;
+	for (size_t depth = 0; depth < length && text[depth]; depth++) {
+		const int byte = (unsigned char)text[depth];
+		first = lower_bound(tokens, first, end, depth, byte);
+		end = lower_bound(tokens, first, end, depth, byte + 1);
+		if (first == end)
+			break;
+		if (tokens->items[first].text[depth + 1] == '\0')
+			longest = &tokens->items[first];
+	}
+	return longest;
+}
+
+size_t smalti_special_tokens_find(const struct smalti_special_tokens *tokens, const char *text, size_t length,
+				  size_t at, const struct smalti_special_token **token)
+{
+	for (; at < length; at++) {
+		*token =
+		    tokens->begins[(unsigned char)text[at]] ? match(tokens, text + at, length - at) : NULL;
+		if (*token)
+			return at;
+	}
+	*token = NULL;
+	return length;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_TOKENIZER_SPIECE_H
+#define SMALTI_TOKENIZER_SPIECE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes a SentencePiece model (a ModelProto, specification 2.1) safe for libsentencepiece, which
+ * trusts it: checks the wire format, the model type (unigram), number and length of pieces and the
+ * character map; keeps in place only the fields that encoding needs (pieces, trainer_spec,
+ * normalizer_spec), so that no self-test runs. *length becomes the new length.
+ * SMALTI_EFORMAT, or SMALTI_EUNSUPPORTED for what a T5 model does not have. */
+int smalti_spiece_sanitize(uint8_t *model, size_t *length, struct smalti_error *error);
+
+#endif
