@@ -115,20 +115,20 @@ static void *memory(size_t bytes)
 static int read_image(const char *path, struct image *image, struct smalti_error *error)
 {
 	const struct smalti_image_limits limits = {.pixels = MOST, .bytes = 16 * MOST};
-	struct smalti_image_reader *image = smalti_image_open(path, &limits, error);
-	if (!image)
+	struct smalti_image_reader *reader = smalti_image_open(path, &limits, error);
+	if (!reader)
 		return -1;
-	const struct smalti_image_info *info = smalti_image_info(image);
+	const struct smalti_image_info *info = smalti_image_info(reader);
 	const size_t count = (size_t)info->width * (size_t)info->height;
 	unsigned char *rgb = memory(3 * count);
 	image->width = (int)info->width;
 	image->height = (int)info->height;
 	image->colour = memory(count);
-	const int status = smalti_image_read_rows(image, 0, info->height, rgb, error);
+	const int status = smalti_image_read_rows(reader, 0, info->height, rgb, error);
 	for (size_t i = 0; i < count && status == 0; i++)
 		image->colour[i] = (unsigned char)nearest_colour(rgb + 3 * i);
 	free(rgb);
-	smalti_image_close(image);
+	smalti_image_close(reader);
 	return status;
 }
 

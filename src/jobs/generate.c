@@ -348,7 +348,7 @@ static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t 
 	if (smalti_task_group_status(batch->queue.cancelled, error) < 0)
 		return -1;
 	struct image_job *work = smalti_calloc(1, sizeof(*work), error);
-	if (!image)
+	if (!work)
 		return -1;
 	work->batch = batch;
 	work->plan = smalti_plan_share(plan);
@@ -363,12 +363,13 @@ static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t 
 }
 
 static int check(const struct smalti_batch *batch, const struct smalti_plan *plan, int64_t image,
-		 const struct smalti_image_callbacks *work, struct smalti_error *error)
+		 const struct smalti_image_callbacks *callbacks, struct smalti_error *error)
 {
 	if (smalti_check_given(batch, "batch", error) < 0 || smalti_check_given(plan, "plan", error) < 0 ||
 	    smalti_check_range(image, 0, plan->request.images - 1, "image", error) < 0 ||
-	    smalti_check_given(work, "picture", error) < 0 ||
-	    smalti_check_given((const void *)(intptr_t)work->done, "the image's function 'done'", error) < 0)
+	    smalti_check_given(callbacks, "callbacks", error) < 0 ||
+	    smalti_check_given((const void *)(intptr_t)callbacks->done, "the callbacks' function 'done'",
+			       error) < 0)
 		return -1;
 	if (plan->model != batch->model)
 		return smalti_fail(error, SMALTI_EINVAL,
@@ -378,13 +379,13 @@ static int check(const struct smalti_batch *batch, const struct smalti_plan *pla
 }
 
 int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
-			const struct smalti_image_callbacks *work, struct smalti_error *error)
+			const struct smalti_image_callbacks *callbacks, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	if (check(batch, plan, image, work, error) < 0)
+	if (check(batch, plan, image, callbacks, error) < 0)
 		return -1;
 	smalti_insertion_begin();
-	const int status = submit(batch, plan, image, work, error);
+	const int status = submit(batch, plan, image, callbacks, error);
 	smalti_insertion_end();
 	return status;
 }
