@@ -16,7 +16,7 @@ text() {
 
 # One image: the default name, a name, a directory, the standard output; the same bytes everywhere.
 expect 0 '1 image in' generate -p 'a red star'
-[ "$(files .)" = "err out image.png" ] || fail "files: $(files .)"
+[ "$(files .)" = "err image.png out" ] || fail "files: $(files .)"
 [ "$(head -c 8 image.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail "no PNG"
 grep -qF 'image.png' err || fail "the path is not shown: $(cat err)"
 expect 0 '' generate -p 'a red star' -o named.png -q

@@ -213,7 +213,7 @@ static void requests_are_checked(struct smalti_session *session, struct smalti_m
 		const char *word;
 	} missing[] = {{NULL, plan, &callbacks, "batch"},
 		       {batch, NULL, &callbacks, "plan"},
-		       {batch, plan, NULL, "picture"},
+		       {batch, plan, NULL, "callbacks"},
 		       {batch, plan, &without_done, "'done'"}};
 	for (int i = 0; i < COUNT(missing); i++)
 		FAILS(smalti_batch_submit(missing[i].batch, missing[i].plan, 0, missing[i].callbacks, &error),

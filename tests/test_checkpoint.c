@@ -160,14 +160,14 @@ static void bad_indices_are_refused(void)
 	    {"{\"weight_map\": {\"a\": \"/etc/one.safetensors\"}}", "own directory", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": \"model.safetensors.index.json\"}}", "own directory", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": \"two.safetensors\"}}", "two.safetensors", SMALTI_ENOENT},
-	    {"{\"weight_map\": {\"a\": \"directory.safetensors\"}}", "folder.safetensors", SMALTI_EFORMAT},
+	    {"{\"weight_map\": {\"a\": \"directory.safetensors\"}}", "directory.safetensors", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"b\": \"one.safetensors\"}}", "tensor b is not in", SMALTI_EFORMAT},
 	    {"{\"weight_map\": {\"a\": \"one.safetensors\", \"a\": \"one.safetensors\"}}", "twice",
 	     SMALTI_EFORMAT},
 	};
 	fresh_directory();
 	put_tensors("one.safetensors", 0, NAMES("a"));
-	CU_ASSERT_EQUAL(mkdir(in_directory("folder.safetensors"), 0700), 0);
+	CU_ASSERT_EQUAL(mkdir(in_directory("directory.safetensors"), 0700), 0);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		put_text("model.safetensors.index.json", cases[i].index);
 		struct smalti_error error = SMALTI_NO_ERROR;

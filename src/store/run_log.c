@@ -29,9 +29,14 @@ static const double SPREAD = 1e-3;
 #field, offsetof(struct smalti_run_sample, field), true                                      \
 	}
 const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS] = {
-    INTEGER(items),    INTEGER(captions), INTEGER(tokens), INTEGER(images),  INTEGER(pixels),
-    INTEGER(failures), INTEGER(rows),     INTEGER(bytes),  INTEGER(waiting), INTEGER(computing),
-    INTEGER(finished), REAL(text),        REAL(decode),    REAL(vae),        REAL(write),
+    INTEGER(items),    INTEGER(captions),
+    INTEGER(tokens),   {"pictures", offsetof(struct smalti_run_sample, images), false},
+    INTEGER(pixels),   INTEGER(failures),
+    INTEGER(rows),     INTEGER(bytes),
+    INTEGER(waiting),  INTEGER(computing),
+    INTEGER(finished), REAL(text),
+    REAL(decode),      REAL(vae),
+    REAL(write),
 };
 
 struct bin {
