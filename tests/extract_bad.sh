@@ -25,7 +25,7 @@ diff set/failed <(failures features/failed.jsonl) || fail "the second report is 
 
 # Text alone fails where captions do; images alone where images do.
 expect 3 '' extract --t5 -o text
-diff <(grep -v image set/failed) <(failures text/failed.jsonl) || fail "the report on text is wrong"
+diff <(grep -v picture set/failed) <(failures text/failed.jsonl) || fail "the report on text is wrong"
 expect 3 '' extract --vae -o images
 diff <(grep -v caption set/failed) <(failures images/failed.jsonl) || fail "the report on images is wrong"
 

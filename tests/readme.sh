@@ -19,12 +19,12 @@ while read -r command; do
     echo "$command"
     bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
-for picture in diamond.png pictures/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors again.png trace.json heart.png features/features.h5 \
+for image in diamond.png images/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors again.png trace.json heart.png features/features.h5 \
     report.html InternData/caption_features_new/000.npz; do
-    [ -s "$picture" ] || { echo "FAILED: no $picture" && exit 1; }
+    [ -s "$image" ] || { echo "FAILED: no $image" && exit 1; }
 done
 
-# The help's examples with the embedded model, and the README's first picture.
+# The help's examples with the embedded model, and the README's first image.
 printf '#!/bin/sh\ncat >piped.png\n' >build/display
 chmod +x build/display
 mkdir help && cd help
@@ -36,4 +36,4 @@ while read -r command; do
     PATH=$work/build:$PATH bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
 cd ..
-"${SMALTI%/*}/tests/shown" diamond.png pictures/*.png rings/*.png heart.png help/*.png help/rings/*.png
+"${SMALTI%/*}/tests/shown" diamond.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png

@@ -84,7 +84,7 @@ if command -v chromium >/dev/null; then
         'Tokens per second: all together up to 200' 'Pixels per second' 'Memory: all together up to 4 MiB' \
         'Items per second: all together up to 20' 'Queues: items: waiting for their bytes up to 1' \
         'Stages: threads at work: T5 up to 1' 'CPU 0 100 %' 'Caption lengths: 3: 30, 30: 60' 'Bins: 256×256: 90' \
-        '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">image</td>' 'a &lt;b&gt;test' \
+        '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">picture</td>' 'a &lt;b&gt;test' \
         '<code>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png</code>' '&lt;/pre&gt;&lt;script&gt;' \
         'no end: killed, or still at work'
     [ "$(grep -o 'idle:9' body.html | wc -l)" -eq 1 ] || fail "what did nothing has charts"
