@@ -61,10 +61,10 @@ struct smalti_export_options {
 
 void smalti_export_defaults(struct smalti_export_options *options);
 
-/** Writes what is committed in the directory. An export that was stopped, by whatever, goes on where it is
- * known to be safe on the disk. 0 when it came to the end, `progress` says how; -1 with SMALTI_ECANCELLED
- * when `watch` stopped it, SMALTI_EINVAL for an output that is of something else or for two items of one name
- * (PixArt; nothing is written then), SMALTI_EIO for a full disk and its like. */
+/** Writes what is committed in the directory. An interrupted export continues from what is stored safely on
+ * disk. 0 when it came to the end, `progress` says how; -1 with SMALTI_ECANCELLED when `on_progress` stopped
+ * it, SMALTI_EINVAL for an output that is of something else or for two items with the same name (PixArt;
+ * nothing is written then), SMALTI_EIO for a full disk and similar errors. */
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
 		  struct smalti_error *error);
 

@@ -96,10 +96,10 @@ struct smalti_extract_result {
 	int64_t failures; /**< in all of the range, of this run and others */
 };
 
-/** Extracts; returns when all of the range is committed, by whomever, or `watch` has ended it. Bad items do
- * not end it: they are noted with their reasons. -1 with SMALTI_EINVAL (options; another run's directory),
- * SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays; SMALTI_ECANCELLED: ended by `watch`
- * before it could begin or complete. One at a time in a session. */
+/** Extracts the features; returns when the whole range is committed, by any process, or the callback has
+ * ended it. Items that fail do not end it; they are recorded with their reasons. -1 with SMALTI_EINVAL
+ * (options; another run's directory), SMALTI_EIO, SMALTI_EFORMAT, SMALTI_ENOMEM, …: what was committed stays;
+ * SMALTI_ECANCELLED: ended by the callback before it could begin or complete. One at a time in a session. */
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options,
 		   smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error);

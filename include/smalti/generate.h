@@ -111,9 +111,10 @@ struct smalti_batch;
 
 struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error);
 
-/** Inserts the tasks of image `image` (0 … images − 1) of a plan of the batch's model. Blocks, serving
- * `done` calls, while as many images are in flight as memory and workers want. -1 for a request that cannot
- * be made; then `done` is not called. Any thread may submit, also to one batch: they take turns. */
+/** Inserts the tasks of image `image` (0 … images − 1) of a plan of the batch's model. Blocks while the
+ * submitted images fill the memory or the workers, and calls `done` of completed images meanwhile. -1 for a
+ * request that cannot be made; then `done` is not called. Any thread may submit, also to one batch: they take
+ * turns. */
 int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 			const struct smalti_image_callbacks *callbacks, struct smalti_error *error);
 
@@ -138,8 +139,8 @@ struct smalti_batch_progress {
 /** Any thread may call it while the batch is open; it is cheap. */
 void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress);
 
-/** From now on `watch` (NULL: nobody) is told some ten times a second, on the thread that waits in
- * smalti_batch_submit() or smalti_batch_wait(). It must not submit. */
+/** Sets the progress callback (NULL: none). It is called about ten times per second on the thread that waits
+ * in smalti_batch_submit() or smalti_batch_wait(), and must not submit. */
 void smalti_batch_set_callback(struct smalti_batch *batch,
 			       void (*on_progress)(void *user, const struct smalti_batch_progress *progress),
 			       void *user);

@@ -87,7 +87,7 @@ int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_deco
 /** One image to encode. */
 struct smalti_vae_encoding {
 	int64_t height, width; /**< of the image: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
-	int64_t tile_rows;     /**< latent rows in a band; 0: chosen by size, memory and workers */
+	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
 	bool store_bf16;       /**< as in smalti_vae_decoding */
 	void *user;

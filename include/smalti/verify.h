@@ -23,7 +23,7 @@ struct smalti_problem {
 	const char *kind; /**< "damaged", "missing", "gap", "overlap", "orphan", "different", "unfinished" */
 	const char *file; /**< its name in the directory */
 	int64_t row;      /**< the item's index; -1: it is not in a row */
-	const char *key;  /**< of the item; NULL: it is not in a row, or cannot be told */
+	const char *key;  /**< of the item; NULL: it is not in a row, or unknown */
 	const char *text; /**< one line, that names all of it */
 };
 
@@ -52,7 +52,7 @@ struct smalti_verify_result {
 			 /** @} */
 };
 
-/** Reads every byte of the directory's features; `options` NULL: without repair, nobody is told. 0 when that
+/** Reads every byte of the directory's features; `options` NULL: no repair, no callbacks. 0 when that
  * was done, whatever was found; -1 with SMALTI_EINVAL (no directory of features), SMALTI_EIO or
  * SMALTI_ENOMEM. */
 int smalti_verify(const char *directory, const struct smalti_verify_options *options,

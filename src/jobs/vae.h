@@ -40,7 +40,7 @@ struct smalti_vae_job {
 	void (*insert)(const struct smalti_vae_job *job, struct smalti_task_group *task_group,
 		       const struct smalti_vae_plan *plan);
 	void (*on_progress)(void *user, double share);
-	void *user; /* of `watch` */
+	void *user; /* of the progress callback */
 	void *what; /* of `insert` */
 };
 
