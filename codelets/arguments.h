@@ -140,7 +140,7 @@ struct read_ahead_arguments {
 };
 #define drop_pages_arguments read_ahead_arguments
 
-/* y [rows, 256] = cosines, sines of values[rows] (specification 3.3). */
+/* y [rows, 256] = cosines, sines of values[rows] (docs/reference.md 3.3). */
 struct sinusoid_arguments {
 	int64_t rows;
 };
@@ -285,7 +285,7 @@ struct read_rows_arguments {
 };
 
 /* Rows first_row … of planes [2·channels, height, width] from moments [rows, width, 2·channels]: the means,
- * and the standard deviations of the logarithms of the variances (specification 5.2). */
+ * and the standard deviations of the logarithms of the variances (docs/reference.md 5.2). */
 struct posterior_rows_arguments {
 	int64_t channels, height, width, first_row, rows;
 };

@@ -20,7 +20,7 @@ int smalti_cpu_noise(const struct noise_data *data, const struct noise_arguments
 	return 0;
 }
 
-/* u + guidance·(c − u) in the order of the latents' tokens (specification 3.8); c alone without u. */
+/* u + guidance·(c − u) in the order of the latents' tokens (docs/reference.md 3.8); c alone without u. */
 static void guide(const struct sampler_step_arguments *a, const struct smalti_patches *patches, int64_t count,
 		  const float *conditional, const float *unconditional, float *room, float *output)
 {

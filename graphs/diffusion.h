@@ -13,7 +13,7 @@ struct smalti_diffusion {
 	int64_t band_tokens; /* tokens in a band */
 	uint64_t seed;
 	int64_t image, images; /* every draw from the seed's stream is one of `images`, of which this one's is
-				  number `image` (specification 8.1) */
+				  number `image` (docs/reference.md 8.1) */
 	enum smalti_dtype noise_dtype;
 	const float
 	    *latents; /* NULL: noise; else planes [in_channels, height, width], in the model's scale */

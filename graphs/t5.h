@@ -5,8 +5,8 @@
 #include "checkpoint/config.h"
 #include "graphs/weights.h"
 
-/* The T5 v1.1 encoder (specification 1.6, 2.2). Its matrices are never packed: they are multiplied with as
- * the mapped file has them. */
+/* The T5 v1.1 encoder (docs/reference.md 1.6, 2.2). Its matrices are never packed: they are multiplied with
+ * as the mapped file has them. */
 struct smalti_t5;
 
 /* NULL with an error that names the tensor that is missing or of another shape. */

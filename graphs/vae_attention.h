@@ -5,7 +5,7 @@
 #include "graphs/features.h"
 #include "graphs/vae_net.h"
 
-/* Of GroupNorm, everywhere in this VAE (specification 5.1). */
+/* Of GroupNorm, everywhere in this VAE (docs/reference.md 5.1). */
 #define SMALTI_VAE_EPSILON 1e-6
 
 /* The bodies of x, whole and with known moments, += O(attention(GroupNorm(x))): each band's queries against

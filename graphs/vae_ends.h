@@ -5,8 +5,8 @@
 #include "codelets/codelets.h"
 #include "graphs/vae_plan.h"
 
-/* A VAE's net from one end to the other (specification 1.5, 5), layer by layer over bands of rows, exact at
- * their borders: halo rows, GroupNorm statistics merged over all bands, attention over all positions. */
+/* A VAE's net from one end to the other (docs/reference.md 1.5, 5), layer by layer over bands of rows, exact
+ * at their borders: halo rows, GroupNorm statistics merged over all bands, attention over all positions. */
 
 /* Decodes f32 planes [latent_channels, height, width], the VAE's own (`raw`) or the diffusion model's, which
  * are scaled first, by a plan whose map 0 is [height, width]; finished rows go to `sink`, in order. */

@@ -5,7 +5,7 @@
 #include "checkpoint/config.h"
 #include "graphs/weights.h"
 
-/* The decoder or the encoder of a VAE as the list of its layers (specification 5.1 to 5.3). Map 0 is its
+/* The decoder or the encoder of a VAE as the list of its layers (docs/reference.md 5.1 to 5.3). Map 0 is its
  * input, layer i makes map i + 1 of map i; what runs a net, and what plans it, read nothing else. */
 
 enum smalti_vae_direction {

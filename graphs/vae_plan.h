@@ -6,7 +6,7 @@
 #include "graphs/vae_net.h"
 #include "rt/grid.h"
 
-/* What a net of the VAE keeps on its way (specification 5.10, 4): of each map whether it is kept whole,
+/* What a net of the VAE keeps on its way (docs/reference.md 5.10, 4): of each map whether it is kept whole,
  * offloaded to a file, or made again whenever it is read. The bands fix the arithmetic and so the bits; the
  * rest changes time and memory only. */
 

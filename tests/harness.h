@@ -54,7 +54,7 @@ void test_fails(int status, const struct smalti_error *error, enum smalti_code c
 double test_max_error(const float *a, const float *b, int64_t count);
 double test_max_abs(const float *a, int64_t count);
 
-/* sin(a·i + b), the input fill of the specification's section 9. */
+/* sin(a·i + b), the input fill of docs/reference.md 9. */
 void test_fill(float *to, int64_t count, double a, double b);
 /* A repeatable stream of values in [-1, 1). */
 float test_random(uint64_t *state);

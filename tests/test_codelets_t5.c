@@ -43,7 +43,7 @@ static void embed_tokens(void)
 
 static void buckets(void)
 {
-	/* Specification 2.2: the first distance of each bucket of one side, of 32 for up to 128. */
+	/* docs/reference.md 2.2: the first distance of each bucket of one side, of 32 for up to 128. */
 	static const int64_t first[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91, 1 << 20};
 	for (int bucket = 0; bucket < 16; bucket++)
 		for (int64_t n = first[bucket]; n < first[bucket + 1]; n += n < 300 ? 1 : 50000) {

@@ -161,7 +161,7 @@ static void transformers_are_checked(void)
 	check_bad(parse_transformer, cases, COUNT(cases));
 }
 
-/* The columns of specification 1.3. */
+/* The columns of docs/reference.md 1.3. */
 static void transformer_keys_are_inferred(void)
 {
 	static const struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where the latents of a denoising come from: each image's part of the seed's stream of noise
- * (specification 8.1), or what was given. The steps are made so that the model's output does not matter. */
+ * (docs/reference.md 8.1), or what was given. The steps are made so that the model's output does not matter.
+ */
 #include "codelets/codelets.h"
 #include "embedded.h"
 #include "graphs/diffusion.h"

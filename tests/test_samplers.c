@@ -137,7 +137,7 @@ static void timesteps_are_those_of_the_reference(void)
 	}
 }
 
-static void coefficients_are_those_of_the_specification(void)
+static void coefficients_are_those_of_the_reference(void)
 {
 	static const double rows[20][3] = {
 	    {0.9999661280707856, 0.0040444289801829, 0},
@@ -178,7 +178,7 @@ static void coefficients_are_those_of_the_specification(void)
 	free(sampler);
 }
 
-/* Runs the first `steps` of the sampler on the model of specification 9.4, in parts of `part`
+/* Runs the first `steps` of the sampler on the model of docs/reference.md 9.4, in parts of `part`
  * elements. The history starts as NaN: nothing of it may be read before it is written. */
 static void run(const struct smalti_sampler *sampler, int64_t steps, int64_t part, float *x)
 {
@@ -205,7 +205,7 @@ static void run(const struct smalti_sampler *sampler, int64_t steps, int64_t par
 	}
 }
 
-/* Every row of specification 9.4. */
+/* Every row of docs/reference.md 9.4. */
 static void trajectories_are_those_of_the_reference(void)
 {
 	static const struct {
@@ -469,7 +469,7 @@ static void a_name_works_on_any_model(void)
 
 static const struct test tests[] = {
     {"timesteps are those of the reference", timesteps_are_those_of_the_reference},
-    {"coefficients are those of the specification", coefficients_are_those_of_the_specification},
+    {"coefficients are those of the reference", coefficients_are_those_of_the_reference},
     {"trajectories are those of the reference", trajectories_are_those_of_the_reference},
     {"parts give the bits of the whole", parts_give_the_bits_of_the_whole},
     {"a perfect model is followed", a_perfect_model_is_followed},

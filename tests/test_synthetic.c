@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiny models with weights by formula against what the reference classes computed of them (specification 9.1
- * to 9.3): shapes and options that the embedded model does not have. */
+ * Tiny models with weights by formula against what the reference classes computed of them
+ * (docs/reference.md 9.1 to 9.3): shapes and options that the embedded model does not have. */
 #include "harness.h"
 #include "kernels/conditioning.h"
 #include "stage.h"
@@ -13,7 +13,7 @@
 
 static struct smalti_session *session;
 
-/* As the specification prints an array: count, sum, sum of absolute values, some elements. */
+/* As docs/reference.md 9 prints an array: count, sum, sum of absolute values, some elements. */
 struct expected {
 	const char *what;
 	int64_t count;
@@ -179,7 +179,7 @@ static void transformer(void)
 
 static void sinusoid(void)
 {
-	static const double tolerance = 3e-5; /* of f32 frequencies times 949 (specification 3.3) */
+	static const double tolerance = 3e-5; /* of f32 frequencies times 949 (docs/reference.md 3.3) */
 	static const struct expected at_949 = {"sinusoid(949)",
 					       SMALTI_SINUSOID_SIZE,
 					       51.4963527,

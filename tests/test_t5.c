@@ -54,7 +54,7 @@ static struct encoder tesserae(enum smalti_dtype compute)
 	return open_encoder(&config, checkpoint, compute);
 }
 
-/* The encoder by its formulas (specification 2.2), in double. */
+/* The encoder by its formulas (docs/reference.md 2.2), in double. */
 
 static double *doubles(int64_t count)
 {

@@ -12,7 +12,7 @@ const struct smalti_component_names smalti_component_names[SMALTI_COMPONENTS] = 
     [SMALTI_VAE] = {"vae", SMALTI_STEM_DIFFUSERS, "diffusers", "AutoencoderKL"},
 };
 
-/* What most geometries share (specification 1.3, 1.5, 1.6). */
+/* What most geometries share (docs/reference.md 1.3, 1.5, 1.6). */
 static const char *const common[SMALTI_COMPONENTS] = {
     [SMALTI_TEXT_ENCODER] =
 	"{\"architectures\":[\"T5EncoderModel\"],\"model_type\":\"t5\",\"feed_forward_proj\":\"gated-gelu\","

@@ -4,7 +4,7 @@
 
 #include "checkpoint/inventory.h"
 
-/* The weights of one component directory (specification 1.1): STEM.safetensors, or the shards that
+/* The weights of one component directory (docs/reference.md 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant STEM.VARIANT.safetensors, or the index
  * STEM.safetensors.index.VARIANT.json. Names that old writers used are offered under their present
  * names: the attention of a VAE, and T5's encoder.embed_tokens.weight where shared.weight is absent. */

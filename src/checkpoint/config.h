@@ -13,7 +13,7 @@
 /* The JSON files of a diffusers directory, as numbers that later code can trust: every extent is at
  * least 1, no product of two of them and the number of layers leaves 64 bits, and a value that would
  * change the image in a way that is not implemented is SMALTI_EUNSUPPORTED, never ignored. Unknown
- * keys are ignored; missing ones take the defaults of specification 1.3 to 1.7 and 4.1. */
+ * keys are ignored; missing ones take the defaults of docs/reference.md 1.3 to 1.7 and 4.1. */
 
 enum smalti_pipeline { SMALTI_PIXART_SIGMA, SMALTI_PIXART_ALPHA };
 

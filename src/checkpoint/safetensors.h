@@ -22,7 +22,7 @@ struct smalti_tensor_view {
 	const char *stored; /* the dtype in the file's words: "F64" */
 };
 
-/* A safetensors file (specification 1.2), checked whole when it is opened: every view lies in the
+/* A safetensors file (docs/reference.md 1.2), checked whole when it is opened: every view lies in the
  * file, the views cover it without overlap or hole, and no name is there twice. */
 struct smalti_safetensors;
 

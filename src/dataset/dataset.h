@@ -28,7 +28,7 @@ struct smalti_dataset_options {
 	const char *const *paths;
 	int64_t path_count;
 	const char *image_root; /* directory that the list's paths are relative to; NULL: for a list in a
-			       directory InternData the InternImgs beside it (specification 6.2), else the
+			       directory InternData the InternImgs beside it (docs/reference.md 6.2), else the
 			       list's own directory */
 	const char *captions[SMALTI_DATASET_CAPTIONS_MAX]; /* keys, in order */
 	int caption_count;

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* The name under which PixArt's multi-scale loader looks for an item's features (specification 6.5, 6.6): in
- * its path the last '/' becomes '_', and the extensions of images become `extension`, wherever they stand.
+/* The name under which PixArt's multi-scale loader looks for an item's features (docs/reference.md 6.5, 6.6):
+ * in its path the last '/' becomes '_', and the extensions of images become `extension`, wherever they stand.
  * Relative, without "." and "//"; SMALTI_EINVAL for one that would lie outside of its directory, is empty, or
  * has a part of more than 255 bytes. NULL with an error; free with free(). */
 char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* One file per caption and per image, as the reference has it (specification 6.3, 6.4). Files appear
+/* One file per caption and per image, as the reference has it (docs/reference.md 6.3, 6.4). Files appear
  * complete, but are on the disk for certain only when the whole file system was synchronised, now and then:
  * until then a later run makes them again. */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The sizes that models of a resolution are trained at, one per aspect ratio: every image belongs to the
- * bin whose ratio is nearest to its own height / width (specification 7.1, 7.2). */
+ * bin whose ratio is nearest to its own height / width (docs/reference.md 7.1, 7.2). */
 struct smalti_bin {
 	double ratio; /* height / width, rounded: what images are compared with */
 	int64_t height, width;

@@ -18,12 +18,12 @@ struct smalti_fit {
 enum { SMALTI_FIT_SIDE_MAX = INT32_MAX };
 
 /* Resized straight to the shape, its proportions changed: what the reference's extraction does with bins
- * (specification 6.4). */
+ * (docs/reference.md 6.4). */
 struct smalti_fit smalti_fit_squeeze(int64_t height, int64_t width);
 
 /* An image of from_height by from_width resized in proportion until it covers the shape, what is too much
- * cut off evenly: what the reference's training does (specification 6.6), and with a square its extraction at
- * one scale (6.4). EINVAL for a side that none has, or that becomes too long. */
+ * cut off evenly: what the reference's training does (docs/reference.md 6.6), and with a square its
+ * extraction at one scale (6.4). EINVAL for a side that none has, or that becomes too long. */
 int smalti_fit_cover(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
 		     struct smalti_fit *fit, struct smalti_error *error);
 

@@ -28,7 +28,7 @@ struct smalti_attention {
 	bool first, last;                     /* whether the first and the last block are in this call */
 	/* NULL, or f32 [heads, bias_length]: what is added to head h's score of query i and key j, counted
 	 * over the blocks of this call, is bias[h][bias_origin + j − i] (a relative position bias,
-	 * specification 2.2). */
+	 * docs/reference.md 2.2). */
 	const float *bias;
 	int64_t bias_length, bias_origin;
 };

@@ -9,16 +9,16 @@
 enum { SMALTI_SINUSOID_SIZE = 256 };
 
 /* y[256] = cos(value·f_k) for k < 128, then sin(value·f_k), f_k = exp(−ln(10000)·k/128), in f32 as the
- * reference does (specification 3.3). */
+ * reference does (docs/reference.md 3.3). */
 void smalti_sinusoid(float value, float *y);
 
 /* The 2-D sin-cos positional embedding is separable: row j < columns of `table` [columns + rows, dim/2]
  * is what any patch in column j has in its first dim/2 channels, row columns + i what any patch in row i
- * has in the others (specification 3.2). dim is divisible by 4. */
+ * has in the others (docs/reference.md 3.2). dim is divisible by 4. */
 void smalti_positions(int64_t columns, int64_t rows, int64_t dim, int64_t base, double interpolation_scale,
 		      float *table);
 
-/* The bucket of r = key index − query index, bidirectional (specification 2.2). */
+/* The bucket of r = key index − query index, bidirectional (docs/reference.md 2.2). */
 int64_t smalti_relative_bucket(int64_t r, int64_t buckets, int64_t max_distance);
 
 /* bias[h][r + reach − 1] = table[bucket(r)][h] for |r| < reach; table f32 [buckets, heads]. */

@@ -13,7 +13,7 @@
  *   neighbour's, or zeros at the image's border); columns are padded with zeros here;
  *   y is [rows, width, out].
  * stride 2: x is [2·rows + 1, width, in] with the one row below; zero column on the right only
- *   (specification 5.1, Downsample); y is [rows, width / 2, out]; width is even.
+ *   (docs/reference.md 5.1, Downsample); y is [rows, width / 2, out]; width is even.
  *
  * `residual`: y = y + conv(x) + bias, else y = conv(x) + bias. y and bias are f32; x has dtype `compute`. */
 struct smalti_conv {

@@ -16,7 +16,8 @@ void smalti_add(int64_t count, const float *x, const float *z, float *y);
 /* Nearest ×2 of one row of pixels: y [2·width, channels] from x [width, channels]. */
 void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);
 
-/* Pixels of [-1, 1], f32 [count] to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255) (specification 5.4). */
+/* Pixels of [-1, 1], f32 [count] to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255)
+ * (docs/reference.md 5.4). */
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y);
 /* The same with 65535 levels. */
 void smalti_to_u16(int64_t count, const float *x, uint16_t *y);

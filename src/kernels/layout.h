@@ -17,7 +17,7 @@ void smalti_patchify(const struct smalti_patches *patches, float scale, const fl
 void smalti_unpatchify(const struct smalti_patches *patches, float scale, const float *tokens, float *planes);
 
 /* From the DiT's output order (row, column, channel of out_channels) to the token order above, keeping
- * the first `channels` channels (specification 3.7): y [rows, channels·patch²]. */
+ * the first `channels` channels (docs/reference.md 3.7): y [rows, channels·patch²]. */
 void smalti_reorder_output(const struct smalti_patches *patches, int64_t out_channels, const float *v,
 			   float *y);
 
@@ -26,7 +26,7 @@ void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, in
 			     float scale, const float *planes, float *y);
 
 /* Rows first_row … of planes [2·channels, height, width], from x [rows·width, 2·channels]: means μ and
- * logarithms of variances v become μ and exp(clamp(v, −30, 20) / 2) (specification 5.2). */
+ * logarithms of variances v become μ and exp(clamp(v, −30, 20) / 2) (docs/reference.md 5.2). */
 void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width, int64_t first_row,
 				int64_t rows, const float *x, float *planes);
 

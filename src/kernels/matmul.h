@@ -12,7 +12,7 @@
 
 enum smalti_epilogue {
 	SMALTI_EPILOGUE_NONE,     /* y = z, where z = x·Wᵀ + bias */
-	SMALTI_EPILOGUE_GELU,     /* y = gelu_tanh(z)              specification 3.6, 2.2 */
+	SMALTI_EPILOGUE_GELU,     /* y = gelu_tanh(z)              docs/reference.md 3.6, 2.2 */
 	SMALTI_EPILOGUE_SILU,     /* y = z / (1 + exp(-z)) */
 	SMALTI_EPILOGUE_ADD,      /* y = y + z                     residual; y is f32 */
 	SMALTI_EPILOGUE_GATE_ADD, /* y = y + operand[out] ⊙ z      adaLN gate, f32 [out]; y is f32 */

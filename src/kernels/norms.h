@@ -8,11 +8,11 @@
 
 /* Everything row-major and contiguous; x is f32; y has the dtype named (f32 or bf16). None can fail. */
 
-/* y = LN(x)·(1 + scale) + shift over each row of `dim`; LN without affine (specification 3.5). */
+/* y = LN(x)·(1 + scale) + shift over each row of `dim`; LN without affine (docs/reference.md 3.5). */
 void smalti_layernorm_modulate(int64_t rows, int64_t dim, const float *x, float epsilon, const float *shift,
 			       const float *scale, enum smalti_dtype dtype, void *y);
 
-/* y = weight ⊙ x / sqrt(mean(x²) + epsilon) (specification 2.2). */
+/* y = weight ⊙ x / sqrt(mean(x²) + epsilon) (docs/reference.md 2.2). */
 void smalti_rmsnorm(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,
 		    enum smalti_dtype dtype, void *y);
 
@@ -30,7 +30,7 @@ void smalti_groupnorm_moments(int64_t pixels, int64_t channels, int64_t groups, 
 void smalti_moments_merge(int64_t groups, const struct smalti_moments *from, struct smalti_moments *into);
 
 /* GroupNorm as y = a·x + b per channel: a[channels], b[channels] from the merged moments and the
- * affine gamma, beta (specification 5.1; biased variance). */
+ * affine gamma, beta (docs/reference.md 5.1; biased variance). */
 void smalti_groupnorm_coefficients(int64_t channels, int64_t groups, const struct smalti_moments *moments,
 				   double epsilon, const float *gamma, const float *beta, float *a, float *b);
 

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The two passes that resize 8-bit RGB as Pillow's Image.resize() does, to the bit (specification 7.4): first
- * along rows, then across them, each rounding to 8 bits. A pass that keeps its extent changes nothing.
+/* The two passes that resize 8-bit RGB as Pillow's Image.resize() does, to the bit (docs/reference.md 7.4):
+ * first along rows, then across them, each rounding to 8 bits. A pass that keeps its extent changes nothing.
  *
  * Pillow 13 takes the passes of some images, much taller than what they become, in the other order, so that
  * some of their values differ by rounding; the reference's are those of the versions before. */

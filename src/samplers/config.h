@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What scheduler_config.json says (specification 4.1 and 4.4). An enum lists only what the
- * specification gives formulas for; the parser refuses every other value. Not kept, because only one
+/* What scheduler_config.json says (docs/reference.md 4.1 and 4.4). An enum lists only what the
+ * docs/reference.md 4 gives formulas for; the parser refuses every other value. Not kept, because only one
  * value is accepted: trained_betas null, variance_type null, thresholding,
  * rescale_betas_zero_snr and the exponential, beta, lu_lambdas and flow sigmas false,
  * lambda_min_clipped -infinity, Euler's interpolation_type "linear" and timestep_type "discrete",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DDIM without added noise (eta 0), and the single step of distilled models (reference semantics 4.4). */
+/* DDIM without added noise (eta 0), and the single step of distilled models (docs/reference.md 4.4). */
 #include "samplers/schedule.h"
 
 /* Adds `weight` times the noise in x, as the model sees it, to the terms. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DPM-Solver++ of order 1 and 2 (reference semantics 4.3). */
+/* DPM-Solver++ of order 1 and 2 (docs/reference.md 4.3). */
 #include "samplers/schedule.h"
 
 #include <math.h>

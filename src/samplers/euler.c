@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Euler's method on latents of the form x0 + sigma · noise (reference semantics 4.4). */
+/* Euler's method on latents of the form x0 + sigma · noise (docs/reference.md 4.4). */
 #include "samplers/schedule.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Latent consistency models (reference semantics 4.4). */
+/* Latent consistency models (docs/reference.md 4.4). */
 #include "samplers/schedule.h"
 
 #include <math.h>

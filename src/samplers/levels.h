@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "samplers/config.h"
 
-/* The noise levels that the model was trained on (reference semantics 4.2): per training timestep,
+/* The noise levels that the model was trained on (docs/reference.md 4.2): per training timestep,
  * rounded to f32 just where torch rounds. */
 struct smalti_levels {
 	int64_t count;

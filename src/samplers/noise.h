@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Normal noise with the very bits of torch.randn on a CPU generator (reference semantics 8.1), so
+/* Normal noise with the very bits of torch.randn on a CPU generator (docs/reference.md 8.1), so
  * that a seed gives the image it gives there. Plain data without pointers: it can live in a
  * task's buffer and be copied to fork a stream. */
 struct smalti_generator {

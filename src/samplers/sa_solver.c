@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SA-Solver: stochastic Adams predictor and corrector of order 1 and 2 on predictions of x0
- * (reference semantics 4.4). */
+ * (docs/reference.md 4.4). */
 #include "samplers/schedule.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "samplers/config.h"
 
-/* A diffusion scheduler (reference semantics 4) as a table: whatever its name, a step is a linear
+/* A diffusion scheduler (docs/reference.md 4) as a table: whatever its name, a step is a linear
  * combination of a few arrays of the latents' size, so one element-wise kernel runs them all and
  * the schedulers differ only in how they fill the table, once, in double. */
 

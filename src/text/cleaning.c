@@ -41,7 +41,7 @@ static transformation unquote, strip, lower, to_html_text, spread_dashes, fix, u
 	}
 
 /* Either a function, or a pattern and what replaces its matches. The numbers are those of the
- * specification. */
+ * docs/reference.md 2.3. */
 static const struct {
 	int number;
 	const char *pattern, *replacement;

@@ -4,7 +4,7 @@
 
 #include "text/utf8.h"
 
-/* One pass of diffusers' clean_caption: the 26 steps of specification 2.3, in their order. Any number of
+/* One pass of diffusers' clean_caption: the 26 steps of docs/reference.md 2.3, in their order. Any number of
  * threads may use one. */
 struct smalti_cleaner;
 

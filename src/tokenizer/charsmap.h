@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Checks a precompiled_charsmap (specification 2.1): SentencePiece walks its double array and its
+/* Checks a precompiled_charsmap (docs/reference.md 2.1): SentencePiece walks its double array and its
  * pool of strings without looking at their bounds. After success no text can lead outside the blob,
  * no text has more than 32 matching prefixes (the room that SentencePiece has for them), and no
  * replacement is longer than 64 bytes. SMALTI_EFORMAT otherwise. */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes a SentencePiece model (a ModelProto, specification 2.1) safe for libsentencepiece, which
+/* Makes a SentencePiece model (a ModelProto, docs/reference.md 2.1) safe for libsentencepiece, which
  * trusts it: checks the wire format, the model type (unigram), number and length of pieces and the
  * character map; keeps in place only the fields that encoding needs (pieces, trainer_spec,
  * normalizer_spec), so that no self-test runs. *length becomes the new length.

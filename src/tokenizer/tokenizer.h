@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The T5 tokenizer of specification 2.1: SentencePiece pieces, then end-of-sentence. Special tokens written
- * in the text (`</s>`, `<pad>`, `<unk>`, `<extra_id_K>`) are those tokens; the stretches between them are
- * tokenized on their own. */
+/* The T5 tokenizer of docs/reference.md 2.1: SentencePiece pieces, then end-of-sentence. Special tokens
+ * written in the text (`</s>`, `<pad>`, `<unk>`, `<extra_id_K>`) are those tokens; the stretches between them
+ * are tokenized on their own. */
 struct smalti_tokenizer;
 
 /* Longest text in bytes; longer ones are refused. */

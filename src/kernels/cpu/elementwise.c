@@ -41,7 +41,7 @@ void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype d
 			  vec_read(SMALTI_F32, z, i, count - i) * vec_read(dtype, operand, i, count - i));
 }
 
-/* Levels 0 … `most` of [-1, 1]: the operations of the specification one by one, none fused, so that these
+/* Levels 0 … `most` of [-1, 1]: the operations of docs/reference.md 5.4 one by one, none fused, so that these
  * bits are the same everywhere. */
 INLINE uvec levels(vec x, float most)
 {
