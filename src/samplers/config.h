@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What scheduler_config.json says (docs/reference.md 4.1 and 4.4). An enum lists only what the
+/* What scheduler_config.json says (docs/reference.md 4.1 and 4.4). An enum lists only what
  * docs/reference.md 4 gives formulas for; the parser refuses every other value. Not kept, because only one
  * value is accepted: trained_betas null, variance_type null, thresholding,
  * rescale_betas_zero_snr and the exponential, beta, lu_lambdas and flow sigmas false,

@@ -40,7 +40,7 @@ static transformation unquote, strip, lower, to_html_text, spread_dashes, fix, u
 		.number = (step), .function = (name)                                                         \
 	}
 
-/* Either a function, or a pattern and what replaces its matches. The numbers are those of the
+/* Either a function, or a pattern and what replaces its matches. The numbers are those of
  * docs/reference.md 2.3. */
 static const struct {
 	int number;
