@@ -24,6 +24,8 @@ static int change_words(void *user, const struct smalti_bench_case *c)
 	const double flops = op->flops(arguments), bytes = op->bytes(arguments);
 	CHECK(smalti_task_key(op, arguments, 3) != key, c->name);
 	for (size_t word = 0; word < op->arguments_size; word += 4) {
+		if (word % 8 == 4 && arguments[word] == 0)
+			continue; /* it may be the upper half of an extent: products would overflow */
 		arguments[word] ^= 1;
 		if (op->flops(arguments) != flops || op->bytes(arguments) != bytes)
 			CHECK(smalti_task_key(op, arguments, 1) != key, c->name);
