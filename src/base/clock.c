@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
-#include <time.h>
-
 static double read_clock(clockid_t clock)
 {
 	struct timespec time;
@@ -18,4 +16,14 @@ double smalti_now(void)
 double smalti_wall_clock(void)
 {
 	return read_clock(CLOCK_REALTIME);
+}
+
+struct timespec smalti_deadline(clockid_t clock, int64_t nanoseconds)
+{
+	enum { SECOND = 1000000000 };
+	struct timespec time;
+	clock_gettime(clock, &time);
+	nanoseconds += time.tv_nsec;
+	return (struct timespec){.tv_sec = time.tv_sec + nanoseconds / SECOND,
+				 .tv_nsec = nanoseconds % SECOND};
 }

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { AWAIT_NANOSECONDS = 200000000 };
 
@@ -237,11 +236,7 @@ void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row
 
 void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += AWAIT_NANOSECONDS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, AWAIT_NANOSECONDS);
 	pthread_mutex_lock(&writer->mutex);
 	int status = 0;
 	while (writer->state.waiting > most && status == 0)

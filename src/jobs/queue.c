@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/queue.h"
 
+#include "base/clock.h"
 #include "rt/throttle.h"
 
-#include <time.h>
-
-enum { SECOND = 1000000000, TENTH = SECOND / 10 }; /* in nanoseconds */
+enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
 		      struct smalti_error *error)
@@ -100,11 +99,7 @@ static void meanwhile(void *user)
 
 static void await(struct smalti_queue *queue)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TENTH;
-	until.tv_sec += until.tv_nsec / SECOND;
-	until.tv_nsec %= SECOND;
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, TENTH);
 	pthread_mutex_lock(&queue->mutex);
 	int status = 0;
 	while (!queue->completed && status == 0)

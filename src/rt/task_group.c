@@ -2,6 +2,7 @@
 #include "rt/task_group.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "rt/session.h"
 
 #include <math.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { NAME_LENGTH = 64 };
 
@@ -206,10 +206,7 @@ void smalti_task_group_wait(struct smalti_task_group *task_group)
 
 bool smalti_task_group_wait_for(struct smalti_task_group *task_group, int64_t nanoseconds)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += (until.tv_nsec + nanoseconds) / 1000000000;
-	until.tv_nsec = (until.tv_nsec + nanoseconds) % 1000000000;
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, nanoseconds);
 	pthread_mutex_lock(&task_group->mutex);
 	int status = 0;
 	while (!is_idle(task_group) && status == 0)

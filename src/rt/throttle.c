@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/throttle.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
 
 enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
@@ -28,11 +29,7 @@ void smalti_insertion_end(void)
 
 static void wait_a_moment(void)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += SERVE_NANOSECONDS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, SERVE_NANOSECONDS);
 	pthread_cond_timedwait(&room, &mutex, &until);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/heartbeat.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum { BEATS = 4 }; /* in a lease */
 
@@ -30,11 +30,8 @@ static void *beat(void *user)
 	while (!heartbeat->stop) {
 		for (int64_t i = 0; i < heartbeat->count; i++)
 			(void)futimens(heartbeat->files[i], NULL); /* if it fails, the lease runs out */
-		struct timespec next;
-		clock_gettime(CLOCK_MONOTONIC, &next);
-		const int64_t pause = heartbeat->lease * 1000000000 / BEATS + next.tv_nsec;
-		next.tv_sec += pause / 1000000000;
-		next.tv_nsec = pause % 1000000000;
+		const struct timespec next =
+		    smalti_deadline(CLOCK_MONOTONIC, heartbeat->lease * 1000000000 / BEATS);
 		pthread_cond_timedwait(&heartbeat->wake, &heartbeat->mutex, &next);
 	}
 	pthread_mutex_unlock(&heartbeat->mutex);
