@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/pipeline_directory.h"
 
-#include "base/alloc.h"
+#include "base/file.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* OWNER/NAME */
 static bool is_hub_name(const char *text)
@@ -50,21 +47,14 @@ int smalti_pipeline_directory_check(const char *directory, struct smalti_error *
 			   directory);
 }
 
-static bool is_there(const char *directory, const char *name)
-{
-	char *path = smalti_format(NULL, "%s/%s", directory, name);
-	const bool there = path && access(path, F_OK) == 0;
-	free(path);
-	return there;
-}
-
 int smalti_pipeline_check(const char *directory, struct smalti_error *error)
 {
 	if (smalti_pipeline_directory_check(directory, error))
 		return -1;
-	if (is_there(directory, "model_index.json"))
-		return 0;
-	if (is_there(directory, "../model_index.json"))
+	const int found = smalti_find_in(directory, "model_index.json", error);
+	if (found)
+		return found < 0 ? -1 : 0;
+	if (smalti_find_in(directory, "../model_index.json", NULL) > 0)
 		return smalti_fail(error, SMALTI_EIO,
 				   "%s: is one component of a pipeline; give the directory that it lies in",
 				   directory);

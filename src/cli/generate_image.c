@@ -2,11 +2,11 @@
 #include "cli/generate_image.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "image/image_writer.h"
 #include "image/png_text.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,8 +59,9 @@ static int is_ours(const struct smalti_image_file *file, struct smalti_error *er
 int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	char *found = NULL;
-	if (access(file->path, F_OK) != 0)
-		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be examined", file->path);
+	const int there = smalti_find_file(file->path, error);
+	if (there <= 0)
+		return there;
 	const int ours = is_ours(file, error);
 	if (ours == 0)
 		smalti_fail(
@@ -72,7 +73,7 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 		return -1;
 	const bool same = found && strcmp(found, file->parameters) == 0;
 	free(found);
-	return same && (!file->latents_path || access(file->latents_path, F_OK) == 0);
+	return same && file->latents_path ? smalti_find_file(file->latents_path, error) : same;
 }
 
 bool smalti_image_file_keeps_latents(const struct smalti_image_file *file)

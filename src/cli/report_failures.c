@@ -7,7 +7,6 @@
 #include "base/json.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,9 +136,9 @@ int smalti_failures_read(const char *directory, struct smalti_failures *failures
 	if (!path)
 		return -1;
 	int64_t size = 0;
-	int file = -1, status = 0;
-	if (!access(path, F_OK) || errno != ENOENT)
-		status = (file = smalti_open_regular(path, &size, error)) < 0 ? -1 : 0;
+	const int found = smalti_find_file(path, error);
+	const int file = found > 0 ? smalti_open_regular(path, &size, error) : -1;
+	int status = found && file < 0 ? -1 : 0;
 	if (file >= 0) {
 		status = read_lines(file, failures, error);
 		close(file);

@@ -4,12 +4,10 @@
 #include "dataset/dataset_text.h"
 #include "dataset/dataset_walk.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* A directory is a list in a unlinked file: its order is the same to the end, and nothing of it stays in
+/* A directory is a list in an unlinked file: its order is the same to the end, and nothing of it stays in
  * memory.
  */
 struct directory {
@@ -33,7 +31,7 @@ static char *read_beside(const struct directory *s, const char *stem, size_t ste
 	char *path =
 	    smalti_format(error, "%s/%.*s.%s", s->text.source->path, (int)stem_length, stem, extension);
 	char *text = NULL;
-	if (path && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)))
+	if (path && smalti_find_file(path, error) > 0)
 		text = smalti_file_read(path, SMALTI_ITEM_LIMIT, length, error);
 	free(path);
 	return text;

@@ -2,6 +2,7 @@
 #include "extract/parts.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "extract/identity.h"
 #include "jobs/model.h"
@@ -9,18 +10,18 @@
 #include "rt/session.h"
 #include "store/directory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int read_max_tokens(const char *directory, const char *path, int64_t *tokens,
 			   struct smalti_error *error)
 {
 	struct smalti_model_index index;
-	if (smalti_pipeline_directory_check(directory, error))
+	const int found =
+	    smalti_pipeline_directory_check(directory, error) < 0 ? -1 : smalti_find_file(path, error);
+	if (found < 0)
 		return -1;
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (found == 0)
 		return smalti_fail(
 		    error, SMALTI_EIO,
 		    "%s: is not there, and no text encoder alone says how many tokens a "

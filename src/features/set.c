@@ -2,6 +2,7 @@
 #include "features/set.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -61,20 +62,15 @@ static int open_model(struct smalti_features_set *set, struct smalti_error *erro
 
 static int check_directory(const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", directory);
-	if (!path)
-		return -1;
-	int status = access(path, F_OK);
-	free(path);
-	if (status < 0 && access(directory, F_OK) < 0)
+	const int found = smalti_find_in(directory, "extract.json", error);
+	if (found)
+		return found < 0 ? -1 : 0;
+	if (access(directory, F_OK) < 0)
 		return smalti_fail_errno(error, "%s: cannot be opened", directory);
-	if (status < 0)
-		return smalti_fail(
-		    error, SMALTI_EFORMAT,
-		    "%s: no directory of features, for it has no extract.json; smalti extract makes "
-		    "them",
-		    directory);
-	return 0;
+	return smalti_fail(error, SMALTI_EFORMAT,
+			   "%s: no directory of features, for it has no extract.json; smalti extract makes "
+			   "them",
+			   directory);
 }
 
 int smalti_features_set_open(struct smalti_features_set *set, const char *directory,

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 enum { LIST_BYTES = 1 << 20, UNKNOWN_BYTES = 400 };
 
@@ -21,11 +20,11 @@ int smalti_words_read(const char *directory, char **words, struct smalti_error *
 	if (!path)
 		return -1;
 	size_t length;
-	const bool listed = access(path, F_OK) == 0;
-	if (listed)
+	const int found = smalti_find_file(path, error);
+	if (found > 0)
 		*words = smalti_file_read(path, LIST_BYTES, &length, error);
 	free(path);
-	return listed && !*words ? -1 : 0;
+	return found && !*words ? -1 : 0;
 }
 
 /* Letters of any script, but for ASCII's other characters. */

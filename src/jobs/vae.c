@@ -3,13 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/unused.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 void smalti_vae_defaults(struct smalti_vae_options *options)
 {
@@ -31,11 +31,8 @@ static char *find_directory(const char *given, struct smalti_error *error)
 	const char *directory = given ? given : smalti_embedded_model(error);
 	if (directory && smalti_pipeline_directory_check(directory, error))
 		return NULL;
-	char *below = directory ? smalti_format(error, "%s/vae", directory) : NULL;
-	if (!below || access(below, F_OK) == 0)
-		return below;
-	free(below);
-	return smalti_format(error, "%s", directory);
+	const int found = directory ? smalti_find_in(directory, "vae", error) : -1;
+	return found < 0 ? NULL : smalti_format(error, found ? "%s/vae" : "%s", directory);
 }
 
 static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *options,
