@@ -29,7 +29,7 @@ disturbed() {
     return $status
 }
 
-# survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at SAMPLES of the calls of the command, which works in
+# survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at the first call of the command and at SAMPLES others, which
 # the directory made, ends with the status OK if nobody disturbs it and leaves what COMPARE accepts. PREPARE makes what it
 # begins with.
 survives() {
@@ -45,7 +45,7 @@ survives() {
         local calls step=1 number
         calls=$(cat count)
         [ -n "${SMALTI_TEST_FULL:-}" ] || step=$((calls / samples + 1))
-        for ((number = 1 + RANDOM % step; number <= calls; number += step)); do
+        for ((number = 1; number <= calls; number += number > 1 ? step : 1 + RANDOM % step)); do
             rm -rf made
             $prepare
             local what="$name, SMALTI_FAULT=$kind:$number of $calls"

@@ -139,12 +139,16 @@ static bool on_list(void *user, double share)
 	       listing->on_progress(listing->user, &progress) == SMALTI_EXTRACT_CONTINUE;
 }
 
-/* Items of the list that the directory was begun with; 0: there is no such directory, or it says why not
- * later. */
-static int64_t count_before(const struct smalti_extract_options *o)
+/* Items of the list that the directory was begun with; 0: there is no such directory; -1 with an error. */
+static int64_t count_before(const struct smalti_extract_options *o, struct smalti_error *error)
 {
+	const int there = o->append ? smalti_directory_look(o->output, error) : 0;
+	if (there <= 0)
+		return there;
 	int64_t items = 0;
-	cJSON *identity = o->append ? smalti_directory_identity(o->output, NULL) : NULL;
+	cJSON *identity = smalti_directory_identity(o->output, error);
+	if (!identity)
+		return -1;
 	(void)smalti_json_int(cJSON_GetObjectItemCaseSensitive(identity, "list"), "items",
 			      SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &items, NULL);
 	cJSON_Delete(identity);
@@ -156,13 +160,16 @@ static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_callb
 {
 	struct smalti_extract_options *o = &parts->options;
 	struct listing listing = {on_progress, user};
+	const int64_t before = count_before(o, error);
+	if (before < 0)
+		return -1;
 	struct smalti_dataset_options options = {.paths = o->inputs,
 						 .path_count = o->input_count,
 						 .image_root = o->image_root,
 						 .caption_count = o->text ? o->caption_count : 0,
 						 .find_caption = o->text,
 						 .images = o->images,
-						 .prefix = count_before(o),
+						 .prefix = before,
 						 .on_progress = on_list,
 						 .user = &listing};
 	memcpy(options.captions, o->captions, sizeof(options.captions));
