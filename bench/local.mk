@@ -1,3 +1,43 @@
+# Measuring: the program smalti-bench; what the tests link of it has no command in it.
+noinst_LTLIBRARIES += libbench.la
+libbench_la_SOURCES = \
+	bench/buffers.c \
+	bench/cases.c bench/cases.def bench/cases.h \
+	bench/compare.c bench/compare.h \
+	bench/fill.c bench/fill.h \
+	bench/geometry.c bench/geometry.h \
+	bench/images.c bench/images.h \
+	bench/kernels.c bench/kernels.h \
+	bench/make_model.c bench/make_model.h \
+	bench/memory.c bench/memory.h \
+	bench/roofline.c bench/roofline.h \
+	bench/stage_dit.c \
+	bench/stage_parts.h \
+	bench/stage_t5.c \
+	bench/stage_vae.c \
+	bench/stages.c bench/stages.h \
+	bench/statistics.c bench/statistics.h \
+	bench/weights.c bench/weights.h
+
+bin_PROGRAMS += smalti-bench
+smalti_bench_SOURCES = \
+	bench/bench.h \
+	bench/generate_command.c \
+	bench/kernels_command.c \
+	bench/main.c \
+	bench/make_model_command.c \
+	bench/report.c bench/report.h \
+	bench/stages_command.c
+nodist_EXTRA_smalti_bench_SOURCES = force-c++-linking-smalti-bench.cc
+smalti_bench_LDADD = libbench.la libcli.la libcore.la
+
+bench_pages = \
+	docs/smalti-bench.1 \
+	docs/smalti-bench-generate.1 \
+	docs/smalti-bench-kernels.1 \
+	docs/smalti-bench-make-model.1 \
+	docs/smalti-bench-stages.1
+
 # Built by `make bench`; never run by the tests, for a busy machine would fail them.
 EXTRA_PROGRAMS = bench/batch
 bench_batch_LDADD = libbench.la libcore.la

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How time and memory of the VAE grow with the picture.
 
-Usage: smalti bench stages --vae 256x256,512x512,... -o decode.jsonl
+Usage: smalti-bench stages --vae 256x256,512x512,... -o decode.jsonl
        vae_growth.py decode.jsonl VAE/config.json PLOT.svg
 
-Prints a table of what `smalti bench stages` measured beside the arithmetic: convolutions grow with the pixels,
+Prints a table of what `smalti-bench stages` measured beside the arithmetic: convolutions grow with the pixels,
 attention with their square. Draws time and peak memory over pixels, both axes logarithmic; the lines are the
 arithmetic at the rate of the largest picture, and memory in proportion to pixels.
 """
@@ -113,7 +113,7 @@ def main():
         sys.exit(__doc__)
     rows = sorted(measurements(sys.argv[1]))
     if not rows:
-        sys.exit(f"{sys.argv[1]}: holds no decoding; make it by smalti bench stages --vae ... -o FILE")
+        sys.exit(f"{sys.argv[1]}: holds no decoding; make it by smalti-bench stages --vae ... -o FILE")
     with open(sys.argv[2], encoding="utf-8") as file:
         config = json.load(file)
     table(rows, config)

@@ -14,8 +14,9 @@ dist_reader_DATA = \
 	python/smalti_features/training.py \
 	python/smalti_features/xxh3.py
 
-# The man pages are the command's own words: one line here for each subcommand.
+# The man pages are the programs' own words: one line for each subcommand, here and in bench/local.mk.
 command_pages = \
+	docs/smalti.1 \
 	docs/smalti-generate.1 \
 	docs/smalti-decode.1 \
 	docs/smalti-encode.1 \
@@ -23,17 +24,12 @@ command_pages = \
 	docs/smalti-extract.1 \
 	docs/smalti-report.1 \
 	docs/smalti-verify.1 \
-	docs/smalti-topology.1 \
-	docs/smalti-bench.1 \
-	docs/smalti-bench-generate.1 \
-	docs/smalti-bench-kernels.1 \
-	docs/smalti-bench-make-model.1 \
-	docs/smalti-bench-stages.1
-nodist_man_MANS = docs/smalti.1 $(command_pages)
+	docs/smalti-topology.1
+nodist_man_MANS = $(command_pages) $(bench_pages)
 CLEANFILES += $(nodist_man_MANS)
 
-docs/smalti.1: smalti$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) docs && ./smalti$(EXEEXT) --man >$@.part && mv $@.part $@
 $(command_pages): smalti$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) docs && page=$(@F) && page=$${page#smalti-} && \
-	./smalti$(EXEEXT) $$(echo $${page%.1} | sed 's/^bench-/bench /') --man >$@.part && mv $@.part $@
+$(bench_pages): smalti-bench$(EXEEXT)
+$(nodist_man_MANS):
+	$(AM_V_GEN)$(MKDIR_P) docs && program=$< && word=$(@F) && word=$${word%.1} && \
+	word=$${word#$${program%$(EXEEXT)}} && ./$$program $${word#-} --man >$@.part && mv $@.part $@

@@ -1,50 +1,55 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti bench`: each of its commands runs and says what it should; how fast is not looked at.
+# `smalti-bench`: each of its commands runs and says what it should; how fast is not looked at.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 
-for words in 'help bench' 'bench --help' 'bench -h' 'bench help'; do
+for words in help --help -h 'help help'; do
     # shellcheck disable=SC2086 # words
-    expect 0 '' "$SMALTI" $words
-    grep -qF 'smalti bench COMMAND' "$work/out" || fail "$words: no usage: $(cat "$work/out")"
+    expect 0 '' "$SMALTI_BENCH" $words
+    grep -qF 'smalti-bench COMMAND' "$work/out" || fail "$words: no usage: $(cat "$work/out")"
     grep -q '^  kernels ' "$work/out" || fail "$words: no list of commands: $(cat "$work/out")"
 done
-for words in 'help bench kernels' 'bench help kernels' 'bench kernels --help'; do
+for words in 'help kernels' 'kernels --help'; do
     # shellcheck disable=SC2086 # words
-    expect 0 '' "$SMALTI" $words
-    grep -qF 'Usage: smalti bench kernels [OPTION]' "$work/out" || fail "$words: $(cat "$work/out")"
+    expect 0 '' "$SMALTI_BENCH" $words
+    grep -qF 'Usage: smalti-bench kernels [OPTION]' "$work/out" || fail "$words: $(cat "$work/out")"
 done
-expect 0 '' "$SMALTI" bench --man
-grep -qF '.BR smalti\-bench\-kernels (1)' "$work/out" || fail "the group's page: $(cat "$work/out")"
-expect 0 '' "$SMALTI" bench kernels --man
+expect 0 '' "$SMALTI_BENCH" --man
+grep -qF '.TH smalti\-bench 1' "$work/out" || fail "the program's page: $(cat "$work/out")"
+grep -qF '.BR smalti\-bench\-kernels (1)' "$work/out" || fail "the program's page: $(cat "$work/out")"
+expect 0 '' "$SMALTI_BENCH" kernels --man
 grep -qF '.TH smalti\-bench\-kernels 1' "$work/out" || fail "the command's page: $(cat "$work/out")"
-expect 0 '' "$SMALTI" bench --version
-expect 2 'Usage: smalti bench COMMAND' "$SMALTI" bench
-refuse 2 "smalti bench: unknown command 'kernel', did you mean 'kernels'?; try 'smalti bench --help'" \
-    "$SMALTI" bench kernel
-refuse 2 "unknown command 'kernel'" "$SMALTI" help bench kernel
-refuse 2 "did you mean 'bench'?" "$SMALTI" bensh
-refuse 2 "smalti bench kernels: help: unexpected 'stages'" "$SMALTI" help bench kernels stages
+grep -qF '.BR smalti\-bench (1)' "$work/out" || fail "the command's page does not name the program's"
+expect 2 'Usage: smalti-bench COMMAND' "$SMALTI_BENCH"
+refuse 2 "smalti-bench: unknown command 'kernel', did you mean 'kernels'?; try 'smalti-bench --help'" \
+    "$SMALTI_BENCH" kernel
+refuse 2 "unknown command 'kernel'" "$SMALTI_BENCH" help kernel
+refuse 2 "smalti-bench kernels: help: unexpected 'stages'" "$SMALTI_BENCH" help kernels stages
 for words in version -V --version; do
+    expect 0 '' "$SMALTI_BENCH" $words
+    grep -qE '^smalti [0-9]' "$work/out"
     expect 0 '' "$SMALTI" $words
     grep -qE '^smalti [0-9]' "$work/out"
 done
 expect 0 '' "$SMALTI" help help
 grep -q '^Usage: smalti COMMAND' "$work/out"
-refuse 2 "unexpected operand 'now'; try 'smalti bench kernels --help'" "$SMALTI" bench kernels now
-
+refuse 2 "smalti: unknown command 'bench'; try 'smalti --help'" "$SMALTI" bench
+refuse 2 "did you mean 'topology'?" "$SMALTI" topologie
+expect 0 '' "$SMALTI" --man
+grep -qF '.BR smalti\-bench (1)' "$work/out" || fail "the page does not name smalti-bench: $(cat "$work/out")"
+refuse 2 "unexpected operand 'now'; try 'smalti-bench kernels --help'" "$SMALTI_BENCH" kernels now
 
 # lines COMMAND FILE: its reader takes it; the first line has the machine.
 lines() {
     local key
-    for key in "\"command\":\"bench $1\"" '"cpu":' '"isa":' '"features":' '"oneDNN":' '"version":'; do
+    for key in "\"command\":\"smalti-bench $1\"" '"cpu":' '"isa":' '"features":' '"oneDNN":' '"version":'; do
         head -n 1 "$2" | grep -qF -e "$key" || fail "no $key in: $(head -n 1 "$2")"
     done
     [ "$(wc -l <"$2")" -gt 1 ] || fail "nothing was measured: $(cat "$2")"
 }
 
-kernels=("$SMALTI" bench kernels --repeats 1)
+kernels=("$SMALTI_BENCH" kernels --repeats 1)
 expect 0 '' "${kernels[@]}" --filter odd -o "$work/before.jsonl"
 lines kernels "$work/before.jsonl"
 for words in 'One thread' 'GFLOP/s' '% of it' 'attention odd' 'direct'; do
@@ -64,10 +69,10 @@ refuse 1 'no-such-file' "${kernels[@]}" --json --compare "$work/no-such-file"
 refuse 1 'line 2' "${kernels[@]}" --json --compare "$work/bad.jsonl"
 expect 2 "no operation has 'nothing'" "${kernels[@]}" --filter nothing -o "$work/nothing.jsonl"
 [ ! -e "$work/nothing.jsonl" ] || fail "a report of nothing was kept"
-refuse 2 'repeats' "$SMALTI" bench kernels --repeats 0
-refuse 2 'precision' "$SMALTI" bench kernels --precision f64
+refuse 2 'repeats' "$SMALTI_BENCH" kernels --repeats 0
+refuse 2 'precision' "$SMALTI_BENCH" kernels --precision f64
 
-stages=("$SMALTI" bench stages --repeats 1)
+stages=("$SMALTI_BENCH" stages --repeats 1)
 expect 0 '' "${stages[@]}" --t5 3,5 --dit 32x48 --vae 32x48 --encode 48x32 -o "$work/stages.jsonl"
 lines stages "$work/stages.jsonl"
 for name in 't5 3 tokens' 't5 5 tokens' 'dit 32x48' 'decode 32x48' 'encode 48x32'; do
@@ -104,7 +109,7 @@ refuse 2 'unexpected operand' "${stages[@]}" dit
 echo 'three' >"$work/lengths"
 refuse 2 'lengths' "${stages[@]}" --lengths "$work/lengths"
 
-generate=("$SMALTI" bench generate --repeats 1 --steps 2)
+generate=("$SMALTI_BENCH" generate --repeats 1 --steps 2)
 expect 0 '' "${generate[@]}" --size 32x48 -o "$work/generate.jsonl"
 lines generate "$work/generate.jsonl"
 grep -qE '^generate 32x48 2 steps +[0-9]' "$work/out" || fail "no line: $(cat "$work/out")"

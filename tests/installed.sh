@@ -23,7 +23,7 @@ for header in "$(pkg-config --variable=includedir smalti)"/smalti/*.h; do
 done
 
 # Nothing is found where only the builder could read it.
-for file in "$programs/smalti" "$libraries/libsmalti.so"; do
+for file in "$programs/smalti" "$programs/smalti-bench" "$libraries/libsmalti.so"; do
     outside=$(ldd "$file" | awk '$3 ~ /^\// { print $3 }' | xargs realpath |
         grep -vE "^(/usr)?/lib|^/usr/local/|^$(realpath "$libraries")/" || true)
     [ -z "$outside" ] || { echo "$file needs $outside" && exit 1; }
@@ -43,6 +43,7 @@ LD_LIBRARY_PATH=$libraries ./example "$prompt" >example.ppm
 grep -qF 'cannot be written' err
 "$programs/smalti" generate --prompt "$prompt" -o command.png
 [ -s command.png ]
+"$programs/smalti-bench" generate --size 32x32 --steps 1 --repeats 1
 [ -f "$(pkg-config --variable=prefix smalti)/share/smalti/slurm/extract.sbatch" ]
 
 # Another user, who has no home and may not look into the builder's, with the tree moved elsewhere.

@@ -1,6 +1,6 @@
 # A test program is tests/test_SUBJECT.c with its own table of CUnit tests: one line here adds it.
 if !FUZZERS
-LDADD = libharness.la libbench.la libcore.la $(CUNIT_LIBS)
+LDADD = libharness.la libbench.la libcli.la libcore.la $(CUNIT_LIBS)
 endif
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
@@ -48,13 +48,11 @@ check_PROGRAMS += tests/test_dataset_sources
 check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options
-tests_test_options_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_exif
 check_PROGRAMS += tests/test_image
 check_PROGRAMS += tests/test_image_damage
 check_PROGRAMS += tests/test_image_writer
 check_PROGRAMS += tests/test_progress
-tests_test_progress_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_prompts
 check_PROGRAMS += tests/test_attention
 check_PROGRAMS += tests/test_attention_bits
@@ -82,9 +80,7 @@ check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
 check_PROGRAMS += tests/test_session
 check_PROGRAMS += tests/test_perf_models
-tests_test_perf_models_LDADD = libharness.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_counts
-tests_test_counts_LDADD = libharness.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
 check_LTLIBRARIES += libownpolicy.la
@@ -116,20 +112,16 @@ check_PROGRAMS += tests/test_store_ranges
 check_PROGRAMS += tests/test_verify
 check_PROGRAMS += tests/test_run_log
 check_PROGRAMS += tests/test_numbers
-tests_test_numbers_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_report
-tests_test_report_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_export
 tests_test_export_LDADD = libfolder.la libharness.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_archives
 tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
-tests_test_bench_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 check_PROGRAMS += tests/test_topology
-tests_test_topology_LDADD = libharness.la libcli.la libbench.la libcore.la $(CUNIT_LIBS)
 
-# A test of the command is tests/SUBJECT.sh, run with the command's path in SMALTI: one line here adds it.
+# A test of the command is tests/SUBJECT.sh, run with the programs' paths in SMALTI and SMALTI_BENCH: one line here adds it.
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
@@ -198,6 +190,7 @@ TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 # Without hwloc's PCI component: the library below it leaks when hwloc unloads it, which no suppression can name.
 AM_TESTS_ENVIRONMENT = \
 	SMALTI='$(abs_top_builddir)/smalti'; export SMALTI; \
+	SMALTI_BENCH='$(abs_top_builddir)/smalti-bench'; export SMALTI_BENCH; \
 	SMALTI_TESTDATA='$(abs_top_srcdir)/tests/data'; export SMALTI_TESTDATA; \
 	SMALTI_OWN_POLICY='$(abs_top_builddir)/.libs/libownpolicy.so'; export SMALTI_OWN_POLICY; \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS; \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `smalti bench make-model`: the whole of a model that paints, or nothing.
+# `smalti-bench make-model`: the whole of a model that paints, or nothing.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
-make=("$SMALTI" bench make-model)
+make=("$SMALTI_BENCH" make-model)
 tiny=("${make[@]}" --geometry tiny)
 parts="scheduler/scheduler_config.json text_encoder/config.json text_encoder/model.safetensors"
 parts+=" tokenizer/special_tokens_map.json tokenizer/spiece.model tokenizer/tokenizer_config.json"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every `build/smalti` command of the README succeeds, and what it and the help paint shows what was asked for.
+# Every command of `build` in the README succeeds, and what it and the help paint shows what was asked for.
 set -euo pipefail
 
 root=$SMALTI_TESTDATA/../..
@@ -8,12 +8,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/build"
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$SMALTI" >"$work/build/smalti"
-chmod +x "$work/build/smalti"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$SMALTI_BENCH" >"$work/build/smalti-bench"
+chmod +x "$work"/build/*
 ln -s "$(cd "$root/docs" && pwd)" "$work/docs"
 mkdir "$work/tests" && ln -s "$SMALTI_TESTDATA" "$work/tests/data"
 cd "$work"
 
-grep '^    build/smalti ' "$root/README.md" >commands
+grep -E '^    build/smalti(-bench)? ' "$root/README.md" >commands
 [ "$(wc -l <commands)" -ge 5 ] || { echo "FAILED: the README has no commands" && exit 1; }
 while read -r command; do
     echo "$command"

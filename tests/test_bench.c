@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `smalti bench` computes with: medians, ratios to an earlier report, and that every codelet has its
+ * What `smalti-bench` computes with: medians, ratios to an earlier report, and that every codelet has its
  * cases. How fast anything is is not looked at. */
 #include "base/clock.h"
 #include "bench/cases.h"
+#include "bench/compare.h"
 #include "bench/kernels.h"
 #include "bench/statistics.h"
-#include "cli/bench_compare.h"
 #include "harness.h"
 #include "rt/op.h"
 
@@ -39,14 +39,14 @@ static const char *report_file(const char *text)
 	return test_write("report.jsonl", text, strlen(text));
 }
 
-#define HEAD "{\"command\":\"bench kernels\",\"cpu\":\"x\"}\n"
+#define HEAD "{\"command\":\"smalti-bench kernels\",\"cpu\":\"x\"}\n"
 
 static void ratios(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const char *path = report_file(HEAD "{\"name\":\"a\",\"seconds\":2,\"fraction\":0.5}\n"
 					    "{\"name\":\"b b\",\"seconds\":0.5}\n");
-	struct smalti_baseline *baseline = smalti_baseline_read(path, "bench kernels", &error);
+	struct smalti_baseline *baseline = smalti_baseline_read(path, "smalti-bench kernels", &error);
 	SUCCEEDS(baseline ? 0 : -1, &error, "a good report");
 	int count = -1;
 	CHECK(isnan(smalti_baseline_mean(baseline, &count)) && count == 0, "no ratio yet");
@@ -67,7 +67,7 @@ static void bad_reports(void)
 		const char *text, *words[2];
 	} cases[] = {
 	    {"", {"empty", NULL}},
-	    {"{\"command\":\"bench stages\"}\n", {"line 1", "bench stages"}},
+	    {"{\"command\":\"smalti-bench stages\"}\n", {"line 1", "smalti-bench stages"}},
 	    {"{}\n", {"line 1", "none"}},
 	    {"[]\n", {"line 1", "none"}},
 	    {HEAD "{\"name\":\"a\"}\n", {"line 2", "seconds"}},
@@ -78,13 +78,13 @@ static void bad_reports(void)
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const char *path = report_file(cases[i].text);
-		struct smalti_baseline *baseline = smalti_baseline_read(path, "bench kernels", &error);
+		struct smalti_baseline *baseline = smalti_baseline_read(path, "smalti-bench kernels", &error);
 		FAILS(baseline ? 0 : -1, &error, SMALTI_EFORMAT, cases[i].text, "report.jsonl",
 		      cases[i].words[0], cases[i].words[1]);
 		smalti_baseline_free(baseline);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	CHECK(!smalti_baseline_read("/nonexistent/report", "bench kernels", &error) &&
+	CHECK(!smalti_baseline_read("/nonexistent/report", "smalti-bench kernels", &error) &&
 		  error.code == SMALTI_ENOENT,
 	      "no file");
 }

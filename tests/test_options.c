@@ -205,7 +205,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 }
 
 static const struct smalti_command command = {
-    .name = "paint",
+    .name = "smalti paint",
     .summary = "paint from text",
     .operands = "[TEXT]...",
     .description = "First paragraph.\n\n.Second paragraph - with words enough to go past the end of a "

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
 
-Usage: compare.py [--smalti PROGRAM] [--libraries torch,openvino] [--rounds N] [--threads N] [--model DIR]
+Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--rounds N] [--threads N] [--model DIR]
                   STAGE PRECISION SIZE
 
 The arguments are those of stage.py. In each round Smalti runs the stage once (after a run that is not counted),
 then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
 libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
-`smalti bench make-model -g sigma-512 DIR`.
+`smalti-bench make-model -g sigma-512 DIR`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 def arguments():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1][len("Usage: "):])
-    parser.add_argument("--smalti", default="smalti")
+    parser.add_argument("--smalti-bench", default="smalti-bench")
     parser.add_argument("--smalti-model")
     parser.add_argument("--libraries", default="torch,openvino")
     parser.add_argument("--rounds", type=int, default=5)
@@ -82,7 +82,7 @@ class Smalti:
 
     def __init__(self, given):
         model = given.smalti_model or given.model
-        self.command = [given.smalti, "bench"]
+        self.command = [given.smalti_bench]
         if given.stage == "generate":
             self.command += ["generate", "--size", given.size, "--steps", str(given.steps)]
         else:

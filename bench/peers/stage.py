@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti bench stages`.
+"""One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti-bench stages`.
 
 Usage: stage.py [--library torch|openvino] [--threads N] [--model DIR] [--t5-layers N]
                 STAGE PRECISION SIZE

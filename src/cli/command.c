@@ -12,12 +12,11 @@
 
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
 {
-	const char *blank = command->name[0] ? " " : "";
 	va_list args;
 	va_start(args, format);
-	fprintf(stderr, "smalti%s%s: ", blank, command->name);
+	fprintf(stderr, "%s: ", command->name);
 	vfprintf(stderr, format, args);
-	fprintf(stderr, "; try 'smalti%s%s --help'\n", blank, command->name);
+	fprintf(stderr, "; try '%s --help'\n", command->name);
 	va_end(args);
 	return SMALTI_EXIT_USAGE;
 }
@@ -26,7 +25,7 @@ enum smalti_exit smalti_command_fail(const struct smalti_command *command, const
 {
 	if (error->code == SMALTI_EINVAL)
 		return smalti_usage_error(command, "%s", error->message);
-	fprintf(stderr, "smalti %s: %s\n", command->name, error->message);
+	fprintf(stderr, "%s: %s\n", command->name, error->message);
 	return SMALTI_EXIT_FAILED;
 }
 
@@ -121,7 +120,7 @@ enum smalti_exit smalti_command_run(const struct smalti_command *command, int ar
 	int first;
 	void *options = smalti_calloc(1, (int64_t)command->size, &error);
 	if (!options) {
-		fprintf(stderr, "smalti %s: %s\n", command->name, error.message);
+		fprintf(stderr, "%s: %s\n", command->name, error.message);
 		return SMALTI_EXIT_FAILED;
 	}
 	memcpy(options, command->defaults, command->size);

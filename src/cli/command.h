@@ -17,12 +17,12 @@ struct smalti_example {
 	const char *line;    /* "smalti generate -o star.png 'a red star'" */
 };
 
-/* One subcommand: src/cli/NAME.c defines it, src/cli/main.c or its group lists it. */
+/* One subcommand: src/cli/NAME.c or bench/NAME_command.c defines it, main.c there lists it. */
 struct smalti_command {
-	const char *name;        /* all words after "smalti": "generate", "bench kernels" */
+	const char *name;        /* what it is called by: "smalti generate", "smalti-bench" */
 	const char *summary;     /* for the list of commands: lower case, no full stop */
 	const char *description; /* paragraphs separated by "\n\n" */
-	/* Of a group of commands, ended by NULL; it has nothing of what follows. */
+	/* Of a program, ended by NULL: it has nothing of what follows but `related`. */
 	const struct smalti_command *const *commands;
 	const char *operands; /* usage of what follows the options: "[PROMPT]...", "" */
 	struct smalti_option_table options;
@@ -30,22 +30,23 @@ struct smalti_command {
 	const void *defaults;                  /* the option struct before parsing */
 	size_t size;                           /* of that struct */
 	enum smalti_exit (*run)(void *options, int count, char **operands);
+	const char *related; /* the page of another program, for the man page */
 };
 
 extern const struct smalti_command smalti_topology_command;
 
-/* Parses argv (argv[0] is the subcommand's last word) and runs the command, or that one of a group, or shows
- * what was asked for. */
+/* Parses argv (argv[0] is the program or the subcommand's word) and runs the command, or that one of a
+ * program, or shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 
-/* "kernels" of "bench kernels": what tells it from its group's others. */
+/* "kernels" of "smalti-bench kernels": what tells it from its program's others. */
 const char *smalti_command_word(const struct smalti_command *command);
 
-/* "smalti NAME: ...; try 'smalti NAME --help'" on stderr. */
+/* "NAME: ...; try 'NAME --help'" on stderr. */
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A failure of the command: a usage error if it is SMALTI_EINVAL, else "smalti NAME: ..." on stderr. */
+/* A failure of the command: a usage error if it is SMALTI_EINVAL, else "NAME: ..." on stderr. */
 enum smalti_exit smalti_command_fail(const struct smalti_command *command, const struct smalti_error *error);
 
 /* Text that was refused by the terminal or a full disk makes the command fail. */

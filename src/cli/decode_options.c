@@ -47,7 +47,7 @@ static const struct smalti_example examples[] = {
 };
 
 const struct smalti_command smalti_decode_command = {
-    .name = "decode",
+    .name = "smalti decode",
     .summary = "decode latents to images",
     .operands = "LATENTS",
     .description = "Decodes latents [channels, height, width] or [images, channels, height, width] of a "

@@ -35,7 +35,7 @@ static const struct smalti_example examples[] = {
 };
 
 const struct smalti_command smalti_encode_command = {
-    .name = "encode",
+    .name = "smalti encode",
     .summary = "encode images to latents",
     .operands = "IMAGE...",
     .description =

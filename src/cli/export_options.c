@@ -33,7 +33,7 @@ static const struct smalti_example examples[] = {
 };
 
 const struct smalti_command smalti_export_command = {
-    .name = "export",
+    .name = "smalti export",
     .summary = "export features to other formats",
     .operands = "DIR",
     .description =

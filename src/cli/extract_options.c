@@ -112,7 +112,7 @@ static const struct smalti_example examples[] = {
 };
 
 const struct smalti_command smalti_extract_command = {
-    .name = "extract",
+    .name = "smalti extract",
     .summary = "extract features of captions and images for training",
     .operands = "DATASET...",
     .description =

@@ -117,7 +117,7 @@ static const struct smalti_example examples[] = {
 };
 
 const struct smalti_command smalti_generate_command = {
-    .name = "generate",
+    .name = "smalti generate",
     .summary = "generate images from prompts",
     .operands = "",
     .description =

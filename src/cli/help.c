@@ -98,21 +98,17 @@ static void print_statuses(FILE *to)
 
 static void print_group(const struct smalti_command *group, FILE *to)
 {
-	const char *blank = group->name[0] ? " " : "";
-	fprintf(to, "Usage: smalti%s%s COMMAND [OPTION]...\n\n", blank, group->name);
+	fprintf(to, "Usage: %s COMMAND [OPTION]...\n\n", group->name);
 	print_wrapped(to, group->description, 0, 0);
 	fputs("\nCommands:\n", to);
 	for (int i = 0; group->commands[i]; i++) {
 		fprintf(to, "  %-12s ", smalti_command_word(group->commands[i]));
 		print_wrapped(to, group->commands[i]->summary, 15, 15);
 	}
-	if (!group->name[0])
-		print_variables(to);
+	print_variables(to);
 	print_statuses(to);
-	fprintf(
-	    to,
-	    "\n'smalti help%s%s COMMAND' or 'smalti%s%s COMMAND --help' shows the options of a command.\n",
-	    blank, group->name, blank, group->name);
+	fprintf(to, "\n'%s help COMMAND' or '%s COMMAND --help' shows the options of a command.\n",
+		group->name, group->name);
 }
 
 void smalti_print_help(const struct smalti_command *command, FILE *to)
@@ -121,7 +117,7 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 		print_group(command, to);
 		return;
 	}
-	fprintf(to, "Usage: smalti %s [OPTION]...%s%s\n\n", command->name, command->operands[0] ? " " : "",
+	fprintf(to, "Usage: %s [OPTION]...%s%s\n\n", command->name, command->operands[0] ? " " : "",
 		command->operands);
 	print_wrapped(to, command->description, 0, 0);
 	if (command->options.count && command->options.rows[0].kind != SMALTI_OPTION_GROUP)

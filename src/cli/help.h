@@ -32,8 +32,8 @@ struct smalti_notes smalti_option_notes(const struct smalti_option *row, const v
 
 void smalti_print_version(FILE *to);
 
-/* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables; of a group, and
- * of `smalti` itself (whose name is empty), what commands there are. */
+/* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables; of a program,
+ * what commands there are. */
 void smalti_print_help(const struct smalti_command *command, FILE *to);
 void smalti_print_man(const struct smalti_command *command, FILE *to);
 

@@ -1,13 +1,6 @@
-# The command: one file per subcommand over the option tables, which tests link too.
+# The command: one file per subcommand over the option tables, which smalti-bench and tests link too.
 noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
-	src/cli/bench.c src/cli/bench.h \
-	src/cli/bench_compare.c src/cli/bench_compare.h \
-	src/cli/bench_generate.c \
-	src/cli/bench_kernels.c \
-	src/cli/bench_make_model.c \
-	src/cli/bench_report.c src/cli/bench_report.h \
-	src/cli/bench_stages.c \
 	src/cli/command.c src/cli/command.h \
 	src/cli/common_rows.c src/cli/common_rows.h \
 	src/cli/decode.c src/cli/decode.h \
@@ -50,7 +43,7 @@ libcli_la_SOURCES = \
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
-smalti_LDADD = libcli.la libbench.la libcore.la
+smalti_LDADD = libcli.la libcore.la
 
 # The page of reports, with the library that draws its charts.
 EXTRA_DIST += src/cli/report.html.in

@@ -9,9 +9,8 @@ void smalti_locked_say(struct smalti_locked *locked, struct smalti_progress *pro
 	if (locked->said || seconds < LONG)
 		return;
 	locked->said = true;
-	smalti_progress_print(
-	    progress,
-	    "smalti %s: waiting for %s, whose lock is held by %s; if that process is stopped, "
-	    "let it go on or end it",
-	    locked->command->name, locked->directory, holder);
+	smalti_progress_print(progress,
+			      "%s: waiting for %s, whose lock is held by %s; if that process is stopped, "
+			      "let it go on or end it",
+			      locked->command->name, locked->directory, holder);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/decode.h"
 #include "cli/encode.h"
@@ -11,18 +10,17 @@
 #include "cli/verify.h"
 
 static const struct smalti_command *const commands[] = {
-    &smalti_generate_command, &smalti_decode_command,
-    &smalti_encode_command,   &smalti_extract_command,
-    &smalti_verify_command,   &smalti_export_command,
-    &smalti_report_command,   &smalti_topology_command,
-    &smalti_bench_command,    NULL,
+    &smalti_generate_command, &smalti_decode_command,   &smalti_encode_command,
+    &smalti_extract_command,  &smalti_verify_command,   &smalti_export_command,
+    &smalti_report_command,   &smalti_topology_command, NULL,
 };
 
 static const struct smalti_command smalti = {
-    .name = "",
+    .name = "smalti",
     .summary = "text-to-image models as task graphs",
     .description = smalti_about,
     .commands = commands,
+    .related = "smalti-bench",
 };
 
 int main(int argc, char **argv)

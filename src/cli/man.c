@@ -2,6 +2,8 @@
 #include "cli/help.h"
 #include "smalti/version.h"
 
+#include <string.h>
+
 /* One character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
  * quote is no request, an empty line is a new paragraph. */
 static void put_roff(char c, char before, FILE *to)
@@ -31,19 +33,19 @@ static void put_line(const char *request, const char *text, FILE *to)
 }
 
 /* "smalti-bench-kernels" */
-static void put_page(const struct smalti_command *command, FILE *to)
+static void put_page(const char *name, size_t length, FILE *to)
 {
-	fputs(command->name[0] ? "smalti\\-" : "smalti", to);
-	for (const char *c = command->name; *c; c++)
-		put_roff(*c == ' ' ? '-' : *c, ' ', to);
+	for (size_t i = 0; i < length; i++)
+		put_roff(name[i] == ' ' ? '-' : name[i], ' ', to);
 }
 
 static void put_header(const struct smalti_command *command, FILE *to)
 {
+	const size_t length = strlen(command->name);
 	fputs(".TH ", to);
-	put_page(command, to);
+	put_page(command->name, length, to);
 	fprintf(to, " 1 \"\" \"smalti %s\" \"User Commands\"\n.SH NAME\n", smalti_version());
-	put_page(command, to);
+	put_page(command->name, length, to);
 	put_line(" \\- ", command->summary, to);
 }
 
@@ -85,32 +87,32 @@ static void put_statuses(FILE *to)
 }
 
 /* ".BR smalti\-encode (1)" */
-static void put_reference(const struct smalti_command *command, const char *after, FILE *to)
+static void put_reference(const char *name, size_t length, const char *after, FILE *to)
 {
 	fputs(".BR ", to);
-	put_page(command, to);
+	put_page(name, length, to);
 	fprintf(to, " (1)%s\n", after);
 }
 
 static void put_group(const struct smalti_command *group, FILE *to)
 {
 	put_header(group, to);
-	fprintf(to, ".SH SYNOPSIS\n.B smalti %s\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n", group->name);
+	put_line(".SH SYNOPSIS\n.B ", group->name, to);
+	fputs("\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n", to);
 	put_line(".SH DESCRIPTION\n", group->description, to);
 	fputs(".SH COMMANDS\n", to);
 	for (int i = 0; group->commands[i]; i++) {
 		fputs(".TP\n", to);
-		put_reference(group->commands[i], "", to);
+		put_reference(group->commands[i]->name, strlen(group->commands[i]->name), "", to);
 		put_line("", group->commands[i]->summary, to);
 	}
-	if (!group->name[0]) {
-		put_variables("ENVIRONMENT", smalti_variables, to);
-		put_variables("FILES", smalti_files, to);
-	}
+	put_variables("ENVIRONMENT", smalti_variables, to);
+	put_variables("FILES", smalti_files, to);
 	put_statuses(to);
 	fputs(".SH SEE ALSO\n", to);
 	for (int i = 0; group->commands[i]; i++)
-		put_reference(group->commands[i], group->commands[i + 1] ? "," : "", to);
+		put_reference(group->commands[i]->name, strlen(group->commands[i]->name), ",", to);
+	put_reference(group->related, strlen(group->related), "", to);
 }
 
 void smalti_print_man(const struct smalti_command *command, FILE *to)
@@ -120,7 +122,8 @@ void smalti_print_man(const struct smalti_command *command, FILE *to)
 		return;
 	}
 	put_header(command, to);
-	fprintf(to, ".SH SYNOPSIS\n.B smalti %s\n[\\fIOPTION\\fR]...\n", command->name);
+	put_line(".SH SYNOPSIS\n.B ", command->name, to);
+	fputs("[\\fIOPTION\\fR]...\n", to);
 	put_line("", command->operands, to);
 	put_line(".SH DESCRIPTION\n", command->description, to);
 	fputs(".SH OPTIONS\n", to);
@@ -135,5 +138,6 @@ void smalti_print_man(const struct smalti_command *command, FILE *to)
 		fputs(".fi\n.RE\n", to);
 	}
 	put_statuses(to);
-	fputs(".SH SEE ALSO\n.BR smalti (1)\n", to);
+	fputs(".SH SEE ALSO\n", to);
+	put_reference(command->name, strcspn(command->name, " "), "", to);
 }

@@ -114,7 +114,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 }
 
 const struct smalti_command smalti_report_command = {
-    .name = "report",
+    .name = "smalti report",
     .summary = "write a report of an extraction as an HTML page",
     .operands = "DIR",
     .description =

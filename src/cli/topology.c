@@ -29,7 +29,7 @@ static const struct smalti_example examples[] = {
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_topology_command = {
-    .name = "topology",
+    .name = "smalti topology",
     .summary = "show the machine, its workers and their speed, and the libraries",
     .operands = "",
     .description = "Shows the processors, caches, memory and GPUs that hwloc finds, StarPU's workers and "

@@ -87,8 +87,7 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_
 		return; /* that it was stopped is said at the end */
 	*(outcome->error ? &run->failed : &run->made) += 1;
 	if (outcome->error)
-		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name,
-				      outcome->error->message);
+		smalti_progress_print(&run->progress, "%s: %s", run->command->name, outcome->error->message);
 	if (run->settings->json)
 		add_json(run, outcome);
 	if (!outcome->error || run->made + run->failed < run->total) /* a last failure is no progress */
@@ -98,7 +97,7 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error)
 {
 	if (error)
-		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, error->message);
+		smalti_progress_print(&run->progress, "%s: %s", run->command->name, error->message);
 	run->failed += run->made;
 	run->made = 0;
 }
@@ -145,10 +144,10 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 	if (run->settings->json)
 		summarize_json(run, signal);
 	if (run->info.unused && run->made > 0 && !run->settings->quiet)
-		smalti_progress_print(&run->progress, "smalti %s: %s", run->command->name, run->info.unused);
+		smalti_progress_print(&run->progress, "%s: %s", run->command->name, run->info.unused);
 	if (signal)
 		smalti_progress_print(&run->progress,
-				      "smalti %s: stopped by %s: %" PRId64 " of %" PRId64 " images done",
+				      "%s: stopped by %s: %" PRId64 " of %" PRId64 " images done",
 				      run->command->name, signal, run->made, run->total);
 	else if (run->made > 0 && !run->settings->quiet && !run->settings->json)
 		summarize(run, result);

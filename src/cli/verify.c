@@ -37,7 +37,7 @@ static const struct smalti_example examples[] = {
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_verify_command = {
-    .name = "verify",
+    .name = "smalti verify",
     .summary = "check and repair a directory of features",
     .operands = "DIR",
     .description =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/kernels.h"
-#include "cli/bench_report.h"
+#include "bench/report.h"
 #include "cli/common_rows.h"
 #include "kernels/isa.h"
 
@@ -23,17 +23,17 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_example examples[] = {
-    {"All of it, kept for later", "smalti bench kernels -o before.jsonl"},
-    {"What a change brought to convolutions", "smalti bench kernels --filter conv --compare before.jsonl"},
+    {"All of it, kept for later", "smalti-bench kernels -o before.jsonl"},
+    {"What a change brought to convolutions", "smalti-bench kernels --filter conv --compare before.jsonl"},
     {"The slowest ten beside their bounds",
-     "smalti bench kernels --json | jq -s '.[1:] | sort_by(.fraction)[:10]'"},
+     "smalti-bench kernels --json | jq -s '.[1:] | sort_by(.fraction)[:10]'"},
     {NULL, NULL},
 };
 
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_bench_kernels_command = {
-    .name = "bench kernels",
+    .name = "smalti-bench kernels",
     .summary = "time every operation in one thread against the machine's bounds",
     .operands = "",
     .description =
@@ -112,28 +112,23 @@ static void print_roofline(const struct smalti_roofline *roofline)
 	printf(", read %.1f GB/s, triad %.1f GB/s\n", roofline->read * 1e-9, roofline->triad * 1e-9);
 }
 
-static int measure_all(struct measuring *m)
+static int measure_all(const void *options, struct smalti_error *error)
 {
-	const struct kernels_options *o = m->options;
-	if (smalti_roofline_measure(&m->roofline, m->error) < 0)
+	const struct kernels_options *o = options;
+	struct measuring m = {.options = o, .error = error};
+	if (smalti_isa_check(error) < 0 || smalti_roofline_measure(&m.roofline, error) < 0)
 		return -1;
 	if (!o->bench.json)
-		print_roofline(&m->roofline);
-	m->report = smalti_bench_report_open(&smalti_bench_kernels_command, &o->bench, facts_of(m), columns,
-					     COLUMNS, m->error);
-	int status = m->report ? smalti_bench_each(o->precision ? SMALTI_BF16 : SMALTI_F32, measure, m) : -1;
-	if (status == 0 && !m->measured)
-		status = smalti_fail(m->error, SMALTI_EINVAL, "no operation has '%s' in its name", o->filter);
-	return smalti_bench_report_close(m->report, note, status, m->error);
+		print_roofline(&m.roofline);
+	m.report = smalti_bench_report_open(&smalti_bench_kernels_command, &o->bench, facts_of(&m), columns,
+					    COLUMNS, error);
+	int status = m.report ? smalti_bench_each(o->precision ? SMALTI_BF16 : SMALTI_F32, measure, &m) : -1;
+	if (status == 0 && !m.measured)
+		status = smalti_fail(error, SMALTI_EINVAL, "no operation has '%s' in its name", o->filter);
+	return smalti_bench_report_close(m.report, note, status, error);
 }
 
-static enum smalti_exit run(void *values, int count, char **operands)
+static enum smalti_exit run(void *options, int count, char **operands)
 {
-	const struct smalti_command *command = &smalti_bench_kernels_command;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct measuring measuring = {.options = values, .error = &error};
-	if (count)
-		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
-	const int status = smalti_isa_check(&error) == 0 ? measure_all(&measuring) : -1;
-	return smalti_bench_finish(command, status, &error);
+	return smalti_bench_run(&smalti_bench_kernels_command, measure_all, options, count, operands);
 }

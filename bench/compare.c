@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bench_compare.h"
+#include "bench/compare.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -11,14 +11,8 @@
 
 enum { LARGEST = 64 << 20 };
 
-struct entry {
-	char *name;
-	double seconds;
-	struct entry *next;
-};
-
 struct smalti_baseline {
-	struct entry *entries;
+	cJSON *seconds;    /* of each name */
 	double logarithms; /* the sum of the ratios' */
 	int ratios;
 };
@@ -39,14 +33,8 @@ static int add_entry(struct smalti_baseline *baseline, const cJSON *line, struct
 	if (smalti_json_string(line, "name", SMALTI_JSON_REQUIRED, &name, error) < 0 ||
 	    smalti_json_double(line, "seconds", SMALTI_JSON_REQUIRED, 1e-12, 1e12, &seconds, error) < 0)
 		return -1;
-	struct entry *entry = smalti_calloc(1, sizeof(*entry), error);
-	if (!entry || !(entry->name = smalti_format(error, "%s", name))) {
-		free(entry);
-		return -1;
-	}
-	entry->seconds = seconds;
-	entry->next = baseline->entries;
-	baseline->entries = entry;
+	if (!cJSON_AddNumberToObject(baseline->seconds, name, seconds))
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a report");
 	return 0;
 }
 
@@ -85,7 +73,9 @@ struct smalti_baseline *smalti_baseline_read(const char *path, const char *comma
 	size_t length;
 	char *text = smalti_file_read(path, LARGEST, &length, error);
 	struct smalti_baseline *baseline = text ? smalti_calloc(1, sizeof(*baseline), error) : NULL;
-	if (baseline && read_lines(baseline, path, command, text, error) < 0) {
+	if (baseline && !(baseline->seconds = cJSON_CreateObject()))
+		smalti_fail(error, SMALTI_ENOMEM, "no memory for a report");
+	if (baseline && (!baseline->seconds || read_lines(baseline, path, command, text, error) < 0)) {
 		smalti_baseline_free(baseline);
 		baseline = NULL;
 	}
@@ -97,26 +87,19 @@ void smalti_baseline_free(struct smalti_baseline *baseline)
 {
 	if (!baseline)
 		return;
-	for (struct entry *entry = baseline->entries, *next; entry; entry = next) {
-		next = entry->next;
-		free(entry->name);
-		free(entry);
-	}
+	cJSON_Delete(baseline->seconds);
 	free(baseline);
 }
 
 double smalti_baseline_ratio(struct smalti_baseline *baseline, const char *name, double seconds)
 {
-	if (!baseline)
+	const cJSON *then = baseline ? cJSON_GetObjectItemCaseSensitive(baseline->seconds, name) : NULL;
+	if (!then)
 		return NAN;
-	for (const struct entry *entry = baseline->entries; entry; entry = entry->next) {
-		if (strcmp(entry->name, name) != 0)
-			continue;
-		baseline->logarithms += log(seconds / entry->seconds);
-		baseline->ratios++;
-		return seconds / entry->seconds;
-	}
-	return NAN;
+	const double ratio = seconds / then->valuedouble;
+	baseline->logarithms += log(ratio);
+	baseline->ratios++;
+	return ratio;
 }
 
 double smalti_baseline_mean(const struct smalti_baseline *baseline, int *count)

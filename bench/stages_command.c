@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "bench/report.h"
 #include "bench/stages.h"
-#include "cli/bench_report.h"
 #include "cli/common_rows.h"
 #include "smalti/model.h"
 
@@ -51,18 +51,18 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_example examples[] = {
-    {"Every stage of the embedded model", "smalti bench stages"},
-    {"A model of the real width without any download", "smalti bench make-model -g sigma-512 --only dit,vae "
-						       "model && smalti bench stages -m model --dit 512x512 "
+    {"Every stage of the embedded model", "smalti-bench stages"},
+    {"A model of the real width without any download", "smalti-bench make-model -g sigma-512 --only dit,vae "
+						       "model && smalti-bench stages -m model --dit 512x512 "
 						       "--vae 512x512"},
-    {"What the runtime costs", "smalti bench stages -m model --dit 512x512 --plain"},
+    {"What the runtime costs", "smalti-bench stages -m model --dit 512x512 --plain"},
     {NULL, NULL},
 };
 
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_bench_stages_command = {
-    .name = "bench stages",
+    .name = "smalti-bench stages",
     .summary = "time the stages of a pipeline, each alone",
     .operands = "",
     .description =
@@ -266,31 +266,27 @@ static cJSON *facts_of(const struct measuring *m)
 	return facts;
 }
 
-static int measure_all(struct measuring *m)
+static int measure_all(const void *options, struct smalti_error *error)
 {
-	const struct stages_options *o = m->options;
-	m->model.directory = o->model ? o->model : smalti_embedded_model(m->error);
-	m->model.variant = o->variant;
-	m->model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
-	if (!m->model.directory || choose_stages(m) < 0)
+	const struct stages_options *o = options;
+	struct measuring m = {.options = o, .error = error};
+	m.model.directory = o->model ? o->model : smalti_embedded_model(error);
+	m.model.variant = o->variant;
+	m.model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
+	if (!m.model.directory || choose_stages(&m) < 0)
 		return -1;
 	if (o->plain && o->session.cpus > 1)
-		return smalti_fail(m->error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",
+		return smalti_fail(error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",
 				   (long long)o->session.cpus);
-	m->report = smalti_bench_report_open(&smalti_bench_stages_command, &o->bench, facts_of(m), columns,
-					     o->plain ? COLUMNS : COLUMNS - 1, m->error);
-	int status = m->report ? 0 : -1;
-	for (int i = 0; i < m->count && status == 0; i++)
-		status = measure_stage(m, &m->stages[i]);
-	return smalti_bench_report_close(m->report, o->plain ? plain_note : note, status, m->error);
+	m.report = smalti_bench_report_open(&smalti_bench_stages_command, &o->bench, facts_of(&m), columns,
+					    o->plain ? COLUMNS : COLUMNS - 1, error);
+	int status = m.report ? 0 : -1;
+	for (int i = 0; i < m.count && status == 0; i++)
+		status = measure_stage(&m, &m.stages[i]);
+	return smalti_bench_report_close(m.report, o->plain ? plain_note : note, status, error);
 }
 
-static enum smalti_exit run(void *values, int count, char **operands)
+static enum smalti_exit run(void *options, int count, char **operands)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct measuring measuring = {.options = values, .error = &error};
-	if (count)
-		return smalti_usage_error(&smalti_bench_stages_command, "unexpected operand '%s'",
-					  operands[0]);
-	return smalti_bench_finish(&smalti_bench_stages_command, measure_all(&measuring), &error);
+	return smalti_bench_run(&smalti_bench_stages_command, measure_all, options, count, operands);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_BENCH_REPORT_H
-#define SMALTI_CLI_BENCH_REPORT_H
+#ifndef SMALTI_BENCH_REPORT_H
+#define SMALTI_BENCH_REPORT_H
 
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 #include <cjson/cJSON.h>
 
-/* What all commands of `smalti bench` print: a table for a person, or JSON Lines, the first of which holds
+/* What all commands of `smalti-bench` print: a table for a person, or JSON Lines, the first of which holds
  * the command and the machine, each other one a measurement with "name" and "seconds". */
 
 /* One column; the first is the seconds. */
@@ -24,21 +24,22 @@ struct smalti_bench_value {
 
 struct smalti_bench_report;
 
-/* Reads the file to compare with, opens the output. `facts` (which this takes, also on failure) are added to
- * the machine's. Texts live longer than the report. */
+/* Reads the file to compare with, opens the output. The machine is added to `facts`, which this takes, also
+ * on failure. Texts live longer than the report. */
 struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command *command,
 						     const struct smalti_bench_options *options, cJSON *facts,
 						     const struct smalti_bench_column *columns, int count,
 						     struct smalti_error *error);
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
 			    const struct smalti_bench_value *values, struct smalti_error *error);
-/* The command's exit: a wrong option's if that was the cause. */
-enum smalti_exit smalti_bench_finish(const struct smalti_command *command, int status,
-				     const struct smalti_error *error);
-
 /* Ends with what was compared, `note` (or NULL) below the table; commits the output if `status` is 0. Frees
  * the report; NULL is allowed. 0 or -1. */
 int smalti_bench_report_close(struct smalti_bench_report *report, const char *note, int status,
 			      struct smalti_error *error);
+
+/* Runs a command that takes no operands. */
+enum smalti_exit smalti_bench_run(const struct smalti_command *command,
+				  int (*measure)(const void *options, struct smalti_error *error),
+				  const void *options, int count, char **operands);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/images.h"
-#include "cli/bench_report.h"
+#include "bench/report.h"
 #include "cli/common_rows.h"
 
 #include <math.h>
@@ -54,17 +54,17 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_example examples[] = {
-    {"The embedded model at its own size", "smalti bench generate"},
-    {"Another model, four steps", "smalti bench generate -m model --size 512x512 --steps 4 --precision bf16"},
+    {"The embedded model at its own size", "smalti-bench generate"},
+    {"Another model, four steps", "smalti-bench generate -m model --size 512x512 --steps 4 --precision bf16"},
     {"What a number of workers changes",
-     "smalti bench generate --cpus 1 -o one.jsonl && smalti bench generate --compare one.jsonl"},
+     "smalti-bench generate --cpus 1 -o one.jsonl && smalti-bench generate --compare one.jsonl"},
     {NULL, NULL},
 };
 
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_bench_generate_command = {
-    .name = "bench generate",
+    .name = "smalti-bench generate",
     .summary = "time whole images and the share of each stage",
     .operands = "",
     .description =
@@ -102,15 +102,9 @@ static cJSON *facts_of(const struct generate_options *o)
 	return facts;
 }
 
-static int measure(const struct generate_options *o, struct smalti_images_result *result,
-		   struct smalti_error *error)
+static struct smalti_request request_of(const struct generate_options *o)
 {
-	struct smalti_model_options model;
 	struct smalti_request request;
-	smalti_model_defaults(&model);
-	model.directory = o->model;
-	model.variant = o->variant;
-	model.precision = o->precision ? SMALTI_PRECISION_BF16 : SMALTI_PRECISION_F32;
 	smalti_request_defaults(&request);
 	request.prompt = o->prompt;
 	request.width = o->has_size ? o->size.width : 0;
@@ -120,7 +114,7 @@ static int measure(const struct generate_options *o, struct smalti_images_result
 	request.scheduler = o->scheduler;
 	request.tile_tokens = o->tile_tokens;
 	request.tile_rows = o->tile_rows;
-	return smalti_images_measure(&o->session, &model, &request, (int)o->bench.repeats, result, error);
+	return request;
 }
 
 static int add_line(struct smalti_bench_report *report, const struct generate_options *o,
@@ -141,18 +135,27 @@ static int add_line(struct smalti_bench_report *report, const struct generate_op
 	return smalti_bench_report_add(report, name, line, error);
 }
 
-static enum smalti_exit run(void *values, int count, char **operands)
+static int measure(const void *options, struct smalti_error *error)
 {
-	const struct smalti_command *command = &smalti_bench_generate_command;
-	const struct generate_options *options = values;
-	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct generate_options *o = options;
+	const struct smalti_request request = request_of(o);
+	struct smalti_model_options model;
 	struct smalti_images_result result;
-	if (count)
-		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
-	struct smalti_bench_report *report =
-	    smalti_bench_report_open(command, &options->bench, facts_of(options), columns, COLUMNS, &error);
-	int status = report ? measure(options, &result, &error) : -1;
+	smalti_model_defaults(&model);
+	model.directory = o->model;
+	model.variant = o->variant;
+	model.precision = o->precision ? SMALTI_PRECISION_BF16 : SMALTI_PRECISION_F32;
+	struct smalti_bench_report *report = smalti_bench_report_open(
+	    &smalti_bench_generate_command, &o->bench, facts_of(o), columns, COLUMNS, error);
+	int status = report ? smalti_images_measure(&o->session, &model, &request, (int)o->bench.repeats,
+						    &result, error)
+			    : -1;
 	if (status == 0)
-		status = add_line(report, options, &result, &error);
-	return smalti_bench_finish(command, smalti_bench_report_close(report, NULL, status, &error), &error);
+		status = add_line(report, o, &result, error);
+	return smalti_bench_report_close(report, NULL, status, error);
+}
+
+static enum smalti_exit run(void *options, int count, char **operands)
+{
+	return smalti_bench_run(&smalti_bench_generate_command, measure, options, count, operands);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bench_report.h"
+#include "bench/report.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/bench_compare.h"
+#include "bench/compare.h"
 #include "rt/topology.h"
 #include "smalti/version.h"
 
@@ -36,11 +36,8 @@ static cJSON *libraries_of(const struct smalti_topology *machine)
 	return object;
 }
 
-static cJSON *head_of(const struct smalti_command *command, const struct smalti_topology *machine)
+static void add_head(cJSON *head, const struct smalti_command *command, const struct smalti_topology *machine)
 {
-	cJSON *head = cJSON_CreateObject();
-	if (!head)
-		return NULL;
 	cJSON_AddStringToObject(head, "command", command->name);
 	cJSON_AddStringToObject(head, "version", smalti_version());
 	cJSON_AddStringToObject(head, "cpu", machine->cpu);
@@ -48,7 +45,6 @@ static cJSON *head_of(const struct smalti_command *command, const struct smalti_
 	cJSON_AddStringToObject(head, "isa", machine->isa);
 	cJSON_AddStringToObject(head, "features", machine->features);
 	cJSON_AddItemToObject(head, "libraries", libraries_of(machine));
-	return head;
 }
 
 /* To the file, and to the standard output if that is to be JSON. Takes the line. */
@@ -78,16 +74,16 @@ static void print_headings(const struct smalti_bench_report *report)
 	fflush(stdout);
 }
 
-static int begin(const struct smalti_bench_report *report, const struct smalti_command *command, cJSON *facts,
+static int begin(const struct smalti_bench_report *report, const struct smalti_command *command, cJSON *head,
 		 struct smalti_error *error)
 {
 	struct smalti_topology *machine = smalti_topology_machine(error);
-	if (!machine)
+	if (!machine) {
+		cJSON_Delete(head);
 		return -1;
-	cJSON *head = head_of(command, machine);
-	if (head && facts)
-		for (const cJSON *fact = facts->child; fact; fact = fact->next)
-			cJSON_AddItemToObject(head, fact->string, cJSON_Duplicate(fact, true));
+	}
+	if (head)
+		add_head(head, command, machine);
 	if (!report->json) {
 		printf("%s, %s\n", machine->cpu, machine->isa);
 		print_headings(report);
@@ -96,28 +92,15 @@ static int begin(const struct smalti_bench_report *report, const struct smalti_c
 	return put_line(report, head, error);
 }
 
-static struct smalti_bench_report *open_report(const struct smalti_command *command,
-					       const struct smalti_bench_options *options, cJSON *facts,
-					       const struct smalti_bench_column *columns, int count,
-					       struct smalti_error *error)
+static int open_files(struct smalti_bench_report *report, const struct smalti_command *command,
+		      const struct smalti_bench_options *options, struct smalti_error *error)
 {
-	struct smalti_bench_report *report = smalti_calloc(1, sizeof(*report), error);
-	if (!report)
-		return NULL;
-	report->json = options->json;
-	report->columns = columns;
-	report->count = count;
-	report->compared = options->compare;
-	int status = 0;
 	if (options->compare &&
 	    !(report->baseline = smalti_baseline_read(options->compare, command->name, error)))
-		status = -1;
-	if (status == 0 && options->output && !(report->writer = smalti_writer_open(options->output, error)))
-		status = -1;
-	if (status == 0 && begin(report, command, facts, error) == 0)
-		return report;
-	smalti_bench_report_close(report, NULL, -1, error);
-	return NULL;
+		return -1;
+	if (options->output && !(report->writer = smalti_writer_open(options->output, error)))
+		return -1;
+	return 0;
 }
 
 struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command *command,
@@ -125,9 +108,20 @@ struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command
 						     const struct smalti_bench_column *columns, int count,
 						     struct smalti_error *error)
 {
-	struct smalti_bench_report *report = open_report(command, options, facts, columns, count, error);
-	cJSON_Delete(facts);
-	return report;
+	struct smalti_bench_report *report = smalti_calloc(1, sizeof(*report), error);
+	if (!report || open_files(report, command, options, error) < 0) {
+		cJSON_Delete(facts);
+		smalti_bench_report_close(report, NULL, -1, error);
+		return NULL;
+	}
+	report->json = options->json;
+	report->columns = columns;
+	report->count = count;
+	report->compared = options->compare;
+	if (begin(report, command, facts, error) == 0)
+		return report;
+	smalti_bench_report_close(report, NULL, -1, error);
+	return NULL;
 }
 
 static void print_value(const struct smalti_bench_column *column, const struct smalti_bench_value *value)
@@ -201,10 +195,14 @@ int smalti_bench_report_close(struct smalti_bench_report *report, const char *no
 	return status;
 }
 
-enum smalti_exit smalti_bench_finish(const struct smalti_command *command, int status,
-				     const struct smalti_error *error)
+enum smalti_exit smalti_bench_run(const struct smalti_command *command,
+				  int (*measure)(const void *options, struct smalti_error *error),
+				  const void *options, int count, char **operands)
 {
-	if (status == 0)
-		return smalti_finish_stdout();
-	return smalti_command_fail(command, error);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (count)
+		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
+	if (measure(options, &error) < 0)
+		return smalti_command_fail(command, &error);
+	return smalti_finish_stdout();
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_BENCH_COMPARE_H
-#define SMALTI_CLI_BENCH_COMPARE_H
+#ifndef SMALTI_BENCH_COMPARE_H
+#define SMALTI_BENCH_COMPARE_H
 
 #include "base/error.h"
 
-/* An earlier report, JSON Lines as `smalti bench` writes them: names and seconds. */
+/* An earlier report, JSON Lines as `smalti-bench` writes them: names and seconds. */
 struct smalti_baseline;
 
-/* Of the same command, "bench kernels". NULL with SMALTI_EIO or SMALTI_EFORMAT and a message that names file
- * and line. */
+/* Of the same command, "smalti-bench kernels". NULL with SMALTI_EIO or SMALTI_EFORMAT and a message that
+ * names file and line. */
 struct smalti_baseline *smalti_baseline_read(const char *path, const char *command,
 					     struct smalti_error *error);
 /* NULL is allowed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/bench.h"
 #include "bench/make_model.h"
 #include "bench/weights.h"
-#include "cli/bench.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -40,25 +40,25 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_example examples[] = {
-    {"The whole of PixArt-Sigma at 512 pixels, 11 GB", "smalti bench make-model -g sigma-512 model"},
+    {"The whole of PixArt-Sigma at 512 pixels, 11 GB", "smalti-bench make-model -g sigma-512 model"},
     {"With two layers of the text encoder, 2.5 GB",
-     "smalti bench make-model -g sigma-512 --t5-layers 2 model"},
-    {"The transformer alone", "smalti bench make-model -g sigma-2k --only dit model"},
+     "smalti-bench make-model -g sigma-512 --t5-layers 2 model"},
+    {"The transformer alone", "smalti-bench make-model -g sigma-2k --only dit model"},
     {NULL, NULL},
 };
 
 static enum smalti_exit run(void *values, int count, char **operands);
 
 const struct smalti_command smalti_bench_make_model_command = {
-    .name = "bench make-model",
+    .name = "smalti-bench make-model",
     .summary = "write a model of a published geometry with weights by formula",
-    .operands = "FOLDER",
+    .operands = "DIR",
     .description =
 	"Writes a model in diffusers' layout whose tensors have the names and shapes of a published model. "
 	"Weights are pseudo-random, the same on every machine, and keep activations in range: it computes "
 	"at the speed of the real one, and paints noise. The tokenizer and the scheduler are those of the "
 	"embedded model.\n\n"
-	"DIRECTORY is made unless it is there, and must not hold a model. It gets the whole or nothing.",
+	"DIR is made unless it is there, and must not hold a model. It gets the whole or nothing.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -100,7 +100,7 @@ static enum smalti_exit fail(const struct smalti_error *error)
 {
 	if (error->code != SMALTI_ECANCELLED)
 		return smalti_command_fail(&smalti_bench_make_model_command, error);
-	fprintf(stderr, "smalti bench make-model: stopped by %s, nothing was made\n",
+	fprintf(stderr, "smalti-bench make-model: stopped by %s, nothing was made\n",
 		smalti_signals_caught());
 	return SMALTI_EXIT_FAILED;
 }
