@@ -29,13 +29,13 @@ disturbed() {
     return $status
 }
 
-# survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at the first call of the command and at SAMPLES others, which
-# the directory made, ends with the status OK if nobody disturbs it and leaves what COMPARE accepts. PREPARE makes what it
-# begins with.
+# survives NAME SAMPLES PREPARE COMPARE OK COMMAND...: faults at the first and SAMPLES other calls of the command, and at
+# every fsync. It works in the directory made, ends with the status OK if nobody disturbs it and leaves what COMPARE
+# accepts. PREPARE makes what it begins with.
 survives() {
     local name=$1 samples=$2 prepare=$3 compare=$4 ok=$5 runs=0
     shift 5
-    for kind in any-kill any-eio any-enospc any-stop; do
+    for kind in sync any-kill any-eio any-enospc any-stop; do
         rm -rf made
         $prepare
         local status=0
@@ -44,7 +44,7 @@ survives() {
         $compare || fail "$name: not right when nobody disturbs it"
         local calls step=1 number
         calls=$(cat count)
-        [ -n "${SMALTI_TEST_FULL:-}" ] || step=$((calls / samples + 1))
+        [ -n "${SMALTI_TEST_FULL:-}" ] || [ $kind = sync ] || step=$((calls / samples + 1))
         for ((number = 1; number <= calls; number += number > 1 ? step : 1 + RANDOM % step)); do
             rm -rf made
             $prepare
@@ -53,7 +53,7 @@ survives() {
             disturbed $kind:$number "$@" || status=$?
             cp err first
             case $kind:$status in
-            any-kill:137 | any-stop:"$ok" | *:"$ok" | any-e*:[13]) ;;
+            any-kill:137 | any-stop:"$ok" | *:"$ok" | any-e*:[13] | sync:[13]) ;;
             *) fail "$what: status $status: $(cat first)" ;;
             esac
             [ $status -ne "$ok" ] || $compare || fail "$what: it said that all was well: $(cat first)"

@@ -60,7 +60,9 @@ struct smalti_writer;
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);
 /* Where to write. Its error flag is looked at by the commit, so writes need not be checked one by one. */
 FILE *smalti_writer_stream(struct smalti_writer *writer);
-/* Flush, fsync, close, rename, fsync of the directory. On failure no file is left. Frees the writer. */
+/* Flush, fsync, close, rename, fsync of the directory. On failure the name stands for what it did before, or,
+ * if only the directory could not be synchronised, for the complete new file: taking that away again would
+ * take the one that it has replaced. Frees the writer. */
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
 /* The same without both fsyncs, for many small files: the caller synchronises the file system (syncfs) before
  * it relies on them. */

@@ -138,8 +138,6 @@ static int put_in_place(struct smalti_writer *writer, bool sync, struct smalti_e
 		free(writer->part);
 		writer->part = NULL;
 		status = sync ? smalti_sync_directory(writer->directory, error) : 0;
-		if (status)
-			unlink(writer->path);
 	}
 	smalti_writer_abort(writer);
 	return status;
