@@ -42,11 +42,11 @@ static void fill_pattern(enum smalti_bench_kind kind, int64_t count, uint32_t *s
 	}
 }
 
-static void *make_buffer(const struct smalti_bench_buffer *buffer, uint32_t *state,
+static void *make_buffer(struct smalti_pool *pool, const struct smalti_bench_buffer *buffer, uint32_t *state,
 			 struct smalti_error *error)
 {
 	const int64_t size = smalti_bench_bytes(buffer);
-	char *data = smalti_pool_take(size); /* the same kind of pages as tiles have */
+	char *data = smalti_pool_take(pool, size); /* the same kind of pages as tiles have */
 	if (!data) {
 		smalti_fail(error, SMALTI_ENOMEM, "%lld bytes to measure a kernel with", (long long)size);
 		return NULL;
@@ -59,15 +59,15 @@ static void *make_buffer(const struct smalti_bench_buffer *buffer, uint32_t *sta
 	return data;
 }
 
-static int make_buffers(const struct smalti_bench_case *c, void *data[SMALTI_MAX_BUFFERS],
-			struct smalti_error *error)
+static int make_buffers(struct smalti_pool *pool, const struct smalti_bench_case *c,
+			void *data[SMALTI_MAX_BUFFERS], struct smalti_error *error)
 {
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS] = {{SMALTI_BENCH_ABSENT, 0}};
 	uint32_t state = 1;
 	smalti_bench_buffers(c, buffers);
 	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++)
 		if (buffers[i].kind != SMALTI_BENCH_ABSENT &&
-		    !(data[i] = make_buffer(&buffers[i], &state, error)))
+		    !(data[i] = make_buffer(pool, &buffers[i], &state, error)))
 			return -1;
 	return 0;
 }
@@ -127,7 +127,8 @@ int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
-	int status = seconds ? make_buffers(c, data, error) : -1;
+	struct smalti_pool *pool = seconds ? smalti_pool_new(0, error) : NULL;
+	int status = pool ? make_buffers(pool, c, data, error) : -1;
 	if (status == 0)
 		status = repeat(c, data, repeats, seconds, seconds + repeats, error);
 	if (status == 0) {
@@ -136,9 +137,7 @@ int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 		result->least = seconds[0]; /* they are sorted now */
 		compare(c, roofline, result);
 	}
-	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++)
-		if (data[i])
-			smalti_pool_give(data[i]);
+	smalti_pool_free(pool);
 	free(seconds);
 	return status;
 }

@@ -90,13 +90,18 @@ int smalti_roofline_measure(struct smalti_roofline *roofline, struct smalti_erro
 {
 	*roofline = (struct smalti_roofline){0};
 	const int64_t floats = (int64_t)PIECES * PIECE_FLOATS;
-	float *memory = smalti_pool_take(floats * (int64_t)sizeof(float)); /* as tiles have it */
-	if (!memory)
+	struct smalti_pool *pool = smalti_pool_new(0, error);
+	if (!pool)
+		return -1;
+	float *memory = smalti_pool_take(pool, floats * (int64_t)sizeof(float)); /* as tiles have it */
+	if (!memory) {
+		smalti_pool_free(pool);
 		return smalti_fail(error, SMALTI_ENOMEM, "%lld floats to measure memory with",
 				   (long long)floats);
+	}
 	memset(memory, 0, (size_t)floats * sizeof(float));
 	measure_fma(&roofline->f32);
 	measure_memory(roofline, memory);
-	smalti_pool_give(memory);
+	smalti_pool_free(pool);
 	return smalti_isa_bf16() ? measure_bf16(&roofline->bf16, error) : 0;
 }

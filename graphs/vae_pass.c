@@ -6,7 +6,7 @@
 #include "graphs/features.h"
 #include "graphs/vae_attention.h"
 #include "graphs/vae_cost.h"
-#include "rt/throttle.h"
+#include "rt/session.h"
 
 #include <stdlib.h>
 
@@ -287,6 +287,7 @@ static void sweep(struct pass *p)
 {
 	const int64_t groups = smalti_vae_map_groups(p->layers, p->target);
 	struct map *map = &p->map[p->target];
+	struct smalti_throttle *throttle = smalti_session_throttle(smalti_task_group_session(p->task_group));
 	open_target(p);
 	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
 		attend(p, p->target);
@@ -298,7 +299,7 @@ static void sweep(struct pass *p)
 		if (p->target == last_map(p))
 			p->ends->end(p->ends->user, p->task_group, &map->features, map->made - 1);
 		if (p->plan->bounded)
-			smalti_throttle_task_group(p->task_group,
+			smalti_throttle_task_group(throttle, p->task_group,
 						   smalti_vae_tasks_ahead(p->plan->workers, p->maps));
 	}
 	if (groups && !smalti_task_group_broken(p->task_group))

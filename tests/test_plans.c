@@ -271,11 +271,11 @@ static int64_t held_after_decoding(bool transient)
 	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, image, &error), &error, "decode");
 	struct smalti_pool_state state;
 	int64_t before;
-	smalti_pool_state(&state);
+	smalti_pool_state(smalti_session_pool(session), &state);
 	do { /* StarPU frees in its own time */
 		before = state.used;
 		usleep(50000);
-		smalti_pool_state(&state);
+		smalti_pool_state(smalti_session_pool(session), &state);
 	} while (state.used < before);
 	free(z);
 	free(image);

@@ -190,7 +190,7 @@ static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, flo
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_pool_state state;
 	SUCCEEDS(stage_decode_by(session, model->vae, z, plan, image, &error), &error, "decode");
-	smalti_pool_state(&state);
+	smalti_pool_state(smalti_session_pool(session), &state);
 	CHECK(memcmp(image, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
 	if (!keep)
 		free(image);

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "rt/session.h"
-#include "rt/task.h"
 #include "store/run_log.h"
 
 #include <stdio.h>
@@ -62,7 +61,7 @@ struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_par
 		return NULL;
 	}
 	for (int i = 0; i < record->workers; i++)
-		record->busy_before[i] = smalti_task_busy(i);
+		record->busy_before[i] = smalti_session_busy(parts->session, i);
 	return record;
 }
 
@@ -73,7 +72,7 @@ void smalti_run_record_add(struct smalti_run_record *record, const struct smalti
 	if (!record)
 		return;
 	for (int i = 0; i < record->workers; i++)
-		record->busy[i] = smalti_task_busy(i) - record->busy_before[i];
+		record->busy[i] = smalti_session_busy(record->parts->session, i) - record->busy_before[i];
 	record->last =
 	    (struct smalti_run_sample){.items = progress->made,
 				       .captions = work->captions,

@@ -13,7 +13,6 @@
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
-#include "rt/throttle.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -384,8 +383,9 @@ int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, in
 	SMALTI_REPORT(error);
 	if (check(batch, plan, image, callbacks, error) < 0)
 		return -1;
-	smalti_insertion_begin();
+	struct smalti_throttle *throttle = smalti_session_throttle(batch->model->session);
+	smalti_insertion_begin(throttle);
 	const int status = submit(batch, plan, image, callbacks, error);
-	smalti_insertion_end();
+	smalti_insertion_end(throttle);
 	return status;
 }

@@ -2,8 +2,6 @@
 #include "jobs/queue.h"
 
 #include "base/clock.h"
-#include "rt/throttle.h"
-
 enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
@@ -124,12 +122,13 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 /* Between one look and the next, other threads may submit. */
 static bool any_in_flight(struct smalti_queue *queue)
 {
-	smalti_insertion_begin();
+	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
+	smalti_insertion_begin(throttle);
 	smalti_queue_poll(queue);
 	const bool any = queue->in_flight > 0;
 	if (any)
 		report(queue);
-	smalti_insertion_end();
+	smalti_insertion_end(throttle);
 	return any;
 }
 
@@ -154,12 +153,12 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 	job->queue = queue;
 	smalti_task_group_needs(job->task_group, queue->cancelled);
 	enter(job);
-	smalti_throttle_serve(meanwhile, queue);
+	smalti_throttle_serve(smalti_session_throttle(queue->session), meanwhile, queue);
 	return 0;
 }
 
 void smalti_job_submit(struct smalti_job *job)
 {
-	smalti_throttle_serve(NULL, NULL);
+	smalti_throttle_serve(smalti_session_throttle(job->queue->session), NULL, NULL);
 	smalti_task_group_seal(job->task_group, ended, job);
 }

@@ -9,6 +9,7 @@ libcore_la_SOURCES += \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
+	src/rt/session_open.c src/rt/session_state.h \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/pool.h"
 
+#include "base/alloc.h"
 #include "kernels/scratch.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,13 +42,13 @@ struct block {
 enum { HEAD = ALIGNMENT };
 _Static_assert(sizeof(struct block) <= HEAD && sizeof(struct chunk) <= HEAD, "heads keep the alignment");
 
-static struct {
-	pthread_mutex_t mutex;
+struct smalti_pool {
+	pthread_mutex_t mutex; /* guards what follows */
 	struct chunk *chunks;
 	struct block *bins[BINS];
 	int64_t budget, page;
 	struct smalti_pool_state state;
-} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+};
 
 static int bin_of(int64_t bytes)
 {
@@ -54,9 +56,9 @@ static int bin_of(int64_t bytes)
 	return power * 8 + (int)(bytes >> (power - 3) & 7);
 }
 
-static void link_block(struct block *block, enum state state)
+static void link_block(struct smalti_pool *pool, struct block *block, enum state state)
 {
-	struct block **bin = &pool.bins[bin_of(block->bytes)];
+	struct block **bin = &pool->bins[bin_of(block->bytes)];
 	block->state = state;
 	block->previous = NULL;
 	block->next = *bin;
@@ -64,19 +66,19 @@ static void link_block(struct block *block, enum state state)
 		block->next->previous = block;
 	*bin = block;
 	if (state == KEPT)
-		pool.state.kept += block->bytes;
+		pool->state.kept += block->bytes;
 }
 
-static void unlink_block(struct block *block)
+static void unlink_block(struct smalti_pool *pool, struct block *block)
 {
 	if (block->previous)
 		block->previous->next = block->next;
 	else
-		pool.bins[bin_of(block->bytes)] = block->next;
+		pool->bins[bin_of(block->bytes)] = block->next;
 	if (block->next)
 		block->next->previous = block->previous;
 	if (block->state == KEPT)
-		pool.state.kept -= block->bytes;
+		pool->state.kept -= block->bytes;
 }
 
 static struct block *after(const struct block *block)
@@ -86,16 +88,16 @@ static struct block *after(const struct block *block)
 }
 
 /* The smallest of the bin that the size belongs to, else any of the next bin that has one. */
-static struct block *find(int64_t bytes)
+static struct block *find(const struct smalti_pool *pool, int64_t bytes)
 {
 	const int own = bin_of(bytes);
 	struct block *best = NULL;
-	for (struct block *block = pool.bins[own]; block && !(best && best->bytes == bytes);
+	for (struct block *block = pool->bins[own]; block && !(best && best->bytes == bytes);
 	     block = block->next)
 		if (block->bytes >= bytes && (!best || block->bytes < best->bytes))
 			best = block;
 	for (int bin = own + 1; !best && bin < BINS; bin++)
-		best = pool.bins[bin];
+		best = pool->bins[bin];
 	return best;
 }
 
@@ -109,7 +111,7 @@ static struct block *begin_block(struct chunk *chunk, void *at, int64_t bytes, s
 }
 
 /* What a free block has beyond `bytes` becomes a block of its own. */
-static void split(struct block *block, int64_t bytes)
+static void split(struct smalti_pool *pool, struct block *block, int64_t bytes)
 {
 	const int64_t rest = block->bytes - bytes;
 	if (rest < 2 * HEAD)
@@ -121,7 +123,7 @@ static void split(struct block *block, int64_t bytes)
 		following->before = tail;
 	else
 		block->chunk->last = tail;
-	link_block(tail, block->state);
+	link_block(pool, tail, block->state);
 }
 
 /* NULL unless `spare` bytes more could be had as well. */
@@ -137,7 +139,7 @@ static void *map(int64_t bytes, int64_t spare)
 }
 
 /* Under a limit (ulimit -v) a chunk is at most a quarter of what is left, unless the block needs more. */
-static struct chunk *add_chunk(int64_t bytes)
+static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
 	const int64_t least = (bytes + HEAD + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 	int64_t size = CHUNK;
@@ -148,15 +150,15 @@ static struct chunk *add_chunk(int64_t bytes)
 		return NULL;
 	char *memory = (char *)chunk;
 	*chunk =
-	    (struct chunk){.fresh = memory + HEAD, .end = memory + size, .bytes = size, .next = pool.chunks};
-	pool.chunks = chunk;
+	    (struct chunk){.fresh = memory + HEAD, .end = memory + size, .bytes = size, .next = pool->chunks};
+	pool->chunks = chunk;
 	return chunk;
 }
 
 /* Chunks without a block in use go back to the system: their addresses, too. */
-static void drop_chunks(void)
+static void drop_chunks(struct smalti_pool *pool)
 {
-	for (struct chunk **at = &pool.chunks; *at;) {
+	for (struct chunk **at = &pool->chunks; *at;) {
 		struct chunk *chunk = *at;
 		struct block *only = chunk->last;
 		if (only && (only->before || only->state == TAKEN)) {
@@ -164,20 +166,20 @@ static void drop_chunks(void)
 			continue;
 		}
 		if (only)
-			unlink_block(only);
+			unlink_block(pool, only);
 		*at = chunk->next;
 		munmap(chunk, (size_t)chunk->bytes);
 	}
 }
 
-static struct block *cut(int64_t bytes)
+static struct block *cut(struct smalti_pool *pool, int64_t bytes)
 {
-	struct chunk *chunk = pool.chunks;
+	struct chunk *chunk = pool->chunks;
 	while (chunk && chunk->end - chunk->fresh < bytes)
 		chunk = chunk->next;
-	if (!chunk && !(chunk = add_chunk(bytes))) {
-		drop_chunks();
-		if (!(chunk = add_chunk(bytes)))
+	if (!chunk && !(chunk = add_chunk(pool, bytes))) {
+		drop_chunks(pool);
+		if (!(chunk = add_chunk(pool, bytes)))
 			return NULL;
 	}
 	struct block *block = begin_block(chunk, chunk->fresh, bytes, chunk->last);
@@ -187,58 +189,58 @@ static struct block *cut(int64_t bytes)
 }
 
 /* The whole pages of every free block go back to the system. */
-static void drop_kept(void)
+static void drop_kept(struct smalti_pool *pool)
 {
-	for (const struct chunk *chunk = pool.chunks; chunk; chunk = chunk->next) {
+	for (const struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
 		for (struct block *block = chunk->last; block; block = block->before) {
 			if (block->state != KEPT)
 				continue;
 			int64_t begin = (intptr_t)block + HEAD, end = (intptr_t)block + block->bytes;
-			begin = (begin + pool.page - 1) / pool.page * pool.page;
-			end = end / pool.page * pool.page;
+			begin = (begin + pool->page - 1) / pool->page * pool->page;
+			end = end / pool->page * pool->page;
 			if (begin < end)
 				madvise((void *)(intptr_t)begin, (size_t)(end - begin), MADV_DONTNEED);
 			block->state = DROPPED;
-			pool.state.kept -= block->bytes;
+			pool->state.kept -= block->bytes;
 		}
 	}
 }
 
-static bool over_budget(int64_t more)
+static bool over_budget(const struct smalti_pool *pool, int64_t more)
 {
-	const int64_t held = pool.state.used + pool.state.kept + smalti_scratch_held();
-	return pool.budget && pool.state.kept && held + more > pool.budget;
+	const int64_t held = pool->state.used + pool->state.kept + smalti_scratch_held();
+	return pool->budget && pool->state.kept && held + more > pool->budget;
 }
 
-static struct block *take(int64_t bytes)
+static struct block *take(struct smalti_pool *pool, int64_t bytes)
 {
-	struct block *block = find(bytes);
-	if (over_budget(block && block->state == KEPT ? 0 : bytes))
-		drop_kept();
+	struct block *block = find(pool, bytes);
+	if (over_budget(pool, block && block->state == KEPT ? 0 : bytes))
+		drop_kept(pool);
 	if (!block)
-		return cut(bytes);
-	unlink_block(block);
-	split(block, bytes);
+		return cut(pool, bytes);
+	unlink_block(pool, block);
+	split(pool, block, bytes);
 	return block;
 }
 
-void *smalti_pool_take(int64_t bytes)
+void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
 {
 	if (bytes > INT64_MAX - 8LL * CHUNK)
 		return NULL;
 	bytes = (bytes + HEAD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	pthread_mutex_lock(&pool.mutex);
-	struct block *block = take(bytes);
+	pthread_mutex_lock(&pool->mutex);
+	struct block *block = take(pool, bytes);
 	if (block) {
 		block->state = TAKEN;
-		pool.state.used += block->bytes;
-		const int64_t held = pool.state.used + pool.state.kept;
-		if (held > pool.state.peak)
-			pool.state.peak = held;
-		if (pool.state.used > pool.state.most_used)
-			pool.state.most_used = pool.state.used;
+		pool->state.used += block->bytes;
+		const int64_t held = pool->state.used + pool->state.kept;
+		if (held > pool->state.peak)
+			pool->state.peak = held;
+		if (pool->state.used > pool->state.most_used)
+			pool->state.most_used = pool->state.used;
 	}
-	pthread_mutex_unlock(&pool.mutex);
+	pthread_mutex_unlock(&pool->mutex);
 	return block ? (char *)block + HEAD : NULL;
 }
 
@@ -253,53 +255,54 @@ static void join(struct block *first, struct block *second)
 		first->chunk->last = first;
 }
 
-void smalti_pool_give(void *memory)
+void smalti_pool_give(struct smalti_pool *pool, void *memory)
 {
 	struct block *block = (struct block *)(void *)((char *)memory - HEAD);
-	pthread_mutex_lock(&pool.mutex);
-	pool.state.used -= block->bytes;
+	pthread_mutex_lock(&pool->mutex);
+	pool->state.used -= block->bytes;
 	struct block *following = after(block);
 	if (following && following->state != TAKEN) {
-		unlink_block(following);
+		unlink_block(pool, following);
 		join(block, following);
 	}
 	struct block *before = block->before;
 	if (before && before->state != TAKEN) {
-		unlink_block(before);
+		unlink_block(pool, before);
 		join(before, block);
 		block = before;
 	}
-	link_block(block, KEPT);
-	if (over_budget(0))
-		drop_kept();
-	pthread_mutex_unlock(&pool.mutex);
+	link_block(pool, block, KEPT);
+	if (over_budget(pool, 0))
+		drop_kept(pool);
+	pthread_mutex_unlock(&pool->mutex);
 }
 
-void smalti_pool_open(int64_t budget)
+struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error)
 {
-	pthread_mutex_lock(&pool.mutex);
-	pool.budget = budget;
-	pool.page = sysconf(_SC_PAGESIZE);
-	pool.state = (struct smalti_pool_state){0};
-	pthread_mutex_unlock(&pool.mutex);
+	struct smalti_pool *pool = smalti_calloc(1, sizeof(*pool), error);
+	if (!pool)
+		return NULL;
+	pthread_mutex_init(&pool->mutex, NULL);
+	pool->budget = budget;
+	pool->page = sysconf(_SC_PAGESIZE);
+	return pool;
 }
 
-void smalti_pool_close(void)
+void smalti_pool_free(struct smalti_pool *pool)
 {
-	pthread_mutex_lock(&pool.mutex);
-	for (struct chunk *chunk = pool.chunks, *next; chunk; chunk = next) {
+	if (!pool)
+		return;
+	for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
 		next = chunk->next;
 		munmap(chunk, (size_t)chunk->bytes);
 	}
-	pool.chunks = NULL;
-	for (int bin = 0; bin < BINS; bin++)
-		pool.bins[bin] = NULL;
-	pthread_mutex_unlock(&pool.mutex);
+	pthread_mutex_destroy(&pool->mutex);
+	free(pool);
 }
 
-void smalti_pool_state(struct smalti_pool_state *state)
+void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state)
 {
-	pthread_mutex_lock(&pool.mutex);
-	*state = pool.state;
-	pthread_mutex_unlock(&pool.mutex);
+	pthread_mutex_lock(&pool->mutex);
+	*state = pool->state;
+	pthread_mutex_unlock(&pool->mutex);
 }

@@ -2,11 +2,14 @@
 #ifndef SMALTI_RT_POOL_H
 #define SMALTI_RT_POOL_H
 
+#include "base/error.h"
+
 #include <stdint.h>
 
 /* Where tiles get their memory. A fresh page costs the kernel more time than most tasks take to fill it, and
  * tiles come and go all the time: so what is freed is kept for the next one, of whatever size, and given back
- * only when the budget asks for it. Any thread may call; one pool per process. */
+ * only when the budget asks for it. Any thread may call. */
+struct smalti_pool;
 
 /* Whether tiles come from the pool at all: AddressSanitizer watches what comes from malloc(). */
 #if defined(__SANITIZE_ADDRESS__)
@@ -19,19 +22,19 @@ enum { SMALTI_POOLED = 1 };
 
 /* `budget`: bytes that may be resident: in use, kept, and in the kernels' scratch (kernels/scratch.h); 0: no
  * bound. Bytes in use may exceed it: who inserts tasks sees to that; nothing is kept then. */
-void smalti_pool_open(int64_t budget);
-/* After the last block was freed. */
-void smalti_pool_close(void);
+struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error);
+/* With all its blocks. NULL is allowed. */
+void smalti_pool_free(struct smalti_pool *pool);
 
 /* Aligned to 64, contents undefined; NULL when the system has no more. */
-void *smalti_pool_take(int64_t bytes);
-void smalti_pool_give(void *memory);
+void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes);
+void smalti_pool_give(struct smalti_pool *pool, void *memory);
 
 struct smalti_pool_state {
 	int64_t used, kept; /* bytes resident in blocks that are taken, and in others */
-	int64_t peak;       /* largest sum of both since the pool was opened */
+	int64_t peak;       /* largest sum of both since the pool was made */
 	int64_t most_used;  /* largest `used` since then */
 };
-void smalti_pool_state(struct smalti_pool_state *state);
+void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state);
 
 #endif

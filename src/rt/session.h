@@ -2,12 +2,14 @@
 #ifndef SMALTI_RT_SESSION_H
 #define SMALTI_RT_SESSION_H
 
+#include "rt/throttle.h"
 #include "smalti/session.h"
 
 #include <stdbool.h>
 
 struct smalti_trace;
 struct smalti_codelet;
+struct smalti_pool;
 
 /* A session without StarPU: each task runs when it is inserted, on the inserting thread. It shows what the
  * runtime costs: the same graphs, kernels and order, and nothing between them. */
@@ -41,6 +43,12 @@ int64_t smalti_session_count_tile(struct smalti_session *session);
 void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
 			   int count);
 uint64_t smalti_session_sequence(const struct smalti_session *session);
+/* Where its tiles lie in main memory. */
+struct smalti_pool *smalti_session_pool(const struct smalti_session *session);
+struct smalti_throttle *smalti_session_throttle(struct smalti_session *session);
+/* Seconds that a worker has been in tasks. */
+void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
+double smalti_session_busy(const struct smalti_session *session, int worker);
 /* One per op, in the order of smalti_ops[]. */
 struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session);
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */

@@ -5,12 +5,10 @@
 #include "base/clock.h"
 #include "kernels/isa.h"
 #include "rt/session.h"
-#include "rt/throttle.h"
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,22 +37,6 @@ static int op_buffers(const struct smalti_op *op)
 	for (int kind = 0; kind < op->buffer_kinds; kind++)
 		buffers += op->buffers[kind].count;
 	return buffers;
-}
-
-/* Nanoseconds of each worker in tasks. */
-static _Atomic int64_t busy[STARPU_NMAXWORKERS];
-
-static void add_time(struct smalti_task_group *task_group, double seconds, double predicted)
-{
-	const int worker = starpu_worker_get_id();
-	if (worker >= 0)
-		atomic_fetch_add_explicit(&busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
-	smalti_task_group_task_took(task_group, seconds, predicted);
-}
-
-double smalti_task_busy(int worker)
-{
-	return 1e-9 * (double)atomic_load_explicit(&busy[worker], memory_order_relaxed);
 }
 
 static int find_data(const struct message *message, void *interfaces[], void *data[],
@@ -99,7 +81,9 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	if (find_data(message, interfaces, data, &error) < 0 ||
 	    message->op->run[SMALTI_DEVICE_CPU](data, message->arguments, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
-	add_time(task_group, smalti_now() - began, predicted);
+	const double seconds = smalti_now() - began;
+	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
+	smalti_task_group_task_took(task_group, seconds, predicted);
 }
 
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
@@ -162,11 +146,12 @@ static void ended(void *argument)
 	struct starpu_task *task = argument;
 	const struct message *message = task->cl_arg;
 	struct smalti_task_group *task_group = message->task_group;
-	struct smalti_trace *trace = smalti_session_trace(smalti_task_group_session(task_group));
+	struct smalti_session *session = smalti_task_group_session(task_group);
+	struct smalti_trace *trace = smalti_session_trace(session);
 	if (trace)
 		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->place);
 	smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
-	smalti_throttle_leave();
+	smalti_throttle_leave(smalti_session_throttle(session));
 }
 
 static enum starpu_data_access_mode mode_of(enum smalti_access access)
@@ -227,25 +212,25 @@ static int insert(struct smalti_task_group *task_group, const struct smalti_op *
 	if (!message)
 		return -1;
 	struct starpu_task *task = starpu_task_create();
-	task->cl = &smalti_session_codelets(smalti_task_group_session(task_group))[op - smalti_ops].codelet;
+	struct smalti_session *session = smalti_task_group_session(task_group);
+	task->cl = &smalti_session_codelets(session)[op - smalti_ops].codelet;
 	task->name = op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);
 	task->cl_arg_free = 1;
 	task->nbuffers = 0;
-	task->priority = smalti_session_priority(smalti_task_group_session(task_group),
-						 smalti_task_group_priority(task_group));
+	task->priority = smalti_session_priority(session, smalti_task_group_priority(task_group));
 	task->flops = op->flops(arguments);
 	task->callback_func = ended;
 	task->callback_arg = task;
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
-		smalti_throttle_enter();
+		smalti_throttle_enter(smalti_session_throttle(session));
 		message->place = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
-		smalti_throttle_leave();
+		smalti_throttle_leave(smalti_session_throttle(session));
 		smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}

@@ -15,14 +15,11 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 /* The entry of a task in its op's performance model; bit i of `present`: buffer i is given. */
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present);
 
-/* Seconds that this worker has been in tasks, since the program began. */
-double smalti_task_busy(int worker);
-
 /* Before starpu_init: the codelets and performance models of all ops. */
 struct smalti_codelet *smalti_task_open(struct smalti_error *error);
 /* Before starpu_shutdown: what was measured is not written. */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);
-/* After starpu_shutdown. */
+/* After starpu_shutdown. NULL is allowed. */
 void smalti_task_close(struct smalti_codelet *codelets);
 
 #endif

@@ -8,65 +8,74 @@
 
 enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
-static int64_t tasks;             /* guarded by mutex, as is the next */
-static bool waits_for_task_group; /* each end of a task is of interest */
-static _Thread_local void (*serve_function)(void *user);
-static _Thread_local void *serve_user;
-
-static pthread_mutex_t inserting = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-void smalti_insertion_begin(void)
+void smalti_throttle_open(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&inserting);
+	pthread_mutexattr_t recursive;
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&throttle->inserting, &recursive);
+	pthread_mutexattr_destroy(&recursive);
+	pthread_mutex_init(&throttle->mutex, NULL);
+	pthread_cond_init(&throttle->room, NULL);
 }
 
-void smalti_insertion_end(void)
+void smalti_throttle_close(struct smalti_throttle *throttle)
 {
-	pthread_mutex_unlock(&inserting);
+	pthread_cond_destroy(&throttle->room);
+	pthread_mutex_destroy(&throttle->mutex);
+	pthread_mutex_destroy(&throttle->inserting);
 }
 
-static void wait_a_moment(void)
+void smalti_insertion_begin(struct smalti_throttle *throttle)
+{
+	pthread_mutex_lock(&throttle->inserting);
+}
+
+void smalti_insertion_end(struct smalti_throttle *throttle)
+{
+	pthread_mutex_unlock(&throttle->inserting);
+}
+
+static void wait_a_moment(struct smalti_throttle *throttle)
 {
 	const struct timespec until = smalti_deadline(CLOCK_REALTIME, SERVE_NANOSECONDS);
-	pthread_cond_timedwait(&room, &mutex, &until);
+	pthread_cond_timedwait(&throttle->room, &throttle->mutex, &until);
 }
 
 /* With the mutex, which it lets go meanwhile. */
-static void wait_and_serve(void)
+static void wait_and_serve(struct smalti_throttle *throttle)
 {
-	wait_a_moment();
-	pthread_mutex_unlock(&mutex);
-	if (serve_function)
-		serve_function(serve_user);
-	pthread_mutex_lock(&mutex);
+	wait_a_moment(throttle);
+	pthread_mutex_unlock(&throttle->mutex);
+	if (throttle->serve)
+		throttle->serve(throttle->user);
+	pthread_mutex_lock(&throttle->mutex);
 }
 
-void smalti_throttle_enter(void)
+void smalti_throttle_enter(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&mutex);
-	if (tasks >= SMALTI_MOST_TASKS)
-		while (tasks > RESUME_AT)
-			wait_and_serve();
-	tasks++;
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_lock(&throttle->mutex);
+	if (throttle->tasks >= SMALTI_MOST_TASKS)
+		while (throttle->tasks > RESUME_AT)
+			wait_and_serve(throttle);
+	throttle->tasks++;
+	pthread_mutex_unlock(&throttle->mutex);
 }
 
-int64_t smalti_throttle_tasks(void)
+int64_t smalti_throttle_tasks(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&mutex);
-	const int64_t count = tasks;
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_lock(&throttle->mutex);
+	const int64_t count = throttle->tasks;
+	pthread_mutex_unlock(&throttle->mutex);
 	return count;
 }
 
-void smalti_throttle_leave(void)
+void smalti_throttle_leave(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&mutex);
-	if (--tasks == RESUME_AT || waits_for_task_group)
-		pthread_cond_signal(&room);
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_lock(&throttle->mutex);
+	if (--throttle->tasks == RESUME_AT || throttle->waits_for_task_group)
+		pthread_cond_signal(&throttle->room);
+	pthread_mutex_unlock(&throttle->mutex);
 }
 
 static int64_t tasks_of(struct smalti_task_group *task_group)
@@ -76,18 +85,19 @@ static int64_t tasks_of(struct smalti_task_group *task_group)
 	return progress.left;
 }
 
-void smalti_throttle_task_group(struct smalti_task_group *task_group, int64_t most)
+void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
+				int64_t most)
 {
-	pthread_mutex_lock(&mutex);
-	waits_for_task_group = true;
+	pthread_mutex_lock(&throttle->mutex);
+	throttle->waits_for_task_group = true;
 	while (tasks_of(task_group) > most)
-		wait_and_serve();
-	waits_for_task_group = false;
-	pthread_mutex_unlock(&mutex);
+		wait_and_serve(throttle);
+	throttle->waits_for_task_group = false;
+	pthread_mutex_unlock(&throttle->mutex);
 }
 
-void smalti_throttle_serve(void (*serve)(void *user), void *user)
+void smalti_throttle_serve(struct smalti_throttle *throttle, void (*serve)(void *user), void *user)
 {
-	serve_function = serve;
-	serve_user = user;
+	throttle->serve = serve;
+	throttle->user = user;
 }

@@ -13,15 +13,16 @@
 
 struct smalti_tile {
 	starpu_data_handle_t handle;
-	void *memory; /* of a plain session's tile, which has no handle */
-	bool owned;   /* the memory is the pool's */
+	void *memory;             /* of a plain session's tile, which has no handle */
+	struct smalti_pool *pool; /* that the memory is of; NULL: it is the caller's */
 	int64_t number, rows, row_bytes;
 };
 
-static int take_memory(struct smalti_tile *tile, int64_t bytes, const void *data, struct smalti_error *error)
+static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64_t bytes, const void *data,
+		       struct smalti_error *error)
 {
-	tile->owned = !data;
-	tile->memory = data ? (void *)(uintptr_t)data : smalti_pool_take(bytes);
+	tile->pool = data ? NULL : pool;
+	tile->memory = data ? (void *)(uintptr_t)data : smalti_pool_take(pool, bytes);
 	if (tile->memory)
 		return 0;
 	return smalti_tile_memory_fail(bytes, error);
@@ -45,13 +46,14 @@ static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t ro
 		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
-	tile->number = smalti_session_count_tile(smalti_task_group_session(task_group));
+	struct smalti_session *session = smalti_task_group_session(task_group);
+	tile->number = smalti_session_count_tile(session);
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
-	if (!smalti_session_plain(smalti_task_group_session(task_group))) {
+	if (!smalti_session_plain(session)) {
 		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
 					    (size_t)row_bytes);
-	} else if (take_memory(tile, bytes, data, &error) < 0) {
+	} else if (take_memory(tile, smalti_session_pool(session), bytes, data, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
 		free(tile);
 		return NULL;
@@ -105,8 +107,8 @@ void smalti_tile_release(struct smalti_tile *tile)
 		return;
 	if (!tile->memory)
 		starpu_data_unregister_submit(tile->handle);
-	else if (tile->owned)
-		smalti_pool_give(tile->memory);
+	else if (tile->pool)
+		smalti_pool_give(tile->pool, tile->memory);
 	free(tile);
 }
 

@@ -10,13 +10,14 @@
 
 static char refused;
 static bool evicting;
+static struct smalti_pool *pool; /* StarPU has one set of hooks, to which it hands nothing of ours */
 
 static void *take(size_t bytes)
 {
 	enum { ALIGNMENT = 64 };
 	void *memory = NULL;
 	if (SMALTI_POOLED)
-		return smalti_pool_take((int64_t)bytes);
+		return smalti_pool_take(pool, (int64_t)bytes);
 	return posix_memalign(&memory, ALIGNMENT, bytes) ? NULL : memory;
 }
 
@@ -37,16 +38,16 @@ static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
 	if (memory == &refused)
 		return 0;
 	if (SMALTI_POOLED)
-		smalti_pool_give(memory);
+		smalti_pool_give(pool, memory);
 	else
 		free(memory);
 	return 0;
 }
 
-void smalti_tile_memory_open(int64_t budget, bool evicts)
+void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 {
 	evicting = evicts;
-	smalti_pool_open(budget);
+	pool = from;
 	if (starpu_memory_nodes_get_numa_count() == 1) /* with several StarPU places memory itself */
 		starpu_malloc_set_hooks(take_tile, give_tile);
 }
@@ -54,7 +55,7 @@ void smalti_tile_memory_open(int64_t budget, bool evicts)
 void smalti_tile_memory_close(void)
 {
 	starpu_malloc_set_hooks(NULL, NULL);
-	smalti_pool_close();
+	pool = NULL;
 }
 
 bool smalti_tile_memory_refused(const void *memory)

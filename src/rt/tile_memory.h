@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where StarPU gets the memory of tiles from: the pool. After starpu_init() and before the first tile; the
- * budget is smalti_pool_open()'s. With `evicts` StarPU may move tiles elsewhere to make room. */
-void smalti_tile_memory_open(int64_t budget, bool evicts);
+struct smalti_pool;
+
+/* StarPU gets the memory of tiles from this pool. After starpu_init() and before the first tile. With
+ * `evicts` StarPU may move tiles elsewhere to make room. */
+void smalti_tile_memory_open(struct smalti_pool *pool, bool evicts);
 /* After starpu_shutdown(). */
 void smalti_tile_memory_close(void);
 

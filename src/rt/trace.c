@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "rt/pool.h"
-#include "rt/throttle.h"
+#include "rt/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,16 +31,19 @@ struct row {
 };
 
 struct smalti_trace {
+	struct smalti_session *session;
 	struct smalti_writer *writer;
 	int workers;
 	struct row *rows;
 };
 
-struct smalti_trace *smalti_trace_new(const char *path, struct smalti_error *error)
+struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
+				      struct smalti_error *error)
 {
 	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
 	if (!trace)
 		return NULL;
+	trace->session = session;
 	trace->writer = smalti_writer_open(path, error); /* now: a bad path should fail before the work */
 	if (trace->writer)
 		return trace;
@@ -91,9 +94,9 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
 	event->place = *place;
-	smalti_pool_state(&pool);
+	smalti_pool_state(smalti_session_pool(trace->session), &pool);
 	event->tiles = pool.used;
-	event->tasks = smalti_throttle_tasks();
+	event->tasks = smalti_throttle_tasks(smalti_session_throttle(trace->session));
 	snprintf(event->request, sizeof(event->request), "%s", request);
 }
 

@@ -11,7 +11,8 @@
 struct smalti_trace;
 struct starpu_task;
 
-struct smalti_trace *smalti_trace_new(const char *path, struct smalti_error *error);
+struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
+				      struct smalti_error *error);
 /* After starpu_init: switches StarPU's profiling on. */
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error);
 /* From a task's callback, on the worker that ran it. */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/session_state.h"
+
+#include "base/alloc.h"
+#include "kernels/isa.h"
+#include "rt/environment.h"
+#include "rt/policies.h"
+#include "rt/pool.h"
+#include "rt/task.h"
+#include "rt/threads.h"
+#include "rt/tile_memory.h"
+#include "rt/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <starpu.h>
+
+enum {
+	MEGABYTE = 1 << 20,
+	LEAST_TILES = 32 * MEGABYTE,
+	START = 64 * MEGABYTE, /* what StarPU takes when it starts, well counted */
+};
+
+static bool is_open; /* StarPU is one per process */
+
+void smalti_session_defaults(struct smalti_session_options *options)
+{
+	*options = (struct smalti_session_options){0};
+}
+
+static int refuse_scratch(const char *directory, struct smalti_error *error)
+{
+	return smalti_fail(
+	    error, SMALTI_EIO,
+	    "scratch directory '%s' cannot be used: it must exist, be writable and have 16 MB free",
+	    directory);
+}
+
+/* StarPU ends the process over a directory that it cannot write to, so try it first. */
+static int check_scratch(const char *directory, struct smalti_error *error)
+{
+	struct stat info;
+	if (stat(directory, &info) < 0 || !S_ISDIR(info.st_mode) || access(directory, W_OK | X_OK) < 0)
+		return refuse_scratch(directory, error);
+	return 0;
+}
+
+/* What does not fit under the limit goes to a file in `directory`; StarPU's disk node moves it. */
+static int add_scratch_disk(const struct smalti_session_options *options, struct smalti_error *error)
+{
+	if (!options->scratch)
+		return 0;
+	char *directory = smalti_format(error, "%s", options->scratch); /* StarPU wants it writable */
+	if (!directory)
+		return -1;
+	int node = starpu_disk_register(&starpu_disk_unistd_ops, directory, (starpu_ssize_t)-1);
+	free(directory);
+	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
+}
+
+static int check_alone(struct smalti_error *error)
+{
+	if (!is_open)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
+}
+
+static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,
+			 struct smalti_error *error)
+{
+	if (check_alone(error) < 0)
+		return -1;
+	if (options->cpus < 0 || options->cpus > STARPU_MAXCPUS)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
+				   (long long)options->cpus, STARPU_MAXCPUS);
+	if (options->scratch && check_scratch(options->scratch, error) < 0)
+		return -1;
+	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "memory limit: expected %d MB or more, found %lld MB",
+				   (SMALTI_PROGRAM_BYTES + LEAST_TILES) / MEGABYTE,
+				   (long long)(options->memory_limit / MEGABYTE));
+	if (smalti_isa_check(error) < 0 || smalti_environment_check(cpus, error) < 0)
+		return -1;
+	const char *chosen = getenv("STARPU_SCHED");
+	return smalti_policy_check(chosen ? chosen : options->policy, error);
+}
+
+static int change_environment(struct smalti_session *session, struct smalti_environment *changes,
+			      struct smalti_error *error)
+{
+	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
+	if (session->offloads)
+		snprintf(
+		    megabytes, sizeof(megabytes), "%lld",
+		    (long long)((session->memory_limit - SMALTI_PROGRAM_BYTES + MEGABYTE - 1) / MEGABYTE));
+	if (!getenv("STARPU_SILENT") && smalti_environment_set(changes, "STARPU_SILENT", "1", error) < 0)
+		return -1;
+	if (smalti_environment_hide_memory(changes, error) < 0 ||
+	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0)
+		return -1;
+	return smalti_perf_directory_open(&session->directory, changes, error);
+}
+
+/* How many workers it will be at most. */
+static int most_workers(const struct starpu_conf *conf, const struct smalti_machine_cpus *cpus)
+{
+	const char *forced = getenv("STARPU_NCPU");
+	if (!forced)
+		forced = getenv("STARPU_NCPUS");
+	if (forced)
+		return (int)strtol(forced, NULL, 10);
+	return conf->ncpus > 0 ? conf->ncpus : cpus->allowed_cores;
+}
+
+/* StarPU asks for ever for memory that it was promised, where it can move tiles to a disk to make room: so
+ * all of it has to be there, what the pool leaves to others, and some for what lies between tiles. */
+static int64_t bytes_to_start(const struct smalti_session *session)
+{
+	return session->offloads ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
+}
+
+static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
+			struct smalti_error *error)
+{
+	struct starpu_conf conf;
+	struct smalti_environment changes = {.count = 0};
+	starpu_conf_init(&conf);
+	conf.sched_policy_name = options->policy ? options->policy : "lws";
+	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
+	conf.ncpus = conf.ncpus ? conf.ncpus : -1;
+	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
+	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
+	int status = -1;
+	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
+	    (session->codelets = smalti_task_open(error)))
+		status = change_environment(session, &changes, error);
+	if (status == 0 && (status = starpu_init(&conf)) != 0) {
+		if (status == -ENODEV)
+			smalti_fail(error, SMALTI_ENODEV,
+				    "StarPU found no worker: allow at least one CPU (STARPU_NCPU)");
+		else
+			smalti_fail(error, SMALTI_ENODEV, "StarPU did not start: %s", strerror(-status));
+		smalti_perf_directory_close(&session->directory);
+	}
+	smalti_environment_restore(&changes);
+	if (status)
+		return -1;
+	smalti_tile_memory_open(session->pool, session->offloads);
+	return 0;
+}
+
+/* StarPU ends the program over a measurement that it cannot write. */
+static void stop_starpu(struct smalti_session *session)
+{
+	if (!smalti_perf_directory_writable(&session->directory))
+		smalti_task_drop_measurements(session->codelets);
+	starpu_shutdown();
+	smalti_tile_memory_close();
+	smalti_perf_directory_close(&session->directory);
+}
+
+/* The user's variable wins over the options. */
+static void set_memory(struct smalti_session *session, const struct smalti_session_options *options)
+{
+	const int64_t tiles = smalti_environment_memory();
+	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
+	session->memory = session->memory_limit ? session->memory_limit : smalti_machine_memory();
+	session->offloads = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
+}
+
+static void free_session(struct smalti_session *session)
+{
+	smalti_trace_free(session->trace);
+	smalti_task_close(session->codelets);
+	smalti_pool_free(session->pool);
+	smalti_throttle_close(&session->throttle);
+	free(session->busy);
+	free(session);
+}
+
+/* What every session has, with StarPU or without. */
+static struct smalti_session *new_session(const struct smalti_session_options *options,
+					  struct smalti_error *error)
+{
+	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);
+	if (!session)
+		return NULL;
+	smalti_throttle_open(&session->throttle);
+	session->process = getpid();
+	session->workers = 1;
+	set_memory(session, options);
+	session->pool =
+	    smalti_pool_new(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0, error);
+	if (session->pool)
+		return session;
+	free_session(session);
+	return NULL;
+}
+
+/* With StarPU running. */
+static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
+		       struct smalti_error *error)
+{
+	session->workers = (int)starpu_worker_get_count();
+	session->lowest_priority = starpu_sched_get_min_priority();
+	session->highest_priority = starpu_sched_get_max_priority();
+	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
+	if (!session->busy || add_scratch_disk(options, error) < 0)
+		return -1;
+	return session->trace ? smalti_trace_start(session->trace, error) : 0;
+}
+
+struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
+					   struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	struct smalti_session_options defaults;
+	smalti_session_defaults(&defaults);
+	options = options ? options : &defaults;
+	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
+	if (check_options(options, &cpus, error) < 0)
+		return NULL;
+	struct smalti_session *session = new_session(options, error);
+	if (!session)
+		return NULL;
+	session->cpus = cpus;
+	if ((!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
+	    start_starpu(session, options, error) == 0) {
+		if (look_around(session, options, error) == 0) {
+			is_open = true;
+			return session;
+		}
+		stop_starpu(session);
+	}
+	free_session(session);
+	return NULL;
+}
+
+struct smalti_session *smalti_session_open_plain(struct smalti_error *error)
+{
+	struct smalti_session_options options;
+	smalti_session_defaults(&options);
+	if (check_alone(error) < 0 || smalti_isa_check(error) < 0)
+		return NULL;
+	struct smalti_session *session = new_session(&options, error);
+	if (!session)
+		return NULL;
+	session->plain = true;
+	is_open = true;
+	return session;
+}
+
+int smalti_session_close(struct smalti_session *session, struct smalti_error *error)
+{
+	if (!session)
+		return 0;
+	if (smalti_session_check(session, error) < 0)
+		return -1;
+	int status = 0;
+	if (!session->plain) {
+		starpu_task_wait_for_all();
+		status = session->trace ? smalti_trace_write(session->trace, error) : 0;
+		stop_starpu(session);
+	}
+	free_session(session);
+	is_open = false;
+	return status;
+}
