@@ -7,12 +7,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Writes a zip archive into any stream, member by member, as plain as they come: compressed, without time
- * stamps, without zip64. What would need zip64 (4 GiB, 65,535 members) is SMALTI_EUNSUPPORTED. Write errors
+/* Writes a zip archive into a file, from where its stream stands, member by member: compressed, without time
+ * stamps; with zip64 records for what needs them (4 GiB, 65,535 members) and for nothing else. Write errors
  * of the stream are left to who commits it. */
 struct smalti_zip;
 
 struct smalti_zip *smalti_zip_begin(FILE *stream, struct smalti_error *error);
+/* A name of more than 65,535 bytes is SMALTI_EUNSUPPORTED. */
 int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, int64_t bytes,
 		   struct smalti_error *error);
 /* Writes the directory; frees the archive in any case. */
