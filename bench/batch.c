@@ -2,7 +2,7 @@
  *
  * Usage: bench/batch [REPEATS]
  *
- * 24 requests of mixed sizes with the embedded model, in flight together and one by one in the same process,
+ * 24 requests of mixed sizes with the embedded model, at the same time and one by one in the same process,
  * alternating: the medians and their ratio. */
 #include "base/clock.h"
 #include "bench/statistics.h"

@@ -33,7 +33,7 @@ static void *look(void *user)
 		nanosleep(&pause, NULL);
 		smalti_batch_progress(p->batch, &progress);
 		const double now = smalti_now();
-		stage = progress.in_flight ? progress.stage : stage;
+		stage = progress.active ? progress.stage : stage;
 		p->stages[stage] += now - last;
 		last = now;
 	}

@@ -29,7 +29,7 @@
 				  const struct name##_arguments *arguments);
 #include "codelets/codelets.def"
 
-/* In one expression: smalti_insert(matmul, task group, (.x = a, .weight = w, .y = b), .rows = n, …). */
+/* In one expression: smalti_insert(matmul, task_group, (.x = a, .weight = w, .y = b), .rows = n, …). */
 #define SMALTI_LIST_(...) __VA_ARGS__
 #define smalti_insert(op, task_group, buffers, ...)                                                          \
 	smalti_insert_##op((task_group), &(const struct op##_buffers){SMALTI_LIST_ buffers},                 \

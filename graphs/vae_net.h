@@ -48,7 +48,7 @@ struct smalti_vae_net {
 	struct smalti_vae_shape *map;   /* count + 1 */
 };
 
-/* Tasks that make weights belong to `task group`. Those of a large decoder are transient, see
+/* Tasks that make weights belong to `task_group`. Those of a large decoder are transient, see
  * smalti_weights_set_transient(). NULL with an error. */
 struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 					  struct smalti_task_group *task_group,

@@ -36,9 +36,9 @@ struct smalti_affine {
 	int64_t channels;
 };
 
-/* Tasks that make packed forms belong to `task group`, the model's; `compute` is the dtype of matrix products
+/* Tasks that make packed forms belong to `task_group`, the model's; `compute` is the dtype of matrix products
  * unless a call says otherwise. The checkpoint outlives them.
- * `task group` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
+ * `task_group` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
 struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);

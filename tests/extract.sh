@@ -49,7 +49,7 @@ expect 0 '' extract "$list" --t5 -k prompt -k sharegpt4v --dtype bf16 "${parts[@
 mkdir no-model
 refuse 1 'no-model/model_index.json: is not there, and no text encoder alone says how many tokens' extract "$list" --t5 --model no-model "${parts[@]}" -o x
 expect 0 '' extract "$list" --t5 --model no-model "${parts[@]}" --max-tokens 300 --range 0:1 -o alone
-expect 0 '' extract "$list" --vae --img-size 512 --fit squeeze --orientation stored --dtype f32 -o images
+expect 0 '' extract "$list" --vae --img-size 512 --fit stretch --orientation stored --dtype f32 -o images
 
 # A directory of images with captions beside them, a list from another place.
 mkdir photos && cp "$SMALTI_TESTDATA"/extract/InternImgs/{000,gray}.png photos/
@@ -132,7 +132,7 @@ refuse 2 "expected I/N with I from 0 to N - 1, found '3/3'" extract "$list" --sh
 refuse 2 "prompt is there twice" extract "$list" -k prompt,prompt -o x
 refuse 2 "exclude each other" extract "$list" --shard-items 1 --shard-bytes 1M -o x
 refuse 2 'was made with type = "f16", now it is "f32": give --dtype as it was' extract "$list" --img-size 256 --dtype f32 -o whole
-for changed in '--img-size 512' '--fit squeeze' '--orientation stored' '--clean full' '--max-tokens 9' '--precision bf16' \
+for changed in '--img-size 512' '--fit stretch' '--orientation stored' '--clean full' '--max-tokens 9' '--precision bf16' \
     '--caption-key sharegpt4v' '--t5'; do
     # shellcheck disable=SC2086
     refuse 2 "${changed%% *}" extract "$list" --img-size 256 -o whole $changed

@@ -11,7 +11,7 @@ done
 [ -n "$python" ] || { echo "SKIP: no python3 with NumPy"; exit 77; }
 
 data=$SMALTI_TESTDATA/extract
-for fit in squeeze cover; do
+for fit in stretch cover; do
     "$SMALTI" extract "$data/InternData/data_info.json" --img-size 256 --fit $fit --orientation stored --dtype f32 \
         --shard-items 4 --quiet -o features-$fit
     "$SMALTI" export --format pixart --quiet features-$fit -o $fit
@@ -31,7 +31,7 @@ def tensors(path):
 data = sys.argv[1]
 texts, images = tensors(data + "/t5.safetensors"), tensors(data + "/vae_256.safetensors")
 items = json.load(open(data + "/InternData/data_info.json"))
-for fit in "squeeze", "cover":
+for fit in "stretch", "cover":
     for number, item in enumerate(items):
         stem = os.path.splitext("_".join(item["path"].rsplit("/", 1)))[0]
         found = np.load(f"{fit}/img_sdxl_vae_features_256resolution_ms_new/{stem}.npy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""features_h5py.py FOLDER: what tests/make_features has made, by h5py."""
+"""features_h5py.py DIRECTORY: what tests/make_features has made, by h5py."""
 
 import glob
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""features_python.py FOLDER: what tests/make_features has made, by the reader in python/."""
+"""features_python.py DIRECTORY: what tests/make_features has made, by the reader in python/."""
 
 import os
 import shutil

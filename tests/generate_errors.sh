@@ -24,7 +24,7 @@ wrong() {
 for size in 0 -1 15 1000000000 0x0 -1x-1 15x16 16x15 1000000000x1000000000 16x 16x16x16 99999999999999999999x16; do
     wrong 2 '--size: ' -p a --size "$size"
 done
-wrong 2 'nothing to make'
+wrong 2 'no prompt'
 wrong 2 'exclude each other' -p a --prompts b
 wrong 2 'dpm++' -p a --scheduler nosuch
 wrong 2 'lws' -p a --sched nosuch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""parquet_to_jsonl.py FOLDER: what python/parquet_to_jsonl.py makes of rows, and, if pyarrow is there, of a file. The
+"""parquet_to_jsonl.py DIRECTORY: what python/parquet_to_jsonl.py makes of rows, and, if pyarrow is there, of a file. The
 exit status is 77 if it is not."""
 
 import datetime

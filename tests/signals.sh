@@ -27,7 +27,7 @@ ended() {
 }
 
 # Signals at once, as timeout and SLURM send them to a program and its group, are one: the image is finished.
-started "$work/kept.png" --size 512x384 --steps 8
+started "$work/kept.png" --size 512x384 --steps 100
 kill -TERM "$pid"
 kill -TERM "$pid"
 kill -INT "$pid"

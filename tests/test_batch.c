@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many requests in flight: each image has the bytes of its single run, and the trace shows that stages of
+ * Many requests at a time: each image has the bytes of its single run, and the trace shows that stages of
  * different requests ran at the same time. */
 #include "base/json.h"
 #include "embedded.h"

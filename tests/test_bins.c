@@ -156,7 +156,7 @@ static void covering_is_the_references(void)
 
 static void squeezing_crops_nothing(void)
 {
-	const struct smalti_fit fit = smalti_fit_squeeze(304, 208);
+	const struct smalti_fit fit = smalti_fit_stretch(304, 208);
 	CHECK(fit.height == 304 && fit.width == 208 && fit.crop_height == 304 && fit.crop_width == 208,
 	      "all");
 	CHECK(fit.top == 0 && fit.left == 0, "all");

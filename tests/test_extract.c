@@ -98,7 +98,7 @@ static void features_are_the_references(void)
 	static const struct {
 		enum smalti_fitting fit;
 		const char *name;
-	} cases[] = {{SMALTI_FITTING_SQUEEZE, "squeeze"}, {SMALTI_FITTING_COVER, "cover"}};
+	} cases[] = {{SMALTI_FITTING_STRETCH, "stretch"}, {SMALTI_FITTING_COVER, "cover"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *directory = test_scratch();
 		struct smalti_extract_options options = small_options(directory);

@@ -150,7 +150,7 @@ static void check_pixels(const struct received *received, const char *id)
 	free(expected);
 }
 
-/* Within the tolerances that the reference's outputs state: all in flight together. */
+/* Within the tolerances that the reference's outputs state: all at the same time. */
 static void reference(void)
 {
 	enum { CASES = 11 };
@@ -366,9 +366,9 @@ static void is_at(const struct smalti_batch_progress *progress, enum smalti_stag
 	snprintf(text, sizeof(text), "%s: stage %d, step %lld of %lld, %.3f images", what,
 		 (int)progress->stage, (long long)progress->step, (long long)progress->steps,
 		 progress->images);
-	CHECK(progress->stage >= stage && progress->stage <= SMALTI_STAGE_DECODING &&
-		  progress->in_flight == 1 && progress->steps == 7 && progress->step == 7 &&
-		  progress->images >= least && progress->images <= most,
+	CHECK(progress->stage >= stage && progress->stage <= SMALTI_STAGE_DECODING && progress->active == 1 &&
+		  progress->steps == 7 && progress->step == 7 && progress->images >= least &&
+		  progress->images <= most,
 	      text);
 }
 
@@ -389,13 +389,13 @@ static void progress(void)
 		    .user = &watched, .latents = watch_latents, .rows = watch_rows, .done = ignore};
 		struct smalti_batch_progress idle;
 		smalti_batch_progress(watched.batch, &idle);
-		CHECK(idle.in_flight == 0 && idle.images == 0, "before");
+		CHECK(idle.active == 0 && idle.images == 0, "before");
 		smalti_batch_set_callback(watched.batch, on_progress, &watched);
 		SUCCEEDS(embedded_submit(model, watched.batch, &request, 0, &callbacks, &error), &error,
 			 "submit");
 		smalti_batch_wait(watched.batch);
 		smalti_batch_progress(watched.batch, &idle);
-		CHECK(idle.in_flight == 0 && idle.images == 0, "after");
+		CHECK(idle.active == 0 && idle.images == 0, "after");
 		is_at(&watched.at_latents, SMALTI_STAGE_DENOISING, 0.05, 0.7, "latents");
 		is_at(&watched.at_first_rows, SMALTI_STAGE_DECODING, watched.at_latents.images, 1,
 		      "first rows");

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct smalti_input_options squeeze_256 = {
-    .fit = SMALTI_FIT_SQUEEZE, .image_size = 256, .stored_orientation = true};
+static const struct smalti_input_options stretch_256 = {
+    .fit = SMALTI_FIT_STRETCH, .image_size = 256, .stored_orientation = true};
 
 /* All rows, some at a time, as bytes again; NULL with an error. */
 static uint8_t *read_rows(struct smalti_input_image *image, int64_t band, struct smalti_error *error)
@@ -71,7 +71,7 @@ static bool has_size(const cJSON *expected, const char *key, int64_t height, int
 static void check_fit(const cJSON *expected, const char *path, enum smalti_input_fit fit, const char *key)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_input_options options = squeeze_256;
+	struct smalti_input_options options = stretch_256;
 	struct smalti_input_info info;
 	options.fit = fit;
 	uint8_t *rows = read_image(path, &options, 7, &info, &error);
@@ -102,7 +102,7 @@ static void images_are_the_references(void)
 		CHECK(has_size(expected, "decoded", height, width), path);
 		check_digest(expected, "decoded_sha256", pixels, height, width, path);
 		free(pixels);
-		check_fit(expected, path, SMALTI_FIT_SQUEEZE, "squeeze_sha256");
+		check_fit(expected, path, SMALTI_FIT_STRETCH, "stretch_sha256");
 		check_fit(expected, path, SMALTI_FIT_COVER, "cover_crop_sha256");
 	}
 	cJSON_Delete(all);
@@ -111,7 +111,7 @@ static void images_are_the_references(void)
 /* tests/data/images/turned-N.png is plain.png stored so that orientation N undoes it. */
 static void orientation_is_undone_unless_told(void)
 {
-	static const enum smalti_input_fit fits[] = {SMALTI_FIT_COVER, SMALTI_FIT_SQUEEZE, SMALTI_FIT_CROP};
+	static const enum smalti_input_fit fits[] = {SMALTI_FIT_COVER, SMALTI_FIT_STRETCH, SMALTI_FIT_CROP};
 	for (size_t i = 0; i < COUNT(fits); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const struct smalti_input_options options = {
@@ -134,7 +134,7 @@ static void orientation_is_undone_unless_told(void)
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_input_info info;
-	free(read_image("pictures/turned-6.png", &squeeze_256, 5, &info, &error));
+	free(read_image("pictures/turned-6.png", &stretch_256, 5, &info, &error));
 	CU_ASSERT_TRUE(info.original_width == 32 && info.original_height == 40);
 }
 
@@ -161,9 +161,9 @@ static void resolutions_have_their_filters(void)
 	uint8_t *pixels = image_read_whole(test_data("pictures/plain.png"), &width, &height, &error);
 	CU_ASSERT_TRUE_FATAL(pixels && height == 32 && width == 40);
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		const struct smalti_input_options options = {.fit = SMALTI_FIT_SQUEEZE,
+		const struct smalti_input_options options = {.fit = SMALTI_FIT_STRETCH,
 							     .image_size = cases[i].image_size};
-		const struct smalti_fit fit = smalti_fit_squeeze(cases[i].height, cases[i].width);
+		const struct smalti_fit fit = smalti_fit_stretch(cases[i].height, cases[i].width);
 		const size_t bytes = (size_t)(cases[i].height * cases[i].width * 3);
 		struct smalti_input_info info;
 		uint8_t *rows = read_image("pictures/plain.png", &options, 64, &info, &error);
@@ -191,9 +191,9 @@ static void memory_is_read_as_files_are(void)
 		struct smalti_input_info info;
 		size_t length = 0;
 		char *data = smalti_file_read(test_data(paths[i]), 1 << 20, &length, &error);
-		uint8_t *expected = read_image(paths[i], &squeeze_256, 8, &info, &error);
+		uint8_t *expected = read_image(paths[i], &stretch_256, 8, &info, &error);
 		struct smalti_input_image *image =
-		    smalti_input_image_open(paths[i], data, (int64_t)length, &squeeze_256, &error);
+		    smalti_input_image_open(paths[i], data, (int64_t)length, &stretch_256, &error);
 		uint8_t *rows = image ? read_rows(image, 9, &error) : NULL;
 		CHECK(rows && memcmp(rows, expected, (size_t)(info.width * info.height * 3)) == 0,
 		      error.message);
@@ -203,7 +203,7 @@ static void memory_is_read_as_files_are(void)
 		/* Cut short at any place: told, not guessed. */
 		for (size_t cut = 0; cut < length; cut += length / 13) {
 			struct smalti_error why = SMALTI_NO_ERROR;
-			image = smalti_input_image_open("a.png", data, (int64_t)cut, &squeeze_256, &why);
+			image = smalti_input_image_open("a.png", data, (int64_t)cut, &stretch_256, &why);
 			rows = image ? read_rows(image, 64, &why) : NULL;
 			FAILS(rows ? 0 : -1, &why, SMALTI_EFORMAT, paths[i], "a.png: ");
 			smalti_input_image_close(image);
@@ -259,7 +259,7 @@ static void sides_have_a_limit(void)
 		png_put_claim(png, cases[i].width, cases[i].height, 0);
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_input_image *image =
-		    smalti_input_image_open("x.png", png, sizeof(png), &squeeze_256, &error);
+		    smalti_input_image_open("x.png", png, sizeof(png), &stretch_256, &error);
 		if (cases[i].words)
 			FAILS(image ? 0 : -1, &error, SMALTI_EUNSUPPORTED, cases[i].words, cases[i].words);
 		else

@@ -54,7 +54,7 @@ static void bands_in_any_order(void)
 	CHECK(entries() == before, "the file has no name");
 	struct smalti_error short_error = SMALTI_NO_ERROR;
 	FAILS(smalti_offload_read(offload, (int64_t)BANDS * BAND, 1, false, read, &short_error), &short_error,
-	      SMALTI_EIO, "behind the end", directory, "cut off");
+	      SMALTI_EIO, "behind the end", directory, "truncated");
 	smalti_offload_close(offload);
 	CHECK(entries() == before, "nothing is left");
 }

@@ -87,7 +87,7 @@ static void results_are_pillows(void)
 			if (strncmp(expected->name, filters[filter], strlen(filters[filter])) != 0)
 				continue;
 			const struct smalti_fit fit =
-			    smalti_fit_squeeze(expected->shape[0], expected->shape[1]);
+			    smalti_fit_stretch(expected->shape[0], expected->shape[1]);
 			uint8_t *made = resize(&p, &fit, filter, 7);
 			CHECK(memcmp(made, expected->data, (size_t)expected->bytes) == 0, expected->name);
 			free(made);
@@ -157,8 +157,8 @@ static void passes_are_what_the_filters_say(void)
 			uint8_t *pixels = random_pixels(LINES, in, 11 + i);
 			struct image rows = {.height = LINES, .width = in, .pixels = pixels};
 			struct image columns = {.height = in, .width = LINES, .pixels = pixels};
-			const struct smalti_fit along = smalti_fit_squeeze(LINES, out);
-			const struct smalti_fit across = smalti_fit_squeeze(out, LINES);
+			const struct smalti_fit along = smalti_fit_stretch(LINES, out);
+			const struct smalti_fit across = smalti_fit_stretch(out, LINES);
 			uint8_t *wide = resize(&rows, &along, filter, 1);
 			uint8_t *tall = resize(&columns, &across, filter, 3);
 			bool right = true;
@@ -184,12 +184,12 @@ static void long_images_are_resized(void)
 		for (int tall = 0; tall < 2; tall++) {
 			struct image p = {
 			    .height = tall ? LONG : 1, .width = tall ? 1 : LONG, .pixels = pixels};
-			const struct smalti_fit fit = smalti_fit_squeeze(tall ? SHORT : 1, tall ? 1 : SHORT);
+			const struct smalti_fit fit = smalti_fit_stretch(tall ? SHORT : 1, tall ? 1 : SHORT);
 			uint8_t *made = resize(&p, &fit, filter, SHORT);
 			CHECK(axis_is_right(filter, pixels, 3, LONG, made, 3, SHORT),
 			      describe(&p, filter, fit.height, fit.width));
 			struct image back = {.height = fit.height, .width = fit.width, .pixels = made};
-			const struct smalti_fit again = smalti_fit_squeeze(p.height, p.width);
+			const struct smalti_fit again = smalti_fit_stretch(p.height, p.width);
 			uint8_t *large = resize(&back, &again, filter, 1000);
 			CHECK(axis_is_right(filter, made, 3, SHORT, large, 3, LONG),
 			      describe(&back, filter, p.height, p.width));
@@ -215,7 +215,7 @@ static void crops_are_parts_of_the_whole(void)
 			uint8_t *pixels = random_pixels(cases[i].height, cases[i].width, 17);
 			struct image p = {
 			    .height = cases[i].height, .width = cases[i].width, .pixels = pixels};
-			const struct smalti_fit all = smalti_fit_squeeze(fit->height, fit->width);
+			const struct smalti_fit all = smalti_fit_stretch(fit->height, fit->width);
 			uint8_t *whole = resize(&p, &all, filter, 100), *part = resize(&p, fit, filter, 4);
 			bool same = true;
 			for (int64_t y = 0; y < fit->crop_height; y++)
@@ -316,7 +316,7 @@ static void rows_out_of_turn_are_refused(void)
 		int64_t first, count;
 	} calls[] = {{0, 1}, {2, 1}, {1, 4}, {1, -1}, {1, INT64_MAX}};
 	const uint8_t pixels[4 * 3] = {0};
-	const struct smalti_fit fit = smalti_fit_squeeze(4, 1);
+	const struct smalti_fit fit = smalti_fit_stretch(4, 1);
 	struct image p = {.height = 4, .width = 1, .pixels = pixels, .fails_at = -1};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	uint8_t made[4 * 3];

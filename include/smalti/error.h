@@ -5,9 +5,9 @@
 /** @file
  * The one error contract: a function that can fail takes a `struct smalti_error *` last, returns -1
  * (or NULL) and leaves there a code and one line for a person: which file, which key, what was
- * expected, what was found, what to do. On success the error is left untouched. One structure may serve many
- * calls: it holds the last failure. Only smalti_session_close() keeps an earlier one, which is the cause.
- * NULL is allowed where nobody wants to know. The library never exits, aborts or prints.
+ * expected, what was found, what to do. On success the error is left untouched. One structure may be used for
+ * many calls: it holds the last failure. Only smalti_session_close() keeps an earlier one, which is the
+ * cause. NULL is allowed where nobody wants to know. The library never exits, aborts or prints.
  *
  * Threads: each has an error of its own. What a header does not say to be safe is called by one thread at a
  * time per object; different objects of one session may be used by different threads.

@@ -20,7 +20,7 @@ extern "C" {
 
 enum smalti_export_format {
 	/** What PixArt's multi-scale training reads: an .npz per caption, padded with
-	 * zeros to the number of tokens that captions were cut to, in float16; an .npy per image in
+	 * zeros to the number of tokens that captions were truncated to, in float16; an .npy per image in
 	 * float32. Named after the item's key as its loader does, in directories that are named after what is
 	 * in them. */
 	SMALTI_EXPORT_PIXART,

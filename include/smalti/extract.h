@@ -20,7 +20,7 @@ extern "C" {
 /** How an image is resized to its bin. */
 enum smalti_fitting {
 	SMALTI_FITTING_COVER,  /**< scale until the image covers the bin, then crop: as in training */
-	SMALTI_FITTING_SQUEEZE /**< scale width and height separately, as PixArt's tool does */
+	SMALTI_FITTING_STRETCH /**< scale width and height separately, as PixArt's tool does */
 };
 
 enum smalti_compression {
@@ -42,7 +42,7 @@ struct smalti_extract_options {
 	int caption_count;      /**< 0: the first of txt, prompt, caption and text that is found */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< the captions' keys */
 	enum smalti_cleaning cleaning;
-	int64_t max_tokens; /**< a caption is cut to; 0: the pipeline's */
+	int64_t max_tokens; /**< captions are truncated to so many; 0: the pipeline's */
 	int64_t image_size; /**< whose bins: 256, 512, 1024, 2048 or 2880 */
 	enum smalti_fitting fit;
 	bool stored_orientation; /**< images as they are stored, whatever EXIF says: as the reference */
@@ -86,7 +86,8 @@ enum smalti_extract_action {
 	SMALTI_EXTRACT_DROP    /**< commit completed work, drop the rest */
 };
 
-/** Told some times a second on the calling thread. A action to end stays one. */
+/** Progress callback, called several times per second on the calling thread. A request to stop cannot be
+ * withdrawn. */
 typedef enum smalti_extract_action smalti_extract_callback(void *user,
 							   const struct smalti_extract_progress *progress);
 

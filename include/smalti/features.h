@@ -55,7 +55,7 @@ struct smalti_features_info {
 	int caption_count; /**< 0: no text in it */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX];
 	int64_t text_width;      /**< of T5's hidden states; 0: no text */
-	int64_t max_tokens;      /**< that a caption was cut to; 0: no text */
+	int64_t max_tokens;      /**< that captions were truncated to; 0: no text */
 	int64_t latent_channels; /**< of the latents; 0: no images */
 	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no images */
 	double scaling_factor;   /**< the diffusion model's latents are these, times it; the provenance has

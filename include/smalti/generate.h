@@ -82,9 +82,9 @@ void smalti_plan_free(struct smalti_plan *plan);
 
 /** The parts of a prompt that a model ignores. */
 struct smalti_unread {
-	char *cut;     /**< the truncated end of the preprocessed prompt; NULL: nothing was truncated */
-	char *unknown; /**< words that the model's list (words.txt in its directory) lacks, "tree, house";
-			* NULL: none, or there is no list */
+	char *truncated; /**< the truncated end of the preprocessed prompt; NULL: nothing was truncated */
+	char *unknown;   /**< words that the model's list (words.txt in its directory) lacks, "tree, house";
+			  * NULL: none, or there is no list */
 };
 
 /** Tokenizes a prompt and reports what the model would ignore. Does not free the previous contents of
@@ -128,9 +128,8 @@ enum smalti_stage { SMALTI_STAGE_TEXT, SMALTI_STAGE_DENOISING, SMALTI_STAGE_DECO
  * operations, so equal fractions take about equal time, except at the first use of weights, which are then
  * read and packed. */
 struct smalti_batch_progress {
-	int64_t
-	    in_flight; /**< images whose `done` was not called yet; if 0, the other fields are undefined */
-	double images; /**< sum of their completed fractions, 0 to in_flight */
+	int64_t active; /**< images whose `done` was not called yet; if 0, the other fields are undefined */
+	double images;  /**< sum of their completed fractions, 0 to active */
 	enum smalti_stage stage; /**< stage of the oldest of them */
 	int64_t step,
 	    steps; /**< its current step, from 1 (0: still encoding text), and the number of steps */

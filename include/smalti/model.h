@@ -59,7 +59,7 @@ struct smalti_model_info {
 	int64_t latent_pixels;               /**< along each side of the image, to one latent */
 	int64_t weight_bytes;                /**< that memory has to hold of all weights */
 	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
-	/** 32 hexadecimal digits that tell models apart: of the configuration files, the tokenizer, and of
+	/** 32 hexadecimal digits that identify the model: of the configuration files, the tokenizer, and of
 	 * every tensor its name, type, shape and beginning. */
 	const char *digest;
 	/** A line about tensors of the files that are not used, such as LoRA weights, for a user; NULL: none.

@@ -112,7 +112,8 @@ struct smalti_topology {
 };
 
 /** Reads and measures all of it, in less than a second; call it while the session has no other work. -1 with
- * SMALTI_ENOMEM, or with SMALTI_ENODEV where hwloc cannot tell. Free with smalti_topology_free(). */
+ * SMALTI_ENOMEM, or with SMALTI_ENODEV where hwloc does not know the machine. Free with
+ * smalti_topology_free(). */
 int smalti_topology_read(struct smalti_session *session, struct smalti_topology **topology,
 			 struct smalti_error *error);
 

@@ -15,7 +15,7 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *error);
 
 /* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. The file must
- * not be cut short by someone else meanwhile: the kernel answers that with SIGBUS. */
+ * not be truncated by someone else meanwhile: the kernel answers that with SIGBUS. */
 struct smalti_map {
 	const void *data;
 	int64_t size;
@@ -37,7 +37,7 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
  * however the program ends. -1 with an error. */
 int smalti_open_unlinked(const char *directory, struct smalti_error *error);
 
-/* 1 when something has that name, 0 when nothing has, -1 with an error when that cannot be told. */
+/* 1 when something has that name, 0 when nothing has, -1 with an error when that cannot be found out. */
 int smalti_find_file(const char *path, struct smalti_error *error);
 /* The same of a name in a directory. */
 int smalti_find_in(const char *directory, const char *name, struct smalti_error *error);

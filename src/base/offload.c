@@ -94,7 +94,7 @@ int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, vo
 		if (done <= 0)
 			return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be read: %s",
 					   offload->directory,
-					   done ? strerror(errno) : "the file was cut off");
+					   done ? strerror(errno) : "the file was truncated");
 		to += done;
 		offset += done;
 		bytes -= done;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the UTF-8 character at `text`, of which `left` bytes are there; 0 when there is none: cut
- * short, overlong, a surrogate, past U+10FFFF, or no UTF-8 at all. */
+/* Bytes of the UTF-8 character at `text`, of which `left` bytes are there; 0 when there is none: truncated,
+ * overlong, a surrogate, past U+10FFFF, or no UTF-8 at all. */
 size_t smalti_utf8_length(const char *text, size_t left);
 
 /* Bytes that are in no character become '?'. */

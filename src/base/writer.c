@@ -47,7 +47,7 @@ static int check_target(const char *path, struct smalti_error *error)
 	return 0;
 }
 
-/* Opens the first temporary name that is free: a leftover of a dead process does not disturb. */
+/* Opens the first temporary name that is free: a file that a dead process has left does not disturb. */
 static int open_part(struct smalti_writer *writer, struct smalti_error *error)
 {
 	static atomic_uint counter;

@@ -21,7 +21,7 @@ extern const char *const smalti_precisions[];
 
 #define SMALTI_MEMORY_ROW(type) \
 	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
-	 "use at most SIZE of memory, such as 800M or 24G; default: all", .minimum = 1 << 20, .maximum = INT64_MAX}
+	 "use at most SIZE of memory, such as 800M or 24G; default: all that is available", .minimum = 1 << 20, .maximum = INT64_MAX}
 
 #define SMALTI_CPUS_ROW(type) \
 	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \

@@ -4,7 +4,7 @@
 
 #include "cli/vae_command.h"
 
-/* What `smalti decode` was told; texts belong to argv. */
+/* The options of `smalti decode`; strings belong to argv. */
 struct smalti_decode_options {
 	struct smalti_vae_settings vae;
 	const char *output, *key;

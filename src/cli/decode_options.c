@@ -17,15 +17,15 @@ static const struct smalti_option rows[] = {
      "decode only image N of a batch, counted from 0; default: all", .minimum = 0, .maximum = INT64_MAX,
      SMALTI_GIVEN(TYPE, has_index)},
     {SMALTI_FLAG(TYPE, raw), "raw", 0, NULL,
-     "take the latents as the VAE's own, not scaled as the diffusion model's; this is the default for the "
-     "\"mean\" of smalti encode"},
+     "take the latents as unscaled, as the VAE's encoder gives them; default for the \"mean\" of smalti "
+     "encode; otherwise they are in the diffusion model's scale"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
      "write the image to this file, to standard output (-), or to a directory (existing, or ending in '/') "
-     "as NAME.png or NAME-0.png, NAME-1.png, ...; NAME is that of LATENTS"},
+     "as NAME.png or NAME-0.png, NAME-1.png, ...; NAME is the name of LATENTS without its suffix"},
     {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE",
-     "file format, regardless of the file name's suffix (.png, .ppm)", .choices = formats,
+     "file format; default: by the file name's suffix, .png or .ppm", .choices = formats,
      SMALTI_GIVEN(TYPE, has_format)},
     {SMALTI_CHOICE(TYPE, bits), "bits", 'b', "N", "bits per sample", .choices = depths},
     SMALTI_VAE_REPORT_ROWS,

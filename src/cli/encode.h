@@ -6,7 +6,7 @@
 
 enum smalti_latents_format { SMALTI_LATENTS_SAFETENSORS, SMALTI_LATENTS_NPY };
 
-/* What `smalti encode` was told; texts belong to argv. */
+/* The options of `smalti encode`; strings belong to argv. */
 struct smalti_encode_options {
 	struct smalti_vae_settings vae;
 	const char *output;

@@ -17,7 +17,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "file for the latents, or - for standard output"},
     {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE",
-     "file format, regardless of the file name's suffix (.safetensors, .npy)", .choices = formats,
+     "file format; default: by the file name's suffix, .safetensors or .npy", .choices = formats,
      SMALTI_GIVEN(TYPE, has_format)},
     SMALTI_VAE_REPORT_ROWS,
 

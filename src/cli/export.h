@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 
-/* What `smalti export` was told; texts belong to argv. */
+/* The options of `smalti export`; strings belong to argv. */
 struct smalti_export_settings {
 	const char *output;
 	bool has_format, has_shard_bytes, restart, json, quiet;

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "smalti/session.h"
 
-/* What `smalti extract` was told; texts belong to argv. */
+/* The options of `smalti extract`; strings belong to argv. */
 struct smalti_extract_settings {
 	const char *output, *image_root;
 	bool t5, vae;

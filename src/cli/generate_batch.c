@@ -9,10 +9,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* An image in flight. */
-struct flight {
+/* An image that is being generated. */
+struct image {
 	struct smalti_generation *generation;
 	struct smalti_image_file *file;
 	char id[sizeof(((struct smalti_item *)0)->id)];
@@ -22,50 +21,50 @@ struct flight {
 	double began;
 };
 
-static void free_flight(struct flight *flight)
+static void free_image(struct image *work)
 {
-	smalti_unread_free(&flight->unread);
-	free(flight);
+	smalti_unread_free(&work->unread);
+	free(work);
 }
 
 static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
 		   struct smalti_error *error)
 {
-	return smalti_image_file_rows(((struct flight *)user)->file, first, count, rgb, error);
+	return smalti_image_file_rows(((struct image *)user)->file, first, count, rgb, error);
 }
 
 static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
 {
-	return smalti_image_file_latents(((struct flight *)user)->file, shape, values, error);
+	return smalti_image_file_latents(((struct image *)user)->file, shape, values, error);
 }
 
 static void on_done(void *user, int status, const struct smalti_error *cause)
 {
-	struct flight *flight = user;
+	struct image *work = user;
 	struct smalti_error error = *cause;
-	char *path = strdup(smalti_image_file_path(flight->file));
+	char *path = strdup(smalti_image_file_path(work->file));
 	if (status == 0)
-		status = smalti_image_file_commit(flight->file, &error);
+		status = smalti_image_file_commit(work->file, &error);
 	else
-		smalti_image_file_abort(flight->file);
+		smalti_image_file_abort(work->file);
 	if (status == 0 || error.code != SMALTI_ECANCELLED) {
-		const struct smalti_outcome outcome = {.id = flight->id,
+		const struct smalti_outcome outcome = {.id = work->id,
 						       .file = path ? path : "",
 						       .status = status ? SMALTI_FAILED : SMALTI_MADE,
 						       .error = status ? &error : NULL,
-						       .seed = flight->seed,
-						       .width = flight->width,
-						       .height = flight->height,
-						       .image = flight->image,
-						       .unread = &flight->unread,
-						       .seconds = smalti_now() - flight->began,
+						       .seed = work->seed,
+						       .width = work->width,
+						       .height = work->height,
+						       .image = work->image,
+						       .unread = &work->unread,
+						       .seconds = smalti_now() - work->began,
 						       .images = 1};
-		smalti_report_add(flight->generation->report, &outcome);
+		smalti_report_add(work->generation->report, &outcome);
 	} else {
-		flight->generation->stopped = true;
+		work->generation->stopped = true;
 	}
 	free(path);
-	free_flight(flight);
+	free_image(work);
 }
 
 static void report_item(const struct smalti_generation *generation, const struct smalti_item *item,
@@ -125,56 +124,56 @@ static void warn(const struct smalti_generation *generation, const struct smalti
 }
 
 /* Once per prompt, with the first image that is made of it. */
-static void tell_unread(const struct smalti_generation *generation, struct smalti_item *item,
+static void warn_unread(const struct smalti_generation *generation, struct smalti_item *item,
 			const struct smalti_unread *unread)
 {
-	struct smalti_error cut = SMALTI_NO_ERROR, unknown = SMALTI_NO_ERROR;
+	struct smalti_error truncated = SMALTI_NO_ERROR, unknown = SMALTI_NO_ERROR;
 	struct smalti_model_info info;
 	char words[EXCERPT + 4];
-	if (unread->cut && !item->told) {
+	if (unread->truncated && !item->warned) {
 		smalti_model_info(generation->model, &info);
-		excerpt(unread->cut, words);
-		smalti_fail(&cut, SMALTI_EINVAL,
+		excerpt(unread->truncated, words);
+		smalti_fail(&truncated, SMALTI_EINVAL,
 			    "only the first %" PRId64
 			    " tokens of the prompt are read, which leaves out \"%s\"",
 			    info.max_tokens - 1, words);
-		warn(generation, item, &cut);
+		warn(generation, item, &truncated);
 	}
-	if (unread->unknown && !item->told) {
+	if (unread->unknown && !item->warned) {
 		smalti_fail(&unknown, SMALTI_EINVAL, "words that the model was not trained on: %s",
 			    unread->unknown);
 		warn(generation, item, &unknown);
 	}
-	item->told = true;
+	item->warned = true;
 }
 
 static int submit(struct smalti_generation *generation, struct smalti_batch *batch, struct smalti_item *item,
 		  struct smalti_plan *plan, int64_t image, struct smalti_image_file *file,
 		  struct smalti_error *error)
 {
-	struct flight *flight = smalti_calloc(1, sizeof(*flight), error);
-	if (!flight)
+	struct image *work = smalti_calloc(1, sizeof(*work), error);
+	if (!work)
 		return -1;
-	*flight = (struct flight){.generation = generation,
-				  .file = file,
-				  .seed = item->request.seed,
-				  .width = item->request.width,
-				  .height = item->request.height,
-				  .image = image,
-				  .began = smalti_now()};
-	memcpy(flight->id, item->id, sizeof(flight->id));
+	*work = (struct image){.generation = generation,
+			       .file = file,
+			       .seed = item->request.seed,
+			       .width = item->request.width,
+			       .height = item->request.height,
+			       .image = image,
+			       .began = smalti_now()};
+	memcpy(work->id, item->id, sizeof(work->id));
 	const struct smalti_image_callbacks callbacks = {
-	    .user = flight,
+	    .user = work,
 	    .rows = on_rows,
 	    .latents = smalti_image_file_keeps_latents(file) ? on_latents : NULL,
 	    .done = on_done};
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
-				 &flight->unread, error) == 0) {
-		tell_unread(generation, item, &flight->unread);
+				 &work->unread, error) == 0) {
+		warn_unread(generation, item, &work->unread);
 		if (smalti_batch_submit(batch, plan, image, &callbacks, error) == 0)
 			return 0;
 	}
-	free_flight(flight);
+	free_image(work);
 	return -1;
 }
 

@@ -21,7 +21,7 @@ struct smalti_generation {
 	bool stopped; /* by a signal, before all was made */
 };
 
-/* Makes the images of all requests, with many in flight. Failures of single ones go to the report;
+/* Makes the images of all requests, many at a time. Failures of single ones go to the report;
  * -1 when no batch can be opened. */
 int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
 

@@ -67,7 +67,7 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 		smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "%s: is there, but was not made by smalti generate: move it away, or name another "
-		    "folder",
+		    "directory",
 		    file->path);
 	if (ours <= 0 || smalti_png_read_text(file->path, "parameters", &found, error) < 0)
 		return -1;

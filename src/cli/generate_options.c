@@ -22,8 +22,8 @@ static const struct smalti_option rows[] = {
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
      "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", "
      "\"use_resolution_binning\""},
-    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT", "describe what the images should not show",
-     .alias = "negative-prompt"},
+    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT",
+     "negative prompt: what the images should not show", .alias = "negative-prompt"},
     {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
      "how prompts are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
      "also removes links, markup and the like, strip only strips spaces",
@@ -54,10 +54,10 @@ static const struct smalti_option rows[] = {
      "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default: the "
      "model's"},
     {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
-     "data type in which the noise is drawn; each type gives different images", .choices = noises},
+     "data type in which the initial noise is drawn; each type gives different images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
-     "start from the latents in this safetensors or .npy file instead of noise; their size and number apply "
-     "unless given"},
+     "start from the latents in this safetensors or .npy file instead of noise; --size and --images default "
+     "to theirs"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
@@ -172,7 +172,7 @@ int smalti_generate_check(const struct smalti_generate_options *options, struct 
 	if (!options->prompt.count == !options->prompts)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   options->prompts ? "--prompt and --prompts exclude each other"
-						    : "nothing to make: give --prompt or --prompts");
+						    : "no prompt: give --prompt or --prompts");
 	if (options->output && !*options->output)
 		return smalti_fail(error, SMALTI_EINVAL, "-o: expected a path, found nothing");
 	for (int i = 0; i < options->prompt.count; i++)

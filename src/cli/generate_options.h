@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "smalti/session.h"
 
-/* What `smalti generate` was told; texts belong to argv. */
+/* The options of `smalti generate`; strings belong to argv. */
 struct smalti_generate_options {
 	struct smalti_string_list prompt;
 	const char *prompts, *negative;
@@ -32,7 +32,7 @@ struct smalti_generate_options {
 
 extern const struct smalti_command smalti_generate_command;
 
-/* What the table cannot tell: options that exclude each other, names, texts. */
+/* Checks what the table cannot: options that exclude each other, names, texts. */
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error);
 
 /* The command itself: src/cli/generate.c. */

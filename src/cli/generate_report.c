@@ -43,8 +43,8 @@ static void add_json(struct smalti_report *report, const struct smalti_outcome *
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
 	cJSON_AddNumberToObject(object, "image", (double)outcome->image);
-	if (outcome->unread && outcome->unread->cut)
-		cJSON_AddStringToObject(object, "cut", outcome->unread->cut);
+	if (outcome->unread && outcome->unread->truncated)
+		cJSON_AddStringToObject(object, "cut", outcome->unread->truncated);
 	if (outcome->unread && outcome->unread->unknown)
 		cJSON_AddStringToObject(object, "unknown_words", outcome->unread->unknown);
 	smalti_json_add_seconds(object, outcome->seconds);
@@ -84,12 +84,12 @@ void smalti_report_watch(void *user, const struct smalti_batch_progress *batch)
 {
 	struct smalti_report *report = user;
 	char detail[SMALTI_PROGRESS_DETAIL] = "";
-	if (batch->in_flight && batch->stage == SMALTI_STAGE_TEXT)
+	if (batch->active && batch->stage == SMALTI_STAGE_TEXT)
 		snprintf(detail, sizeof(detail), "reading the prompt");
-	else if (batch->in_flight && batch->stage == SMALTI_STAGE_DENOISING)
+	else if (batch->active && batch->stage == SMALTI_STAGE_DENOISING)
 		snprintf(detail, sizeof(detail), "denoising step %" PRId64 " of %" PRId64, batch->step,
 			 batch->steps);
-	else if (batch->in_flight)
+	else if (batch->active)
 		snprintf(detail, sizeof(detail), "decoding");
 	smalti_progress_within(&report->progress, batch->images, detail);
 	update(report);

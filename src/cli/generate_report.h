@@ -6,8 +6,8 @@
 #include "cli/progress.h"
 #include "smalti/generate.h"
 
-/* What the user is told: failures on stderr as they happen, with --json a line for each image on the
- * standard output, else progress and a last line on stderr. */
+/* Reports to the user: failures on stderr as they happen, with --json a line for each image on the standard
+ * output, else progress and a last line on stderr. */
 struct smalti_report {
 	bool json, quiet;
 	bool broken;   /* the standard output does not take more */
@@ -30,14 +30,14 @@ struct smalti_outcome {
 	const struct smalti_unread *unread; /* NULL: not known */
 };
 
-/* What a batch's watch is told; `user` is the report. */
+/* The progress callback of a batch; `user` is the report. */
 void smalti_report_watch(void *user, const struct smalti_batch_progress *progress);
 
 void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total);
 void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome);
-/* A failure that is not an image's. */
+/* A failure that no image has. */
 void smalti_report_error(struct smalti_report *report, const struct smalti_error *error);
-/* What is no failure, unless only those are to be told. */
+/* A warning, unless only failures are to be reported. */
 void smalti_report_warning(struct smalti_report *report, const struct smalti_error *warning);
 /* The last lines; `signal` (or NULL) is what ended the work early. Returns the command's exit status. */
 enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal);

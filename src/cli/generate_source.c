@@ -145,7 +145,7 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 	const enum smalti_prompts_status status = source->file
 						      ? smalti_prompts_next(source->file, &item->line, error)
 						      : next_option(source, &item->line, error);
-	item->told = false;
+	item->warned = false;
 	item->request = request_of(source, &item->line);
 	if (item->line.id)
 		snprintf(item->id, sizeof(item->id), "%s", item->line.id);

@@ -22,7 +22,7 @@ struct smalti_item {
 	struct smalti_prompt_line line;
 	struct smalti_request request; /* its texts are the line's */
 	char id[208];                  /* the line's, else its number */
-	bool told;                     /* for the caller: what is not read of the prompt */
+	bool warned;                   /* for the caller: of the parts of the prompt that are ignored */
 };
 
 /* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */

@@ -40,7 +40,7 @@ static int make_tables(const struct smalti_option_table *table, struct tables *t
 		return -1;
 	struct option *next = tables->long_options;
 	char *letter = tables->letters;
-	*letter++ = ':'; /* a missing argument is told from an unknown option */
+	*letter++ = ':'; /* distinguishes a missing argument from an unknown option */
 	*letter++ = 'h';
 	*letter++ = 'V';
 	for (int i = 0; i < table->count; i++) {

@@ -171,12 +171,12 @@ static void on_progress(struct smalti_progress *progress, double time)
 	    strcmp(progress->detail, progress->moved.detail) != 0) {
 		progress->moved.time = time;
 		progress->moved.units = units(progress);
-		progress->moved.told = false;
+		progress->moved.reported = false;
 		memcpy(progress->moved.detail, progress->detail, sizeof(progress->detail));
 	}
-	if (progress->moved.told || time - progress->moved.time < STALL_SECONDS)
+	if (progress->moved.reported || time - progress->moved.time < STALL_SECONDS)
 		return;
-	progress->moved.told = true;
+	progress->moved.reported = true;
 	smalti_progress_print(progress, "smalti: nothing has moved for a minute: %s",
 			      progress->detail[0] ? progress->detail : "waiting for the first task");
 }

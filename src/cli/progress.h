@@ -26,7 +26,7 @@ struct smalti_progress {
 	struct {
 		double time, units; /* when anything changed last, and to what */
 		char detail[SMALTI_PROGRESS_DETAIL];
-		bool told; /* that nothing did for long */
+		bool reported; /* that nothing did for long */
 	} moved;
 	int drawn; /* columns of the bar that is on the terminal now, 0: none */
 };

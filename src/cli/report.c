@@ -118,13 +118,12 @@ const struct smalti_command smalti_report_command = {
     .summary = "write a report of an extraction as an HTML page",
     .operands = "DIR",
     .description =
-	"Writes one HTML page on a directory of features: items, tokens and pixels per second over "
-	"time, what each "
-	"stage and each worker did, queues, memory, lengths of captions, bins of images, and "
-	"failures grouped "
-	"by their reasons, of all processes that have worked on it. The page stands alone: it "
-	"holds the program (Chart.js) that draws its charts, and loads nothing. An extraction "
-	"that is still at work can be looked at, too.",
+	"Writes an HTML page about the extraction of a directory of features, by all processes that have "
+	"worked on it: items, tokens and pixels per second over time, what each stage and each worker did, "
+	"queues, memory, lengths of captions, bins of images, and failures grouped by their reasons. The "
+	"page "
+	"is self-contained: it includes the program that draws its charts (Chart.js) and loads nothing. It "
+	"can also be written while an extraction is running.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,

@@ -13,7 +13,7 @@ void smalti_signals_catch(void);
 int smalti_signals_end_reads(int file);
 
 /* What the second signal does besides (NULL: nothing); called in the handler. While there is something, the
- * first signal tells so. */
+ * message of the first signal says so. */
 void smalti_signals_second(void (*act)(void *user), void *user);
 
 /* "SIGINT", "SIGTERM" or, while none came, NULL. */

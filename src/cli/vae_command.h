@@ -7,8 +7,7 @@
 #include "cli/progress.h"
 #include "smalti/vae.h"
 
-/* What `smalti decode` and `smalti encode` have in common: options, the open VAE, what is told of the work.
- */
+/* What `smalti decode` and `smalti encode` have in common: options, the open VAE, reports. */
 
 /* The first member of both commands' options. */
 struct smalti_vae_settings {
@@ -72,11 +71,11 @@ int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error 
 /* Ends the session; `status` unless that fails, or the standard output took no more. */
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
 
-/* What is told of `total` images begins here. */
+/* Begins the report on `total` images. */
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total);
 /* Whether another image is to be begun. It is then what is being done. */
 bool smalti_vae_command_next(struct smalti_vae_command *run);
-/* For the `watch` of a job, `user` being the command: tells how far it is, and cancels after a signal. */
+/* The progress callback of a job, `user` being the command: shows it, and cancels after a signal. */
 void smalti_vae_command_watch(void *user, double share);
 
 /* An image that is through: made (error NULL) or failed. */
@@ -86,7 +85,7 @@ struct smalti_vae_outcome {
 	const struct smalti_error *error;
 };
 void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome);
-/* One result of all, and it is not there: what was made counts as failed. `error` (or NULL) is told. */
+/* The one result of all images is lost: what was made counts as failed. `error` (or NULL) is reported. */
 void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
 /* Prints a plan (--plan); `file` is what it is for. */
 void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_estimate *estimate,

@@ -35,7 +35,7 @@ struct run {
 	int64_t computed; /* items whose rows went to the writer */
 	smalti_extract_callback *on_progress;
 	void *user;
-	bool stops; /* the watch has said so */
+	bool stops; /* the callback has said so */
 	pthread_t thread;
 	atomic_bool drops; /* what is not committed is given up */
 	struct {
@@ -55,8 +55,8 @@ static void ask(struct run *run)
 		atomic_store(&run->drops, true);
 }
 
-/* The directory's lock is another's. Where the watch is told of it, nothing is begun any more after its
- * action to end; the writer's thread has work to commit, and waits until that is to be dropped. */
+/* Another process holds the directory's lock. On the caller's thread the callback may end the wait, and
+ * nothing new is begun; the writer's thread has work to commit, and waits until that is to be dropped. */
 static bool bear_lock(void *user, const char *holder, double seconds)
 {
 	struct run *run = user;
@@ -75,7 +75,7 @@ static bool bear_lock(void *user, const char *holder, double seconds)
 	return !run->stops;
 }
 
-/* Asks, and tells of the writer's wait for the lock, if it waits. */
+/* Asks, with the writer's wait for the lock, if it waits. */
 static void ask_with_writer(struct run *run)
 {
 	char holder[sizeof(run->locked.holder)];
@@ -89,7 +89,7 @@ static void ask_with_writer(struct run *run)
 	run->progress.locked_by = NULL;
 }
 
-static void tell(void *user)
+static void report(void *user)
 {
 	struct run *run = user;
 	struct smalti_extract_progress *progress = &run->progress;
@@ -210,7 +210,7 @@ static void wait_for_others(struct run *run, const char *holder)
 	run->progress.waiting_for = holder;
 	while (smalti_now() < until && !run->stops) {
 		nap();
-		tell(run);
+		report(run);
 	}
 	run->progress.waiting_for = NULL;
 }
@@ -260,7 +260,7 @@ static int extract_all(struct run *run, bool failed, struct smalti_error *error)
 
 static int run_all(struct run *run, struct smalti_error *error)
 {
-	tell(run);
+	report(run);
 	/* What failed before, not what fails now. */
 	if (run->parts.options.retry_failed && extract_all(run, true, error) < 0)
 		return -1;
@@ -292,7 +292,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	    .user = run};
 	const struct smalti_input_options images = {
 	    .image_size = o->image_size,
-	    .fit = o->fit == SMALTI_FITTING_SQUEEZE ? SMALTI_FIT_SQUEEZE : SMALTI_FIT_COVER,
+	    .fit = o->fit == SMALTI_FITTING_STRETCH ? SMALTI_FIT_STRETCH : SMALTI_FIT_COVER,
 	    .stored_orientation = o->stored_orientation};
 	run->progress.note = smalti_dataset_note(run->parts.dataset);
 	run->progress.unused = run->parts.unused.code ? run->parts.unused.message : NULL;
@@ -308,7 +308,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	if (o->images && !run->fetcher)
 		return -1;
 	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
-	run->jobs = run->writer ? smalti_extract_jobs_open(&run->parts, on_done, tell, run, error) : NULL;
+	run->jobs = run->writer ? smalti_extract_jobs_open(&run->parts, on_done, report, run, error) : NULL;
 	if (!run->jobs)
 		return -1;
 	run->record = smalti_run_record_open(&run->parts);

@@ -38,7 +38,7 @@ static int read_bytes(int file, const char *path, void *bytes, int64_t count, in
 		if (got < 0 && errno != EINTR)
 			return smalti_fail_errno(error, "%s: cannot be read", path);
 		if (got == 0)
-			return smalti_fail(error, SMALTI_ECORRUPT, "%s: was cut short while it was read",
+			return smalti_fail(error, SMALTI_ECORRUPT, "%s: was truncated while it was read",
 					   path);
 		done += got > 0 ? got : 0;
 	}

@@ -9,7 +9,7 @@
 #include <string.h>
 
 const char *const smalti_fittings[] = {
-    [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_SQUEEZE] = "squeeze", NULL};
+    [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_STRETCH] = "stretch", NULL};
 
 static bool fill_list(cJSON *list, const struct smalti_dataset_digests *digests)
 {

@@ -118,7 +118,7 @@ static void finish(struct extract_job *job)
 	struct smalti_task_group_progress progress;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	smalti_task_group_progress(job->job.task_group, &progress);
-	work->images_in_flight--;
+	work->active_images--;
 	work->decoding_seconds += job->decoding_seconds;
 	work->vae_seconds += progress.seconds - job->decoding_seconds;
 	timing->image_seconds += progress.seconds;
@@ -146,7 +146,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
 	const struct smalti_vae_plan *plan = find_plan(jobs, height, width, error);
 	struct extract_job *job =
-	    plan ? smalti_extract_job_open(jobs, window, "picture", plan->memory, finish, error) : NULL;
+	    plan ? smalti_extract_job_open(jobs, window, "image", plan->memory, finish, error) : NULL;
 	if (!job)
 		return -1;
 	job->item = item;
@@ -162,7 +162,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
 		      .user = job);
 	smalti_tile_release(planes);
-	jobs->work.images_in_flight++;
+	jobs->work.active_images++;
 	smalti_job_submit(&job->job);
 	return 0;
 }

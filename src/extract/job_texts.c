@@ -110,7 +110,7 @@ static void finish(struct extract_job *job)
 	struct smalti_task_group_progress progress;
 	smalti_task_group_progress(job->job.task_group, &progress);
 	jobs->work.text_seconds += progress.seconds;
-	jobs->work.captions_in_flight -= job->caption_count;
+	jobs->work.active_captions -= job->caption_count;
 	job->window->timing.text_seconds += progress.seconds;
 	/* The same text encoder failed with these captions as would with others. */
 	if (smalti_task_group_status(job->job.task_group, &jobs->broken) < 0)
@@ -136,7 +136,7 @@ static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *wi
 	job->caption_count = count;
 	for (int64_t i = 0; i < count; i++)
 		captions[i].job = job;
-	jobs->work.captions_in_flight += count;
+	jobs->work.active_captions += count;
 	const int status = insert(job, error);
 	smalti_job_submit(&job->job);
 	return status;

@@ -61,7 +61,7 @@ int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_err
 
 bool smalti_extract_jobs_any(const struct smalti_extract_jobs *jobs)
 {
-	return jobs->queue.in_flight > 0;
+	return jobs->queue.active > 0;
 }
 
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,

@@ -10,12 +10,12 @@ struct smalti_extract_jobs;
 
 struct smalti_extract_work {
 	int64_t captions, tokens, images, pixels; /* made */
-	int64_t images_in_flight, captions_in_flight;
+	int64_t active_images, active_captions;
 	double text_seconds, decoding_seconds, vae_seconds; /* of workers */
 };
 
-/* `done` is told of windows whose rows are complete, on the calling thread of the functions below; `watch`
- * some ten times a second while one of them waits. */
+/* `done` is called with windows whose rows are complete, on the calling thread of the functions below;
+ * `on_progress` some ten times a second while one of them waits. */
 struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract_parts *parts,
 						     void (*done)(void *user, struct smalti_window *window),
 						     void (*on_progress)(void *user), void *user,

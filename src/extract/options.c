@@ -54,7 +54,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 		int64_t value, most;
 	} numbers[] = {
 	    {"cleaning of captions", o->cleaning, SMALTI_CLEANING_STRIP},
-	    {"fit of images", o->fit, SMALTI_FITTING_SQUEEZE},
+	    {"fit of images", o->fit, SMALTI_FITTING_STRETCH},
 	    {"type of features", o->type, SMALTI_FEATURES_BF16},
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
 	    {"precision", o->model.precision, SMALTI_PRECISION_BF16},

@@ -28,8 +28,8 @@ struct smalti_extract_parts {
 /* SMALTI_EINVAL for options that are out of range. */
 int smalti_extract_check(const struct smalti_extract_options *options, struct smalti_error *error);
 
-/* With options that were checked: opens the models first, then reads the list, telling of it. Close it in any
- * case. */
+/* With options that were checked: opens the models first, then reads the list, reporting progress. Close it
+ * in any case. */
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error);

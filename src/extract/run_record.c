@@ -73,23 +73,22 @@ void smalti_run_record_add(struct smalti_run_record *record, const struct smalti
 		return;
 	for (int i = 0; i < record->workers; i++)
 		record->busy[i] = smalti_session_busy(record->parts->session, i) - record->busy_before[i];
-	record->last =
-	    (struct smalti_run_sample){.items = progress->made,
-				       .captions = work->captions,
-				       .tokens = work->tokens,
-				       .images = work->images,
-				       .pixels = work->pixels,
-				       .failures = progress->failed,
-				       .rows = written->written,
-				       .bytes = written->bytes,
-				       .waiting = fetching,
-				       .computing = work->captions_in_flight + work->images_in_flight,
-				       .finished = written->rows,
-				       .text = work->text_seconds,
-				       .decode = work->decoding_seconds,
-				       .vae = work->vae_seconds,
-				       .write = written->seconds,
-				       .busy = record->busy};
+	record->last = (struct smalti_run_sample){.items = progress->made,
+						  .captions = work->captions,
+						  .tokens = work->tokens,
+						  .images = work->images,
+						  .pixels = work->pixels,
+						  .failures = progress->failed,
+						  .rows = written->written,
+						  .bytes = written->bytes,
+						  .waiting = fetching,
+						  .computing = work->active_captions + work->active_images,
+						  .finished = written->rows,
+						  .text = work->text_seconds,
+						  .decode = work->decoding_seconds,
+						  .vae = work->vae_seconds,
+						  .write = written->seconds,
+						  .busy = record->busy};
 	if (smalti_run_log_due(record->log))
 		smalti_run_log_add(record->log, &record->last);
 }

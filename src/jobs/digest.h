@@ -6,7 +6,7 @@
 
 enum { SMALTI_DIGEST_LENGTH = 32 }; /* hexadecimal digits */
 
-/* Tells models apart at little cost: XXH3 over whole small files (one that is absent is told from an empty
+/* Identifies models at little cost: XXH3 over whole small files (an absent one differs from an empty
  * one) and over each tensor's name, type, shape and first bytes: training changes all weights, and reading
  * gigabytes at every start would take longer than the work. */
 int smalti_digest(const char *const *files, int file_count, const struct smalti_checkpoint *const *weights,

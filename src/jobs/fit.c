@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-struct smalti_fit smalti_fit_squeeze(int64_t height, int64_t width)
+struct smalti_fit smalti_fit_stretch(int64_t height, int64_t width)
 {
 	return (struct smalti_fit){
 	    .height = height, .width = width, .crop_height = height, .crop_width = width};
@@ -36,7 +36,7 @@ int smalti_fit_cover(int64_t from_height, int64_t from_width, int64_t height, in
 				   "an image of %lldx%lld to cover %lldx%lld: expected sides of 1 to %d",
 				   (long long)from_width, (long long)from_height, (long long)width,
 				   (long long)height, SMALTI_FIT_SIDE_MAX);
-	*fit = smalti_fit_squeeze(height, width);
+	*fit = smalti_fit_stretch(height, width);
 	if ((double)height / (double)from_height > (double)width / (double)from_width)
 		fit->width = in_proportion(from_width, height, from_height);
 	else

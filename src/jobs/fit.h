@@ -19,7 +19,7 @@ enum { SMALTI_FIT_SIDE_MAX = INT32_MAX };
 
 /* Resized straight to the shape, its proportions changed: what the reference's extraction does with bins
  * (docs/reference.md 6.4). */
-struct smalti_fit smalti_fit_squeeze(int64_t height, int64_t width);
+struct smalti_fit smalti_fit_stretch(int64_t height, int64_t width);
 
 /* An image of from_height by from_width resized in proportion until it covers the shape, what is too much
  * cut off evenly: what the reference's training does (docs/reference.md 6.6), and with a square its

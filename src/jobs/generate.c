@@ -35,7 +35,7 @@ struct smalti_batch {
 	struct smalti_queue queue;
 	struct smalti_texts *texts;
 	void (*on_progress)(void *user, const struct smalti_batch_progress *progress);
-	void *watch_user;
+	void *user;
 };
 
 void smalti_request_defaults(struct smalti_request *request)
@@ -126,7 +126,7 @@ void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progr
 	for (const struct smalti_job *job = batch->queue.oldest; job; job = job->next) {
 		struct smalti_batch_progress where = {0};
 		progress->images +=
-		    share_of((const struct image_job *)job, progress->in_flight++ ? &where : progress);
+		    share_of((const struct image_job *)job, progress->active++ ? &where : progress);
 	}
 	pthread_mutex_unlock(&batch->queue.mutex);
 }
@@ -136,7 +136,7 @@ static void report_progress(void *user)
 	const struct smalti_batch *batch = user;
 	struct smalti_batch_progress progress;
 	smalti_batch_progress(user, &progress);
-	batch->on_progress(batch->watch_user, &progress);
+	batch->on_progress(batch->user, &progress);
 }
 
 void smalti_batch_set_callback(struct smalti_batch *batch,
@@ -144,7 +144,7 @@ void smalti_batch_set_callback(struct smalti_batch *batch,
 			       void *user)
 {
 	batch->on_progress = on_progress;
-	batch->watch_user = user;
+	batch->user = user;
 	batch->queue.progress = on_progress ? report_progress : NULL;
 	batch->queue.user = batch;
 }
@@ -185,7 +185,7 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
 		    (long long)(smalti_session_memory(session) >> 20));
 	smalti_queue_admit(&batch->queue, plan->bytes, budget);
-	if (batch->queue.bytes_in_flight + plan->bytes + smalti_texts_unused_bytes(batch->texts) > budget)
+	if (batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) > budget)
 		smalti_texts_drop_unused(batch->texts);
 	return 0;
 }

@@ -37,7 +37,7 @@ static int fit_crop(struct smalti_input_image *p, struct smalti_fit *fit, struct
 {
 	const struct smalti_input_info *info = &p->info;
 	const int64_t multiple = p->options.multiple;
-	*fit = smalti_fit_squeeze(info->original_height, info->original_width);
+	*fit = smalti_fit_stretch(info->original_height, info->original_width);
 	fit->crop_height = largest_multiple(fit->height, multiple);
 	fit->crop_width = largest_multiple(fit->width, multiple);
 	fit->top = (fit->height - fit->crop_height) / 2;
@@ -64,7 +64,7 @@ static int fit_bin(struct smalti_input_image *p, struct smalti_fit *fit, struct 
 		return -1;
 	if (p->options.fit == SMALTI_FIT_COVER)
 		return smalti_fit_cover(height, width, info->bin.height, info->bin.width, fit, error);
-	*fit = smalti_fit_squeeze(info->bin.height, info->bin.width);
+	*fit = smalti_fit_stretch(info->bin.height, info->bin.width);
 	return 0;
 }
 

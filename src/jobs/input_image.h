@@ -13,7 +13,7 @@ struct smalti_input_image;
 
 enum smalti_input_fit {
 	SMALTI_FIT_COVER, /* resized in proportion, what is too much cut off: as the reference trains (6.6) */
-	SMALTI_FIT_SQUEEZE, /* resized straight to the bin: as the reference extracts (6.4) */
+	SMALTI_FIT_STRETCH, /* resized straight to the bin: as the reference extracts (6.4) */
 	SMALTI_FIT_CROP,    /* not resized: cropped about the centre to multiples of `multiple` */
 };
 

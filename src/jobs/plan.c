@@ -83,7 +83,7 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	return 0;
 }
 
-static void predict_bytes(struct smalti_plan *plan, const struct smalti_model *model)
+static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *model)
 {
 	const struct smalti_denoiser *d = model->denoiser;
 	const int64_t tokens = plan->latent_height / d->patch_size * (plan->latent_width / d->patch_size);
@@ -158,7 +158,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->sampler = sampler_for(model, r, error);
 	if (!plan->sampler || plan_decoding(plan, model, error) < 0)
 		return -1;
-	predict_bytes(plan, model);
+	estimate_bytes(plan, model);
 	return 0;
 }
 

@@ -12,13 +12,14 @@
  * for many workers. */
 enum { SMALTI_TILE_TOKENS = 256, SMALTI_TILE_ROWS = 8 };
 
-/* Images in flight share the plan that they were submitted with. */
+/* Active images share the plan that they were submitted with. */
 struct smalti_plan {
 	atomic_int users; /* that free it: the last one does */
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
 	char *prompt, *negative_prompt;
-	int64_t made_width, made_height; /* that the image is cut from; another size where it is resized */
+	int64_t made_width,
+	    made_height; /* size that is generated, before cropping; another one where it is resized */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */

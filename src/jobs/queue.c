@@ -26,7 +26,7 @@ void smalti_queue_close(struct smalti_queue *queue)
 	queue->cancelled = NULL;
 }
 
-/* Into and out of the list of those in flight. */
+/* Into and out of the list of active jobs. */
 static void enter(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
@@ -37,8 +37,8 @@ static void enter(struct smalti_job *job)
 	*last = job;
 	pthread_mutex_unlock(&queue->mutex);
 	queue->submitted++;
-	queue->in_flight++;
-	queue->bytes_in_flight += job->bytes;
+	queue->active++;
+	queue->active_bytes += job->bytes;
 }
 
 static void leave(struct smalti_job *job)
@@ -50,8 +50,8 @@ static void leave(struct smalti_job *job)
 		at = &(*at)->next;
 	*at = job->next;
 	pthread_mutex_unlock(&queue->mutex);
-	queue->in_flight--;
-	queue->bytes_in_flight -= job->bytes;
+	queue->active--;
+	queue->active_bytes -= job->bytes;
 }
 
 /* On a worker, when the last task of a job has ended. */
@@ -107,25 +107,24 @@ static void await(struct smalti_queue *queue)
 
 void smalti_queue_wait(struct smalti_queue *queue)
 {
-	if (queue->in_flight)
+	if (queue->active)
 		await(queue);
 	meanwhile(queue);
 }
 
 void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memory)
 {
-	while (queue->in_flight >= queue->max_jobs ||
-	       (queue->in_flight && queue->bytes_in_flight + bytes > memory))
+	while (queue->active >= queue->max_jobs || (queue->active && queue->active_bytes + bytes > memory))
 		smalti_queue_wait(queue);
 }
 
 /* Between one look and the next, other threads may submit. */
-static bool any_in_flight(struct smalti_queue *queue)
+static bool any_active(struct smalti_queue *queue)
 {
 	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
 	smalti_insertion_begin(throttle);
 	smalti_queue_poll(queue);
-	const bool any = queue->in_flight > 0;
+	const bool any = queue->active > 0;
 	if (any)
 		report(queue);
 	smalti_insertion_end(throttle);
@@ -134,7 +133,7 @@ static bool any_in_flight(struct smalti_queue *queue)
 
 void smalti_queue_drain(struct smalti_queue *queue)
 {
-	while (any_in_flight(queue))
+	while (any_active(queue))
 		await(queue);
 }
 

@@ -16,7 +16,7 @@ struct smalti_text {
 	int64_t tokens;
 };
 
-/* Encodings fail when `task group` does. */
+/* Encodings fail when `task_group` does. */
 struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_task_group *task_group,
 				      struct smalti_error *error);
 /* After the last task that reads a caption was inserted. NULL is allowed. */

@@ -119,8 +119,8 @@ int smalti_unread_of(const struct smalti_text_encoder *encoder, const char *word
 	    smalti_caption_prepare(encoder->cleaner, cleaning, text, strlen(text), &length, error);
 	int status = prepared ? fits(encoder, prepared, length, error) : -1;
 	if (status == 0) {
-		unread->cut = cut_of(encoder, prepared, length, error);
-		status = unread->cut ? 1 : -1;
+		unread->truncated = cut_of(encoder, prepared, length, error);
+		status = unread->truncated ? 1 : -1;
 	}
 	if (status > 0 && words) {
 		unread->unknown = unknown_words(words, prepared, error);
@@ -138,7 +138,7 @@ void smalti_unread_free(struct smalti_unread *unread)
 {
 	if (!unread)
 		return;
-	free(unread->cut);
+	free(unread->truncated);
 	free(unread->unknown);
 	*unread = (struct smalti_unread){NULL, NULL};
 }

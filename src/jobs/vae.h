@@ -29,7 +29,7 @@ struct smalti_vae {
 struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_vae_direction direction,
 					   struct smalti_error *error);
 
-/* Tells VAEs apart. */
+/* Identifies the VAE. */
 int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LENGTH + 1],
 		      struct smalti_error *error);
 
@@ -44,7 +44,7 @@ struct smalti_vae_job {
 	void *what; /* of `insert` */
 };
 
-/* Plans it, inserts its tasks and waits for them, telling how far they are. */
+/* Plans it, inserts its tasks and waits for them, reporting progress. */
 int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error);
 
 /* -1 when the values of planes [channels, height, width] are not all finite: the first that is not is named.

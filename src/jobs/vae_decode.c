@@ -95,7 +95,7 @@ int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae
 {
 	SMALTI_REPORT(error);
 	struct smalti_vae_request request;
-	if (smalti_check_given(estimate, "forecast", error) < 0 ||
+	if (smalti_check_given(estimate, "estimate", error) < 0 ||
 	    make_request(vae, decoding, &request, error) < 0)
 		return -1;
 	return smalti_vae_request_estimate(&request, estimate, error);

@@ -36,8 +36,8 @@ static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_pla
 }
 
 /* The plan is the one that runs, chosen at ordinary speeds; the machine's own only say how long it takes. */
-static int predict(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
-		   struct smalti_error *error)
+static int estimate_time(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
+			 struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
 	smalti_session_sleep(request->session);
@@ -60,7 +60,7 @@ int smalti_vae_request_estimate(const struct smalti_vae_request *request,
 	*estimate = (struct smalti_vae_estimate){0};
 	int status = smalti_vae_request_plan(request, &plan, error);
 	if (status == 0)
-		status = predict(request, &plan, error);
+		status = estimate_time(request, &plan, error);
 	if (status == 0)
 		status = list_maps(layers, &plan, estimate, error);
 	if (status == 0) {

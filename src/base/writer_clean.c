@@ -34,7 +34,7 @@ static bool is_forgotten(int directory, const char *name)
 	       time(NULL) - info.st_mtim.tv_sec > FORGOTTEN;
 }
 
-static bool is_leftover(int directory, const char *name, const struct smalti_process *self)
+static bool is_abandoned(int directory, const char *name, const struct smalti_process *self)
 {
 	bool here, gone;
 	const char *tag = find_tag(name);
@@ -62,7 +62,7 @@ static void clean(const char *path, bool deep, const struct smalti_process *self
 	if (!directory && file >= 0)
 		close(file);
 	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-		if (is_leftover(file, entry->d_name, self))
+		if (is_abandoned(file, entry->d_name, self))
 			unlinkat(file, entry->d_name, 0);
 		else if (deep && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
 			clean_inner(path, entry->d_name, self);
