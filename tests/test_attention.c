@@ -172,6 +172,70 @@ static void no_keys_give_zero(void)
 	free(state);
 }
 
+/* The state [heads, 2 + head_dim, queries] of the problem's keys, as the header says: against double. */
+static void check_state(const struct attention_problem *p, const float *state, double limit, const char *name)
+{
+	const struct attention_shape *s = &p->shape;
+	double largest = 0;
+	for (int64_t head = 0; head < s->heads; head++)
+		for (int64_t query = 0; query < s->queries; query++) {
+			const float *row = state + head * (2 + s->head_dim) * s->queries + query;
+			const double sum = (double)row[s->queries];
+			for (int64_t d = 0; d < s->head_dim; d++) {
+				const double value = (double)row[(2 + d) * s->queries] / sum;
+				const double wanted =
+				    p->expected[(query * s->heads + head) * s->head_dim + d];
+				largest = fmax(largest, fabs(value - wanted));
+			}
+			CHECK(isfinite(row[0]) && sum > 0, name);
+		}
+	CHECK(largest < limit, name);
+}
+
+/* Half of the keys by one instruction set, the others by another. */
+static void pass_on(const struct attention_problem *half, const struct attention_problem *whole, int first,
+		    int second, float *state)
+{
+	const int64_t keys = half->shape.keys;
+	const char *name = attention_name((enum smalti_isa)first, &half->shape);
+	struct smalti_attention a = whole->attention;
+	struct smalti_keys blocks[2] = {attention_keys(whole, 0, keys),
+					attention_keys(whole, keys, whole->shape.keys - keys)};
+	const double limit =
+	    fmax(tolerance((enum smalti_isa)first, a.dtype), tolerance((enum smalti_isa)second, a.dtype));
+	a.last = false;
+	attention_call((enum smalti_isa)first, &a, whole->operands[0], &blocks[0], state, NULL);
+	check_state(half, state, limit, name);
+	a.first = false;
+	a.last = true;
+	a.bias_origin += keys;
+	attention_call((enum smalti_isa)second, &a, whole->operands[0], &blocks[1], state,
+		       whole->operands[3]);
+	attention_widen(whole);
+	CHECK(largest_error(whole) < limit, name);
+}
+
+static void any_instruction_set_goes_on(void)
+{
+	const struct attention_shape shape = {37, 150, 2, 40, true, 0}, first = {37, 70, 2, 40, true, 0};
+	for (int dtype = 0; dtype < 2; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+		struct attention_problem half = p;
+		const int64_t values = first.queries * first.heads * first.head_dim;
+		float *state = malloc((size_t)smalti_attention_state(37, 2, 40) * sizeof(float));
+		half.shape = first;
+		half.expected = calloc((size_t)values, sizeof(double));
+		attention_expect(&half);
+		attention_expect(&p);
+		for (int i = 0; i <= (int)smalti_isa(); i++)
+			for (int k = 0; k <= (int)smalti_isa(); k++)
+				pass_on(&half, &p, i, k, state);
+		free(half.expected);
+		free(state);
+		attention_free(&p);
+	}
+}
+
 static void no_queries_write_nothing(void)
 {
 	const struct attention_shape shape = {0, 12, 2, 24, false, 0};
@@ -239,7 +303,7 @@ static void refuses_nonsense(void)
 		      "nonsense", "attention");
 	}
 	CU_ASSERT_EQUAL(smalti_attention_state(INT64_MAX - 20, 16, 72), -1);
-	CU_ASSERT_TRUE(smalti_attention_state(5, 2, 24) >= 2 * 5 * (24 + 2));
+	CU_ASSERT_EQUAL(smalti_attention_state(5, 2, 24), 2 * 5 * (24 + 2));
 }
 
 static const struct test tests[] = {
@@ -250,6 +314,7 @@ static const struct test tests[] = {
     {"no weight is subnormal", no_weight_is_subnormal},
     {"masked keys weigh nothing", masked_keys_weigh_nothing},
     {"no keys give zero", no_keys_give_zero},
+    {"any instruction set goes on with a state", any_instruction_set_goes_on},
     {"no queries write nothing", no_queries_write_nothing},
     {"NaN stays in its row", not_a_number_stays_in_its_row},
     {"refuses nonsense", refuses_nonsense},

@@ -33,10 +33,11 @@ struct smalti_attention {
 	int64_t bias_length, bias_origin;
 };
 
-/* Floats of the running state of a block of queries: for each query and head the largest score, the
- * sum of exponentials and the unnormalised sum of values, in an order that is the kernels' own;
- * the size is the same for every instruction set. Unused when first and last are both true. -1 beyond 64
- * bits. */
+/* Floats of the running state of a block of queries, f32 [heads, 2 + head_dim, queries], the same for every
+ * instruction set and kind of device. Of each query, with scores in units of ln 2: row 0 has the origin m of
+ * its exponents (-inf: no key yet had any weight; else no score is larger than m + 16), row 1 the sum of
+ * 2^(score − m) over the keys so far, row 2 + d the sum of 2^(score − m)·v[d]. Unused when first and last are
+ * both true. -1 beyond 64 bits. */
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim);
 
 /* `state` is written when first, updated otherwise (NULL allowed when first && last);

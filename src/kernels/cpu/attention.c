@@ -25,8 +25,8 @@ enum { KEYS = 128, DEPTH = 96 };
 /* Values are padded to a multiple of this. */
 enum { VALUES = 8 };
 
-/* The running state of one head: a float of each per padded query, then values per tile of queries
- * [padded head_dim, tile]. */
+/* The running state of one head in working memory: a float of each per padded query, then values per tile of
+ * queries [padded head_dim, tile]. */
 struct head_state {
 	float *max, *sum, *values;
 };
@@ -37,7 +37,7 @@ struct work {
 	float *values;  /* in panels [KEYS, LANES] of LANES columns */
 	float *scores;  /* [KEYS, tile] */
 	float *bias;    /* of query i and the span's key j: bias[i − j + keys − 1] */
-	float *state;   /* of one head, when the caller keeps none */
+	float *state;   /* of one head */
 };
 
 INLINE int64_t padded_values(const struct smalti_attention *a)
@@ -55,7 +55,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->values, KEYS * round_up(a->head_dim, LANES)},
 	    {&work->scores, KEYS * VECS * LANES},
 	    {&work->bias, a->bias ? queries + KEYS : 0},
-	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
+	    {&work->state, queries * (2 + padded_values(a))},
 	};
 	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
@@ -292,6 +292,22 @@ static void start(const struct smalti_attention *a, const struct head_state *sta
 	memset(state->values, 0, (size_t)(queries * padded_values(a)) * sizeof(float));
 }
 
+static void move_state(const struct smalti_attention *a, const struct head_state *state, int64_t head,
+		       bool out, float *outside)
+{
+	int64_t vectors = padded_queries(a) / LANES;
+	for (int64_t vector = 0, vecs; vector * LANES < a->queries; vector += vecs) {
+		vecs = tile_vecs(vector, vectors);
+		const int64_t query = vector * LANES, count = smaller(a->queries - query, vecs * LANES);
+		const struct head_state part = state_at(a, state, query);
+		const struct travelling rows = travelling_at(a, outside, head, query);
+		move(out, part.max, rows.origin, count);
+		move(out, part.sum, rows.sum, count);
+		for (int64_t d = 0; d < a->head_dim; d++)
+			move(out, part.values + d * vecs * LANES, rows.values + d * a->queries, count);
+	}
+}
+
 static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t head, void *y)
 {
 	int64_t vectors = padded_queries(a) / LANES;
@@ -333,14 +349,15 @@ void FOR_ISA(smalti_attention)(const struct smalti_attention *attention, const v
 	const int64_t queries = padded_queries(attention);
 	struct work work;
 	lay_out(attention, scratch, &work);
+	const struct head_state parts = {work.state, work.state + queries, work.state + 2 * queries};
 	for (int64_t head = 0; head < attention->heads; head++) {
-		float *at = attention->first && attention->last ? work.state
-								: state + head * head_state_floats(attention);
-		struct head_state parts = {at, at + queries, at + 2 * queries};
-		if (attention->first)
-			start(attention, &parts);
+		start(attention, &parts);
+		if (!attention->first)
+			move_state(attention, &parts, head, false, state);
 		attend_head(attention, &work, &operands, head, &parts);
 		if (attention->last)
 			finish(attention, &parts, head, y);
+		else
+			move_state(attention, &parts, head, true, state);
 	}
 }

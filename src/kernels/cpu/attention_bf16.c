@@ -22,13 +22,13 @@ struct work {
 	float *scores;  /* tiles c [2 tiles of queries, tile of keys] */
 	float *weights; /* tiles b [2 tiles of queries, step of keys] */
 	float *bias;
-	float *state; /* of one head, when the caller keeps none */
+	float *state; /* of one head */
 };
 
-/* The running state of one head: the largest score per padded query, tiles c [tile of queries, tile of
- * values]; row head_dim of the values is the sum of weights. */
+/* The running state of one head in working memory: the origin per padded query, tiles c [tile of queries,
+ * tile of values]; row head_dim of the values is the sum of weights. */
 struct head_state {
-	float *max, *values;
+	float *origin, *values;
 };
 
 INLINE int64_t depth_steps(const struct smalti_attention *a)
@@ -50,7 +50,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->scores, 2 * KEY_TILES * TILE_FLOATS},
 	    {&work->weights, 2 * KEY_STEPS * TILE_FLOATS},
 	    {&work->bias, a->bias ? padded_queries(a) + KEYS : 0},
-	    {&work->state, a->first && a->last ? head_state_floats(a) : 0},
+	    {&work->state, padded_queries(a) * (1 + value_tiles(a) * TILE)},
 	};
 	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
@@ -265,7 +265,7 @@ INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, cons
 		if (biased)
 			add_bias(keys, scale, block->bias ? block->bias + at : NULL, s);
 		const float left = biased ? 1 : scale;
-		vec origin = move_origin(a, largest_of(keys, s) * left, state->max + at, block->fresh,
+		vec origin = move_origin(a, largest_of(keys, s) * left, state->origin + at, block->fresh,
 					 state->values + at * values * TILE);
 		weigh_all(keys, left, origin, s, work->weights + tile * KEY_STEPS * TILE_FLOATS,
 			  &block->ahead);
@@ -318,9 +318,23 @@ static void start(const struct smalti_attention *a, const struct smalti_keys *bl
 {
 	int64_t queries = padded_queries(a);
 	for (int64_t query = 0; query < queries; query++)
-		state->max[query] = -INFINITY;
-	if (!next_span(a, blocks, KEYS, (struct span){0}).keys)
+		state->origin[query] = -INFINITY;
+	if (!a->first || !next_span(a, blocks, KEYS, (struct span){0}).keys)
 		memset(state->values, 0, (size_t)(queries * value_tiles(a) * TILE) * sizeof(float));
+}
+
+static void move_state(const struct smalti_attention *a, const struct head_state *state, int64_t head,
+		       bool out, float *outside)
+{
+	for (int64_t query = 0; query < a->queries; query += TILE) {
+		const int64_t count = smaller(a->queries - query, TILE);
+		float *values = state->values + query * value_tiles(a) * TILE;
+		const struct travelling rows = travelling_at(a, outside, head, query);
+		move(out, state->origin + query, rows.origin, count);
+		move(out, values + a->head_dim * TILE, rows.sum, count);
+		for (int64_t d = 0; d < a->head_dim; d++)
+			move(out, values + d * TILE, rows.values + d * a->queries, count);
+	}
 }
 
 static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t column, void *y)
@@ -338,15 +352,16 @@ void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, co
 	struct work work;
 	lay_out(attention, scratch, &work);
 	tiles_begin();
+	const struct head_state parts = {work.state, work.state + padded_queries(attention)};
 	for (int64_t head = 0; head < attention->heads; head++) {
-		float *at = attention->first && attention->last ? work.state
-								: state + head * head_state_floats(attention);
-		struct head_state parts = {at, at + padded_queries(attention)};
-		if (attention->first)
-			start(attention, blocks, &parts);
+		start(attention, blocks, &parts);
+		if (!attention->first)
+			move_state(attention, &parts, head, false, state);
 		attend_head(attention, &work, head, &operands, &parts);
 		if (attention->last)
 			finish(attention, &parts, head * attention->head_dim, y);
+		else
+			move_state(attention, &parts, head, true, state);
 	}
 	tiles_end();
 }

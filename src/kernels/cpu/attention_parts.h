@@ -9,15 +9,28 @@
 
 #define LOG2E 0x1.715476p0f
 
+/* To a multiple of the widest vector. */
 INLINE int64_t padded_queries(const struct smalti_attention *a)
 {
-	return round_up(a->queries, SMALTI_ATTENTION_QUERIES);
+	return round_up(a->queries, 16);
 }
 
-/* The floats of one head's state. */
-INLINE int64_t head_state_floats(const struct smalti_attention *a)
+/* The states of one head's queries as they travel between calls (kernels/attention.h), from `query` on. */
+struct travelling {
+	float *origin, *sum, *values; /* values: rows of `queries` floats */
+};
+
+INLINE struct travelling travelling_at(const struct smalti_attention *a, float *state, int64_t head,
+				       int64_t query)
 {
-	return padded_queries(a) * smalti_attention_state_values(a->head_dim);
+	float *rows = state + head * (2 + a->head_dim) * a->queries + query;
+	return (struct travelling){rows, rows + a->queries, rows + 2 * a->queries};
+}
+
+/* Some floats out of the working memory, or into it. */
+INLINE void move(bool out, float *own, float *outside, int64_t count)
+{
+	memcpy(out ? outside : own, out ? own : outside, (size_t)count * sizeof(float));
 }
 
 /* Some keys of one of the blocks, which are gone through at a time. */

@@ -37,21 +37,12 @@ static const struct smalti_cpu_kernels *here(void)
 	return smalti_cpu_kernels(smalti_isa());
 }
 
-/* -1 when that is beyond 64 bits. */
-static int64_t state_floats(int64_t queries, int64_t heads, int64_t head_dim)
-{
-	if (queries > INT64_MAX - 15 || head_dim > INT64_MAX - 18)
-		return -1;
-	int64_t floats = (queries + SMALTI_ATTENTION_QUERIES - 1) & -SMALTI_ATTENTION_QUERIES;
-	return smalti_multiply(&floats, smalti_attention_state_values(head_dim)) &&
-		       smalti_multiply(&floats, heads)
-		   ? floats
-		   : -1;
-}
-
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 {
-	return state_floats(queries, heads, head_dim);
+	int64_t floats = queries;
+	if (head_dim > INT64_MAX - 2)
+		return -1;
+	return smalti_multiply(&floats, head_dim + 2) && smalti_multiply(&floats, heads) ? floats : -1;
 }
 
 /* 2^40 tokens are beyond any memory, and keep the sizes of the working memory within 64 bits. */

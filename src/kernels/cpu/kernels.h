@@ -58,13 +58,4 @@ struct smalti_cpu_kernels {
 /* Of one instruction set, whether or not this machine has it; NULL where it was not compiled. */
 const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa);
 
-/* The queries of a state are padded to a multiple of this, the widest vector. */
-enum { SMALTI_ATTENTION_QUERIES = 16 };
-
-/* The floats of a state per padded query and head: what the neediest instruction set has. */
-static inline int64_t smalti_attention_state_values(int64_t head_dim)
-{
-	return (head_dim + 16) / 16 * 16 + 2;
-}
-
 #endif
