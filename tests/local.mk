@@ -5,6 +5,7 @@ endif
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
 	tests/codelet_case.h \
+	tests/config_case.c tests/config_case.h \
 	tests/datasets.c tests/datasets.h \
 	tests/embedded.c tests/embedded.h \
 	tests/golden.c tests/golden.h \
@@ -17,7 +18,8 @@ libharness_la_SOURCES = \
 	tests/png_chunk.c tests/png_chunk.h \
 	tests/shards.c tests/shards.h \
 	tests/stage.c tests/stage.h \
-	tests/synthetic.c tests/synthetic.h
+	tests/synthetic.c tests/synthetic.h \
+	tests/vae_image.c tests/vae_image.h
 
 check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_arguments
@@ -65,6 +67,7 @@ check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
 check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
+check_PROGRAMS += tests/test_config_scheduler
 check_PROGRAMS += tests/test_tensors
 check_PROGRAMS += tests/test_make_model
 check_PROGRAMS += tests/test_safetensors
@@ -72,6 +75,7 @@ check_PROGRAMS += tests/test_batch
 check_PROGRAMS += tests/test_model
 check_PROGRAMS += tests/test_hostile_models
 check_PROGRAMS += tests/test_vae
+check_PROGRAMS += tests/test_vae_scale
 check_PROGRAMS += tests/test_extract
 check_PROGRAMS += tests/test_golden
 check_PROGRAMS += tests/test_full_geometry

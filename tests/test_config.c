@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
-#include "harness.h"
+#include "config_case.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,34 +11,6 @@ static const char *model_file(const char *name)
 	static char path[4096];
 	snprintf(path, sizeof(path), "%s/%s", test_model("tesserae"), name);
 	return path;
-}
-
-static cJSON *object(const char *text)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	cJSON *value = smalti_json_parse(text, strlen(text), &error);
-	SUCCEEDS(value ? 0 : -1, &error, text);
-	return value;
-}
-
-/* Rows of files that a parser should refuse: SMALTI_EFORMAT or _EUNSUPPORTED, and words to find. */
-struct bad {
-	const char *text;
-	enum smalti_code code;
-	const char *words[2];
-};
-
-typedef int parse_function(const cJSON *file, struct smalti_error *error);
-
-static void check_bad(parse_function *parse, const struct bad *cases, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		cJSON *file = object(cases[i].text);
-		struct smalti_error error = SMALTI_NO_ERROR;
-		FAILS(parse(file, &error), &error, cases[i].code, cases[i].text, cases[i].words[0],
-		      cases[i].words[1]);
-		cJSON_Delete(file);
-	}
 }
 
 static void the_embedded_model_is_understood(void)
@@ -94,7 +66,7 @@ static int parse_index(const cJSON *file, struct smalti_error *error)
 
 static void indices_are_checked(void)
 {
-	static const struct bad cases[] = {
+	static const struct bad_config cases[] = {
 	    {"{}", SMALTI_EFORMAT, {"_class_name", "missing"}},
 	    {"{\"_class_name\": \"FluxPipeline\"}",
 	     SMALTI_EUNSUPPORTED,
@@ -108,10 +80,11 @@ static void indices_are_checked(void)
 	     {"text_encoder", "library"}},
 	    {"{" SIGMA ", \"tokenizer\": [\"T5Tokenizer\"]}", SMALTI_EFORMAT, {"tokenizer", "library"}},
 	};
-	check_bad(parse_index, cases, COUNT(cases));
-	cJSON *file = object("{\"_class_name\": \"PixArtAlphaPipeline\", \"vae\": [null, null], \"new\": 1,"
-			     " \"transformer\": [\"diffusers\", \"Transformer2DModel\"],"
-			     " \"scheduler\": [\"diffusers\", \"DDPMScheduler\"]}");
+	check_bad_configs(parse_index, cases, COUNT(cases));
+	cJSON *file =
+	    config_object("{\"_class_name\": \"PixArtAlphaPipeline\", \"vae\": [null, null], \"new\": 1,"
+			  " \"transformer\": [\"diffusers\", \"Transformer2DModel\"],"
+			  " \"scheduler\": [\"diffusers\", \"DDPMScheduler\"]}");
 	struct smalti_model_index index;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_model_index_parse(file, &index, &error), &error, "alpha");
@@ -128,7 +101,7 @@ static int parse_transformer(const cJSON *file, struct smalti_error *error)
 
 static void transformers_are_checked(void)
 {
-	static const struct bad cases[] = {
+	static const struct bad_config cases[] = {
 	    {"{\"_class_name\": \"UNet2DConditionModel\"}", SMALTI_EUNSUPPORTED, {"_class_name", "UNet"}},
 	    {"{\"_class_name\": \"Transformer2DModel\"}",
 	     SMALTI_EUNSUPPORTED,
@@ -158,7 +131,7 @@ static void transformers_are_checked(void)
 	    {"{\"use_additional_conditions\": 1}", SMALTI_EFORMAT, {"use_additional", "true or false"}},
 	    {"{\"num_embeds_ada_norm\": null}", SMALTI_EFORMAT, {"num_embeds_ada_norm", "null"}},
 	};
-	check_bad(parse_transformer, cases, COUNT(cases));
+	check_bad_configs(parse_transformer, cases, COUNT(cases));
 }
 
 /* The columns of docs/reference.md 1.3. */
@@ -186,7 +159,7 @@ static void transformer_keys_are_inferred(void)
 	     2, 0, 8, true},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		cJSON *file = object(cases[i].text);
+		cJSON *file = config_object(cases[i].text);
 		struct smalti_transformer_config config;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(smalti_transformer_config_parse(file, &config, &error), &error, cases[i].text);
@@ -211,7 +184,7 @@ static int parse_vae(const cJSON *file, struct smalti_error *error)
 
 static void vaes_are_checked(void)
 {
-	static const struct bad cases[] = {
+	static const struct bad_config cases[] = {
 	    {"{\"act_fn\": \"relu\"}", SMALTI_EUNSUPPORTED, {"act_fn", "silu"}},
 	    {"{\"_class_name\": \"AutoencoderTiny\"}", SMALTI_EUNSUPPORTED, {"AutoencoderTiny"}},
 	    {"{\"block_out_channels\": []}", SMALTI_EFORMAT, {"block_out_channels", "found 0"}},
@@ -247,9 +220,9 @@ static void vaes_are_checked(void)
 	    {"{\"layers_per_block\": 65}", SMALTI_EFORMAT, {"layers_per_block"}},
 	    {"{\"use_quant_conv\": \"no\"}", SMALTI_EFORMAT, {"use_quant_conv"}},
 	};
-	check_bad(parse_vae, cases, COUNT(cases));
-	cJSON *file = object("{\"shift_factor\": null, \"latents_mean\": null, \"force_upcast\": true,"
-			     " \"use_post_quant_conv\": false, \"act_fn\": \"swish\"}");
+	check_bad_configs(parse_vae, cases, COUNT(cases));
+	cJSON *file = config_object("{\"shift_factor\": null, \"latents_mean\": null, \"force_upcast\": true,"
+				    " \"use_post_quant_conv\": false, \"act_fn\": \"swish\"}");
 	struct smalti_vae_config config;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_vae_config_parse(file, &config, &error), &error, "defaults");
@@ -281,7 +254,7 @@ static void latents_are_scaled(void)
 	for (size_t k = 0; k < COUNT(cases); k++) {
 		struct smalti_vae_config config;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		cJSON *file = object(cases[k].text);
+		cJSON *file = config_object(cases[k].text);
 		SUCCEEDS(smalti_vae_config_parse(file, &config, &error), &error, cases[k].text);
 		CHECK(config.has_statistics == cases[k].has_statistics, cases[k].text);
 		for (int64_t c = 0; c < 4; c++) {
@@ -306,7 +279,7 @@ static int parse_t5(const cJSON *file, struct smalti_error *error)
 
 static void text_encoders_are_checked(void)
 {
-	static const struct bad cases[] = {
+	static const struct bad_config cases[] = {
 	    {"{"
 	     "\"feed_forward_proj\": \"gated-gelu\"}",
 	     SMALTI_EFORMAT,
@@ -323,128 +296,14 @@ static void text_encoders_are_checked(void)
 	    {T5(GATED ", \"eos_token_id\": 32128"), SMALTI_EFORMAT, {"eos_token_id", "32128"}},
 	    {T5(GATED ", \"layer_norm_epsilon\": 0"), SMALTI_EFORMAT, {"layer_norm_epsilon"}},
 	};
-	check_bad(parse_t5, cases, COUNT(cases));
+	check_bad_configs(parse_t5, cases, COUNT(cases));
 	static const char *const good[] = {T5(GATED), T5(", \"feed_forward_proj\": \"gated-gelu_new\"")};
 	for (size_t i = 0; i < COUNT(good); i++) {
-		cJSON *file = object(good[i]);
+		cJSON *file = config_object(good[i]);
 		struct smalti_t5_config config;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(smalti_t5_config_parse(file, &config, &error), &error, good[i]);
 		CU_ASSERT_TRUE(config.inner == 4096 && config.max_distance == 128 && config.buckets == 32);
-		cJSON_Delete(file);
-	}
-}
-
-static int parse_scheduler(const cJSON *file, struct smalti_error *error)
-{
-	struct smalti_scheduler_config config;
-	return smalti_scheduler_config_parse(file, &config, error);
-}
-
-#define DPM(more)   "{\"_class_name\": \"DPMSolverMultistepScheduler\", " more "}"
-#define EULER(more) "{\"_class_name\": \"EulerDiscreteScheduler\", " more "}"
-#define SA(more)    "{\"_class_name\": \"SASolverScheduler\", " more "}"
-
-static void schedulers_are_checked(void)
-{
-	static const struct bad cases[] = {
-	    {"{}", SMALTI_EFORMAT, {"_class_name", "missing"}},
-	    {"{\"_class_name\": \"HeunDiscreteScheduler\"}",
-	     SMALTI_EUNSUPPORTED,
-	     {"HeunDiscrete", "SASolverScheduler"}},
-	    {DPM("\"algorithm_type\": \"sde-dpmsolver++\""), SMALTI_EUNSUPPORTED, {"algorithm_type", "sde"}},
-	    {DPM("\"solver_order\": 3"), SMALTI_EFORMAT, {"solver_order", "from 1 to 2"}},
-	    {DPM("\"solver_type\": \"bh1\""), SMALTI_EUNSUPPORTED, {"bh1", "heun"}},
-	    {DPM("\"prediction_type\": \"flow_prediction\""),
-	     SMALTI_EUNSUPPORTED,
-	     {"prediction_type", "epsilon"}},
-	    {DPM("\"beta_schedule\": \"squaredcos_cap_v2\""),
-	     SMALTI_EUNSUPPORTED,
-	     {"beta_schedule", "linear"}},
-	    {DPM("\"trained_betas\": [0.1]"), SMALTI_EUNSUPPORTED, {"trained_betas", "null"}},
-	    {DPM("\"variance_type\": \"learned_range\""), SMALTI_EUNSUPPORTED, {"variance_type", "null"}},
-	    {DPM("\"thresholding\": true"), SMALTI_EUNSUPPORTED, {"thresholding", "false"}},
-	    {DPM("\"use_lu_lambdas\": true"), SMALTI_EUNSUPPORTED, {"use_lu_lambdas"}},
-	    {DPM("\"use_flow_sigmas\": true"), SMALTI_EUNSUPPORTED, {"use_flow_sigmas"}},
-	    {DPM("\"rescale_betas_zero_snr\": true"), SMALTI_EUNSUPPORTED, {"rescale_betas_zero_snr"}},
-	    {DPM("\"lambda_min_clipped\": -5.1"), SMALTI_EUNSUPPORTED, {"lambda_min_clipped", "-5.1"}},
-	    {DPM("\"lambda_min_clipped\": true"), SMALTI_EFORMAT, {"lambda_min_clipped", "true"}},
-	    {DPM("\"num_train_timesteps\": 1"), SMALTI_EFORMAT, {"num_train_timesteps", "found 1"}},
-	    {DPM("\"beta_start\": 0"), SMALTI_EFORMAT, {"beta_start", "found 0"}},
-	    {DPM("\"beta_end\": 1"), SMALTI_EFORMAT, {"beta_end", "found 1"}},
-	    {DPM("\"beta_start\": 0.5"), SMALTI_EFORMAT, {"beta_end", "below"}},
-	    {EULER("\"timestep_type\": \"continuous\""), SMALTI_EUNSUPPORTED, {"timestep_type", "discrete"}},
-	    {EULER("\"interpolation_type\": \"log_linear\""), SMALTI_EUNSUPPORTED, {"interpolation_type"}},
-	    {EULER("\"sigma_max\": 10"), SMALTI_EUNSUPPORTED, {"sigma_max", "10"}},
-	    {SA("\"algorithm_type\": \"noise_prediction\""), SMALTI_EUNSUPPORTED, {"data_prediction"}},
-	    {SA("\"corrector_order\": 0"), SMALTI_EFORMAT, {"corrector_order", "found 0"}},
-	    {"{\"_class_name\": \"DDIMScheduler\", \"clip_sample_range\": -1}",
-	     SMALTI_EFORMAT,
-	     {"clip_sample_range"}},
-	    {"{\"_class_name\": \"LCMScheduler\", \"original_inference_steps\": 1001}",
-	     SMALTI_EFORMAT,
-	     {"original_inference_steps", "1000"}},
-	};
-	check_bad(parse_scheduler, cases, COUNT(cases));
-}
-
-/* from_config (4.4): keys of the same name carry over, the rest are the new scheduler's defaults. */
-static void another_scheduler_takes_over_what_it_knows(void)
-{
-	cJSON *file = object(
-	    DPM("\"algorithm_type\": \"dpmsolver++\", \"beta_schedule\": \"linear\","
-		" \"beta_start\": 0.0001, \"beta_end\": 0.02, \"timestep_spacing\": \"trailing\","
-		" \"solver_order\": 3, \"use_karras_sigmas\": true, \"final_sigmas_type\": \"sigma_min\""));
-	struct smalti_scheduler_config config;
-	for (int s = SMALTI_SCHEDULER_EULER; s < SMALTI_SCHEDULERS; s++) {
-		struct smalti_error error = SMALTI_NO_ERROR;
-		SUCCEEDS(smalti_scheduler_config_parse_as(file, (enum smalti_scheduler)s, &config, &error),
-			 &error, "take over");
-		bool sigmas = s == SMALTI_SCHEDULER_EULER || s == SMALTI_SCHEDULER_SA_SOLVER;
-		CU_ASSERT_EQUAL((int)config.scheduler, s);
-		CU_ASSERT_EQUAL(config.beta_schedule, SMALTI_BETAS_LINEAR);
-		CU_ASSERT_TRUE(config.beta_start == 0.0001 && config.beta_end == 0.02);
-		CU_ASSERT_EQUAL(config.spacing, SMALTI_SPACING_TRAILING);
-		CU_ASSERT_EQUAL(config.karras_sigmas, sigmas);
-		CU_ASSERT_FALSE(config.clip_sample);
-	}
-	struct smalti_error own = SMALTI_NO_ERROR;
-	FAILS(smalti_scheduler_config_parse_as(file, SMALTI_SCHEDULER_DPM_SOLVER, &config, &own), &own,
-	      SMALTI_EFORMAT, "its own file", "solver_order");
-	cJSON_Delete(file);
-}
-
-static void schedulers_have_their_own_defaults(void)
-{
-	static const struct {
-		const char *text;
-		enum smalti_scheduler scheduler;
-		enum smalti_spacing spacing;
-		double beta_end;
-		bool clip;
-	} cases[] = {
-	    {DPM("\"steps_offset\": 0"), SMALTI_SCHEDULER_DPM_SOLVER, SMALTI_SPACING_LINSPACE, 0.02, false},
-	    {EULER("\"steps_offset\": 0"), SMALTI_SCHEDULER_EULER, SMALTI_SPACING_LINSPACE, 0.02, false},
-	    {SA("\"steps_offset\": 0"), SMALTI_SCHEDULER_SA_SOLVER, SMALTI_SPACING_LINSPACE, 0.02, false},
-	    {"{\"_class_name\": \"DDIMScheduler\"}", SMALTI_SCHEDULER_DDIM, SMALTI_SPACING_LEADING, 0.02,
-	     false},
-	    {"{\"_class_name\": \"DDIMScheduler\", \"clip_sample\": true}", SMALTI_SCHEDULER_DDIM,
-	     SMALTI_SPACING_LEADING, 0.02, true},
-	    {"{\"_class_name\": \"DDPMScheduler\"}", SMALTI_SCHEDULER_DDPM, SMALTI_SPACING_LEADING, 0.02,
-	     true},
-	    {"{\"_class_name\": \"LCMScheduler\"}", SMALTI_SCHEDULER_LCM, SMALTI_SPACING_LEADING, 0.012,
-	     false},
-	};
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		cJSON *file = object(cases[i].text);
-		struct smalti_scheduler_config config;
-		struct smalti_error error = SMALTI_NO_ERROR;
-		SUCCEEDS(smalti_scheduler_config_parse(file, &config, &error), &error, cases[i].text);
-		CHECK(config.scheduler == cases[i].scheduler, cases[i].text);
-		CHECK(config.spacing == cases[i].spacing, cases[i].text);
-		CHECK(config.beta_end == cases[i].beta_end, cases[i].text);
-		CHECK(config.clip_sample == cases[i].clip, cases[i].text);
-		CHECK(config.original_inference_steps == 50 && config.timestep_scaling == 10, cases[i].text);
 		cJSON_Delete(file);
 	}
 }
@@ -529,9 +388,6 @@ static const struct test tests[] = {
     {"vaes are checked", vaes_are_checked},
     {"latents are scaled", latents_are_scaled},
     {"text encoders are checked", text_encoders_are_checked},
-    {"schedulers are checked", schedulers_are_checked},
-    {"another scheduler takes over what it knows", another_scheduler_takes_over_what_it_knows},
-    {"schedulers have their own defaults", schedulers_have_their_own_defaults},
     {"parts of different models are refused", parts_of_different_models_are_refused},
     {"weights of research models are refused", weights_of_research_models_are_refused},
     {"messages name the file", messages_name_the_file},
