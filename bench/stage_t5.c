@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct state {
-	struct smalti_t5 *t5;
+	struct smalti_text_encoder *t5;
 	int32_t *ids; /* of all captions, one after the other */
 };
 
@@ -43,8 +43,8 @@ static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
 	if (!state->t5)
 		return -1;
 	const int64_t limit = smalti_session_memory_limit(run->session);
-	if (limit && smalti_t5_mapped_bytes(state->t5) > limit / 2)
-		smalti_t5_stream(state->t5);
+	if (limit && state->t5->functions->mapped_bytes(state->t5) > limit / 2)
+		state->t5->functions->stream(state->t5);
 	return write_captions(run->stage, &config, state, error);
 }
 
@@ -52,11 +52,11 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 {
 	struct state *state = run->state;
 	const int32_t *ids = state->ids;
-	struct smalti_words words[SMALTI_STAGE_CAPTIONS];
+	struct smalti_token_ids words[SMALTI_STAGE_CAPTIONS];
 	struct smalti_tile *hidden[SMALTI_STAGE_CAPTIONS];
 	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
-		words[i] = (struct smalti_words){ids, run->stage->tokens[i]};
-	smalti_t5_encode(state->t5, task_group, words, run->stage->captions, hidden);
+		words[i] = (struct smalti_token_ids){ids, run->stage->tokens[i]};
+	state->t5->functions->encode(state->t5, task_group, words, run->stage->captions, hidden);
 	for (int64_t i = 0; i < run->stage->captions; i++)
 		smalti_tile_release(hidden[i]);
 }
@@ -66,7 +66,7 @@ static void close_t5(struct smalti_stage_run *run)
 	struct state *state = run->state;
 	if (!state)
 		return;
-	smalti_t5_free(state->t5);
+	smalti_text_encoder_free(state->t5);
 	free(state->ids);
 	free(state);
 }

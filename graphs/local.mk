@@ -9,6 +9,7 @@ libcore_la_SOURCES += \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/t5.c graphs/t5.h \
+	graphs/text_encoder.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/vae_attention.c graphs/vae_attention.h \
 	graphs/vae_cost.c graphs/vae_cost.h \

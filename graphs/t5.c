@@ -26,13 +26,13 @@ struct block {
 	struct matrix matrix[MATRICES];
 };
 
-struct smalti_t5 {
+struct t5 {
+	struct smalti_text_encoder encoder; /* first: it is what others know */
 	struct smalti_t5_config config;
 	enum smalti_dtype compute;
 	int shards;
 	bool streamed;
 	struct smalti_task_group *task_group; /* of the weights */
-	struct smalti_weights *weights;
 	struct smalti_weight *relative_bias, *final_norm;
 	struct matrix embedding;
 	struct block *blocks;
@@ -40,17 +40,16 @@ struct smalti_t5 {
 	struct smalti_tile *bias;
 };
 
-static struct matrix load_matrix(struct smalti_t5 *t5, int64_t out, int64_t in, const char *prefix,
-				 const char *name)
+static struct matrix load_matrix(struct t5 *t5, int64_t out, int64_t in, const char *prefix, const char *name)
 {
 	struct matrix matrix = {NULL, SMALTI_F32};
 	char full[128];
 	snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
-	matrix.weight = smalti_weights_table(t5->weights, out, in, &matrix.dtype, full);
+	matrix.weight = smalti_weights_table(t5->encoder.weights, out, in, &matrix.dtype, full);
 	return matrix;
 }
 
-static void load_block(struct smalti_t5 *t5, int64_t i)
+static void load_block(struct t5 *t5, int64_t i)
 {
 	const struct smalti_t5_config *c = &t5->config;
 	struct block *b = &t5->blocks[i];
@@ -71,22 +70,23 @@ static void load_block(struct smalti_t5 *t5, int64_t i)
 	for (int layer = 0; layer < 2; layer++)
 		snprintf(prefix[layer], sizeof(prefix[layer]), "encoder.block.%lld.layer.%d.", (long long)i,
 			 layer);
-	b->norm1 = smalti_weights_vector(t5->weights, c->width, "%slayer_norm.weight", prefix[0]);
-	b->norm2 = smalti_weights_vector(t5->weights, c->width, "%slayer_norm.weight", prefix[1]);
+	b->norm1 = smalti_weights_vector(t5->encoder.weights, c->width, "%slayer_norm.weight", prefix[0]);
+	b->norm2 = smalti_weights_vector(t5->encoder.weights, c->width, "%slayer_norm.weight", prefix[1]);
 	for (int m = 0; m < MATRICES; m++)
 		b->matrix[m] = load_matrix(t5, rows[m].out, rows[m].in, prefix[rows[m].layer], rows[m].name);
 }
 
-static void load(struct smalti_t5 *t5)
+static void load(struct t5 *t5)
 {
 	const struct smalti_t5_config *c = &t5->config;
 	t5->embedding = load_matrix(t5, c->vocabulary, c->width, "", "shared");
 	t5->relative_bias =
-	    smalti_weights_rows(t5->weights, c->buckets, c->heads,
+	    smalti_weights_rows(t5->encoder.weights, c->buckets, c->heads,
 				"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
 	for (int64_t i = 0; i < c->layers; i++)
 		load_block(t5, i);
-	t5->final_norm = smalti_weights_vector(t5->weights, c->width, "encoder.final_layer_norm.weight");
+	t5->final_norm =
+	    smalti_weights_vector(t5->encoder.weights, c->width, "encoder.final_layer_norm.weight");
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -101,91 +101,19 @@ static int count_shards(const struct smalti_t5_config *c)
 	return wanted > 1 ? (int)least(wanted, most) : 1;
 }
 
-struct smalti_t5 *smalti_t5_new(struct smalti_task_group *task_group, const struct smalti_t5_config *config,
-				const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
-				struct smalti_error *error)
-{
-	struct smalti_t5 *t5 = smalti_calloc(1, sizeof(*t5), error);
-	if (!t5)
-		return NULL;
-	t5->config = *config;
-	t5->compute = compute;
-	t5->shards = count_shards(config);
-	t5->task_group = task_group;
-	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
-	t5->weights = smalti_weights_new(task_group, checkpoint, compute, error);
-	if (!t5->blocks || !t5->weights) {
-		smalti_t5_free(t5);
-		return NULL;
-	}
-	load(t5);
-	if (smalti_weights_status(t5->weights, error) < 0) {
-		smalti_t5_free(t5);
-		return NULL;
-	}
-	return t5;
-}
-
-void smalti_t5_free(struct smalti_t5 *t5)
-{
-	if (!t5)
-		return;
-	smalti_tile_release(t5->bias);
-	smalti_weights_free(t5->weights);
-	free(t5->blocks);
-	free(t5);
-}
-
-const struct smalti_t5_config *smalti_t5_config(const struct smalti_t5 *t5)
-{
-	return &t5->config;
-}
-
-int64_t smalti_t5_weight_bytes(const struct smalti_t5 *t5)
-{
-	return smalti_weights_bytes(t5->weights);
-}
-
-int64_t smalti_t5_mapped_bytes(const struct smalti_t5 *t5)
-{
-	enum { LAYERS_AT_A_TIME = 3 }; /* the one computed, the one dropped, the one read ahead */
-	const int64_t all = smalti_weights_file_bytes(t5->weights);
-	if (!t5->streamed || t5->config.layers <= LAYERS_AT_A_TIME)
-		return all;
-	return all / t5->config.layers * LAYERS_AT_A_TIME;
-}
-
-/* The stream and its norm, q, k, v and o, the feed-forward's hidden values; then all results. */
-int64_t smalti_t5_working_bytes(const struct smalti_t5 *t5, int64_t tokens)
-{
-	const struct smalti_t5_config *c = &t5->config;
-	return tokens * (4 * c->width + 4 * c->inner + c->ff_width) * (int64_t)sizeof(float);
-}
-
-double smalti_t5_token_flops(const struct smalti_t5 *t5)
-{
-	const struct smalti_t5_config *c = &t5->config;
-	return 2.0 * (double)(c->layers * c->width * (4 * c->inner + 3 * c->ff_width));
-}
-
-void smalti_t5_stream(struct smalti_t5 *t5)
-{
-	t5->streamed = true;
-}
-
 /* Where shard `shard` of `count` things begins. */
-static int64_t shard_begin(const struct smalti_t5 *t5, int64_t count, int shard)
+static int64_t shard_begin(const struct t5 *t5, int64_t count, int shard)
 {
 	return count * shard / t5->shards;
 }
 
-static int64_t shard_size(const struct smalti_t5 *t5, int64_t count, int shard)
+static int64_t shard_size(const struct t5 *t5, int64_t count, int shard)
 {
 	return shard_begin(t5, count, shard + 1) - shard_begin(t5, count, shard);
 }
 
 /* The sizes of all shards of `count` things of `each` columns. */
-static void shard_columns(const struct smalti_t5 *t5, int64_t count, int64_t each, int64_t *columns)
+static void shard_columns(const struct t5 *t5, int64_t count, int64_t each, int64_t *columns)
 {
 	for (int shard = 0; shard < t5->shards; shard++)
 		columns[shard] = shard_size(t5, count, shard) * each;
@@ -200,9 +128,9 @@ struct band {
 
 /* One encoding under way. */
 struct encoding {
-	struct smalti_t5 *t5;
+	struct t5 *t5;
 	struct smalti_task_group *task_group;
-	const struct smalti_words *captions;
+	const struct smalti_token_ids *texts;
 	int64_t count, bands;
 	struct band *band;
 };
@@ -241,7 +169,7 @@ static struct smalti_tile *rmsnorm(const struct encoding *e, const struct band *
 static struct smalti_tile *attend_heads(const struct encoding *e, const struct band *band,
 					const struct block *b, struct smalti_tile *x, int shard)
 {
-	const struct smalti_t5 *t5 = e->t5;
+	const struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t heads = shard_size(t5, c->heads, shard);
 	struct smalti_tile *y = new_shard(e, band, heads * c->head_dim, t5->compute);
@@ -260,7 +188,7 @@ static struct smalti_tile *attend_heads(const struct encoding *e, const struct b
 static struct smalti_tile *gated_gelu(const struct encoding *e, const struct band *band,
 				      const struct block *b, struct smalti_tile *x, int shard)
 {
-	const struct smalti_t5 *t5 = e->t5;
+	const struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t columns = shard_size(t5, c->ff_width, shard);
 	struct smalti_tile *y = new_shard(e, band, columns, t5->compute);
@@ -277,7 +205,7 @@ static struct smalti_tile *gated_gelu(const struct encoding *e, const struct ban
 static void add_projection(const struct encoding *e, const struct band *band, const struct matrix *matrix,
 			   struct smalti_tile **y, int64_t count, int64_t each)
 {
-	const struct smalti_t5 *t5 = e->t5;
+	const struct t5 *t5 = e->t5;
 	const int64_t width = t5->config.width;
 	struct sum_shards_buffers buffers = {.weight = smalti_weight_tile(matrix->weight)};
 	struct sum_shards_arguments arguments = {
@@ -326,12 +254,11 @@ static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 	if (!e->band)
 		return -1;
 	for (int64_t i = 0; i < e->count; i++)
-		all += e->captions[i].count;
+		all += e->texts[i].count;
 	const int64_t bands = (all + BAND_TOKENS - 1) / BAND_TOKENS;
 	int64_t last = -1;
 	for (int64_t i = 0; i < e->count; i++) {
-		const int64_t tokens = e->captions[i].count,
-			      wanted = (2 * begin + tokens) * bands / (2 * all);
+		const int64_t tokens = e->texts[i].count, wanted = (2 * begin + tokens) * bands / (2 * all);
 		if (wanted != last)
 			e->band[e->bands++].first = i;
 		last = wanted;
@@ -355,7 +282,7 @@ static int upload(const struct encoding *e, struct band *band, struct smalti_err
 		return -1;
 	}
 	for (int64_t i = 0; i < captions; i++) {
-		const struct smalti_words *words = &e->captions[band->first + i];
+		const struct smalti_token_ids *words = &e->texts[band->first + i];
 		memcpy(ids + starts[i], words->ids, (size_t)words->count * sizeof(*ids));
 		starts[i + 1] = starts[i] + words->count;
 	}
@@ -369,7 +296,7 @@ static int upload(const struct encoding *e, struct band *band, struct smalti_err
 
 static void embed(const struct encoding *e, struct band *band)
 {
-	const struct smalti_t5 *t5 = e->t5;
+	const struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	for (int shard = 0; shard < t5->shards; shard++) {
 		const int64_t columns = shard_size(t5, c->width, shard);
@@ -387,11 +314,11 @@ static void embed(const struct encoding *e, struct band *band)
 static void reach_all(const struct encoding *e)
 {
 	enum { LEAST = 128 };
-	struct smalti_t5 *t5 = e->t5;
+	struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	int64_t reach = LEAST;
 	for (int64_t i = 0; i < e->count; i++)
-		while (reach < e->captions[i].count)
+		while (reach < e->texts[i].count)
 			reach *= 2;
 	if (t5->bias && reach <= t5->reach)
 		return;
@@ -418,7 +345,7 @@ static void drop(const struct encoding *e, const struct block *b)
 /* Layer by layer, so that all captions share one reading of a layer's weights. */
 static void run_layers(const struct encoding *e)
 {
-	const struct smalti_t5 *t5 = e->t5;
+	const struct t5 *t5 = e->t5;
 	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
@@ -437,17 +364,18 @@ static void run_layers(const struct encoding *e)
 static void finish(const struct encoding *e, struct band *band, struct smalti_tile **hidden)
 {
 	int64_t row = 0;
-	for (int64_t i = band->first; i < band->end; row += e->captions[i++].count)
-		hidden[i] = rmsnorm(e, band, e->t5->final_norm, row, e->captions[i].count, SMALTI_F32);
+	for (int64_t i = band->first; i < band->end; row += e->texts[i++].count)
+		hidden[i] = rmsnorm(e, band, e->t5->final_norm, row, e->texts[i].count, SMALTI_F32);
 	release_shards(e, band->x);
 	smalti_tile_release(band->ids);
 	smalti_tile_release(band->starts);
 }
 
-void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_task_group *task_group,
-		      const struct smalti_words *captions, int64_t count, struct smalti_tile **hidden)
+static void encode(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
+		   const struct smalti_token_ids *texts, int64_t count, struct smalti_tile **hidden)
 {
-	struct encoding e = {.t5 = t5, .task_group = task_group, .captions = captions, .count = count};
+	struct t5 *t5 = (struct t5 *)encoder;
+	struct encoding e = {.t5 = t5, .task_group = task_group, .texts = texts, .count = count};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int64_t i = 0; i < count; i++)
 		hidden[i] = NULL;
@@ -465,4 +393,73 @@ void smalti_t5_encode(struct smalti_t5 *t5, struct smalti_task_group *task_group
 	for (int64_t j = 0; j < e.bands; j++)
 		finish(&e, &e.band[j], hidden);
 	free(e.band);
+}
+
+static void free_t5(struct smalti_text_encoder *encoder)
+{
+	struct t5 *t5 = (struct t5 *)encoder;
+	smalti_tile_release(t5->bias);
+	smalti_weights_free(encoder->weights);
+	free(t5->blocks);
+	free(t5);
+}
+
+static int64_t mapped_bytes(const struct smalti_text_encoder *encoder)
+{
+	enum { LAYERS_AT_A_TIME = 3 }; /* the one computed, the one dropped, the one read ahead */
+	const struct t5 *t5 = (const struct t5 *)encoder;
+	const int64_t all = smalti_weights_file_bytes(encoder->weights);
+	if (!t5->streamed || t5->config.layers <= LAYERS_AT_A_TIME)
+		return all;
+	return all / t5->config.layers * LAYERS_AT_A_TIME;
+}
+
+/* The stream and its norm, q, k, v and o, the feed-forward's hidden values; then all results. */
+static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t tokens)
+{
+	const struct smalti_t5_config *c = &((const struct t5 *)encoder)->config;
+	return tokens * (4 * c->width + 4 * c->inner + c->ff_width) * (int64_t)sizeof(float);
+}
+
+static void stream(struct smalti_text_encoder *encoder)
+{
+	((struct t5 *)encoder)->streamed = true;
+}
+
+static const struct smalti_text_encoder_functions functions = {
+    .free = free_t5,
+    .working_bytes = working_bytes,
+    .mapped_bytes = mapped_bytes,
+    .stream = stream,
+    .encode = encode,
+};
+
+struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
+					  const struct smalti_t5_config *config,
+					  const struct smalti_checkpoint *checkpoint,
+					  enum smalti_dtype compute, struct smalti_error *error)
+{
+	const struct smalti_t5_config *c = config;
+	struct t5 *t5 = smalti_calloc(1, sizeof(*t5), error);
+	if (!t5)
+		return NULL;
+	t5->encoder = (struct smalti_text_encoder){
+	    .functions = &functions,
+	    .width = c->width,
+	    .vocabulary = c->vocabulary,
+	    .token_flops = 2.0 * (double)(c->layers * c->width * (4 * c->inner + 3 * c->ff_width)),
+	};
+	t5->config = *config;
+	t5->compute = compute;
+	t5->shards = count_shards(config);
+	t5->task_group = task_group;
+	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
+	t5->encoder.weights = smalti_weights_new(task_group, checkpoint, compute, error);
+	if (t5->blocks && t5->encoder.weights) {
+		load(t5);
+		if (smalti_weights_status(t5->encoder.weights, error) == 0)
+			return &t5->encoder;
+	}
+	free_t5(&t5->encoder);
+	return NULL;
 }

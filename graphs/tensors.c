@@ -24,8 +24,8 @@ static int list(run_loader *load, const void *config, enum smalti_dtype dtype,
 
 static int load_t5(const void *config, const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {
-	struct smalti_t5 *t5 = smalti_t5_new(NULL, config, checkpoint, SMALTI_F32, error);
-	smalti_t5_free(t5);
+	struct smalti_text_encoder *t5 = smalti_t5_new(NULL, config, checkpoint, SMALTI_F32, error);
+	smalti_text_encoder_free(t5);
 	return t5 ? 0 : -1;
 }
 

@@ -14,12 +14,12 @@
 struct smalti_session *stage_session(const char *policy, int64_t cpus);
 
 /* y [count, width] */
-int stage_t5(struct smalti_session *session, struct smalti_t5 *t5, const int32_t *ids, int64_t count,
-	     float *y, struct smalti_error *error);
+int stage_t5(struct smalti_session *session, struct smalti_text_encoder *t5, const int32_t *ids,
+	     int64_t count, float *y, struct smalti_error *error);
 
 /* y[i] [captions[i].count, width] */
-int stage_t5_together(struct smalti_session *session, struct smalti_t5 *t5,
-		      const struct smalti_words *captions, int64_t count, float *const *y,
+int stage_t5_together(struct smalti_session *session, struct smalti_text_encoder *t5,
+		      const struct smalti_token_ids *captions, int64_t count, float *const *y,
 		      struct smalti_error *error);
 
 /* v [out_channels, height, width] from x [in_channels, height, width] and text [tokens, caption_channels] */

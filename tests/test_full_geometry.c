@@ -81,7 +81,8 @@ static void t5(void)
 	struct smalti_t5_config config;
 	struct component c = open_component(SMALTI_TEXT_ENCODER);
 	SUCCEEDS(smalti_t5_config_parse(c.config, &config, &error), &error, "config");
-	struct smalti_t5 *model = smalti_t5_new(c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
+	struct smalti_text_encoder *model =
+	    smalti_t5_new(c.task_group, &config, c.checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	const struct smalti_tensor_view *view = tensor("t5.ids");
 	const int64_t tokens = view->shape[1];
@@ -92,7 +93,7 @@ static void t5(void)
 	compare("t5.out", y);
 	free(y);
 	free(ids);
-	smalti_t5_free(model);
+	smalti_text_encoder_free(model);
 	close_component(&c);
 }
 

@@ -54,7 +54,8 @@ static void t5(const struct precision *precision)
 		 &error, "t5");
 	struct smalti_checkpoint *checkpoint = weights("text_encoder", SMALTI_STEM_T5);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
-	struct smalti_t5 *model = smalti_t5_new(task_group, &config, checkpoint, precision->compute, &error);
+	struct smalti_text_encoder *model =
+	    smalti_t5_new(task_group, &config, checkpoint, precision->compute, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "t5");
 	cJSON *texts = smalti_json_read(test_data("golden/tokenizer.json"), 1 << 20, &error);
 	struct smalti_safetensors *file = golden_open("golden/t5.safetensors");
@@ -78,7 +79,7 @@ static void t5(const struct precision *precision)
 	CHECK(number == smalti_safetensors_count(file), "every case was seen");
 	cJSON_Delete(texts);
 	smalti_safetensors_close(file);
-	smalti_t5_free(model);
+	smalti_text_encoder_free(model);
 	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }

@@ -95,23 +95,23 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 }
 
 static struct smalti_caption *caption_of(struct smalti_task_group *task_group,
-					 const struct smalti_words *words)
+					 const struct smalti_token_ids *words)
 {
 	struct smalti_tile *hidden;
-	smalti_t5_encode(model->text.t5, task_group, words, 1, &hidden);
+	model->text.model->functions->encode(model->text.model, task_group, words, 1, &hidden);
 	struct smalti_caption *caption =
 	    model->denoiser->functions->caption(model->denoiser, task_group, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;
 }
 
-static const struct smalti_words none = {(const int32_t[]){1}, 1};
-static const struct smalti_words prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
-static const struct smalti_words unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
+static const struct smalti_token_ids none = {(const int32_t[]){1}, 1};
+static const struct smalti_token_ids prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
+static const struct smalti_token_ids unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
 
 /* Inserts all tasks from text to image and does not wait. */
 static void begin(struct request *request, const struct smalti_sampler *sampler,
-		  const struct smalti_words *text, int64_t most_rows)
+		  const struct smalti_token_ids *text, int64_t most_rows)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
@@ -212,7 +212,7 @@ static void plans(void)
  * last. */
 static const struct {
 	const char *what;
-	const struct smalti_words *text;
+	const struct smalti_token_ids *text;
 	int64_t most_rows;
 	enum smalti_code code;
 	const char *words;

@@ -337,12 +337,13 @@ static void t5(void)
 	struct smalti_checkpoint *checkpoint = synthetic_t5(&config, 0.2);
 	CHECK(checkpoint && smalti_checkpoint_count(checkpoint) == 21, "tensors");
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
-	struct smalti_t5 *encoder = smalti_t5_new(task_group, &config, checkpoint, SMALTI_F32, &error);
+	struct smalti_text_encoder *encoder =
+	    smalti_t5_new(task_group, &config, checkpoint, SMALTI_F32, &error);
 	SUCCEEDS(encoder ? 0 : -1, &error, "encoder");
 	float y[TOKENS * WIDTH];
 	SUCCEEDS(stage_t5(session, encoder, ids, TOKENS, y, &error), &error, "encode");
 	compare(&encoded, y, element, sums);
-	smalti_t5_free(encoder);
+	smalti_text_encoder_free(encoder);
 	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }

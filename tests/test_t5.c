@@ -21,7 +21,7 @@ struct encoder {
 	struct smalti_t5_config config;
 	struct smalti_checkpoint *checkpoint;
 	struct smalti_task_group *task_group;
-	struct smalti_t5 *t5;
+	struct smalti_text_encoder *t5;
 };
 
 static struct encoder open_encoder(const struct smalti_t5_config *config,
@@ -37,7 +37,7 @@ static struct encoder open_encoder(const struct smalti_t5_config *config,
 
 static void close_encoder(struct encoder *encoder)
 {
-	smalti_t5_free(encoder->t5);
+	smalti_text_encoder_free(encoder->t5);
 	smalti_task_group_free(encoder->task_group);
 	smalti_checkpoint_close(encoder->checkpoint);
 }
@@ -179,7 +179,7 @@ static void feed(const struct encoder *encoder, double *x, int64_t rows, int lay
 	free(y);
 }
 
-static float *by_formula(const struct encoder *encoder, const struct smalti_words *words)
+static float *by_formula(const struct encoder *encoder, const struct smalti_token_ids *words)
 {
 	const struct smalti_t5_config *c = &encoder->config;
 	float *table = weights(encoder, c->vocabulary, c->width, -1, "shared.weight");
@@ -222,7 +222,7 @@ static void shards_agree_with_formula(void)
 {
 	enum { TOKENS = 6 };
 	static const int32_t ids[TOKENS] = {5, 7, 2, 9, 19, 1};
-	static const struct smalti_words words = {ids, TOKENS};
+	static const struct smalti_token_ids words = {ids, TOKENS};
 	static const struct {
 		enum smalti_dtype compute;
 		double tolerance;
@@ -254,14 +254,14 @@ static void together_is_as_alone(void)
 		struct encoder encoder = tesserae(computes[i]);
 		const int64_t width = encoder.config.width;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_words words[CAPTIONS];
+		struct smalti_token_ids words[CAPTIONS];
 		int32_t ids[CAPTIONS][513];
 		float *together[CAPTIONS], *alone[CAPTIONS];
 		uint64_t state = 1;
 		for (int j = 0; j < CAPTIONS; j++) {
 			for (int64_t k = 0; k < lengths[j]; k++)
 				ids[j][k] = 2 + (int32_t)(100 * (1 + test_random(&state)));
-			words[j] = (struct smalti_words){ids[j], lengths[j]};
+			words[j] = (struct smalti_token_ids){ids[j], lengths[j]};
 			together[j] = calloc((size_t)(lengths[j] * width), sizeof(float));
 			alone[j] = calloc((size_t)(lengths[j] * width), sizeof(float));
 		}
@@ -325,13 +325,13 @@ static void streamed_weights_are_given_back(void)
 	float whole[TOKENS * WIDTH], streamed[TOKENS * WIDTH];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct encoder encoder = open_encoder(&config, synthetic_t5(&config, 0.03), SMALTI_F32);
-	const int64_t all = smalti_t5_mapped_bytes(encoder.t5), layer = all / config.layers;
+	const int64_t all = encoder.t5->functions->mapped_bytes(encoder.t5), layer = all / config.layers;
 	const int64_t before = file_bytes_held();
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, whole, &error), &error, "whole");
 	CHECK(file_bytes_held() - before > all - layer, "kept when there is room");
 
-	smalti_t5_stream(encoder.t5);
-	CHECK(smalti_t5_mapped_bytes(encoder.t5) < all / 3, "prediction");
+	encoder.t5->functions->stream(encoder.t5);
+	CHECK(encoder.t5->functions->mapped_bytes(encoder.t5) < all / 3, "prediction");
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed");
 	CHECK(file_bytes_held() - before < layer, "given back");
 	struct on_progress on_progress = {.most = 0};
@@ -340,7 +340,8 @@ static void streamed_weights_are_given_back(void)
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed again");
 	atomic_store(&on_progress.over, true);
 	pthread_join(watcher, NULL);
-	CHECK(on_progress.most - before <= smalti_t5_mapped_bytes(encoder.t5), "given back on the way");
+	CHECK(on_progress.most - before <= encoder.t5->functions->mapped_bytes(encoder.t5),
+	      "given back on the way");
 	CHECK(memcmp(whole, streamed, sizeof(whole)) == 0, "bits");
 	close_encoder(&encoder);
 }

@@ -69,14 +69,15 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 static int insert(struct extract_job *job, struct smalti_error *error)
 {
 	const struct smalti_extract_parts *parts = job->of->parts;
-	const int64_t width = smalti_t5_config(parts->text.t5)->width;
-	struct smalti_words *words = smalti_calloc(job->caption_count, sizeof(*words), error);
+	const int64_t width = parts->text.model->width;
+	struct smalti_token_ids *words = smalti_calloc(job->caption_count, sizeof(*words), error);
 	struct smalti_tile **hidden = smalti_calloc(job->caption_count, sizeof(struct smalti_tile *), error);
 	if (words && hidden) {
 		for (int64_t i = 0; i < job->caption_count; i++)
-			words[i] =
-			    (struct smalti_words){job->captions[i].text->ids, job->captions[i].text->tokens};
-		smalti_t5_encode(parts->text.t5, job->job.task_group, words, job->caption_count, hidden);
+			words[i] = (struct smalti_token_ids){job->captions[i].text->ids,
+							     job->captions[i].text->tokens};
+		parts->text.model->functions->encode(parts->text.model, job->job.task_group, words,
+						     job->caption_count, hidden);
 		for (int64_t i = 0; i < job->caption_count; i++) {
 			smalti_insert(deliver, job->job.task_group, (.x = hidden[i]),
 				      .count = words[i].count * width, .sink = deliver,
@@ -123,7 +124,8 @@ static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *wi
 		      const struct caption_job *list, int64_t count, int64_t tokens,
 		      struct smalti_error *error)
 {
-	const int64_t bytes = smalti_t5_working_bytes(jobs->parts->text.t5, tokens);
+	const int64_t bytes =
+	    jobs->parts->text.model->functions->working_bytes(jobs->parts->text.model, tokens);
 	struct caption_job *captions = smalti_calloc(count, sizeof(*captions), error);
 	struct extract_job *job =
 	    captions ? smalti_extract_job_open(jobs, window, "captions", bytes, finish, error) : NULL;

@@ -17,8 +17,8 @@ static int64_t choose_pack(const struct smalti_extract_parts *parts, int64_t mem
 	int64_t tokens = smalti_window_tokens(parts);
 	if (tokens > PACK_TOKENS_MAX)
 		tokens = PACK_TOKENS_MAX;
-	while (parts->text.t5 && tokens > PACK_TOKENS_MIN &&
-	       smalti_t5_working_bytes(parts->text.t5, tokens) > memory / 4)
+	while (parts->text.model && tokens > PACK_TOKENS_MIN &&
+	       parts->text.model->functions->working_bytes(parts->text.model, tokens) > memory / 4)
 		tokens /= 2;
 	return tokens;
 }
@@ -69,7 +69,7 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 {
 	window->jobs = 1; /* it cannot be done before all of it was begun */
 	int status = status_of(jobs, error);
-	if (status == 0 && jobs->parts->text.t5)
+	if (status == 0 && jobs->parts->text.model)
 		status = smalti_extract_jobs_begin_texts(jobs, window, error);
 	if (status == 0 && jobs->parts->vae)
 		status = smalti_extract_jobs_begin_images(jobs, window, error);

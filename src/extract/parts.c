@@ -74,9 +74,10 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 		return -1;
 	char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
 	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
-	int status = tokenizer && encoder ? smalti_text_encoder_open(&parts->text, parts->weights, tokenizer,
-								     encoder, o->variant, compute, error)
-					  : -1;
+	int status = tokenizer && encoder
+			 ? smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
+						      o->variant, compute, error)
+			 : -1;
 	if (status == 0)
 		status = digest_text(parts, tokenizer, encoder, digest, error);
 	free(tokenizer);
@@ -98,10 +99,9 @@ static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGES
 
 static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_error *error)
 {
-	const struct smalti_text_encoder *text = &parts->text;
+	const struct smalti_prompt_encoder *text = &parts->text;
 	const struct smalti_vae *vae = parts->vae;
-	if (text->t5 &&
-	    smalti_unused_t5(text->checkpoint, smalti_t5_config(text->t5), &parts->unused, error) < 0)
+	if (text->model && smalti_unused_t5(text->checkpoint, &text->config, &parts->unused, error) < 0)
 		return -1;
 	return vae ? smalti_unused_vae(vae->checkpoint, &vae->config, &parts->unused, error) : 0;
 }
@@ -109,18 +109,19 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 /* A text encoder that leaves no room for its own work is given back layer by layer. */
 static void fit_into_memory(struct smalti_extract_parts *parts)
 {
-	if (parts->text.t5 && smalti_session_memory_limit(parts->session) &&
-	    smalti_t5_mapped_bytes(parts->text.t5) > smalti_session_memory_limit(parts->session) / 2)
-		smalti_t5_stream(parts->text.t5);
+	if (parts->text.model && smalti_session_memory_limit(parts->session) &&
+	    parts->text.model->functions->mapped_bytes(parts->text.model) >
+		smalti_session_memory_limit(parts->session) / 2)
+		parts->text.model->functions->stream(parts->text.model);
 }
 
 int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
 {
 	int64_t left = smalti_session_memory(parts->session) - SMALTI_PROGRAM_BYTES;
-	if (parts->text.t5)
-		left -= smalti_t5_weight_bytes(parts->text.t5);
-	if (parts->text.t5 && smalti_session_memory_limit(parts->session))
-		left -= smalti_t5_mapped_bytes(parts->text.t5);
+	if (parts->text.model)
+		left -= smalti_weights_bytes(parts->text.model->weights);
+	if (parts->text.model && smalti_session_memory_limit(parts->session))
+		left -= parts->text.model->functions->mapped_bytes(parts->text.model);
 	if (parts->vae)
 		left -= smalti_weights_bytes(parts->vae->net[SMALTI_VAE_ENCODE]->weights);
 	return left;
@@ -190,8 +191,8 @@ static void describe(struct smalti_extract_parts *parts)
 	struct smalti_shard_schema *schema = &parts->schema;
 	*schema = (struct smalti_shard_schema){.dtype = dtypes[o->type], .caption_count = o->caption_count};
 	memcpy(schema->captions, o->captions, sizeof(schema->captions));
-	if (parts->text.t5) {
-		schema->text_width = smalti_t5_config(parts->text.t5)->width;
+	if (parts->text.model) {
+		schema->text_width = parts->text.model->width;
 		schema->max_tokens = o->max_tokens;
 	}
 	if (parts->vae) {
@@ -204,7 +205,7 @@ static void describe(struct smalti_extract_parts *parts)
 static int identify(struct smalti_extract_parts *parts, const char *text_digest, const char *vae_digest,
 		    struct smalti_error *error)
 {
-	parts->identity = smalti_extract_identity(parts, parts->text.t5 ? text_digest : NULL,
+	parts->identity = smalti_extract_identity(parts, parts->text.model ? text_digest : NULL,
 						  parts->vae ? vae_digest : NULL, error);
 	parts->provenance = parts->identity ? cJSON_PrintUnformatted(parts->identity) : NULL;
 	parts->schema.provenance = parts->provenance;
@@ -239,7 +240,7 @@ void smalti_extract_parts_close(struct smalti_extract_parts *parts)
 	smalti_vae_close(parts->vae);
 	if (parts->weights)
 		smalti_task_group_wait(parts->weights); /* its tasks read the mapped file */
-	smalti_text_encoder_close(&parts->text);
+	smalti_prompt_encoder_close(&parts->text);
 	smalti_task_group_free(parts->weights);
 	smalti_dataset_close(parts->dataset); /* whose are the captions' keys */
 	*parts = (struct smalti_extract_parts){0};

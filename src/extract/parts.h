@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "dataset/dataset.h"
 #include "jobs/digest.h"
-#include "jobs/text_encoder.h"
+#include "jobs/prompt_encoder.h"
 #include "jobs/vae.h"
 #include "shard/shard.h"
 #include "smalti/extract.h"
@@ -16,7 +16,7 @@ struct smalti_extract_parts {
 	struct smalti_extract_options options; /* every default replaced by what it stands for */
 	struct smalti_dataset *dataset;
 	struct smalti_task_group *weights; /* of the tasks that make the text encoder's */
-	struct smalti_text_encoder text;   /* without t5: no text is asked for */
+	struct smalti_prompt_encoder text; /* without t5: no text is asked for */
 	struct smalti_vae *vae;            /* NULL: no images are */
 	struct smalti_error unused;        /* says which tensors are not used, if any: no failure */
 	cJSON *identity;                   /* what has to be the same for a resume */

@@ -36,9 +36,9 @@ static int64_t latent_bytes(const struct smalti_extract_parts *parts)
 int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
 {
 	const double flops = 2e13;
-	if (!parts->text.t5)
+	if (!parts->text.model)
 		return TOKENS_MAX;
-	const double tokens = flops / smalti_t5_token_flops(parts->text.t5);
+	const double tokens = flops / parts->text.model->token_flops;
 	return tokens > TOKENS_MAX ? TOKENS_MAX : tokens < TOKENS_MIN ? TOKENS_MIN : (int64_t)tokens;
 }
 
@@ -72,8 +72,8 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 		smalti_item_fail(item, "tokens", "the caption is not valid UTF-8");
 		return 0;
 	}
-	if (smalti_text_encoder_tokenize(&parts->text, caption->text, caption->length,
-					 parts->options.cleaning, &text->ids, &text->tokens, &refused) == 0)
+	if (smalti_prompt_encoder_tokenize(&parts->text, caption->text, caption->length,
+					   parts->options.cleaning, &text->ids, &text->tokens, &refused) == 0)
 		return 0;
 	text->ids = NULL;
 	text->tokens = 0;
@@ -96,7 +96,7 @@ static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fe
 		      const struct smalti_record *record, struct smalti_extract_item *item, struct load *load,
 		      struct smalti_error *error)
 {
-	for (int i = 0; parts->text.t5 && i < parts->options.caption_count; i++) {
+	for (int i = 0; parts->text.model && i < parts->options.caption_count; i++) {
 		if (tokenize(parts, record, i, item, error) < 0)
 			return -1;
 		load->tokens += item->texts[i].tokens;

@@ -11,7 +11,7 @@ libcore_la_SOURCES += \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
 	src/jobs/text.c src/jobs/text.h \
-	src/jobs/text_encoder.c src/jobs/text_encoder.h \
+	src/jobs/prompt_encoder.c src/jobs/prompt_encoder.h \
 	src/jobs/unread.c src/jobs/unread.h \
 	src/jobs/unused.c src/jobs/unused.h \
 	src/jobs/vae.c src/jobs/vae.h \

@@ -107,7 +107,8 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
-		       smalti_t5_weight_bytes(model->text.t5) - smalti_weights_bytes(model->vae->weights);
+		       smalti_weights_bytes(model->text.model->weights) -
+		       smalti_weights_bytes(model->vae->weights);
 	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
 		smalti_weights_leave_raw(model->denoiser->weights);
 		model->mapped_bytes += smalti_weights_file_bytes(model->denoiser->weights);
@@ -117,9 +118,9 @@ static void fit_into_memory(struct smalti_model *model)
 		return;
 	}
 	left -= smalti_weights_bytes(model->denoiser->weights) + model->mapped_bytes;
-	if (smalti_t5_mapped_bytes(model->text.t5) > left / 2)
-		smalti_t5_stream(model->text.t5);
-	model->mapped_bytes += smalti_t5_mapped_bytes(model->text.t5);
+	if (model->text.model->functions->mapped_bytes(model->text.model) > left / 2)
+		model->text.model->functions->stream(model->text.model);
+	model->mapped_bytes += model->text.model->functions->mapped_bytes(model->text.model);
 }
 
 static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
@@ -140,7 +141,7 @@ static int make_digest(struct smalti_model *model, const struct paths *p, struct
 static int look_for_unused(struct smalti_model *model, struct smalti_error *error)
 {
 	struct smalti_error *note = &model->unused;
-	if (smalti_unused_t5(model->text.checkpoint, smalti_t5_config(model->text.t5), note, error) ||
+	if (smalti_unused_t5(model->text.checkpoint, &model->text.config, note, error) ||
 	    smalti_unused_transformer(model->dit_checkpoint, &model->transformer, note, error))
 		return -1;
 	return smalti_unused_vae(model->vae_checkpoint, &model->vae->config, note, error);
@@ -159,12 +160,12 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (!model->scheduler_path ||
 	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
 		return -1;
-	if (smalti_text_encoder_open(&model->text, model->task_group, p->tokenizer, p->text_encoder,
-				     o->variant, model->compute, error) < 0 ||
+	if (smalti_prompt_encoder_open(&model->text, model->task_group, p->tokenizer, p->text_encoder,
+				       o->variant, model->compute, error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
-	if (smalti_model_check(&index, &model->transformer, &model->vae->config,
-			       smalti_t5_config(model->text.t5), error) < 0)
+	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
+	    0)
 		return -1;
 	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
 	if (whole && smalti_words_read(directory_of(o, error), &model->words, error) < 0)
@@ -210,7 +211,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_vae_net_free(model->vae);
 	if (model->denoiser)
 		model->denoiser->functions->free(model->denoiser);
-	smalti_text_encoder_close(&model->text);
+	smalti_prompt_encoder_close(&model->text);
 	smalti_task_group_free(model->task_group);
 	smalti_checkpoint_close(model->vae_checkpoint);
 	smalti_checkpoint_close(model->dit_checkpoint);
@@ -236,7 +237,7 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->scheduler = smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
 	info->unused = model->unused.code ? model->unused.message : NULL;
-	info->weight_bytes = smalti_t5_weight_bytes(model->text.t5) +
+	info->weight_bytes = smalti_weights_bytes(model->text.model->weights) +
 			     smalti_weights_bytes(model->denoiser->weights) +
 			     smalti_weights_bytes(model->vae->weights) + model->mapped_bytes;
 }

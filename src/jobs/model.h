@@ -6,7 +6,7 @@
 #include "graphs/denoiser.h"
 #include "graphs/vae_ends.h"
 #include "jobs/digest.h"
-#include "jobs/text_encoder.h"
+#include "jobs/prompt_encoder.h"
 #include "rt/session.h"
 #include "smalti/model.h"
 
@@ -14,7 +14,7 @@ struct smalti_model {
 	struct smalti_session *session;
 	struct smalti_task_group *task_group; /* of the tasks that make weights */
 	enum smalti_dtype compute;
-	struct smalti_text_encoder text;
+	struct smalti_prompt_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_denoiser *denoiser;
 	struct smalti_transformer_config transformer; /* that it was made by */

@@ -90,7 +90,8 @@ static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *
 	const int64_t denoising =
 	    d->functions->working_bytes(d, tokens, plan->request.tile_tokens, plan->guided ? 2 : 1);
 	const int64_t texts = plan->guided ? 2 : 1;
-	const int64_t encoding = smalti_t5_working_bytes(model->text.t5, texts * model->text.max_tokens);
+	const int64_t encoding =
+	    model->text.model->functions->working_bytes(model->text.model, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
 	plan->bytes += texts * d->functions->caption_bytes(d, model->text.max_tokens);

@@ -120,15 +120,15 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	struct encoding *encoding = begin_encoding(texts, priority, error);
 	if (!encoding)
 		return -1;
-	struct smalti_words words[SMALTI_TEXTS_TOGETHER];
+	struct smalti_token_ids words[SMALTI_TEXTS_TOGETHER];
 	struct smalti_tile *hidden[SMALTI_TEXTS_TOGETHER];
 	for (int i = 0; i < count; i++) {
-		words[i] = (struct smalti_words){entries[i]->ids, entries[i]->text.tokens};
+		words[i] = (struct smalti_token_ids){entries[i]->ids, entries[i]->text.tokens};
 		entries[i]->encoding = encoding;
 		entries[i]->text.task_group = encoding->task_group;
 		encoding->entries++;
 	}
-	smalti_t5_encode(model->text.t5, encoding->task_group, words, count, hidden);
+	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count, hidden);
 	for (int i = 0; i < count; i++) {
 		entries[i]->text.caption = model->denoiser->functions->caption(
 		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
@@ -157,8 +157,8 @@ static struct entry *find_or_add(struct smalti_texts *texts, const char *prompt,
 {
 	int32_t *ids = NULL;
 	int64_t count = 0;
-	if (smalti_text_encoder_tokenize(&texts->model->text, prompt, strlen(prompt), cleaning, &ids, &count,
-					 error) < 0)
+	if (smalti_prompt_encoder_tokenize(&texts->model->text, prompt, strlen(prompt), cleaning, &ids,
+					   &count, error) < 0)
 		return NULL;
 	struct entry *entry = find(texts, ids, count);
 	if (!entry)

@@ -72,7 +72,7 @@ static char *unknown_words(const char *list, const char *text, struct smalti_err
 }
 
 /* Whether the first `length` bytes of a text have no more tokens than are read: 1, 0, or -1. */
-static int fits(const struct smalti_text_encoder *encoder, const char *text, size_t length,
+static int fits(const struct smalti_prompt_encoder *encoder, const char *text, size_t length,
 		struct smalti_error *error)
 {
 	int32_t *ids;
@@ -93,7 +93,7 @@ static size_t last_space(const char *text, size_t first, size_t end)
 }
 
 /* The end of a text that does not fit: what is behind the most whole words that do. */
-static char *cut_of(const struct smalti_text_encoder *encoder, const char *text, size_t length,
+static char *cut_of(const struct smalti_prompt_encoder *encoder, const char *text, size_t length,
 		    struct smalti_error *error)
 {
 	size_t fit = 0, past = length;
@@ -110,7 +110,7 @@ static char *cut_of(const struct smalti_text_encoder *encoder, const char *text,
 	return status < 0 ? NULL : smalti_format(error, "%s", text + fit + (text[fit] == ' '));
 }
 
-int smalti_unread_of(const struct smalti_text_encoder *encoder, const char *words, const char *text,
+int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *words, const char *text,
 		     enum smalti_cleaning cleaning, struct smalti_unread *unread, struct smalti_error *error)
 {
 	*unread = (struct smalti_unread){NULL, NULL};

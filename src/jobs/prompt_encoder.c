@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/text_encoder.h"
+#include "jobs/prompt_encoder.h"
 
 #include "base/alloc.h"
 #include "text/caption.h"
@@ -7,13 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
-			     const char *tokenizer, const char *directory, const char *variant,
-			     enum smalti_dtype compute, struct smalti_error *error)
+int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+			       const char *tokenizer, const char *directory, const char *variant,
+			       enum smalti_dtype compute, struct smalti_error *error)
 {
-	struct smalti_t5_config config;
 	char *path = smalti_format(error, "%s/config.json", directory);
-	const int status = path ? smalti_t5_config_read(path, &config, error) : -1;
+	const int status = path ? smalti_t5_config_read(path, &encoder->config, error) : -1;
 	free(path);
 	if (status < 0)
 		return -1;
@@ -24,23 +23,23 @@ int smalti_text_encoder_open(struct smalti_text_encoder *encoder, struct smalti_
 	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
 	if (!encoder->checkpoint)
 		return -1;
-	encoder->t5 = smalti_t5_new(task_group, &config, encoder->checkpoint, compute, error);
-	return encoder->t5 ? 0 : -1;
+	encoder->model = smalti_t5_new(task_group, &encoder->config, encoder->checkpoint, compute, error);
+	return encoder->model ? 0 : -1;
 }
 
-void smalti_text_encoder_close(struct smalti_text_encoder *encoder)
+void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder)
 {
-	smalti_t5_free(encoder->t5);
+	smalti_text_encoder_free(encoder->model);
 	smalti_checkpoint_close(encoder->checkpoint);
 	smalti_tokenizer_close(encoder->tokenizer);
 	smalti_cleaner_free(encoder->cleaner);
-	*encoder = (struct smalti_text_encoder){0};
+	*encoder = (struct smalti_prompt_encoder){0};
 }
 
-static int check_ids(const struct smalti_text_encoder *encoder, const int32_t *ids, int64_t count,
+static int check_ids(const struct smalti_prompt_encoder *encoder, const int32_t *ids, int64_t count,
 		     struct smalti_error *error)
 {
-	const int64_t vocabulary = smalti_t5_config(encoder->t5)->vocabulary;
+	const int64_t vocabulary = encoder->model->vocabulary;
 	for (int64_t i = 0; i < count; i++)
 		if (ids[i] < 0 || ids[i] >= vocabulary)
 			return smalti_fail(error, SMALTI_EFORMAT,
@@ -51,9 +50,9 @@ static int check_ids(const struct smalti_text_encoder *encoder, const int32_t *i
 	return 0;
 }
 
-int smalti_text_encoder_tokenize(const struct smalti_text_encoder *encoder, const char *text, size_t length,
-				 enum smalti_cleaning cleaning, int32_t **ids, int64_t *count,
-				 struct smalti_error *error)
+int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, const char *text,
+				   size_t length, enum smalti_cleaning cleaning, int32_t **ids,
+				   int64_t *count, struct smalti_error *error)
 {
 	size_t prepared_length;
 	char *prepared =

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_TEXT_ENCODER_H
+#define SMALTI_GRAPHS_TEXT_ENCODER_H
+
+#include "graphs/weights.h"
+
+/* A model that makes hidden states of token ids, as the pipeline sees it: a table of functions, and the
+ * extents that others go by. A model of another architecture has this as its first member and a table of its
+ * own. */
+struct smalti_text_encoder;
+
+/* The tokens of a text. */
+struct smalti_token_ids {
+	const int32_t *ids;
+	int64_t count;
+};
+
+struct smalti_text_encoder_functions {
+	void (*free)(struct smalti_text_encoder *encoder);
+
+	/* The most that encoding `tokens` tokens together holds, besides weights. */
+	int64_t (*working_bytes)(const struct smalti_text_encoder *encoder, int64_t tokens);
+	/* Bytes of the mapped file that an encoding holds at most: all, or some layers when streamed. */
+	int64_t (*mapped_bytes)(const struct smalti_text_encoder *encoder);
+	/* From here on an encoding gives the memory of a layer's weights back behind their last use, and
+	 * reads the next layer ahead: for a file that does not fit under the memory limit. */
+	void (*stream)(struct smalti_text_encoder *encoder);
+
+	/* hidden[i] receives the hidden states f32 [count, width] of texts[i]'s real tokens only, which is
+	 * exact under the mask. Texts that are encoded together share every reading of the weights; each gets
+	 * the same bits as alone. The caller releases the tiles. */
+	void (*encode)(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
+		       const struct smalti_token_ids *texts, int64_t count, struct smalti_tile **hidden);
+};
+
+struct smalti_text_encoder {
+	const struct smalti_text_encoder_functions *functions;
+	struct smalti_weights *weights;
+	int64_t width, vocabulary;
+	double token_flops; /* the arithmetic of all matrices for a token */
+};
+
+/* NULL is allowed. */
+static inline void smalti_text_encoder_free(struct smalti_text_encoder *encoder)
+{
+	if (encoder)
+		encoder->functions->free(encoder);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_JOBS_PROMPT_ENCODER_H
+#define SMALTI_JOBS_PROMPT_ENCODER_H
+
+#include "graphs/t5.h"
+#include "smalti/generate.h"
+#include "text/cleaning.h"
+#include "tokenizer/tokenizer.h"
+
+/* The first stage of a pipeline: from texts to token ids to hidden states. */
+struct smalti_prompt_encoder {
+	struct smalti_cleaner *cleaner;
+	struct smalti_tokenizer *tokenizer;
+	struct smalti_checkpoint *checkpoint;
+	struct smalti_text_encoder *model; /* NULL: it was never opened */
+	struct smalti_t5_config config;    /* that the model was made by */
+	int64_t max_tokens;                /* of a text, with its end mark; the caller's to set */
+};
+
+/* From the directories of the tokenizer and the encoder. Close it in any case. */
+int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+			       const char *tokenizer, const char *directory, const char *variant,
+			       enum smalti_dtype compute, struct smalti_error *error);
+void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder);
+
+/* The tokens of a text, `*count` of them and at most max_tokens, for free(). */
+int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, const char *text,
+				   size_t length, enum smalti_cleaning cleaning, int32_t **ids,
+				   int64_t *count, struct smalti_error *error);
+
+#endif
