@@ -73,6 +73,10 @@ expect 0 '2 of 2 items' extract tars/00001.tar --img-size 256 -o tar-name
 "$rows" dump tars-directory >tars.txt
 "$rows" dump tars-names | cmp - tars.txt || fail 'names of tars: other rows'
 expect 0 '2 of 2 items, 0 now' extract - --img-size 256 -o tar-name < <(cat tars/00001.tar)
+mkdir gzip && gzip -c tars/00000.tar >gzip/00000.tar.gz && gzip -c tars/00001.tar >gzip/00001.tgz
+expect 0 '4 of 4 items' extract gzip --img-size 256 -o gzip-directory
+"$rows" dump gzip-directory | cmp - tars.txt || fail 'compressed tars: other rows'
+expect 0 '2 of 2 items, 0 now' extract - --img-size 256 -o tar-name < <(cat gzip/00001.tgz)
 (
     cd photos
     expect 0 '1 of 1 items, 0 now' extract - --img-size 256 -o ../list-features < <(cat ../list.jsonl)

@@ -47,6 +47,7 @@ check_PROGRAMS += tests/test_dataset
 check_PROGRAMS += tests/test_dataset_damage
 check_PROGRAMS += tests/test_dataset_files
 check_PROGRAMS += tests/test_dataset_sources
+tests_test_dataset_sources_LDADD = $(LDADD) -lz
 check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options

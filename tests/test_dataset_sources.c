@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a data set is read from: several tars, a directory of them, a stream; which captions are found. */
+#include "base/file.h"
 #include "dataset/braces.h"
 #include "dataset/spool.h"
 #include "datasets.h"
 #include "harness.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static int join(void *user, char *name, struct smalti_error *error)
 {
@@ -289,19 +293,190 @@ static void streams_are_kept(void)
 		CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
 		CU_ASSERT_EQUAL(write(ends[1], sent, (size_t)cases[i].bytes), cases[i].bytes);
 		close(ends[1]);
-		const int file =
-		    smalti_spool(ends[0], "standard input", cases[i].limit, stop, &calls, &error);
+		struct smalti_spool spool = {.file = -1, .limit = cases[i].limit};
+		const int status = smalti_spool_add(&spool, ends[0], "standard input", stop, &calls, &error);
 		close(ends[0]);
 		if (cases[i].code) {
-			FAILS(file < 0 ? -1 : 0, &error, cases[i].code, "a stream", "standard input");
-			continue;
+			FAILS(status, &error, cases[i].code, "a stream", "standard input");
+		} else {
+			SUCCEEDS(status, &error, "a stream");
+			CU_ASSERT_EQUAL(lseek(spool.file, 0, SEEK_END), cases[i].bytes);
+			CU_ASSERT_EQUAL(pread(spool.file, found, sizeof(found), 0), cases[i].bytes);
+			CHECK(memcmp(found, sent, (size_t)cases[i].bytes) == 0, "what was sent");
 		}
-		SUCCEEDS(file < 0 ? -1 : 0, &error, "a stream");
-		CU_ASSERT_EQUAL(lseek(file, 0, SEEK_END), cases[i].bytes);
-		CU_ASSERT_EQUAL(pread(file, found, sizeof(found), 0), cases[i].bytes);
-		CHECK(memcmp(found, sent, (size_t)cases[i].bytes) == 0, "what was sent");
-		close(file);
+		close(spool.file);
 	}
+}
+
+/* A file compressed as members of so many bytes; with `tail` behind it. */
+static void pack(const char *directory, const char *name, const void *bytes, size_t length, size_t member,
+		 const char *tail, size_t tail_length)
+{
+	unsigned char *packed = malloc(2 * length + 65536);
+	size_t used = 0;
+	for (size_t at = 0; at < length || at == 0; at += member) {
+		const size_t count = length - at < member ? length - at : member;
+		z_stream z = {.next_in = (unsigned char *)(uintptr_t)bytes + at,
+			      .avail_in = (uInt)count,
+			      .next_out = packed + used,
+			      .avail_out = (uInt)(2 * length + 65536 - used)};
+		CU_ASSERT_EQUAL_FATAL(deflateInit2(&z, 9, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY),
+				      Z_OK);
+		CU_ASSERT_EQUAL(deflate(&z, Z_FINISH), Z_STREAM_END);
+		used += z.total_out;
+		deflateEnd(&z);
+	}
+	memcpy(packed + used, tail, tail_length);
+	dataset_write_file(directory, name, packed, used + tail_length);
+	free(packed);
+}
+
+/* The file of the directory, compressed as `packed`. */
+static void pack_file(const char *directory, const char *name, const char *packed, size_t member)
+{
+	char path[600];
+	size_t length;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	char *bytes = smalti_file_read(path, 1 << 24, &length, &error);
+	SUCCEEDS(bytes ? 0 : -1, &error, path);
+	pack(directory, packed, bytes, length, member, "", 0);
+	free(bytes);
+}
+
+/* Keys, captions and images are those of what was compressed. */
+static void check_same(const char *directory, const char *names, const char *packed)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_dataset *all[] = {open_names(directory, names, true, &error),
+					open_names(directory, packed, true, &error)};
+	CU_ASSERT_FATAL(all[0] && all[1]);
+	struct smalti_dataset_digests digests[2];
+	smalti_dataset_digests(all[0], &digests[0]);
+	smalti_dataset_digests(all[1], &digests[1]);
+	CHECK(memcmp(&digests[0], &digests[1], sizeof(digests[0])) == 0, packed);
+	const int64_t count = smalti_dataset_count(all[0]);
+	for (int64_t i = 0; i < 2 * count && count == smalti_dataset_count(all[1]); i++) {
+		struct smalti_record records[2];
+		char bytes[2][64] = {{0}};
+		for (int k = 0; k < 2; k++) {
+			struct smalti_error bad = SMALTI_NO_ERROR;
+			smalti_dataset_seek(all[k], i < count ? i : 2 * count - 1 - i, &error);
+			smalti_dataset_next(all[k], &records[k], &bad);
+			const struct smalti_image_source *image = &records[k].image;
+			const int file =
+			    image->path && image->bytes >= 0 ? open(image->path, O_RDONLY | O_CLOEXEC) : -1;
+			if (file >= 0) {
+				CU_ASSERT_EQUAL(pread(file, bytes[k], (size_t)image->bytes, image->offset),
+						image->bytes);
+				close(file);
+			}
+		}
+		const struct smalti_caption_text *a = records[0].captions, *b = records[1].captions;
+		CHECK(strcmp(records[0].key, records[1].key) == 0, records[1].key);
+		CHECK(!a->text == !b->text && (!a->text || strcmp(a->text, b->text) == 0), records[1].key);
+		CHECK(memcmp(bytes[0], bytes[1], sizeof(bytes[0])) == 0, records[1].key);
+	}
+	smalti_dataset_close(all[0]);
+	smalti_dataset_close(all[1]);
+}
+
+static void what_gzip_compressed_is_the_same(void)
+{
+	static const struct {
+		const char *names, *packed;
+	} cases[] = {
+	    {"a.tar", "p/a.tar.gz"},
+	    {"a.tar", "p/A.TGZ"},
+	    {"a.tar", "p/other"},
+	    {"c.tar", "p/c.tgz"}, /* cut short before it was compressed */
+	    {"list.jsonl", "list.jsonl.gz"},
+	    {"list.tsv", "list.tsv.gz"},
+	    {"a.tar b.tar c.tar d/e.tar", "a.tar p/b.tar.gz p/c.tgz d/e.tar"},
+	    {"a.tar b.tar c.tar", "p/a.tar.gz p/b.tar.gz p/c.tgz"},
+	    {"q", "r"},
+	};
+	static const size_t members[] = {1 << 20, 700};
+	const char *directory = write_tars();
+	write_tar(directory, "d/e.tar", "z/", 3, 0);
+	write_tar(directory, "q/00000.tar", "u", 2, 0);
+	write_tar(directory, "q/00001.tar", "v", 30, 0);
+	dataset_write_file(directory, "list.jsonl",
+			   BYTES("{\"path\":\"a.png\",\"text\":\"A\"}\n{\"path\":\"b.png\"}\n"));
+	dataset_write_file(directory, "list.tsv", BYTES("path\ttext\na.png\t1,2\n"));
+	for (int m = 0; m < COUNT(members); m++) {
+		pack_file(directory, "a.tar", "p/a.tar.gz", members[m]);
+		pack_file(directory, "a.tar", "p/A.TGZ", members[m]);
+		pack_file(directory, "a.tar", "p/other", members[m]);
+		pack_file(directory, "b.tar", "p/b.tar.gz", members[m]);
+		pack_file(directory, "c.tar", "p/c.tgz", members[m]);
+		pack_file(directory, "list.jsonl", "list.jsonl.gz", members[m]);
+		pack_file(directory, "list.tsv", "list.tsv.gz", members[m]);
+		pack_file(directory, "q/00000.tar", "r/00000.tar.gz", members[m]);
+		pack_file(directory, "q/00001.tar", "r/00001.tgz", members[m]);
+		for (int i = 0; i < COUNT(cases); i++)
+			check_same(directory, cases[i].names, cases[i].packed);
+	}
+}
+
+static void what_gzip_damaged_is_refused(void)
+{
+	static const char text[] = "{\"id\":1}\n{\"id\":2}\n", zeros[700];
+	static const struct {
+		const char *tail;
+		size_t length;
+		const char *words; /* NULL: it is read */
+	} cases[] = {
+	    {"", 0, NULL},
+	    {zeros, sizeof(zeros), NULL},
+	    {BYTES("garbage"), "damaged in front of byte"},
+	    {BYTES("\0\0\0garbage"), "damaged in front of byte"},
+	    {BYTES("\x1f\x8b"), "cut short at byte"},
+	    {BYTES("\x1f\x8b\x08\0\0\0\0\0\0\3\xff\xff"), "damaged in front of byte"},
+	};
+	const char *directory = test_scratch();
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		pack(directory, "x.jsonl.gz", text, strlen(text), 7, cases[i].tail, cases[i].length);
+		struct smalti_dataset *dataset = dataset_open(directory, "x.jsonl.gz", false, &error);
+		if (cases[i].words)
+			FAILS(dataset ? 0 : -1, &error, SMALTI_EFORMAT, cases[i].words, "x.jsonl.gz",
+			      cases[i].words);
+		else
+			CHECK(dataset && smalti_dataset_count(dataset) == 2, error.message);
+		smalti_dataset_close(dataset);
+	}
+	/* Cut anywhere, also where a line or a member ends. */
+	char path[600];
+	snprintf(path, sizeof(path), "%s/x.jsonl.gz", directory);
+	pack(directory, "x.jsonl.gz", text, strlen(text), sizeof(text), "", 0);
+	struct stat info;
+	CU_ASSERT_EQUAL_FATAL(stat(path, &info), 0);
+	for (int64_t length = info.st_size - 1; length >= 2; length--) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		CU_ASSERT_EQUAL(truncate(path, length), 0);
+		FAILS(dataset_open(directory, "x.jsonl.gz", false, &error) ? 0 : -1, &error, SMALTI_EFORMAT,
+		      "cut", "x.jsonl.gz", "cut short at byte");
+	}
+}
+
+/* A megabyte that would be a gigabyte: no more is kept than may be. */
+static void gzip_bombs_are_bounded(void)
+{
+	static const char zeros[1 << 24];
+	const char *directory = test_scratch();
+	pack(directory, "bomb.gz", zeros, sizeof(zeros), sizeof(zeros), "", 0);
+	char path[600];
+	snprintf(path, sizeof(path), "%s/bomb.gz", directory);
+	const int file = open(path, O_RDONLY | O_CLOEXEC);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_spool spool = {.file = -1, .limit = 3 << 20};
+	FAILS(smalti_spool_add(&spool, file, "bomb.gz", NULL, NULL, &error), &error, SMALTI_EUNSUPPORTED,
+	      "a bomb", "bomb.gz: more than 3145728 bytes when decompressed",
+	      "name files that are not compressed");
+	CU_ASSERT(lseek(spool.file, 0, SEEK_END) <= 3 << 20);
+	close(spool.file);
+	close(file);
 }
 
 static const struct test tests[] = {
@@ -311,5 +486,8 @@ static const struct test tests[] = {
     {"what a directory has else is noted", what_a_directory_has_else_is_noted},
     {"captions are found", captions_are_found},
     {"streams are kept", streams_are_kept},
+    {"what gzip compressed is the same", what_gzip_compressed_is_the_same},
+    {"what gzip damaged is refused", what_gzip_damaged_is_refused},
+    {"gzip bombs are bounded", gzip_bombs_are_bounded},
 };
 TEST_MAIN("dataset sources", tests)

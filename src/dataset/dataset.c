@@ -315,7 +315,7 @@ static int settle_caption(struct smalti_dataset *d, struct smalti_error *error)
 static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_options *options,
 			struct smalti_error *error)
 {
-	d->source = (struct smalti_dataset_source){.options = &d->options, .file = -1};
+	d->source = (struct smalti_dataset_source){.options = &d->options, .file = -1, .spool = {.file = -1}};
 	if (copy_options(d, options, error) < 0 ||
 	    smalti_dataset_source_open(&d->source, options->paths, options->path_count, error) < 0)
 		return -1;

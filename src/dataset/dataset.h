@@ -10,8 +10,9 @@
 
 /* The items of a data set, images and their captions, in the order of its list: a PixArt data_info.json (an
  * array of objects), JSON Lines, CSV or TSV with a header, a directory of images with captions beside them
- * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a directory of them. Memory does not
- * grow with the number of items, but for 16 bytes an item in which equal keys are found. */
+ * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a directory of them. Files may be
+ * compressed by gzip. Memory does not grow with the number of items, but for 16 bytes an item in which equal
+ * keys are found. */
 struct smalti_dataset;
 
 enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
@@ -23,8 +24,8 @@ extern const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT]
 
 struct smalti_dataset_options {
 	/* Of the list, directory or tar, or of several tars, in their order; "-" is the standard input, which
-	 * is kept in a file without a name. Braces of names that do not exist stand for several:
-	 * {00000..00009}.tar, {a,b}.tar. */
+	 * is kept in a file without a name, as is what is compressed. Braces of names that do not exist stand
+	 * for several: {00000..00009}.tar, {a,b}.tar. */
 	const char *const *paths;
 	int64_t path_count;
 	const char *image_root; /* directory that the list's paths are relative to; NULL: for a list in a
@@ -42,7 +43,7 @@ struct smalti_dataset_options {
 	void *user;
 };
 
-/* Where an image's bytes are: a whole file, or a part of one (of a tar). */
+/* Where an image's bytes are: a whole file, or a part of one (of a tar). While the data set is open. */
 struct smalti_image_source {
 	const char *path;
 	int64_t offset, bytes; /* bytes -1: all of the file */

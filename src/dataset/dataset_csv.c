@@ -3,7 +3,6 @@
 #include "dataset/dataset_text.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Fields that are wanted: the path, the id, the captions. */
 enum { PATH, ID, CAPTIONS, WANTED = CAPTIONS + SMALTI_DATASET_CAPTIONS_MAX };
@@ -197,8 +196,9 @@ static int read_header(struct csv *s, struct smalti_error *error)
 {
 	struct smalti_byte_reader *reader = &s->text.reader;
 	struct row row;
-	const char *dot = strrchr(s->text.source->name, '.');
-	s->separator = header_has_tab(reader) || (dot && strcasecmp(dot, ".tsv") == 0) ? '\t' : ',';
+	static const char *const tabs[] = {".tsv", NULL};
+	const char *name = s->text.source->name;
+	s->separator = header_has_tab(reader) || name[smalti_dataset_stem(name, tabs)] ? '\t' : ',';
 	reader->next += smalti_utf8_mark((const char *)reader->chunk, reader->filled);
 	int status = scan_row(s, &row, true, error);
 	if (status == 0 || (status > 0 && row.problem))

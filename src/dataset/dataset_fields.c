@@ -152,10 +152,28 @@ bool smalti_dataset_is_image(const char *name)
 	return find_extension(name, extensions) >= 0;
 }
 
+static size_t without(const char *name, size_t length, const char *ending)
+{
+	const size_t shorter = length > strlen(ending) ? length - strlen(ending) : length;
+	return strncasecmp(name + shorter, ending, length - shorter) == 0 ? shorter : length;
+}
+
+size_t smalti_dataset_stem(const char *name, const char *const *endings)
+{
+	const size_t length = strlen(name), packed = without(name, length, ".gz");
+	for (; *endings; endings++) {
+		const size_t stem = without(name, packed, *endings);
+		if (stem < packed)
+			return stem;
+	}
+	return length;
+}
+
+const char *const smalti_dataset_tar_endings[] = {".tar", ".tgz", NULL};
+
 bool smalti_dataset_is_tar(const char *name)
 {
-	static const char *const extensions[] = {".tar", NULL};
-	return find_extension(name, extensions) >= 0;
+	return name[smalti_dataset_stem(name, smalti_dataset_tar_endings)] != '\0';
 }
 
 int smalti_dataset_unread_image(const char *name)

@@ -63,6 +63,10 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 				   struct smalti_dataset_entry *entry, cJSON **object,
 				   struct smalti_error *error);
 
+/* The length of a name without what it ends with of these (NULL-terminated), in any case and perhaps with .gz
+ * behind; of all of it where it ends otherwise. */
+size_t smalti_dataset_stem(const char *name, const char *const *endings);
+extern const char *const smalti_dataset_tar_endings[];
 /* Whether a name ends like that of an image that is read, or of a tar. */
 bool smalti_dataset_is_image(const char *name);
 bool smalti_dataset_is_tar(const char *name);

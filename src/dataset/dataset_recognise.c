@@ -4,12 +4,11 @@
 #include "dataset/dataset_format.h"
 
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define EXPECTED                                                                                             \
 	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a directory of images or "  \
-	"tars, or a tar"
+	"tars, or a tar, as it is or compressed by gzip"
 
 enum { START_BYTES = 4096 };
 
@@ -19,7 +18,7 @@ static const struct foreign {
 	size_t length;
 	const char *bytes;
 } foreign[] = {
-    {"compressed by gzip", "decompress it: gunzip", 2, "\x1f\x8b"},
+    {"compressed by gzip, and what it holds again", "decompress it: gunzip", 2, "\x1f\x8b"},
     {"compressed by Zstandard", "decompress it: unzstd", 4, "\x28\xb5\x2f\xfd"},
     {"compressed by xz", "decompress it: unxz", 5, "\xfd\x37zXZ"},
     {"compressed by bzip2", "decompress it: bunzip2", 3, "BZh"},
@@ -45,10 +44,7 @@ static int refuse_foreign(const char *path, const char *start, size_t length, st
 
 static bool ends_with(const char *path, const char *const *endings)
 {
-	const char *dot = strrchr(path, '.');
-	while (dot && *endings && strcasecmp(dot, *endings) != 0)
-		endings++;
-	return dot && *endings;
+	return path[smalti_dataset_stem(path, endings)] != '\0';
 }
 
 /* By the first byte that is no blank, else by name. */
@@ -82,7 +78,9 @@ const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti
 	char start[START_BYTES];
 	if (source->file < 0)
 		return source->tars ? &smalti_dataset_tars : &smalti_dataset_directory;
-	const ssize_t length = pread(source->file, start, sizeof(start), 0);
+	const int64_t bytes = source->size - source->first;
+	const ssize_t length =
+	    pread(source->file, start, bytes < START_BYTES ? (size_t)bytes : START_BYTES, source->first);
 	if (length < 0) {
 		smalti_fail_errno(error, "%s: cannot be read", path);
 		return NULL;

@@ -6,12 +6,11 @@
 #include "base/file.h"
 #include "base/set.h"
 #include "dataset/braces.h"
+#include "dataset/dataset_format.h"
 #include "dataset/dataset_walk.h"
-#include "dataset/spool.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -65,8 +64,7 @@ static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_f
 		    struct smalti_set *names, struct smalti_error *error)
 {
 	const char *name = tar->path + below;
-	const char *dot = strrchr(name, '.');
-	const size_t length = dot && strcasecmp(dot, ".tar") == 0 ? (size_t)(dot - name) : strlen(name);
+	const size_t length = smalti_dataset_stem(name, smalti_dataset_tar_endings);
 	tar->prefix = smalti_format(error, "%.*s", (int)length, name);
 	if (!tar->prefix)
 		return -1;
@@ -88,6 +86,30 @@ int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struc
 			   path);
 }
 
+/* Whether gzip compressed it. */
+static bool is_packed(int file)
+{
+	char start[2];
+	const ssize_t length = pread(file, start, sizeof(start), 0);
+	return length > 0 && smalti_is_gzip(start, (size_t)length);
+}
+
+static int spool(struct smalti_dataset_source *s, int from, const char *name, struct smalti_error *error)
+{
+	return smalti_spool_add(&s->spool, from, name, s->options->on_progress, s->options->user, error);
+}
+
+static int spool_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar, int file,
+		     struct smalti_error *error)
+{
+	if (spool(s, file, tar->path, error) < 0)
+		return -1;
+	tar->spooled = true;
+	tar->first = s->spool.first;
+	tar->bytes = s->spool.bytes - s->spool.first;
+	return 0;
+}
+
 static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar,
 		       struct smalti_error *error)
 {
@@ -96,9 +118,14 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 		return smalti_fail_errno(error, "%s: cannot be opened", tar->path);
 	if (!S_ISREG(info.st_mode))
 		return smalti_dataset_refuse_mixture(tar->path, SMALTI_EINVAL, error);
+	const int file = smalti_open_regular(tar->path, &tar->bytes, error);
+	if (file < 0)
+		return -1;
+	const int status = is_packed(file) ? spool_tar(s, tar, file, error) : 0;
+	close(file);
 	tar->start = s->size;
-	s->size += info.st_size;
-	return 0;
+	s->size += tar->bytes;
+	return status;
 }
 
 /* `directory`: their keys begin with their path below it, else with their last names. */
@@ -166,16 +193,15 @@ int smalti_dataset_source_list(struct smalti_dataset_source *s, struct smalti_er
 	return smalti_walk_is_of_tars(&counts) ? list_tars(s, counts.tars, error) : 0;
 }
 
-static int open_stream(struct smalti_dataset_source *s, struct smalti_error *error)
+/* The only one is what the spool keeps. Others can open it there, as they do with images in a tar. */
+static int open_spooled(struct smalti_dataset_source *s, int from, struct smalti_error *error)
 {
-	const struct smalti_dataset_options *o = s->options;
-	s->name = smalti_format(error, "standard input");
-	s->file = s->name ? smalti_spool(STDIN_FILENO, s->name, 0, o->on_progress, o->user, error) : -1;
-	if (s->file < 0)
+	if (spool(s, from, s->name, error) < 0)
 		return -1;
-	s->size = lseek(s->file, 0, SEEK_END);
-	/* So others can open it, as they do with images in a tar. */
-	s->path = smalti_format(error, "/proc/self/fd/%d", s->file);
+	free(s->path);
+	s->path = smalti_format(error, "%s", s->spool.path);
+	s->file = s->spool.file;
+	s->size = s->spool.bytes;
 	return s->path ? 0 : -1;
 }
 
@@ -183,16 +209,23 @@ static int open_stream(struct smalti_dataset_source *s, struct smalti_error *err
 static int open_path(struct smalti_dataset_source *s, const char *path, struct smalti_error *error)
 {
 	struct stat info;
-	if (strcmp(path, "-") == 0)
-		return open_stream(s, error);
-	s->name = smalti_format(error, "%s", path);
+	const bool stream = strcmp(path, "-") == 0;
+	s->name = smalti_format(error, "%s", stream ? "standard input" : path);
 	s->path = smalti_format(error, "%s", path);
 	if (!s->name || !s->path)
 		return -1;
+	if (stream)
+		return open_spooled(s, STDIN_FILENO, error);
 	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
 		return smalti_dataset_source_list(s, error);
-	s->file = smalti_open_regular(path, &s->size, error);
-	return s->file < 0 ? -1 : 0;
+	const int file = s->file = smalti_open_regular(path, &s->size, error);
+	if (file < 0 || !is_packed(file))
+		return file < 0 ? -1 : 0;
+	const int status = open_spooled(s, file, error);
+	if (status < 0)
+		s->file = -1;
+	close(file);
+	return status;
 }
 
 static int open_tars(struct smalti_dataset_source *s, struct smalti_error *error)
@@ -220,7 +253,7 @@ static int add_path(struct smalti_dataset_source *s, const char *path, int64_t c
 int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *const *paths, int64_t count,
 			       struct smalti_error *error)
 {
-	s->file = -1;
+	s->file = s->spool.file = -1;
 	if (smalti_check_range(count, 1, TARS_MAX, "number of data sets", error) < 0 ||
 	    smalti_check_given(paths, "data set", error) < 0)
 		return -1;
@@ -285,12 +318,14 @@ char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool l
 
 void smalti_dataset_source_close(struct smalti_dataset_source *s)
 {
-	if (s->file >= 0)
+	if (s->file >= 0 && s->file != s->spool.file)
 		close(s->file);
+	if (s->spool.file >= 0)
+		close(s->spool.file);
 	if (s->list)
 		fclose(s->list);
 	forget_tars(s);
 	free(s->name);
 	free(s->path);
-	*s = (struct smalti_dataset_source){.file = -1};
+	*s = (struct smalti_dataset_source){.file = -1, .spool = {.file = -1}};
 }

@@ -12,7 +12,7 @@ struct tar {
 	const struct smalti_dataset_options *options;
 	const char *path;
 	int file;
-	int64_t size, at; /* the next member's place */
+	int64_t first, size, at; /* where the tar begins and ends; the next member's place */
 	bool ended;
 	char name[SMALTI_TAR_NAME_BYTES + 1]; /* of the image, or the item's stem */
 	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
@@ -243,6 +243,7 @@ static void *open_tar(const struct smalti_dataset_source *source, struct smalti_
 	s->options = source->options;
 	s->path = source->path;
 	s->file = source->file;
+	s->first = s->at = source->first;
 	s->size = source->size;
 	return s;
 }
@@ -256,14 +257,14 @@ static void close_tar(void *state)
 static struct smalti_dataset_place tell_tar(const void *state)
 {
 	const struct tar *s = state; /* nothing behind a damaged member is looked at again */
-	return (struct smalti_dataset_place){.offset = s->ended ? s->size : s->at};
+	return (struct smalti_dataset_place){.offset = (s->ended ? s->size : s->at) - s->first};
 }
 
 static void seek_tar(void *state, const struct smalti_dataset_place *place)
 {
 	struct tar *s = state;
 	s->ended = false;
-	s->at = place->offset;
+	s->at = s->first + place->offset;
 }
 
 const struct smalti_dataset_format smalti_dataset_tar = {open_tar, close_tar, tell_tar, seek_tar, next_group};

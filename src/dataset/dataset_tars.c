@@ -17,12 +17,18 @@ struct tars {
 	char *name;                       /* of the last item */
 };
 
+static void close_file(const struct tars *s)
+{
+	if (s->one.file != s->source->spool.file)
+		close(s->one.file);
+}
+
 static void close_one(struct tars *s)
 {
 	if (!s->tar)
 		return;
 	smalti_dataset_tar.close(s->tar);
-	close(s->one.file);
+	close_file(s);
 	s->tar = NULL;
 }
 
@@ -30,10 +36,13 @@ static int open_one(struct tars *s, struct smalti_error *error)
 {
 	const struct smalti_dataset_tar_file *tar = &s->source->tars[s->at];
 	struct smalti_dataset_source *one = &s->one;
-	*one = (struct smalti_dataset_source){
-	    .options = s->source->options, .name = tar->path, .path = tar->path};
-	one->file = smalti_open_regular(tar->path, &one->size, error);
-	if (one->file < 0)
+	*one = (struct smalti_dataset_source){.options = s->source->options,
+					      .name = tar->path,
+					      .path = tar->path,
+					      .file = s->source->spool.file,
+					      .first = tar->first,
+					      .size = tar->first + tar->bytes};
+	if (!tar->spooled && (one->file = smalti_open_regular(tar->path, &one->size, error)) < 0)
 		return -1;
 	const struct smalti_dataset_format *format = smalti_dataset_recognise(one, error);
 	if (format == &smalti_dataset_tar)
@@ -41,7 +50,7 @@ static int open_one(struct tars *s, struct smalti_error *error)
 	else if (format)
 		smalti_dataset_refuse_mixture(tar->path, SMALTI_EFORMAT, error);
 	if (!s->tar) {
-		close(one->file);
+		close_file(s);
 		return -1;
 	}
 	const struct smalti_dataset_place place = {.offset = s->place};
@@ -57,6 +66,8 @@ static enum smalti_dataset_status name_item(struct tars *s, enum smalti_dataset_
 	struct smalti_caption_text *name = entry->path.length > 0 ? &entry->path : &entry->id;
 	free(s->name);
 	s->name = NULL;
+	if (entry->file && tar->spooled)
+		entry->file = s->source->spool.path;
 	if (status == SMALTI_DATASET_BAD)
 		smalti_error_prefix(error, "%s", tar->path);
 	if (name->length == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 #include "dataset/dataset.h"
+#include "dataset/spool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!dataset != (error.code != SMALTI_OK))
 		abort();
 	if (dataset)
-		read_all(dataset, (int64_t)size - 1);
+		read_all(dataset, smalti_is_gzip(data + 1, size - 1) ? INT64_MAX : (int64_t)size - 1);
 	smalti_dataset_close(dataset);
 	return 0;
 }
