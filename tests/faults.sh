@@ -126,10 +126,9 @@ done
 "$tools/store_worker" dump filled >filled.txt
 cp -r filled damaged
 printf 'x' | dd of=damaged/shard-000000000020-000000000040.h5 bs=1 seek=3000 conv=notrunc status=none
-sed -i '1s/rows/tows/' damaged/journal
-echo torn >>damaged/journal
+ln damaged/shard-000000000000-000000000020.h5 damaged/shard-000000000010-000000000012.h5
 rm damaged/manifest.json damaged/failed.jsonl
-touch damaged/.journal.1-0.part
+touch damaged/.extract.json.1-0.part
 damage() { cp -r damaged made; }
 is_repaired() {
     rm -rf repaired

@@ -143,10 +143,9 @@ int write_shard(const char *path, const struct made_rows *rows, int64_t first, i
 		smalti_shard_discard(writer);
 		return -1;
 	}
-	struct smalti_finished_shard finished;
-	const int status = smalti_shard_finish(writer, &made_timing, &finished, error);
-	smalti_shard_close(finished.shard);
-	return status;
+	struct smalti_shard *shard = smalti_shard_finish(writer, &made_timing, error);
+	smalti_shard_close(shard);
+	return shard ? 0 : -1;
 }
 
 static int write_range(struct smalti_store *store, const struct made_rows *rows,

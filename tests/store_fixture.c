@@ -2,7 +2,7 @@
 #include "store_fixture.h"
 
 #include "rows.h"
-#include "store/journal.h"
+#include "store/shards.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -70,13 +70,14 @@ void store_fill(struct smalti_store *store, int64_t end, int64_t items)
 void store_check_all(int64_t end, bool whole)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_journal journal = {0};
-	SUCCEEDS(smalti_journal_read(&journal, root, NULL, &error), &error, "journal");
+	struct smalti_shards shards = {0};
+	SUCCEEDS(smalti_shards_read(&shards, root, &error), &error, "shards");
+	SUCCEEDS(smalti_shards_check(&shards, root, &error), &error, "shards");
 	int64_t next = 0, wrong = 0;
-	for (int64_t i = 0; i < journal.count; i++) {
-		const struct smalti_shard_id *id = &journal.entries[i].id;
+	for (int64_t i = 0; i < shards.count; i++) {
+		const struct smalti_shard_id *id = &shards.entries[i].id;
 		CU_ASSERT_EQUAL(id->first, next);
-		char *path = smalti_journal_path(root, id, &error);
+		char *path = smalti_shard_path(root, id, &error);
 		struct smalti_shard *shard = smalti_shard_open(path, &error);
 		CHECK(shard, error.message);
 		for (next = id->first; next < id->end && shard; next++) {
@@ -92,7 +93,7 @@ void store_check_all(int64_t end, bool whole)
 	}
 	CU_ASSERT_EQUAL(next, end);
 	CU_ASSERT_EQUAL(wrong, 0);
-	smalti_journal_free(&journal);
+	smalti_shards_free(&shards);
 }
 
 void store_check_cleanup(void)

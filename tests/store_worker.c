@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "fault.h"
 #include "rows.h"
-#include "store/journal.h"
+#include "store/shards.h"
 #include "store/store.h"
 
 #include <dirent.h>
@@ -108,11 +108,14 @@ static int walk(const char *directory,
 		void (*tell)(void *user, const struct smalti_features_row *row, uint64_t digest), void *user,
 		struct smalti_error *error)
 {
-	struct smalti_journal journal = {0};
-	int status = smalti_journal_read(&journal, directory, NULL, error);
-	for (int64_t s = 0; s < journal.count && status == 0; s++) {
-		const struct smalti_shard_id *id = &journal.entries[s].id;
-		char *path = smalti_journal_path(directory, id, error);
+	struct smalti_shards shards = {0};
+	int status =
+	    smalti_shards_read(&shards, directory, error) || smalti_shards_check(&shards, directory, error)
+		? -1
+		: 0;
+	for (int64_t s = 0; s < shards.count && status == 0; s++) {
+		const struct smalti_shard_id *id = &shards.entries[s].id;
+		char *path = smalti_shard_path(directory, id, error);
 		struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 		status = shard ? 0 : -1;
 		for (int64_t i = id->first; i < id->end && status == 0; i++) {
@@ -124,7 +127,7 @@ static int walk(const char *directory,
 		smalti_shard_close(shard);
 		free(path);
 	}
-	smalti_journal_free(&journal);
+	smalti_shards_free(&shards);
 	return status;
 }
 

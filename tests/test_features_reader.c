@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ITEMS = 103, EACH = 10 };
 
@@ -277,11 +278,11 @@ static void what_is_no_directory_is_refused(void)
 	      "no directory", "/nonexistent");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	SUCCEEDS(write_directory(directory, &rows, 30, 10, &error), &error, "a directory");
-	char journal[600];
-	snprintf(journal, sizeof(journal), "%s/journal", directory);
-	flip(journal, 0, 20);
+	char again[512];
+	snprintf(again, sizeof(again), "%s", shard_path(directory, 15, 16));
+	CHECK(link(shard_path(directory, 10, 20), again) == 0, again);
 	FAILS(smalti_features_open(directory, NULL, &error) ? 0 : -1, &error, SMALTI_ECORRUPT,
-	      "a damaged journal", "journal");
+	      "an item that is there twice", "shard-000000000015", "another shard");
 }
 
 static void impossible_options_are_refused(void)

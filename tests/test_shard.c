@@ -4,7 +4,6 @@
 #include "harness.h"
 #include "shard/index.h"
 #include "shards.h"
-#include "store/digest.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -349,15 +348,11 @@ static void memory_does_not_grow_with_the_shard(void)
 	struct smalti_features_row row = {.key = "k", .texts = {{TOKENS, ids, values}}};
 	for (row.index = 0; row.index < ROWS; row.index++)
 		SUCCEEDS(smalti_shard_append(writer, &row, &error), &error, "append");
-	struct smalti_finished_shard finished;
-	SUCCEEDS(smalti_shard_finish(writer, &made_timing, &finished, &error), &error, "finish");
+	struct smalti_shard *shard = smalti_shard_finish(writer, &made_timing, &error);
+	SUCCEEDS(shard ? 0 : -1, &error, "finish");
 	CHECK(resident_bytes() - before < ALLOWED, "what is resident after verifying");
-	smalti_shard_close(finished.shard);
-	uint64_t digest;
-	int64_t bytes;
-	SUCCEEDS(smalti_file_digest(scratch_path("large.h5"), &digest, &bytes, &error), &error, "digest");
-	CHECK(digest == finished.digest && bytes == finished.bytes, "what it reads back as");
-	struct smalti_shard *shard = smalti_shard_open(scratch_path("large.h5"), &error);
+	smalti_shard_close(shard);
+	shard = smalti_shard_open(scratch_path("large.h5"), &error);
 	for (int64_t i = 0; i < ROWS; i++)
 		SUCCEEDS(smalti_shard_row(shard, i, &row, &error), &error, "row");
 	CHECK(resident_bytes() - before < ALLOWED, "what is resident after reading");

@@ -95,8 +95,6 @@ static void what_is_nobody_s_is_removed(void)
 		const char *name;
 		bool stays;
 	} cases[] = {
-	    {"shard-000000000100-000000000110.h5", false},
-	    {"shard-000000000000-000000000010-r1.h5", false},
 	    {".shard-000000000100-000000000110.h5.0123456789abcdef.part", false},
 	    {".manifest.json.123-4.part", false},
 	    {".failed.jsonl.123-4.part", false},

@@ -81,7 +81,7 @@ void smalti_features_defaults(struct smalti_features_options *options);
 struct smalti_features;
 
 /** Opens the directory's committed shards. NULL with SMALTI_EIO, SMALTI_EFORMAT (no directory of features) or
- * SMALTI_ECORRUPT (its journal is damaged). `options` NULL: the defaults. */
+ * SMALTI_ECORRUPT (two of its shards have the same items). `options` NULL: the defaults. */
 struct smalti_features *smalti_features_open(const char *directory,
 					     const struct smalti_features_options *options,
 					     struct smalti_error *error);

@@ -28,10 +28,9 @@ struct smalti_problem {
 };
 
 struct smalti_verify_options {
-	/** Shards that are broken are taken out of the journal, so that the next `smalti extract` makes their
-	 * items again, and renamed to NAME.broken; whole shards that the journal has lost are taken back
-	 * into it; what nobody needs is removed; failed.jsonl, manifest.json and features.h5 are made again,
-	 * as far as there is enough to make them of. */
+	/** Shards that are broken are renamed to NAME.broken, so that the next `smalti extract` makes their
+	 * items again; what nobody needs is removed; failed.jsonl, manifest.json and features.h5 are made
+	 * again, as far as there is enough to make them of. */
 	bool repair;
 	void *user;
 	void (*problem)(void *user, const struct smalti_problem *problem); /**< may be NULL */
@@ -47,7 +46,6 @@ struct smalti_verify_result {
 	int64_t problems;
 	/** After a repair. @{ */
 	int64_t dropped; /**< items that have to be made again */
-	int64_t adopted; /**< items that the journal had lost */
 	int64_t left;    /**< problems that cannot be put right */
 			 /** @} */
 };

@@ -1,35 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of features: its journal, and rows in any order."""
+"""A folder of features: its shards, and rows in any order."""
 
 import bisect
-import json
 import os
+import re
 from collections import OrderedDict
 
 from .order import row_order
 from .shard import Damaged, Shard
-from .xxh3 import xxh3
 
 OPEN_MAX = 64
 
 
-def read_journal(folder):
-    """{(first, end): name of the file} of what is committed. A last line that is not whole was never there."""
-    shards = {}
-    with open(os.path.join(folder, "journal"), "rb") as file:
-        lines = file.read().split(b"\n")[:-1]
-    for number, line in enumerate(lines, 1):
-        checksum, _, text = line.partition(b" ")
-        if checksum != b"%016x" % xxh3(text):
-            raise Damaged(f"{folder}/journal: line {number} is damaged; run smalti verify")
-        entry = json.loads(text)
-        name = entry.get("file") or entry.get("drop")
-        extent = tuple(int(part) for part in name.removesuffix(".h5").split("-")[1:3])
-        if "file" in entry:
-            shards[extent] = name
-        elif shards.get(extent) == name:
-            del shards[extent]
-    return dict(sorted(shards.items()))
+def find_shards(folder):
+    """{(first, end): name of the file} of what is committed: of the same items, the one made last."""
+    if not os.path.exists(os.path.join(folder, "extract.json")):
+        raise FileNotFoundError(f"{folder}: no folder of features, for it has no extract.json")
+    found = {}
+    for name in os.listdir(folder):
+        match = re.fullmatch(r"shard-([0-9]{12})-([0-9]{12})(?:-r([1-9][0-9]*))?\.h5", name)
+        if match:
+            first, end, remake = (int(part or 0) for part in match.groups())
+            found[first, end] = max(found.get((first, end), (0, "")), (remake, name))
+    ranges = sorted(found)
+    for before, after in zip(ranges, ranges[1:]):
+        if before[1] > after[0]:
+            raise Damaged(f"{folder}/{found[after][1]}: has items that another shard has, too; run smalti verify")
+    return {extent: found[extent][1] for extent in ranges}
 
 
 class Features:
@@ -48,8 +45,8 @@ class Features:
         self.order = {"shuffled": shuffled, "seed": seed, "epoch": epoch, "buffer": buffer, "part": part,
                       "parts": parts}
         self.skip = skip
-        journal = read_journal(folder)
-        self.ranges, self.names = list(journal), list(journal.values())
+        shards = find_shards(folder)
+        self.ranges, self.names = list(shards), list(shards.values())
         self._open = OrderedDict()
 
     def __len__(self):
@@ -65,7 +62,7 @@ class Features:
             path = os.path.join(self.folder, self.names[number])
             shard = Shard(path)
             if (shard.first, shard.first + shard.rows) != self.ranges[number]:
-                raise Damaged(f"{path}: another shard than the journal says")
+                raise Damaged(f"{path}: not the items that its name says")
             self._open[number] = shard
             if len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)

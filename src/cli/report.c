@@ -44,7 +44,7 @@ static int64_t bytes_of_shards(const char *directory)
 	return bytes;
 }
 
-/* The page has its worth while nothing is committed yet, or when the journal is damaged. */
+/* The page has its worth while nothing is committed yet, or when nothing can be read. */
 static int64_t count_rows(const char *directory)
 {
 	struct smalti_features_info info;

@@ -43,13 +43,12 @@ const struct smalti_command smalti_verify_command = {
     .description =
 	"Reads every byte of the features in DIR and of the files that describe them (except runs/, the "
 	"measurements of smalti extract) and prints a line for every problem: files and rows with a wrong "
-	"checksum, damaged lines of the journal, duplicate or missing items, shards made with other options, "
-	"stray files, and lists that do not match the shards. The exit status is 0 if there is no problem, "
-	"else 1.\n\n--repair removes broken shards from the journal, so that the next smalti extract "
-	"computes their items again, and renames their files to NAME.broken. It adds intact shards that are "
-	"missing from the journal, removes stray files, and writes failed.jsonl, manifest.json and "
-	"features.h5 again if all their parts are there. The exit status is 0 if no problem is left that "
-	"cannot be repaired.",
+	"checksum, duplicate or missing items, shards made with other options, stray files, and lists that "
+	"do "
+	"not match the shards. The exit status is 0 if there is no problem, else 1.\n\n--repair renames the "
+	"files of broken shards to NAME.broken, so that the next smalti extract computes their items again. "
+	"It removes stray files, and writes failed.jsonl, manifest.json and features.h5 again if all their "
+	"parts are there. The exit status is 0 if no problem is left that cannot be repaired.",
     .options = SMALTI_OPTION_TABLE(rows),
     .examples = examples,
     .defaults = &defaults,
@@ -108,9 +107,6 @@ static void say_repair(const struct smalti_verify_result *result)
 	if (result->dropped)
 		printf("; %" PRId64 " item%s to be made again", result->dropped,
 		       result->dropped == 1 ? " has" : "s have");
-	if (result->adopted)
-		printf("; %" PRId64 " item%s taken back", result->adopted,
-		       result->adopted == 1 ? " was" : "s were");
 }
 
 static void sum_up(const char *directory, const struct smalti_verify_result *result, bool repaired)
@@ -138,8 +134,7 @@ static void print_json(const char *directory, const struct smalti_verify_result 
 		int64_t value;
 	} numbers[] = {
 	    {"shards", result->shards}, {"items", result->rows},      {"failures", result->failures},
-	    {"bytes", result->bytes},   {"dropped", result->dropped}, {"adopted", result->adopted},
-	    {"left", result->left},
+	    {"bytes", result->bytes},   {"dropped", result->dropped}, {"left", result->left},
 	};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, (double)numbers[i].value);

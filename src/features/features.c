@@ -43,7 +43,7 @@ static int open_source(struct smalti_features *features, const struct smalti_fea
 	source->set = &features->set;
 	source->complete = options->complete;
 	source->order =
-	    smalti_features_order_open(options, features->set.rows, features->set.journal.count, error);
+	    smalti_features_order_open(options, features->set.rows, features->set.shards.count, error);
 	if (!source->order || smalti_features_source_skip(source, options->skip, error) < 0)
 		return -1;
 	if (options->prefetch == 0)

@@ -9,15 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The file is the one that was committed, as far as its size and rows tell; its own checksums do the rest. */
-static int check_shard(const struct smalti_shard *shard, const struct smalti_journal_entry *entry,
+/* The rows are those that its name says; its own checksums do the rest. */
+static int check_shard(const struct smalti_shard *shard, const struct smalti_shard_entry *entry,
 		       const char *path, struct smalti_error *error)
 {
 	if (smalti_shard_first(shard) == entry->id.first && smalti_shard_end(shard) == entry->id.end)
 		return 0;
 	return smalti_fail(error, SMALTI_ECORRUPT,
 			   "%s: its rows are %" PRId64 " to %" PRId64
-			   ": another shard than the journal says; run smalti verify",
+			   ": not those that its name says; run smalti verify",
 			   path, smalti_shard_first(shard), smalti_shard_end(shard) - 1);
 }
 
@@ -34,8 +34,8 @@ static bool same_schema(const struct smalti_shard_schema *a, const struct smalti
 static struct smalti_shard *open_shard(const struct smalti_features_set *set, int64_t number,
 				       struct smalti_error *error)
 {
-	const struct smalti_journal_entry *entry = &set->journal.entries[number];
-	char *path = smalti_journal_path(set->directory, &entry->id, error);
+	const struct smalti_shard_entry *entry = &set->shards.entries[number];
+	char *path = smalti_shard_path(set->directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	int status = shard ? check_shard(shard, entry, path, error) : -1;
 	if (status == 0 && set->model &&
@@ -53,9 +53,9 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 static int open_model(struct smalti_features_set *set, struct smalti_error *error)
 {
 	struct smalti_error first = SMALTI_NO_ERROR;
-	for (int64_t i = 0; i < set->journal.count && !set->model; i++)
+	for (int64_t i = 0; i < set->shards.count && !set->model; i++)
 		set->model = open_shard(set, i, &first);
-	if (set->model || set->journal.count == 0)
+	if (set->model || set->shards.count == 0)
 		return 0;
 	return smalti_fail(error, first.code, "%s", first.message);
 }
@@ -81,13 +81,14 @@ int smalti_features_set_open(struct smalti_features_set *set, const char *direct
 		return -1;
 	if (check_directory(directory, error) < 0)
 		return -1;
-	if (smalti_journal_read(&set->journal, directory, NULL, error) < 0)
+	if (smalti_shards_read(&set->shards, directory, error) < 0 ||
+	    smalti_shards_check(&set->shards, directory, error) < 0)
 		return -1;
-	set->rows = smalti_calloc(set->journal.count + 1, sizeof(*set->rows), error);
+	set->rows = smalti_calloc(set->shards.count + 1, sizeof(*set->rows), error);
 	if (!set->rows)
 		return -1;
-	for (int64_t i = 0; i < set->journal.count; i++) {
-		set->rows[i] = set->journal.entries[i].id.end - set->journal.entries[i].id.first;
+	for (int64_t i = 0; i < set->shards.count; i++) {
+		set->rows[i] = set->shards.entries[i].id.end - set->shards.entries[i].id.first;
 		set->row_count += set->rows[i];
 	}
 	return open_model(set, error);
@@ -96,7 +97,7 @@ int smalti_features_set_open(struct smalti_features_set *set, const char *direct
 void smalti_features_set_close(struct smalti_features_set *set)
 {
 	smalti_shard_close(set->model);
-	smalti_journal_free(&set->journal);
+	smalti_shards_free(&set->shards);
 	free(set->rows);
 	free(set->directory);
 	*set = (struct smalti_features_set){.directory = NULL};
@@ -104,15 +105,8 @@ void smalti_features_set_close(struct smalti_features_set *set)
 
 int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index)
 {
-	int64_t low = 0, high = set->journal.count;
-	while (low < high) {
-		const int64_t middle = low + (high - low) / 2;
-		if (set->journal.entries[middle].id.end <= index)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < set->journal.count && set->journal.entries[low].id.first <= index ? low : -1;
+	int64_t from;
+	return smalti_shards_within(&set->shards, index, index + 1, &from) > from ? from : -1;
 }
 
 /* The one with that number, else a free one, else the one used longest ago. */

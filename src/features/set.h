@@ -3,14 +3,14 @@
 #define SMALTI_FEATURES_SET_H
 
 #include "shard/shard.h"
-#include "store/journal.h"
+#include "store/shards.h"
 
 /* The committed shards of a directory, as they were when it was opened. Not changed afterwards: for any
  * thread.
  */
 struct smalti_features_set {
 	char *directory;
-	struct smalti_journal journal;
+	struct smalti_shards shards;
 	int64_t *rows; /* of each shard */
 	int64_t row_count;
 	struct smalti_shard *model; /* one of them, whose schema all have; NULL: there are none */

@@ -10,7 +10,7 @@ static int find(struct smalti_features_source *source, struct smalti_shard **sha
 	struct smalti_features_place place;
 	while (smalti_features_order_next(source->order, &place)) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
-		*index = source->set->journal.entries[place.shard].id.first + place.row;
+		*index = source->set->shards.entries[place.shard].id.first + place.row;
 		*shard = smalti_features_shards_get(&source->shards, source->set, place.shard, &cause);
 		if (!*shard)
 			return smalti_fail(error, cause.code, "row %" PRId64 ": %.900s", *index,

@@ -98,16 +98,26 @@ static int append_index(struct smalti_shard_writer *writer, struct smalti_shard_
 	return status == 0 ? smalti_h5_sync(&writer->file, error) : -1;
 }
 
-static int read_back(const struct smalti_shard_writer *writer, struct smalti_finished_shard *finished,
+static int read_rows(const struct smalti_shard_writer *writer, struct smalti_shard *shard,
 		     struct smalti_error *error)
 {
-	struct smalti_shard *shard = finished->shard = smalti_shard_open(writer->path, error);
-	if (!shard)
-		return -1;
+	struct smalti_features_row row;
+	int status = 0;
 	if (smalti_shard_first(shard) != writer->first ||
 	    smalti_shard_end(shard) != writer->first + writer->rows)
-		return smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", writer->path);
-	return smalti_shard_verify(shard, &finished->digest, &finished->bytes, error);
+		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", writer->path);
+	for (int64_t i = 0; i < writer->rows && status == 0; i++)
+		status = smalti_shard_row(shard, writer->first + i, &row, error);
+	return status;
+}
+
+static struct smalti_shard *read_back(const struct smalti_shard_writer *writer, struct smalti_error *error)
+{
+	struct smalti_shard *shard = smalti_shard_open(writer->path, error);
+	if (!shard || read_rows(writer, shard, error) == 0)
+		return shard;
+	smalti_shard_close(shard);
+	return NULL;
 }
 
 static double finite_or_zero(double value)
@@ -115,10 +125,9 @@ static double finite_or_zero(double value)
 	return isfinite(value) ? value : 0;
 }
 
-int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
-			struct smalti_finished_shard *finished, struct smalti_error *error)
+struct smalti_shard *smalti_shard_finish(struct smalti_shard_writer *writer,
+					 const struct smalti_shard_timing *timing, struct smalti_error *error)
 {
-	*finished = (struct smalti_finished_shard){.shard = NULL};
 	struct smalti_shard_index index = {
 	    .schema = writer->schema,
 	    .first = writer->first,
@@ -135,13 +144,8 @@ int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_
 	smalti_h5_leave();
 	if (status == 0)
 		status = append_index(writer, &index, error);
-	if (status == 0)
-		status = read_back(writer, finished, error);
 	smalti_shard_index_free(&index);
+	struct smalti_shard *shard = status == 0 ? read_back(writer, error) : NULL;
 	smalti_shard_discard(writer);
-	if (status) {
-		smalti_shard_close(finished->shard);
-		finished->shard = NULL;
-	}
-	return status;
+	return shard;
 }

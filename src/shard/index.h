@@ -28,6 +28,7 @@ struct smalti_shard_index {
 	int64_t first, rows;
 	struct smalti_shard_timing timing;
 	struct smalti_shard_place places[SMALTI_SHARD_ARRAYS];
+	uint64_t seal;   /* of what was read: the checksum of the line with the checksums */
 	cJSON *document; /* what was read: the schema's strings are its own */
 };
 
@@ -35,9 +36,9 @@ struct smalti_shard_index {
 bool smalti_shard_is_compressed(const struct smalti_shard_index *index, int array);
 
 /* Reads and checks it: all pieces lie in the file, all counts agree. SMALTI_EFORMAT: no shard;
- * SMALTI_ECORRUPT: one that is damaged or cut short. `damaged` looks away from what lies between values and
- * has a checksum of its own. Free it in any case. */
-int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size, bool damaged,
+ * SMALTI_ECORRUPT: one that is damaged or cut short. `unchecked` looks away from all that is not the index.
+ * Free it in any case. */
+int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size, bool unchecked,
 			    struct smalti_error *error);
 void smalti_shard_index_free(struct smalti_shard_index *index);
 

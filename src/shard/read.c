@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* Of the mapping, what was read stays this process's own until so much was; then the system keeps it or not.
  */
@@ -29,12 +28,12 @@ static char *text_buffer(const struct smalti_shard_place *place, struct smalti_e
 	return smalti_calloc(place->entry_bytes + 1, 1, error);
 }
 
-static int open_file(struct smalti_shard *shard, const char *path, bool damaged, struct smalti_error *error)
+static int open_file(struct smalti_shard *shard, const char *path, bool unchecked, struct smalti_error *error)
 {
 	shard->path = smalti_format(error, "%s", path);
 	if (!shard->path || smalti_map_open(&shard->map, path, error) < 0)
 		return -1;
-	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, damaged, error) < 0) {
+	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, unchecked, error) < 0) {
 		smalti_error_prefix(error, "%s", path);
 		return -1;
 	}
@@ -44,12 +43,12 @@ static int open_file(struct smalti_shard *shard, const char *path, bool damaged,
 	return shard->key && shard->failure[0] && shard->failure[1] && shard->failure[2] ? 0 : -1;
 }
 
-static struct smalti_shard *open_shard(const char *path, bool damaged, struct smalti_error *error)
+static struct smalti_shard *open_shard(const char *path, bool unchecked, struct smalti_error *error)
 {
 	struct smalti_shard *shard = smalti_calloc(1, sizeof(*shard), error);
 	if (!shard)
 		return NULL;
-	if (open_file(shard, path, damaged, error) == 0)
+	if (open_file(shard, path, unchecked, error) == 0)
 		return shard;
 	smalti_shard_close(shard);
 	return NULL;
@@ -60,7 +59,7 @@ struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *er
 	return open_shard(path, false, error);
 }
 
-struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error)
+struct smalti_shard *smalti_shard_open_unchecked(const char *path, struct smalti_error *error)
 {
 	return open_shard(path, true, error);
 }
@@ -98,6 +97,16 @@ int64_t smalti_shard_first(const struct smalti_shard *shard)
 int64_t smalti_shard_end(const struct smalti_shard *shard)
 {
 	return shard->index.first + shard->index.rows;
+}
+
+int64_t smalti_shard_bytes(const struct smalti_shard *shard)
+{
+	return shard->map.size;
+}
+
+uint64_t smalti_shard_seal(const struct smalti_shard *shard)
+{
+	return shard->index.seal;
 }
 
 /* Entry i of an array that is in one piece. */
@@ -223,30 +232,6 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 		return 0;
 	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
 			   row->key, cause.message);
-}
-
-/* Values lie in the order of their rows, roughly: the digest keeps step with the rows, so that what is read
- * from the disk serves both. */
-int smalti_shard_verify(struct smalti_shard *shard, uint64_t *digest, int64_t *bytes,
-			struct smalti_error *error)
-{
-	const int64_t size = shard->map.size, rows = shard->index.rows;
-	struct smalti_features_row row;
-	XXH3_state_t *state = XXH3_createState();
-	int status = state ? 0 : smalti_fail(error, SMALTI_ENOMEM, "no memory for a checksum");
-	if (state)
-		XXH3_64bits_reset(state);
-	for (int64_t i = 0, hashed = 0; i <= rows && status == 0; i++) {
-		const int64_t until = i < rows ? size / (rows + 1) * (i + 1) : size;
-		XXH3_64bits_update(state, (const char *)shard->map.data + hashed, (size_t)(until - hashed));
-		hashed = until;
-		if (i < rows)
-			status = smalti_shard_row(shard, shard->index.first + i, &row, error);
-	}
-	*digest = status == 0 ? XXH3_64bits_digest(state) : 0;
-	*bytes = size;
-	XXH3_freeState(state);
-	return status;
 }
 
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)

@@ -48,35 +48,30 @@ int smalti_shard_append(struct smalti_shard_writer *writer, const struct smalti_
 			struct smalti_error *error);
 int smalti_shard_fail(struct smalti_shard_writer *writer, const struct smalti_shard_failure *failure,
 		      struct smalti_error *error);
-/* What a finished file reads back as. */
-struct smalti_finished_shard {
-	struct smalti_shard *shard; /* to be closed */
-	uint64_t digest;            /* XXH3-64 of the file */
-	int64_t bytes;
-};
 /* Completes and closes the file and fsyncs it; with fewer rows than announced its end is less. Then it is
- * opened again and verified. Frees the writer in any case; on failure the file is to be removed. */
-int smalti_shard_finish(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
-			struct smalti_finished_shard *finished, struct smalti_error *error);
+ * opened again and verified. NULL on failure: the file is to be removed. Frees the writer in any case. */
+struct smalti_shard *smalti_shard_finish(struct smalti_shard_writer *writer,
+					 const struct smalti_shard_timing *timing,
+					 struct smalti_error *error);
 void smalti_shard_discard(struct smalti_shard_writer *writer); /* NULL is fine */
 
 /* Reading; any file is hostile: what the header says is checked against the file's size and the datasets'
  * before it is believed. */
 struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error);
-/* The same for a shard that is known to be damaged, to find out which rows are: what is not values (keys,
- * token ids, extents) is trusted only as far as the checksum of a row holds. */
-struct smalti_shard *smalti_shard_open_damaged(const char *path, struct smalti_error *error);
+/* The same without a look at anything but its index: what is not values (keys, token ids, extents) is trusted
+ * only as far as the checksum of a row holds. */
+struct smalti_shard *smalti_shard_open_unchecked(const char *path, struct smalti_error *error);
 void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
 const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard);
 int64_t smalti_shard_first(const struct smalti_shard *shard);
 int64_t smalti_shard_end(const struct smalti_shard *shard);
+int64_t smalti_shard_bytes(const struct smalti_shard *shard); /* of the file */
+/* A checksum over all of its checksums: that of another shard is another. */
+uint64_t smalti_shard_seal(const struct smalti_shard *shard);
 /* Row `index`, checked against its checksum (ECORRUPT names shard and row). Pointers until the next call or
  * the close. */
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error);
-/* Reads the file once: every row against its checksum; the XXH3-64 and the size of all of it. */
-int smalti_shard_verify(struct smalti_shard *shard, uint64_t *digest, int64_t *bytes,
-			struct smalti_error *error);
 /* Whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
 /* 0 … count − 1, in the order of their indices. */

@@ -10,14 +10,11 @@ struct smalti_checker {
 	const char *directory;
 	const struct smalti_verify_options *options;
 	struct smalti_verify_result *result;
-	struct smalti_journal journal; /* when it began */
-	struct smalti_journal now;     /* later, with the lock held */
-	bool *broken;                  /* of each entry of `journal` */
-	bool journal_broken;           /* lines of it, or all of it */
+	struct smalti_shards shards;
 	bool extract_broken;
 	cJSON *manifest; /* NULL: there is none that can be read */
 	int64_t items;   /* that there should be; -1: nobody knows */
-	int64_t bytes, bytes_done;
+	int64_t lost;    /* items of shards that the manifest has, but the directory has not */
 };
 
 /* Tells of a problem; the text is "FILE: " and what is said here. */
@@ -33,7 +30,7 @@ typedef int smalti_checker_work(struct smalti_checker *checker, int64_t now, str
 int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
 			  struct smalti_error *error);
 
-/* The shards of the journal: each file, then what it says of itself. */
+/* The shards, row by row, and what they say of themselves. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
 /* Puts right what was found. */
 int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error);

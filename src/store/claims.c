@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,8 +18,7 @@ enum { CLAIM_BYTES = 4096 };
 
 /* One of ours. The file stays open, so that its time is renewed even where its name is another's by now. */
 struct held {
-	int64_t first, end;
-	char token[SMALTI_TOKEN + 1];
+	struct smalti_claim claim;
 	int fd;
 };
 
@@ -27,6 +27,7 @@ struct smalti_claims {
 	struct smalti_process self;
 	int64_t lease; /* seconds */
 	struct smalti_heartbeat *heartbeat;
+	pthread_mutex_t mutex; /* for what follows, which changes with the lock held */
 	struct held *held;
 	int64_t count, capacity;
 };
@@ -39,6 +40,7 @@ struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_se
 		return NULL;
 	claims->lease = lease_seconds;
 	claims->heartbeat = heartbeat;
+	pthread_mutex_init(&claims->mutex, NULL);
 	smalti_process_self(&claims->self);
 	claims->directory = smalti_format(error, "%s", directory);
 	claims->claims = smalti_format(error, "%s/claims", directory);
@@ -56,6 +58,7 @@ void smalti_claims_close(struct smalti_claims *claims)
 		smalti_heartbeat_remove(claims->heartbeat, claims->held[i].fd);
 		close(claims->held[i].fd);
 	}
+	pthread_mutex_destroy(&claims->mutex);
 	free(claims->held);
 	free(claims->claims);
 	free(claims->directory);
@@ -73,9 +76,19 @@ static char *path_of(const struct smalti_claims *claims, int64_t first, int64_t 
 static struct held *find(const struct smalti_claims *claims, int64_t first, int64_t end)
 {
 	for (int64_t i = 0; i < claims->count; i++)
-		if (claims->held[i].first == first && claims->held[i].end == end)
+		if (claims->held[i].claim.first == first && claims->held[i].claim.end == end)
 			return &claims->held[i];
 	return NULL;
+}
+
+bool smalti_claims_find(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_claim *claim)
+{
+	pthread_mutex_lock(&claims->mutex);
+	const struct held *held = find(claims, first, end);
+	if (held)
+		*claim = held->claim;
+	pthread_mutex_unlock(&claims->mutex);
+	return held;
 }
 
 /* What a claim's file says. What cannot be read was cut short by a loss of power: it runs out. */
@@ -108,7 +121,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 		memcpy(claim->token, record.token, SMALTI_TOKEN);
 		smalti_process_name(&record.process, claim->holder);
 		const struct held *held = find(claims, claim->first, claim->end);
-		claim->mine = held && strcmp(held->token, claim->token) == 0;
+		claim->mine = held && strcmp(held->claim.token, claim->token) == 0;
 		if (claim->mine)
 			return true;
 		if (smalti_process_is_gone(&record.process, &claims->self))
@@ -123,7 +136,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 	return age <= lease && age >= -lease; /* a clock that was set back must not make it last for ever */
 }
 
-/* 1: it holds. */
+/* 1: it holds and is another's. */
 static int examine(struct smalti_claims *claims, int64_t now, struct smalti_claim *claim,
 		   struct smalti_error *error)
 {
@@ -133,7 +146,7 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	cJSON *object = smalti_json_read(path, CLAIM_BYTES, NULL);
 	const bool holds = judge(claims, path, now, object, claim);
 	cJSON_Delete(object);
-	int status = holds;
+	int status = holds && !claim->mine;
 	if (!holds && claims->lease && unlink(path) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
 	free(path);
@@ -145,12 +158,6 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	unlink(path); /* what it was at work on, if it was */
 	free(path);
 	return 0;
-}
-
-static int by_first(const void *a, const void *b)
-{
-	const struct smalti_claim *x = a, *y = b;
-	return x->first < y->first ? -1 : x->first > y->first;
 }
 
 static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
@@ -169,28 +176,15 @@ static int add_to_list(struct smalti_claim **list, int64_t *count, const struct 
 	return 0;
 }
 
-static bool is_listed(const struct smalti_claim *list, int64_t count, const struct held *held)
-{
-	for (int64_t i = 0; i < count; i++)
-		if (strcmp(list[i].token, held->token) == 0)
-			return true;
-	return false;
-}
-
 /* What others have taken over while this process slept is still worked on here, until it is given back: it
  * must not be claimed a second time. */
-static int add_lost(const struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
+static int add_held(const struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
 		    struct smalti_error *error)
 {
-	for (int64_t i = 0; i < claims->count; i++) {
-		const struct held *held = &claims->held[i];
-		struct smalti_claim claim = {.first = held->first, .end = held->end, .mine = true};
-		memcpy(claim.token, held->token, sizeof(claim.token));
-		snprintf(claim.holder, sizeof(claim.holder), "this process");
-		if (!is_listed(*list, *count, held) && add_to_list(list, count, &claim, error))
-			return -1;
-	}
-	return 0;
+	int status = 0;
+	for (int64_t i = 0; i < claims->count && status == 0; i++)
+		status = add_to_list(list, count, &claims->held[i].claim, error);
+	return status;
 }
 
 static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
@@ -220,14 +214,11 @@ int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_
 {
 	*list = NULL;
 	*count = 0;
-	if (list_files(claims, now, list, count, error) || add_lost(claims, list, count, error)) {
-		free(*list);
-		*list = NULL;
-		return -1;
-	}
-	if (*count)
-		qsort(*list, (size_t)*count, sizeof(**list), by_first);
-	return 0;
+	if (list_files(claims, now, list, count, error) == 0 && add_held(claims, list, count, error) == 0)
+		return 0;
+	free(*list);
+	*list = NULL;
+	return -1;
 }
 
 static int make_token(char token[SMALTI_TOKEN + 1], struct smalti_error *error)
@@ -269,23 +260,32 @@ static int make_room(struct smalti_claims *claims, struct smalti_error *error)
 	return 0;
 }
 
-int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, char token[SMALTI_TOKEN + 1],
+/* From here on it is in the list. */
+static int hold(struct smalti_claims *claims, const struct held *held, struct smalti_error *error)
+{
+	pthread_mutex_lock(&claims->mutex);
+	const int status =
+	    make_room(claims, error) || smalti_heartbeat_add(claims->heartbeat, held->fd, error) ? -1 : 0;
+	if (status == 0)
+		claims->held[claims->count++] = *held;
+	pthread_mutex_unlock(&claims->mutex);
+	return status;
+}
+
+int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, int replaces,
 		      struct smalti_error *error)
 {
-	struct held held = {.first = first, .end = end};
+	struct held held = {.claim = {first, end, replaces, .mine = true, .holder = "this process"}};
 	char *path = path_of(claims, first, end, error);
-	if (!path || make_room(claims, error) || make_token(held.token, error) ||
-	    write_claim(claims, path, held.token, error)) {
+	if (!path || make_token(held.claim.token, error) ||
+	    write_claim(claims, path, held.claim.token, error)) {
 		free(path);
 		return -1;
 	}
 	held.fd = open(path, O_WRONLY | O_CLOEXEC);
-	int status = held.fd < 0 ? smalti_fail_errno(error, "%s: cannot be opened", path)
-				 : smalti_heartbeat_add(claims->heartbeat, held.fd, error);
-	if (status == 0) {
-		claims->held[claims->count++] = held;
-		memcpy(token, held.token, sizeof(held.token));
-	} else {
+	const int status =
+	    held.fd < 0 ? smalti_fail_errno(error, "%s: cannot be opened", path) : hold(claims, &held, error);
+	if (status) {
 		unlink(path);
 		if (held.fd >= 0)
 			close(held.fd);
@@ -309,7 +309,7 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 		object = smalti_json_read(path, CLAIM_BYTES, &cause);
 		struct record record;
 		status = object && read_record(object, &record, &cause) == 0 &&
-			 strcmp(record.token, held->token) == 0;
+			 strcmp(record.token, held->claim.token) == 0;
 	}
 	if (cause.code != SMALTI_OK)
 		status = smalti_fail(error, cause.code, "%s", cause.message);
@@ -329,11 +329,13 @@ void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t e
 	free(path);
 	smalti_heartbeat_remove(claims->heartbeat, held->fd);
 	close(held->fd);
+	pthread_mutex_lock(&claims->mutex);
 	*held = claims->held[--claims->count];
+	pthread_mutex_unlock(&claims->mutex);
 }
 
 void smalti_claims_remove_all(struct smalti_claims *claims)
 {
 	while (claims->count)
-		smalti_claims_remove(claims, claims->held[0].first, claims->held[0].end);
+		smalti_claims_remove(claims, claims->held[0].claim.first, claims->held[0].claim.end);
 }

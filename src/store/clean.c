@@ -11,7 +11,7 @@
 /* What decides whether a file is anybody's. */
 struct known {
 	const char *directory;
-	const struct smalti_journal *journal;
+	const struct smalti_shards *shards;
 	const struct smalti_claim *claims;
 	int64_t count;
 };
@@ -30,7 +30,7 @@ static bool is_part(const char *name)
 /* Files like these are written under the lock, which we hold: their writers are dead. */
 static bool is_abandoned(const char *name)
 {
-	static const char *const names[] = {".extract.json.", ".failed.jsonl.", ".features.h5.", ".journal.",
+	static const char *const names[] = {".extract.json.", ".failed.jsonl.", ".features.h5.",
 					    ".manifest.json."};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (begins(name, names[i]))
@@ -52,26 +52,20 @@ static bool is_worked_on(const struct known *known, const char *name)
 	return false;
 }
 
-static bool is_committed_or_claimed(const struct known *known, const struct smalti_shard_id *id)
+static bool was_made_anew(const struct smalti_shards *shards, const struct smalti_shard_id *id)
 {
 	int64_t from;
-	const int64_t to = smalti_journal_within(known->journal, id->first, id->end, &from);
-	for (int64_t i = from; i < to; i++) {
-		const struct smalti_shard_id *other = &known->journal->entries[i].id;
-		if (other->first == id->first && other->end == id->end && other->remake == id->remake)
-			return true;
-	}
-	for (int64_t i = 0; i < known->count; i++)
-		if (known->claims[i].first < id->end && id->first < known->claims[i].end)
-			return true;
-	return false;
+	if (smalti_shards_within(shards, id->first, id->end, &from) != from + 1)
+		return false;
+	const struct smalti_shard_id *held = &shards->entries[from].id;
+	return held->first == id->first && held->end == id->end && held->remake > id->remake;
 }
 
 static bool is_stray(const struct known *known, const char *name)
 {
 	struct smalti_shard_id id;
 	if (smalti_shard_name_parse(name, &id))
-		return !is_committed_or_claimed(known, &id);
+		return was_made_anew(known->shards, &id);
 	if (begins(name, ".shard-") && is_part(name))
 		return !is_worked_on(known, name);
 	return is_abandoned(name);
@@ -127,18 +121,18 @@ static int sweep_all(const struct known *known, const struct sweeper *sweeper, s
 	return status;
 }
 
-int smalti_directory_strays(const char *directory, const struct smalti_journal *journal,
+int smalti_directory_strays(const char *directory, const struct smalti_shards *shards,
 			    const struct smalti_claim *claims, int64_t count,
 			    void (*tell)(void *user, const char *name), void *user,
 			    struct smalti_error *error)
 {
-	const struct known known = {directory, journal, claims, count};
+	const struct known known = {directory, shards, claims, count};
 	return sweep_all(&known, &(struct sweeper){tell, user}, error);
 }
 
-int smalti_directory_clean(const char *directory, const struct smalti_journal *journal,
+int smalti_directory_clean(const char *directory, const struct smalti_shards *shards,
 			   const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
 {
-	const struct known known = {directory, journal, claims, count};
+	const struct known known = {directory, shards, claims, count};
 	return sweep_all(&known, &(struct sweeper){NULL, NULL}, error);
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const outputs[] = {"features.h5", "failed.jsonl", "extract.json", "journal"};
+static const char *const outputs[] = {"features.h5", "failed.jsonl", "extract.json"};
 
 static char *manifest_path(const char *directory, struct smalti_error *error)
 {
@@ -56,7 +56,7 @@ static int add_file(cJSON *files, const char *directory, const char *name, struc
 	return status;
 }
 
-static int add_shard(cJSON *shards, const struct smalti_journal_entry *entry, struct smalti_error *error)
+static int add_shard(cJSON *shards, const struct smalti_shard_entry *entry, struct smalti_error *error)
 {
 	char name[SMALTI_SHARD_NAME];
 	smalti_shard_name(&entry->id, name);
@@ -66,28 +66,27 @@ static int add_shard(cJSON *shards, const struct smalti_journal_entry *entry, st
 	cJSON_AddNumberToObject(object, "first", (double)entry->id.first);
 	cJSON_AddNumberToObject(object, "end", (double)entry->id.end);
 	cJSON_AddNumberToObject(object, "failures", (double)entry->failures);
-	cJSON_AddNumberToObject(object, "time", entry->time);
-	return add_digest(object, entry->bytes, entry->digest, error);
+	return add_digest(object, entry->bytes, entry->seal, error);
 }
 
-static int add_totals(cJSON *manifest, const struct smalti_journal *journal)
+static int add_totals(cJSON *manifest, const struct smalti_shards *shards)
 {
 	int64_t items = 0, failures = 0, bytes = 0;
-	for (int64_t i = 0; i < journal->count; i++) {
-		items += journal->entries[i].id.end - journal->entries[i].id.first;
-		failures += journal->entries[i].failures;
-		bytes += journal->entries[i].bytes;
+	for (int64_t i = 0; i < shards->count; i++) {
+		items += shards->entries[i].id.end - shards->entries[i].id.first;
+		failures += shards->entries[i].failures;
+		bytes += shards->entries[i].bytes;
 	}
 	cJSON *totals = cJSON_AddObjectToObject(manifest, "totals");
 	return cJSON_AddNumberToObject(totals, "items", (double)items) &&
 		       cJSON_AddNumberToObject(totals, "failures", (double)failures) &&
-		       cJSON_AddNumberToObject(totals, "shards", (double)journal->count) &&
+		       cJSON_AddNumberToObject(totals, "shards", (double)shards->count) &&
 		       cJSON_AddNumberToObject(totals, "bytes", (double)bytes)
 		   ? 0
 		   : -1;
 }
 
-static int fill(cJSON *manifest, const char *directory, const struct smalti_journal *journal,
+static int fill(cJSON *manifest, const char *directory, const struct smalti_shards *shards,
 		struct smalti_error *error)
 {
 	cJSON *identity = smalti_directory_identity(directory, error);
@@ -95,25 +94,25 @@ static int fill(cJSON *manifest, const char *directory, const struct smalti_jour
 		return -1;
 	cJSON_AddNumberToObject(manifest, "created", (double)time(NULL));
 	cJSON_AddItemToObject(manifest, "identity", identity);
-	if (add_totals(manifest, journal))
+	if (add_totals(manifest, shards))
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
 	cJSON *files = cJSON_AddObjectToObject(manifest, "files");
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
 		if (add_file(files, directory, outputs[i], error))
 			return -1;
-	cJSON *shards = cJSON_AddArrayToObject(manifest, "shards");
-	for (int64_t i = 0; i < journal->count; i++)
-		if (add_shard(shards, &journal->entries[i], error))
+	cJSON *list = cJSON_AddArrayToObject(manifest, "shards");
+	for (int64_t i = 0; i < shards->count; i++)
+		if (add_shard(list, &shards->entries[i], error))
 			return -1;
 	return 0;
 }
 
-static int write_manifest(const char *directory, const struct smalti_journal *journal,
+static int write_manifest(const char *directory, const struct smalti_shards *shards,
 			  struct smalti_error *error)
 {
 	char *path = manifest_path(directory, error);
 	cJSON *manifest = cJSON_CreateObject();
-	int status = path ? fill(manifest, directory, journal, error) : -1;
+	int status = path ? fill(manifest, directory, shards, error) : -1;
 	if (status == 0)
 		status = smalti_sealed_write(path, manifest, error);
 	cJSON_Delete(manifest);
@@ -121,41 +120,35 @@ static int write_manifest(const char *directory, const struct smalti_journal *jo
 	return status;
 }
 
-/* The journal's length and checksum in it: nothing was committed since. */
-static bool is_of(const char *directory, const cJSON *manifest, const struct smalti_journal *journal)
+static bool is_of(const cJSON *manifest, const struct smalti_shards *shards)
 {
-	const cJSON *files = cJSON_GetObjectItemCaseSensitive(manifest, "files");
-	const cJSON *was = cJSON_GetObjectItemCaseSensitive(files, "journal");
-	const char *text = "";
-	int64_t bytes = -1;
-	uint64_t digest = 0, found = 1;
-	if (smalti_json_int(was, "bytes", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &bytes, NULL) ||
-	    smalti_json_string(was, "xxh3", SMALTI_JSON_REQUIRED, &text, NULL) || bytes != journal->bytes ||
-	    strlen(text) != SMALTI_HEX_DIGITS || !smalti_hex_parse(text, &digest))
-		return false;
-	char *path = smalti_format(NULL, "%s/journal", directory);
-	const bool same = path && smalti_file_digest(path, &found, &bytes, NULL) == 0 && found == digest;
-	free(path);
+	cJSON *wanted = cJSON_CreateArray();
+	int status = wanted ? 0 : -1;
+	for (int64_t i = 0; i < shards->count && status == 0; i++)
+		status = add_shard(wanted, &shards->entries[i], NULL);
+	const bool same =
+	    status == 0 && cJSON_Compare(wanted, cJSON_GetObjectItemCaseSensitive(manifest, "shards"), true);
+	cJSON_Delete(wanted);
 	return same;
 }
 
-bool smalti_manifest_fits(const char *directory, const struct smalti_journal *journal)
+bool smalti_manifest_fits(const char *directory, const struct smalti_shards *shards)
 {
 	char *path = manifest_path(directory, NULL);
 	cJSON *manifest = path ? smalti_sealed_read(path, NULL) : NULL;
-	const bool fits = manifest && is_of(directory, manifest, journal);
+	const bool fits = manifest && is_of(manifest, shards);
 	cJSON_Delete(manifest);
 	free(path);
 	return fits;
 }
 
-int smalti_directory_complete(const char *directory, const struct smalti_journal *journal,
+int smalti_directory_complete(const char *directory, const struct smalti_shards *shards,
 			      struct smalti_error *error)
 {
 	smalti_manifest_remove(directory);
-	if (smalti_failed_rebuild(directory, journal, error) || smalti_join(directory, journal, error))
+	if (smalti_failed_rebuild(directory, shards, error) || smalti_join(directory, shards, error))
 		return -1;
-	return write_manifest(directory, journal, error);
+	return write_manifest(directory, shards, error);
 }
 
 /* With the lock held. */
@@ -165,14 +158,14 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 	int64_t count;
 	if (smalti_store_read(store, error))
 		return -1;
-	if (!smalti_journal_covers(&store->journal, items) ||
-	    smalti_manifest_fits(store->directory, &store->journal))
+	if (!smalti_shards_cover(&store->shards, items) ||
+	    smalti_manifest_fits(store->directory, &store->shards))
 		return 0;
 	if (smalti_claims_list(store->claims, now, &claims, &count, error))
 		return -1;
-	int status = smalti_directory_clean(store->directory, &store->journal, claims, count, error);
+	int status = smalti_directory_clean(store->directory, &store->shards, claims, count, error);
 	free(claims);
-	return status ? -1 : smalti_directory_complete(store->directory, &store->journal, error);
+	return status ? -1 : smalti_directory_complete(store->directory, &store->shards, error);
 }
 
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 static const char FORMAT[] = "smalti features";
-enum { LAYOUT = 1 };
+enum { LAYOUT = 2 };
 
 /* What may be there before extract.json is, since it is made before. */
 static bool comes_first(const char *name)
 {
-	static const char *const names[] = {"journal", "claims", "runs", "extract.json"};
+	static const char *const names[] = {"claims", "runs", "extract.json"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
@@ -54,14 +54,6 @@ int smalti_directory_look(const char *directory, struct smalti_error *error)
 	return status;
 }
 
-static int make_journal(const char *directory, struct smalti_error *error)
-{
-	char *path = smalti_format(error, "%s/journal", directory);
-	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
-	free(path);
-	return writer ? smalti_writer_commit(writer, error) : -1;
-}
-
 static int make_inside(const char *directory, const char *name, struct smalti_error *error)
 {
 	char *path = smalti_format(error, "%s/%s", directory, name);
@@ -92,14 +84,6 @@ int smalti_directory_prepare(const char *directory, struct smalti_error *error)
 	return make_inside(directory, "claims", error) || make_inside(directory, "runs", error) ? -1 : 0;
 }
 
-/* extract.json last: what it stands for is complete. */
-int smalti_directory_make(const char *directory, const cJSON *identity, struct smalti_error *error)
-{
-	if (smalti_directory_prepare(directory, error) || make_journal(directory, error))
-		return -1;
-	return smalti_directory_describe(directory, identity, error);
-}
-
 static int check_extract(cJSON *object, struct smalti_error *error)
 {
 	const char *format;
@@ -112,8 +96,10 @@ static int check_extract(cJSON *object, struct smalti_error *error)
 				   format, FORMAT);
 	if (version != LAYOUT)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "\"version\" is %lld, this program knows %d alone", (long long)version,
-				   LAYOUT);
+				   "\"version\" is %lld, this program knows %d alone: %s", (long long)version,
+				   LAYOUT,
+				   version < LAYOUT ? "extract the features again, into another directory"
+						    : "use the newer smalti that made it");
 	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(object, "identity")))
 		return smalti_fail(error, SMALTI_EFORMAT, "the key \"identity\" (an object) is missing");
 	return 0;

@@ -18,7 +18,7 @@ struct counts {
 
 struct join {
 	const char *directory;
-	const struct smalti_journal *journal;
+	const struct smalti_shards *shards;
 	struct smalti_h5_file file;
 	struct smalti_shard *model; /* the first one: all have its schema */
 	const struct smalti_shard_schema *schema;
@@ -58,8 +58,8 @@ static hid_t make_dataset(const struct join *join, int array, hid_t creation, in
 static int make_starts(struct join *join, struct smalti_error *error)
 {
 	int64_t rows = 0;
-	for (int64_t i = 0; i < join->journal->count; i++)
-		rows += join->journal->entries[i].id.end - join->journal->entries[i].id.first;
+	for (int64_t i = 0; i < join->shards->count; i++)
+		rows += join->shards->entries[i].id.end - join->shards->entries[i].id.first;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++) {
 		if (!is_start(array) || !smalti_shard_has(join->schema, array))
 			continue;
@@ -108,7 +108,7 @@ static int look_at(struct join *join, int64_t number, const struct smalti_shard 
 
 static struct smalti_shard *open_shard(const struct join *join, int64_t number, struct smalti_error *error)
 {
-	char *path = smalti_journal_path(join->directory, &join->journal->entries[number].id, error);
+	char *path = smalti_shard_path(join->directory, &join->shards->entries[number].id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	free(path);
 	return shard;
@@ -117,7 +117,7 @@ static struct smalti_shard *open_shard(const struct join *join, int64_t number, 
 static int look_at_all(struct join *join, struct smalti_error *error)
 {
 	int status = 0;
-	for (int64_t i = 0; i < join->journal->count && status == 0; i++) {
+	for (int64_t i = 0; i < join->shards->count && status == 0; i++) {
 		struct smalti_shard *shard = open_shard(join, i, error);
 		status = shard ? look_at(join, i, shard, error) : -1;
 		smalti_shard_close(shard);
@@ -146,7 +146,7 @@ static int map_shard(const struct join *join, hid_t creation, hid_t space, int a
 	char path[SMALTI_SHARD_PATH], pattern[2 * SMALTI_SHARD_PATH], name[SMALTI_SHARD_NAME];
 	smalti_shard_array_path(join->schema, array, path);
 	double_percents(path, pattern);
-	smalti_shard_name(&join->journal->entries[number].id, name);
+	smalti_shard_name(&join->shards->entries[number].id, name);
 	hid_t source = H5Screate_simple(extents.rank, extents.sizes, NULL);
 	const bool mapped =
 	    source >= 0 &&
@@ -163,7 +163,7 @@ static hid_t virtual_properties(const struct join *join, int array)
 	hid_t creation = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(all.rank, all.sizes, NULL);
 	int status = creation >= 0 && space >= 0 ? 0 : -1;
 	int64_t at = 0;
-	for (int64_t i = 0; i < join->journal->count && status == 0; i++) {
+	for (int64_t i = 0; i < join->shards->count && status == 0; i++) {
 		if (join->counts[i].of[array] > 0)
 			status = map_shard(join, creation, space, array, i, at);
 		at += join->counts[i].of[array];
@@ -198,8 +198,8 @@ static int fill(struct join *join, struct smalti_error *error)
 		    make_virtual(join, array) < 0)
 			return smalti_h5_file_fail(&join->file, "a virtual array cannot be made", error);
 	if (smalti_shard_write_schema(join->file.id, join->schema, "smalti features") ||
-	    smalti_h5_int(join->file.id, "first", join->journal->entries[0].id.first) ||
-	    smalti_h5_int(join->file.id, "end", join->journal->entries[join->journal->count - 1].id.end))
+	    smalti_h5_int(join->file.id, "first", join->shards->entries[0].id.first) ||
+	    smalti_h5_int(join->file.id, "end", join->shards->entries[join->shards->count - 1].id.end))
 		return smalti_h5_file_fail(&join->file, "attributes cannot be written", error);
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++) {
 		const hid_t starts = join->starts[array];
@@ -232,7 +232,7 @@ static int write_file(struct join *join, const char *part, const char *path, str
 static int run(struct join *join, struct smalti_error *error)
 {
 	join->model = open_shard(join, 0, error);
-	join->counts = smalti_calloc(join->journal->count, sizeof(*join->counts), error);
+	join->counts = smalti_calloc(join->shards->count, sizeof(*join->counts), error);
 	char *part = smalti_format(error, "%s/.features.h5.%ld.part", join->directory, (long)getpid());
 	char *path = smalti_format(error, "%s/features.h5", join->directory);
 	int status = join->model && join->counts && part && path ? 0 : -1;
@@ -247,15 +247,15 @@ static int run(struct join *join, struct smalti_error *error)
 	return status;
 }
 
-int smalti_join(const char *directory, const struct smalti_journal *journal, struct smalti_error *error)
+int smalti_join(const char *directory, const struct smalti_shards *shards, struct smalti_error *error)
 {
-	if (journal->count == 0)
+	if (shards->count == 0)
 		return 0;
 	struct join *join = smalti_calloc(1, sizeof(*join), error);
 	if (!join)
 		return -1;
 	join->directory = directory;
-	join->journal = journal;
+	join->shards = shards;
 	join->file.fd = -1;
 	join->file.id = H5I_INVALID_HID;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)

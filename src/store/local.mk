@@ -8,7 +8,7 @@ libcore_la_SOURCES += \
 	src/store/heartbeat.c src/store/heartbeat.h \
 	src/store/identity.c src/store/identity.h \
 	src/store/join.c src/store/join.h \
-	src/store/journal.c src/store/journal.h \
+	src/store/shards.c src/store/shards.h \
 	src/store/layout.c src/store/layout.h \
 	src/store/lock.c src/store/lock.h \
 	src/store/run_log.c src/store/run_log.h src/store/run_read.c src/store/run_read.h \

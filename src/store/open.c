@@ -5,13 +5,26 @@
 #include "store/failed.h"
 #include "store/identity.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+
+/* Network file systems show what others have done to a directory at once only after it was changed here. */
+static int read_shards(struct smalti_store *store, struct smalti_error *error)
+{
+	if (utimensat(AT_FDCWD, store->directory, NULL, 0))
+		return smalti_fail_errno(error, "%s: cannot be touched", store->directory);
+	return smalti_shards_read(&store->shards, store->directory, error) ||
+		       smalti_shards_check(&store->shards, store->directory, error) ||
+		       smalti_shards_describe(&store->shards, store->directory, error)
+		   ? -1
+		   : 0;
+}
 
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error)
 {
 	pthread_mutex_lock(&store->mutex);
-	const int status = smalti_journal_read(&store->journal, store->directory, NULL, error);
+	const int status = read_shards(store, error);
 	pthread_mutex_unlock(&store->mutex);
 	return status;
 }
@@ -73,21 +86,21 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 	return status;
 }
 
-/* Files that a crash has left, or that do not say what the journal does. */
+/* Files that a crash has left, or that do not say what the shards do. */
 static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
 	struct smalti_claim *claims;
 	int64_t count;
 	if (smalti_claims_list(store->claims, now, &claims, &count, error))
 		return -1;
-	int status = smalti_directory_clean(store->directory, &store->journal, claims, count, error);
+	int status = smalti_directory_clean(store->directory, &store->shards, claims, count, error);
 	free(claims);
 	if (status)
 		return -1;
-	if (!smalti_manifest_fits(store->directory, &store->journal))
+	if (!smalti_manifest_fits(store->directory, &store->shards))
 		smalti_manifest_remove(store->directory);
-	if (!smalti_failed_fits(store->directory, &store->journal))
-		status = smalti_failed_rebuild(store->directory, &store->journal, error);
+	if (!smalti_failed_fits(store->directory, &store->shards))
+		status = smalti_failed_rebuild(store->directory, &store->shards, error);
 	return status;
 }
 
@@ -96,12 +109,11 @@ static int resume(struct smalti_store *store, const struct smalti_store_options 
 		  struct smalti_error *error)
 {
 	const int there = smalti_directory_look(store->directory, error);
-	if (there < 0 || (there == 0 && smalti_directory_make(store->directory, options->identity, error)) ||
-	    (there > 0 && (compare(store->directory, options, error) ||
-			   smalti_directory_prepare(store->directory, error))) ||
+	if (there < 0 || (there > 0 && compare(store->directory, options, error)) ||
+	    smalti_directory_prepare(store->directory, error) ||
+	    (there == 0 && smalti_directory_describe(store->directory, options->identity, error)) ||
 	    smalti_store_read(store, error))
 		return -1;
-	store->first_line = store->journal.lines;
 	store->claims = smalti_claims_open(store->directory, store->lease, store->heartbeat, error);
 	return store->claims ? cleanup(store, now, error) : -1;
 }
@@ -156,10 +168,7 @@ void smalti_store_close(struct smalti_store *store)
 	smalti_claims_close(store->claims);
 	smalti_lock_close(store->lock);
 	smalti_heartbeat_stop(store->heartbeat);
-	smalti_journal_free(&store->journal);
-	for (int64_t i = 0; i < store->work_count; i++)
-		free(store->work[i].part);
-	free(store->work);
+	smalti_shards_free(&store->shards);
 	pthread_mutex_destroy(&store->mutex);
 	free(store->directory);
 	free(store);

@@ -10,15 +10,15 @@
  * it.
  *
  *   extract.json         what the features are of and how they are made, fixed by who came first
- *   shard-FIRST-END.h5   items FIRST … END − 1 (12 digits each); -rN before .h5: made anew for the Nth time
- *   journal              a line with a checksum per commit; a shard that is not in it does not exist
+ *   shard-FIRST-END.h5   items FIRST … END − 1 (12 digits each), committed: there is no other record of it;
+ *                        -rN before .h5: made anew for the Nth time, in the place of all before
  *   claims/FIRST-END     ranges that a process is at work on, kept alive by its heartbeat
  *   failed.jsonl         items without all their features: from the shards
  *   runs/                what each process measured, for `smalti report`
  *   features.h5          all shards as one data set; manifest.json: all shards and totals (made at the end)
  *
- * Whatever changes the journal or the claims holds a lock on the directory. A commit is: close, verify,
- * fsync, rename, fsync of the directory, journal line, fsync. */
+ * Whatever changes the shards or the claims holds a lock on the directory. A commit is: close, fsync, verify,
+ * rename, fsync of the directory. */
 struct smalti_store;
 
 /* A store may be used by several threads, but for HDF5's sake only one at a time may be in what opens,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Not what is wrong with the directory, but with the machine. */
 static bool is_fatal(const struct smalti_error *cause)
@@ -19,19 +20,15 @@ static bool is_fatal(const struct smalti_error *cause)
 }
 
 /* Without either it is another's. */
-static int check_directory(struct smalti_checker *checker, bool *journal, struct smalti_error *error)
+static int check_directory(const struct smalti_checker *checker, struct smalti_error *error)
 {
 	const int extract = smalti_find_in(checker->directory, "extract.json", error);
-	const int found = extract < 0 ? -1 : smalti_find_in(checker->directory, "journal", error);
-	if (found < 0)
-		return -1;
-	*journal = found;
-	if (!extract && !found)
-		return smalti_fail(
-		    error, SMALTI_EINVAL,
-		    "%s: no directory of features, for it has neither extract.json nor a journal",
-		    checker->directory);
-	return 0;
+	const int found = extract ? extract : smalti_find_in(checker->directory, "manifest.json", error);
+	if (found)
+		return found < 0 ? -1 : 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s: no directory of features, for it has neither extract.json nor manifest.json",
+			   checker->directory);
 }
 
 /* How many there should be, if that is said: by smalti extract of its list, by a manifest of its shards. */
@@ -54,33 +51,6 @@ static int check_extract(struct smalti_checker *checker, struct smalti_error *er
 	if (is_fatal(&cause))
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	smalti_checker_say_error(checker, "damaged", "extract.json", -1, NULL, &cause);
-	return 0;
-}
-
-static void damaged_line(void *user, int64_t line, const char *what)
-{
-	struct smalti_checker *checker = user;
-	checker->journal_broken = true;
-	smalti_checker_say(checker, strstr(what, "overlap") ? "overlap" : "damaged", "journal",
-			   "line %" PRId64 ": %s", line, what);
-}
-
-static int check_journal(struct smalti_checker *checker, bool there, struct smalti_error *error)
-{
-	const struct smalti_journal_watch on_progress = {damaged_line, checker};
-	if (!there) {
-		checker->journal_broken = true;
-		smalti_checker_say(checker, "missing", "journal", "is not there");
-		return 0;
-	}
-	if (smalti_journal_read(&checker->journal, checker->directory, &on_progress, error))
-		return -1;
-	if (checker->journal.torn) {
-		checker->journal_broken = true;
-		smalti_checker_say(checker, "damaged", "journal",
-				   "%" PRId64 " bytes behind line %" PRId64 " are no whole line",
-				   checker->journal.torn, checker->journal.lines);
-	}
 	return 0;
 }
 
@@ -129,20 +99,37 @@ static int check_listed(struct smalti_checker *checker, const cJSON *listed, str
 	return 0;
 }
 
-/* extract.json and the journal have been looked at. */
+/* Otherwise some are damaged, and so are all lists of them. */
+static bool all_described(const struct smalti_shards *shards)
+{
+	bool all = true;
+	for (int64_t i = 0; i < shards->count; i++)
+		all = all && shards->entries[i].described && !shards->entries[i].overlaps;
+	return all;
+}
+
+/* A shard that the manifest has. */
+static void check_listed_shard(struct smalti_checker *checker, const cJSON *listed)
+{
+	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(listed, "file"));
+	struct smalti_shard_id id;
+	if (!name || !smalti_shard_name_parse(name, &id) || smalti_shards_find(&checker->shards, &id))
+		return;
+	smalti_checker_say(checker, "missing", name, "is not there, but manifest.json has it");
+	checker->lost += id.end - id.first;
+}
+
 static int check_manifest(struct smalti_checker *checker, struct smalti_error *error)
 {
 	const cJSON *listed;
-	cJSON_ArrayForEach (listed, cJSON_GetObjectItemCaseSensitive(checker->manifest, "files")) {
-		const bool seen =
-		    !strcmp(listed->string, "journal") || !strcmp(listed->string, "extract.json");
-		if (!seen && check_listed(checker, listed, error))
-			return -1;
-	}
-	if (checker->manifest && !checker->journal_broken &&
-	    !smalti_manifest_fits(checker->directory, &checker->now))
-		smalti_checker_say(checker, "different", "manifest.json",
-				   "is of another state of the journal");
+	cJSON_ArrayForEach (listed, cJSON_GetObjectItemCaseSensitive(checker->manifest, "files"))
+		if (strcmp(listed->string, "extract.json") != 0 && check_listed(checker, listed, error))
+			return -1; /* extract.json has been looked at */
+	cJSON_ArrayForEach (listed, cJSON_GetObjectItemCaseSensitive(checker->manifest, "shards"))
+		check_listed_shard(checker, listed);
+	if (checker->manifest && all_described(&checker->shards) &&
+	    !smalti_manifest_fits(checker->directory, &checker->shards))
+		smalti_checker_say(checker, "different", "manifest.json", "is of other shards");
 	const int joined = smalti_find_in(checker->directory, "features.h5", error);
 	if (joined < 0)
 		return -1;
@@ -154,21 +141,21 @@ static int check_manifest(struct smalti_checker *checker, struct smalti_error *e
 static void check_gaps(struct smalti_checker *checker)
 {
 	int64_t at = 0;
-	const int64_t last = checker->now.count;
+	const int64_t last = checker->shards.count;
 	for (int64_t i = 0; i <= last; i++) {
-		const struct smalti_shard_id *id = i < last ? &checker->now.entries[i].id : NULL;
+		const struct smalti_shard_id *id = i < last ? &checker->shards.entries[i].id : NULL;
 		const int64_t first = id ? id->first : checker->items;
 		if (first > at)
-			smalti_checker_say(checker, "gap", "journal",
+			smalti_checker_say(checker, "gap", "extract.json",
 					   "items %" PRId64 " to %" PRId64 " are not committed", at,
 					   first - 1);
-		at = id ? id->end : at;
+		at = id && id->end > at ? id->end : at;
 	}
 }
 
 static void say_stray(void *user, const char *name)
 {
-	smalti_checker_say(user, "orphan", name, "belongs to no process and no line of the journal");
+	smalti_checker_say(user, "orphan", name, "belongs to no process and is no shard");
 }
 
 static int check_strays(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
@@ -179,59 +166,25 @@ static int check_strays(struct smalti_checker *checker, int64_t now, struct smal
 	int status = all ? smalti_claims_list(all, now, &claims, &count, error) : -1;
 	smalti_claims_close(all);
 	if (status == 0)
-		status = smalti_directory_strays(checker->directory, &checker->now, claims, count, say_stray,
-						 checker, error);
+		status = smalti_directory_strays(checker->directory, &checker->shards, claims, count,
+						 say_stray, checker, error);
 	free(claims);
 	return status;
 }
 
-static int by_text(const void *a, const void *b)
+/* The same for the same lines in any order. */
+static uint64_t hash_lines(const char *text)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	uint64_t sum = 0;
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+		sum += XXH3_64bits(text, (size_t)(end - text) + 1);
+	return sum + (*text != '\0');
 }
 
-/* The lines of a text, which is cut into them, in alphabetical order. */
-static char **sort_lines(char *text, int64_t *count, struct smalti_error *error)
-{
-	int64_t most = 1;
-	for (const char *c = text; (c = strchr(c, '\n')); c++)
-		most++;
-	char **lines = smalti_calloc(most, sizeof(*lines), error);
-	*count = 0;
-	for (char *next = text; lines && next && *next;) {
-		lines[(*count)++] = next;
-		next = strchr(next, '\n');
-		if (next)
-			*next++ = '\0';
-	}
-	if (lines)
-		qsort(lines, (size_t)*count, sizeof(*lines), by_text);
-	return lines;
-}
-
-static int compare_lines(struct smalti_checker *checker, char *found, char *wanted,
-			 struct smalti_error *error)
-{
-	int64_t found_count, wanted_count;
-	char **a = sort_lines(found, &found_count, error), **b = sort_lines(wanted, &wanted_count, error);
-	bool same = a && b && found_count == wanted_count;
-	for (int64_t i = 0; same && i < found_count; i++)
-		same = strcmp(a[i], b[i]) == 0;
-	if (a && b && !same)
-		smalti_checker_say(checker, "different", "failed.jsonl",
-				   "does not list the failures that the shards have");
-	free(a);
-	free(b);
-	return a && b ? 0 : -1;
-}
-
-/* Where no manifest has its checksum: its lines may be in any order. */
+/* Where no manifest has its checksum. */
 static int check_failed(struct smalti_checker *checker, struct smalti_error *error)
 {
-	bool whole = !checker->manifest && !checker->journal_broken;
-	for (int64_t i = 0; i < checker->journal.count; i++)
-		whole = whole && !checker->broken[i];
-	if (!whole)
+	if (checker->manifest || !all_described(&checker->shards))
 		return 0;
 	const int there = smalti_find_in(checker->directory, "failed.jsonl", error);
 	if (there < 0)
@@ -239,14 +192,15 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
 	char *path = smalti_format(error, "%s/failed.jsonl", checker->directory);
-	char *found = NULL, *wanted = smalti_failed_print(checker->directory, &checker->now, error);
+	char *found = NULL, *wanted = smalti_failed_print(checker->directory, &checker->shards, error);
 	if (path)
 		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
-	int status = path && wanted ? 0 : -1;
-	if (status == 0 && found)
-		status = compare_lines(checker, found, wanted, error);
-	else if (status == 0)
+	const int status = path && wanted ? 0 : -1;
+	if (status == 0 && !found)
 		smalti_checker_say_error(checker, "damaged", "failed.jsonl", -1, NULL, &cause);
+	else if (status == 0 && hash_lines(found) != hash_lines(wanted))
+		smalti_checker_say(checker, "different", "failed.jsonl",
+				   "does not list the failures that the shards have");
 	free(wanted);
 	free(found);
 	free(path);
@@ -256,24 +210,33 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 static void count(struct smalti_checker *checker)
 {
 	struct smalti_verify_result *result = checker->result;
-	result->shards = checker->journal.count;
-	for (int64_t i = 0; i < checker->journal.count; i++) {
-		const struct smalti_journal_entry *entry = &checker->journal.entries[i];
+	result->shards = checker->shards.count;
+	for (int64_t i = 0; i < checker->shards.count; i++) {
+		const struct smalti_shard_entry *entry = &checker->shards.entries[i];
 		result->rows += entry->id.end - entry->id.first;
 		result->failures += entry->failures;
 		result->bytes += entry->bytes;
 	}
-	checker->bytes = result->bytes;
+}
+
+/* The files that are there, with what they say of themselves as far as it can be read. */
+static int find_shards(struct smalti_checker *checker, struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (smalti_shards_read(&checker->shards, checker->directory, error))
+		return -1;
+	if (smalti_shards_describe(&checker->shards, checker->directory, &cause) && is_fatal(&cause))
+		return smalti_fail(error, cause.code, "%s", cause.message);
+	return 0;
 }
 
 /* With the lock held, so that nobody is between one file and the next: what was committed meanwhile counts,
  * too. */
 static int check_lists(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
-	struct smalti_error absent = SMALTI_NO_ERROR; /* which was told */
-	if (smalti_journal_read(&checker->now, checker->directory, &smalti_journal_ignore, &absent) &&
-	    absent.code != SMALTI_ENOENT)
-		return smalti_fail(error, absent.code, "%s", absent.message);
+	if (find_shards(checker, error))
+		return -1;
+	count(checker);
 	if (read_manifest(checker, error) || check_manifest(checker, error) || check_failed(checker, error))
 		return -1;
 	check_gaps(checker);
@@ -282,15 +245,11 @@ static int check_lists(struct smalti_checker *checker, int64_t now, struct smalt
 
 static int check(struct smalti_checker *checker, struct smalti_error *error)
 {
-	bool journal;
-	if (check_directory(checker, &journal, error) || check_extract(checker, error) ||
-	    check_journal(checker, journal, error))
-		return -1;
-	count(checker);
-	checker->broken = smalti_calloc(checker->journal.count + 1, sizeof(*checker->broken), error);
-	if (!checker->broken || smalti_checker_shards(checker, error))
-		return -1;
-	return smalti_checker_locked(checker, check_lists, error);
+	return check_directory(checker, error) || check_extract(checker, error) ||
+		       find_shards(checker, error) || smalti_checker_shards(checker, error) ||
+		       smalti_checker_locked(checker, check_lists, error)
+		   ? -1
+		   : 0;
 }
 
 int smalti_verify(const char *directory, const struct smalti_verify_options *options,
@@ -308,8 +267,6 @@ int smalti_verify(const char *directory, const struct smalti_verify_options *opt
 	if (status == 0 && options->repair && result->problems)
 		status = smalti_checker_repair(&checker, error);
 	cJSON_Delete(checker.manifest);
-	free(checker.broken);
-	smalti_journal_free(&checker.journal);
-	smalti_journal_free(&checker.now);
+	smalti_shards_free(&checker.shards);
 	return status;
 }

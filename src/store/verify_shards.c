@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/checker.h"
-#include "store/digest.h"
-#include "store/failed.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,64 +13,40 @@ struct common {
 /* One shard under examination. */
 struct examined {
 	struct smalti_checker *checker;
-	const struct smalti_journal_entry *entry;
+	struct smalti_shard_entry *entry;
 	const char *name, *path;
-	bool broken;
 };
 
-/* Not where it was made anew or taken out since. */
+/* Not where it was made anew or set aside since. */
 static bool is_wanted(const struct examined *examined)
 {
-	struct smalti_journal journal = {0};
-	const bool wanted =
-	    smalti_journal_read(&journal, examined->checker->directory, &smalti_journal_ignore, NULL) ||
-	    smalti_journal_names(&journal, examined->entry);
-	smalti_journal_free(&journal);
+	struct smalti_shards now = {0};
+	const bool wanted = smalti_shards_read(&now, examined->checker->directory, NULL) ||
+			    smalti_shards_find(&now, &examined->entry->id);
+	smalti_shards_free(&now);
 	return wanted;
 }
 
-static void say(struct examined *examined, const char *kind, int64_t row, const char *key,
-		const struct smalti_error *cause)
+static void say(struct examined *examined, int64_t row, const char *key, const struct smalti_error *cause)
 {
 	if (cause->code == SMALTI_ENOENT && !is_wanted(examined))
 		return;
-	smalti_checker_say_error(examined->checker, kind, examined->name, row, key, cause);
-	examined->broken = true;
+	smalti_checker_say_error(examined->checker, "damaged", examined->name, row, key, cause);
+	examined->entry->broken = true;
 }
 
-static int check_file(struct examined *examined, bool *same, struct smalti_error *error)
+static int check_rows(struct examined *examined, struct smalti_shard *shard, struct smalti_error *error)
 {
-	const struct smalti_journal_entry *entry = examined->entry;
-	struct smalti_error cause = SMALTI_NO_ERROR;
-	uint64_t digest;
-	int64_t bytes;
-	*same = false;
-	if (smalti_file_digest(examined->path, &digest, &bytes, &cause) == 0) {
-		*same = digest == entry->digest && bytes == entry->bytes;
-		return 0;
-	}
-	if (!smalti_is_of_input(cause.code))
-		return smalti_fail(error, cause.code, "%s", cause.message);
-	say(examined, "missing", -1, NULL, &cause);
-	return 0;
-}
-
-/* The rows of a file that is not what it was: which of them are damaged. */
-static void check_rows(struct examined *examined, struct smalti_shard *shard)
-{
-	int64_t damaged = 0;
 	for (int64_t i = smalti_shard_first(shard); i < smalti_shard_end(shard); i++) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
 		struct smalti_features_row row = {0};
 		if (smalti_shard_row(shard, i, &row, &cause) == 0)
 			continue;
-		say(examined, "damaged", i, row.key, &cause);
-		damaged++;
+		if (!smalti_is_of_input(cause.code))
+			return smalti_fail(error, cause.code, "%s", cause.message);
+		say(examined, i, row.key, &cause);
 	}
-	if (damaged == 0)
-		smalti_checker_say(examined->checker, "damaged", examined->name,
-				   "is not what the journal says, outside of its rows, which are whole");
-	examined->broken = true;
+	return 0;
 }
 
 /* Whether two say the same of how rows were made: the list may have grown, and whoever mixes instruction sets
@@ -116,13 +89,10 @@ static const char *compare(const struct smalti_shard_schema *a, const struct sma
 		   : "provenance";
 }
 
-/* What it says of itself against the journal and the other shards. */
-static int check_words(struct examined *examined, struct smalti_shard *shard, const struct common *common,
-		       struct smalti_error *error)
+/* What it says of itself against its name and the other shards. */
+static void check_words(struct examined *examined, struct smalti_shard *shard, const struct common *common)
 {
-	const struct smalti_journal_entry *entry = examined->entry;
-	struct smalti_error cause = SMALTI_NO_ERROR;
-	struct smalti_failed failed = {0};
+	const struct smalti_shard_id *id = &examined->entry->id;
 	const char *other =
 	    common->shard ? compare(smalti_shard_schema(shard), smalti_shard_schema(common->shard)) : NULL;
 	if (other) {
@@ -131,40 +101,48 @@ static int check_words(struct examined *examined, struct smalti_shard *shard, co
 		/* Nobody knows which of them is wrong. */
 		examined->checker->result->left += examined->checker->options->repair;
 	}
-	if (smalti_failed_of(shard, &failed, &cause)) {
-		if (!smalti_is_of_input(cause.code))
-			return smalti_fail(error, cause.code, "%s", cause.message);
-		say(examined, "damaged", -1, NULL, &cause);
-	} else if (smalti_shard_first(shard) != entry->id.first || smalti_shard_end(shard) != entry->id.end ||
-		   failed.failures != entry->failures || failed.reasons != entry->reasons) {
-		smalti_checker_say(examined->checker, "different", examined->name,
-				   "has other items or failures than the journal says");
-		examined->broken = true;
+	if (smalti_shard_first(shard) != id->first || smalti_shard_end(shard) != id->end) {
+		smalti_checker_say(examined->checker, "damaged", examined->name,
+				   "has other items than its name says");
+		examined->entry->broken = true;
 	}
-	free(failed.lines);
-	return 0;
+}
+
+/* One that is damaged outside of its values is opened once more, to find out which of its rows are. */
+static struct smalti_shard *open_shard(struct examined *examined, struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	struct smalti_shard *shard = smalti_shard_open(examined->path, &cause);
+	if (shard)
+		return shard;
+	if (!smalti_is_of_input(cause.code)) {
+		smalti_fail(error, cause.code, "%s", cause.message);
+		return NULL;
+	}
+	shard = smalti_shard_open_unchecked(examined->path, NULL);
+	if (!shard || check_rows(examined, shard, error) == 0)
+		if (!examined->entry->broken)
+			say(examined, -1, NULL, &cause);
+	smalti_shard_close(shard);
+	return NULL;
 }
 
 static int examine(struct examined *examined, struct common *common, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	bool same;
-	if (check_file(examined, &same, error) || examined->broken)
-		return examined->broken ? 0 : -1;
-	struct smalti_shard *shard = same ? smalti_shard_open(examined->path, &cause)
-					  : smalti_shard_open_damaged(examined->path, &cause);
-	if (!shard && !smalti_is_of_input(cause.code))
-		return smalti_fail(error, cause.code, "%s", cause.message);
-	if (!shard) {
-		say(examined, "damaged", -1, NULL, &cause);
+	if (examined->entry->overlaps) {
+		smalti_checker_say(examined->checker, "overlap", examined->name,
+				   "has items that another shard has, too");
+		examined->entry->broken = true;
 		return 0;
 	}
-	int status = 0;
-	if (same)
-		status = check_words(examined, shard, common, error);
-	else
-		check_rows(examined, shard);
-	if (common->shard || examined->broken || status) {
+	struct smalti_shard *shard = open_shard(examined, &cause);
+	int status = shard ? check_rows(examined, shard, &cause) : 0;
+	if (shard)
+		check_words(examined, shard, common);
+	if (cause.code)
+		status = smalti_fail(error, cause.code, "%s", cause.message);
+	if (common->shard || examined->entry->broken || status) {
 		smalti_shard_close(shard);
 	} else {
 		common->shard = shard;
@@ -176,19 +154,21 @@ static int examine(struct examined *examined, struct common *common, struct smal
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct common common = {0};
+	const struct smalti_shards *shards = &checker->shards;
 	int status = 0;
-	for (int64_t i = 0; i < checker->journal.count && status == 0; i++) {
-		const struct smalti_journal_entry *entry = &checker->journal.entries[i];
+	int64_t bytes = 0, done = 0;
+	for (int64_t i = 0; i < shards->count; i++)
+		bytes += shards->entries[i].bytes;
+	for (int64_t i = 0; i < shards->count && status == 0; i++) {
+		struct smalti_shard_entry *entry = &shards->entries[i];
 		char name[SMALTI_SHARD_NAME];
 		smalti_shard_name(&entry->id, name);
 		if (checker->options->progress)
-			checker->options->progress(checker->options->user, checker->bytes_done,
-						   checker->bytes);
-		char *path = smalti_journal_path(checker->directory, &entry->id, error);
-		struct examined examined = {checker, entry, name, path, false};
+			checker->options->progress(checker->options->user, done, bytes);
+		char *path = smalti_shard_path(checker->directory, &entry->id, error);
+		struct examined examined = {checker, entry, name, path};
 		status = path ? examine(&examined, &common, error) : -1;
-		checker->broken[i] = examined.broken;
-		checker->bytes_done += entry->bytes;
+		done += entry->bytes;
 		free(path);
 	}
 	smalti_shard_close(common.shard);

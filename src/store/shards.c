@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/shards.h"
+#include "base/alloc.h"
+#include "shard/shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id, struct smalti_error *error)
+{
+	char name[SMALTI_SHARD_NAME];
+	smalti_shard_name(id, name);
+	return smalti_format(error, "%s/%s", directory, name);
+}
+
+static int add(struct smalti_shards *shards, int64_t *capacity, const struct smalti_shard_id *id,
+	       struct smalti_error *error)
+{
+	if (shards->count == *capacity) {
+		*capacity = *capacity ? 2 * *capacity : 64;
+		struct smalti_shard_entry *entries =
+		    realloc(shards->entries, (size_t)*capacity * sizeof(*entries));
+		if (!entries)
+			return smalti_fail(error, SMALTI_ENOMEM, "no memory for a list of shards");
+		shards->entries = entries;
+	}
+	shards->entries[shards->count++] = (struct smalti_shard_entry){.id = *id};
+	return 0;
+}
+
+static int read_names(struct smalti_shards *shards, const char *directory, struct smalti_error *error)
+{
+	DIR *files = opendir(directory);
+	if (!files)
+		return smalti_fail_errno(error, "%s: cannot be read", directory);
+	int64_t capacity = 0;
+	int status = 0;
+	errno = 0;
+	for (const struct dirent *file; status == 0 && (file = readdir(files)); errno = 0) {
+		struct smalti_shard_id id;
+		if (smalti_shard_name_parse(file->d_name, &id))
+			status = add(shards, &capacity, &id, error);
+	}
+	if (status == 0 && errno)
+		status = smalti_fail_errno(error, "%s: cannot be read", directory);
+	closedir(files);
+	return status;
+}
+
+static bool same_items(const struct smalti_shard_id *a, const struct smalti_shard_id *b)
+{
+	return a->first == b->first && a->end == b->end;
+}
+
+/* Of the same items, the one made last comes first. */
+static int by_items(const void *a, const void *b)
+{
+	const struct smalti_shard_id *x = &((const struct smalti_shard_entry *)a)->id;
+	const struct smalti_shard_id *y = &((const struct smalti_shard_entry *)b)->id;
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->remake > y->remake ? -1 : x->remake < y->remake;
+}
+
+/* Leaves out what was made anew. */
+static void settle(struct smalti_shards *shards)
+{
+	const int64_t count = shards->count;
+	int64_t end = 0;
+	if (count)
+		qsort(shards->entries, (size_t)count, sizeof(*shards->entries), by_items);
+	shards->count = 0;
+	for (int64_t i = 0; i < count; i++) {
+		struct smalti_shard_entry *entry = &shards->entries[i];
+		if (shards->count && same_items(&shards->entries[shards->count - 1].id, &entry->id))
+			continue;
+		entry->overlaps = entry->id.first < end;
+		end = entry->overlaps ? end : entry->id.end;
+		shards->entries[shards->count++] = *entry;
+	}
+}
+
+int smalti_shards_read(struct smalti_shards *shards, const char *directory, struct smalti_error *error)
+{
+	struct smalti_shards now = {.read = true};
+	if (read_names(&now, directory, error)) {
+		smalti_shards_free(&now);
+		return -1;
+	}
+	settle(&now);
+	for (int64_t i = 0; i < now.count; i++) {
+		struct smalti_shard_entry *entry = &now.entries[i];
+		const struct smalti_shard_entry *known = smalti_shards_find(shards, &entry->id);
+		const bool overlaps = entry->overlaps;
+		entry->tried = shards->read;
+		if (known)
+			*entry = *known;
+		entry->overlaps = overlaps;
+	}
+	smalti_shards_free(shards);
+	*shards = now;
+	return 0;
+}
+
+int smalti_shards_check(const struct smalti_shards *shards, const char *directory, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < shards->count; i++) {
+		char name[SMALTI_SHARD_NAME];
+		smalti_shard_name(&shards->entries[i].id, name);
+		if (shards->entries[i].overlaps)
+			return smalti_fail(error, SMALTI_ECORRUPT,
+					   "%s/%s: has items that another shard has, too; run smalti verify "
+					   "--repair",
+					   directory, name);
+	}
+	return 0;
+}
+
+static int describe(struct smalti_shard_entry *entry, const char *path, struct smalti_error *error)
+{
+	struct smalti_shard *shard = smalti_shard_open_unchecked(path, error);
+	if (!shard)
+		return -1;
+	int64_t last = -1;
+	int status = 0;
+	entry->failures = 0;
+	entry->reasons = smalti_shard_failure_count(shard);
+	for (int64_t i = 0; i < entry->reasons && status == 0; i++) {
+		struct smalti_shard_failure failure;
+		status = smalti_shard_failure(shard, i, &failure, error);
+		entry->failures += status == 0 && failure.index != last;
+		last = failure.index;
+	}
+	entry->bytes = smalti_shard_bytes(shard);
+	entry->seal = smalti_shard_seal(shard);
+	entry->described = status == 0;
+	smalti_shard_close(shard);
+	return status;
+}
+
+int smalti_shards_describe(struct smalti_shards *shards, const char *directory, struct smalti_error *error)
+{
+	struct smalti_error first = SMALTI_NO_ERROR;
+	for (int64_t i = 0; i < shards->count; i++) {
+		struct smalti_shard_entry *entry = &shards->entries[i];
+		struct smalti_error *cause = first.code ? NULL : &first;
+		char *path = entry->described ? NULL : smalti_shard_path(directory, &entry->id, cause);
+		if (path)
+			(void)describe(entry, path, cause);
+		free(path);
+	}
+	const char *remedy = smalti_is_of_input(first.code) ? "; run smalti verify --repair" : "";
+	return first.code ? smalti_fail(error, first.code, "%s%s", first.message, remedy) : 0;
+}
+
+void smalti_shards_free(struct smalti_shards *shards)
+{
+	free(shards->entries);
+	*shards = (struct smalti_shards){.count = 0};
+}
+
+bool smalti_shards_cover(const struct smalti_shards *shards, int64_t items)
+{
+	int64_t at = 0;
+	for (int64_t i = 0; i < shards->count && shards->entries[i].id.first == at; i++)
+		at = shards->entries[i].id.end;
+	return at >= items;
+}
+
+int64_t smalti_shards_within(const struct smalti_shards *shards, int64_t first, int64_t end, int64_t *from)
+{
+	int64_t low = 0, high = shards->count;
+	while (low < high) { /* the first that ends behind `first` */
+		const int64_t middle = low + (high - low) / 2;
+		if (shards->entries[middle].id.end <= first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*from = low;
+	while (low < shards->count && shards->entries[low].id.first < end)
+		low++;
+	return low;
+}
+
+struct smalti_shard_entry *smalti_shards_find(const struct smalti_shards *shards,
+					      const struct smalti_shard_id *id)
+{
+	const struct smalti_shard_entry wanted = {.id = *id};
+	return shards->count
+		   ? bsearch(&wanted, shards->entries, (size_t)shards->count, sizeof(wanted), by_items)
+		   : NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_STORE_SHARDS_H
+#define SMALTI_STORE_SHARDS_H
+
+#include "store/layout.h"
+
+#include "base/error.h"
+
+/* The committed shards of a directory: the files in it that are called so. A shard gets its name when it is
+ * whole and on the disk, so that there is no other record of them; of several of the same items the one that
+ * was made last counts. */
+
+struct smalti_shard_entry {
+	struct smalti_shard_id id;
+	bool overlaps; /* with the shard before it: one of them should not be there */
+	bool tried;    /* was claimed to be made anew, or made since these shards were first read */
+	bool broken;   /* as smalti verify has found */
+	/* What its file says, once it was described. @{ */
+	bool described;
+	int64_t failures, reasons; /* items without all their features; why, at least one reason each */
+	int64_t bytes;
+	uint64_t seal; /* of all that is in it, see smalti_shard_seal() */
+		       /* @} */
+};
+
+/* Zeroed, it is one that nothing was read of. */
+struct smalti_shards {
+	struct smalti_shard_entry *entries; /* by `first` */
+	int64_t count;
+	bool read;
+};
+
+/* Reads the names; what is known of files that are still there stays. Needs no lock. */
+int smalti_shards_read(struct smalti_shards *shards, const char *directory, struct smalti_error *error);
+/* Fails if shards overlap. */
+int smalti_shards_check(const struct smalti_shards *shards, const char *directory,
+			struct smalti_error *error);
+/* Reads what the files say of those that are not described: of all that can be read. */
+int smalti_shards_describe(struct smalti_shards *shards, const char *directory, struct smalti_error *error);
+void smalti_shards_free(struct smalti_shards *shards);
+
+/* Whether the items 0 … items − 1 are committed. */
+bool smalti_shards_cover(const struct smalti_shards *shards, int64_t items);
+/* What is committed within [first, end), as indices of entries: *from … the result − 1. */
+int64_t smalti_shards_within(const struct smalti_shards *shards, int64_t first, int64_t end, int64_t *from);
+/* The entry of that very name; NULL: there is none. */
+struct smalti_shard_entry *smalti_shards_find(const struct smalti_shards *shards,
+					      const struct smalti_shard_id *id);
+
+/* DIRECTORY/shard-….h5; NULL with an error. Free with free(). */
+char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id, struct smalti_error *error);
+
+#endif
