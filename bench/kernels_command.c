@@ -18,7 +18,7 @@ static const struct kernels_options defaults = {.bench = {.repeats = 5}};
 static const struct smalti_option rows[] = {
     {SMALTI_STRING(struct kernels_options, filter), "filter", 0, "TEXT",
      "run only benchmarks whose name contains TEXT, such as \"matmul DiT\" or \"odd\""},
-    SMALTI_PRECISION_ROW(struct kernels_options),
+    SMALTI_PRECISION_ROW(struct kernels_options, precision),
     SMALTI_BENCH_ROWS(struct kernels_options),
 };
 

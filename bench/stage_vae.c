@@ -32,9 +32,10 @@ static int open_vae(struct smalti_stage_run *run, enum smalti_vae_direction dire
 	state->width = run->width / factor;
 	state->net = smalti_vae_net_new(direction, run->weights, &state->config, run->checkpoint,
 					run->model->precision, error);
-	const struct smalti_vae_request request = {
-	    .session = run->session, .net = state->net, .height = state->height, .width = state->width};
-	return state->net ? smalti_vae_request_plan(&request, &state->plan, error) : -1;
+	const struct smalti_vae_request request = {.height = run->height, .width = run->width};
+	if (!state->net)
+		return -1;
+	return smalti_vae_request_plan(run->session, state->net, &request, &state->plan, error);
 }
 
 static void close_vae(struct smalti_stage_run *run)

@@ -38,8 +38,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; only the components of the chosen stages are needed; "
      "default: the embedded model"},
-    SMALTI_VARIANT_ROW(TYPE),
-    SMALTI_PRECISION_ROW(TYPE),
+    SMALTI_VARIANT_ROW(TYPE, variant),
+    SMALTI_PRECISION_ROW(TYPE, precision),
     {SMALTI_GROUP("Machine")},
     SMALTI_CPUS_ROW(TYPE),
     SMALTI_POLICY_ROW(TYPE),

@@ -193,7 +193,7 @@ for signal in INT TERM; do
     status=0
     wait $! || status=$?
     [ $status -eq 1 ] || fail "SIG$signal: status $status: $(cat err)"
-    grep -qF "stopped by SIG$signal: 0 of 1 images done" err || fail "$(cat err)"
+    grep -qF "stopped by SIG$signal: 0 images made, 1 left" err || fail "$(cat err)"
     [ -z "$(files made)" ] || fail "SIG$signal: left $(files made)"
 done
 

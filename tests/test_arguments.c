@@ -237,9 +237,9 @@ static int no_rows(void *user, int64_t first, int64_t count, const void *rgb, st
 
 #define DECODING(field) FIELD(struct smalti_vae_decoding, field)
 static const struct wrong wrong_decodings[] = {
-    {DECODING(latents), 0, "latents"}, {DECODING(rows), 0, "'rows'"},
-    {DECODING(height), 0, "height"},   {DECODING(width), -1, "width"},
-    {DECODING(samples), 3, "samples"}, {DECODING(tile_rows), -1, "tile rows"},
+    {DECODING(latents), 0, "latents"},       {DECODING(rows), 0, "'rows'"},
+    {DECODING(request.height), 0, "height"}, {DECODING(request.width), -1, "width"},
+    {DECODING(samples), 3, "samples"},       {DECODING(request.tile_rows), -1, "tile rows"},
 };
 
 static void decodings_are_checked(struct smalti_vae *vae)
@@ -248,13 +248,13 @@ static void decodings_are_checked(struct smalti_vae *vae)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int i = 0; i < COUNT(wrong_decodings); i++) {
 		struct smalti_vae_decoding decoding = {
-		    .latents = latents, .height = 2, .width = 2, .rows = no_rows};
+		    .request = {.height = 16, .width = 16}, .latents = latents, .rows = no_rows};
 		spoil(&decoding, &wrong_decodings[i]);
 		FAILS(smalti_vae_decode_image(vae, &decoding, &error), &error, SMALTI_EINVAL,
 		      wrong_decodings[i].word, wrong_decodings[i].word);
 	}
 	float planes[64];
-	const struct smalti_vae_encoding nowhere = {.height = 16, .width = 16, .mean = planes};
+	const struct smalti_vae_encoding nowhere = {.request = {.height = 16, .width = 16}, .mean = planes};
 	FAILS(smalti_vae_encode_image(vae, &nowhere, &error), &error, SMALTI_EINVAL, "no rows", "'rows'");
 	FAILS(smalti_vae_encode_image(vae, NULL, &error), &error, SMALTI_EINVAL, "nothing", "encoding");
 	FAILS(smalti_vae_decode_image(NULL, NULL, &error), &error, SMALTI_EINVAL, "no VAE", "VAE");

@@ -42,7 +42,7 @@ static void golden_decodings(void)
 		float *latents = golden_values(z), *expected = interleaved(out);
 		struct smalti_vae_decoding decoding = vae_decoding_of(latents, &found);
 		decoding.raw = true;
-		decoding.tile_rows = number % 4;
+		decoding.request.tile_rows = number % 4;
 		SUCCEEDS(smalti_vae_decode_image(vae, &decoding, &error), &error, "decode");
 		CHECK(found.next == found.height, "all rows");
 		golden_near((float *)(void *)found.samples, expected, found.height * found.width * 3, 5e-5,
@@ -70,12 +70,12 @@ static void golden_encodings(void)
 		struct vae_image image = new_vae_image(u8->shape[0], u8->shape[1], 4);
 		float *expected = golden_values(out), *found = malloc((size_t)out->bytes);
 		smalti_from_u8(u8->bytes, u8->data, (float *)(void *)image.samples);
-		const struct smalti_vae_encoding encoding = {.height = image.height,
-							     .width = image.width,
-							     .tile_rows = number % 3,
-							     .user = &image,
+		const struct smalti_vae_encoding encoding = {.request = {.height = image.height,
+									 .width = image.width,
+									 .tile_rows = number % 3,
+									 .user = &image,
+									 .on_progress = check_vae_progress},
 							     .rows = give_vae_rows,
-							     .on_progress = check_vae_progress,
 							     .mean = found,
 							     .std = found + half};
 		SUCCEEDS(smalti_vae_encode_image(vae, &encoding, &error), &error, "encode");
@@ -131,13 +131,13 @@ static void bad_latents(void)
 		float value;
 		const char *words[2];
 	} cases[] = {
-	    {0, VAE_WIDTH, 0, -1, 0, {"height", "found 0"}},
-	    {VAE_HEIGHT, -1, 0, -1, 0, {"width", "found -1"}},
-	    {VAE_HEIGHT, INT64_MAX, 0, -1, 0, {"width", "16384"}},
-	    {VAE_HEIGHT, VAE_WIDTH, -1, -1, 0, {"tile rows", "found -1"}},
-	    {VAE_HEIGHT, VAE_WIDTH, 0, 0, NAN, {"nan", "[0, 0, 0]"}},
-	    {VAE_HEIGHT, VAE_WIDTH, 0, VAE_VALUES - 1, INFINITY, {"inf", "[3, 5, 5]"}},
-	    {VAE_HEIGHT, VAE_WIDTH, 0, VAE_WIDTH + 2, -INFINITY, {"-inf", "[0, 1, 2]"}},
+	    {0, 8 * VAE_WIDTH, 0, -1, 0, {"height", "found 0"}},
+	    {8 * VAE_HEIGHT, -1, 0, -1, 0, {"width", "found -1"}},
+	    {8 * VAE_HEIGHT, INT64_MAX, 0, -1, 0, {"width", "multiple of 8 up to 131072"}},
+	    {8 * VAE_HEIGHT, 8 * VAE_WIDTH, -1, -1, 0, {"tile rows", "found -1"}},
+	    {8 * VAE_HEIGHT, 8 * VAE_WIDTH, 0, 0, NAN, {"nan", "[0, 0, 0]"}},
+	    {8 * VAE_HEIGHT, 8 * VAE_WIDTH, 0, VAE_VALUES - 1, INFINITY, {"inf", "[3, 5, 5]"}},
+	    {8 * VAE_HEIGHT, 8 * VAE_WIDTH, 0, VAE_WIDTH + 2, -INFINITY, {"-inf", "[0, 1, 2]"}},
 	};
 	struct smalti_vae *vae = open_test_vae(session, NULL);
 	for (size_t k = 0; k < COUNT(cases); k++) {
@@ -145,9 +145,9 @@ static void bad_latents(void)
 		float latents[VAE_VALUES] = {0};
 		struct vae_image image = new_vae_image(8 * VAE_HEIGHT, 8 * VAE_WIDTH, 1);
 		struct smalti_vae_decoding decoding = vae_decoding_of(latents, &image);
-		decoding.height = cases[k].height;
-		decoding.width = cases[k].width;
-		decoding.tile_rows = cases[k].tile_rows;
+		decoding.request.height = cases[k].height;
+		decoding.request.width = cases[k].width;
+		decoding.request.tile_rows = cases[k].tile_rows;
 		if (cases[k].at >= 0)
 			latents[cases[k].at] = cases[k].value;
 		FAILS(smalti_vae_decode_image(vae, &decoding, &error), &error, SMALTI_EINVAL,
@@ -163,7 +163,10 @@ static int encode(struct smalti_vae *vae, int64_t height, int64_t width, struct 
 {
 	static float mean[4 * 4], std[4 * 4];
 	const struct smalti_vae_encoding encoding = {
-	    .height = height, .width = width, .user = image, .rows = give_vae_rows, .mean = mean, .std = std};
+	    .request = {.height = height, .width = width, .user = image},
+	    .rows = give_vae_rows,
+	    .mean = mean,
+	    .std = std};
 	image->next = 0;
 	return smalti_vae_encode_image(vae, &encoding, error);
 }
@@ -260,16 +263,15 @@ static void estimates(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae *vae = open_test_vae(session, NULL);
 	const int64_t side = LATENT * 8;
-	const struct smalti_vae_decoding decoding = {.height = LATENT, .width = LATENT};
-	const struct smalti_vae_encoding encoding = {.height = side, .width = side};
+	const struct smalti_vae_request request = {.height = side, .width = side};
 	struct smalti_vae_estimate estimate;
-	SUCCEEDS(smalti_vae_estimate_decoding(vae, &decoding, &estimate, &error), &error, "decoding");
+	SUCCEEDS(smalti_vae_estimate_decoding(vae, &request, &estimate, &error), &error, "decoding");
 	estimate_is(&estimate, side, "decoding");
 	smalti_vae_estimate_free(&estimate);
-	SUCCEEDS(smalti_vae_estimate_encoding(vae, &encoding, &estimate, &error), &error, "encoding");
+	SUCCEEDS(smalti_vae_estimate_encoding(vae, &request, &estimate, &error), &error, "encoding");
 	estimate_is(&estimate, side, "encoding");
 	smalti_vae_estimate_free(&estimate);
-	const struct smalti_vae_decoding nothing = {.height = 0, .width = LATENT};
+	const struct smalti_vae_request nothing = {.height = 0, .width = side};
 	FAILS(smalti_vae_estimate_decoding(vae, &nothing, &estimate, &error), &error, SMALTI_EINVAL,
 	      "nothing", "height");
 	smalti_vae_close(vae);

@@ -66,13 +66,13 @@ struct smalti_vae_decoding vae_decoding_of(const float *latents, struct vae_imag
 {
 	static const enum smalti_samples kinds[] = {
 	    [1] = SMALTI_SAMPLES_U8, [2] = SMALTI_SAMPLES_U16, [4] = SMALTI_SAMPLES_F32};
-	return (struct smalti_vae_decoding){.latents = latents,
-					    .height = to->height / 8,
-					    .width = to->width / 8,
+	return (struct smalti_vae_decoding){.request = {.height = to->height,
+							.width = to->width,
+							.user = to,
+							.on_progress = check_vae_progress},
+					    .latents = latents,
 					    .samples = kinds[to->size],
-					    .user = to,
-					    .rows = take_vae_rows,
-					    .on_progress = check_vae_progress};
+					    .rows = take_vae_rows};
 }
 
 struct vae_image decoded_vae_image(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
@@ -82,7 +82,7 @@ struct vae_image decoded_vae_image(struct smalti_vae *vae, const float *latents,
 	struct vae_image found = new_vae_image(8 * VAE_HEIGHT, 8 * VAE_WIDTH, size);
 	struct smalti_vae_decoding decoding = vae_decoding_of(latents, &found);
 	decoding.raw = raw;
-	decoding.tile_rows = tile_rows;
+	decoding.request.tile_rows = tile_rows;
 	SUCCEEDS(smalti_vae_decode_image(vae, &decoding, &error), &error, "decode");
 	CHECK(found.next == found.height, "all rows");
 	return found;

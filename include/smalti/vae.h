@@ -57,24 +57,30 @@ enum smalti_samples {
 	SMALTI_SAMPLES_F32  /**< x itself: about [-1, 1], not clamped */
 };
 
-/** One latent to decode. Pointers are the caller's; only the functions' `user` is kept until the return. */
-struct smalti_vae_decoding {
-	const float *latents;  /**< [latent_channels, height, width], all finite */
-	int64_t height, width; /**< of the latent: 1 and more, SMALTI_SIDE_MAX pixels at most */
-	bool raw;              /**< latents are the VAE's own; else the diffusion model's (smalti_vae_info) */
+/** What decoding and encoding have in common. Pointers are the caller's and not kept. */
+struct smalti_vae_request {
+	int64_t height, width; /**< of the image: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
 	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
-	bool store_bf16; /**< maps may be rounded to bf16 where memory is short: less of it, or less time, for
-			    results that are not exact and depend on the memory */
-	enum smalti_samples samples;
-	void *user;
-	/** Rows first … first + count − 1 of the image, in order: RGB, latent_pixels·width pixels each, of
-	 * the type that `samples` names. On any thread, one call at a time. Non-zero fails the decoding with
-	 * the error that was left. */
-	int (*rows)(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);
+	enum smalti_precision
+	    store;  /**< BF16: maps may be rounded to bf16 where memory is short: less of it,
+		       or less time, for results that are not exact and depend on the memory */
+	void *user; /**< of the functions */
 	/** Progress callback, or NULL: called about ten times per second on the calling thread with the
 	 * completed fraction of the floating-point operations, 0 to 1. */
 	void (*on_progress)(void *user, double share);
+};
+
+/** One latent to decode. */
+struct smalti_vae_decoding {
+	struct smalti_vae_request request;
+	const float *latents; /**< [latent_channels, height/latent_pixels, width/latent_pixels], all finite */
+	bool raw;             /**< latents are the VAE's own; else the diffusion model's (smalti_vae_info) */
+	enum smalti_samples samples;
+	/** Rows first … first + count − 1 of the image, in order: RGB, `width` pixels each, of the type that
+	 * `samples` names. On any thread, one call at a time. Non-zero fails the decoding with the error that
+	 * was left. */
+	int (*rows)(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);
 };
 
 /** Decodes it and returns when the last row was taken. -1 with SMALTI_EINVAL (an extent, or a value that is
@@ -86,17 +92,11 @@ int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_deco
 
 /** One image to encode. */
 struct smalti_vae_encoding {
-	int64_t height, width; /**< of the image: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
-	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
-	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
-	bool store_bf16;       /**< as in smalti_vae_decoding */
-	void *user;
+	struct smalti_vae_request request;
 	/** Fills in rows first … first + count − 1, in order: RGB in [-1, 1] (x/127.5 − 1 of bytes), `width`
 	 * pixels each. On any thread, one call at a time. Non-zero fails the encoding with the error that was
 	 * left. */
 	int (*rows)(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error);
-	/** As in smalti_vae_decoding. */
-	void (*on_progress)(void *user, double share);
 	/** Results [latent_channels, height/latent_pixels, width/latent_pixels]: of each latent the mean and
 	 * the standard deviation exp(clamp(logvar, −30, 20)/2), unscaled. @{ */
 	float *mean, *std;
@@ -129,12 +129,12 @@ struct smalti_vae_estimate {
 	struct smalti_vae_map *maps; /**< `count`; freed by smalti_vae_estimate_free() */
 };
 
-/** Makes the plan that the function itself would use; computes nothing and uses neither `latents` nor `rows`.
+/** Makes the plan that decoding or encoding would use; computes nothing and calls no function of the request.
  * -1 with SMALTI_EINVAL, or SMALTI_ENOMEM and a message with the memory that is needed. The VAE outlives the
  * estimate. @{ */
-int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_request *request,
 				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
-int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_request *request,
 				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
 /** @} */
 void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate);

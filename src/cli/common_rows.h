@@ -5,19 +5,19 @@
 #include "cli/options.h"
 #include "smalti/session.h"
 
-/* Options that mean the same in several commands; the fields have the options' names, those of the machine in
- * a struct smalti_session_options `session`. */
+/* Options that mean the same in several commands; those of the machine are in a struct
+ * smalti_session_options `session`. */
 
 /* The index is the option's value. */
 extern const char *const smalti_precisions[];
 
 /* clang-format off */
-#define SMALTI_PRECISION_ROW(type) \
-	{SMALTI_CHOICE(type, precision), "precision", 0, "TYPE", \
+#define SMALTI_PRECISION_ROW(type, field) \
+	{SMALTI_CHOICE(type, field), "precision", 0, "TYPE", \
 	 "data type of the operands of matrix products and convolutions", .choices = smalti_precisions}
 
-#define SMALTI_VARIANT_ROW(type) \
-	{SMALTI_STRING(type, variant), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
+#define SMALTI_VARIANT_ROW(type, field) \
+	{SMALTI_STRING(type, field), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
 
 #define SMALTI_MEMORY_ROW(type) \
 	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
@@ -34,14 +34,13 @@ extern const char *const smalti_precisions[];
 #define SMALTI_TRACE_ROW(type) \
 	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a trace of all tasks in the Chrome/Perfetto format"}
 
-#define SMALTI_TILE_ROWS_ROW(type) \
-	{SMALTI_INT64(type, tile_rows), "tile-rows", 0, "N", \
+#define SMALTI_TILE_ROWS_ROW(type, field) \
+	{SMALTI_INT64(type, field), "tile-rows", 0, "N", \
 	 "latent rows per tile of the VAE; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 
-#define SMALTI_TILING_ROWS(type) \
-	{SMALTI_INT64(type, tile_tokens), "tile-tokens", 0, "N", \
-	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}, \
-	SMALTI_TILE_ROWS_ROW(type)
+#define SMALTI_TILE_TOKENS_ROW(type, field) \
+	{SMALTI_INT64(type, field), "tile-tokens", 0, "N", \
+	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 /* clang-format on */
 
 #endif

@@ -37,7 +37,7 @@ static int check(const struct smalti_decode_options *o, int count, char *const *
 		return 0;
 	if (!o->output || !*o->output)
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the image: give -o IMAGE");
-	return smalti_check_stdout(o->output, o->vae.json, error);
+	return smalti_check_stdout(o->output, o->vae.json, "--json", error);
 }
 
 /* "rings" of "images/rings.safetensors" */
@@ -85,59 +85,33 @@ static int open_files(struct decode *d, struct smalti_error *error)
 	return d->options->vae.plan ? 0 : open_output(d, error);
 }
 
-/* What a job's callbacks are given. */
-struct image {
-	struct decode *decode;
-	struct smalti_image_writer *writer;
-};
-
-static int on_rows(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
+static int write_rows(void *run, int64_t first, int64_t count, const void *rgb, struct smalti_error *error)
 {
-	return smalti_image_write_rows(((struct image *)user)->writer, first, count, rgb, error);
-}
-
-static void on_watch(void *user, double share)
-{
-	smalti_vae_command_watch(&((struct image *)user)->decode->run, share);
-}
-
-static int decode_into(struct decode *d, const float *latents, struct smalti_image_writer *writer,
-		       struct smalti_error *error)
-{
-	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
-	struct image image = {.decode = d, .writer = writer};
-	const struct smalti_vae_decoding decoding = {.latents = latents,
-						     .height = info->height,
-						     .width = info->width,
-						     .raw = d->options->raw || info->raw,
-						     .tile_rows = d->options->vae.tile_rows,
-						     .scratch = d->options->vae.scratch,
-						     .store_bf16 = d->options->vae.store,
-						     .samples = d->options->bits ? SMALTI_SAMPLES_U16
-										 : SMALTI_SAMPLES_U8,
-						     .user = &image,
-						     .rows = on_rows,
-						     .on_progress = on_watch};
-	if (smalti_vae_decode_image(d->run.vae, &decoding, error) < 0)
-		return -1;
-	return smalti_image_finish(writer, error);
+	return smalti_image_write_rows(((struct smalti_vae_command *)run)->image, first, count, rgb, error);
 }
 
 /* From numbers in memory to a complete file. */
 static int make_file(struct decode *d, const float *latents, const char *path, struct smalti_error *error)
 {
 	static const struct smalti_image_text text = {"Software", PACKAGE_STRING};
-	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	const struct smalti_image_format format = {.encoding = d->encoding,
-						   .width = d->run.info.latent_pixels * info->width,
-						   .height = d->run.info.latent_pixels * info->height,
+						   .width = d->run.request.width,
+						   .height = d->run.request.height,
 						   .depth = d->options->bits ? 16 : 8,
 						   .texts = &text,
 						   .text_count = 1};
+	const struct smalti_vae_decoding decoding = {
+	    .request = d->run.request,
+	    .latents = latents,
+	    .raw = d->options->raw || smalti_latents_info(d->latents)->raw,
+	    .samples = d->options->bits ? SMALTI_SAMPLES_U16 : SMALTI_SAMPLES_U8,
+	    .rows = write_rows};
 	struct smalti_image_writer *writer = smalti_image_create(path, &format, error);
 	if (!writer)
 		return -1;
-	if (decode_into(d, latents, writer, error) == 0)
+	d->run.image = writer;
+	if (smalti_vae_decode_image(d->run.vae, &decoding, error) == 0 &&
+	    smalti_image_finish(writer, error) == 0)
 		return smalti_image_commit(writer, error);
 	smalti_image_abort(writer);
 	return -1;
@@ -158,34 +132,13 @@ static void decode_all(struct decode *d, float *latents)
 {
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	smalti_vae_command_begin(&d->run, d->count);
-	while (smalti_vae_command_next(&d->run)) {
+	for (int64_t index = d->first; smalti_vae_command_next(&d->run); index++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const int64_t index = d->first + d->run.made + d->run.failed;
 		char *path = smalti_output_image(&d->output, d->stem, index, info->count, &error);
 		const int status = path ? decode_item(d, index, latents, path, &error) : -1;
-		const struct smalti_vae_outcome outcome = {.file = path ? path : d->options->output,
-							   .width = d->run.info.latent_pixels * info->width,
-							   .height = d->run.info.latent_pixels * info->height,
-							   .error = status < 0 ? &error : NULL};
-		smalti_vae_command_add(&d->run, &outcome);
+		smalti_vae_command_add(&d->run, path ? path : d->options->output, status < 0 ? &error : NULL);
 		free(path);
 	}
-}
-
-static int print_plan(struct decode *d, struct smalti_error *error)
-{
-	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
-	const struct smalti_vae_decoding decoding = {.height = info->height,
-						     .width = info->width,
-						     .tile_rows = d->options->vae.tile_rows,
-						     .scratch = d->options->vae.scratch,
-						     .store_bf16 = d->options->vae.store};
-	struct smalti_vae_estimate estimate;
-	if (smalti_vae_estimate_decoding(d->run.vae, &decoding, &estimate, error) < 0)
-		return -1;
-	smalti_vae_command_plan(&d->run, &estimate, d->path);
-	smalti_vae_estimate_free(&estimate);
-	return 0;
 }
 
 static int check_channels(const struct decode *d, struct smalti_error *error)
@@ -205,10 +158,13 @@ static enum smalti_exit run(struct decode *d)
 	if (open_files(d, &error) < 0 || smalti_vae_command_open(&d->run, &error) < 0 ||
 	    check_channels(d, &error) < 0)
 		return smalti_command_fail(d->run.command, &error);
-	if (d->options->vae.plan)
-		return print_plan(d, &error) < 0 ? smalti_command_fail(d->run.command, &error)
-						 : SMALTI_EXIT_OK;
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
+	d->run.request.height = d->run.info.latent_pixels * info->height;
+	d->run.request.width = d->run.info.latent_pixels * info->width;
+	if (d->options->vae.plan)
+		return smalti_vae_command_plan(&d->run, smalti_vae_estimate_decoding, d->path, &error) < 0
+			   ? smalti_command_fail(d->run.command, &error)
+			   : SMALTI_EXIT_OK;
 	float *latents = smalti_calloc(info->channels * info->height * info->width, sizeof(*latents), &error);
 	if (!latents)
 		return smalti_command_fail(d->run.command, &error);

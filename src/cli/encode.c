@@ -22,8 +22,7 @@ struct encode {
 	struct smalti_vae_command run;
 	char *const *paths;
 	int64_t count;
-	int64_t width, height; /* that all images have, cropped */
-	int64_t values;        /* latents of an image */
+	int64_t values; /* latents of an image */
 	float *mean, *std, *latents;
 	struct smalti_output output;
 	char *path; /* of the latents */
@@ -45,7 +44,7 @@ static int check(const struct smalti_encode_options *o, int count, char *const *
 			return smalti_fail(error, SMALTI_EINVAL,
 					   "images are not read from the standard input: their sizes are "
 					   "looked at before; name a file");
-	return o->vae.plan ? 0 : smalti_check_stdout(o->output, o->vae.json, error);
+	return o->vae.plan ? 0 : smalti_check_stdout(o->output, o->vae.json, "--json", error);
 }
 
 /* Opens an image and checks its size against the first one's; NULL with an error. */
@@ -57,16 +56,17 @@ static struct smalti_input_image *open_image(struct encode *e, int64_t index, st
 	if (!image)
 		return NULL;
 	const struct smalti_input_info *info = smalti_input_image_info(image);
+	struct smalti_vae_request *first = &e->run.request;
 	if (index == 0) {
-		e->width = info->width;
-		e->height = info->height;
+		first->width = info->width;
+		first->height = info->height;
 	}
-	if (info->width == e->width && info->height == e->height)
+	if (info->width == first->width && info->height == first->height)
 		return image;
 	smalti_fail(error, SMALTI_EUNSUPPORTED,
 		    "%s: %" PRId64 "x%" PRId64 " pixels, but %s: %" PRId64 "x%" PRId64
 		    "; one file holds images of one size: encode them one by one",
-		    e->paths[index], info->width, info->height, e->paths[0], e->width, e->height);
+		    e->paths[index], info->width, info->height, e->paths[0], first->width, first->height);
 	smalti_input_image_close(image);
 	return NULL;
 }
@@ -97,7 +97,8 @@ static int look_at_images(struct encode *e, struct smalti_error *error)
 static int allocate(struct encode *e, struct smalti_error *error)
 {
 	const int64_t factor = e->run.info.latent_pixels;
-	e->values = e->run.info.latent_channels * (e->height / factor) * (e->width / factor);
+	e->values =
+	    e->run.info.latent_channels * (e->run.request.height / factor) * (e->run.request.width / factor);
 	int64_t all = e->values;
 	if (!smalti_multiply(&all, e->count))
 		return smalti_fail(error, SMALTI_ENOMEM, "too many images");
@@ -108,47 +109,31 @@ static int allocate(struct encode *e, struct smalti_error *error)
 	return e->mean && e->std && (e->latents || !e->options->sample) ? 0 : -1;
 }
 
-/* What a job's callbacks are given. */
-struct image {
-	struct encode *encode;
-	struct smalti_input_image *input;
-};
-
-static int on_rows(void *user, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
+static int read_rows(void *run, int64_t first, int64_t count, float *rgb, struct smalti_error *error)
 {
-	return smalti_input_image_rows(((struct image *)user)->input, first, count, rgb, error);
-}
-
-static void on_watch(void *user, double share)
-{
-	smalti_vae_command_watch(&((struct image *)user)->encode->run, share);
+	return smalti_input_image_rows(((struct smalti_vae_command *)run)->image, first, count, rgb, error);
 }
 
 static int encode_image(struct encode *e, int64_t index, struct smalti_error *error)
 {
-	struct image image = {.encode = e, .input = open_image(e, index, error)};
-	if (!image.input)
+	struct smalti_input_image *image = open_image(e, index, error);
+	if (!image)
 		return -1;
-	const struct smalti_vae_encoding encoding = {.height = e->height,
-						     .width = e->width,
-						     .tile_rows = e->options->vae.tile_rows,
-						     .scratch = e->options->vae.scratch,
-						     .store_bf16 = e->options->vae.store,
-						     .user = &image,
-						     .rows = on_rows,
-						     .on_progress = on_watch,
+	e->run.image = image;
+	const struct smalti_vae_encoding encoding = {.request = e->run.request,
+						     .rows = read_rows,
 						     .mean = e->mean + index * e->values,
 						     .std = e->std + index * e->values};
 	const int status = smalti_vae_encode_image(e->run.vae, &encoding, error);
-	smalti_input_image_close(image.input);
+	smalti_input_image_close(image);
 	return status;
 }
 
 static void shape_of(const struct encode *e, struct smalti_tensor_view *view)
 {
 	const int64_t factor = e->run.info.latent_pixels;
-	const int64_t shape[] = {e->count, e->run.info.latent_channels, e->height / factor,
-				 e->width / factor};
+	const int64_t shape[] = {e->count, e->run.info.latent_channels, e->run.request.height / factor,
+				 e->run.request.width / factor};
 	const int first = e->count > 1 ? 0 : 1;
 	view->dtype = SMALTI_F32;
 	view->rank = 4 - first;
@@ -167,41 +152,42 @@ static int write_latents(const struct encode *e, struct smalti_error *error)
 	return smalti_safetensors_write(e->path, views, e->latents ? 3 : 2, error);
 }
 
-/* One file: an image that fails fails all. */
+/* One file of all images: without it those that were made have failed, too. */
+static int lose(struct encode *e)
+{
+	e->run.report.failed += e->run.report.made;
+	e->run.report.made = 0;
+	return -1;
+}
+
 static int encode_all(struct encode *e)
 {
 	while (smalti_vae_command_next(&e->run)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const int64_t index = e->run.made;
+		const int64_t index = e->run.report.made;
 		const int status = encode_image(e, index, &error);
-		const struct smalti_vae_outcome outcome = {.file = e->paths[index],
-							   .width = e->width,
-							   .height = e->height,
-							   .error = status < 0 ? &error : NULL};
-		smalti_vae_command_add(&e->run, &outcome);
-		if (status < 0) {
-			smalti_vae_command_lose(&e->run, NULL);
-			return -1;
-		}
+		smalti_vae_command_add(&e->run, e->paths[index], status < 0 ? &error : NULL);
+		if (status < 0)
+			return lose(e);
 	}
-	return 0;
+	return e->run.report.made == e->count ? 0 : -1;
 }
 
 static enum smalti_exit encode_and_write(struct encode *e)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	smalti_vae_command_begin(&e->run, e->count);
-	if (encode_all(e) == 0 && e->run.made == e->count) {
-		if (e->latents)
-			smalti_vae_sample(e->run.vae, e->count * e->values,
-					  e->values / e->run.info.latent_channels, e->mean, e->std,
-					  e->options->seed, e->latents);
-		if (write_latents(e, &error) < 0)
-			smalti_vae_command_lose(&e->run, &error);
-		else if (e->format == SMALTI_LATENTS_NPY && !e->latents && !e->options->vae.quiet)
-			smalti_progress_print(
-			    &e->run.progress,
-			    "smalti encode: an .npy file names nothing: decode these means with --raw");
+	if (encode_all(e) < 0)
+		return smalti_vae_command_end(&e->run, e->path);
+	if (e->latents)
+		smalti_vae_sample(e->run.vae, e->count * e->values, e->values / e->run.info.latent_channels,
+				  e->mean, e->std, e->options->seed, e->latents);
+	if (write_latents(e, &error) < 0) {
+		smalti_image_report_error(&e->run.report, error.message);
+		lose(e);
+	} else if (e->format == SMALTI_LATENTS_NPY && !e->latents) {
+		smalti_image_report_warning(&e->run.report,
+					    "an .npy file names nothing: decode these means with --raw");
 	}
 	return smalti_vae_command_end(&e->run, e->path);
 }
@@ -219,28 +205,14 @@ static int open_output(struct encode *e, struct smalti_error *error)
 	return e->path ? 0 : -1;
 }
 
-static int print_plan(struct encode *e, struct smalti_error *error)
-{
-	const struct smalti_vae_encoding encoding = {.height = e->height,
-						     .width = e->width,
-						     .tile_rows = e->options->vae.tile_rows,
-						     .scratch = e->options->vae.scratch,
-						     .store_bf16 = e->options->vae.store};
-	struct smalti_vae_estimate estimate;
-	if (smalti_vae_estimate_encoding(e->run.vae, &encoding, &estimate, error) < 0)
-		return -1;
-	smalti_vae_command_plan(&e->run, &estimate, e->paths[0]);
-	smalti_vae_estimate_free(&estimate);
-	return 0;
-}
-
 static enum smalti_exit run(struct encode *e)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const bool plan = e->options->vae.plan;
 	if (check(e->options, e->count, e->paths, &error) < 0 || (!plan && open_output(e, &error) < 0) ||
 	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_images(e, &error) < 0 ||
-	    (plan ? print_plan(e, &error) : allocate(e, &error)) < 0)
+	    (plan ? smalti_vae_command_plan(&e->run, smalti_vae_estimate_encoding, e->paths[0], &error)
+		  : allocate(e, &error)) < 0)
 		return smalti_command_fail(e->run.command, &error);
 	return plan ? SMALTI_EXIT_OK : encode_and_write(e);
 }

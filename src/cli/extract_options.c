@@ -77,8 +77,8 @@ static const struct smalti_option rows[] = {
      "load the tokenizer from DIR instead of the pipeline"},
     {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
     {SMALTI_STRING(TYPE, vae_model), "vae-model", 0, "DIR", "load the VAE from DIR"},
-    SMALTI_VARIANT_ROW(TYPE),
-    SMALTI_PRECISION_ROW(TYPE),
+    SMALTI_VARIANT_ROW(TYPE, variant),
+    SMALTI_PRECISION_ROW(TYPE, precision),
 
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),

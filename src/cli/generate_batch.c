@@ -12,93 +12,89 @@
 
 /* An image that is being generated. */
 struct image {
+	struct smalti_image_file file; /* first: callbacks are given the image */
 	struct smalti_generation *generation;
-	struct smalti_image_file *file;
 	char id[sizeof(((struct smalti_item *)0)->id)];
 	uint64_t seed;
-	int64_t width, height, image;
+	int64_t number;
 	struct smalti_unread unread;
 	double began;
 };
 
-static void free_image(struct image *work)
+static void free_image(struct image *image)
 {
-	smalti_unread_free(&work->unread);
-	free(work);
-}
-
-static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
-		   struct smalti_error *error)
-{
-	return smalti_image_file_rows(((struct image *)user)->file, first, count, rgb, error);
-}
-
-static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
-{
-	return smalti_image_file_latents(((struct image *)user)->file, shape, values, error);
+	smalti_unread_free(&image->unread);
+	smalti_image_file_close(&image->file);
+	free(image);
 }
 
 static void on_done(void *user, int status, const struct smalti_error *cause)
 {
-	struct image *work = user;
+	struct image *image = user;
 	struct smalti_error error = *cause;
-	char *path = strdup(smalti_image_file_path(work->file));
 	if (status == 0)
-		status = smalti_image_file_commit(work->file, &error);
+		status = smalti_image_file_commit(&image->file, &error);
+	const struct smalti_image_outcome outcome = {
+	    .id = image->id,
+	    .file = image->file.path,
+	    .status = status ? SMALTI_IMAGE_FAILED : SMALTI_IMAGE_MADE,
+	    .error = status ? &error : NULL,
+	    .seed = image->seed,
+	    .width = image->file.width,
+	    .height = image->file.height,
+	    .image = image->number,
+	    .unread = &image->unread,
+	    .seconds = smalti_now() - image->began,
+	    .images = 1,
+	};
+	if (status == 0 || error.code != SMALTI_ECANCELLED)
+		smalti_image_report_add(&image->generation->report, &outcome);
 	else
-		smalti_image_file_abort(work->file);
-	if (status == 0 || error.code != SMALTI_ECANCELLED) {
-		const struct smalti_outcome outcome = {.id = work->id,
-						       .file = path ? path : "",
-						       .status = status ? SMALTI_FAILED : SMALTI_MADE,
-						       .error = status ? &error : NULL,
-						       .seed = work->seed,
-						       .width = work->width,
-						       .height = work->height,
-						       .image = work->image,
-						       .unread = &work->unread,
-						       .seconds = smalti_now() - work->began,
-						       .images = 1};
-		smalti_report_add(work->generation->report, &outcome);
-	} else {
-		work->generation->stopped = true;
-	}
-	free(path);
-	free_image(work);
+		image->generation->stopped = true;
+	free_image(image);
 }
 
-static void report_item(const struct smalti_generation *generation, const struct smalti_item *item,
+static void report_item(struct smalti_generation *generation, const struct smalti_item *item,
 			const char *file, int64_t image, int64_t images, const struct smalti_error *error)
 {
-	const struct smalti_outcome outcome = {.id = item->id,
-					       .file = file,
-					       .status = error ? SMALTI_FAILED : SMALTI_SKIPPED,
-					       .error = error,
-					       .seed = item->request.seed,
-					       .width = item->request.width,
-					       .height = item->request.height,
-					       .image = image,
-					       .images = images};
-	smalti_report_add(generation->report, &outcome);
+	const struct smalti_image_outcome outcome = {
+	    .id = item->id,
+	    .file = file,
+	    .status = error ? SMALTI_IMAGE_FAILED : SMALTI_IMAGE_SKIPPED,
+	    .error = error,
+	    .seed = item->request.seed,
+	    .width = item->request.width,
+	    .height = item->request.height,
+	    .image = image,
+	    .images = images,
+	};
+	smalti_image_report_add(&generation->report, &outcome);
 }
 
-/* Names and metadata of an image. */
-static struct smalti_image_file *plan_file(const struct smalti_generation *generation,
-					   const struct smalti_item *item, int64_t image,
-					   struct smalti_error *error)
+/* With its names and metadata. */
+static struct image *new_image(struct smalti_generation *generation, const struct smalti_item *item,
+			       int64_t number, struct smalti_error *error)
 {
 	const struct smalti_request *request = &item->request;
-	char *path = smalti_output_image(generation->output, item->id, image, request->images, error);
-	if (!path)
+	const bool save_latents = generation->options->save_latents;
+	struct image *image = smalti_calloc(1, sizeof(*image), error);
+	if (!image)
 		return NULL;
-	char *latents = generation->save_latents ? smalti_output_latents(path, error) : NULL;
-	char *parameters = smalti_image_parameters(request, image, &generation->origin, error);
-	if (parameters && (latents || !generation->save_latents))
-		return smalti_image_file_new(path, latents, parameters, request->width, request->height,
-					     error);
-	free(path);
-	free(latents);
-	free(parameters);
+	struct smalti_image_file *file = &image->file;
+	image->generation = generation;
+	image->seed = request->seed;
+	image->number = number;
+	image->began = smalti_now();
+	memcpy(image->id, item->id, sizeof(image->id));
+	file->width = request->width;
+	file->height = request->height;
+	file->path = smalti_output_image(&generation->output, item->id, number, request->images, error);
+	if (file->path && save_latents)
+		file->latents_path = smalti_output_latents(file->path, error);
+	file->parameters = smalti_image_parameters(request, number, &generation->origin, error);
+	if (file->path && file->parameters && (file->latents_path || !save_latents))
+		return image;
+	free_image(image);
 	return NULL;
 }
 
@@ -116,27 +112,25 @@ static void excerpt(const char *text, char words[EXCERPT + 4])
 	memcpy(words + length, whole ? "" : "...", whole ? 1 : 4);
 }
 
-static void warn(const struct smalti_generation *generation, const struct smalti_item *item,
+static void warn(struct smalti_generation *generation, const struct smalti_item *item,
 		 struct smalti_error *warning)
 {
 	smalti_source_add_context(generation->source, item, warning);
-	smalti_report_warning(generation->report, warning);
+	smalti_image_report_warning(&generation->report, warning->message);
 }
 
 /* Once per prompt, with the first image that is made of it. */
-static void warn_unread(const struct smalti_generation *generation, struct smalti_item *item,
+static void warn_unread(struct smalti_generation *generation, struct smalti_item *item,
 			const struct smalti_unread *unread)
 {
 	struct smalti_error truncated = SMALTI_NO_ERROR, unknown = SMALTI_NO_ERROR;
-	struct smalti_model_info info;
 	char words[EXCERPT + 4];
 	if (unread->truncated && !item->warned) {
-		smalti_model_info(generation->model, &info);
 		excerpt(unread->truncated, words);
 		smalti_fail(&truncated, SMALTI_EINVAL,
 			    "only the first %" PRId64
 			    " tokens of the prompt are read, which leaves out \"%s\"",
-			    info.max_tokens - 1, words);
+			    generation->info.max_tokens - 1, words);
 		warn(generation, item, &truncated);
 	}
 	if (unread->unknown && !item->warned) {
@@ -147,67 +141,50 @@ static void warn_unread(const struct smalti_generation *generation, struct smalt
 	item->warned = true;
 }
 
-static int submit(struct smalti_generation *generation, struct smalti_batch *batch, struct smalti_item *item,
-		  struct smalti_plan *plan, int64_t image, struct smalti_image_file *file,
-		  struct smalti_error *error)
+/* Takes the image, unless that fails. */
+static int submit(struct smalti_batch *batch, struct smalti_item *item, struct smalti_plan *plan,
+		  struct image *image, struct smalti_error *error)
 {
-	struct image *work = smalti_calloc(1, sizeof(*work), error);
-	if (!work)
-		return -1;
-	*work = (struct image){.generation = generation,
-			       .file = file,
-			       .seed = item->request.seed,
-			       .width = item->request.width,
-			       .height = item->request.height,
-			       .image = image,
-			       .began = smalti_now()};
-	memcpy(work->id, item->id, sizeof(work->id));
+	struct smalti_generation *generation = image->generation;
 	const struct smalti_image_callbacks callbacks = {
-	    .user = work,
-	    .rows = on_rows,
-	    .latents = smalti_image_file_keeps_latents(file) ? on_latents : NULL,
+	    .user = image,
+	    .rows = smalti_image_file_rows,
+	    .latents = image->file.latents_path ? smalti_image_file_latents : NULL,
 	    .done = on_done};
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
-				 &work->unread, error) == 0) {
-		warn_unread(generation, item, &work->unread);
-		if (smalti_batch_submit(batch, plan, image, &callbacks, error) == 0)
-			return 0;
-	}
-	free_image(work);
-	return -1;
+				 &image->unread, error) < 0)
+		return -1;
+	warn_unread(generation, item, &image->unread);
+	return smalti_batch_submit(batch, plan, image->number, &callbacks, error);
 }
 
 static int make_image(struct smalti_generation *generation, struct smalti_batch *batch,
-		      struct smalti_item *item, struct smalti_plan *plan, int64_t image,
+		      struct smalti_item *item, struct smalti_plan *plan, int64_t number,
 		      struct smalti_error *error)
 {
-	struct smalti_image_file *file = plan_file(generation, item, image, error);
-	if (!file)
+	struct image *image = new_image(generation, item, number, error);
+	if (!image)
 		return -1;
-	const int exists = generation->resume ? smalti_image_file_exists(file, error) : 0;
-	if (exists > 0) {
-		report_item(generation, item, smalti_image_file_path(file), image, 1, NULL);
-		smalti_image_file_abort(file);
+	const int exists = generation->options->resume ? smalti_image_file_exists(&image->file, error) : 0;
+	if (exists == 0 && submit(batch, item, plan, image, error) == 0)
 		return 0;
-	}
-	if (exists == 0 && submit(generation, batch, item, plan, image, file, error) == 0)
-		return 0;
-	smalti_image_file_abort(file);
-	return -1;
+	if (exists > 0)
+		report_item(generation, item, image->file.path, number, 1, NULL);
+	free_image(image);
+	return exists > 0 ? 0 : -1;
 }
 
 /* Whether to begin nothing new. */
 static bool ends(const struct smalti_generation *generation)
 {
-	return smalti_signals_caught() || generation->report->broken;
+	return smalti_signals_caught() || generation->report.broken;
 }
 
 static struct smalti_plan *resolve(const struct smalti_generation *generation, struct smalti_request *request,
 				   struct smalti_error *error)
 {
-	struct smalti_model_info info;
-	smalti_model_info(generation->model, &info);
-	if (generation->start && smalti_start_apply(generation->start, &info, request, error) < 0)
+	const struct smalti_start *start = &generation->start;
+	if (start->values && smalti_start_apply(start, &generation->info, request, error) < 0)
 		return NULL;
 	return smalti_request_resolve(generation->model, request, error);
 }
@@ -221,7 +198,7 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	struct smalti_plan *plan = resolve(generation, &item->request, &error);
 	int status = plan ? 0 : -1;
 	if (plan)
-		status = smalti_output_claim(generation->output, item->id, images, &error);
+		status = smalti_output_claim(&generation->output, item->id, images, &error);
 	while (status == 0 && image < images && !ends(generation)) {
 		status = make_image(generation, batch, item, plan, image, &error);
 		image += status == 0;
@@ -262,9 +239,22 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_fail(&error, SMALTI_EINVAL, "%s: no prompts in it",
 			    smalti_source_name(generation->source));
-		smalti_report_error(generation->report, &error);
-		generation->report->failed++;
+		smalti_image_report_error(&generation->report, error.message);
+		generation->report.failed++;
 	}
+}
+
+static void on_progress(void *user, const struct smalti_batch_progress *batch)
+{
+	char detail[SMALTI_PROGRESS_DETAIL] = "";
+	if (batch->active && batch->stage == SMALTI_STAGE_TEXT)
+		snprintf(detail, sizeof(detail), "reading the prompt");
+	else if (batch->active && batch->stage == SMALTI_STAGE_DENOISING)
+		snprintf(detail, sizeof(detail), "denoising step %" PRId64 " of %" PRId64, batch->step,
+			 batch->steps);
+	else if (batch->active)
+		snprintf(detail, sizeof(detail), "decoding");
+	smalti_image_report_progress(user, batch->images, detail);
 }
 
 static void cancel(void *batch)
@@ -278,7 +268,7 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
 	if (!batch)
 		return -1;
 	smalti_signals_second(cancel, batch);
-	smalti_batch_set_callback(batch, smalti_report_watch, generation->report);
+	smalti_batch_set_callback(batch, on_progress, &generation->report);
 	make_all(generation, batch);
 	smalti_batch_wait(batch);
 	smalti_signals_second(NULL, NULL);

@@ -4,20 +4,21 @@
 
 #include "cli/generate_image.h"
 #include "cli/generate_latents.h"
-#include "cli/generate_report.h"
 #include "cli/generate_source.h"
+#include "cli/image_report.h"
 #include "cli/output.h"
 
-/* What `smalti generate` works with; all of it outlives the run. */
+/* What `smalti generate` works with. */
 struct smalti_generation {
+	const struct smalti_generate_options *options;
+	struct smalti_start start; /* values NULL: noise */
 	struct smalti_source *source;
-	struct smalti_output *output;
-	struct smalti_report *report;
+	struct smalti_output output;
+	struct smalti_session *session;
 	struct smalti_model *model;
+	struct smalti_model_info info; /* of the model */
 	struct smalti_image_origin origin;
-	const struct smalti_start *start; /* NULL: noise */
-	bool resume, save_latents;
-	/* result */
+	struct smalti_image_report report;
 	bool stopped; /* by a signal, before all was made */
 };
 

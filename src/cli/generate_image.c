@@ -11,38 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct smalti_image_file {
-	char *path, *latents_path, *parameters;
-	int64_t width, height;
-	/* From the first rows on: what waits for its turn holds no file open. */
-	struct smalti_image_writer *image;
-	float *latents;
-	int64_t shape[3];
-};
-
-struct smalti_image_file *smalti_image_file_new(char *path, char *latents, char *parameters, int64_t width,
-						int64_t height, struct smalti_error *error)
-{
-	struct smalti_image_file *file = smalti_calloc(1, sizeof(*file), error);
-	if (!file) {
-		free(path);
-		free(latents);
-		free(parameters);
-		return NULL;
-	}
-	file->path = path;
-	file->latents_path = latents;
-	file->parameters = parameters;
-	file->width = width;
-	file->height = height;
-	return file;
-}
-
-const char *smalti_image_file_path(const struct smalti_image_file *file)
-{
-	return file->path;
-}
-
 /* 1 or 0; -1 if the machine could not at this moment. */
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
@@ -76,15 +44,11 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 	return same && file->latents_path ? smalti_find_file(file->latents_path, error) : same;
 }
 
-bool smalti_image_file_keeps_latents(const struct smalti_image_file *file)
+int smalti_image_file_rows(void *image, int64_t first, int64_t count, const unsigned char *rgb,
+			   struct smalti_error *error)
 {
-	return file->latents_path;
-}
-
-int smalti_image_file_rows(struct smalti_image_file *file, int64_t first, int64_t count,
-			   const unsigned char *rgb, struct smalti_error *error)
-{
-	if (!file->image) {
+	struct smalti_image_file *file = image;
+	if (!file->writer) {
 		const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING},
 							  {"parameters", file->parameters}};
 		const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
@@ -93,14 +57,15 @@ int smalti_image_file_rows(struct smalti_image_file *file, int64_t first, int64_
 							   .depth = 8,
 							   .texts = texts,
 							   .text_count = 2};
-		file->image = smalti_image_create(file->path, &format, error);
+		file->writer = smalti_image_create(file->path, &format, error);
 	}
-	return file->image ? smalti_image_write_rows(file->image, first, count, rgb, error) : -1;
+	return file->writer ? smalti_image_write_rows(file->writer, first, count, rgb, error) : -1;
 }
 
-int smalti_image_file_latents(struct smalti_image_file *file, const int64_t shape[3], const float *values,
+int smalti_image_file_latents(void *image, const int64_t shape[3], const float *values,
 			      struct smalti_error *error)
 {
+	struct smalti_image_file *file = image;
 	const int64_t count = shape[0] * shape[1] * shape[2];
 	file->latents = smalti_calloc(count, sizeof(float), error);
 	if (!file->latents)
@@ -110,16 +75,7 @@ int smalti_image_file_latents(struct smalti_image_file *file, const int64_t shap
 	return 0;
 }
 
-static void release(struct smalti_image_file *file)
-{
-	free(file->path);
-	free(file->latents_path);
-	free(file->parameters);
-	free(file->latents);
-	free(file);
-}
-
-static int commit_latents(const struct smalti_image_file *file, struct smalti_error *error)
+static int write_latents(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	const struct smalti_tensor_view view = {.name = "latents",
 						.dtype = SMALTI_F32,
@@ -131,21 +87,20 @@ static int commit_latents(const struct smalti_image_file *file, struct smalti_er
 
 int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error)
 {
-	if (smalti_image_finish(file->image, error) < 0 || commit_latents(file, error) < 0) {
-		smalti_image_file_abort(file);
+	if (smalti_image_finish(file->writer, error) < 0 || write_latents(file, error) < 0)
 		return -1;
-	}
-	const int status = smalti_image_commit(file->image, error);
+	const int status = smalti_image_commit(file->writer, error);
+	file->writer = NULL;
 	if (status < 0 && file->latents)
 		unlink(file->latents_path);
-	release(file);
 	return status;
 }
 
-void smalti_image_file_abort(struct smalti_image_file *file)
+void smalti_image_file_close(struct smalti_image_file *file)
 {
-	if (!file)
-		return;
-	smalti_image_abort(file->image);
-	release(file);
+	smalti_image_abort(file->writer);
+	free(file->path);
+	free(file->latents_path);
+	free(file->parameters);
+	free(file->latents);
 }

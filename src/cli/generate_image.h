@@ -20,26 +20,28 @@ char *smalti_image_parameters(const struct smalti_request *request, int64_t imag
 			      const struct smalti_image_origin *origin, struct smalti_error *error);
 
 /* The files of one image. Nothing is visible under their names before the commit. */
-struct smalti_image_file;
+struct smalti_image_file {
+	char *path, *latents_path, *parameters; /* owned; latents_path NULL: latents are not kept */
+	int64_t width, height;
+	/* From the first rows on: what waits for its turn holds no file open. */
+	struct smalti_image_writer *writer;
+	float *latents;
+	int64_t shape[3];
+};
 
-/* Takes over the three texts, also on failure; `latents` may be NULL: they are not kept. */
-struct smalti_image_file *smalti_image_file_new(char *path, char *latents, char *parameters, int64_t width,
-						int64_t height, struct smalti_error *error);
-const char *smalti_image_file_path(const struct smalti_image_file *file);
 /* Whether all its files are there, with these parameters: 1 or 0. -1: there is a file of that name that this
  * program has not made. */
 int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error);
-bool smalti_image_file_keeps_latents(const struct smalti_image_file *file);
 
-/* As the callbacks of struct smalti_image_callbacks. */
-int smalti_image_file_rows(struct smalti_image_file *file, int64_t first, int64_t count,
-			   const unsigned char *rgb, struct smalti_error *error);
-int smalti_image_file_latents(struct smalti_image_file *file, const int64_t shape[3], const float *values,
+/* Callbacks of struct smalti_image_callbacks, whose `user` is a file or begins with one. */
+int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsigned char *rgb,
+			   struct smalti_error *error);
+int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,
 			      struct smalti_error *error);
 
-/* The latents first, then the image: an image that is there is complete. Frees; leaves nothing on
- * failure. */
+/* The latents first, then the image: an image that is there is complete. Leaves nothing on failure. */
 int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error);
-void smalti_image_file_abort(struct smalti_image_file *file);
+/* Drops what was not committed and frees what the file owns. */
+void smalti_image_file_close(struct smalti_image_file *file);
 
 #endif

@@ -3,12 +3,12 @@
 
 #include "base/utf8.h"
 #include "cli/common_rows.h"
+#include "cli/output.h"
 #include "smalti/generate.h"
 #include "text/caption.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TYPE struct smalti_generate_options
 
@@ -22,38 +22,38 @@ static const struct smalti_option rows[] = {
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
      "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", "
      "\"use_resolution_binning\""},
-    {SMALTI_STRING(TYPE, negative), "negative", 'n', "TEXT",
+    {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
-    {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
+    {SMALTI_CHOICE(TYPE, request.cleaning), "clean", 0, "HOW",
      "how prompts are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
      "also removes links, markup and the like, strip only strips spaces",
      .choices = smalti_cleanings},
 
     {SMALTI_GROUP("Images")},
-    {SMALTI_SIZE(TYPE, size), "size", 's', "WxH",
+    {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
      "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
-    {SMALTI_INT64(TYPE, size.width), "width", 0, "N", "width in pixels", .minimum = SMALTI_SIDE_MIN,
+    {SMALTI_INT64(TYPE, request.width), "width", 0, "N", "width in pixels", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
-    {SMALTI_INT64(TYPE, size.height), "height", 0, "N", "height in pixels", .minimum = SMALTI_SIDE_MIN,
+    {SMALTI_INT64(TYPE, request.height), "height", 0, "N", "height in pixels", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
-    {SMALTI_FLAG(TYPE, resolution_binning), "resolution-binning", 0, NULL,
+    {SMALTI_FLAG(TYPE, request.resolution_binning), "resolution-binning", 0, NULL,
      "generate at the nearest aspect ratio that the model was trained at, then resize and crop to the "
      "requested size, as diffusers does by default; without this option the requested size is used as it is",
      .alias = "use-resolution-binning"},
-    {SMALTI_SEED(TYPE, seed), "seed", 0, "N", "seed of the noise, from -2^63 to 2^64-1; default 0"},
-    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "number of images per prompt, all different; default 1",
-     .minimum = 1, .maximum = SMALTI_IMAGES_MAX, SMALTI_GIVEN(TYPE, has_images),
-     .alias = "num-images-per-prompt"},
-    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
+    {SMALTI_SEED(TYPE, request.seed), "seed", 0, "N", "seed of the noise, from -2^63 to 2^64-1; default 0"},
+    {SMALTI_INT64(TYPE, request.images), "images", 'i', "N",
+     "number of images per prompt, all different; default 1", .minimum = 1, .maximum = SMALTI_IMAGES_MAX,
+     SMALTI_GIVEN(TYPE, has_images), .alias = "num-images-per-prompt"},
+    {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX, .alias = "num-inference-steps"},
-    {SMALTI_DOUBLE(TYPE, guidance), "guidance", 'g', "X",
+    {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
      "classifier-free guidance scale; 1 or less disables guidance and the negative prompt", .least = 0,
      .most = 1000, .alias = "guidance-scale"},
-    {SMALTI_STRING(TYPE, scheduler), "scheduler", 0, "NAME",
+    {SMALTI_STRING(TYPE, request.scheduler), "scheduler", 0, "NAME",
      "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default: the "
      "model's"},
-    {SMALTI_CHOICE(TYPE, noise), "noise", 0, "TYPE",
+    {SMALTI_CHOICE(TYPE, request.noise), "noise", 0, "TYPE",
      "data type in which the initial noise is drawn; each type gives different images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
      "start from the latents in this safetensors or .npy file instead of noise; --size and --images default "
@@ -73,16 +73,16 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
-    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+    {SMALTI_STRING(TYPE, model.directory), "model", 'm', "DIR",
      "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
-    SMALTI_VARIANT_ROW(TYPE),
-    SMALTI_PRECISION_ROW(TYPE),
-    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR",
+    SMALTI_VARIANT_ROW(TYPE, model.variant),
+    SMALTI_PRECISION_ROW(TYPE, model.precision),
+    {SMALTI_STRING(TYPE, model.tokenizer), "tokenizer", 0, "DIR",
      "load the tokenizer from DIR instead of the pipeline"},
-    {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
-    {SMALTI_STRING(TYPE, transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
-    {SMALTI_STRING(TYPE, vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
-    {SMALTI_STRING(TYPE, scheduler_config), "scheduler-config", 0, "DIR",
+    {SMALTI_STRING(TYPE, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
+    {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
+    {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
+    {SMALTI_STRING(TYPE, model.scheduler), "scheduler-config", 0, "DIR",
      "load the scheduler's configuration from DIR"},
 
     {SMALTI_GROUP("Machine")},
@@ -91,15 +91,13 @@ static const struct smalti_option rows[] = {
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
      "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},
-    SMALTI_TILING_ROWS(TYPE),
+    SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
+    SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
     SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_generate_options defaults = {
-    .images = 1,
-    .steps = 20,
-    .guidance = 4.5,
-    .cleaning = SMALTI_CLEANING_BASIC,
+    .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
     .session = {.policy = "lws"},
 };
 
@@ -154,19 +152,6 @@ static int check_text(const char *option, const char *text, struct smalti_error 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: the text is not UTF-8", option);
 }
 
-static int check_stdout(const struct smalti_generate_options *options, struct smalti_error *error)
-{
-	if (!options->output || strcmp(options->output, "-") != 0)
-		return 0;
-	if (options->json || options->save_latents || options->resume)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "-o -: cannot be combined with --json, --save-latents or --resume");
-	if (isatty(STDOUT_FILENO))
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "-o -: the standard output is a terminal; redirect it, or name a file");
-	return 0;
-}
-
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error)
 {
 	if (!options->prompt.count == !options->prompts)
@@ -178,8 +163,9 @@ int smalti_generate_check(const struct smalti_generate_options *options, struct 
 	for (int i = 0; i < options->prompt.count; i++)
 		if (check_text("--prompt", options->prompt.items[i], error) < 0)
 			return -1;
-	if (check_text("--negative", options->negative, error) < 0 ||
-	    check_scheduler(options->scheduler, error) < 0)
+	if (check_text("--negative", options->request.negative_prompt, error) < 0 ||
+	    check_scheduler(options->request.scheduler, error) < 0)
 		return -1;
-	return check_stdout(options, error);
+	return smalti_check_stdout(options->output, options->json || options->save_latents || options->resume,
+				   "--json, --save-latents or --resume", error);
 }

@@ -3,31 +3,16 @@
 #define SMALTI_CLI_GENERATE_OPTIONS_H
 
 #include "cli/command.h"
-#include "smalti/session.h"
+#include "smalti/generate.h"
 
 /* The options of `smalti generate`; strings belong to argv. */
 struct smalti_generate_options {
 	struct smalti_string_list prompt;
-	const char *prompts, *negative;
-	int cleaning; /* enum smalti_cleaning */
-
-	bool has_size, has_images, resolution_binning;
-	struct smalti_size size;
-	uint64_t seed;
-	int64_t images, steps;
-	double guidance;
-	const char *scheduler, *latents;
-	int noise; /* enum smalti_noise */
-
-	const char *output;
-	bool save_latents, resume, json, quiet;
-
-	const char *model, *variant;
-	const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler_config;
-	int precision; /* enum smalti_precision */
-
+	const char *prompts, *latents, *output;
+	struct smalti_request request; /* of every prompt, unless its line says otherwise */
+	struct smalti_model_options model;
 	struct smalti_session_options session;
-	int64_t tile_tokens, tile_rows;
+	bool has_size, has_images, save_latents, resume, json, quiet;
 };
 
 extern const struct smalti_command smalti_generate_command;

@@ -12,7 +12,6 @@
 
 struct smalti_source {
 	const struct smalti_generate_options *options;
-	struct smalti_request base;
 	struct smalti_prompts *file; /* NULL: the options */
 	const char *name;
 	int64_t images;
@@ -41,7 +40,7 @@ static int count_images(struct smalti_source *source, struct smalti_error *error
 		else if (status != SMALTI_PROMPTS_END)
 			source->images += status == SMALTI_PROMPTS_BAD ? 1
 					  : line.images                ? line.images
-								       : source->base.images;
+								       : source->options->request.images;
 		smalti_prompt_line_free(&line);
 	}
 	smalti_prompts_close(file);
@@ -66,15 +65,14 @@ static int open_file(struct smalti_source *source, struct smalti_error *error)
 }
 
 struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
-					 const struct smalti_request *base, struct smalti_error *error)
+					 struct smalti_error *error)
 {
 	struct smalti_source *source = smalti_calloc(1, sizeof(*source), error);
 	if (!source)
 		return NULL;
 	source->options = options;
-	source->base = *base;
 	source->name = "--prompt";
-	source->images = options->prompt.count * base->images;
+	source->images = options->prompt.count * options->request.images;
 	if (options->prompts && open_file(source, error) < 0) {
 		smalti_source_close(source);
 		return NULL;
@@ -116,7 +114,7 @@ static enum smalti_prompts_status next_option(struct smalti_source *source, stru
 static struct smalti_request request_of(const struct smalti_source *source,
 					const struct smalti_prompt_line *line)
 {
-	struct smalti_request request = source->base;
+	struct smalti_request request = source->options->request;
 	request.prompt = line->prompt;
 	if (line->negative)
 		request.negative_prompt = line->negative;

@@ -9,9 +9,9 @@
 /* Where requests come from: the --prompt options, or the lines of the --prompts file. */
 struct smalti_source;
 
-/* Reads a regular file once to count the images. `base` holds what the options say of every request. */
+/* Reads a regular file once to count the images. */
 struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
-					 const struct smalti_request *base, struct smalti_error *error);
+					 struct smalti_error *error);
 void smalti_source_close(struct smalti_source *source);
 
 /* Images to make, a bad line counting as one; -1: not known before the end. */

@@ -17,10 +17,10 @@ libcli_la_SOURCES = \
 	src/cli/generate_options.c src/cli/generate_options.h \
 	src/cli/generate_parameters.c \
 	src/cli/generate_image.c src/cli/generate_image.h \
-	src/cli/generate_report.c src/cli/generate_report.h \
 	src/cli/generate_source.c src/cli/generate_source.h \
 	src/cli/held_session.c src/cli/held_session.h \
 	src/cli/help.c src/cli/help.h \
+	src/cli/image_report.c src/cli/image_report.h \
 	src/cli/json_line.c src/cli/json_line.h \
 	src/cli/locked.c src/cli/locked.h \
 	src/cli/man.c \

@@ -39,14 +39,14 @@ static void note_default(struct smalti_notes *notes, const struct smalti_option 
 {
 	char text[300] = "";
 	const void *value = (const char *)defaults + row->offset;
-	const struct smalti_size *size = value;
+	const int64_t *size = value;
 	const char *string = row->kind == SMALTI_OPTION_STRING ? *(const char *const *)value : NULL;
 	if (row->kind == SMALTI_OPTION_INT64)
 		snprintf(text, sizeof(text), "default %" PRId64, *(const int64_t *)value);
 	else if (row->kind == SMALTI_OPTION_DOUBLE)
 		snprintf(text, sizeof(text), "default %g", *(const double *)value);
 	else if (row->kind == SMALTI_OPTION_SIZE)
-		snprintf(text, sizeof(text), "default %" PRId64 "x%" PRId64, size->width, size->height);
+		snprintf(text, sizeof(text), "default %" PRId64 "x%" PRId64, size[0], size[1]);
 	else if (row->kind == SMALTI_OPTION_CHOICE && *(const int *)value >= 0)
 		snprintf(text, sizeof(text), "default %s", row->choices[*(const int *)value]);
 	else if (string)

@@ -100,6 +100,7 @@ static int choose(const char *const *choices, const char *text, int *value, stru
 static int store(const struct smalti_option *row, const char *text, void *values, struct smalti_error *error)
 {
 	void *to = (char *)values + row->offset;
+	struct smalti_size size;
 	if (row->has_given)
 		*(bool *)((char *)values + row->given) = true;
 	switch (row->kind) {
@@ -117,7 +118,11 @@ static int store(const struct smalti_option *row, const char *text, void *values
 	case SMALTI_OPTION_BYTES:
 		return smalti_parse_bytes(text, row->minimum, row->maximum, to, error);
 	case SMALTI_OPTION_SIZE:
-		return smalti_parse_size(text, row->minimum, row->maximum, to, error);
+		if (smalti_parse_size(text, row->minimum, row->maximum, &size, error) < 0)
+			return -1;
+		((int64_t *)to)[0] = size.width;
+		((int64_t *)to)[1] = size.height;
+		break;
 	case SMALTI_OPTION_STRING:
 		*(const char **)to = text;
 		break;

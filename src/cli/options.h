@@ -62,13 +62,21 @@ struct smalti_option {
 #define SMALTI_SEED(type, field)   .kind = SMALTI_OPTION_SEED, .offset = SMALTI_FIELD(uint64_t, type, field)
 #define SMALTI_DOUBLE(type, field) .kind = SMALTI_OPTION_DOUBLE, .offset = SMALTI_FIELD(double, type, field)
 #define SMALTI_BYTES(type, field)  .kind = SMALTI_OPTION_BYTES, .offset = SMALTI_FIELD(int64_t, type, field)
-#define SMALTI_SIZE(type, field)                                                                             \
-	.kind = SMALTI_OPTION_SIZE, .offset = SMALTI_FIELD(struct smalti_size, type, field)
+/* Two fields, of which the second one stands behind the first. */
+#define SMALTI_SIZE(type, width, height)                                                                     \
+	.kind = SMALTI_OPTION_SIZE,                                                                          \
+	.offset =                                                                                            \
+	    SMALTI_FIELD(int64_t, type, width) +                                                             \
+	    0 * sizeof(char[SMALTI_FIELD(int64_t, type, height) == offsetof(type, width) + 8 ? 1 : -1])
 #define SMALTI_STRING(type, field)                                                                           \
 	.kind = SMALTI_OPTION_STRING, .offset = SMALTI_FIELD(const char *, type, field)
 #define SMALTI_LIST(type, field)                                                                             \
 	.kind = SMALTI_OPTION_LIST, .offset = SMALTI_FIELD(struct smalti_string_list, type, field)
-#define SMALTI_CHOICE(type, field) .kind = SMALTI_OPTION_CHOICE, .offset = SMALTI_FIELD(int, type, field)
+/* An int or an enum. */
+#define SMALTI_CHOICE(type, field)                                                                           \
+	.kind = SMALTI_OPTION_CHOICE, .offset = _Generic(((type *)0)->field, int                             \
+							 : offsetof(type, field), unsigned                   \
+							 : offsetof(type, field))
 
 #define SMALTI_GIVEN(type, field) .has_given = true, .given = SMALTI_FIELD(bool, type, field)
 

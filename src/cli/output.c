@@ -18,6 +18,18 @@ bool smalti_is_directory(const char *path)
 	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
 }
 
+int smalti_check_stdout(const char *path, bool taken, const char *options, struct smalti_error *error)
+{
+	if (!path || strcmp(path, "-") != 0)
+		return 0;
+	if (taken)
+		return smalti_fail(error, SMALTI_EINVAL, "-o -: cannot be combined with %s", options);
+	if (isatty(STDOUT_FILENO))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "-o -: the standard output is a terminal; redirect it, or name a file");
+	return 0;
+}
+
 int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
 		     struct smalti_error *error)
 {

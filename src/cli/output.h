@@ -20,6 +20,10 @@ struct smalti_output {
 /* An existing directory, or a name that ends in '/'. */
 bool smalti_is_directory(const char *path);
 
+/* -1 where a file cannot go to the standard output: a terminal, or one that is `taken` by one of `options`.
+ */
+int smalti_check_stdout(const char *path, bool taken, const char *options, struct smalti_error *error);
+
 /* The index of the format that was chosen, or else that the file's name ends in, one of `suffixes`, which
  * NULL ends; for the standard output and directories the first. -1 for another name. */
 int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,

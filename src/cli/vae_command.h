@@ -4,18 +4,17 @@
 
 #include "cli/command.h"
 #include "cli/common_rows.h"
-#include "cli/progress.h"
+#include "cli/image_report.h"
 #include "smalti/vae.h"
 
 /* What `smalti decode` and `smalti encode` have in common: options, the open VAE, reports. */
 
 /* The first member of both commands' options. */
 struct smalti_vae_settings {
-	const char *model, *vae, *variant;
-	int precision, store;                  /* enum smalti_precision */
-	struct smalti_session_options session; /* without its scratch */
-	const char *scratch;
-	int64_t tile_rows;
+	const char *model; /* that the VAE is of, unless its own directory is given */
+	struct smalti_vae_options vae;
+	struct smalti_vae_request request; /* without extents */
+	struct smalti_session_options session;
 	bool json, quiet, plan;
 };
 
@@ -36,20 +35,20 @@ struct smalti_vae_settings {
 	{SMALTI_GROUP("Model")}, \
 	{SMALTI_STRING(struct smalti_vae_settings, model), "model", 'm', "DIR", \
 	 "directory of a pipeline in diffusers' layout, of which only the VAE is used; default: the embedded model"}, \
-	{SMALTI_STRING(struct smalti_vae_settings, vae), "vae-model", 0, "DIR", \
+	{SMALTI_STRING(struct smalti_vae_settings, vae.directory), "vae-model", 0, "DIR", \
 	 "load the VAE from DIR instead of the pipeline", .alias = "vae"}, \
-	SMALTI_VARIANT_ROW(struct smalti_vae_settings), \
-	SMALTI_PRECISION_ROW(struct smalti_vae_settings), \
+	SMALTI_VARIANT_ROW(struct smalti_vae_settings, vae.variant), \
+	SMALTI_PRECISION_ROW(struct smalti_vae_settings, vae.precision), \
 	{SMALTI_GROUP("Machine")}, \
 	SMALTI_POLICY_ROW(struct smalti_vae_settings), \
 	SMALTI_CPUS_ROW(struct smalti_vae_settings), \
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
-	{SMALTI_STRING(struct smalti_vae_settings, scratch), "scratch", 0, "DIR", \
+	{SMALTI_STRING(struct smalti_vae_settings, request.scratch), "scratch", 0, "DIR", \
 	 "directory for an unlinked temporary file with the data that does not fit under --memory-limit"}, \
-	{SMALTI_CHOICE(struct smalti_vae_settings, store), "store", 0, "TYPE", \
+	{SMALTI_CHOICE(struct smalti_vae_settings, request.store), "store", 0, "TYPE", \
 	 "data type of feature maps that are kept or offloaded when memory is short; bf16 is not exact", \
 	 .choices = smalti_precisions}, \
-	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings), \
+	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings, request.tile_rows), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)
 /* clang-format on */
 
@@ -60,10 +59,10 @@ struct smalti_vae_command {
 	struct smalti_session *session;
 	struct smalti_vae *vae;
 	struct smalti_vae_info info;
-	struct smalti_progress progress;
-	int64_t total, made, failed; /* images */
-	double began, image_began;   /* smalti_now() */
-	bool broken;                 /* the standard output does not take more */
+	struct smalti_vae_request request; /* of an image; `user` is the command */
+	void *image;                       /* that is being read or written */
+	struct smalti_image_report report;
+	double image_began; /* smalti_now() */
 };
 
 /* Starts the session and opens the VAE. */
@@ -75,25 +74,16 @@ enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum s
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total);
 /* Whether another image is to be begun. It is then what is being done. */
 bool smalti_vae_command_next(struct smalti_vae_command *run);
-/* The progress callback of a job, `user` being the command: shows it, and cancels after a signal. */
-void smalti_vae_command_watch(void *user, double share);
-
-/* An image that is through: made (error NULL) or failed. */
-struct smalti_vae_outcome {
-	const char *file;      /* as it is named to the user */
-	int64_t width, height; /* pixels */
-	const struct smalti_error *error;
-};
-void smalti_vae_command_add(struct smalti_vae_command *run, const struct smalti_vae_outcome *outcome);
-/* The one result of all images is lost: what was made counts as failed. `error` (or NULL) is reported. */
-void smalti_vae_command_lose(struct smalti_vae_command *run, const struct smalti_error *error);
-/* Prints a plan (--plan); `file` is what it is for. */
-void smalti_vae_command_plan(struct smalti_vae_command *run, const struct smalti_vae_estimate *estimate,
-			     const char *file);
+/* Reports an image that was made (error NULL) or failed; `file` is what it is to the user. */
+void smalti_vae_command_add(struct smalti_vae_command *run, const char *file,
+			    const struct smalti_error *error);
+/* Prints what the request takes (--plan), by one of the two functions of smalti/vae.h; `file` is what it is
+ * for. */
+typedef int smalti_vae_estimator(struct smalti_vae *vae, const struct smalti_vae_request *request,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
+int smalti_vae_command_plan(struct smalti_vae_command *run, smalti_vae_estimator *make_estimate,
+			    const char *file, struct smalti_error *error);
 /* The last line; `result` is the file or directory that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
-
-/* -1 where a file cannot go to the standard output: a terminal, or one that is taken by --json. */
-int smalti_check_stdout(const char *path, bool json, struct smalti_error *error);
 
 #endif

@@ -17,6 +17,6 @@ libcore_la_SOURCES += \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_encode.c \
-	src/jobs/vae_estimate.c src/jobs/vae_estimate.h \
+	src/jobs/vae_estimate.c \
 	src/jobs/vae_request.c src/jobs/vae_request.h \
 	src/jobs/vae_speed.c src/jobs/vae_speed.h

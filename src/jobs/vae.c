@@ -116,10 +116,10 @@ struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_v
 	return vae->net[direction];
 }
 
-/* A job under way. */
+/* A job that is being run. */
 struct run {
 	struct smalti_job job;
-	const struct smalti_vae_job *what;
+	const struct smalti_vae_request *request;
 	struct smalti_vae_plan plan;
 	struct smalti_error *error;
 	int status;
@@ -131,7 +131,7 @@ static void report_progress(void *user)
 	struct smalti_task_group_progress progress;
 	smalti_task_group_progress(run->job.task_group, &progress);
 	const double share = progress.done / run->plan.flops;
-	run->what->on_progress(run->what->user, share < 1 ? share : 1);
+	run->request->on_progress(run->request->user, share < 1 ? share : 1);
 }
 
 static void complete(struct smalti_job *job)
@@ -140,32 +140,39 @@ static void complete(struct smalti_job *job)
 	run->status = smalti_task_group_status(job->task_group, run->error);
 }
 
-static int run_plan(struct run *run, struct smalti_error *error)
+static int run_plan(struct run *run, struct smalti_vae *vae, struct smalti_vae_net *net,
+		    smalti_vae_insert *insert, void *user)
 {
-	struct smalti_vae *vae = run->what->vae;
 	struct smalti_queue *queue = &vae->queue;
-	if (smalti_task_group_status(queue->cancelled, error) < 0)
-		return -1;
-	run->error = error;
 	run->job.complete = complete;
-	if (smalti_job_open(queue, &run->job, smalti_vae_doing[run->what->request.net->direction], error) < 0)
+	if (smalti_task_group_status(queue->cancelled, run->error) < 0 ||
+	    smalti_job_open(queue, &run->job, smalti_vae_doing[net->direction], run->error) < 0)
 		return -1;
-	queue->progress = run->what->on_progress ? report_progress : NULL;
+	queue->progress = run->request->on_progress ? report_progress : NULL;
 	queue->user = run;
 	smalti_task_group_needs(run->job.task_group, vae->weights);
-	run->what->insert(run->what, run->job.task_group, &run->plan);
+	insert(net, run->job.task_group, &run->plan, user);
 	smalti_job_submit(&run->job);
 	smalti_queue_drain(queue);
 	return run->status;
 }
 
-int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error)
+int smalti_vae_request_run(struct smalti_vae *vae, enum smalti_vae_direction direction,
+			   const struct smalti_vae_request *request, smalti_vae_insert *insert, void *user,
+			   struct smalti_error *error)
 {
-	struct run run = {.what = job};
-	int status = smalti_vae_request_begin(&job->request, &run.plan, error);
+	struct run run = {.request = request, .error = error};
+	struct smalti_vae_plan *plan = &run.plan;
+	struct smalti_vae_net *net = smalti_vae_open_net(vae, direction, error);
+	int status = net ? smalti_vae_request_plan(vae->session, net, request, plan, error) : -1;
+	if (status == 0 && plan->offloaded) {
+		plan->file = smalti_offload_open(request->scratch, plan->offloaded, error);
+		status = plan->file ? 0 : -1;
+	}
 	if (status == 0)
-		status = run_plan(&run, error);
-	smalti_vae_request_end(&run.plan);
+		status = run_plan(&run, vae, net, insert, user);
+	smalti_offload_close(plan->file);
+	smalti_vae_plan_free(plan);
 	return status;
 }
 

@@ -33,19 +33,14 @@ struct smalti_vae_net *smalti_vae_open_net(struct smalti_vae *vae, enum smalti_v
 int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LENGTH + 1],
 		      struct smalti_error *error);
 
-/* One decoding or encoding. */
-struct smalti_vae_job {
-	struct smalti_vae *vae;
-	struct smalti_vae_request request;
-	void (*insert)(const struct smalti_vae_job *job, struct smalti_task_group *task_group,
-		       const struct smalti_vae_plan *plan);
-	void (*on_progress)(void *user, double share);
-	void *user; /* of the progress callback */
-	void *what; /* of `insert` */
-};
+/* Inserts the tasks of a decoding or encoding, `user`. */
+typedef void smalti_vae_insert(struct smalti_vae_net *net, struct smalti_task_group *task_group,
+			       const struct smalti_vae_plan *plan, void *user);
 
-/* Plans it, inserts its tasks and waits for them, reporting progress. */
-int smalti_vae_job_run(const struct smalti_vae_job *job, struct smalti_error *error);
+/* Plans a request that was checked, inserts its tasks and waits for them, reporting progress. */
+int smalti_vae_request_run(struct smalti_vae *vae, enum smalti_vae_direction direction,
+			   const struct smalti_vae_request *request, smalti_vae_insert *insert, void *user,
+			   struct smalti_error *error);
 
 /* -1 when the values of planes [channels, height, width] are not all finite: the first that is not is named.
  */

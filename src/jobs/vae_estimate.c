@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/vae_estimate.h"
-
 #include "base/alloc.h"
+#include "base/argument.h"
 #include "graphs/vae_cost.h"
+#include "jobs/vae.h"
 #include "jobs/vae_speed.h"
 
 #include <stdlib.h>
@@ -36,44 +36,68 @@ static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_pla
 }
 
 /* The plan is the one that runs, chosen at ordinary speeds; the machine's own only say how long it takes. */
-static int estimate_time(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
+static int estimate_time(const struct smalti_session *session, const struct smalti_vae_net *net,
+			 const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			 struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
-	smalti_session_sleep(request->session);
-	double *speeds = smalti_vae_speeds(request->net, plan->width, error);
-	smalti_session_wake(request->session);
-	int status = speeds ? smalti_vae_request_budget(request, &budget, error) : -1;
+	smalti_session_sleep(session);
+	double *speeds = smalti_vae_speeds(net, plan->width, error);
+	smalti_session_wake(session);
+	int status = speeds ? smalti_vae_request_budget(session, net, request, &budget, error) : -1;
 	if (status == 0) {
 		budget.seconds_per_flop = speeds;
-		status = smalti_vae_plan_predict(plan, request->net, &budget, error);
+		status = smalti_vae_plan_predict(plan, net, &budget, error);
 	}
 	free(speeds);
 	return status;
 }
 
-int smalti_vae_request_estimate(const struct smalti_vae_request *request,
-				struct smalti_vae_estimate *estimate, struct smalti_error *error)
+static void sum_up(const struct smalti_vae_net *net, const struct smalti_vae_request *request,
+		   const struct smalti_vae_plan *plan, struct smalti_vae_estimate *estimate)
 {
-	const struct smalti_vae_net *layers = request->net;
-	struct smalti_vae_plan plan;
+	const int64_t rows = plan->cut.first[plan->cut.bands];
+	const int64_t latent_rows = request->height / smalti_vae_factor(&net->config);
+	estimate->tile_rows = plan->cut.first[1] / (rows / latent_rows);
+	estimate->memory = plan->memory + smalti_vae_fixed_bytes(net);
+	estimate->scratch = plan->offloaded;
+	estimate->flops = plan->flops;
+	estimate->min_flops = smalti_vae_net_flops(net, (double)rows * (double)plan->width);
+	estimate->seconds = plan->seconds;
+}
+
+static int make_estimate(struct smalti_vae *vae, enum smalti_vae_direction direction,
+			 const struct smalti_vae_request *request, struct smalti_vae_estimate *estimate,
+			 struct smalti_error *error)
+{
+	if (smalti_check_given(vae, "VAE", error) < 0 || smalti_check_given(request, "request", error) < 0 ||
+	    smalti_check_given(estimate, "estimate", error) < 0 ||
+	    smalti_vae_request_check(vae, request, error) < 0)
+		return -1;
+	struct smalti_vae_plan plan = {0};
 	*estimate = (struct smalti_vae_estimate){0};
-	int status = smalti_vae_request_plan(request, &plan, error);
+	const struct smalti_vae_net *net = smalti_vae_open_net(vae, direction, error);
+	int status = net ? smalti_vae_request_plan(vae->session, net, request, &plan, error) : -1;
 	if (status == 0)
-		status = estimate_time(request, &plan, error);
+		status = estimate_time(vae->session, net, request, &plan, error);
 	if (status == 0)
-		status = list_maps(layers, &plan, estimate, error);
-	if (status == 0) {
-		const int64_t rows = plan.cut.first[1],
-			      scale = plan.cut.first[plan.cut.bands] / request->height;
-		estimate->tile_rows = rows / scale;
-		estimate->memory = plan.memory + smalti_vae_request_fixed_bytes(request);
-		estimate->scratch = plan.offloaded;
-		estimate->flops = plan.flops;
-		estimate->min_flops =
-		    smalti_vae_net_flops(layers, (double)plan.cut.first[plan.cut.bands] * (double)plan.width);
-		estimate->seconds = plan.seconds;
-	}
+		status = list_maps(net, &plan, estimate, error);
+	if (status == 0)
+		sum_up(net, request, &plan, estimate);
 	smalti_vae_plan_free(&plan);
 	return status;
+}
+
+int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_request *request,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	return make_estimate(vae, SMALTI_VAE_DECODE, request, estimate, error);
+}
+
+int smalti_vae_estimate_encoding(struct smalti_vae *vae, const struct smalti_vae_request *request,
+				 struct smalti_vae_estimate *estimate, struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	return make_estimate(vae, SMALTI_VAE_ENCODE, request, estimate, error);
 }

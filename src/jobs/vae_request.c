@@ -1,24 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae_request.h"
 
+#include "base/argument.h"
 #include "graphs/vae_search.h"
 #include "jobs/plan.h"
+#include "jobs/vae.h"
 
 #include <inttypes.h>
 
-const char *const smalti_vae_doing[SMALTI_VAE_DIRECTIONS] = {"decoding", "encoding"};
+const char *const smalti_vae_doing[] = {"decoding", "encoding"};
 
-int64_t smalti_vae_request_fixed_bytes(const struct smalti_vae_request *request)
+static int check_side(const char *name, int64_t pixels, int64_t factor, struct smalti_error *error)
 {
-	return SMALTI_PROGRAM_BYTES + smalti_weights_bytes(request->net->weights);
+	if (pixels >= factor && pixels <= SMALTI_SIDE_MAX && pixels % factor == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "%s of the image: expected a multiple of %" PRId64 " up to %d, found %" PRId64,
+			   name, factor, SMALTI_SIDE_MAX, pixels);
 }
 
-int smalti_vae_request_budget(const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
+int smalti_vae_request_check(const struct smalti_vae *vae, const struct smalti_vae_request *request,
+			     struct smalti_error *error)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	if (check_side("height", request->height, factor, error) < 0 ||
+	    check_side("width", request->width, factor, error) < 0 ||
+	    smalti_check_range(request->tile_rows, 0, INT64_MAX, "tile rows", error) < 0)
+		return -1;
+	return smalti_check_range((int)request->store, 0, SMALTI_PRECISION_BF16, "store", error);
+}
+
+int64_t smalti_vae_fixed_bytes(const struct smalti_vae_net *net)
+{
+	return SMALTI_PROGRAM_BYTES + smalti_weights_bytes(net->weights);
+}
+
+int smalti_vae_request_budget(const struct smalti_session *session, const struct smalti_vae_net *net,
+			      const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
 			      struct smalti_error *error)
 {
-	*budget = smalti_vae_no_budget(smalti_session_workers(request->session));
-	budget->memory = smalti_session_memory(request->session) - smalti_vae_request_fixed_bytes(request);
-	budget->bf16 = request->store_bf16;
+	*budget = smalti_vae_no_budget(smalti_session_workers(session));
+	budget->memory = smalti_session_memory(session) - smalti_vae_fixed_bytes(net);
+	budget->bf16 = request->store == SMALTI_PRECISION_BF16;
 	if (request->scratch)
 		budget->scratch = smalti_offload_space(request->scratch, error);
 	return budget->scratch < 0 ? -1 : 0;
@@ -36,18 +59,20 @@ static bool better(const struct smalti_vae_plan *a, int status_a, const struct s
 }
 
 /* High bands waste less at their borders, low ones need less memory. */
-static int find_plan(const struct smalti_vae_request *request, const struct smalti_vae_budget *budget,
-		     struct smalti_vae_plan *best, struct smalti_error *error)
+static int find_plan(const struct smalti_vae_net *net, const struct smalti_vae_request *request,
+		     const struct smalti_vae_budget *budget, struct smalti_vae_plan *best,
+		     struct smalti_error *error)
 {
 	static const int64_t choices[] = {SMALTI_TILE_ROWS, 4, 2, 1};
-	int best_status =
-	    smalti_vae_net_plan(request->net, request->height, request->width,
-				request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
+	const int64_t factor = smalti_vae_factor(&net->config);
+	const int64_t height = request->height / factor, width = request->width / factor;
+	int best_status = smalti_vae_net_plan(
+	    net, height, width, request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
 	for (size_t i = 1; i < sizeof(choices) / sizeof(choices[0]) && !request->tile_rows; i++) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
-		const int status = smalti_vae_net_plan(request->net, request->height, request->width,
-						       choices[i], budget, &plan, &refused);
+		const int status =
+		    smalti_vae_net_plan(net, height, width, choices[i], budget, &plan, &refused);
 		if (!better(&plan, status, best, best_status)) {
 			smalti_vae_plan_free(&plan);
 			continue;
@@ -59,45 +84,23 @@ static int find_plan(const struct smalti_vae_request *request, const struct smal
 	return best_status;
 }
 
-static int refuse(const struct smalti_vae_request *request, const struct smalti_vae_plan *plan,
-		  struct smalti_error *error)
-{
-	const int64_t factor = smalti_vae_factor(&request->net->config);
-	return smalti_fail(
-	    error, SMALTI_ENOMEM,
-	    "%s an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64
-	    " MB are allowed: raise the memory limit, or give a scratch directory with more space",
-	    smalti_vae_doing[request->net->direction], factor * request->width, factor * request->height,
-	    ((plan->memory + smalti_vae_request_fixed_bytes(request)) >> 20) + 1,
-	    smalti_session_memory(request->session) >> 20);
-}
-
-int smalti_vae_request_plan(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
+int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
+			    const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			    struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	*plan = (struct smalti_vae_plan){0};
-	if (smalti_vae_request_budget(request, &budget, error) < 0)
+	if (smalti_vae_request_budget(session, net, request, &budget, error) < 0)
 		return -1;
-	if (find_plan(request, &budget, plan, &refused) == 0)
+	if (find_plan(net, request, &budget, plan, &refused) == 0)
 		return 0;
-	return plan->storage ? refuse(request, plan, error)
-			     : smalti_fail(error, refused.code, "%s", refused.message);
-}
-
-int smalti_vae_request_begin(const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
-			     struct smalti_error *error)
-{
-	if (smalti_vae_request_plan(request, plan, error) < 0)
-		return -1;
-	if (plan->offloaded)
-		plan->file = smalti_offload_open(request->scratch, plan->offloaded, error);
-	return plan->offloaded && !plan->file ? -1 : 0;
-}
-
-void smalti_vae_request_end(struct smalti_vae_plan *plan)
-{
-	smalti_offload_close(plan->file);
-	smalti_vae_plan_free(plan);
+	if (!plan->storage)
+		return smalti_fail(error, refused.code, "%s", refused.message);
+	return smalti_fail(
+	    error, SMALTI_ENOMEM,
+	    "%s an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64
+	    " MB are allowed: raise the memory limit, or give a scratch directory with more space",
+	    smalti_vae_doing[net->direction], request->width, request->height,
+	    ((plan->memory + smalti_vae_fixed_bytes(net)) >> 20) + 1, smalti_session_memory(session) >> 20);
 }

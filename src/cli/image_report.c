@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_report.h"
+#include "cli/image_report.h"
 
 #include "base/clock.h"
 #include "cli/json_line.h"
@@ -10,39 +10,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-void smalti_report_begin(struct smalti_report *report, bool json, bool quiet, int64_t total)
+void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
+			       bool json, bool quiet, int64_t total)
 {
-	*report = (struct smalti_report){.json = json, .quiet = quiet, .total = total, .began = smalti_now()};
+	*report = (struct smalti_image_report){
+	    .command = command, .json = json, .quiet = quiet, .total = total, .began = smalti_now()};
 	smalti_progress_begin(&report->progress, stderr, "images", quiet);
 }
 
-void smalti_report_error(struct smalti_report *report, const struct smalti_error *error)
+void smalti_image_report_error(struct smalti_image_report *report, const char *message)
 {
-	smalti_progress_print(&report->progress, "smalti generate: %s", error->message);
+	smalti_progress_print(&report->progress, "%s: %s", report->command->name, message);
 }
 
-void smalti_report_warning(struct smalti_report *report, const struct smalti_error *warning)
+void smalti_image_report_warning(struct smalti_image_report *report, const char *message)
 {
 	if (!report->quiet)
-		smalti_report_error(report, warning);
+		smalti_image_report_error(report, message);
 }
 
-static void add_json(struct smalti_report *report, const struct smalti_outcome *outcome)
+static void add_json(struct smalti_image_report *report, const struct smalti_image_outcome *outcome)
 {
 	static const char *const statuses[] = {"ok", "skipped", "failed"};
 	char seed[32];
 	snprintf(seed, sizeof(seed), "%" PRIu64, outcome->seed);
 	cJSON *object = cJSON_CreateObject();
-	cJSON_AddStringToObject(object, "id", outcome->id);
+	if (outcome->id)
+		cJSON_AddStringToObject(object, "id", outcome->id);
 	if (outcome->file)
 		cJSON_AddStringToObject(object, "file", outcome->file);
 	cJSON_AddStringToObject(object, "status", statuses[outcome->status]);
 	if (outcome->error)
 		cJSON_AddStringToObject(object, "error", outcome->error->message);
-	cJSON_AddRawToObject(object, "seed", seed);
+	if (outcome->id)
+		cJSON_AddRawToObject(object, "seed", seed);
 	cJSON_AddNumberToObject(object, "width", (double)outcome->width);
 	cJSON_AddNumberToObject(object, "height", (double)outcome->height);
-	cJSON_AddNumberToObject(object, "image", (double)outcome->image);
+	if (outcome->id)
+		cJSON_AddNumberToObject(object, "image", (double)outcome->image);
 	if (outcome->unread && outcome->unread->truncated)
 		cJSON_AddStringToObject(object, "cut", outcome->unread->truncated);
 	if (outcome->unread && outcome->unread->unknown)
@@ -51,51 +56,38 @@ static void add_json(struct smalti_report *report, const struct smalti_outcome *
 	smalti_json_line(object, &report->broken);
 }
 
-static void update(struct smalti_report *report)
+void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail)
 {
+	smalti_progress_within(&report->progress, begun, detail);
 	/* what was skipped took no time: the rate and the time left are those of the work */
 	smalti_progress_update(&report->progress, report->made + report->failed,
 			       report->total < 0 ? -1 : report->total - report->skipped);
 }
 
-static void keep_last(struct smalti_report *report, const char *file)
+static void keep_last(struct smalti_image_report *report, const char *file)
 {
 	free(report->last);
 	report->last = strdup(file);
 }
 
-void smalti_report_add(struct smalti_report *report, const struct smalti_outcome *outcome)
+void smalti_image_report_add(struct smalti_image_report *report, const struct smalti_image_outcome *outcome)
 {
+	char detail[SMALTI_PROGRESS_DETAIL];
 	int64_t *const counts[] = {&report->made, &report->skipped, &report->failed};
 	*counts[outcome->status] += outcome->images;
-	if (outcome->status == SMALTI_MADE)
+	if (outcome->status == SMALTI_IMAGE_MADE)
 		keep_last(report, outcome->file);
-	if (outcome->status == SMALTI_FAILED)
-		smalti_report_error(report, outcome->error);
+	if (outcome->status == SMALTI_IMAGE_FAILED)
+		smalti_image_report_error(report, outcome->error->message);
 	if (report->json)
 		add_json(report, outcome);
-	if (outcome->status != SMALTI_SKIPPED) /* it is no longer among those begun */
-		smalti_progress_within(&report->progress, report->progress.begun - 1,
-				       report->progress.detail);
-	update(report);
+	/* it is no longer among those begun */
+	memcpy(detail, report->progress.detail, sizeof(detail));
+	smalti_image_report_progress(
+	    report, report->progress.begun - (outcome->status != SMALTI_IMAGE_SKIPPED), detail);
 }
 
-void smalti_report_watch(void *user, const struct smalti_batch_progress *batch)
-{
-	struct smalti_report *report = user;
-	char detail[SMALTI_PROGRESS_DETAIL] = "";
-	if (batch->active && batch->stage == SMALTI_STAGE_TEXT)
-		snprintf(detail, sizeof(detail), "reading the prompt");
-	else if (batch->active && batch->stage == SMALTI_STAGE_DENOISING)
-		snprintf(detail, sizeof(detail), "denoising step %" PRId64 " of %" PRId64, batch->step,
-			 batch->steps);
-	else if (batch->active)
-		snprintf(detail, sizeof(detail), "decoding");
-	smalti_progress_within(&report->progress, batch->images, detail);
-	update(report);
-}
-
-static void summarize_json(struct smalti_report *report, const char *signal, double seconds)
+static void summarize_json(struct smalti_image_report *report, const char *signal, double seconds)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON *summary = cJSON_AddObjectToObject(object, "summary");
@@ -108,22 +100,21 @@ static void summarize_json(struct smalti_report *report, const char *signal, dou
 	smalti_json_line(object, &report->broken);
 }
 
-static void summarize_stop(struct smalti_report *report, const char *signal)
+static void summarize_stop(struct smalti_image_report *report, const char *signal, const char *remedy)
 {
 	char left[48] = "";
 	if (report->total >= 0)
 		snprintf(left, sizeof(left), ", %" PRId64 " left",
 			 report->total - report->made - report->skipped - report->failed);
-	smalti_progress_print(&report->progress,
-			      "smalti generate: stopped by %s: %" PRId64
-			      " image%s made%s; run again with --resume",
-			      signal, report->made, smalti_plural(report->made), left);
+	smalti_progress_print(&report->progress, "%s: stopped by %s: %" PRId64 " image%s made%s%s",
+			      report->command->name, signal, report->made, smalti_plural(report->made), left,
+			      remedy);
 }
 
-static void summarize(struct smalti_report *report, double seconds)
+static void summarize(struct smalti_image_report *report, double seconds, const char *result)
 {
 	char rate[32] = "", skipped[48] = "", failed[48] = "";
-	const bool named = report->made == 1 && report->last && strcmp(report->last, "-") != 0;
+	const bool named = result && strcmp(result, "-") != 0;
 	if (report->made > 1)
 		snprintf(rate, sizeof(rate), " (%.3g/s)", (double)report->made / seconds);
 	if (report->skipped)
@@ -132,21 +123,22 @@ static void summarize(struct smalti_report *report, double seconds)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", report->failed);
 	smalti_progress_print(&report->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s%s", report->made,
 			      smalti_plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
-			      named ? report->last : "");
+			      named ? result : "");
 }
 
-enum smalti_exit smalti_report_end(struct smalti_report *report, const char *signal)
+enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, const char *signal,
+					 const char *remedy, const char *result)
 {
 	const double seconds = smalti_now() - report->began;
 	const bool any = report->made + report->skipped > 0;
 	if (report->json)
 		summarize_json(report, signal, seconds);
 	if (signal)
-		summarize_stop(report, signal);
-	else if (report->json)
+		summarize_stop(report, signal, remedy);
+	else if (any && !report->quiet && !report->json)
+		summarize(report, seconds, result || report->made != 1 ? result : report->last);
+	else
 		smalti_progress_end(&report->progress);
-	else if (any && !report->quiet)
-		summarize(report, seconds);
 	free(report->last);
 	if (signal || report->broken || (report->failed && !any))
 		return SMALTI_EXIT_FAILED;
