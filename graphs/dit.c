@@ -125,8 +125,12 @@ static void release_caption(struct smalti_caption *caption)
 	free(caption);
 }
 
+/* Parts of a block, by what is behind them: every band's queries wait for the keys of all. */
+enum phase { MLP, CROSS_ATTENTION, ATTENTION, KEYS, PHASES };
+
 /* A forward under way. */
 struct forward {
+	int64_t behind; /* phases of later forwards */
 	struct smalti_dit *dit;
 	struct smalti_task_group *task_group;
 	const struct smalti_cut *cut;
@@ -136,6 +140,12 @@ struct forward {
 static int64_t rows_of(const struct forward *f, int64_t band)
 {
 	return smalti_cut_rows(f->cut, band);
+}
+
+static void begin_phase(const struct forward *f, int64_t block, enum phase phase)
+{
+	smalti_task_group_path(f->task_group,
+			       f->behind + (f->dit->config.layers - 1 - block) * PHASES + phase + 1);
 }
 
 static struct smalti_grid new_tokens(const struct forward *f, enum smalti_dtype dtype)
@@ -171,6 +181,7 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	if (!q.tile || !kv.tile)
 		smalti_task_group_break(f->task_group, &error);
 	const int64_t bands = q.tile && kv.tile ? f->cut->bands : 0;
+	begin_phase(f, block, KEYS);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *h =
 		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
@@ -181,6 +192,7 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 					   SMALTI_EPILOGUE_NONE, dtype);
 		smalti_tile_release(h);
 	}
+	begin_phase(f, block, ATTENTION);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *o =
 		    smalti_attend(f->task_group, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
@@ -199,6 +211,7 @@ static void cross_attention(const struct forward *f, int64_t block, struct smalt
 	const struct smalti_dit_attention *w = &f->dit->blocks[block].cross;
 	const struct smalti_heads heads = heads_of(f->dit);
 	const enum smalti_dtype dtype = f->dit->compute;
+	begin_phase(f, block, CROSS_ATTENTION);
 	for (int64_t b = 0; b < f->cut->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
 		if (caption->tokens == 1) {
@@ -222,6 +235,7 @@ static void mlp(const struct forward *f, int64_t block, const struct smalti_grid
 	const struct smalti_dit_block *w = &f->dit->blocks[block];
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = block * BLOCK_ROWS;
+	begin_phase(f, block, MLP);
 	for (int64_t b = 0; b < f->cut->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
 		struct smalti_tile *h = modulate(f, b, band, f->modulation, first_row + SHIFT_MLP,
@@ -324,11 +338,14 @@ static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *
 		v[k] = (struct smalti_grid){x->cut, NULL};
 	if (smalti_task_group_broken(task_group))
 		return;
+	f.behind = (conditions->steps - 1 - step) * (dit->config.layers * PHASES + 1);
+	begin_phase(&f, 0, KEYS);
 	f.modulation = modulation_at(&f, dit->block_tables, dit->config.layers * BLOCK_ROWS,
 				     conditions->adaln, BLOCK_ROWS, step);
 	struct smalti_tile *final = modulation_at(&f, dit->final_table, 2, conditions->timestep, 1, step);
 	z[0] = embed_patches(&f, conditions, input_scale, x);
 	run_blocks(&f, z, captions, count);
+	smalti_task_group_path(task_group, f.behind);
 	for (int k = 0; k < count; k++) {
 		v[k] = project_out(&f, final, &z[k]);
 		smalti_grid_release(&z[k]);

@@ -77,6 +77,7 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser
 	conditions->adaln = adaln_of(dit, task_group, steps, conditions->timestep);
 	const int64_t rows = height / c->patch_size, columns = width / c->patch_size;
 	conditions->columns = columns;
+	conditions->steps = steps;
 	conditions->positions =
 	    smalti_tile_new(task_group, columns + rows, c->width / 2 * (int64_t)sizeof(float));
 	smalti_insert(positions, task_group, (.table = conditions->positions), .columns = columns,

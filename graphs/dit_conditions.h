@@ -5,6 +5,7 @@
 #include "graphs/denoiser.h"
 
 struct smalti_conditions {
+	int64_t steps;
 	int64_t columns;               /* patches in a row of the image */
 	struct smalti_tile *timestep;  /* e, f32 [steps, width] (3.3) */
 	struct smalti_tile *adaln;     /* g, f32 [steps·6, width] */

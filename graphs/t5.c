@@ -349,6 +349,7 @@ static void run_layers(const struct encoding *e)
 	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
+		smalti_task_group_path(e->task_group, t5->config.layers - i);
 		if (t5->streamed)
 			read_ahead(e, i + 1, e->band[0].x[0]);
 		for (int64_t j = 0; j < e->bands; j++)

@@ -176,6 +176,54 @@ static void waiting(void)
 	close_session(session);
 }
 
+/* The numbers of tasks in the order in which they ran. */
+struct order {
+	int count;
+	float number[6];
+};
+
+static int note(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)count, (void)error;
+	struct order *order = user;
+	order->number[order->count++] = values[0];
+	return 0;
+}
+
+/* Of tasks that are ready, an earlier request's run first, and of one request's those with a longer path. */
+static void ordered_by(const char *policy)
+{
+	static const float expected[] = {2, 0, 1, 5, 3, 4}; /* numbers as they are inserted */
+	static const int64_t paths[] = {2, 1, INT64_MAX};
+	struct smalti_session *session = stage_session(policy, 1);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct order order = {.count = 0};
+	struct smalti_task_group *group[] = {smalti_task_group_new(session, "first", 0, &error),
+					     smalti_task_group_new(session, "second", -1, &error)};
+	insert_pass(group[0], &gate);
+	for (int i = 0; i < 6; i++) {
+		const float number = (float)i;
+		smalti_task_group_path(group[i / 3], paths[i % 3]);
+		struct smalti_tile *tile = smalti_tile_upload(group[i / 3], 1, sizeof(number), &number);
+		smalti_insert(deliver, group[i / 3], (.x = tile), .count = 1, .sink = note, .user = &order);
+		smalti_tile_release(tile);
+	}
+	open_gate(&gate);
+	smalti_task_group_wait(group[0]);
+	smalti_task_group_wait(group[1]);
+	CHECK(memcmp(order.number, expected, sizeof(expected)) == 0, policy);
+	smalti_task_group_free(group[0]);
+	smalti_task_group_free(group[1]);
+	close_session(session);
+}
+
+static void priorities(void)
+{
+	ordered_by("prio");
+	ordered_by("dmdas");
+}
+
 struct window {
 	struct gate gate;
 	atomic_int inserted, inserted_at_opening;
@@ -424,6 +472,7 @@ static const struct test tests[] = {
     {"plain", plain},
     {"environment", environment},
     {"waiting", waiting},
+    {"priorities", priorities},
     {"bounded", bounded},
     {"progress", progress},
     {"sealed when idle", sealed_when_idle},

@@ -12,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_LENGTH = 64 };
+/* StarPU's priorities have 32 bits: so they tell 2^17 requests from each other. */
+enum { NAME_LENGTH = 64, LONGEST_PATH = (1 << 14) - 1 };
 
 struct smalti_task_group {
 	struct smalti_session *session;
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
+	int64_t path; /* tasks behind those that are inserted */
 	char name[NAME_LENGTH];
 	bool compares;
 	atomic_bool failed, broken;
@@ -299,7 +301,14 @@ struct smalti_session *smalti_task_group_session(const struct smalti_task_group 
 	return task_group->session;
 }
 
+void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
+{
+	task_group->path = tasks < LONGEST_PATH ? tasks : LONGEST_PATH;
+}
+
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)
 {
-	return task_group->priority;
+	const int64_t most = INT64_MAX / (LONGEST_PATH + 1) - 1;
+	const int64_t own = task_group->priority < most ? task_group->priority : most;
+	return own * (LONGEST_PATH + 1) + task_group->path;
 }

@@ -80,8 +80,14 @@ struct smalti_place {
  * thread. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
 
+/* The tasks inserted from here on have about so many behind them on the longest path to the end of the task
+ * group's work; 0 before. Under a policy with priorities, of the tasks that are ready those of the task group
+ * with the higher priority run first, and within it those with more behind them. By the inserting thread. */
+void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks);
+
 const char *smalti_task_group_name(const struct smalti_task_group *task_group);
 struct smalti_session *smalti_task_group_session(const struct smalti_task_group *task_group);
+/* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
 /* For src/rt. A task of `flops`; returns its place. */
