@@ -32,6 +32,33 @@ struct smalti_features *smalti_export_open(const struct smalti_export_run *run, 
 	return smalti_features_open(run->options->directory, &options, error);
 }
 
+int smalti_export_next(struct smalti_features *reader, struct smalti_features_row *row,
+		       struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	const int found = smalti_features_next(reader, row, &cause);
+	if (found >= 0)
+		return found;
+	*row = (struct smalti_features_row){.index = -1};
+	return cause.code == SMALTI_ECORRUPT ? 1 : smalti_fail(error, cause.code, "%s", cause.message);
+}
+
+struct smalti_export_feature smalti_export_feature(const struct smalti_export_run *run,
+						   const struct smalti_features_row *row, int number)
+{
+	const struct smalti_features_info *info = &run->info;
+	const struct smalti_features_text *text = &row->texts[number < info->caption_count ? number : 0];
+	const struct smalti_features_image *image = &row->image;
+	if (number < info->caption_count)
+		return (struct smalti_export_feature){
+		    text->values, 2, {text->tokens, info->text_width}, text->tokens * info->text_width};
+	return (struct smalti_export_feature){
+	    image->values,
+	    3,
+	    {2 * info->latent_channels, image->latent_height, image->latent_width},
+	    2 * info->latent_channels * image->latent_height * image->latent_width};
+}
+
 bool smalti_export_has_features(const struct smalti_features_row *row)
 {
 	bool any = row->image.latent_height > 0;

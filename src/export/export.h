@@ -53,8 +53,22 @@ int smalti_export_save(const struct smalti_export_run *run, struct smalti_error 
 /* A reader of the rows from number `skip` on; NULL with an error. */
 struct smalti_features *smalti_export_open(const struct smalti_export_run *run, int64_t skip,
 					   struct smalti_error *error);
+/* The next row: 1; 0 at the end; -1. A damaged one has no features, and the index -1. */
+int smalti_export_next(struct smalti_features *reader, struct smalti_features_row *row,
+		       struct smalti_error *error);
 /* Tells the caller how far it is: SMALTI_ECANCELLED if it wants no more. */
 int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error *error);
+
+/* The features of an item: of its captions by their numbers, then of its image. */
+struct smalti_export_feature {
+	const void *values;
+	int rank;
+	int64_t shape[3];
+	int64_t count; /* of values; 0: it has none */
+};
+enum { SMALTI_EXPORT_FEATURES_MAX = SMALTI_FEATURES_CAPTIONS_MAX + 1 };
+struct smalti_export_feature smalti_export_feature(const struct smalti_export_run *run,
+						   const struct smalti_features_row *row, int number);
 
 bool smalti_export_has_features(const struct smalti_features_row *row);
 

@@ -22,17 +22,17 @@ static void add_image(cJSON *item, const struct smalti_features_image *image, co
 }
 
 char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			     const struct smalti_export_names *names, struct smalti_error *error)
+			     char *const *names, struct smalti_error *error)
 {
 	cJSON *item = cJSON_CreateObject();
 	cJSON_AddNumberToObject(item, "index", (double)row->index);
 	cJSON_AddStringToObject(item, "key", row->key);
 	cJSON *captions = run->info.caption_count ? cJSON_AddObjectToObject(item, "captions") : NULL;
 	for (int i = 0; i < run->info.caption_count; i++)
-		if (names->texts[i])
-			add_text(captions, run->info.captions[i], &row->texts[i], names->texts[i]);
-	if (names->image)
-		add_image(item, &row->image, names->image);
+		if (names[i])
+			add_text(captions, run->info.captions[i], &row->texts[i], names[i]);
+	if (names[run->info.caption_count])
+		add_image(item, &row->image, names[run->info.caption_count]);
 	char *text = cJSON_PrintUnformatted(item);
 	cJSON_Delete(item);
 	if (!text)

@@ -22,8 +22,7 @@
 static const double SETTLE_SECONDS = 10;
 
 struct pixart {
-	char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /* OUTPUT/DIRECTORY */
-	char *images;
+	char *directories[SMALTI_EXPORT_FEATURES_MAX]; /* OUTPUT/DIRECTORY, of each feature */
 	int directory; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
 	bool lost;     /* it was told: nobody knows which files are on the disk */
 	double settled; /* when */
@@ -60,12 +59,8 @@ static int find_other(const struct smalti_export_run *run, const char *name, con
 	int status = reader ? 0 : -1;
 	for (int found = 1; !status && found;) {
 		struct smalti_features_row row;
-		struct smalti_error cause = SMALTI_NO_ERROR;
-		found = smalti_features_next(reader, &row, &cause);
-		if (found > 0)
-			status = compare(&row, name, key, error);
-		else if (found < 0 && cause.code != SMALTI_ECORRUPT)
-			status = smalti_fail(error, cause.code, "%s", cause.message);
+		found = smalti_export_next(reader, &row, error);
+		status = found > 0 ? compare(&row, name, key, error) : found;
 	}
 	smalti_features_close(reader);
 	return status;
@@ -96,12 +91,8 @@ static int check(struct smalti_export_run *run, struct smalti_error *error)
 	progress->checking = true;
 	for (int found = 1; !status && found;) {
 		struct smalti_features_row row;
-		struct smalti_error cause = SMALTI_NO_ERROR;
-		found = smalti_features_next(reader, &row, &cause);
-		if (found > 0)
-			status = check_row(run, &row, &names, error);
-		else if (found < 0 && cause.code != SMALTI_ECORRUPT)
-			status = smalti_fail(error, cause.code, "%s", cause.message);
+		found = smalti_export_next(reader, &row, error);
+		status = found > 0 ? check_row(run, &row, &names, error) : found;
 		progress->rows += found != 0;
 		if (!status)
 			status = smalti_export_watch(run, error);
@@ -119,18 +110,19 @@ static int name_captions(const struct smalti_export_run *run, struct pixart *pix
 	for (int i = 0; i < run->info.caption_count; i++) {
 		char *directory = smalti_loader_directory(run->info.captions[i], error);
 		if (directory)
-			pixart->captions[i] = smalti_format(error, "%s/%s", run->options->output, directory);
+			pixart->directories[i] =
+			    smalti_format(error, "%s/%s", run->options->output, directory);
 		free(directory);
-		if (!pixart->captions[i])
+		if (!pixart->directories[i])
 			return -1;
 		for (int j = 0; j < i; j++)
-			if (strcmp(pixart->captions[i], pixart->captions[j]) == 0)
+			if (strcmp(pixart->directories[i], pixart->directories[j]) == 0)
 				return smalti_fail(error, SMALTI_EINVAL,
 						   "captions '%s' and '%s' would both be in %s; export in "
 						   "another format",
 						   run->info.captions[j], run->info.captions[i],
-						   pixart->captions[i]);
-		smalti_writer_clean(pixart->captions[i], true);
+						   pixart->directories[i]);
+		smalti_writer_clean(pixart->directories[i], true);
 	}
 	return 0;
 }
@@ -147,11 +139,13 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 	if (name_captions(run, pixart, error))
 		return -1;
 	pixart->settled = smalti_now();
-	if (run->info.latent_channels)
-		pixart->images = smalti_format(error, "%s/img_sdxl_vae_features_%" PRId64 "resolution_ms_new",
-					       run->options->output, run->info.image_size);
-	smalti_writer_clean(pixart->images, true);
-	return pixart->images || !run->info.latent_channels ? 0 : -1;
+	if (!run->info.latent_channels)
+		return 0;
+	char *images = smalti_format(error, "%s/img_sdxl_vae_features_%" PRId64 "resolution_ms_new",
+				     run->options->output, run->info.image_size);
+	pixart->directories[run->info.caption_count] = images;
+	smalti_writer_clean(images, true);
+	return images ? 0 : -1;
 }
 
 /* Files */
@@ -224,14 +218,14 @@ static int to_array(void *user, const void *data, int64_t bytes, struct smalti_e
 
 /* Behind the caption's tokens, zeros. */
 static int write_features(struct smalti_export_run *run, struct smalti_zip *zip,
-			  const struct smalti_features_text *text, struct smalti_error *error)
+			  const struct smalti_export_feature *text, struct smalti_error *error)
 {
-	const int64_t width = run->info.text_width, shape[] = {1, run->info.max_tokens, width};
+	const int64_t shape[] = {1, run->info.max_tokens, run->info.text_width};
 	struct array array;
 	int status = begin_array(&array, "<f2", 3, shape, error);
 	if (!status)
-		status = smalti_export_values(run, text->values, text->tokens * width, SMALTI_F16, to_array,
-					      &array, error);
+		status =
+		    smalti_export_values(run, text->values, text->count, SMALTI_F16, to_array, &array, error);
 	if (!status)
 		status = smalti_zip_add(zip, "caption_feature.npy", array.bytes, array.size, error);
 	free(array.bytes);
@@ -252,40 +246,45 @@ static int write_mask(struct smalti_export_run *run, struct smalti_zip *zip, int
 	return status;
 }
 
-static int write_caption(struct smalti_export_run *run, const char *directory, const char *key,
-			 const struct smalti_features_text *text, struct smalti_error *error)
+/* An .npz. */
+static int write_caption(struct smalti_export_run *run, FILE *stream,
+			 const struct smalti_export_feature *text, struct smalti_error *error)
 {
-	if (text->tokens > run->info.max_tokens)
-		return smalti_fail(error, SMALTI_ECORRUPT,
-				   "a caption of %" PRId64 " tokens, where %" PRId64 " are the most",
-				   text->tokens, run->info.max_tokens);
-	struct smalti_writer *writer = open_file(directory, key, ".npz", error);
-	if (!writer)
+	struct smalti_zip *zip = smalti_zip_begin(stream, error);
+	if (!zip)
 		return -1;
-	struct smalti_zip *zip = smalti_zip_begin(smalti_writer_stream(writer), error);
-	int status = zip ? 0 : -1;
-	if (!status && (write_features(run, zip, text, error) || write_mask(run, zip, text->tokens, error)))
-		status = -1;
-	if (!status)
-		status = smalti_zip_finish(zip, error);
-	else
-		smalti_zip_discard(zip);
-	return close_file(run, writer, status, error);
+	if (write_features(run, zip, text, error) == 0 && write_mask(run, zip, text->shape[0], error) == 0)
+		return smalti_zip_finish(zip, error);
+	smalti_zip_discard(zip);
+	return -1;
 }
 
-static int write_image(struct smalti_export_run *run, const char *directory, const char *key,
-		       const struct smalti_features_image *image, struct smalti_error *error)
+/* An .npy. */
+static int write_image(struct smalti_export_run *run, FILE *stream, const struct smalti_export_feature *image,
+		       struct smalti_error *error)
 {
-	const int64_t shape[] = {2 * run->info.latent_channels, image->latent_height, image->latent_width};
 	char header[SMALTI_NPY_HEADER];
-	const int64_t length = smalti_npy_header("<f4", 3, shape, header);
-	struct smalti_writer *writer = open_file(directory, key, ".npy", error);
+	const int64_t length = smalti_npy_header("<f4", image->rank, image->shape, header);
+	fwrite(header, 1, (size_t)length, stream);
+	return smalti_export_values(run, image->values, image->count, SMALTI_F32, to_stream, stream, error);
+}
+
+static int write_feature(struct smalti_export_run *run, const char *key, int number,
+			 const struct smalti_export_feature *feature, struct smalti_error *error)
+{
+	const bool image = number == run->info.caption_count;
+	const struct pixart *pixart = run->state;
+	if (!image && feature->shape[0] > run->info.max_tokens)
+		return smalti_fail(error, SMALTI_ECORRUPT,
+				   "a caption of %" PRId64 " tokens, where %" PRId64 " are the most",
+				   feature->shape[0], run->info.max_tokens);
+	struct smalti_writer *writer =
+	    open_file(pixart->directories[number], key, image ? ".npy" : ".npz", error);
 	if (!writer)
 		return -1;
 	FILE *stream = smalti_writer_stream(writer);
-	fwrite(header, 1, (size_t)length, stream);
-	const int status = smalti_export_values(run, image->values, shape[0] * shape[1] * shape[2],
-						SMALTI_F32, to_stream, stream, error);
+	const int status =
+	    image ? write_image(run, stream, feature, error) : write_caption(run, stream, feature, error);
 	return close_file(run, writer, status, error);
 }
 
@@ -308,11 +307,11 @@ static int row(struct smalti_export_run *run, const struct smalti_features_row *
 {
 	struct pixart *pixart = run->state;
 	int status = 0;
-	for (int i = 0; i < run->info.caption_count && !status; i++)
-		if (row->texts[i].tokens)
-			status = write_caption(run, pixart->captions[i], row->key, &row->texts[i], error);
-	if (row->image.latent_height && !status)
-		status = write_image(run, pixart->images, row->key, &row->image, error);
+	for (int i = 0; i <= run->info.caption_count && !status; i++) {
+		const struct smalti_export_feature feature = smalti_export_feature(run, row, i);
+		if (feature.count > 0)
+			status = write_feature(run, row->key, i, &feature, error);
+	}
 	if (status)
 		return -1;
 	return smalti_now() < pixart->settled + SETTLE_SECONDS ? 0 : settle(run, false, error);
@@ -323,9 +322,8 @@ static void end(struct smalti_export_run *run)
 	struct pixart *pixart = run->state;
 	if (!pixart)
 		return;
-	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
-		free(pixart->captions[i]);
-	free(pixart->images);
+	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
+		free(pixart->directories[i]);
 	if (pixart->directory >= 0)
 		close(pixart->directory);
 	free(pixart);

@@ -15,7 +15,7 @@ enum { TENSORS = 1 << 16 }; /* of a shard at most, for its header's sake */
 
 struct tensor {
 	int64_t index; /* of its item */
-	int caption;   /* -1: the image */
+	int number;    /* of the feature */
 };
 
 struct collection {
@@ -55,61 +55,36 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 	return c->views && c->tensors && c->follower ? 0 : -1;
 }
 
+static char *name_feature(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			  int number, struct smalti_error *error)
+{
+	if (number == run->info.caption_count)
+		return smalti_format(error, "vae/%s", row->key);
+	return smalti_format(error, "t5/%s/%s", run->info.captions[number], row->key);
+}
+
 /* The name becomes the collection's. */
-static void collect(struct collection *c, char **name, const struct tensor *tensor, int rank,
-		    const int64_t *shape)
+static void collect(struct collection *c, char **name, const struct smalti_features_row *row, int number)
 {
+	const struct smalti_export_feature feature = smalti_export_feature(c->run, row, number);
 	struct smalti_tensor_view *view = &c->views[c->count];
-	*view = (struct smalti_tensor_view){.name = *name, .dtype = c->run->dtype, .rank = rank};
+	*view = (struct smalti_tensor_view){.name = *name, .dtype = c->run->dtype, .rank = feature.rank};
 	*name = NULL;
-	int64_t bytes = smalti_dtype_bytes(view->dtype);
-	for (int i = 0; i < rank; i++)
-		bytes *= view->shape[i] = shape[i];
-	c->bytes += bytes;
-	c->tensors[c->count++] = *tensor;
-}
-
-static char *name_text(const struct smalti_export_run *run, const struct smalti_features_row *row,
-		       int caption, struct smalti_error *error)
-{
-	return smalti_format(error, "t5/%s/%s", run->info.captions[caption], row->key);
-}
-
-static char *name_image(const struct smalti_features_row *row, struct smalti_error *error)
-{
-	return smalti_format(error, "vae/%s", row->key);
-}
-
-static void collect_all(struct collection *c, const struct smalti_features_row *row,
-			struct smalti_export_names *names)
-{
-	const struct smalti_export_run *run = c->run;
-	for (int i = 0; i < run->info.caption_count; i++) {
-		const struct tensor tensor = {.index = row->index, .caption = i};
-		const int64_t shape[] = {row->texts[i].tokens, run->info.text_width};
-		if (names->texts[i])
-			collect(c, &names->texts[i], &tensor, 2, shape);
-	}
-	const struct tensor tensor = {.index = row->index, .caption = -1};
-	const int64_t shape[] = {2 * run->info.latent_channels, row->image.latent_height,
-				 row->image.latent_width};
-	if (names->image)
-		collect(c, &names->image, &tensor, 3, shape);
+	memcpy(view->shape, feature.shape, sizeof(feature.shape));
+	c->bytes += feature.count * smalti_dtype_bytes(view->dtype);
+	c->tensors[c->count++] = (struct tensor){row->index, number};
 }
 
 /* Moves the follower to the item. */
 static int follow(struct collection *c, int64_t index, struct smalti_error *error)
 {
 	while (c->row.index != index) {
-		struct smalti_error cause = SMALTI_NO_ERROR;
-		const int found = smalti_features_next(c->follower, &c->row, &cause);
+		const int found = smalti_export_next(c->follower, &c->row, error);
 		if (found == 0)
 			return smalti_fail(error, SMALTI_EIO, "item %" PRId64 ": was there a moment before",
 					   index);
-		if (found < 0 && cause.code != SMALTI_ECORRUPT)
-			return smalti_fail(error, cause.code, "%s", cause.message);
 		if (found < 0)
-			c->row.index = -1;
+			return -1;
 	}
 	return 0;
 }
@@ -121,8 +96,8 @@ static const void *source(void *user, int index, int64_t first, int64_t count, s
 	const struct tensor *tensor = &c->tensors[index];
 	if (follow(c, tensor->index, error))
 		return NULL;
-	const void *values = tensor->caption < 0 ? c->row.image.values : c->row.texts[tensor->caption].values;
-	return (const char *)values + first * smalti_dtype_bytes(c->run->dtype);
+	const struct smalti_export_feature feature = smalti_export_feature(c->run, &c->row, tensor->number);
+	return (const char *)feature.values + first * smalti_dtype_bytes(c->run->dtype);
 }
 
 static void forget(struct collection *c)
@@ -157,20 +132,22 @@ static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 	return c->items ? 0 : -1;
 }
 
-static int add(struct smalti_export_run *run, const struct smalti_features_row *row,
-	       struct smalti_export_names *names, const char *text, struct smalti_error *error)
+static int add(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
+	       const char *text, struct smalti_error *error)
 {
 	(void)error; /* the writer looks at the stream's */
 	struct collection *c = run->state;
 	fprintf(smalti_writer_stream(c->items), "%s\n", text);
-	collect_all(c, row, names);
+	for (int i = 0; i <= run->info.caption_count; i++)
+		if (names[i])
+			collect(c, &names[i], row, i);
 	return 0;
 }
 
 static bool is_full(const struct smalti_export_run *run)
 {
 	const struct collection *c = run->state;
-	return c->bytes >= run->options->shard_bytes || c->count > TENSORS - SMALTI_FEATURES_CAPTIONS_MAX - 1;
+	return c->bytes >= run->options->shard_bytes || c->count > TENSORS - SMALTI_EXPORT_FEATURES_MAX;
 }
 
 static void end(struct smalti_export_run *run)
@@ -189,8 +166,7 @@ static void end(struct smalti_export_run *run)
 static const struct smalti_export_sharding sharding = {.open = open_shard,
 						       .close = close_shard,
 						       .files = 2,
-						       .name_text = name_text,
-						       .name_image = name_image,
+						       .name = name_feature,
 						       .add = add,
 						       .is_full = is_full};
 

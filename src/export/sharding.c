@@ -13,27 +13,14 @@ char *smalti_export_shard_path(const struct smalti_export_run *run, const char *
 			     extension);
 }
 
-static void free_names(struct smalti_export_names *names)
-{
-	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++)
-		free(names->texts[i]);
-	free(names->image);
-}
-
 static int make_names(const struct smalti_export_run *run, const struct smalti_features_row *row,
-		      struct smalti_export_names *names, struct smalti_error *error)
+		      char **names, struct smalti_error *error)
 {
-	const struct smalti_export_sharding *sharding = run->kind->sharding;
-	for (int i = 0; i < run->info.caption_count; i++) {
-		if (!row->texts[i].tokens)
-			continue;
-		names->texts[i] = sharding->name_text(run, row, i, error);
-		if (!names->texts[i])
+	for (int i = 0; i <= run->info.caption_count; i++)
+		if (smalti_export_feature(run, row, i).count > 0 &&
+		    !(names[i] = run->kind->sharding->name(run, row, i, error)))
 			return -1;
-	}
-	if (row->image.latent_height)
-		names->image = sharding->name_image(row, error);
-	return names->image || !row->image.latent_height ? 0 : -1;
+	return 0;
 }
 
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
@@ -58,12 +45,13 @@ static int close_shard(struct smalti_export_run *run, struct smalti_error *error
 static int add_row(struct smalti_export_run *run, const struct smalti_features_row *row,
 		   struct smalti_error *error)
 {
-	struct smalti_export_names names = {.image = NULL};
+	char *names[SMALTI_EXPORT_FEATURES_MAX] = {NULL};
 	char *text =
-	    make_names(run, row, &names, error) ? NULL : smalti_export_describe(run, row, &names, error);
-	const int status = text ? run->kind->sharding->add(run, row, &names, text, error) : -1;
+	    make_names(run, row, names, error) ? NULL : smalti_export_describe(run, row, names, error);
+	const int status = text ? run->kind->sharding->add(run, row, names, text, error) : -1;
 	free(text);
-	free_names(&names);
+	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
+		free(names[i]);
 	return status;
 }
 

@@ -7,24 +7,18 @@
 /* Formats whose files hold many items each: features-NNNNNN.EXTENSION, until one has as many bytes as are
  * wanted. */
 
-/* Under which names the features of an item are; NULL: there are none. */
-struct smalti_export_names {
-	char *texts[SMALTI_FEATURES_CAPTIONS_MAX], *image;
-};
-
 struct smalti_export_sharding {
 	/* Begins a shard, and makes it safe. */
 	int (*open)(struct smalti_export_run *run, struct smalti_error *error);
 	int (*close)(struct smalti_export_run *run, struct smalti_error *error);
 	int files; /* that a shard is */
-	/* A name for free(); NULL with an error. */
-	char *(*name_text)(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			   int caption, struct smalti_error *error);
-	char *(*name_image)(const struct smalti_features_row *row, struct smalti_error *error);
-	/* Puts an item into the shard; `text` is all of it but its values, a line of JSON. Names may be
-	 * taken: then they become NULL. */
-	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row,
-		   struct smalti_export_names *names, const char *text, struct smalti_error *error);
+	/* A name for feature `number`, for free(); NULL with an error. */
+	char *(*name)(const struct smalti_export_run *run, const struct smalti_features_row *row, int number,
+		      struct smalti_error *error);
+	/* Puts an item into the shard; names[] are those of its features, NULL where it has none; `text` is
+	 * all of it but its values, a line of JSON. Names may be taken: then they become NULL. */
+	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
+		   const char *text, struct smalti_error *error);
 	bool (*is_full)(const struct smalti_export_run *run);
 };
 
@@ -39,6 +33,6 @@ char *smalti_export_shard_path(const struct smalti_export_run *run, const char *
 
 /* All of an item but its values, as a line of JSON. NULL with an error; free with free(). */
 char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			     const struct smalti_export_names *names, struct smalti_error *error);
+			     char *const *names, struct smalti_error *error);
 
 #endif

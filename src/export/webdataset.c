@@ -59,65 +59,46 @@ static int to_tar(void *tar, const void *data, int64_t bytes, struct smalti_erro
 
 /* bf16, which NumPy has not, becomes f32. */
 static int write_array(struct smalti_export_run *run, struct smalti_tar_writer *tar, const char *name,
-		       int rank, const int64_t *shape, const void *values, struct smalti_error *error)
+		       const struct smalti_export_feature *feature, struct smalti_error *error)
 {
 	const enum smalti_dtype dtype = run->dtype == SMALTI_F16 ? SMALTI_F16 : SMALTI_F32;
 	char header[SMALTI_NPY_HEADER];
-	const int64_t length = smalti_npy_header(dtype == SMALTI_F16 ? "<f2" : "<f4", rank, shape, header);
-	int64_t count = 1;
-	for (int i = 0; i < rank; i++)
-		count *= shape[i];
-	if (smalti_tar_add(tar, name, length + count * smalti_dtype_bytes(dtype), error))
+	const int64_t length =
+	    smalti_npy_header(dtype == SMALTI_F16 ? "<f2" : "<f4", feature->rank, feature->shape, header);
+	if (smalti_tar_add(tar, name, length + feature->count * smalti_dtype_bytes(dtype), error))
 		return -1;
 	smalti_tar_write(tar, header, length);
-	return smalti_export_values(run, values, count, dtype, to_tar, tar, error);
+	return smalti_export_values(run, feature->values, feature->count, dtype, to_tar, tar, error);
 }
 
-static char *name_text(const struct smalti_export_run *run, const struct smalti_features_row *row,
-		       int caption, struct smalti_error *error)
-{
-	(void)run, (void)row;
-	return caption ? smalti_format(error, "t5-%d.npy", caption + 1) : smalti_format(error, "t5.npy");
-}
-
-static char *name_image(const struct smalti_features_row *row, struct smalti_error *error)
+static char *name_feature(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			  int number, struct smalti_error *error)
 {
 	(void)row;
-	return smalti_format(error, "vae.npy");
+	if (number == run->info.caption_count)
+		return smalti_format(error, "vae.npy");
+	return number ? smalti_format(error, "t5-%d.npy", number + 1) : smalti_format(error, "t5.npy");
 }
 
-static int write_text(struct smalti_tar_writer *tar, const char *name, const char *text,
-		      struct smalti_error *error)
+static int add(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
+	       const char *text, struct smalti_error *error)
 {
-	const int64_t length = (int64_t)strlen(text);
-	if (smalti_tar_add(tar, name, length, error))
-		return -1;
-	smalti_tar_write(tar, text, length);
-	return 0;
-}
-
-enum { MEMBER = 64 }; /* of a member's name */
-
-static int add(struct smalti_export_run *run, const struct smalti_features_row *row,
-	       struct smalti_export_names *names, const char *text, struct smalti_error *error)
-{
+	enum { MEMBER = 64 }; /* of a member's name */
 	struct webdataset *state = run->state;
 	struct smalti_tar_writer *tar = &state->tar;
+	const int64_t length = (int64_t)strlen(text);
 	char member[MEMBER];
 	snprintf(member, MEMBER, "%09" PRId64 ".json", row->index);
-	int status = write_text(tar, member, text, error);
-	for (int i = 0; i < run->info.caption_count && !status; i++) {
-		const int64_t shape[] = {row->texts[i].tokens, run->info.text_width};
-		if (!names->texts[i])
+	int status = smalti_tar_add(tar, member, length, error);
+	if (!status)
+		smalti_tar_write(tar, text, length);
+	for (int i = 0; i <= run->info.caption_count && !status; i++) {
+		const struct smalti_export_feature feature = smalti_export_feature(run, row, i);
+		if (!names[i])
 			continue;
-		snprintf(member, MEMBER, "%09" PRId64 ".%s", row->index, names->texts[i]);
-		status = write_array(run, tar, member, 2, shape, row->texts[i].values, error);
+		snprintf(member, MEMBER, "%09" PRId64 ".%s", row->index, names[i]);
+		status = write_array(run, tar, member, &feature, error);
 	}
-	const struct smalti_features_image *image = &row->image;
-	const int64_t shape[] = {2 * run->info.latent_channels, image->latent_height, image->latent_width};
-	snprintf(member, MEMBER, "%09" PRId64 ".vae.npy", row->index);
-	if (names->image && !status)
-		status = write_array(run, tar, member, 3, shape, image->values, error);
 	return status;
 }
 
@@ -138,8 +119,7 @@ static void end(struct smalti_export_run *run)
 static const struct smalti_export_sharding sharding = {.open = open_shard,
 						       .close = close_shard,
 						       .files = 1,
-						       .name_text = name_text,
-						       .name_image = name_image,
+						       .name = name_feature,
 						       .add = add,
 						       .is_full = is_full};
 
