@@ -27,20 +27,6 @@ static int clean(const struct smalti_cleaner *cleaner, enum smalti_cleaning clea
 	return 0;
 }
 
-/* The string with a NUL behind it. */
-static char *terminate(struct smalti_string *string, size_t *length, struct smalti_error *error)
-{
-	char *bytes = realloc(string->bytes, string->length + 1);
-	if (!bytes) {
-		free(string->bytes);
-		smalti_fail(error, SMALTI_ENOMEM, "caption: no memory for %zu bytes", string->length);
-		return NULL;
-	}
-	bytes[string->length] = 0;
-	*length = string->length;
-	return bytes;
-}
-
 char *smalti_caption_prepare(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
 			     const char *text, size_t length, size_t *prepared, struct smalti_error *error)
 {
@@ -64,5 +50,6 @@ char *smalti_caption_prepare(const struct smalti_cleaner *cleaner, enum smalti_c
 		free(string.bytes);
 		return NULL;
 	}
-	return terminate(&string, prepared, error);
+	*prepared = string.length;
+	return string.bytes;
 }

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int transformation(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-			   struct smalti_error *error);
-static transformation unquote, strip, lower, to_html_text, spread_dashes, fix, unescape;
+typedef int transformation(struct smalti_string *string, struct smalti_error *error);
+static transformation unquote, strip, spread_dashes, unescape;
 
 #define S      SMALTI_SPACE
 #define HOST   "[a-zA-Z0-9.-]"
@@ -40,8 +39,8 @@ static transformation unquote, strip, lower, to_html_text, spread_dashes, fix, u
 		.number = (step), .function = (name)                                                         \
 	}
 
-/* Either a function, or a pattern and what replaces its matches. The numbers are those of
- * docs/reference.md 2.3. */
+/* Either a function, or a pattern and what replaces its matches, or the text of HTML. The numbers are those
+ * of docs/reference.md 2.3. */
 static const struct {
 	int number;
 	const char *pattern, *replacement;
@@ -49,11 +48,11 @@ static const struct {
 } steps[] = {
     CALL(1, unquote),
     CALL(2, strip),
-    CALL(2, lower),
+    CALL(2, smalti_string_lower),
     REPLACE(3, "<person>", "person"),
     REPLACE(4, URL("https?"), ""),
     REPLACE(4, URL("www"), ""),
-    CALL(5, to_html_text),
+    {.number = 5}, /* HTML */
     REPLACE(6, "@\\w+\\b", ""),
     REPLACE(7, IDEOGRAPHS "+", ""),
     REPLACE(8, DASHES "+", "-"),
@@ -73,7 +72,7 @@ static const struct {
     REPLACE(17, "[#®•©™&@·º½¾¿¡§~)(\\][}{|\\\\/*]+", " "),
     REPLACE(18, S "+\\." S "+", " "),
     CALL(19, spread_dashes),
-    CALL(20, fix),
+    CALL(20, smalti_fix_text),
     CALL(20, unescape),
     CALL(20, unescape),
     REPLACE(21, "\\b[a-zA-Z]{1,3}\\d{3,15}\\b", ""),
@@ -111,67 +110,37 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static int write_unquoted(const void *context, const struct smalti_string *from, FILE *to,
-			  struct smalti_error *error)
+/* Python's unquote_plus(). */
+static int unquote(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)context;
-	(void)error;
-	for (size_t at = 0; at < from->length; at++) {
-		const char *here = from->bytes + at;
-		bool pair = *here == '%' && from->length - at > 2;
+	struct smalti_string any = *string; /* a byte may be of no character */
+	size_t length = 0;
+	for (size_t at = 0; at < any.length; at++) {
+		const char *here = any.bytes + at;
+		bool pair = *here == '%' && any.length - at > 2;
 		int high = pair ? hex_digit(here[1]) : -1, low = pair ? hex_digit(here[2]) : -1;
 		if (high >= 0 && low >= 0) {
-			fputc(high * 16 + low, to);
+			any.bytes[length++] = (char)(high * 16 + low);
 			at += 2;
 		} else {
-			fputc(*here == '+' ? ' ' : *here, to);
+			any.bytes[length++] = *here == '+' ? ' ' : *here;
 		}
 	}
-	return 0;
+	const int status = smalti_string_copy(string, any.bytes, length, error);
+	free(any.bytes);
+	return status;
 }
 
-/* Python's unquote_plus(). */
-static int unquote(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		   struct smalti_error *error)
+static int strip(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)cleaner;
-	if (smalti_string_rewrite(string, write_unquoted, NULL, error))
-		return -1;
-	struct smalti_string valid;
-	if (smalti_string_copy(&valid, string->bytes, string->length, error))
-		return -1;
-	free(string->bytes);
-	*string = valid;
-	return 0;
-}
-
-static int strip(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		 struct smalti_error *error)
-{
-	(void)cleaner;
 	(void)error;
 	smalti_string_strip(string);
 	return 0;
 }
 
-static int lower(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		 struct smalti_error *error)
-{
-	(void)cleaner;
-	return smalti_string_lower(string, error);
-}
-
-static int to_html_text(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-			struct smalti_error *error)
-{
-	return smalti_html_text(cleaner->html, string, error);
-}
-
 /* this-is-my-cute-cat: more than three of - and _ make them spaces. */
-static int spread_dashes(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-			 struct smalti_error *error)
+static int spread_dashes(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)cleaner;
 	(void)error;
 	int count = 0;
 	for (size_t i = 0; i < string->length; i++)
@@ -182,16 +151,8 @@ static int spread_dashes(const struct smalti_cleaner *cleaner, struct smalti_str
 	return 0;
 }
 
-static int fix(const struct smalti_cleaner *cleaner, struct smalti_string *string, struct smalti_error *error)
+static int unescape(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)cleaner;
-	return smalti_fix_text(string, error);
-}
-
-static int unescape(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		    struct smalti_error *error)
-{
-	(void)cleaner;
 	return smalti_unescape(string, false, error);
 }
 
@@ -223,17 +184,23 @@ void smalti_cleaner_free(struct smalti_cleaner *cleaner)
 	free(cleaner);
 }
 
+static int run_step(const struct smalti_cleaner *cleaner, int i, struct smalti_string *string,
+		    struct smalti_error *error)
+{
+	if (steps[i].function)
+		return steps[i].function(string, error);
+	if (steps[i].pattern)
+		return smalti_pattern_replace(cleaner->patterns[i], steps[i].replacement, string, error);
+	return smalti_html_text(cleaner->html, string, error);
+}
+
 int smalti_cleaner_run(const struct smalti_cleaner *cleaner, struct smalti_string *string,
 		       struct smalti_error *error)
 {
-	for (int i = 0; i < STEP_COUNT; i++) {
-		int status = steps[i].function ? steps[i].function(cleaner, string, error)
-					       : smalti_pattern_replace(cleaner->patterns[i],
-									steps[i].replacement, string, error);
-		if (status) {
+	for (int i = 0; i < STEP_COUNT; i++)
+		if (run_step(cleaner, i, string, error)) {
 			smalti_error_prefix(error, "cleaning step %d", steps[i].number);
 			return -1;
 		}
-	}
 	return 0;
 }

@@ -127,25 +127,20 @@ static size_t put_reference(const char *text, size_t length, bool strict, FILE *
 	return n;
 }
 
-static int write_unescaped(const void *context, const struct smalti_string *from, FILE *to,
-			   struct smalti_error *error)
-{
-	(void)error;
-	const bool *strict = context;
-	const char *at = from->bytes, *end = at + from->length;
-	for (const char *ampersand; at < end && (ampersand = memchr(at, '&', (size_t)(end - at)));) {
-		fwrite(at, 1, (size_t)(ampersand - at), to);
-		at = ampersand + 1;
-		size_t n = put_reference(at, (size_t)(end - at), *strict, to);
-		if (n == 0)
-			fputc('&', to);
-		at += n;
-	}
-	fwrite(at, 1, (size_t)(end - at), to);
-	return 0;
-}
-
 int smalti_unescape(struct smalti_string *string, bool strict, struct smalti_error *error)
 {
-	return smalti_string_rewrite(string, write_unescaped, &strict, error);
+	const char *at = string->bytes, *end = at + string->length;
+	struct smalti_rewriting unescaped;
+	if (smalti_rewrite(&unescaped, error))
+		return -1;
+	for (const char *ampersand; (ampersand = memchr(at, '&', (size_t)(end - at)));) {
+		fwrite(at, 1, (size_t)(ampersand - at), unescaped.to);
+		at = ampersand + 1;
+		size_t n = put_reference(at, (size_t)(end - at), strict, unescaped.to);
+		if (n == 0)
+			fputc('&', unescaped.to);
+		at += n;
+	}
+	fwrite(at, 1, (size_t)(end - at), unescaped.to);
+	return smalti_rewritten(&unescaped, string, 0, error);
 }

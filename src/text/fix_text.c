@@ -70,22 +70,22 @@ static size_t escape_length(const char *text, size_t length)
 	return letter ? at + 1 : 0;
 }
 
-static int write_fixed(const void *context, const struct smalti_string *from, FILE *to,
-		       struct smalti_error *error)
+static int fix_characters(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)context;
-	(void)error;
-	for (size_t at = 0; at < from->length;) {
-		size_t escape = escape_length(from->bytes + at, from->length - at);
+	struct smalti_rewriting fixed;
+	if (smalti_rewrite(&fixed, error))
+		return -1;
+	for (size_t at = 0; at < string->length;) {
+		size_t escape = escape_length(string->bytes + at, string->length - at);
 		if (escape > 0) {
 			at += escape;
 			continue;
 		}
 		ucs4_t character;
-		at += (size_t)u8_mbtouc(&character, (const uint8_t *)from->bytes + at, from->length - at);
-		put_fixed(character, to);
+		at += (size_t)u8_mbtouc(&character, (const uint8_t *)string->bytes + at, string->length - at);
+		put_fixed(character, fixed.to);
 	}
-	return 0;
+	return smalti_rewritten(&fixed, string, 0, error);
 }
 
 /* One round; *changed: another one may find more. */
@@ -96,7 +96,7 @@ static int fix_once(struct smalti_string *string, bool unescape, bool *changed, 
 		return -1;
 	int status = unescape ? smalti_unescape(string, true, error) : 0;
 	if (status == 0)
-		status = smalti_string_rewrite(string, write_fixed, NULL, error);
+		status = fix_characters(string, error);
 	if (status == 0)
 		status = smalti_string_compose(string, error);
 	*changed = before.length != string->length || memcmp(before.bytes, string->bytes, before.length) != 0;

@@ -184,7 +184,7 @@ static int step(const struct smalti_html *html, const struct smalti_string *from
 	return 0;
 }
 
-static int write_text(const void *context, const struct smalti_string *from, FILE *to,
+static int write_text(const struct smalti_html *html, const struct smalti_string *from, FILE *to,
 		      struct smalti_error *error)
 {
 	struct output output = {to, NULL, 0};
@@ -194,7 +194,7 @@ static int write_text(const void *context, const struct smalti_string *from, FIL
 			plain++;
 		put(&output, from->bytes + at, plain - at);
 		at = plain;
-		if (at < from->length && step(context, from, &at, &output, error))
+		if (at < from->length && step(html, from, &at, &output, error))
 			return -1;
 	}
 	return 0;
@@ -202,5 +202,8 @@ static int write_text(const void *context, const struct smalti_string *from, FIL
 
 int smalti_html_text(const struct smalti_html *html, struct smalti_string *string, struct smalti_error *error)
 {
-	return smalti_string_rewrite(string, write_text, html, error);
+	struct smalti_rewriting text;
+	if (smalti_rewrite(&text, error))
+		return -1;
+	return smalti_rewritten(&text, string, write_text(html, string, text.to, error), error);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/utf8.h"
 
-#include "base/alloc.h"
-
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unicase.h>
@@ -19,63 +18,39 @@ void smalti_put_character(FILE *to, uint32_t character)
 	fwrite(bytes, 1, (size_t)length, to);
 }
 
-static void adopt(struct smalti_string *string, char *bytes, size_t length)
+int smalti_rewrite(struct smalti_rewriting *rewriting, struct smalti_error *error)
 {
-	free(string->bytes);
-	*string = (struct smalti_string){bytes, length};
+	*rewriting = (struct smalti_rewriting){NULL};
+	rewriting->to = open_memstream(&rewriting->bytes, &rewriting->length);
+	return rewriting->to ? 0 : smalti_fail_errno(error, "text");
 }
 
-int smalti_string_rewrite(struct smalti_string *string,
-			  int (*write)(const void *context, const struct smalti_string *from, FILE *to,
-				       struct smalti_error *error),
-			  const void *context, struct smalti_error *error)
+int smalti_rewritten(struct smalti_rewriting *rewriting, struct smalti_string *string, int status,
+		     struct smalti_error *error)
 {
-	char *bytes = NULL;
-	size_t length = 0;
-	FILE *to = open_memstream(&bytes, &length);
-	if (!to)
-		return smalti_fail_errno(error, "text");
-	int status = write(context, string, to, error);
-	int failed = ferror(to);
-	if ((fclose(to) || failed) && status == 0)
+	const bool failed = ferror(rewriting->to);
+	if ((fclose(rewriting->to) || failed) && status == 0)
 		status =
 		    smalti_fail(error, SMALTI_ENOMEM, "text: no memory to rewrite %zu bytes", string->length);
-	if (status)
-		free(bytes);
-	else
-		adopt(string, bytes, length);
+	free(status ? rewriting->bytes : string->bytes);
+	if (status == 0)
+		*string = (struct smalti_string){rewriting->bytes, rewriting->length};
 	return status;
-}
-
-static int write_valid(const void *context, const struct smalti_string *from, FILE *to,
-		       struct smalti_error *error)
-{
-	(void)context;
-	(void)error;
-	for (size_t at = 0; at < from->length;) {
-		ucs4_t character;
-		at += (size_t)u8_mbtouc(&character, (const uint8_t *)from->bytes + at, from->length - at);
-		smalti_put_character(to, character);
-	}
-	return 0;
 }
 
 int smalti_string_copy(struct smalti_string *string, const char *text, size_t length,
 		       struct smalti_error *error)
 {
+	struct smalti_rewriting copy;
 	*string = (struct smalti_string){NULL, 0};
-	char *bytes = length < INT64_MAX ? smalti_calloc((int64_t)length + 1, 1, error) : NULL;
-	if (!bytes)
+	if (smalti_rewrite(&copy, error))
 		return -1;
-	if (length > 0)
-		memcpy(bytes, text, length);
-	*string = (struct smalti_string){bytes, length};
-	if (!u8_check((const uint8_t *)bytes, length))
-		return 0;
-	if (smalti_string_rewrite(string, write_valid, NULL, error) == 0)
-		return 0;
-	adopt(string, NULL, 0);
-	return -1;
+	for (size_t at = 0; at < length;) {
+		ucs4_t character;
+		at += (size_t)u8_mbtouc(&character, (const uint8_t *)text + at, length - at);
+		smalti_put_character(copy.to, character);
+	}
+	return smalti_rewritten(&copy, string, 0, error);
 }
 
 /* Is the first character of [at, end) that is not case-ignorable a cased one? (Unicode's Final_Sigma) */
@@ -101,41 +76,35 @@ static bool cased_before(const uint8_t *start, const uint8_t *at)
 }
 
 /* u8_tolower() would do, but for what it takes as the end of a word after a sigma. */
-static int write_lower(const void *context, const struct smalti_string *from, FILE *to,
-		       struct smalti_error *error)
+int smalti_string_lower(struct smalti_string *string, struct smalti_error *error)
 {
-	(void)context;
-	(void)error;
-	const uint8_t *start = (const uint8_t *)from->bytes, *end = start + from->length;
+	const uint8_t *start = (const uint8_t *)string->bytes, *end = start + string->length;
+	struct smalti_rewriting lower;
+	if (smalti_rewrite(&lower, error))
+		return -1;
 	int n;
 	for (const uint8_t *at = start; at < end; at += n) {
 		ucs4_t character;
 		n = u8_mbtouc(&character, at, (size_t)(end - at));
 		if (character == 0x130) /* I with a dot: i and a combining dot */
-			fputs("i\u0307", to);
+			fputs("i\u0307", lower.to);
 		else if (character == 0x3a3 && cased_before(start, at) && !cased_after(at + n, end))
-			fputs("\u03c2", to);
+			fputs("\u03c2", lower.to);
 		else
-			smalti_put_character(to, uc_tolower(character));
+			smalti_put_character(lower.to, uc_tolower(character));
 	}
-	return 0;
-}
-
-int smalti_string_lower(struct smalti_string *string, struct smalti_error *error)
-{
-	return smalti_string_rewrite(string, write_lower, NULL, error);
+	return smalti_rewritten(&lower, string, 0, error);
 }
 
 int smalti_string_compose(struct smalti_string *string, struct smalti_error *error)
 {
-	if (string->length == 0)
-		return 0;
-	size_t length = 0;
+	size_t length = 0; /* with the NUL, which stays itself */
 	uint8_t *composed =
-	    u8_normalize(UNINORM_NFC, (const uint8_t *)string->bytes, string->length, NULL, &length);
+	    u8_normalize(UNINORM_NFC, (const uint8_t *)string->bytes, string->length + 1, NULL, &length);
 	if (!composed)
 		return smalti_fail(error, SMALTI_ENOMEM, "text: no memory for %zu bytes", string->length);
-	adopt(string, (char *)composed, length);
+	free(string->bytes);
+	*string = (struct smalti_string){(char *)composed, length - 1};
 	return 0;
 }
 
@@ -170,6 +139,6 @@ void smalti_string_strip(struct smalti_string *string)
 		end = last;
 	}
 	string->length = (size_t)(end - start);
-	if (string->length > 0)
-		memmove(string->bytes, start, string->length);
+	memmove(string->bytes, start, string->length);
+	string->bytes[string->length] = '\0';
 }

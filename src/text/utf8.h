@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Owned bytes that are valid UTF-8 (NUL is a character like any other). The functions change it in place;
- * they fail only for want of memory. Free bytes with free(). */
+/* Owned bytes that are valid UTF-8 (NUL is a character like any other), with a NUL behind them. The functions
+ * change it in place; they fail only for want of memory. Free bytes with free(). */
 struct smalti_string {
 	char *bytes;
 	size_t length;
@@ -26,11 +26,16 @@ void smalti_string_strip(struct smalti_string *string);
 /* Normalization form C. */
 int smalti_string_compose(struct smalti_string *string, struct smalti_error *error);
 
-/* What `write` writes becomes the new string. It returns 0 or -1 with an error. */
-int smalti_string_rewrite(struct smalti_string *string,
-			  int (*write)(const void *context, const struct smalti_string *from, FILE *to,
-				       struct smalti_error *error),
-			  const void *context, struct smalti_error *error);
+/* What is written to the stream between the two becomes the new string, unless `status` is not 0: then it
+ * stays as it was. The second returns `status`, or -1 with an error. */
+struct smalti_rewriting {
+	FILE *to;
+	char *bytes;
+	size_t length;
+};
+int smalti_rewrite(struct smalti_rewriting *rewriting, struct smalti_error *error);
+int smalti_rewritten(struct smalti_rewriting *rewriting, struct smalti_string *string, int status,
+		     struct smalti_error *error);
 
 /* One character as UTF-8; what is none (a surrogate, too large) as U+FFFD. */
 void smalti_put_character(FILE *to, uint32_t character);
