@@ -4,24 +4,12 @@
 #include "base/alloc.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Where the fields of a header lie. */
-enum {
-	NAME = 0,
-	SIZE = 124,
-	CHECKSUM = 148,
-	TYPE = 156,
-	MAGIC = 257,
-	PREFIX = 345,
-	NAME_BYTES = 100,
-	NUMBER_BYTES = 12,
-	CHECKSUM_BYTES = 8,
-	PREFIX_BYTES = 155,
-};
 /* Extended headers of one member, and how many there may be. */
 enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };
 
@@ -42,15 +30,15 @@ int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct sm
 }
 
 /* Octal digits between blanks, or big-endian behind a byte of 0x80. -1: neither, or past 2^56. */
-static int64_t read_number(const unsigned char *field, int length)
+static int64_t read_number(const char *field, int length)
 {
 	int64_t value = 0;
 	int i = 0;
-	if (field[0] == 0x80) {
+	if (field[0] == (char)0x80) {
 		for (i = 1; i < length; i++) {
 			if (value >> 48)
 				return -1;
-			value = value << 8 | field[i];
+			value = value << 8 | (unsigned char)field[i];
 		}
 		return value;
 	}
@@ -61,28 +49,28 @@ static int64_t read_number(const unsigned char *field, int length)
 	return i == length || field[i] == ' ' || field[i] == '\0' ? value : -1;
 }
 
-/* The sum of all bytes, those of the checksum taken as blanks; some old programs added signed ones. */
-static int64_t add_up(const unsigned char block[SMALTI_TAR_BLOCK], bool with_signs)
+int64_t smalti_tar_sum(const struct smalti_tar_header *header, bool with_signs)
 {
-	int64_t sum = (int64_t)CHECKSUM_BYTES * ' ';
+	const int first = offsetof(struct smalti_tar_header, sum), count = sizeof(header->sum);
+	const char *bytes = (const char *)header;
+	int64_t sum = count * ' ';
 	for (int i = 0; i < SMALTI_TAR_BLOCK; i++)
-		if (i < CHECKSUM || i >= CHECKSUM + CHECKSUM_BYTES)
-			sum += with_signs ? (signed char)block[i] : block[i];
+		if (i < first || i >= first + count)
+			sum += with_signs ? (signed char)bytes[i] : (unsigned char)bytes[i];
 	return sum;
 }
 
-bool smalti_tar_is_header(const unsigned char block[SMALTI_TAR_BLOCK])
+bool smalti_tar_is_header(const struct smalti_tar_header *header)
 {
-	const int64_t told = read_number(block + CHECKSUM, CHECKSUM_BYTES);
-	return block[NAME] && (told == add_up(block, false) || told == add_up(block, true));
+	const int64_t told = read_number(header->sum, sizeof(header->sum));
+	return header->name[0] &&
+	       (told == smalti_tar_sum(header, false) || told == smalti_tar_sum(header, true));
 }
 
-static bool is_zero(const unsigned char block[SMALTI_TAR_BLOCK])
+static bool is_zero(const struct smalti_tar_header *header)
 {
-	int i = 0;
-	while (i < SMALTI_TAR_BLOCK && !block[i])
-		i++;
-	return i == SMALTI_TAR_BLOCK;
+	static const struct smalti_tar_header zeros;
+	return memcmp(header, &zeros, sizeof(zeros)) == 0;
 }
 
 /* What extended headers say of the member behind them. */
@@ -144,16 +132,15 @@ static int read_extension(int file, char type, const struct smalti_tar_member *m
 	return status;
 }
 
-static int set_member_name(const unsigned char *block, const struct extension *extension,
+static int set_member_name(const struct smalti_tar_header *header, const struct extension *extension,
 			   struct smalti_tar_member *member, struct smalti_error *error)
 {
-	char joined[NAME_BYTES + PREFIX_BYTES + 2];
+	char joined[sizeof(header->name) + sizeof(header->prefix) + 2];
 	const char *name = extension->name;
 	if (!name) {
-		const bool prefix = memcmp(block + MAGIC, "ustar\0", 6) == 0 && block[PREFIX];
-		snprintf(joined, sizeof(joined), "%.*s%s%.*s", prefix ? PREFIX_BYTES : 0,
-			 (const char *)block + PREFIX, prefix ? "/" : "", NAME_BYTES,
-			 (const char *)block + NAME);
+		const bool prefix = memcmp(header->magic, "ustar", 6) == 0 && header->prefix[0];
+		snprintf(joined, sizeof(joined), "%.*s%s%.*s", prefix ? (int)sizeof(header->prefix) : 0,
+			 header->prefix, prefix ? "/" : "", (int)sizeof(header->name), header->name);
 		name = joined;
 	}
 	while (name[0] == '.' && name[1] == '/')
@@ -167,20 +154,20 @@ static int set_member_name(const unsigned char *block, const struct extension *e
 }
 
 /* The header at `at`: its type; 0 at the end; -1. */
-static int read_header(int file, int64_t size, int64_t at, unsigned char *block,
+static int read_header(int file, int64_t size, int64_t at, struct smalti_tar_header *header,
 		       struct smalti_tar_member *member, struct smalti_error *error)
 {
 	if (at == size)
 		return 0;
-	if (smalti_tar_read(file, at, SMALTI_TAR_BLOCK, block, error) < 0)
+	if (smalti_tar_read(file, at, sizeof(*header), header, error) < 0)
 		return -1;
-	if (is_zero(block))
+	if (is_zero(header))
 		return 0;
-	member->bytes = read_number(block + SIZE, NUMBER_BYTES);
+	member->bytes = read_number(header->size, sizeof(header->size));
 	member->offset = at + SMALTI_TAR_BLOCK;
-	if (!smalti_tar_is_header(block) || member->bytes < 0)
+	if (!smalti_tar_is_header(header) || member->bytes < 0)
 		return smalti_fail(error, SMALTI_EFORMAT, "no good header at byte %lld", (long long)at);
-	return block[TYPE] ? block[TYPE] : '0';
+	return header->type ? (unsigned char)header->type : '0';
 }
 
 /* The content lies within the archive, and behind it the next header. */
@@ -196,11 +183,11 @@ static int place(int64_t size, struct smalti_tar_member *member, struct smalti_e
 	return 0;
 }
 
-static int finish_member(int type, const unsigned char *block, int64_t size,
+static int finish_member(int type, const struct smalti_tar_header *header, int64_t size,
 			 const struct extension *extension, struct smalti_tar_member *member,
 			 struct smalti_error *error)
 {
-	if (set_member_name(block, extension, member, error) < 0)
+	if (set_member_name(header, extension, member, error) < 0)
 		return -1;
 	if (type == 'S')
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
@@ -216,13 +203,13 @@ static int finish_member(int type, const unsigned char *block, int64_t size,
 static int read_member(int file, int64_t size, int64_t at, struct extension *extension,
 		       struct smalti_tar_member *member, struct smalti_error *error)
 {
-	unsigned char block[SMALTI_TAR_BLOCK];
+	struct smalti_tar_header header;
 	for (int extensions = 0; extensions <= EXTENSIONS_MAX; extensions++) {
-		const int type = read_header(file, size, at, block, member, error);
+		const int type = read_header(file, size, at, &header, member, error);
 		if (type <= 0)
 			return type;
 		if (type != 'x' && type != 'L' && type != 'g' && type != 'K')
-			return finish_member(type, block, size, extension, member, error);
+			return finish_member(type, &header, size, extension, member, error);
 		if (place(size, member, error) < 0 ||
 		    ((type == 'x' || type == 'L') &&
 		     read_extension(file, (char)type, member, extension, error) < 0))

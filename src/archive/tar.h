@@ -18,8 +18,18 @@ struct smalti_tar_member {
 	int64_t next;                         /* where the next member is looked for */
 };
 
-/* Whether the block is a header: its checksum is right. */
-bool smalti_tar_is_header(const unsigned char block[SMALTI_TAR_BLOCK]);
+/* Of ustar; numbers are octal text. */
+struct smalti_tar_header {
+	char name[100], mode[8], owner[8], group[8], size[12], time[12], sum[8], type, link[100], magic[6],
+	    version[2], owner_name[32], group_name[32], major[8], minor[8], prefix[155], rest[12];
+};
+_Static_assert(sizeof(struct smalti_tar_header) == SMALTI_TAR_BLOCK, "a tar header is one block");
+
+/* The sum of all its bytes, those of `sum` taken as blanks; some old programs added signed ones. */
+int64_t smalti_tar_sum(const struct smalti_tar_header *header, bool with_signs);
+
+/* Whether that is right. */
+bool smalti_tar_is_header(const struct smalti_tar_header *header);
 
 /* The member at `at` of an archive of `size` bytes: 1; 0 at the end; -1 (SMALTI_EFORMAT, EUNSUPPORTED) where
  * the archive is damaged or cut short: nothing behind is to be trusted, but the name may be set; -1

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar_writer.h"
+#include "archive/tar.h"
 #include "base/alloc.h"
 
 #include <inttypes.h>
@@ -7,16 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, RECORD = 20 * BLOCK };
+enum { BLOCK = SMALTI_TAR_BLOCK, RECORD = 20 * BLOCK };
 
 static const int64_t LIMIT = INT64_C(1) << 33; /* eleven octal digits */
-
-/* Of ustar; numbers are octal text. */
-struct header {
-	char name[100], mode[8], owner[8], group[8], size[12], time[12], sum[8], type, link[100], magic[6],
-	    version[2], owner_name[32], group_name[32], major[8], minor[8], prefix[155], rest[12];
-};
-_Static_assert(sizeof(struct header) == BLOCK, "a tar header is one block");
 
 static void write_bytes(struct smalti_tar_writer *tar, const void *data, int64_t bytes)
 {
@@ -35,18 +29,15 @@ static void fill_to(struct smalti_tar_writer *tar, int64_t unit)
 
 static void write_header(struct smalti_tar_writer *tar, const char *name, char type, int64_t bytes)
 {
-	struct header header = {.type = type, .magic = "ustar", .version = {'0', '0'}};
+	struct smalti_tar_header header = {.type = type, .magic = "ustar", .version = {'0', '0'}};
 	memcpy(header.name, name, strlen(name)); /* at most 100 bytes, without a terminator then */
 	snprintf(header.mode, sizeof(header.mode), "%07o", 0644);
 	snprintf(header.owner, sizeof(header.owner), "%07o", 0);
 	snprintf(header.group, sizeof(header.group), "%07o", 0);
 	snprintf(header.size, sizeof(header.size), "%011" PRIo64, (uint64_t)bytes);
 	snprintf(header.time, sizeof(header.time), "%011o", 0);
-	memset(header.sum, ' ', sizeof(header.sum));
-	unsigned int sum = 0;
-	for (int i = 0; i < BLOCK; i++)
-		sum += ((const unsigned char *)&header)[i];
-	snprintf(header.sum, sizeof(header.sum), "%06o", sum & 0777777);
+	snprintf(header.sum, sizeof(header.sum), "%06o", (unsigned)smalti_tar_sum(&header, false) & 0777777);
+	header.sum[7] = ' ';
 	write_bytes(tar, &header, BLOCK);
 }
 
@@ -55,7 +46,7 @@ static bool is_plain(const char *name)
 	size_t length = 0;
 	while (name[length] && !(name[length] & 0x80))
 		length++;
-	return !name[length] && length <= sizeof(((struct header *)NULL)->name);
+	return !name[length] && length <= sizeof(((struct smalti_tar_header *)NULL)->name);
 }
 
 /* "LENGTH path=NAME\n", whose length counts its own digits. */

@@ -88,7 +88,7 @@ const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti
 	if (refuse_foreign(path, start, (size_t)length, error) < 0)
 		return NULL;
 	if (smalti_dataset_is_tar(path) ||
-	    (length >= SMALTI_TAR_BLOCK && smalti_tar_is_header((const unsigned char *)start)))
+	    (length >= SMALTI_TAR_BLOCK && smalti_tar_is_header((const struct smalti_tar_header *)start)))
 		return &smalti_dataset_tar;
 	return recognise_text(path, start, (size_t)length, error);
 }
