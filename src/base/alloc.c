@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, FIRST_ITEMS = 16 };
 
 bool smalti_multiply(int64_t *product, int64_t factor)
 {
@@ -33,6 +33,19 @@ void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error)
 		return NULL;
 	void *memory = calloc(1, bytes ? (size_t)bytes : 1);
 	if (!memory)
+		out_of_memory(bytes, error);
+	return memory;
+}
+
+/* There is room for 16 items at first, then for powers of two. */
+void *smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error)
+{
+	const bool full = count == 0 || (count >= FIRST_ITEMS && (count & (count - 1)) == 0);
+	if (!full)
+		return items;
+	const int64_t bytes = checked_bytes(count ? 2 * count : FIRST_ITEMS, size, error);
+	void *memory = bytes < 0 ? NULL : realloc(items, (size_t)bytes);
+	if (bytes >= 0 && !memory)
 		out_of_memory(bytes, error);
 	return memory;
 }

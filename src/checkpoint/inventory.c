@@ -6,29 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 256 };
-
-static int grow(struct smalti_inventory *inventory, struct smalti_error *error)
-{
-	const int capacity = inventory->capacity ? 2 * inventory->capacity : FIRST_CAPACITY;
-	struct smalti_tensor_view *tensors = smalti_calloc(capacity, sizeof(*tensors), error);
-	if (!tensors)
-		return -1;
-	if (inventory->count)
-		memcpy(tensors, inventory->tensors, (size_t)inventory->count * sizeof(*tensors));
-	free(inventory->tensors);
-	inventory->tensors = tensors;
-	inventory->capacity = capacity;
-	return 0;
-}
-
 const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *inventory, const char *name,
 						      enum smalti_dtype dtype, int rank, const int64_t *shape,
 						      struct smalti_error *error)
 {
-	if (inventory->count == inventory->capacity && grow(inventory, error) < 0)
+	struct smalti_tensor_view *tensors =
+	    smalti_grow(inventory->tensors, inventory->count, sizeof(*tensors), error);
+	if (!tensors)
 		return NULL;
-	struct smalti_tensor_view *tensor = &inventory->tensors[inventory->count];
+	inventory->tensors = tensors;
+	struct smalti_tensor_view *tensor = &tensors[inventory->count];
 	*tensor = (struct smalti_tensor_view){
 	    .dtype = dtype, .rank = rank, .bytes = smalti_dtype_bytes(dtype), .usable = true};
 	for (int i = 0; i < rank; i++) {

@@ -7,7 +7,7 @@
 /* A list of tensors: name, shape, dtype and bytes; data is NULL. Begin with zeros. */
 struct smalti_inventory {
 	struct smalti_tensor_view *tensors; /* names belong to the inventory */
-	int count, capacity;
+	int count;
 };
 
 /* The new tensor, until the next is added; NULL: SMALTI_EINVAL when it is too large for 64 bits. */

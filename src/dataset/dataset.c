@@ -31,7 +31,7 @@ struct smalti_dataset {
 	struct smalti_dataset_place *places;
 	int64_t stride;
 	int64_t *repeated; /* indices of items whose key was there before, ascending */
-	int64_t repeated_count, repeated_capacity;
+	int64_t repeated_count;
 	struct smalti_dataset_entry entry;
 	char key[SMALTI_KEY_BYTES + 1];
 	char *image; /* its path */
@@ -99,7 +99,7 @@ static enum smalti_dataset_status name_item(struct smalti_dataset *d, int64_t in
 static enum smalti_dataset_status next_item(struct smalti_dataset *d, int64_t index, bool texts,
 					    struct smalti_error *error)
 {
-	memset(&d->entry, 0, offsetof(struct smalti_dataset_entry, problems));
+	smalti_dataset_forget(&d->entry);
 	const enum smalti_dataset_status status = d->format->next(d->state, texts, &d->entry, error);
 	return status > SMALTI_DATASET_END ? name_item(d, index, status, error) : status;
 }
@@ -118,15 +118,10 @@ static void keep_place(struct smalti_dataset *d)
 
 static int add_repeated(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
 {
-	if (d->repeated_count == d->repeated_capacity) {
-		const int64_t capacity = 2 * d->repeated_capacity + 64;
-		int64_t *repeated = realloc(d->repeated, (size_t)capacity * sizeof(*repeated));
-		if (!repeated)
-			return smalti_fail(error, SMALTI_ENOMEM, "no memory for %lld indices",
-					   (long long)capacity);
-		d->repeated = repeated;
-		d->repeated_capacity = capacity;
-	}
+	int64_t *repeated = smalti_grow(d->repeated, d->repeated_count, sizeof(*repeated), error);
+	if (!repeated)
+		return -1;
+	d->repeated = repeated;
 	d->repeated[d->repeated_count++] = index;
 	return 0;
 }
@@ -350,6 +345,7 @@ void smalti_dataset_close(struct smalti_dataset *d)
 		return;
 	if (d->state)
 		d->format->close(d->state);
+	smalti_dataset_forget(&d->entry);
 	smalti_dataset_source_close(&d->source);
 	for (int i = 0; i < d->options.caption_count; i++)
 		free((char *)d->options.captions[i]);

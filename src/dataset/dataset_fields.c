@@ -92,24 +92,24 @@ static cJSON *parse_mended(const char *text, size_t length, struct smalti_error 
 	return json;
 }
 
-static int parse(const char *text, size_t length, struct object *object, cJSON **json,
+static int parse(const char *text, size_t length, struct smalti_dataset_entry *entry, struct object *object,
 		 struct smalti_error *error)
 {
-	object->mended = !smalti_utf8_valid(text, length);
-	*json = object->mended ? parse_mended(text, length, error) : smalti_json_parse(text, length, error);
-	object->json = *json;
 	char found[64];
-	if (*json && !cJSON_IsObject(*json))
+	object->mended = !smalti_utf8_valid(text, length);
+	object->json = entry->object =
+	    object->mended ? parse_mended(text, length, error) : smalti_json_parse(text, length, error);
+	if (object->json && !cJSON_IsObject(object->json))
 		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
-				   smalti_json_describe(*json, found));
-	return *json ? 0 : -1;
+				   smalti_json_describe(object->json, found));
+	return object->json ? 0 : -1;
 }
 
 int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
-			 struct smalti_dataset_entry *entry, cJSON **json, struct smalti_error *error)
+			 struct smalti_dataset_entry *entry, struct smalti_error *error)
 {
 	struct object object;
-	if (parse(text, length, &object, json, error) < 0)
+	if (parse(text, length, entry, &object, error) < 0)
 		return -1;
 	read_text(&object, smalti_dataset_path_names, &entry->path, entry->problems[0]);
 	read_id(&object, &entry->id, entry->problems[1]);
@@ -117,23 +117,41 @@ int smalti_dataset_parse(const char *text, size_t length, const struct smalti_da
 	return 0;
 }
 
+void smalti_dataset_set_caption(struct smalti_dataset_entry *entry, int i, char *text, size_t length,
+				const struct smalti_error *error)
+{
+	entry->texts[i] = text;
+	entry->captions[i] = (struct smalti_caption_text){.text = text, .length = length};
+	if (text || !error->code)
+		return;
+	snprintf(entry->problems[2 + i], sizeof(entry->problems[0]), "%.255s", error->message);
+	entry->captions[i].problem = entry->problems[2 + i];
+}
+
 void smalti_dataset_parse_captions(const char *text, size_t length,
 				   const struct smalti_dataset_options *options,
-				   struct smalti_dataset_entry *entry, cJSON **json,
-				   struct smalti_error *error)
+				   struct smalti_dataset_entry *entry, struct smalti_error *error)
 {
 	struct object object;
-	if (text && parse(text, length, &object, json, error) == 0) {
+	if (text && parse(text, length, entry, &object, error) == 0) {
 		read_captions(&object, options, entry);
 		return;
 	}
 	for (int i = 0; i < options->caption_count; i++) {
-		if (entry->captions[i].text || entry->captions[i].problem)
-			continue;
-		snprintf(entry->problems[2 + i], sizeof(entry->problems[0]), "%.60s: JSON: %.180s",
-			 options->captions[i], error->message);
-		entry->captions[i].problem = entry->problems[2 + i];
+		struct smalti_error why = {.code = error->code};
+		snprintf(why.message, sizeof(why.message), "%.60s: JSON: %.180s", options->captions[i],
+			 error->message);
+		if (!entry->captions[i].text && !entry->captions[i].problem)
+			smalti_dataset_set_caption(entry, i, NULL, 0, &why);
 	}
+}
+
+void smalti_dataset_forget(struct smalti_dataset_entry *entry)
+{
+	for (int i = 0; i < SMALTI_DATASET_CAPTIONS_MAX; i++)
+		free(entry->texts[i]);
+	cJSON_Delete(entry->object);
+	memset(entry, 0, offsetof(struct smalti_dataset_entry, problems));
 }
 
 /* Which of them the name ends with, in any case, or -1. */

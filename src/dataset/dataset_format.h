@@ -16,8 +16,10 @@ struct smalti_dataset_place {
 	int64_t line;   /* of a list of lines, from 1 */
 };
 
-/* What a format finds of an item; texts are its own until its next call. */
+/* What a format finds of an item; texts are its own until its next call, or the entry's. */
 struct smalti_dataset_entry {
+	char *texts[SMALTI_DATASET_CAPTIONS_MAX]; /* what belongs to the entry */
+	cJSON *object;
 	struct smalti_caption_text path; /* of the image: the key */
 	struct smalti_caption_text id;   /* the key where no image is named */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
@@ -51,17 +53,23 @@ enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *err
 /* Names that lists have for an image's path, the best first, and for an item's id; NULL-terminated. */
 extern const char *const smalti_dataset_path_names[], *const smalti_dataset_id_names[];
 
-/* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in.
- * *object is what the entry's texts belong to: cJSON_Delete() it also after a failure. */
+/* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in. */
 int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
-			 struct smalti_dataset_entry *entry, cJSON **object, struct smalti_error *error);
+			 struct smalti_dataset_entry *entry, struct smalti_error *error);
+
+/* Caption number `i` is `text`, which becomes the entry's, or if that is NULL, there is none, or it could not
+ * be read and `error` says why. */
+void smalti_dataset_set_caption(struct smalti_dataset_entry *entry, int i, char *text, size_t length,
+				const struct smalti_error *error);
 
 /* Those captions that are not there yet, out of an object in a file of its own: `text` NULL, it could not be
  * read, and `error` says why. */
 void smalti_dataset_parse_captions(const char *text, size_t length,
 				   const struct smalti_dataset_options *options,
-				   struct smalti_dataset_entry *entry, cJSON **object,
-				   struct smalti_error *error);
+				   struct smalti_dataset_entry *entry, struct smalti_error *error);
+
+/* Frees what belongs to the entry, and empties it. */
+void smalti_dataset_forget(struct smalti_dataset_entry *entry);
 
 /* The length of a name without what it ends with of these (NULL-terminated), in any case and perhaps with .gz
  * behind; of all of it where it ends otherwise. */

@@ -127,10 +127,8 @@ static enum smalti_dataset_status next_json(void *state, bool texts, struct smal
 		status = smalti_fail(error, SMALTI_EFORMAT,
 				     "the list is cut short: it ends within this item, at byte %lld",
 				     (long long)smalti_byte_offset(reader));
-	smalti_dataset_text_forget(&s->text);
 	if (status == 0)
-		status = smalti_dataset_parse(reader->item, reader->length, s->text.options, entry,
-					      &s->text.object, error);
+		status = smalti_dataset_parse(reader->item, reader->length, s->text.options, entry, error);
 	return status == 0 ? SMALTI_DATASET_RECORD : smalti_dataset_failure(error);
 }
 

@@ -25,14 +25,13 @@ static enum smalti_dataset_status next_line(void *state, bool texts, struct smal
 {
 	(void)texts;
 	struct smalti_dataset_text *s = state;
-	smalti_dataset_text_forget(s);
 	const char *text;
 	int status = next_text(s, &text, error);
 	if (status == 0)
 		return SMALTI_DATASET_END;
 	if (status > 0) {
 		const size_t length = (size_t)(s->reader.item + s->reader.length - text);
-		status = smalti_dataset_parse(text, length, s->options, entry, &s->object, error);
+		status = smalti_dataset_parse(text, length, s->options, entry, error);
 	}
 	if (status < 0)
 		smalti_error_prefix(error, "line %lld", (long long)s->line);

@@ -21,17 +21,12 @@ enum { TARS_MAX = 1 << 20 };
 static int add_tar(void *user, char *path, struct smalti_error *error)
 {
 	struct smalti_dataset_source *s = user;
-	if (s->tar_count == s->tar_capacity) {
-		const int64_t capacity = 2 * s->tar_capacity + 16;
-		struct smalti_dataset_tar_file *tars = realloc(s->tars, (size_t)capacity * sizeof(*tars));
-		if (!tars) {
-			free(path);
-			return smalti_fail(error, SMALTI_ENOMEM, "no memory for the names of %lld tars",
-					   (long long)capacity);
-		}
-		s->tars = tars;
-		s->tar_capacity = capacity;
+	struct smalti_dataset_tar_file *tars = smalti_grow(s->tars, s->tar_count, sizeof(*tars), error);
+	if (!tars) {
+		free(path);
+		return -1;
 	}
+	s->tars = tars;
 	s->tars[s->tar_count++] = (struct smalti_dataset_tar_file){.path = path};
 	return 0;
 }
@@ -44,7 +39,7 @@ static void forget_tars(struct smalti_dataset_source *s)
 	}
 	free(s->tars);
 	s->tars = NULL;
-	s->tar_count = s->tar_capacity = 0;
+	s->tar_count = 0;
 }
 
 static int64_t count_tars(const struct smalti_dataset_source *s, const char *prefix, int64_t *first)

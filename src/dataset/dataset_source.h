@@ -26,7 +26,7 @@ struct smalti_dataset_source {
 	int64_t first; /* where it begins in the file */
 	FILE *list;    /* of a directory: what it holds (dataset_walk.h) */
 	struct smalti_dataset_tar_file *tars; /* several, or those of a directory; else NULL */
-	int64_t tar_count, tar_capacity;
+	int64_t tar_count;
 	int64_t size;              /* where it ends in the file; of the directory's list, all tars */
 	struct smalti_spool spool; /* the standard input, or what was compressed */
 	char note[512];            /* what a directory has that is not read, or "" */

@@ -15,9 +15,7 @@ struct tar {
 	int64_t first, size, at; /* where the tar begins and ends; the next member's place */
 	bool ended;
 	char name[SMALTI_TAR_NAME_BYTES + 1]; /* of the image, or the item's stem */
-	char *texts[SMALTI_DATASET_CAPTIONS_MAX];
-	cJSON *object;
-	struct smalti_tar_member member; /* that was read last */
+	struct smalti_tar_member member;      /* that was read last */
 };
 
 struct part {
@@ -36,16 +34,6 @@ struct group {
 	char image_name[SMALTI_TAR_NAME_BYTES + 1];
 	struct part image, json, captions[SMALTI_DATASET_CAPTIONS_MAX];
 };
-
-static void forget(struct tar *s)
-{
-	for (int i = 0; i < SMALTI_DATASET_CAPTIONS_MAX; i++) {
-		free(s->texts[i]);
-		s->texts[i] = NULL;
-	}
-	cJSON_Delete(s->object);
-	s->object = NULL;
-}
 
 static const char *base_of(const char *name)
 {
@@ -165,25 +153,19 @@ static char *read_part(const struct tar *s, const struct part *part, struct smal
 	return NULL;
 }
 
-static void read_captions(struct tar *s, const struct group *group, struct smalti_dataset_entry *entry)
+static void read_captions(const struct tar *s, const struct group *group, struct smalti_dataset_entry *entry)
 {
 	for (int i = 0; i < s->options->caption_count; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		if (!group->captions[i].there)
-			continue;
-		s->texts[i] = read_part(s, &group->captions[i], &error);
-		entry->captions[i] = (struct smalti_caption_text){.text = s->texts[i],
-								  .length = (size_t)group->captions[i].bytes};
-		if (s->texts[i])
-			continue;
-		snprintf(entry->problems[2 + i], sizeof(entry->problems[0]), "%.255s", error.message);
-		entry->captions[i].problem = entry->problems[2 + i];
+		const struct part *part = &group->captions[i];
+		char *text = part->there ? read_part(s, part, &error) : NULL;
+		smalti_dataset_set_caption(entry, i, text, (size_t)part->bytes, &error);
 	}
 	if (!group->json.there)
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	char *json = read_part(s, &group->json, &error);
-	smalti_dataset_parse_captions(json, (size_t)group->json.bytes, s->options, entry, &s->object, &error);
+	smalti_dataset_parse_captions(json, (size_t)group->json.bytes, s->options, entry, &error);
 	free(json);
 }
 
@@ -216,7 +198,6 @@ static enum smalti_dataset_status next_group(void *state, bool texts, struct sma
 	struct tar *s = state;
 	struct group group;
 	int status;
-	forget(s);
 	do {
 		group.any = false;
 		group.rank = NO_IMAGE;
@@ -248,12 +229,6 @@ static void *open_tar(const struct smalti_dataset_source *source, struct smalti_
 	return s;
 }
 
-static void close_tar(void *state)
-{
-	forget(state);
-	free(state);
-}
-
 static struct smalti_dataset_place tell_tar(const void *state)
 {
 	const struct tar *s = state; /* nothing behind a damaged member is looked at again */
@@ -267,4 +242,4 @@ static void seek_tar(void *state, const struct smalti_dataset_place *place)
 	s->at = s->first + place->offset;
 }
 
-const struct smalti_dataset_format smalti_dataset_tar = {open_tar, close_tar, tell_tar, seek_tar, next_group};
+const struct smalti_dataset_format smalti_dataset_tar = {open_tar, free, tell_tar, seek_tar, next_group};

@@ -20,16 +20,9 @@ void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64
 	return text;
 }
 
-void smalti_dataset_text_forget(struct smalti_dataset_text *text)
-{
-	cJSON_Delete(text->object);
-	text->object = NULL;
-}
-
 void smalti_dataset_text_close(void *state)
 {
 	struct smalti_dataset_text *text = state;
-	smalti_dataset_text_forget(text);
 	smalti_byte_reader_free(&text->reader);
 	free(text);
 }

@@ -9,8 +9,7 @@
 struct smalti_dataset_text {
 	const struct smalti_dataset_source *source;
 	const struct smalti_dataset_options *options;
-	cJSON *object; /* what the last item's texts belong to; NULL: nothing but the reader */
-	int64_t line;  /* that comes next, from 1, if the format counts them */
+	int64_t line; /* that comes next, from 1, if the format counts them */
 	struct smalti_byte_reader reader;
 };
 
@@ -18,9 +17,6 @@ struct smalti_dataset_text {
  * file. */
 void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
 			       struct smalti_error *error);
-/* Forgets the last item's object. */
-void smalti_dataset_text_forget(struct smalti_dataset_text *text);
-
 /* For the rows of formats. Closing frees the state. */
 void smalti_dataset_text_close(void *state);
 struct smalti_dataset_place smalti_dataset_text_tell(const void *state);

@@ -6,13 +6,14 @@
 #include "dataset/dataset_format.h"
 
 #include <dirent.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
-enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, DIRECTORY = 'd', FILE_NAME = 'f' };
+enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, DIRECTORY = 'd' };
 
 struct walk {
 	const char *directory;
@@ -23,82 +24,51 @@ struct walk {
 	int64_t seen;
 };
 
-/* The names in one directory, each behind a byte that says whether it is a directory. */
+/* The names in one directory, in their order; the type of each is DT_DIR or DT_REG. */
 struct names {
-	char *bytes;
-	int64_t used, capacity;
-	char **sorted;
-	int64_t count;
+	struct dirent **entries;
+	int count;
 };
 
-static int add_name(struct names *names, char kind, const char *name, struct smalti_error *error)
+static int by_name(const struct dirent **a, const struct dirent **b)
 {
-	const int64_t length = (int64_t)strlen(name) + 2;
-	if (names->used + length > names->capacity) {
-		const int64_t capacity = 2 * names->capacity + length + 4096;
-		char *bytes = realloc(names->bytes, (size_t)capacity);
-		if (!bytes)
-			return smalti_fail(error, SMALTI_ENOMEM, "no memory for the names in a directory");
-		names->bytes = bytes;
-		names->capacity = capacity;
-	}
-	names->bytes[names->used] = kind;
-	memcpy(names->bytes + names->used + 1, name, (size_t)length - 1);
-	names->used += length;
-	names->count++;
-	return 0;
+	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int by_name(const void *a, const void *b)
+static int is_shown(const struct dirent *entry)
 {
-	return strcmp(*(char *const *)a + 1, *(char *const *)b + 1);
+	return entry->d_name[0] != '.';
 }
 
-static int sort_names(struct names *names, struct smalti_error *error)
+/* Through links; one that leads nowhere is a file that cannot be read. */
+static unsigned char type_of(int directory, const struct dirent *entry)
 {
-	names->sorted = smalti_calloc(names->count + 1, sizeof(*names->sorted), error);
-	if (!names->sorted)
-		return -1;
-	char *at = names->bytes;
-	for (int64_t i = 0; i < names->count; i++, at += strlen(at) + 1)
-		names->sorted[i] = at;
-	qsort(names->sorted, (size_t)names->count, sizeof(*names->sorted), by_name);
-	return 0;
+	struct stat info;
+	if (entry->d_type == DT_REG || entry->d_type == DT_DIR)
+		return entry->d_type;
+	return fstatat(directory, entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode) ? DT_DIR : DT_REG;
+}
+
+static int read_names(int directory, const char *path, struct names *names, struct smalti_error *error)
+{
+	names->count = scandirat(directory, ".", &names->entries, is_shown, by_name);
+	for (int i = 0; i < names->count; i++)
+		names->entries[i]->d_type = type_of(directory, names->entries[i]);
+	return names->count < 0 ? smalti_fail_errno(error, "%s: cannot be read", path) : 0;
 }
 
 static void free_names(struct names *names)
 {
-	free(names->bytes);
-	free(names->sorted);
-}
-
-/* Through links; one that leads nowhere is a file that cannot be read. */
-static char kind_of(DIR *directory, const struct dirent *entry)
-{
-	struct stat info;
-	if (entry->d_type == DT_REG)
-		return FILE_NAME;
-	if (entry->d_type == DT_DIR)
-		return DIRECTORY;
-	return fstatat(dirfd(directory), entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode) ? DIRECTORY
-												: FILE_NAME;
-}
-
-static int read_names(DIR *directory, const char *path, struct names *names, struct smalti_error *error)
-{
-	const struct dirent *entry;
-	while (errno = 0, (entry = readdir(directory)) != NULL)
-		if (entry->d_name[0] != '.' &&
-		    add_name(names, kind_of(directory, entry), entry->d_name, error) < 0)
-			return -1;
-	return errno ? smalti_fail_errno(error, "%s: cannot be read", path) : sort_names(names, error);
+	for (int i = 0; i < names->count; i++)
+		free(names->entries[i]);
+	free(names->entries);
 }
 
 /* 1, 0 if the directory was walked before, -1. */
-static int enter(struct walk *w, DIR *directory, const char *path, struct smalti_error *error)
+static int enter(struct walk *w, int directory, const char *path, struct smalti_error *error)
 {
 	struct stat info;
-	if (fstat(dirfd(directory), &info) < 0)
+	if (fstat(directory, &info) < 0)
 		return smalti_fail_errno(error, "%s: cannot be examined", path);
 	const uint64_t identity[] = {info.st_dev, info.st_ino};
 	return smalti_set_add(&w->directories, XXH3_64bits(identity, sizeof(identity)), error);
@@ -116,19 +86,19 @@ static int rank_of_text(const struct walk *w, const char *name)
 
 /* Whether file `index` is a caption of no image, and the one that stands for all with its stem. Those with
  * the same stem are among the names with the same beginning. */
-static bool is_lone_text(const struct walk *w, const struct names *names, int64_t index)
+static bool is_lone_text(const struct walk *w, const struct names *names, int index)
 {
-	const char *name = names->sorted[index] + 1;
+	const char *name = names->entries[index]->d_name;
 	const int rank = rank_of_text(w, name);
 	const size_t stem = rank < 0 ? 0 : (size_t)(strrchr(name, '.') - name) + 1;
-	int64_t first = index;
-	while (first > 0 && strncmp(names->sorted[first - 1] + 1, name, stem) == 0)
+	int first = index;
+	while (first > 0 && strncmp(names->entries[first - 1]->d_name, name, stem) == 0)
 		first--;
-	for (int64_t i = first; rank >= 0 && i < names->count; i++) {
-		const char *other = names->sorted[i] + 1;
+	for (int i = first; rank >= 0 && i < names->count; i++) {
+		const char *other = names->entries[i]->d_name;
 		if (strncmp(other, name, stem) != 0)
 			break;
-		if (i == index || names->sorted[i][0] != FILE_NAME || strchr(other + stem, '.'))
+		if (i == index || names->entries[i]->d_type != DT_REG || strchr(other + stem, '.'))
 			continue;
 		const int other_rank = rank_of_text(w, other);
 		if (smalti_dataset_is_image(other) || (other_rank >= 0 && other_rank < rank))
@@ -151,11 +121,11 @@ static int put(struct walk *w, int kind, const char *path, size_t length, struct
 }
 
 /* What to do with a name: DIRECTORY, what the list calls it, or 0. */
-static int count_name(struct walk *w, const struct names *names, int64_t index)
+static int count_name(struct walk *w, const struct names *names, int index)
 {
 	struct smalti_walk_counts *counts = w->counts;
-	const char *name = names->sorted[index] + 1;
-	if (names->sorted[index][0] == DIRECTORY)
+	const char *name = names->entries[index]->d_name;
+	if (names->entries[index]->d_type == DT_DIR)
 		return DIRECTORY;
 	if (smalti_dataset_is_image(name)) {
 		counts->images++;
@@ -184,8 +154,8 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 		      struct smalti_error *error)
 {
 	int status = 0;
-	for (int64_t i = 0; i < names->count && status == 0; i++) {
-		const char *name = names->sorted[i] + 1;
+	for (int i = 0; i < names->count && status == 0; i++) {
+		const char *name = names->entries[i]->d_name;
 		const int kind = count_name(w, names, i);
 		if (!kind)
 			continue;
@@ -203,7 +173,7 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 	return status;
 }
 
-static int walk_open_directory(struct walk *w, DIR *directory, const char *path, const char *below, int depth,
+static int walk_open_directory(struct walk *w, int directory, const char *path, const char *below, int depth,
 			       struct smalti_error *error)
 {
 	struct names names = {0};
@@ -223,10 +193,10 @@ static int walk_directory(struct walk *w, const char *below, int depth, struct s
 				   "%s/%s: directories in more than %d directories", w->directory, below,
 				   DEPTH_MAX);
 	char *path = smalti_format(error, "%s/%s", w->directory, below);
-	DIR *directory = path ? opendir(path) : NULL;
-	int status = directory ? walk_open_directory(w, directory, path, below, depth, error) : -1;
-	if (directory)
-		closedir(directory);
+	const int directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int status = directory >= 0 ? walk_open_directory(w, directory, path, below, depth, error) : -1;
+	if (directory >= 0)
+		close(directory);
 	else if (path)
 		smalti_fail_errno(error, "%s: the directory cannot be opened", path);
 	free(path);

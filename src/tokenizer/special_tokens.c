@@ -6,21 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 128, MAX_TOKENS = 1 << 14 };
-
-static int grow(struct smalti_special_tokens *tokens, struct smalti_error *error)
-{
-	const int64_t capacity = tokens->capacity ? 2 * tokens->capacity : FIRST_CAPACITY;
-	struct smalti_special_token *items = smalti_calloc(capacity, sizeof(*items), error);
-	if (!items)
-		return -1;
-	if (tokens->count)
-		memcpy(items, tokens->items, (size_t)tokens->count * sizeof(*items));
-	free(tokens->items);
-	tokens->items = items;
-	tokens->capacity = capacity;
-	return 0;
-}
+enum { MAX_TOKENS = 1 << 14 };
 
 int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *text, int32_t id,
 			      struct smalti_error *error)
@@ -33,9 +19,11 @@ int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *
 	if (tokens->count == MAX_TOKENS)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED, "more than %d special tokens",
 				   (int)MAX_TOKENS);
-	if (tokens->count == tokens->capacity && grow(tokens, error))
+	struct smalti_special_token *items = smalti_grow(tokens->items, tokens->count, sizeof(*items), error);
+	if (!items)
 		return -1;
-	struct smalti_special_token *token = &tokens->items[tokens->count++];
+	tokens->items = items;
+	struct smalti_special_token *token = &items[tokens->count++];
 	memcpy(token->text, text, length + 1);
 	token->id = id;
 	tokens->begins[(unsigned char)text[0]] = true;

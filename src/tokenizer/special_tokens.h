@@ -12,7 +12,7 @@
  * zeros. */
 struct smalti_special_tokens {
 	struct smalti_special_token *items;
-	int64_t count, capacity;
+	int64_t count;
 	bool begins[256]; /* some word begins with that byte */
 };
 
