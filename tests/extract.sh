@@ -130,9 +130,9 @@ fi
 refuse 2 'no data set' extract
 refuse 2 'have the same name' extract "$list" "$list" -o x
 refuse 2 'give -o DIR' extract "$list"
-refuse 2 "expected START:END, as in 0:1000, found '5'" extract "$list" --range 5 -o x
-refuse 2 "expected START below END" extract "$list" --range 5:5 -o x
-refuse 2 "expected I/N with I from 0 to N - 1, found '3/3'" extract "$list" --shard 3/3 -o x
+refuse 2 "expected START:END with START below END, as in 0:1000, found '5'" extract "$list" --range 5 -o x
+refuse 2 "expected START:END with START below END" extract "$list" --range 5:5 -o x
+refuse 2 "expected I/N with I from 0 to N - 1, as in 3/16, found '3/3'" extract "$list" --shard 3/3 -o x
 refuse 2 "prompt is there twice" extract "$list" -k prompt,prompt -o x
 refuse 2 "exclude each other" extract "$list" --shard-items 1 --shard-bytes 1M -o x
 refuse 2 'was made with type = "f16", now it is "f32": give --dtype as it was' extract "$list" --img-size 256 --dtype f32 -o whole

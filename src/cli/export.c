@@ -7,7 +7,6 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "smalti/export.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,7 +71,7 @@ static void summarize(struct export *e, double seconds)
 	char before[64] = "", empty[64] = "", failed[64] = "";
 	if (p->before == p->total && p->before > 0) {
 		smalti_progress_print(&e->shown, "%" PRId64 " items, complete before: %s", p->rows,
-				      e->settings->output);
+				      e->settings->export.output);
 		return;
 	}
 	if (p->before)
@@ -83,7 +82,7 @@ static void summarize(struct export *e, double seconds)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", p->failed);
 	smalti_progress_print(&e->shown, "%" PRId64 " item%s in %.1f s, %" PRId64 " file%s written%s%s%s: %s",
 			      p->rows, smalti_plural(p->rows), seconds, p->files, smalti_plural(p->files),
-			      before, empty, failed, e->settings->output);
+			      before, empty, failed, e->settings->export.output);
 }
 
 static enum smalti_exit fail(struct export *e, const struct smalti_error *error)
@@ -128,22 +127,17 @@ enum smalti_exit smalti_export_run(void *options, int count, char **operands)
 	const struct smalti_export_settings *settings = options;
 	struct export e = {.settings = settings, .began = smalti_now()};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_export_options export;
+	struct smalti_export_options export = settings->export;
 	if (count != 1)
 		return smalti_usage_error(&smalti_export_command, "name one directory of features, found %d",
 					  count);
 	if (!settings->has_format)
 		return smalti_usage_error(&smalti_export_command,
 					  "no format: give --format pixart, safetensors or webdataset");
-	if (!settings->output || !*settings->output)
+	if (!export.output || !*export.output)
 		return smalti_usage_error(&smalti_export_command,
 					  "no place for the files: give -o DIRECTORY");
-	smalti_export_defaults(&export);
 	export.directory = operands[0];
-	export.output = settings->output;
-	export.format = (enum smalti_export_format)settings->format;
-	export.shard_bytes = settings->shard_bytes;
-	export.restart = settings->restart;
 	export.on_progress = on_watch;
 	export.failed = on_failed;
 	export.user = &e;

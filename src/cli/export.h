@@ -3,13 +3,12 @@
 #define SMALTI_CLI_EXPORT_H
 
 #include "cli/command.h"
+#include "smalti/export.h"
 
 /* The options of `smalti export`; strings belong to argv. */
 struct smalti_export_settings {
-	const char *output;
-	bool has_format, has_shard_bytes, restart, json, quiet;
-	int format; /* enum smalti_export_format */
-	int64_t shard_bytes;
+	struct smalti_export_options export;
+	bool has_format, has_shard_bytes, json, quiet;
 };
 
 extern const struct smalti_command smalti_export_command;

@@ -7,13 +7,13 @@ static const char *const formats[] = {"pixart", "safetensors", "webdataset", NUL
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Export")},
-    {SMALTI_CHOICE(TYPE, format), "format", 'f', "FORMAT", "output format", .choices = formats,
+    {SMALTI_CHOICE(TYPE, export.format), "format", 'f', "FORMAT", "output format", .choices = formats,
      SMALTI_GIVEN(TYPE, has_format)},
-    {SMALTI_STRING(TYPE, output), "output", 'o', "DIR", "output directory; created if necessary"},
-    {SMALTI_BYTES(TYPE, shard_bytes), "shard-bytes", 0, "SIZE",
+    {SMALTI_STRING(TYPE, export.output), "output", 'o', "DIR", "output directory; created if necessary"},
+    {SMALTI_BYTES(TYPE, export.shard_bytes), "shard-bytes", 0, "SIZE",
      "for safetensors and webdataset: start a new file after SIZE; default 1G", .minimum = 1,
      .maximum = INT64_C(1) << 40, SMALTI_GIVEN(TYPE, has_shard_bytes)},
-    {SMALTI_FLAG(TYPE, restart), "restart", 0, NULL,
+    {SMALTI_FLAG(TYPE, export.restart), "restart", 0, NULL,
      "start again instead of resuming; files of the same names are replaced"},
 
     {SMALTI_GROUP("Output")},
@@ -22,7 +22,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 };
 
-static const struct smalti_export_settings defaults = {.format = 0};
+static const struct smalti_export_settings defaults = {.json = false};
 
 static const struct smalti_example examples[] = {
     {"Export for PixArt's training, beside the images in InternImgs",

@@ -9,12 +9,11 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "smalti/extract.h"
+#include "extract/parts.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct extract {
@@ -26,124 +25,61 @@ struct extract {
 	struct smalti_locked locked;
 };
 
-/* "A" and "B" of "AxB". */
+/* "A" and "B" of "A:B", A below B. */
 static int parse_pair(const char *option, const char *text, char between, const char *expected,
 		      int64_t *first, int64_t *second, struct smalti_error *error)
 {
 	char left[24];
-	const char *at = strchr(text, between);
+	const char *at = text ? strchr(text, between) : NULL;
 	const size_t length = at ? (size_t)(at - text) : 0;
+	if (!text)
+		return 0;
 	if (at && length < sizeof(left)) {
 		memcpy(left, text, length);
 		left[length] = 0;
 		if (smalti_parse_int64(left, 0, INT64_MAX, first, NULL) == 0 &&
-		    smalti_parse_int64(at + 1, 0, INT64_MAX, second, NULL) == 0)
+		    smalti_parse_int64(at + 1, 0, INT64_MAX, second, NULL) == 0 && *first < *second)
 			return 0;
 	}
 	return smalti_fail(error, SMALTI_EINVAL, "%s: expected %s, found '%s'", option, expected, text);
 }
 
-static int set_range(struct smalti_extract_options *o, const struct smalti_extract_settings *s,
-		     struct smalti_error *error)
+/* "a,b" is two keys: the commas become ends. The library refuses those that are too many. */
+static void set_keys(struct smalti_extract_options *o, const struct smalti_string_list *list)
 {
-	if (s->range &&
-	    parse_pair("--range", s->range, ':', "START:END, as in 0:1000", &o->first, &o->end, error) < 0)
-		return -1;
-	if (s->range && (o->end <= o->first))
-		return smalti_fail(error, SMALTI_EINVAL, "--range: expected START below END, found '%s'",
-				   s->range);
-	if (s->shard &&
-	    parse_pair("--shard", s->shard, '/', "I/N, as in 3/16", &o->part, &o->parts, error) < 0)
-		return -1;
-	if (s->shard && o->part >= o->parts)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "--shard: expected I/N with I from 0 to N - 1, found '%s'", s->shard);
-	return 0;
-}
-
-static int add_key(struct smalti_extract_options *o, const char *key, struct smalti_error *error)
-{
-	if (!*key)
-		return smalti_fail(error, SMALTI_EINVAL, "--caption-key: a key is empty");
-	for (int i = 0; i < o->caption_count; i++)
-		if (strcmp(o->captions[i], key) == 0)
-			return smalti_fail(error, SMALTI_EINVAL, "--caption-key: %s is there twice", key);
-	if (o->caption_count == SMALTI_FEATURES_CAPTIONS_MAX)
-		return smalti_fail(error, SMALTI_EINVAL, "--caption-key: at most %d keys",
-				   SMALTI_FEATURES_CAPTIONS_MAX);
-	o->captions[o->caption_count++] = key;
-	return 0;
-}
-
-/* All keys in one text, for free(). */
-static char *join_keys(const struct smalti_string_list *list, struct smalti_error *error)
-{
-	size_t length = 1, at = 0;
 	for (int i = 0; i < list->count; i++)
-		length += strlen(list->items[i]) + 1;
-	char *keys = calloc(length, 1);
-	if (!keys)
-		smalti_fail(error, SMALTI_ENOMEM, "no memory for %zu bytes", length);
-	for (int i = 0; keys && i < list->count; i++) {
-		const size_t bytes = strlen(list->items[i]);
-		memcpy(keys + at, list->items[i], bytes);
-		at += bytes;
-		keys[at++] = i + 1 < list->count ? ',' : 0;
-	}
-	return keys;
+		for (char *rest = (char *)list->items[i], *key; (key = strsep(&rest, ","));) {
+			if (o->caption_count < SMALTI_FEATURES_CAPTIONS_MAX)
+				o->captions[o->caption_count] = key;
+			o->caption_count++;
+		}
 }
 
-/* "a,b" is two keys: the commas become ends. */
-static int set_keys(struct smalti_extract_options *o, char *keys, struct smalti_error *error)
-{
-	for (char *key = *keys ? keys : NULL, *comma; key; key = comma) {
-		comma = strchr(key, ',');
-		if (comma)
-			*comma++ = 0;
-		if (add_key(o, key, error) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int set_options(struct extract *e, char *keys, int count, char **operands, struct smalti_error *error)
+static int set_options(struct extract *e, int count, char **operands, struct smalti_error *error)
 {
 	const struct smalti_extract_settings *s = e->settings;
 	struct smalti_extract_options *o = &e->options;
-	smalti_extract_defaults(o);
+	*o = s->extract;
 	if (count == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "no data set: name a list, a directory or tars");
-	if (!s->output || !*s->output)
+	if (!o->output || !*o->output)
 		return smalti_fail(error, SMALTI_EINVAL, "no place for the features: give -o DIR");
-	if (s->shard_items && s->shard_bytes)
+	if (o->shard_items && o->shard_bytes)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--shard-items and --shard-bytes exclude each other");
+	if (parse_pair("--range", s->range, ':', "START:END with START below END, as in 0:1000", &o->first,
+		       &o->end, error) < 0 ||
+	    parse_pair("--shard", s->shard, '/', "I/N with I from 0 to N - 1, as in 3/16", &o->part,
+		       &o->parts, error) < 0)
+		return -1;
 	o->inputs = (const char *const *)operands;
 	o->input_count = count;
-	o->output = s->output;
-	o->image_root = s->image_root;
 	o->text = s->t5 || !s->vae;
 	o->images = s->vae || !s->t5;
-	o->cleaning = (enum smalti_cleaning)s->cleaning;
-	o->max_tokens = s->max_tokens;
 	o->image_size = smalti_extract_image_sizes[s->image_size];
-	o->fit = (enum smalti_fitting)s->fit;
 	o->stored_orientation = s->orientation == 1;
-	o->type = (enum smalti_features_type)s->dtype;
-	o->compression = (enum smalti_compression)s->compress;
-	o->shard_items = s->shard_items;
-	o->shard_bytes = s->shard_bytes;
-	o->lease_seconds = s->lease;
-	o->retry_failed = s->retry_failed;
-	o->append = s->append;
-	o->allow_mixed_isa = s->allow_mixed_isa;
-	o->model = (struct smalti_model_options){.directory = s->model,
-						 .tokenizer = s->tokenizer,
-						 .text_encoder = s->text_encoder,
-						 .vae = s->vae_model,
-						 .variant = s->variant,
-						 .precision = (enum smalti_precision)s->precision};
-	return set_range(o, s, error) < 0 ? -1 : set_keys(o, keys, error);
+	set_keys(o, &s->caption_keys);
+	return smalti_extract_check(o, error);
 }
 
 /* The second signal. */
@@ -290,11 +226,9 @@ enum smalti_exit smalti_extract_run(void *options, int count, char **operands)
 	enum smalti_exit exit;
 	smalti_signals_catch();
 	struct smalti_session *session = NULL;
-	char *keys = join_keys(&e.settings->caption_keys, &error);
-	if (keys && set_options(&e, keys, count, operands, &error) == 0)
+	if (set_options(&e, count, operands, &error) == 0)
 		session = smalti_held_session(&e.settings->session, &error);
 	exit = session ? extract(&e, session) : smalti_command_fail(&smalti_extract_command, &error);
-	free(keys);
 	if (session && smalti_session_close(session, &error) < 0)
 		exit = smalti_command_fail(&smalti_extract_command, &error);
 	return exit;

@@ -3,21 +3,16 @@
 #define SMALTI_CLI_EXTRACT_H
 
 #include "cli/command.h"
-#include "smalti/session.h"
+#include "smalti/extract.h"
 
 /* The options of `smalti extract`; strings belong to argv. */
 struct smalti_extract_settings {
-	const char *output, *image_root;
-	bool t5, vae;
-	struct smalti_string_list caption_keys;
-	int cleaning, image_size, fit, orientation, dtype, compress; /* indices of the choices */
-	int64_t max_tokens;
-	const char *range, *shard;
-	int64_t shard_items, shard_bytes, lease;
-	bool retry_failed, append, allow_mixed_isa, json, quiet;
-	const char *model, *tokenizer, *text_encoder, *vae_model, *variant;
-	int precision; /* enum smalti_precision */
+	struct smalti_extract_options extract;
 	struct smalti_session_options session;
+	struct smalti_string_list caption_keys;
+	bool t5, vae, json, quiet;
+	int image_size, orientation; /* indices of the choices */
+	const char *range, *shard;
 };
 
 extern const struct smalti_command smalti_extract_command;

@@ -2,7 +2,6 @@
 #include "cli/common_rows.h"
 #include "cli/extract.h"
 #include "extract/identity.h"
-#include "smalti/extract.h"
 #include "text/caption.h"
 
 #define TYPE struct smalti_extract_settings
@@ -16,7 +15,7 @@ const int64_t smalti_extract_image_sizes[] = {256, 512, 1024, 2048, 2880};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Data set")},
-    {SMALTI_STRING(TYPE, image_root), "image-dir", 0, "DIR",
+    {SMALTI_STRING(TYPE, extract.image_root), "image-dir", 0, "DIR",
      "directory that the paths in the list are relative to; default: the list's directory, or InternImgs "
      "beside InternData",
      .alias = "images"},
@@ -34,51 +33,53 @@ static const struct smalti_option rows[] = {
     {SMALTI_CHOICE(TYPE, image_size), "img-size", 's', "N",
      "resolution of the aspect-ratio bins; each image is resized to the bin nearest to its aspect ratio",
      .choices = image_sizes},
-    {SMALTI_CHOICE(TYPE, fit), "fit", 0, "HOW",
+    {SMALTI_CHOICE(TYPE, extract.fit), "fit", 0, "HOW",
      "how an image is resized to its bin: cover scales it until it covers the bin, then crops it; stretch "
      "changes its aspect ratio, as PixArt's tool does",
      .choices = smalti_fittings},
     {SMALTI_CHOICE(TYPE, orientation), "orientation", 0, "HOW",
      "exif applies the EXIF orientation of images, stored ignores it, as PixArt's tool does",
      .choices = orientations},
-    {SMALTI_CHOICE(TYPE, cleaning), "clean", 0, "HOW",
+    {SMALTI_CHOICE(TYPE, extract.cleaning), "clean", 0, "HOW",
      "how captions are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
      "also removes links, markup and the like, strip only strips spaces",
      .choices = smalti_cleanings},
-    {SMALTI_INT64(TYPE, max_tokens), "max-tokens", 0, "N",
+    {SMALTI_INT64(TYPE, extract.max_tokens), "max-tokens", 0, "N",
      "truncate captions to N tokens; 0: the pipeline's maximum", .minimum = 0, .maximum = 1 << 16},
-    {SMALTI_CHOICE(TYPE, dtype), "dtype", 0, "TYPE", "data type of the features", .choices = dtypes},
+    {SMALTI_CHOICE(TYPE, extract.type), "dtype", 0, "TYPE", "data type of the features", .choices = dtypes},
 
     {SMALTI_GROUP("Output")},
-    {SMALTI_STRING(TYPE, output), "output", 'o', "DIR", "output directory; an existing one is resumed"},
-    {SMALTI_BYTES(TYPE, shard_bytes), "shard-bytes", 0, "SIZE",
+    {SMALTI_STRING(TYPE, extract.output), "output", 'o', "DIR",
+     "output directory; an existing one is resumed"},
+    {SMALTI_BYTES(TYPE, extract.shard_bytes), "shard-bytes", 0, "SIZE",
      "approximate size of a shard, instead of --shard-items", .minimum = 1, .maximum = INT64_MAX},
-    {SMALTI_INT64(TYPE, shard_items), "shard-items", 0, "N", "items per shard; 0: 1024", .minimum = 0,
+    {SMALTI_INT64(TYPE, extract.shard_items), "shard-items", 0, "N", "items per shard; 0: 1024", .minimum = 0,
      .maximum = 1 << 30},
-    {SMALTI_CHOICE(TYPE, compress), "compress", 0, "WHEN",
+    {SMALTI_CHOICE(TYPE, extract.compression), "compress", 0, "WHEN",
      "whether to compress shards; auto: if that saves a fifth of their size", .choices = compressions},
-    {SMALTI_FLAG(TYPE, retry_failed), "retry-failed", 0, NULL, "retry items that failed before"},
-    {SMALTI_FLAG(TYPE, append), "append", 0, NULL,
+    {SMALTI_FLAG(TYPE, extract.retry_failed), "retry-failed", 0, NULL, "retry items that failed before"},
+    {SMALTI_FLAG(TYPE, extract.append), "append", 0, NULL,
      "add the items that were appended to the list since DIR was created"},
-    {SMALTI_FLAG(TYPE, allow_mixed_isa), "allow-mixed-isa", 0, NULL,
+    {SMALTI_FLAG(TYPE, extract.allow_mixed_isa), "allow-mixed-isa", 0, NULL,
      "continue although the instruction set, which decides the rounding, is not the one DIR was created "
      "with"},
-    {SMALTI_INT64(TYPE, lease), "lease", 0, "SECONDS",
+    {SMALTI_INT64(TYPE, extract.lease_seconds), "lease", 0, "SECONDS",
      "seconds without activity after which the work of a process on another machine is taken over",
      .minimum = 2, .maximum = 86400},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print the result as a JSON object on standard output"},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
-    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+    {SMALTI_STRING(TYPE, extract.model.directory), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; its transformer is not needed; default: the embedded "
      "model"},
-    {SMALTI_STRING(TYPE, tokenizer), "tokenizer", 0, "DIR",
+    {SMALTI_STRING(TYPE, extract.model.tokenizer), "tokenizer", 0, "DIR",
      "load the tokenizer from DIR instead of the pipeline"},
-    {SMALTI_STRING(TYPE, text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
-    {SMALTI_STRING(TYPE, vae_model), "vae-model", 0, "DIR", "load the VAE from DIR"},
-    SMALTI_VARIANT_ROW(TYPE, variant),
-    SMALTI_PRECISION_ROW(TYPE, precision),
+    {SMALTI_STRING(TYPE, extract.model.text_encoder), "text-encoder", 0, "DIR",
+     "load the text encoder from DIR"},
+    {SMALTI_STRING(TYPE, extract.model.vae), "vae-model", 0, "DIR", "load the VAE from DIR"},
+    SMALTI_VARIANT_ROW(TYPE, extract.model.variant),
+    SMALTI_PRECISION_ROW(TYPE, extract.model.precision),
 
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
@@ -87,11 +88,11 @@ static const struct smalti_option rows[] = {
     SMALTI_TRACE_ROW(TYPE),
 };
 
-static const struct smalti_extract_settings defaults = {.cleaning = SMALTI_CLEANING_STRIP,
-							.image_size = 1,
-							.dtype = SMALTI_FEATURES_F16,
-							.lease = 300,
-							.session = {.policy = "lws"}};
+static const struct smalti_extract_settings defaults = {
+    .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
+    .image_size = 1,
+    .session = {.policy = "lws"},
+};
 
 static const struct smalti_example examples[] = {
     {"Extract captions and images of a PixArt data set",

@@ -35,8 +35,7 @@ void smalti_print_version(FILE *to)
 	fprintf(to, "smalti %s\n", smalti_version());
 }
 
-/* Prints words from `column` on, the next lines indented; a newline in the text stays one. */
-static void print_wrapped(FILE *to, const char *text, int column, int indent)
+void smalti_print_wrapped(FILE *to, const char *text, int column, int indent)
 {
 	bool fresh = true;
 	while (*text) {
@@ -78,7 +77,7 @@ static void print_row(const struct smalti_option *row, const void *defaults, FIL
 	struct smalti_notes notes = smalti_option_notes(row, defaults);
 	char text[2048];
 	snprintf(text, sizeof(text), notes.text[0] ? "%s (%s)" : "%s%s", row->help, notes.text);
-	print_wrapped(to, text, HELP_COLUMN, HELP_COLUMN);
+	smalti_print_wrapped(to, text, HELP_COLUMN, HELP_COLUMN);
 }
 
 static void print_variables(FILE *to)
@@ -86,24 +85,24 @@ static void print_variables(FILE *to)
 	fputs("\nEnvironment:\n", to);
 	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
 		fprintf(to, "  %-17s ", variable->name);
-		print_wrapped(to, variable->meaning, 20, 20);
+		smalti_print_wrapped(to, variable->meaning, 20, 20);
 	}
 }
 
 static void print_statuses(FILE *to)
 {
 	fputs("\nExit status:\n  ", to);
-	print_wrapped(to, smalti_exit_statuses, 2, 2);
+	smalti_print_wrapped(to, smalti_exit_statuses, 2, 2);
 }
 
 static void print_group(const struct smalti_command *group, FILE *to)
 {
 	fprintf(to, "Usage: %s COMMAND [OPTION]...\n\n", group->name);
-	print_wrapped(to, group->description, 0, 0);
+	smalti_print_wrapped(to, group->description, 0, 0);
 	fputs("\nCommands:\n", to);
 	for (int i = 0; group->commands[i]; i++) {
 		fprintf(to, "  %-12s ", smalti_command_word(group->commands[i]));
-		print_wrapped(to, group->commands[i]->summary, 15, 15);
+		smalti_print_wrapped(to, group->commands[i]->summary, 15, 15);
 	}
 	print_variables(to);
 	print_statuses(to);
@@ -119,7 +118,7 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 	}
 	fprintf(to, "Usage: %s [OPTION]...%s%s\n\n", command->name, command->operands[0] ? " " : "",
 		command->operands);
-	print_wrapped(to, command->description, 0, 0);
+	smalti_print_wrapped(to, command->description, 0, 0);
 	if (command->options.count && command->options.rows[0].kind != SMALTI_OPTION_GROUP)
 		fputs("\nOptions:\n", to);
 	for (int i = 0; i < command->options.count; i++)

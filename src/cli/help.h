@@ -30,6 +30,10 @@ struct smalti_notes {
 };
 struct smalti_notes smalti_option_notes(const struct smalti_option *row, const void *defaults);
 
+/* Prints words from `column` on within 79 columns, the next lines indented; a newline in the text stays one,
+ * and another ends it. */
+void smalti_print_wrapped(FILE *to, const char *text, int column, int indent);
+
 void smalti_print_version(FILE *to);
 
 /* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables; of a program,

@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include "base/clock.h"
+#include "cli/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,23 +28,6 @@ void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const
 	    .moved = {.time = -1},
 	    .total = -1,
 	};
-}
-
-/* "7 s", "3:05", "2:03:04", "over 1000 h" */
-static void describe_time(double seconds, char *text, size_t size)
-{
-	if (seconds > 3600e3) {
-		snprintf(text, size, "over 1000 h");
-		return;
-	}
-	int64_t whole = (int64_t)(seconds + 0.5);
-	if (whole < 60)
-		snprintf(text, size, "%" PRId64 " s", whole);
-	else if (whole < 3600)
-		snprintf(text, size, "%" PRId64 ":%02" PRId64, whole / 60, whole % 60);
-	else
-		snprintf(text, size, "%" PRId64 ":%02" PRId64 ":%02" PRId64, whole / 3600, whole / 60 % 60,
-			 whole % 60);
 }
 
 static double units(const struct smalti_progress *progress)
@@ -90,7 +74,7 @@ static void describe(const struct smalti_progress *progress, double elapsed, boo
 	const bool inside = progress->detail[0] && !last;
 	const double rate = units(progress) / elapsed;
 	const double left = last ? 0 : time_left(progress, elapsed);
-	char time[48];
+	char time[SMALTI_NUMBER];
 	text[0] = '\0';
 	if (progress->total < 0)
 		append(text, "%" PRId64 " %s", progress->done, progress->unit);
@@ -102,11 +86,12 @@ static void describe(const struct smalti_progress *progress, double elapsed, boo
 		append(text, "%s", progress->detail);
 	if (progress->done > 0)
 		append(text, rate < 100 ? "%.3g/s" : "%.0f/s", rate);
-	describe_time(last ? elapsed : left, time, sizeof(time));
 	if (last)
-		append(text, "took %s", time);
+		append(text, "took %s", smalti_number_seconds(round(elapsed), time));
+	else if (left > 3600e3)
+		append(text, "over 1000 h left");
 	else if (left > 0)
-		append(text, "%s left", time);
+		append(text, "%s left", smalti_number_seconds(round(left), time));
 }
 
 static int terminal_width(FILE *stream)

@@ -1,33 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/topology.h"
 
+#include "cli/help.h"
 #include "cli/numbers.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { WIDTH = 79, LABEL = 14 };
+enum { LABEL = 14 };
 
 static void label(FILE *to, const char *name)
 {
 	fprintf(to, "  %-*s", LABEL, name);
-}
-
-/* Continues a line that is at `column` with words, and goes on below its start when it is full. */
-struct words {
-	FILE *to;
-	int start, column;
-};
-
-static void print_word(struct words *words, const char *word, int length)
-{
-	if (words->column > words->start && words->column + 1 + length > WIDTH) {
-		fprintf(words->to, "\n%*s", words->start, "");
-		words->column = words->start;
-	}
-	const char *blank = words->column > words->start ? " " : "";
-	words->column += fprintf(words->to, "%s%.*s", blank, length, word);
 }
 
 static void print_processor(const struct smalti_topology *t, FILE *to)
@@ -51,13 +36,7 @@ static void print_processor(const struct smalti_topology *t, FILE *to)
 	if (!*t->features)
 		return;
 	label(to, "");
-	struct words words = {to, LABEL + 2, LABEL + 2};
-	for (const char *word = t->features; *word;) {
-		int length = (int)strcspn(word, " ");
-		print_word(&words, word, length);
-		word += length + (word[length] == ' ');
-	}
-	fputc('\n', to);
+	smalti_print_wrapped(to, t->features, LABEL + 2, LABEL + 2);
 }
 
 static void print_caches(const struct smalti_topology *t, FILE *to)
@@ -201,11 +180,13 @@ static void print_libraries(const struct smalti_topology *t, FILE *to)
 
 static void print_policies(const struct smalti_topology *t, FILE *to)
 {
+	char names[4096] = "";
+	for (int64_t i = 0; i < t->policy_count; i++) {
+		const size_t used = strlen(names);
+		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " " : "", t->policies[i].name);
+	}
 	fputs("\nScheduling policies\n  ", to);
-	struct words words = {to, 2, 2};
-	for (int64_t i = 0; i < t->policy_count; i++)
-		print_word(&words, t->policies[i].name, (int)strlen(t->policies[i].name));
-	fputc('\n', to);
+	smalti_print_wrapped(to, names, 2, 2);
 }
 
 void smalti_topology_print(const struct smalti_topology *topology, FILE *to)

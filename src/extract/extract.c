@@ -27,7 +27,7 @@ struct run {
 	struct smalti_extract_parts parts;
 	struct smalti_store *store;
 	struct smalti_fetcher *fetcher; /* NULL: no images */
-	struct smalti_extract_jobs *jobs;
+	struct smalti_extract_jobs jobs;
 	struct smalti_row_writer *writer;
 	struct smalti_run_record *record;
 	struct smalti_range within; /* this process's items */
@@ -89,29 +89,40 @@ static void ask_with_writer(struct run *run)
 	run->progress.locked_by = NULL;
 }
 
+/* Into the record of the run. */
+static void record(struct run *run, const struct smalti_row_writer_state *written)
+{
+	struct smalti_run_sample sample = run->jobs.work;
+	sample.items = run->progress.made;
+	sample.failures = run->progress.failed;
+	sample.rows = written->written;
+	sample.bytes = written->bytes;
+	sample.waiting = run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0;
+	sample.finished = written->rows;
+	sample.write = written->seconds;
+	smalti_run_record_add(run->record, sample);
+}
+
 static void report(void *user)
 {
 	struct run *run = user;
 	struct smalti_extract_progress *progress = &run->progress;
 	struct smalti_store_totals totals;
 	struct smalti_row_writer_state written;
-	struct smalti_extract_work work;
 	smalti_store_totals(run->store, &run->within, &totals);
 	smalti_row_writer_state(run->writer, &written);
-	smalti_extract_jobs_work(run->jobs, &work);
 	progress->items = run->within.end - run->within.first;
 	progress->made = run->computed;
 	const int64_t done =
 	    totals.items + run->computed - written.written; /* some maybe for a second time */
 	progress->done = done < progress->items ? done : progress->items;
-	progress->captions = work.captions;
-	progress->tokens = work.tokens;
-	progress->images = work.images;
-	smalti_run_record_add(run->record, progress, &work, &written,
-			      run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0);
+	progress->captions = run->jobs.work.captions;
+	progress->tokens = run->jobs.work.tokens;
+	progress->images = run->jobs.work.images;
+	record(run, &written);
 	ask_with_writer(run);
 	if (atomic_load(&run->drops))
-		smalti_extract_jobs_cancel(run->jobs);
+		smalti_queue_cancel(&run->jobs.queue);
 }
 
 static void on_done(void *user, struct smalti_window *window)
@@ -152,9 +163,9 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 	while (writer_status(run, &waiting, error) == 0) {
 		if (waiting <= most)
 			return 0;
-		if (!smalti_extract_jobs_any(run->jobs))
+		if (!run->jobs.queue.active)
 			wait_for_writer(run, most);
-		if (smalti_extract_jobs_wait(run->jobs, error) < 0)
+		if (smalti_extract_jobs_wait(&run->jobs, error) < 0)
 			return -1;
 	}
 	return -1;
@@ -166,7 +177,7 @@ static int compute(struct run *run, struct smalti_window *window, struct smalti_
 		if (window->items[i].is_ordered)
 			smalti_fetcher_wait(run->fetcher, &window->items[i]);
 	smalti_row_writer_add(run->writer, window);
-	return smalti_extract_jobs_begin(run->jobs, window, error);
+	return smalti_extract_jobs_begin(&run->jobs, window, error);
 }
 
 /* The end of a shard whose range was not gone through. */
@@ -308,8 +319,8 @@ static int open_run(struct run *run, struct smalti_error *error)
 	if (o->images && !run->fetcher)
 		return -1;
 	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
-	run->jobs = run->writer ? smalti_extract_jobs_open(&run->parts, on_done, report, run, error) : NULL;
-	if (!run->jobs)
+	if (!run->writer ||
+	    smalti_extract_jobs_open(&run->jobs, &run->parts, on_done, report, run, error) < 0)
 		return -1;
 	run->record = smalti_run_record_open(&run->parts);
 	return 0;
@@ -319,15 +330,15 @@ static int open_run(struct run *run, struct smalti_error *error)
 static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
-	struct smalti_extract_work work = {0};
 	atomic_store(&run->drops, atomic_load(&run->drops) || status < 0);
-	if (status < 0 && run->jobs)
-		smalti_extract_jobs_cancel(run->jobs);
-	smalti_extract_jobs_close(run->jobs, &work);
+	if (status < 0 && run->jobs.queue.cancelled)
+		smalti_queue_cancel(&run->jobs.queue);
+	smalti_extract_jobs_close(&run->jobs);
 	if (smalti_row_writer_close(run->writer, &written, error) < 0)
 		status = -1;
 	smalti_fetcher_close(run->fetcher);
-	smalti_run_record_add(run->record, &run->progress, &work, &written, 0);
+	run->fetcher = NULL;
+	record(run, &written);
 	smalti_run_record_close(run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
 	if (status == 0 && !run->stops)
 		status = smalti_store_complete(run->store, smalti_dataset_count(run->parts.dataset), error);

@@ -14,18 +14,13 @@
 enum { THREADS = 4 };
 enum { IMAGE_BYTES_MAX = 1 << 30 };
 
-struct order {
-	struct smalti_extract_item *item;
-	struct order *next;
-};
-
 struct smalti_fetcher {
 	struct smalti_input_options options;
 	pthread_t threads[THREADS];
 	int thread_count;
 	pthread_mutex_t mutex; /* guards what follows, and the items' is_fetched */
 	pthread_cond_t ordered, fetched;
-	struct order *first, **last;
+	struct smalti_extract_item *first, **last; /* ordered */
 	int64_t depth;
 	bool ends;
 };
@@ -88,33 +83,32 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	return item->input ? 0 : -1;
 }
 
-/* The oldest order, waited for; NULL at the end. */
-static struct order *take(struct smalti_fetcher *fetcher)
+/* The item that was ordered first, waited for; NULL at the end. */
+static struct smalti_extract_item *take(struct smalti_fetcher *fetcher)
 {
 	pthread_mutex_lock(&fetcher->mutex);
 	while (!fetcher->first && !fetcher->ends)
 		pthread_cond_wait(&fetcher->ordered, &fetcher->mutex);
-	struct order *order = fetcher->ends ? NULL : fetcher->first;
-	if (order) {
-		fetcher->first = order->next;
+	struct smalti_extract_item *item = fetcher->ends ? NULL : fetcher->first;
+	if (item) {
+		fetcher->first = item->next_ordered;
 		if (!fetcher->first)
 			fetcher->last = &fetcher->first;
 	}
 	pthread_mutex_unlock(&fetcher->mutex);
-	return order;
+	return item;
 }
 
 static void *work(void *user)
 {
 	struct smalti_fetcher *fetcher = user;
-	for (struct order *order; (order = take(fetcher));) {
-		fetch(fetcher, order->item, &order->item->fetched);
+	for (struct smalti_extract_item *item; (item = take(fetcher));) {
+		fetch(fetcher, item, &item->fetched);
 		pthread_mutex_lock(&fetcher->mutex);
-		order->item->is_fetched = true;
+		item->is_fetched = true;
 		fetcher->depth--;
 		pthread_cond_broadcast(&fetcher->fetched);
 		pthread_mutex_unlock(&fetcher->mutex);
-		free(order);
 	}
 	return NULL;
 }
@@ -140,20 +134,15 @@ struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *op
 	return NULL;
 }
 
-int smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item,
-		       struct smalti_error *error)
+void smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item)
 {
-	struct order *order = smalti_calloc(1, sizeof(*order), error);
-	if (!order)
-		return -1;
-	order->item = item;
 	pthread_mutex_lock(&fetcher->mutex);
-	*fetcher->last = order;
-	fetcher->last = &order->next;
+	item->is_ordered = true;
+	*fetcher->last = item;
+	fetcher->last = &item->next_ordered;
 	fetcher->depth++;
 	pthread_cond_signal(&fetcher->ordered);
 	pthread_mutex_unlock(&fetcher->mutex);
-	return 0;
 }
 
 void smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item)
@@ -182,10 +171,6 @@ void smalti_fetcher_close(struct smalti_fetcher *fetcher)
 	pthread_mutex_unlock(&fetcher->mutex);
 	for (int i = 0; i < fetcher->thread_count; i++)
 		pthread_join(fetcher->threads[i], NULL);
-	for (struct order *order = fetcher->first, *next; order; order = next) {
-		next = order->next;
-		free(order);
-	}
 	pthread_cond_destroy(&fetcher->fetched);
 	pthread_cond_destroy(&fetcher->ordered);
 	pthread_mutex_destroy(&fetcher->mutex);

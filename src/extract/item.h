@@ -33,6 +33,7 @@ struct smalti_extract_item {
 	void *file; /* the fetcher's: the image's bytes, then the opened image, or why not */
 	struct smalti_input_image *input;
 	bool is_ordered, is_fetched;
+	struct smalti_extract_item *next_ordered;
 	struct smalti_error fetched; /* code 0: input is there */
 
 	struct smalti_features_image image; /* values are owned; a task fills them in */

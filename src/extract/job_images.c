@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "codelets/codelets.h"
-#include "extract/job.h"
+#include "extract/jobs.h"
 #include "graphs/vae_search.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
@@ -11,7 +11,7 @@
 
 /* Latent rows in a band: many images keep the workers busy, so one is only cut into so many tasks that its
  * maps come in pieces of some megabytes. Decided by the shape alone, as the bits are by it. */
-static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *bin)
+static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin_plan *bin)
 {
 	enum { BAND_BYTES = 4 << 20 };
 	const struct smalti_vae_net *layers = vae->net[SMALTI_VAE_ENCODE];
@@ -29,7 +29,7 @@ static int64_t choose_rows(const struct smalti_vae *vae, const struct bin_plan *
 }
 
 /* A plan within `memory`. */
-static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, struct bin_plan *bin,
+static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, struct smalti_bin_plan *bin,
 		     struct smalti_error *error)
 {
 	const struct smalti_vae *vae = jobs->parts->vae;
@@ -41,7 +41,8 @@ static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, str
 
 /* The fastest way if many images can take it at a time, else one that leaves room for a second image,
  * else one that takes all there is. Rows are the same by each. */
-static int plan_bin(const struct smalti_extract_jobs *jobs, struct bin_plan *bin, struct smalti_error *error)
+static int plan_bin(const struct smalti_extract_jobs *jobs, struct smalti_bin_plan *bin,
+		    struct smalti_error *error)
 {
 	enum { MANY = 8 };
 	struct smalti_error refused = SMALTI_NO_ERROR;
@@ -66,7 +67,7 @@ static const struct smalti_vae_plan *find_plan(struct smalti_extract_jobs *jobs,
 		jobs->plans = smalti_calloc(SMALTI_BINS_MAX, sizeof(*jobs->plans), error);
 	if (!jobs->plans)
 		return NULL;
-	struct bin_plan *bin = &jobs->plans[jobs->plan_count];
+	struct smalti_bin_plan *bin = &jobs->plans[jobs->plan_count];
 	bin->height = height;
 	bin->width = width;
 	if (plan_bin(jobs, bin, error) < 0) {
@@ -81,7 +82,7 @@ static const struct smalti_vae_plan *find_plan(struct smalti_extract_jobs *jobs,
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
-	struct extract_job *job = user;
+	struct smalti_extract_job *job = user;
 	struct smalti_extract_item *item = job->item;
 	const double began = smalti_now();
 	(void)width;
@@ -92,12 +93,12 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
-	const struct extract_job *job = user;
+	const struct smalti_extract_job *job = user;
 	job->item->image.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
 	return job->item->image.values ? 0 : -1;
 }
 
-static void note(struct extract_job *job, const struct smalti_error *cause)
+static void note(struct smalti_extract_job *job, const struct smalti_error *cause)
 {
 	struct smalti_extract_item *item = job->item;
 	free((void *)item->image.values);
@@ -110,17 +111,17 @@ static void note(struct extract_job *job, const struct smalti_error *cause)
 		job->of->broken = *cause;
 }
 
-static void finish(struct extract_job *job)
+static void finish(struct smalti_extract_job *job)
 {
-	struct smalti_extract_work *work = &job->of->work;
+	struct smalti_run_sample *work = &job->of->work;
 	struct smalti_extract_item *item = job->item;
 	struct smalti_shard_timing *timing = &job->window->timing;
 	struct smalti_task_group_progress progress;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	smalti_task_group_progress(job->job.task_group, &progress);
-	work->active_images--;
-	work->decoding_seconds += job->decoding_seconds;
-	work->vae_seconds += progress.seconds - job->decoding_seconds;
+	work->computing--;
+	work->decode += job->decoding_seconds;
+	work->vae += progress.seconds - job->decoding_seconds;
 	timing->image_seconds += progress.seconds;
 	const struct smalti_bin *bin = &smalti_input_image_info(item->input)->bin;
 	if (smalti_task_group_status(job->job.task_group, &cause) < 0) {
@@ -145,7 +146,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
 	const struct smalti_vae_plan *plan = find_plan(jobs, height, width, error);
-	struct extract_job *job =
+	struct smalti_extract_job *job =
 	    plan ? smalti_extract_job_open(jobs, window, "image", plan->memory, finish, error) : NULL;
 	if (!job)
 		return -1;
@@ -162,7 +163,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 		      .count = 2 * vae->config.latent_channels * height * width, .sink = deliver,
 		      .user = job);
 	smalti_tile_release(planes);
-	jobs->work.active_images++;
+	jobs->work.computing++;
 	smalti_job_submit(&job->job);
 	return 0;
 }

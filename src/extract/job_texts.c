@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "codelets/codelets.h"
-#include "extract/job.h"
+#include "extract/jobs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* A caption on its way through T5. */
-struct caption_job {
-	const struct extract_job *job;
+struct smalti_caption_job {
+	const struct smalti_extract_job *job;
 	struct smalti_extract_item *item;
 	struct smalti_item_text *text;
 };
@@ -16,7 +16,7 @@ struct caption_job {
 /* By length, then as they come: neighbours in a pack are alike. */
 static int by_length(const void *left, const void *right)
 {
-	const struct caption_job *a = left, *b = right;
+	const struct smalti_caption_job *a = left, *b = right;
 	if (a->text->tokens != b->text->tokens)
 		return a->text->tokens < b->text->tokens ? -1 : 1;
 	if (a->item->index != b->item->index)
@@ -25,21 +25,21 @@ static int by_length(const void *left, const void *right)
 }
 
 static int64_t list_captions(const struct smalti_extract_jobs *jobs, struct smalti_window *window,
-			     struct caption_job *list)
+			     struct smalti_caption_job *list)
 {
 	int64_t count = 0;
 	for (int64_t i = 0; i < window->count; i++)
 		for (int k = 0; k < jobs->parts->options.caption_count; k++)
 			if (window->items[i].texts[k].tokens)
-				list[count++] = (struct caption_job){.item = &window->items[i],
-								     .text = &window->items[i].texts[k]};
+				list[count++] = (struct smalti_caption_job){
+				    .item = &window->items[i], .text = &window->items[i].texts[k]};
 	qsort(list, (size_t)count, sizeof(*list), by_length);
 	return count;
 }
 
 /* How many of the captions make a pack, and their tokens. */
-static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct caption_job *list, int64_t count,
-			int64_t *tokens)
+static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct smalti_caption_job *list,
+			int64_t count, int64_t *tokens)
 {
 	int64_t taken = 0;
 	for (*tokens = 0; taken < count; taken++) {
@@ -54,7 +54,7 @@ static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct cap
 /* On a worker. What is wrong with one caption's values leaves the others of its pack as they are. */
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
-	const struct caption_job *caption = user;
+	const struct smalti_caption_job *caption = user;
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	caption->text->values =
 	    smalti_extract_job_keep(caption->job->of, count, values, "text encoder", &refused);
@@ -66,7 +66,7 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 	return caption->text->problem ? 0 : -1;
 }
 
-static int insert(struct extract_job *job, struct smalti_error *error)
+static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 {
 	const struct smalti_extract_parts *parts = job->of->parts;
 	const int64_t width = parts->text.model->width;
@@ -91,8 +91,8 @@ static int insert(struct extract_job *job, struct smalti_error *error)
 	return status;
 }
 
-static void complete_caption(struct smalti_extract_work *work, struct smalti_window *window,
-			     struct caption_job *caption)
+static void complete_caption(struct smalti_run_sample *work, struct smalti_window *window,
+			     struct smalti_caption_job *caption)
 {
 	struct smalti_item_text *text = caption->text;
 	if (text->problem) {
@@ -105,13 +105,13 @@ static void complete_caption(struct smalti_extract_work *work, struct smalti_win
 	window->timing.tokens += text->tokens;
 }
 
-static void finish(struct extract_job *job)
+static void finish(struct smalti_extract_job *job)
 {
 	struct smalti_extract_jobs *jobs = job->of;
 	struct smalti_task_group_progress progress;
 	smalti_task_group_progress(job->job.task_group, &progress);
-	jobs->work.text_seconds += progress.seconds;
-	jobs->work.active_captions -= job->caption_count;
+	jobs->work.text += progress.seconds;
+	jobs->work.computing -= job->caption_count;
 	job->window->timing.text_seconds += progress.seconds;
 	/* The same text encoder failed with these captions as would with others. */
 	if (smalti_task_group_status(job->job.task_group, &jobs->broken) < 0)
@@ -121,13 +121,13 @@ static void finish(struct extract_job *job)
 }
 
 static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *window,
-		      const struct caption_job *list, int64_t count, int64_t tokens,
+		      const struct smalti_caption_job *list, int64_t count, int64_t tokens,
 		      struct smalti_error *error)
 {
 	const int64_t bytes =
 	    jobs->parts->text.model->functions->working_bytes(jobs->parts->text.model, tokens);
-	struct caption_job *captions = smalti_calloc(count, sizeof(*captions), error);
-	struct extract_job *job =
+	struct smalti_caption_job *captions = smalti_calloc(count, sizeof(*captions), error);
+	struct smalti_extract_job *job =
 	    captions ? smalti_extract_job_open(jobs, window, "captions", bytes, finish, error) : NULL;
 	if (!job) {
 		free(captions);
@@ -138,7 +138,7 @@ static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *wi
 	job->caption_count = count;
 	for (int64_t i = 0; i < count; i++)
 		captions[i].job = job;
-	jobs->work.active_captions += count;
+	jobs->work.computing += count;
 	const int status = insert(job, error);
 	smalti_job_submit(&job->job);
 	return status;
@@ -147,7 +147,7 @@ static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *wi
 int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				    struct smalti_error *error)
 {
-	struct caption_job *list =
+	struct smalti_caption_job *list =
 	    smalti_calloc(window->count * jobs->parts->options.caption_count, sizeof(*list), error);
 	if (!list)
 		return -1;

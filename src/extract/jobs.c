@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/jobs.h"
 #include "base/alloc.h"
-#include "extract/job.h"
 
 #include <stdlib.h>
 
@@ -23,27 +23,22 @@ static int64_t choose_pack(const struct smalti_extract_parts *parts, int64_t mem
 	return tokens;
 }
 
-struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract_parts *parts,
-						     void (*done)(void *user, struct smalti_window *window),
-						     void (*on_progress)(void *user), void *user,
-						     struct smalti_error *error)
+int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
+			     void (*done)(void *user, struct smalti_window *window),
+			     void (*on_progress)(void *user), void *user, struct smalti_error *error)
 {
-	struct smalti_extract_jobs *jobs = smalti_calloc(1, sizeof(*jobs), error);
-	if (!jobs)
-		return NULL;
-	const int64_t most = JOBS_EACH * (int64_t)smalti_session_workers(parts->session);
-	if (smalti_queue_open(&jobs->queue, parts->session, most, error) < 0) {
-		free(jobs);
-		return NULL;
-	}
+	const int64_t memory = smalti_extract_memory(parts);
+	*jobs = (struct smalti_extract_jobs){.parts = parts,
+					     .done = done,
+					     .user = user,
+					     .memory = memory,
+					     .pack_tokens = choose_pack(parts, memory)};
+	if (smalti_queue_open(&jobs->queue, parts->session,
+			      JOBS_EACH * (int64_t)smalti_session_workers(parts->session), error) < 0)
+		return -1;
 	jobs->queue.progress = on_progress;
 	jobs->queue.user = user;
-	jobs->parts = parts;
-	jobs->done = done;
-	jobs->user = user;
-	jobs->memory = smalti_extract_memory(parts);
-	jobs->pack_tokens = choose_pack(parts, jobs->memory);
-	return jobs;
+	return 0;
 }
 
 static int status_of(const struct smalti_extract_jobs *jobs, struct smalti_error *error)
@@ -57,11 +52,6 @@ int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_err
 {
 	smalti_queue_wait(&jobs->queue);
 	return status_of(jobs, error);
-}
-
-bool smalti_extract_jobs_any(const struct smalti_extract_jobs *jobs)
-{
-	return jobs->queue.active > 0;
 }
 
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
@@ -80,26 +70,61 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 	return status;
 }
 
-void smalti_extract_jobs_work(const struct smalti_extract_jobs *jobs, struct smalti_extract_work *work)
+void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs)
 {
-	*work = jobs->work;
-}
-
-void smalti_extract_jobs_cancel(struct smalti_extract_jobs *jobs)
-{
-	smalti_queue_cancel(&jobs->queue);
-}
-
-void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs, struct smalti_extract_work *work)
-{
-	if (!jobs)
-		return;
 	jobs->queue.progress = NULL;
-	smalti_queue_drain(&jobs->queue);
-	*work = jobs->work;
+	if (jobs->queue.cancelled)
+		smalti_queue_drain(&jobs->queue);
 	for (int i = 0; i < jobs->plan_count; i++)
 		smalti_vae_plan_free(&jobs->plans[i].plan);
 	free(jobs->plans);
 	smalti_queue_close(&jobs->queue);
-	free(jobs);
+}
+
+static void complete(struct smalti_job *base)
+{
+	struct smalti_extract_job *job = (struct smalti_extract_job *)base;
+	struct smalti_extract_jobs *jobs = job->of;
+	struct smalti_window *window = job->window;
+	job->finish(job);
+	free(job->captions);
+	free(job);
+	if (--window->jobs == 0 && !jobs->broken.code)
+		jobs->done(jobs->user, window);
+}
+
+struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs,
+						   struct smalti_window *window, const char *name,
+						   int64_t bytes,
+						   void (*finish)(struct smalti_extract_job *job),
+						   struct smalti_error *error)
+{
+	smalti_queue_admit(&jobs->queue, bytes, jobs->memory);
+	struct smalti_extract_job *job = smalti_calloc(1, sizeof(*job), error);
+	if (!job)
+		return NULL;
+	job->of = jobs;
+	job->window = window;
+	job->finish = finish;
+	job->job.bytes = bytes;
+	job->job.complete = complete;
+	if (smalti_job_open(&jobs->queue, &job->job, name, error) < 0) {
+		free(job);
+		return NULL;
+	}
+	smalti_task_group_needs(job->job.task_group, jobs->parts->weights);
+	window->jobs++;
+	return job;
+}
+
+void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
+			      const char *maker, struct smalti_error *error)
+{
+	const enum smalti_dtype dtype = jobs->parts->schema.dtype;
+	if (smalti_check_made(count, values, maker, error) < 0)
+		return NULL;
+	void *kept = smalti_aligned_alloc(count, smalti_dtype_bytes(dtype), error);
+	if (kept)
+		smalti_narrow(dtype, values, count, kept);
+	return kept;
 }

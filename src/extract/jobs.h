@@ -3,34 +3,74 @@
 #define SMALTI_EXTRACT_JOBS_H
 
 #include "extract/window.h"
+#include "jobs/queue.h"
+#include "store/run_log.h"
 
 /* The computing between lists and rows: packs of captions through T5, images through the VAE's encoder,
  * each a graph of tasks, as many at a time as memory takes. All by one thread, the one that inserts tasks. */
-struct smalti_extract_jobs;
+struct smalti_extract_jobs {
+	const struct smalti_extract_parts *parts;
+	struct smalti_queue queue;
+	void (*done)(void *user, struct smalti_window *window);
+	void *user; /* of `done` */
+	int64_t memory;
+	int64_t pack_tokens;
+	struct smalti_bin_plan *plans;
+	int plan_count;
+	struct smalti_run_sample work; /* what of it is theirs: captions to pixels, computing, seconds */
+	struct smalti_error broken;    /* the run's failure, code 0: none */
+};
 
-struct smalti_extract_work {
-	int64_t captions, tokens, images, pixels; /* made */
-	int64_t active_images, active_captions;
-	double text_seconds, decoding_seconds, vae_seconds; /* of workers */
+/* How images of a bin are encoded; made when the first one comes. */
+struct smalti_bin_plan {
+	int64_t height, width; /* of the latents */
+	struct smalti_vae_plan plan;
 };
 
 /* `done` is called with windows whose rows are complete, on the calling thread of the functions below;
- * `on_progress` some ten times a second while one of them waits. */
-struct smalti_extract_jobs *smalti_extract_jobs_open(const struct smalti_extract_parts *parts,
-						     void (*done)(void *user, struct smalti_window *window),
-						     void (*on_progress)(void *user), void *user,
-						     struct smalti_error *error);
+ * `on_progress` some ten times a second while one of them waits. Close them in any case. */
+int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
+			     void (*done)(void *user, struct smalti_window *window),
+			     void (*on_progress)(void *user), void *user, struct smalti_error *error);
 /* Inserts all that is to be computed for a window whose images have been fetched; waits for memory. What is
  * wrong with an item is noted there. -1 for what is wrong with more than that. */
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 			      struct smalti_error *error);
 /* Until a job is complete, or a tenth of a second has passed. */
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error);
-bool smalti_extract_jobs_any(const struct smalti_extract_jobs *jobs);
-void smalti_extract_jobs_work(const struct smalti_extract_jobs *jobs, struct smalti_extract_work *work);
-/* Whatever is under way fails soon. */
-void smalti_extract_jobs_cancel(struct smalti_extract_jobs *jobs);
-/* Waits for all; *work is what was done in the end. NULL is fine. */
-void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs, struct smalti_extract_work *work);
+/* Waits for all. Those that are all zeros were never opened. */
+void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs);
+
+/* What follows is for the files job_*.c. */
+
+/* What is computed, and fails, together: a pack of captions, or one image. */
+struct smalti_extract_job {
+	struct smalti_job job;
+	struct smalti_extract_jobs *of;
+	struct smalti_window *window;
+	struct smalti_caption_job *captions; /* of a pack */
+	int64_t caption_count;
+	struct smalti_extract_item *item; /* whose image it is; NULL: a pack */
+	double decoding_seconds;
+	void (*finish)(struct smalti_extract_job *job);
+};
+
+/* A job of the window that will hold so many bytes, when there is memory for it; NULL with an error. Then its
+ * tasks are inserted, then it is submitted (smalti_job_submit()); `finish` notes in the items what became of
+ * it, after its last task. */
+struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs,
+						   struct smalti_window *window, const char *name,
+						   int64_t bytes,
+						   void (*finish)(struct smalti_extract_job *job),
+						   struct smalti_error *error);
+
+/* Inserts the captions, or the images, of a window. */
+int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				    struct smalti_error *error);
+int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
+				     struct smalti_error *error);
+/* Values in the shards' type, for free(); NULL with an error, also (ECORRUPT) for what is not finite. */
+void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
+			      const char *maker, struct smalti_error *error);
 
 #endif

@@ -3,7 +3,7 @@ libcore_la_SOURCES += \
 	src/extract/compression.c src/extract/compression.h \
 	src/extract/extract.c \
 	src/extract/fetcher.c src/extract/fetcher.h \
-	src/extract/job.c src/extract/job.h src/extract/job_images.c src/extract/job_texts.c \
+	src/extract/job_images.c src/extract/job_texts.c \
 	src/extract/jobs.c src/extract/jobs.h \
 	src/extract/identity.c src/extract/identity.h \
 	src/extract/item.c src/extract/item.h \

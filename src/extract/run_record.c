@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "rt/session.h"
-#include "store/run_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,30 +64,14 @@ struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_par
 	return record;
 }
 
-void smalti_run_record_add(struct smalti_run_record *record, const struct smalti_extract_progress *progress,
-			   const struct smalti_extract_work *work,
-			   const struct smalti_row_writer_state *written, int64_t fetching)
+void smalti_run_record_add(struct smalti_run_record *record, struct smalti_run_sample sample)
 {
 	if (!record)
 		return;
 	for (int i = 0; i < record->workers; i++)
 		record->busy[i] = smalti_session_busy(record->parts->session, i) - record->busy_before[i];
-	record->last = (struct smalti_run_sample){.items = progress->made,
-						  .captions = work->captions,
-						  .tokens = work->tokens,
-						  .images = work->images,
-						  .pixels = work->pixels,
-						  .failures = progress->failed,
-						  .rows = written->written,
-						  .bytes = written->bytes,
-						  .waiting = fetching,
-						  .computing = work->active_captions + work->active_images,
-						  .finished = written->rows,
-						  .text = work->text_seconds,
-						  .decode = work->decoding_seconds,
-						  .vae = work->vae_seconds,
-						  .write = written->seconds,
-						  .busy = record->busy};
+	record->last = sample;
+	record->last.busy = record->busy;
 	if (smalti_run_log_due(record->log))
 		smalti_run_log_add(record->log, &record->last);
 }

@@ -110,8 +110,8 @@ static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fe
 	load->file_bytes += file_bytes(item);
 	load->latent_bytes += latent_bytes(parts);
 	load->images++;
-	item->is_ordered = smalti_fetcher_add(fetcher, item, error) == 0;
-	return item->is_ordered ? 0 : -1;
+	smalti_fetcher_add(fetcher, item);
+	return 0;
 }
 
 /* Whether the shard that is made anew has all of the item's features. */
