@@ -198,7 +198,7 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 	run->progress->before = run->progress->rows;
 	if (run->progress->complete)
 		return 0;
-	if (!found && run->kind->check(run, error))
+	if (!found && run->kind->check && run->kind->check(run, error))
 		return -1;
 	return export_all(run, error);
 }

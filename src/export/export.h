@@ -14,7 +14,7 @@ struct smalti_export_run;
 /* One format: src/export/NAME.c. */
 struct smalti_export_kind {
 	const char *name;
-	/* Before anything is written, unless an earlier run did it. */
+	/* Before anything is written, unless an earlier run did it. NULL: nothing can be wrong. */
 	int (*check)(struct smalti_export_run *run, struct smalti_error *error);
 	int (*begin)(struct smalti_export_run *run, struct smalti_error *error);
 	/* Whether rows fail alone with EINVAL, EUNSUPPORTED and ECORRUPT; else the export does, as with all

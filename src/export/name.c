@@ -20,40 +20,27 @@ static void replace(char *text, const char *from, const char *to)
 	}
 }
 
-/* Takes away what the system does not look at: parts that are "." or empty. */
-static void shorten(char *path)
+/* Takes away the parts that the system does not look at, "." and empty ones. */
+static int shorten(char *path, struct smalti_error *error)
 {
-	char *to = path;
-	for (const char *from = path; *from;) {
-		const size_t length = strcspn(from, "/");
-		const bool kept = length && !(length == 1 && from[0] == '.');
-		if (kept && to > path)
-			*to++ = '/';
-		if (kept) {
-			memmove(to, from, length);
-			to += length;
-		}
-		from += length;
-		from += strspn(from, "/");
-	}
-	*to = '\0';
-}
-
-static int check_parts(const char *path, struct smalti_error *error)
-{
-	if (!*path)
-		return smalti_fail(error, SMALTI_EINVAL, "its key makes no file name");
-	for (const char *part = path; *part;) {
-		const size_t length = strcspn(part, "/");
-		if (length == 2 && memcmp(part, "..", 2) == 0)
+	char *to = path, *rest = path;
+	for (char *part; (part = strsep(&rest, "/"));) {
+		const size_t length = strlen(part);
+		if (length == 0 || strcmp(part, ".") == 0)
+			continue;
+		if (strcmp(part, "..") == 0)
 			return smalti_fail(error, SMALTI_EINVAL,
 					   "its features would lie outside of the directory");
 		if (length > PART)
 			return smalti_fail(error, SMALTI_EINVAL, "a part of its name is longer than %d bytes",
 					   PART);
-		part += length + (part[length] == '/');
+		if (to > path)
+			*to++ = '/';
+		memmove(to, part, length);
+		to += length;
 	}
-	return 0;
+	*to = '\0';
+	return to > path ? 0 : smalti_fail(error, SMALTI_EINVAL, "its key makes no file name");
 }
 
 char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error)
@@ -68,10 +55,9 @@ char *smalti_loader_name(const char *key, const char *extension, struct smalti_e
 	const bool absolute = name[0] == '/';
 	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
 		replace(name, images[i], extension);
-	shorten(name);
 	if (absolute)
 		smalti_fail(error, SMALTI_EINVAL, "its features would lie outside of the directory");
-	if (!absolute && check_parts(name, error) == 0)
+	else if (shorten(name, error) == 0)
 		return name;
 	free(name);
 	return NULL;

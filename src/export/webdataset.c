@@ -17,12 +17,6 @@ struct webdataset {
 	struct smalti_tar_writer tar;
 };
 
-static int check(struct smalti_export_run *run, struct smalti_error *error)
-{
-	(void)run, (void)error; /* indices differ */
-	return 0;
-}
-
 static int begin(struct smalti_export_run *run, struct smalti_error *error)
 {
 	run->state = smalti_calloc(1, sizeof(struct webdataset), error);
@@ -124,7 +118,6 @@ static const struct smalti_export_sharding sharding = {.open = open_shard,
 						       .is_full = is_full};
 
 const struct smalti_export_kind smalti_export_webdataset = {.name = "webdataset",
-							    .check = check,
 							    .begin = begin,
 							    .row = smalti_export_shard_row,
 							    .settle = smalti_export_shard_settle,

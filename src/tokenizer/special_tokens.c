@@ -53,15 +53,6 @@ void smalti_special_tokens_free(struct smalti_special_tokens *tokens)
 	*tokens = (struct smalti_special_tokens){0};
 }
 
-const struct smalti_special_token *smalti_special_tokens_named(const struct smalti_special_tokens *tokens,
-							       const char *text)
-{
-	for (int64_t i = 0; i < tokens->count; i++)
-		if (strcmp(tokens->items[i].text, text) == 0)
-			return &tokens->items[i];
-	return NULL;
-}
-
 /* Of the sorted items [first, end), which agree in their first `depth` bytes, the first one whose byte at
  * `depth` is `byte` or more. */
 static int64_t lower_bound(const struct smalti_special_tokens *tokens, int64_t first, int64_t end,

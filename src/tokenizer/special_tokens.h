@@ -30,10 +30,6 @@ int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *
 int smalti_special_tokens_finish(struct smalti_special_tokens *tokens, struct smalti_error *error);
 void smalti_special_tokens_free(struct smalti_special_tokens *tokens);
 
-/* NULL: none of that name. */
-const struct smalti_special_token *smalti_special_tokens_named(const struct smalti_special_tokens *tokens,
-							       const char *text);
-
 /* The first one in text[at, length), of several at one place the longest: returns where it begins and sets
  * *token; `length` and NULL when there is none. */
 size_t smalti_special_tokens_find(const struct smalti_special_tokens *tokens, const char *text, size_t length,

@@ -94,15 +94,6 @@ static int take_out(struct source *source, const char *text, int64_t id, struct 
 	return 0;
 }
 
-static int expect_false(const cJSON *item, const char *key, struct smalti_error *error)
-{
-	bool value = false;
-	if (smalti_json_bool(item, key, SMALTI_JSON_OPTIONAL, &value, error))
-		return -1;
-	return value ? smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is true, only false can be used", key)
-		     : 0;
-}
-
 /* Whether white space beside it is stripped (lstrip, rstrip) makes no difference: it never counts there. */
 static int read_added(const cJSON *item, struct source *source, struct smalti_tokenizer_json *tokenizer,
 		      struct smalti_error *error)
@@ -111,7 +102,8 @@ static int read_added(const cJSON *item, struct source *source, struct smalti_to
 	int64_t id = 0;
 	if (smalti_json_string(item, "content", SMALTI_JSON_REQUIRED, &text, error) ||
 	    smalti_json_int(item, "id", SMALTI_JSON_REQUIRED, 0, MAX_IDS - 1, &id, error) ||
-	    expect_false(item, "single_word", error) || expect_false(item, "normalized", error) ||
+	    smalti_tokenizer_expect(item, "single_word", false, false, error) ||
+	    smalti_tokenizer_expect(item, "normalized", false, false, error) ||
 	    take_out(source, text, id, error)) {
 		smalti_error_prefix(error, "\"added_tokens\": \"%.80s\"", text);
 		return -1;

@@ -44,13 +44,15 @@ static int read_steps(const cJSON *part, const char *list, smalti_tokenizer_part
 	return 0;
 }
 
-static int expect_true(const cJSON *part, const char *key, bool otherwise, struct smalti_error *error)
+int smalti_tokenizer_expect(const cJSON *part, const char *key, bool wanted, bool otherwise,
+			    struct smalti_error *error)
 {
 	bool value = otherwise;
 	if (smalti_json_bool(part, key, SMALTI_JSON_OPTIONAL, &value, error))
 		return -1;
-	return value ? 0
-		     : smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is false, only true can be used", key);
+	return value == wanted ? 0
+			       : smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is %s, only %s can be used",
+					     key, value ? "true" : "false", wanted ? "true" : "false");
 }
 
 static int expect_text(const cJSON *part, const char *key, const char *wanted, struct smalti_error *error)
@@ -59,28 +61,34 @@ static int expect_text(const cJSON *part, const char *key, const char *wanted, s
 				  &(int){0}, error);
 }
 
+static int expect_step(bool there, const char *type, struct smalti_error *error)
+{
+	return there ? 0 : smalti_fail(error, SMALTI_EUNSUPPORTED, "expected \"%s\" in it", type);
+}
+
 /* --- the text before it is cut ---------------------------------------------------------------- */
 
-struct normalizer {
+struct steps {
 	const char *charsmap; /* base64 */
 	bool strips, joins;   /* white space at the end, and between words */
+	bool splits, marks;   /* at white space, and marks its place */
 };
 
 static int read_normalizer_step(const cJSON *step, void *to, struct smalti_error *error)
 {
 	static const char *const types[] = {"Precompiled", "Strip", "Replace", NULL};
-	struct normalizer *normalizer = to;
+	struct steps *steps = to;
 	int type = 0;
 	if (read_type(step, types, &type, error))
 		return -1;
 	if (type == 0)
 		return smalti_json_string(step, "precompiled_charsmap", SMALTI_JSON_REQUIRED,
-					  &normalizer->charsmap, error);
+					  &steps->charsmap, error);
 	if (type == 1) {
-		normalizer->strips = true;
-		return expect_true(step, "strip_right", false, error);
+		steps->strips = true;
+		return smalti_tokenizer_expect(step, "strip_right", true, false, error);
 	}
-	normalizer->joins = true;
+	steps->joins = true;
 	if (expect_text(cJSON_GetObjectItemCaseSensitive(step, "pattern"), "Regex", " {2,}", error))
 		return -1;
 	return expect_text(step, "content", SPACE_MARK, error);
@@ -88,51 +96,45 @@ static int read_normalizer_step(const cJSON *step, void *to, struct smalti_error
 
 static int read_normalizer(const cJSON *part, void *to, struct smalti_error *error)
 {
-	struct normalizer *normalizer = to;
+	const struct steps *steps = to;
 	if (read_steps(part, "normalizers", read_normalizer_step, to, error))
 		return -1;
-	return normalizer->charsmap
-		   ? 0
-		   : smalti_fail(error, SMALTI_EUNSUPPORTED, "expected \"Precompiled\" in it");
+	return expect_step(steps->charsmap, "Precompiled", error);
 }
-
-struct pre_tokenizer {
-	bool splits, marks; /* at white space, and marks its place */
-};
 
 static int read_pre_tokenizer_step(const cJSON *step, void *to, struct smalti_error *error)
 {
 	static const char *const types[] = {"WhitespaceSplit", "Metaspace", NULL};
-	struct pre_tokenizer *pre_tokenizer = to;
+	struct steps *steps = to;
 	int type = 0;
 	if (read_type(step, types, &type, error))
 		return -1;
 	if (type == 0) {
-		pre_tokenizer->splits = true;
+		steps->splits = true;
 		return 0;
 	}
-	pre_tokenizer->marks = true;
-	if (expect_text(step, "replacement", SPACE_MARK, error) || expect_true(step, "split", true, error))
+	steps->marks = true;
+	if (expect_text(step, "replacement", SPACE_MARK, error) ||
+	    smalti_tokenizer_expect(step, "split", true, true, error))
 		return -1;
 	if (!cJSON_GetObjectItemCaseSensitive(step, "prepend_scheme"))
-		return expect_true(step, "add_prefix_space", true, error); /* before tokenizers 0.15 */
+		/* before tokenizers 0.15 */
+		return smalti_tokenizer_expect(step, "add_prefix_space", true, true, error);
 	return expect_text(step, "prepend_scheme", "always", error);
 }
 
 static int read_pre_tokenizer(const cJSON *part, void *to, struct smalti_error *error)
 {
-	struct pre_tokenizer *pre_tokenizer = to;
+	const struct steps *steps = to;
 	if (read_steps(part, "pretokenizers", read_pre_tokenizer_step, to, error))
 		return -1;
-	return pre_tokenizer->marks ? 0
-				    : smalti_fail(error, SMALTI_EUNSUPPORTED, "expected \"Metaspace\" in it");
+	return expect_step(steps->marks, "Metaspace", error);
 }
 
 /* SentencePiece takes a run of white space for one space, and none at the ends. */
-static int check_spaces(const struct normalizer *normalizer, const struct pre_tokenizer *pre_tokenizer,
-			struct smalti_error *error)
+static int check_spaces(const struct steps *steps, struct smalti_error *error)
 {
-	if (pre_tokenizer->splits || (normalizer->strips && normalizer->joins))
+	if (steps->splits || (steps->strips && steps->joins))
 		return 0;
 	return smalti_fail(error, SMALTI_EUNSUPPORTED,
 			   "\"pre_tokenizer\": expected \"WhitespaceSplit\", or \"Strip\" and \"Replace\" in "
@@ -175,13 +177,12 @@ static int read_post_processor(const cJSON *part, void *to, struct smalti_error 
 int smalti_tokenizer_rules_read(const cJSON *file, struct smalti_tokenizer_rules *rules,
 				struct smalti_error *error)
 {
-	struct normalizer normalizer = {0};
-	struct pre_tokenizer pre_tokenizer = {0};
-	if (smalti_tokenizer_read_part(file, "normalizer", read_normalizer, &normalizer, error) ||
-	    smalti_tokenizer_read_part(file, "pre_tokenizer", read_pre_tokenizer, &pre_tokenizer, error) ||
-	    check_spaces(&normalizer, &pre_tokenizer, error) ||
+	struct steps steps = {0};
+	if (smalti_tokenizer_read_part(file, "normalizer", read_normalizer, &steps, error) ||
+	    smalti_tokenizer_read_part(file, "pre_tokenizer", read_pre_tokenizer, &steps, error) ||
+	    check_spaces(&steps, error) ||
 	    smalti_tokenizer_read_part(file, "post_processor", read_post_processor, rules, error))
 		return -1;
-	rules->charsmap = normalizer.charsmap;
+	rules->charsmap = steps.charsmap;
 	return 0;
 }

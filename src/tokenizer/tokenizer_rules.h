@@ -20,4 +20,8 @@ typedef int smalti_tokenizer_part(const cJSON *part, void *to, struct smalti_err
 int smalti_tokenizer_read_part(const cJSON *file, const char *key, smalti_tokenizer_part *read, void *to,
 			       struct smalti_error *error);
 
+/* That part[key] is `wanted`, or if it is not there that `otherwise` is. */
+int smalti_tokenizer_expect(const cJSON *part, const char *key, bool wanted, bool otherwise,
+			    struct smalti_error *error);
+
 #endif
