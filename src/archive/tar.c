@@ -2,31 +2,24 @@
 #include "archive/tar.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Extended headers of one member, and how many there may be. */
 enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };
 
 int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct smalti_error *error)
 {
-	for (int64_t done = 0; done < bytes;) {
-		const ssize_t got = pread(file, (char *)to + done, (size_t)(bytes - done), offset + done);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return smalti_fail_errno(error, "cannot be read");
-		if (got == 0)
-			return smalti_fail(error, SMALTI_EFORMAT, "cut short at byte %lld",
-					   (long long)(offset + done));
-		done += got;
-	}
-	return 0;
+	const int64_t got = smalti_read_at(file, to, bytes, offset);
+	if (got < 0)
+		return smalti_fail_errno(error, "cannot be read");
+	return got == bytes
+		   ? 0
+		   : smalti_fail(error, SMALTI_EFORMAT, "cut short at byte %lld", (long long)(offset + got));
 }
 
 /* Octal digits between blanks, or big-endian behind a byte of 0x80. -1: neither, or past 2^56. */

@@ -41,21 +41,36 @@ FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *e
 	return stream;
 }
 
-/* Bytes read until the end or `size`; -1 with errno. */
-static ssize_t read_fully(int fd, char *to, size_t size)
+int64_t smalti_read_at(int fd, void *to, int64_t bytes, int64_t offset)
 {
-	size_t done = 0;
-	while (done < size) {
-		ssize_t got = read(fd, to + done, size - done);
+	int64_t done = 0;
+	while (done < bytes) {
+		const ssize_t got = pread(fd, (char *)to + done, (size_t)(bytes - done), offset + done);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return -1;
 		if (got == 0)
 			break;
-		done += (size_t)got;
+		done += got;
 	}
-	return (ssize_t)done;
+	return done;
+}
+
+int smalti_write_at(int fd, const void *data, int64_t bytes, int64_t offset)
+{
+	for (int64_t done = 0; done < bytes;) {
+		const ssize_t put =
+		    pwrite(fd, (const char *)data + done, (size_t)(bytes - done), offset + done);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put == 0)
+			errno = ENOSPC;
+		if (put <= 0)
+			return -1;
+		done += put;
+	}
+	return 0;
 }
 
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error)
@@ -70,7 +85,7 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 			    (long long)size, limit);
 	else
 		text = smalti_calloc(size + 1, 1, error);
-	ssize_t got = text ? read_fully(fd, text, (size_t)size) : 0;
+	int64_t got = text ? smalti_read_at(fd, text, size, 0) : 0;
 	if (got < 0) {
 		smalti_fail_errno(error, "%s: cannot be read", path);
 		free(text);

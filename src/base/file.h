@@ -47,6 +47,11 @@ int smalti_make_directory(const char *path, struct smalti_error *error);
 void smalti_remove_directory(const char *path);
 /* The directory that a path's last name stands in; NULL with an error. Free with free(). */
 char *smalti_directory_of(const char *path, struct smalti_error *error);
+/* Reads so many bytes from there on, or up to the file's end: how many there were, -1 with errno. */
+int64_t smalti_read_at(int fd, void *to, int64_t bytes, int64_t offset);
+/* Writes all of them: 0, or -1 with errno. */
+int smalti_write_at(int fd, const void *data, int64_t bytes, int64_t offset);
+
 /* Names that were made, changed or removed in the directory are so on the disk afterwards. */
 int smalti_sync_directory(const char *path, struct smalti_error *error);
 

@@ -68,38 +68,21 @@ int smalti_offload_write(void *user, int64_t offset, int64_t bytes, const void *
 			 struct smalti_error *error)
 {
 	const struct smalti_offload *offload = user;
-	for (const char *from = data; bytes > 0;) {
-		const ssize_t done = pwrite(offload->file, from, (size_t)bytes, offset);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be written: %s",
-					   offload->directory, strerror(errno));
-		from += done;
-		offset += done;
-		bytes -= done;
-	}
-	return 0;
+	if (smalti_write_at(offload->file, data, bytes, offset) == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be written: %s",
+			   offload->directory, strerror(errno));
 }
 
 int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, void *data,
 			struct smalti_error *error)
 {
 	const struct smalti_offload *offload = user;
-	const int64_t first = offset, all = bytes;
-	for (char *to = data; bytes > 0;) {
-		const ssize_t done = pread(offload->file, to, (size_t)bytes, offset);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be read: %s",
-					   offload->directory,
-					   done ? strerror(errno) : "the file was truncated");
-		to += done;
-		offset += done;
-		bytes -= done;
-	}
+	const int64_t got = smalti_read_at(offload->file, data, bytes, offset);
+	if (got < bytes)
+		return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be read: %s",
+				   offload->directory, got < 0 ? strerror(errno) : "the file was truncated");
 	if (last) /* not every file system can: then the space stays taken until the end */
-		fallocate(offload->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first, all);
+		fallocate(offload->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 	return 0;
 }

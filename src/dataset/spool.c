@@ -59,14 +59,10 @@ static int keep(const struct copy *c, const unsigned char *data, int64_t count, 
 	to->bytes += count;
 	if (check(c, error) < 0)
 		return -1;
-	for (int64_t left = count; left > 0;) {
-		const ssize_t put = pwrite(to->file, data + count - left, (size_t)left, to->bytes - left);
-		if (put < 0 && errno != EINTR)
-			return smalti_fail_errno(error, "%s: cannot be kept in %s ($TMPDIR)", c->name,
-						 smalti_temporary_directory());
-		left -= put > 0 ? put : 0;
-	}
-	return 0;
+	if (smalti_write_at(to->file, data, count, to->bytes - count) == 0)
+		return 0;
+	return smalti_fail_errno(error, "%s: cannot be kept in %s ($TMPDIR)", c->name,
+				 smalti_temporary_directory());
 }
 
 static int fail_packed(const struct copy *c, int status, struct smalti_error *error)

@@ -28,16 +28,12 @@ struct smalti_fetcher {
 static int read_bytes(int file, const char *path, void *bytes, int64_t count, int64_t offset,
 		      struct smalti_error *error)
 {
-	for (int64_t done = 0; done < count;) {
-		const ssize_t got = pread(file, (char *)bytes + done, (size_t)(count - done), offset + done);
-		if (got < 0 && errno != EINTR)
-			return smalti_fail_errno(error, "%s: cannot be read", path);
-		if (got == 0)
-			return smalti_fail(error, SMALTI_ECORRUPT, "%s: was truncated while it was read",
-					   path);
-		done += got > 0 ? got : 0;
-	}
-	return 0;
+	const int64_t got = smalti_read_at(file, bytes, count, offset);
+	if (got < 0)
+		return smalti_fail_errno(error, "%s: cannot be read", path);
+	return got == count
+		   ? 0
+		   : smalti_fail(error, SMALTI_ECORRUPT, "%s: was truncated while it was read", path);
 }
 
 /* For messages on the image itself: what lies in a tar is known by its key. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/h5.h"
 
+#include "base/file.h"
 #include "shard/h5_driver.h"
 
 #include <errno.h>
@@ -110,7 +111,7 @@ int smalti_h5_close(struct smalti_h5_file *file, struct smalti_error *error)
 int smalti_h5_write_at(struct smalti_h5_file *file, int64_t offset, const void *data, int64_t bytes,
 		       struct smalti_error *error)
 {
-	const int status = smalti_h5_pwrite(file->fd, data, (size_t)bytes, offset);
+	const int status = smalti_write_at(file->fd, data, bytes, offset);
 	return status < 0 ? fail_with(file, errno, error) : 0;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/h5_driver.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +22,6 @@ struct opened {
 struct info {
 	struct smalti_h5_file *file;
 };
-
-int smalti_h5_pwrite(int fd, const void *data, size_t bytes, int64_t offset)
-{
-	const char *at = data;
-	while (bytes > 0) {
-		const ssize_t written = pwrite(fd, at, bytes, (off_t)offset);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			if (written == 0)
-				errno = ENOSPC;
-			return -1;
-		}
-		at += written;
-		bytes -= (size_t)written;
-		offset += written;
-	}
-	return 0;
-}
 
 static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr_t limit)
 {
@@ -89,20 +72,11 @@ static herr_t driver_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
 {
 	(void)type, (void)transfer;
 	struct smalti_h5_file *file = ((struct opened *)base)->file;
-	char *at = buffer;
-	while (bytes > 0) {
-		const ssize_t count = pread(file->fd, at, bytes, (off_t)address);
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0 && !file->failure)
-			file->failure = errno;
-		if (count <= 0)
-			break;
-		at += count;
-		bytes -= (size_t)count;
-		address += (haddr_t)count;
-	}
-	memset(at, 0, bytes);
+	const int64_t got = smalti_read_at(file->fd, buffer, (int64_t)bytes, (int64_t)address);
+	if (got < 0 && !file->failure)
+		file->failure = errno;
+	const size_t there = got < 0 ? 0 : (size_t)got;
+	memset((char *)buffer + there, 0, bytes - there);
 	return 0;
 }
 
@@ -112,7 +86,7 @@ static herr_t driver_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_
 	(void)type, (void)transfer;
 	struct opened *opened = (struct opened *)base;
 	struct smalti_h5_file *file = opened->file;
-	if (!file->failure && smalti_h5_pwrite(file->fd, buffer, bytes, (int64_t)address) < 0)
+	if (!file->failure && smalti_write_at(file->fd, buffer, (int64_t)bytes, (int64_t)address) < 0)
 		file->failure = errno;
 	if (address + bytes > opened->end_of_file)
 		opened->end_of_file = address + bytes;
