@@ -18,6 +18,7 @@ def check(ok, what):
         sys.exit(f"{folder}: {what}")
 
 features = Features(folder)
+check(features.shard(0).max_tokens == joined.attrs["max_tokens"] == 300, "schema")
 check(len(features) == ITEMS and [row.index for row in features] == list(range(ITEMS)), "all rows in order")
 for row in features:
     check(row.key == joined["items/key"].asstr()[row.index], "key")

@@ -214,68 +214,98 @@ static void shards_that_are_cut_short_are_refused(void)
 	}
 }
 
-/* An index that contradicts itself or the file, behind right checksums. */
+#define HEAD(field) offsetof(struct smalti_shard_head, field)
+
+/* Puts a changed index behind right checksums, and opens that. */
+static struct smalti_shard *open_changed(struct smalti_shard_index *index, const unsigned char *bytes,
+					 int64_t body, struct smalti_error *error)
+{
+	struct smalti_error sealing = SMALTI_NO_ERROR;
+	char line[SMALTI_SHARD_TRAILER + 1];
+	SUCCEEDS(smalti_shard_index_seal(index, (const char *)bytes, body, line, &sealing), &sealing, "seal");
+	const char *path = scratch_path("changed.h5");
+	FILE *file = fopen(path, "wb");
+	fwrite(bytes, 1, (size_t)body, file);
+	fwrite(index->bytes, 1, (size_t)index->length, file);
+	fputs(line, file);
+	fclose(file);
+	return smalti_shard_open(path, error);
+}
+
+/* An index that contradicts itself or the file. */
 static void indexes_are_not_believed(void)
 {
+	enum {
+		LAST_PIECE = -(int)sizeof(struct smalti_shard_piece),
+		TEXTS = sizeof(struct smalti_shard_head)
+	};
 	static const struct {
-		const char *from, *to, *word;
+		int64_t at; /* negative: from the end */
+		int64_t value;
+		const char *word;
 	} changes[] = {
-	    {"\"rows\":31", "\"rows\":32", "count"},
-	    {"\"rows\":31", "\"rows\":-1", "rows"},
-	    {"\"version\":1", "\"version\":2", "newer"},
-	    {"\"text_width\":16", "\"text_width\":17", "size"},
-	    {"\"text_width\":16", "\"text_width\":0", "width"},
-	    {"\"latent_channels\":4", "\"latent_channels\":1e9", "channels"},
-	    {"\"dtype\":\"f16\"", "\"dtype\":\"f64\"", "dtype"},
-	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"\"]", "caption"},
-	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"p\",\"p\"]", "twice"},
-	    {"\"captions\":[\"prompt\"]", "\"captions\":[\"other\"]", "missing"},
-	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31,\"pieces\":[",
-	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31,\"pieces\":[99", "not in the file"},
-	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31",
-	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":30", "pieces"},
-	    {"\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":31",
-	     "\"/items/index\":{\"count\":31,\"bytes\":8,\"chunk\":0", "size"},
-	    {"\"/items/key\":{", "\"/items/kez\":{", "missing"},
+	    {HEAD(rows), 32, "piece"},
+	    {HEAD(rows), -1, "rows"},
+	    {HEAD(first), INT64_MAX, "rows"},
+	    {HEAD(failures), -1, "entries"},
+	    {HEAD(failures), INT64_MAX, "entries"},
+	    {HEAD(dtype), 7, "type"},
+	    {HEAD(captions), 0, "length"},
+	    {HEAD(captions), 2, "length"},
+	    {HEAD(captions), 1 << 20, "captions"},
+	    {HEAD(text_width), 17, "piece"},
+	    {HEAD(text_width), 0, "width"},
+	    {HEAD(text_width), INT64_MAX / 2, "width"},
+	    {HEAD(latent_channels), 1000000000, "channels"},
+	    {HEAD(latent_channels), 0, "length"},
+	    {HEAD(scaling_factor), INT64_C(0x7ff0) << 48, "infinite"},
+	    {HEAD(image_values), INT64_MAX, "entries"},
+	    {HEAD(tokens), (INT64_C(1) << 53) - 1, "length"},
+	    {HEAD(text_bytes), 0, "size"},
+	    {HEAD(text_bytes), INT64_MAX, "size"},
+	    {HEAD(text_bytes), 1, "piece"},
+	    {TEXTS, 0, "caption"},
+	    {LAST_PIECE, INT64_MAX, "not in the file"},
+	    {LAST_PIECE, -8, "not in the file"},
+	    {LAST_PIECE + 8, -8, "not in the file"},
+	    {LAST_PIECE + 8, INT64_MAX, "not in the file"},
 	};
 	size_t size = 0;
 	unsigned char *bytes = read_case(&cases[1], &size);
-	struct smalti_shard_index index;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char *text = bytes ? strstr((char *)bytes + size - 20000, "{\"version\"") : NULL;
-	for (size_t i = size - 64; bytes && !text && i > 0; i--)
-		if (memcmp(bytes + i, "{\"version\":1,", 13) == 0)
-			text = (char *)bytes + i;
-	CHECK(text, "an index");
-	const size_t body = text ? (size_t)(text - (char *)bytes) : 0;
-	const size_t length = text ? strcspn(text, "\n") - 61 : 0;
-	SUCCEEDS(smalti_shard_index_parse(&index, text, length, (int64_t)body, &error), &error, "the index");
-	for (size_t i = 0; text && i < COUNT(changes); i++) {
-		char changed[20000];
-		memcpy(changed, text, length);
-		changed[length] = '\0';
-		char *at = strstr(changed, changes[i].from);
-		CHECK(at, changes[i].from);
-		if (!at)
-			continue;
-		const size_t old = strlen(changes[i].from), new = strlen(changes[i].to);
-		memmove(at + new, at + old, strlen(at + old) + 1);
-		memcpy(at, changes[i].to, new);
-		int64_t sealed_bytes;
-		char *sealed = smalti_shard_seal_text(&index, changed, (char *)bytes, (int64_t)body,
-						      &sealed_bytes, &error);
-		unsigned char *file = malloc(body + (size_t)sealed_bytes);
-		memcpy(file, bytes, body);
-		memcpy(file + body, sealed, (size_t)sealed_bytes);
-		write_bytes(scratch_path("changed.h5"), file, body + (size_t)sealed_bytes);
+	const int64_t length = strtoll((char *)bytes + size - 13, NULL, 10);
+	const int64_t body = (int64_t)size - SMALTI_SHARD_TRAILER - length;
+	for (size_t i = 0; i < COUNT(changes); i++) {
+		struct smalti_shard_index index;
 		struct smalti_error found = SMALTI_NO_ERROR;
-		struct smalti_shard *shard = smalti_shard_open(scratch_path("changed.h5"), &found);
+		SUCCEEDS(smalti_shard_index_parse(&index, bytes + body, length, body, &error), &error,
+			 "the index");
+		const int64_t at = changes[i].at < 0 ? length + changes[i].at : changes[i].at;
+		struct smalti_shard_index changed = index;
+		changed.bytes = malloc((size_t)length);
+		memcpy(changed.bytes, index.bytes, (size_t)length);
+		memcpy(changed.bytes + at, &changes[i].value, 8);
+		struct smalti_shard *shard = open_changed(&changed, bytes, body, &found);
 		CHECK(!shard && strstr(found.message, changes[i].word), found.message);
 		smalti_shard_close(shard);
-		free(file);
-		free(sealed);
+		smalti_shard_index_free(&changed);
+		smalti_shard_index_free(&index);
 	}
-	smalti_shard_index_free(&index);
+	free(bytes);
+}
+
+static void other_versions_are_refused(void)
+{
+	size_t size = 0;
+	unsigned char *bytes = read_case(&cases[1], &size);
+	const char *path = scratch_path("version.h5");
+	for (char version = '1'; version <= '3'; version += 2) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		bytes[size - SMALTI_SHARD_TRAILER + 13] = (unsigned char)version;
+		write_bytes(path, bytes, size);
+		FAILS(smalti_shard_open(path, &error) ? 0 : -1, &error, SMALTI_EUNSUPPORTED, "version",
+		      "version 2 was expected", version == '1' ? "found 1" : "found 3", "again");
+	}
 	free(bytes);
 }
 
@@ -293,8 +323,12 @@ static void rows_out_of_turn_are_refused(void)
 	FAILS(smalti_shard_fail(writer, &failure, &error), &error, SMALTI_EINVAL, "a failure of 7", "item 7");
 	smalti_shard_discard(writer);
 	smalti_shard_discard(NULL);
+	const struct smalti_shard_schema twice = {SMALTI_F16, 2, {"p", "p"}, 16, 120, 0, 0, 1, false, "{}"};
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	FAILS(smalti_shard_create(scratch_path("twice.h5"), &twice, 0, 1, &error) ? 0 : -1, &error,
+	      SMALTI_EINVAL, "captions", "\"p\" is there twice");
 	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_EINVAL,
-	      "kept", "item 7");
+	      "kept", "twice");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	FAILS(smalti_shard_create("/nonexistent/a.h5", schema, 0, 1, &error) ? 0 : -1, &error, SMALTI_ENOENT,
 	      "no directory", "/nonexistent/a.h5");
@@ -365,6 +399,7 @@ static const struct test tests[] = {
     {"no flipped byte goes unnoticed", no_flipped_byte_goes_unnoticed},
     {"shards that are cut short are refused", shards_that_are_cut_short_are_refused},
     {"indexes are not believed", indexes_are_not_believed},
+    {"other versions are refused", other_versions_are_refused},
     {"rows out of turn are refused", rows_out_of_turn_are_refused},
     {"full disks are told", full_disks_are_told},
     {"memory does not grow with the shard", memory_does_not_grow_with_the_shard},

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One shard, read by the index at its end (docs/features.md) out of a mapping of the file."""
 
-import json
 import mmap
 import struct
 import zlib
@@ -13,9 +12,23 @@ import numpy as np
 from .xxh3 import xxh3
 
 TRAILER = 62
-TYPES = {"f32": "<f4", "f16": "<f2", "bf16": "<u2"}
-UNITS = {"index": "<u8", "xxh3": "<u8", "start": "<u8", "count": "<u4", "ids": "<i4", "shape": "<u4", "size": "<u4",
-         "ratio": "<f8"}
+VERSION = 2
+TYPES = {0: ("f32", "<f4"), 1: ("f16", "<f2"), 2: ("bf16", "<u2")}
+HEAD = struct.Struct("<10q5d2qq8q4q")
+CHUNK, COMPRESSED_CHUNK = 1 << 22, 1 << 18  # bytes
+# Of an entry: its type and how many of it.
+ITEMS = {"/items/index": ("<u8", 1), "/items/key": None, "/items/xxh3": ("<u8", 1)}
+PICTURES = {"/picture/start": ("<u8", 1), "/picture/shape": ("<u4", 2), "/picture/size": ("<u4", 2),
+            "/picture/ratio": ("<f8", 1)}
+FAILURES = {"/failures/index": ("<u8", 1), "/failures/key": None, "/failures/stage": None, "/failures/reason": None}
+
+
+class Array(NamedTuple):
+    count: int
+    unit: str           # of NumPy; None: text
+    columns: int        # or bytes of a text
+    chunk: int          # entries in a piece
+    pieces: list        # of (offset, stored bytes, checksum)
 
 
 class Damaged(Exception):
@@ -59,94 +72,125 @@ class Shard:
             self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._read_index()
         self._held = {}  # of compressed arrays: the piece that was inflated last
-        self.first, self.rows = self.index["first"], self.index["rows"]
-        self.captions, self.dtype = self.index["captions"], self.index["dtype"]
         self.key = self._texts("/items/key")
         self.checksums = self._array("/items/xxh3")
         self._text = {caption: tuple(self._array(caption_path(caption) + name) for name in ("/start", "/count"))
                       for caption in self.captions}
-        self.has_pictures = self.index["latent_channels"] > 0
+        self.has_pictures = self.channels > 0
         if self.has_pictures:
-            self._start, self.shape, self.size, self.ratio = (
-                self._array("/picture/" + name) for name in ("start", "shape", "size", "ratio"))
+            self._start, self.shape, self.size, self.ratio = map(self._array, PICTURES)
 
     def _read_index(self):
         line = bytes(self.bytes[-TRAILER:])
+        if line.startswith(b"smalti shard ") and line[13:15] != b"%d " % VERSION:
+            raise ValueError(f"{self.path}: a shard of version {VERSION} was expected, found {line[13:14].decode()}")
         try:
-            rest, text, length = (int(word, base) for word, base in zip(line[15:].split(), (16, 16, 10)))
+            rest, checksum, length = (int(word, base) for word, base in zip(line[15:].split(), (16, 16, 10)))
             end = len(self.bytes) - TRAILER - length
             index = self.bytes[end:-TRAILER]
-            if xxh3(index) != text or line != b"smalti shard 1 %016x %016x %012d\n" % (rest, text, length):
+            if xxh3(index) != checksum or line != b"smalti shard %d %016x %016x %012d\n" % (VERSION, rest, checksum,
+                                                                                         length):
                 raise ValueError
-            self.index = json.loads(index)
         except ValueError:
             raise Damaged(f"{self.path}: its last line or its index is damaged, or it is no shard") from None
-        self.arrays = self.index["arrays"]
+        self._parse(index)
         if self._hash_rest(end) != rest:
             raise Damaged(f"{self.path}: what is not values is damaged")
+
+    def _parse(self, index):
+        head = HEAD.unpack_from(index)
+        self.first, self.rows, failures, dtype, captions, width = head[:6]
+        self.max_tokens, self.channels, _, self.compress = head[6:10]
+        values, tokens, text_bytes = head[17], head[18:26], head[26:]
+        self.dtype, self._unit = TYPES[dtype]
+        texts = index[HEAD.size:].split(b"\0", captions + 1)[:captions + 1]
+        self.captions = [text.decode() for text in texts[:-1]]
+        at = HEAD.size + sum(len(text) + 1 for text in texts)
+        pieces = struct.iter_unpack("<2qQ", index[(at + 7) // 8 * 8:])
+        bytes_of = dict(zip(("/items/key", "/failures/key", "/failures/stage", "/failures/reason"), text_bytes))
+        self.arrays = {}
+
+        def add(name, count, entry):
+            unit, columns = entry or (None, bytes_of[name])
+            chunk = count
+            if name.endswith("/values"):
+                size = np.dtype(unit).itemsize * columns
+                chunk = min(count, max(1, (COMPRESSED_CHUNK if self.compress else CHUNK) // size))
+            number = -(-count // chunk) if count else 0
+            self.arrays[name] = Array(count, unit, columns, chunk, [next(pieces) for _ in range(number)])
+
+        for name, entry in ITEMS.items():
+            add(name, self.rows, entry)
+        if self.channels:
+            for name, entry in PICTURES.items():
+                add(name, self.rows, entry)
+            add("/picture/values", values, (self._unit, 1))
+        for name, entry in FAILURES.items():
+            add(name, failures, entry)
+        for caption, count in zip(self.captions, tokens):
+            path = caption_path(caption)
+            add(path + "/start", self.rows, ("<u8", 1))
+            add(path + "/count", self.rows, ("<u4", 1))
+            add(path + "/ids", count, ("<i4", 1))
+            add(path + "/values", count, (self._unit, width))
 
     def _hash_rest(self, end):
         spans = []
         for name, array in self.arrays.items():
             if not name.endswith("/values"):
                 continue
-            for i, (offset, stored) in enumerate(self._pieces(array)):
-                used = min(array["chunk"], array["count"] - i * array["chunk"]) * array["bytes"]
-                spans.append((offset, offset + (stored if self.index["compress"] else used)))
+            size = np.dtype(array.unit).itemsize * array.columns
+            for i, (offset, stored, _) in enumerate(array.pieces):
+                used = min(array.chunk, array.count - i * array.chunk) * size
+                spans.append((offset, offset + (stored if self.compress else used)))
         rest, at = [], 0
         for begin, stop in sorted(spans) + [(end, end)]:
             rest.append(self.bytes[at:begin])
             at = max(at, stop)
         return xxh3(b"".join(rest))
 
-    @staticmethod
-    def _pieces(array):
-        return zip(array["pieces"][0::4], array["pieces"][1::4])
-
     def _array(self, name):
         """An array that is not of values: its checksum has been looked at."""
-        array, unit = self.arrays[name], np.dtype(UNITS[name.rsplit("/", 1)[1]])
-        columns = array["bytes"] // unit.itemsize
-        if not array["count"]:
-            return np.zeros((0, columns) if columns > 1 else 0, unit)
-        values = np.frombuffer(self.bytes, unit, array["count"] * columns, array["pieces"][0])
-        return values.reshape(-1, columns) if columns > 1 else values
+        array = self.arrays[name]
+        offset = array.pieces[0][0] if array.count else 0
+        values = np.frombuffer(self.bytes, array.unit, array.count * array.columns, offset)
+        return values.reshape(-1, array.columns) if array.columns > 1 else values
 
     def _texts(self, name):
         array = self.arrays[name]
-        begin, size = (array["pieces"] or [0])[0], array["bytes"]
+        begin, size = array.pieces[0][0] if array.count else 0, array.columns
         return [self.bytes[begin + i * size:begin + (i + 1) * size].rstrip(b"\0").decode()
-                for i in range(array["count"])]
+                for i in range(array.count)]
 
     def _piece(self, name, number):
         """The bytes of a piece, as they were before they were compressed."""
         array = self.arrays[name]
-        offset, stored, mask, checksum = array["pieces"][4 * number:4 * number + 4]
-        if not self.index["compress"]:
+        offset, stored, checksum = array.pieces[number]
+        if not self.compress:
             return memoryview(self.bytes)[offset:offset + stored]
         if self._held.get(name, (None, None))[0] != number:
             data = self.bytes[offset:offset + stored]
-            if xxh3(data) & (1 << 52) - 1 != checksum:
+            if xxh3(data) != checksum:
                 raise Damaged("a compressed piece is damaged")
-            data = np.frombuffer(data if mask else zlib.decompress(data), np.uint8)
-            element = np.dtype(TYPES[self.dtype]).itemsize
+            element = np.dtype(array.unit).itemsize
+            whole = stored == array.chunk * array.columns * element  # DEFLATE was left out
+            data = np.frombuffer(data if whole else zlib.decompress(data), np.uint8)
             self._held[name] = number, memoryview(data.reshape(element, -1).T.tobytes())
         return self._held[name][1]
 
     def _values(self, name, start, count):
         """Entries start … start + count − 1 as an array of [count, entry]; a view of the file where it can be."""
         array = self.arrays[name]
-        if start + count > array["count"]:
+        if start + count > array.count:
             raise Damaged("its values lie outside of the shard's")
-        parts, chunk, size = [], array["chunk"], array["bytes"]
+        parts, size = [], np.dtype(array.unit).itemsize * array.columns
         while count > 0:
-            at = start % chunk
-            now = min(chunk - at, count)
-            parts.append(self._piece(name, start // chunk)[at * size:(at + now) * size])
+            at = start % array.chunk
+            now = min(array.chunk - at, count)
+            parts.append(self._piece(name, start // array.chunk)[at * size:(at + now) * size])
             start, count = start + now, count - now
         joined = parts[0] if len(parts) == 1 else b"".join(parts)
-        values = np.frombuffer(joined, TYPES[self.dtype])
-        return values.reshape(-1, size // values.itemsize)
+        return np.frombuffer(joined, array.unit).reshape(-1, array.columns)
 
     def _read_text(self, caption, i, hashed):
         start, count = (int(array[i]) for array in self._text[caption])
@@ -162,7 +206,7 @@ class Shard:
     def _read_picture(self, i, hashed):
         shape, size = self.shape[i].tolist(), self.size[i].tolist()
         hashed.append(struct.pack("<QQdQQ", *size, self.ratio[i], *shape))
-        channels = 2 * self.index["latent_channels"]
+        channels = 2 * self.channels
         count = channels * shape[0] * shape[1]
         if not count:
             return None

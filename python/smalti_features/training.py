@@ -41,7 +41,7 @@ class PixArtFeatures(torch.utils.data.Dataset):
             self.shapes += map(tuple, shard.shape[rows].tolist())
         self.captions = captions or model.captions
         self.first, self.sample = first, sample
-        self.max_tokens = max_tokens or model.index["max_tokens"]
+        self.max_tokens = max_tokens or model.max_tokens
 
     def __len__(self):
         return len(self.indices)

@@ -128,6 +128,11 @@ static int flush_chunk(struct smalti_shard_writer *writer, int array, struct sma
 	return 0;
 }
 
+int64_t smalti_array_count(const struct smalti_shard_writer *writer, int array)
+{
+	return writer->arrays[array].written + writer->arrays[array].count;
+}
+
 int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
 			struct smalti_error *error)
 {
@@ -187,7 +192,27 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 	return status;
 }
 
-int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
+/* An array is in one piece, or has chunks. */
+static int locate(hid_t dataset, struct smalti_shard_place *place)
+{
+	const haddr_t whole = H5Dget_offset(dataset);
+	for (int64_t i = 0; i < place->piece_count; i++) {
+		const hsize_t start[2] = {(hsize_t)(i * place->chunk), 0};
+		haddr_t address = whole;
+		hsize_t bytes = (hsize_t)(place->chunk * place->entry_bytes);
+		unsigned mask;
+		if (whole == HADDR_UNDEF &&
+		    H5Dget_chunk_info_by_coord(dataset, start, &mask, &address, &bytes) < 0)
+			return -1;
+		if (address == HADDR_UNDEF)
+			return -1;
+		place->pieces[i] = (struct smalti_shard_piece){(int64_t)address, (int64_t)bytes, 0};
+	}
+	return 0;
+}
+
+int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_shard_place *place,
+			struct smalti_error *error)
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
 	const bool compress = writer->schema.compress && a->chunk;
@@ -205,8 +230,8 @@ int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct sm
 		status = write_compressed(writer, array, a->count, error);
 	else if (status == 0 && a->count)
 		status = write_entries(writer, array, 0, a->count, a->buffer, error);
-	a->written += a->count;
-	a->count = 0;
+	if (status == 0 && locate(a->dataset, place) < 0)
+		status = smalti_h5_file_fail(&writer->file, "an array cannot be found again", error);
 	if (a->dataset >= 0 && H5Dclose(a->dataset) < 0 && status == 0)
 		status = smalti_h5_file_fail(&writer->file, "an array cannot be completed", error);
 	a->dataset = H5I_INVALID_HID;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
 /* Of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it holds. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, BLOCK_HEAD = 5, BLOCK = 65535 };
 
@@ -153,7 +152,7 @@ int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t
 	unsigned char *shuffled = deflater->shuffled.bytes;
 	if (bytes > 0)
 		shuffle(values, bytes, size, shuffled);
-	*deflated = (struct smalti_deflated){shuffled, bytes, WITHOUT_DEFLATE};
+	*deflated = (struct smalti_deflated){shuffled, bytes, SMALTI_WITHOUT_DEFLATE};
 	const int64_t plane = bytes / size;
 	int64_t noise = 0;
 	while (noise < plane * size && is_noise(deflater, shuffled + noise, plane))

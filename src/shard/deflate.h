@@ -11,6 +11,7 @@
 
 /* Its DEFLATE level: the others take much longer over features and hardly save more. */
 enum { SMALTI_DEFLATE_LEVEL = 1 };
+enum { SMALTI_WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
 
 struct smalti_deflater;
 /* NULL with an error. */
@@ -20,7 +21,8 @@ void smalti_deflater_close(struct smalti_deflater *deflater);
 struct smalti_deflated {
 	const void *data; /* the deflater's own, until the next call */
 	int64_t bytes;
-	uint32_t mask; /* HDF5's filter mask: 2 where DEFLATE gains nothing and was left out */
+	uint32_t mask; /* HDF5's filter mask: where DEFLATE gains nothing, it was left out, and the bytes stay
+			  as many */
 };
 /* `bytes` of elements of `size` bytes; what is no whole element at their end stays there. */
 int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,

@@ -68,34 +68,63 @@ static int write_attributes(struct smalti_shard_writer *writer, const struct sma
 	return 0;
 }
 
+static double finite_or_zero(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+static int make_index(const struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+		      struct smalti_shard_index *index, struct smalti_error *error)
+{
+	struct smalti_shard_head head = {
+	    .first = writer->first,
+	    .rows = writer->rows,
+	    .failures = writer->arrays[SMALTI_FAILURE_INDEX].count,
+	    .timing = {finite_or_zero(timing->began), finite_or_zero(timing->ended),
+		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->image_seconds),
+		       timing->tokens, timing->pixels},
+	    .image_values = smalti_array_count(writer, SMALTI_IMAGE_VALUES),
+	};
+	for (int i = 0; i < writer->schema.caption_count; i++)
+		head.tokens[i] = smalti_array_count(writer, smalti_shard_text_array(i, SMALTI_TEXT_IDS));
+	for (int i = 0; i < SMALTI_SHARD_TEXTS; i++) {
+		const int64_t longest = writer->arrays[smalti_shard_texts[i]].longest;
+		head.text_bytes[i] = longest ? longest : 1;
+	}
+	return smalti_shard_index_make(index, &head, &writer->schema, error);
+}
+
 /* All that goes through HDF5. */
-static int complete(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
-		    struct smalti_error *error)
+static int complete(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
+		    struct smalti_shard_index *index, struct smalti_error *error)
 {
 	int status = append_failures(writer, error);
+	if (status == 0)
+		status = make_index(writer, timing, index, error);
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS && status == 0; array++)
 		if (smalti_shard_has(&writer->schema, array))
-			status = smalti_array_finish(writer, array, error);
+			status = smalti_array_finish(writer, array, &index->places[array], error);
 	if (status == 0)
-		status = write_attributes(writer, &index->timing, error);
-	if (status == 0)
-		status = smalti_h5_close(&writer->file, error);
-	return status == 0 ? smalti_shard_locate(writer, index, error) : -1;
+		status = write_attributes(writer, &index->head.timing, error);
+	return status == 0 ? smalti_h5_close(&writer->file, error) : -1;
 }
 
 static int append_index(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
 			struct smalti_error *error)
 {
 	struct smalti_map map;
-	int64_t bytes = 0;
+	char line[SMALTI_SHARD_TRAILER + 1];
 	if (smalti_map_open(&map, writer->path, error) < 0)
 		return -1;
-	char *sealed = smalti_shard_index_seal(index, map.data, map.size, &bytes, error);
 	const int64_t end = map.size;
+	const int status = smalti_shard_index_seal(index, map.data, end, line, error);
 	smalti_map_close(&map);
-	const int status = sealed ? smalti_h5_write_at(&writer->file, end, sealed, bytes, error) : -1;
-	free(sealed);
-	return status == 0 ? smalti_h5_sync(&writer->file, error) : -1;
+	return status || smalti_h5_write_at(&writer->file, end, index->bytes, index->length, error) ||
+		       smalti_h5_write_at(&writer->file, end + index->length, line, SMALTI_SHARD_TRAILER,
+					  error) ||
+		       smalti_h5_sync(&writer->file, error)
+		   ? -1
+		   : 0;
 }
 
 static int read_rows(const struct smalti_shard_writer *writer, struct smalti_shard *shard,
@@ -120,27 +149,16 @@ static struct smalti_shard *read_back(const struct smalti_shard_writer *writer, 
 	return NULL;
 }
 
-static double finite_or_zero(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
 struct smalti_shard *smalti_shard_finish(struct smalti_shard_writer *writer,
 					 const struct smalti_shard_timing *timing, struct smalti_error *error)
 {
-	struct smalti_shard_index index = {
-	    .schema = writer->schema,
-	    .first = writer->first,
-	    .rows = writer->rows,
-	    .timing = {finite_or_zero(timing->began), finite_or_zero(timing->ended),
-		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->image_seconds),
-		       timing->tokens, timing->pixels}};
+	struct smalti_shard_index index = {.length = 0};
 	int status = writer->failed
 			 ? smalti_fail(error, SMALTI_EINVAL, "%s: could not be written before", writer->path)
 			 : 0;
 	smalti_h5_enter();
 	if (status == 0)
-		status = complete(writer, &index, error);
+		status = complete(writer, timing, &index, error);
 	smalti_h5_leave();
 	if (status == 0)
 		status = append_index(writer, &index, error);

@@ -129,26 +129,3 @@ void smalti_h5_free(struct smalti_h5_file *file)
 		close(file->fd);
 	file->fd = -1;
 }
-
-/* Not every file system that many machines share has locks, and nobody changes these files. */
-static herr_t without_locks(hid_t access)
-{
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-	return H5Pset_file_locking(access, false, true);
-#else
-	return access >= 0 ? 0 : -1;
-#endif
-}
-
-hid_t smalti_h5_open(const char *path, struct smalti_error *error)
-{
-	hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-	hid_t file = H5I_INVALID_HID;
-	if (access >= 0 && H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) >= 0 && without_locks(access) >= 0)
-		file = H5Fopen(path, H5F_ACC_RDONLY, access);
-	if (file < 0)
-		smalti_h5_fail(error, path, "cannot be opened");
-	if (access >= 0)
-		H5Pclose(access);
-	return file;
-}

@@ -39,9 +39,6 @@ int smalti_h5_sync(struct smalti_h5_file *file, struct smalti_error *error);
 /* Everything that was taken is given back; may be called after a failure at any point. */
 void smalti_h5_free(struct smalti_h5_file *file);
 
-/* Opens a file to look at; negative with an error. H5Fclose() ends it. */
-hid_t smalti_h5_open(const char *path, struct smalti_error *error);
-
 /* Of an array with one axis or two; the first is what it has entries along. */
 struct smalti_h5_extents {
 	int rank;

@@ -2,20 +2,32 @@
 #ifndef SMALTI_SHARD_INDEX_H
 #define SMALTI_SHARD_INDEX_H
 
-#include "base/json.h"
 #include "shard/layout.h"
 
-/* What a shard's file ends with, behind all that is HDF5's: a JSON text that says where each array lies, and
- * a line with its checksum and that of all bytes before it that no other checksum covers. Smalti reads shards
+/* What a shard's file ends with, behind all that is HDF5's: an index that says where each array lies, and a
+ * line with its checksum and that of all bytes before it that no other checksum covers. Smalti reads shards
  * by it alone, HDF5's own code never sees a file that may be damaged. docs/features.md describes it. */
 
-/* Bytes of the file: a chunk of an array, or all of it. */
-struct smalti_shard_piece {
-	int64_t offset, bytes;
-	int64_t mask;     /* HDF5's filter mask: 2 where DEFLATE was left out */
-	int64_t checksum; /* of compressed bytes: the last 52 bits of their XXH3; else 0 */
+/* What the index begins with; numbers of 8 bytes, the least one first. */
+struct smalti_shard_head {
+	int64_t first, rows, failures;
+	int64_t dtype, captions, text_width, max_tokens, latent_channels, image_size, compress;
+	double scaling_factor;
+	struct smalti_shard_timing timing;
+	int64_t image_values;
+	int64_t tokens[SMALTI_FEATURES_CAPTIONS_MAX];
+	int64_t text_bytes[SMALTI_SHARD_TEXTS]; /* of an entry */
 };
 
+/* Then texts, a NUL behind each: the captions and the provenance; NULs up to a multiple of 8 bytes. Then, for
+ * each array that there is, each of its pieces: the bytes of a chunk, or all of them. */
+struct smalti_shard_piece {
+	int64_t offset,
+	    bytes;         /* compressed ones are as long as they were where only the shuffle filter helped */
+	uint64_t checksum; /* of compressed bytes: their XXH3; else 0 */
+};
+
+/* What follows of it for an array. */
 struct smalti_shard_place {
 	int64_t count, entry_bytes;
 	int64_t chunk; /* entries in a piece; the last piece has room for as many */
@@ -24,37 +36,37 @@ struct smalti_shard_place {
 };
 
 struct smalti_shard_index {
+	struct smalti_shard_head head;
 	struct smalti_shard_schema schema;
-	int64_t first, rows;
-	struct smalti_shard_timing timing;
 	struct smalti_shard_place places[SMALTI_SHARD_ARRAYS];
-	uint64_t seal;   /* of what was read: the checksum of the line with the checksums */
-	cJSON *document; /* what was read: the schema's strings are its own */
+	char *bytes; /* all of it, with the pieces; of an index that was read also the schema's strings */
+	int64_t length;
+	uint64_t seal; /* of one that was read: the checksum of the line with the checksums */
 };
 
 /* Whether this array's values went through HDF5's filters. */
 bool smalti_shard_is_compressed(const struct smalti_shard_index *index, int array);
 
+/* An index for what the head and the schema say, whose pieces are to be filled in. Free it in any case. */
+int smalti_shard_index_make(struct smalti_shard_index *index, const struct smalti_shard_head *head,
+			    const struct smalti_shard_schema *schema, struct smalti_error *error);
 /* Reads and checks it: all pieces lie in the file, all counts agree. SMALTI_EFORMAT: no shard;
  * SMALTI_ECORRUPT: one that is damaged or cut short. `unchecked` looks away from all that is not the index.
  * Free it in any case. */
 int smalti_shard_index_read(struct smalti_shard_index *index, const char *file, int64_t size, bool unchecked,
 			    struct smalti_error *error);
+/* An index of so many bytes, whose file has `size` bytes in front of it. Free it in any case. */
+int smalti_shard_index_parse(struct smalti_shard_index *index, const void *bytes, int64_t length,
+			     int64_t size, struct smalti_error *error);
 void smalti_shard_index_free(struct smalti_shard_index *index);
 
-/* The bytes to put behind a file (for free()), whose length goes to *bytes. Fills in the checksums of
- * compressed pieces. */
-char *smalti_shard_index_seal(struct smalti_shard_index *index, const char *file, int64_t size,
-			      int64_t *bytes, struct smalti_error *error);
-/* The same for an index that is text already. */
-char *smalti_shard_seal_text(const struct smalti_shard_index *index, const char *text, const char *file,
-			     int64_t size, int64_t *bytes, struct smalti_error *error);
-/* An index from its text, whose file has `size` bytes in front of it. */
-int smalti_shard_index_parse(struct smalti_shard_index *index, const char *text, size_t length, int64_t size,
-			     struct smalti_error *error);
+enum { SMALTI_SHARD_TRAILER = 62 };
+/* The line to put behind a file and its index, with a NUL. Fills in the checksums of compressed pieces. */
+int smalti_shard_index_seal(struct smalti_shard_index *index, const char *file, int64_t size,
+			    char line[SMALTI_SHARD_TRAILER + 1], struct smalti_error *error);
 
 /* That of a compressed piece. */
-int64_t smalti_shard_piece_checksum(const char *file, const struct smalti_shard_piece *piece);
+uint64_t smalti_shard_piece_checksum(const char *file, const struct smalti_shard_piece *piece);
 
 /* What the reader has open, for who joins shards. */
 const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *shard);

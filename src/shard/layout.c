@@ -28,6 +28,9 @@ static const struct smalti_shard_kind kinds[] = {
     [SMALTI_TEXT_VALUES] = {"/values", SMALTI_UNIT_VALUE, 0, SMALTI_PER_TOKEN},
 };
 
+const enum smalti_shard_array smalti_shard_texts[SMALTI_SHARD_TEXTS] = {
+    SMALTI_ITEM_KEY, SMALTI_FAILURE_KEY, SMALTI_FAILURE_STAGE, SMALTI_FAILURE_REASON};
+
 enum { TEXT_ARRAYS = SMALTI_TEXT_VALUES - SMALTI_TEXT_START + 1 };
 
 int smalti_shard_text_array(int caption, enum smalti_shard_array array)
@@ -66,6 +69,18 @@ int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int a
 	    [SMALTI_UNIT_VALUE] = smalti_dtype_bytes(schema->dtype),
 	};
 	return bytes[kind->unit] * (kind->columns ? kind->columns : schema->text_width);
+}
+
+/* A row lies in one piece or few, and values of many shards fit in memory while they are written. What is
+ * compressed has to be inflated as a whole for any row in it. */
+int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array)
+{
+	enum { CHUNK_BYTES = 4 << 20, COMPRESSED_CHUNK_BYTES = 1 << 18 };
+	const int64_t bytes = schema->compress ? COMPRESSED_CHUNK_BYTES : CHUNK_BYTES;
+	const int64_t entry_bytes = smalti_shard_entry_bytes(schema, array);
+	if (smalti_shard_array_kind(array)->unit != SMALTI_UNIT_VALUE)
+		return 0;
+	return entry_bytes < bytes ? bytes / entry_bytes : 1;
 }
 
 void smalti_shard_caption_path(const char *caption, char path[SMALTI_SHARD_PATH])

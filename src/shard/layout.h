@@ -4,7 +4,7 @@
 
 #include "shard/shard.h"
 
-enum { SMALTI_SHARD_VERSION = 1 }; /* of the format */
+enum { SMALTI_SHARD_VERSION = 2 }; /* of the format */
 
 /* The arrays of a shard (docs/features.md), for those who write, read and join them. */
 
@@ -41,6 +41,10 @@ enum smalti_shard_array {
 	SMALTI_SHARD_ARRAYS = SMALTI_TEXT_VALUES + 1 + (SMALTI_FEATURES_CAPTIONS_MAX - 1) * 4,
 };
 
+/* Those of texts, whose entries are as long as the longest. */
+enum { SMALTI_SHARD_TEXTS = 4 };
+extern const enum smalti_shard_array smalti_shard_texts[SMALTI_SHARD_TEXTS];
+
 struct smalti_shard_kind {
 	const char *path; /* a text's begins behind its caption's directory */
 	enum smalti_shard_unit unit;
@@ -57,6 +61,10 @@ const struct smalti_shard_kind *smalti_shard_array_kind(int array);
 bool smalti_shard_has(const struct smalti_shard_schema *schema, int array);
 /* Bytes of one entry; 0 for texts, whose length is the longest one's. */
 int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int array);
+
+/* Entries in a chunk of values: all chunks but the last are full, and fewer entries are in one piece. 0: as
+ * all else, in one piece always. */
+int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array);
 
 enum { SMALTI_SHARD_CAPTION_BYTES = 255, SMALTI_SHARD_PATH = 3 * SMALTI_SHARD_CAPTION_BYTES + 32 };
 /* Its path in HDF5; '/' and '%' and a leading '.' of captions become %2F, %25 and %2E. */

@@ -8,9 +8,7 @@ libcore_la_SOURCES += \
 	src/shard/h5_driver.c src/shard/h5_driver.h \
 	src/shard/h5_write.c \
 	src/shard/index.c src/shard/index.h \
-	src/shard/index_json.c \
 	src/shard/layout.c src/shard/layout.h \
-	src/shard/locate.c \
 	src/shard/read.c \
 	src/shard/shard.h \
 	src/shard/types.c src/shard/types.h \

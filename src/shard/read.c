@@ -91,12 +91,12 @@ const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *s
 
 int64_t smalti_shard_first(const struct smalti_shard *shard)
 {
-	return shard->index.first;
+	return shard->index.head.first;
 }
 
 int64_t smalti_shard_end(const struct smalti_shard *shard)
 {
-	return shard->index.first + shard->index.rows;
+	return shard->index.head.first + shard->index.head.rows;
 }
 
 int64_t smalti_shard_bytes(const struct smalti_shard *shard)
@@ -204,7 +204,7 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 {
 	const struct smalti_shard_schema *schema = &shard->index.schema;
 	*row = (struct smalti_features_row){
-	    .index = shard->index.first + i,
+	    .index = shard->index.head.first + i,
 	    .key = entry_text(shard, SMALTI_ITEM_KEY, i, shard->key),
 	};
 	if (entry_u64(shard, SMALTI_ITEM_INDEX, i) != (uint64_t)row->index)
@@ -237,7 +237,7 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)
 {
 	const struct smalti_shard_schema *schema = &shard->index.schema;
-	const int64_t i = index - shard->index.first;
+	const int64_t i = index - shard->index.head.first;
 	for (int caption = 0; caption < schema->caption_count; caption++)
 		if (entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0) == 0)
 			return false;
@@ -272,6 +272,6 @@ int smalti_shard_timing(const struct smalti_shard *shard, struct smalti_shard_ti
 			struct smalti_error *error)
 {
 	(void)error; /* it was read when the shard was opened */
-	*timing = shard->index.timing;
+	*timing = shard->index.head.timing;
 	return 0;
 }

@@ -10,7 +10,8 @@
 static int inflate_piece(struct smalti_shard_values *values, const struct smalti_shard_piece *piece,
 			 const char *file, int64_t bytes, int64_t size, struct smalti_error *error)
 {
-	const struct smalti_deflated deflated = {file + piece->offset, piece->bytes, (uint32_t)piece->mask};
+	const struct smalti_deflated deflated = {file + piece->offset, piece->bytes,
+						 piece->bytes == bytes ? SMALTI_WITHOUT_DEFLATE : 0};
 	if (smalti_shard_piece_checksum(file, piece) != piece->checksum)
 		return smalti_fail(error, SMALTI_ECORRUPT, "the checksum of a compressed piece is another");
 	if (!values->inflater && !(values->inflater = smalti_inflater_open(error)))

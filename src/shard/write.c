@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row lies in one piece or few, and values of many shards fit in memory while they are written. What is
- * compressed has to be inflated as a whole for any row in it. */
-enum { CHUNK_BYTES = 4 << 20, COMPRESSED_CHUNK_BYTES = 1 << 18 };
-
 static int copy_schema(struct smalti_shard_schema *to, const struct smalti_shard_schema *from,
 		       struct smalti_error *error)
 {
@@ -33,10 +29,7 @@ static void prepare_arrays(struct smalti_shard_writer *writer)
 		if (!smalti_shard_has(&writer->schema, array))
 			continue;
 		a->entry_bytes = smalti_shard_entry_bytes(&writer->schema, array);
-		if (smalti_shard_array_kind(array)->unit != SMALTI_UNIT_VALUE)
-			continue;
-		const int64_t bytes = writer->schema.compress ? COMPRESSED_CHUNK_BYTES : CHUNK_BYTES;
-		a->chunk = a->entry_bytes < bytes ? bytes / a->entry_bytes : 1;
+		a->chunk = smalti_shard_chunk(&writer->schema, array);
 	}
 }
 
@@ -99,8 +92,7 @@ static int append_text(struct smalti_shard_writer *writer, int caption,
 		       const struct smalti_features_text *text, struct smalti_error *error)
 {
 	const int ids = smalti_shard_text_array(caption, SMALTI_TEXT_IDS);
-	const struct smalti_array_writer *written = &writer->arrays[ids];
-	const uint64_t start = (uint64_t)(written->written + written->count);
+	const uint64_t start = (uint64_t)smalti_array_count(writer, ids);
 	const uint32_t count = (uint32_t)text->tokens;
 	return smalti_array_append(writer, smalti_shard_text_array(caption, SMALTI_TEXT_START), &start, 1,
 				   error) ||
@@ -116,8 +108,7 @@ static int append_text(struct smalti_shard_writer *writer, int caption,
 static int append_image(struct smalti_shard_writer *writer, const struct smalti_features_image *image,
 			int64_t values, struct smalti_error *error)
 {
-	const struct smalti_array_writer *written = &writer->arrays[SMALTI_IMAGE_VALUES];
-	const uint64_t start = (uint64_t)(written->written + written->count);
+	const uint64_t start = (uint64_t)smalti_array_count(writer, SMALTI_IMAGE_VALUES);
 	const uint32_t shape[2] = {(uint32_t)image->latent_height, (uint32_t)image->latent_width};
 	const uint32_t size[2] = {(uint32_t)image->height, (uint32_t)image->width};
 	return smalti_array_append(writer, SMALTI_IMAGE_START, &start, 1, error) ||

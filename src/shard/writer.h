@@ -38,13 +38,13 @@ struct smalti_shard_writer {
 
 int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
 			struct smalti_error *error);
+/* Entries so far. */
+int64_t smalti_array_count(const struct smalti_shard_writer *writer, int array);
 int smalti_array_append_text(struct smalti_shard_writer *writer, int array, const char *text,
 			     struct smalti_error *error);
-/* What is still in memory; the dataset is there afterwards, even if it is empty. */
-int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_error *error);
-
-/* Where HDF5 has put everything, by its own account. */
-int smalti_shard_locate(struct smalti_shard_writer *writer, struct smalti_shard_index *index,
+/* What is still in memory; the dataset is there afterwards, even if it is empty, and its pieces are those of
+ * the place, by HDF5's own account. */
+int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_shard_place *place,
 			struct smalti_error *error);
 
 #endif

@@ -74,7 +74,7 @@ static int make_starts(struct join *join, struct smalti_error *error)
 static int write_starts(struct join *join, const struct smalti_shard *shard, int array,
 			struct smalti_error *error)
 {
-	const int64_t count = smalti_shard_index(shard)->rows;
+	const int64_t count = smalti_shard_index(shard)->head.rows;
 	const void *own = smalti_shard_entries(shard, array);
 	uint64_t *starts = own ? smalti_calloc(count, sizeof(*starts), error) : NULL;
 	if (!starts)

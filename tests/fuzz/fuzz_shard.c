@@ -53,27 +53,23 @@ static void read_sealed(const uint8_t *data, size_t size)
 	const size_t length = data[0] | (size_t)data[1] << 8;
 	if (length > size - 2)
 		return;
-	char *text = calloc(length + 1, 1), *body = malloc(size + 8);
-	memcpy(text, data + 2, length);
-	const int64_t before = (int64_t)(8 + size - 2 - length);
-	memcpy(body, "\x89HDF\r\n\x1a\n", 8);
-	memcpy(body + 8, data + 2 + length, size - 2 - length);
+	const size_t before = 8 + size - 2 - length;
+	char *file = malloc(before + length + SMALTI_SHARD_TRAILER + 1);
+	memcpy(file, "\x89HDF\r\n\x1a\n", 8);
+	memcpy(file + 8, data + 2 + length, size - 2 - length);
 	struct smalti_shard_index index;
-	int64_t bytes = 0;
-	if (smalti_shard_index_parse(&index, text, strlen(text), before, NULL) < 0) {
+	if (smalti_shard_index_parse(&index, data + 2, (int64_t)length, (int64_t)before, NULL) < 0) {
 		smalti_shard_index_free(&index);
-		index = (struct smalti_shard_index){.first = 0};
+		index =
+		    (struct smalti_shard_index){.bytes = calloc(length + 1, 1), .length = (int64_t)length};
+		memcpy(index.bytes, data + 2, length);
 	}
-	char *sealed = smalti_shard_seal_text(&index, text, body, before, &bytes, NULL);
-	char *file = malloc((size_t)(before + bytes));
-	memcpy(file, body, (size_t)before);
-	memcpy(file + before, sealed, (size_t)bytes);
-	read_bytes(file, (size_t)(before + bytes));
+	if (smalti_shard_index_seal(&index, file, (int64_t)before, file + before + length, NULL) < 0)
+		abort();
+	memcpy(file + before, index.bytes, length);
+	read_bytes(file, before + length + SMALTI_SHARD_TRAILER);
 	smalti_shard_index_free(&index);
 	free(file);
-	free(sealed);
-	free(body);
-	free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
