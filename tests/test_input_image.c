@@ -229,7 +229,7 @@ static void what_cannot_be_fitted_is_refused(void)
 	    {"pictures/turned-6.png",
 	     {.image_size = 256, .limits = {.pixels = 10000, .bytes = 1000}},
 	     SMALTI_EUNSUPPORTED,
-	     {"held whole", "at most 1000"}},
+	     {"an image to be turned has to be held whole", "at most 1000"}},
 	    {"pictures/one.png",
 	     {.fit = SMALTI_FIT_CROP, .multiple = 8},
 	     SMALTI_EUNSUPPORTED,

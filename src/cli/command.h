@@ -33,7 +33,9 @@ struct smalti_command {
 	const char *related; /* the page of another program, for the man page */
 };
 
-extern const struct smalti_command smalti_topology_command;
+extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,
+    smalti_extract_command, smalti_generate_command, smalti_report_command, smalti_topology_command,
+    smalti_verify_command;
 
 /* Parses argv (argv[0] is the program or the subcommand's word) and runs the command, or that one of a
  * program, or shows what was asked for. */

@@ -1,18 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/encode.h"
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/vae_command.h"
 #include "jobs/input_image.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum smalti_latents_format { SMALTI_LATENTS_SAFETENSORS, SMALTI_LATENTS_NPY };
+
+/* The options of `smalti encode`; strings belong to argv. */
+struct smalti_encode_options {
+	struct smalti_vae_settings vae;
+	const char *output;
+	bool has_format, has_seed, sample;
+	int format; /* enum smalti_latents_format */
+	uint64_t seed;
+};
+
+#define TYPE struct smalti_encode_options
+
+static const char *const formats[] = {"safetensors", "npy", NULL};
+
+static const char *const suffixes[] = {".safetensors", ".npy", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Latents")},
+    {SMALTI_FLAG(TYPE, sample), "sample", 0, NULL,
+     "also draw latents, mean + std x noise, scaled for the diffusion model"},
+    {SMALTI_SEED(TYPE, seed), "seed", 0, "N",
+     "seed of the noise, drawn as torch does, from -2^63 to 2^64-1; default 0", SMALTI_GIVEN(TYPE, has_seed)},
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_STRING(TYPE, output), "output", 'o', "FILE", "file for the latents, or - for standard output"},
+    {SMALTI_CHOICE(TYPE, format), "format", 0, "TYPE",
+     "file format; default: by the file name's suffix, .safetensors or .npy", .choices = formats,
+     SMALTI_GIVEN(TYPE, has_format)},
+    SMALTI_VAE_REPORT_ROWS,
+
+    SMALTI_VAE_ROWS,
+};
+
+static const struct smalti_encode_options defaults = {.vae = SMALTI_VAE_DEFAULTS};
+
+static const struct smalti_example examples[] = {
+    {"Encode a photograph", "smalti encode photo.jpg -o photo.safetensors"},
+    {"Encode several images of the same size into one file",
+     "smalti encode frames/*.png -o frames.safetensors"},
+    {"Draw latents for a diffusion model", "smalti encode photo.jpg --sample --seed 3 -o photo.npy"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run_command(void *options, int count, char **operands);
+
+const struct smalti_command smalti_encode_command = {
+    .name = "smalti encode",
+    .summary = "encode images to latents",
+    .operands = "IMAGE...",
+    .description =
+	"Encodes images with the VAE's encoder to the mean and standard deviation of their latents. The "
+	"result is exact at any size. Images are JPEG, PNG or WebP files; their EXIF orientation is applied, "
+	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) are cropped "
+	"equally at both ends.\n\nA safetensors file contains the tensors \"mean\" and \"std\" [channels, "
+	"height, width], unscaled as in features, and \"latents\" with --sample; for several images, which "
+	"must have the same size, [images, channels, height, width]. An .npy file contains one array: the "
+	"means, or the latents with --sample.",
+    .options = SMALTI_OPTION_TABLE(rows),
+    .examples = examples,
+    .defaults = &defaults,
+    .size = sizeof(defaults),
+    .run = run_command,
+};
 
 /* What an image may ask for: headers lie at little cost. */
 static const struct smalti_image_limits limits = {.pixels = INT64_C(1) << 34, .bytes = INT64_C(1) << 31};
@@ -198,7 +262,7 @@ static int open_output(struct encode *e, struct smalti_error *error)
 	const struct smalti_encode_options *o = e->options;
 	if (smalti_is_directory(o->output))
 		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a directory; name a file", o->output);
-	e->format = smalti_format_of(o->output, o->has_format, o->format, smalti_latents_suffixes, error);
+	e->format = smalti_format_of(o->output, o->has_format, o->format, suffixes, error);
 	if (e->format < 0 || smalti_output_open(&e->output, o->output, "", 1, error) < 0)
 		return -1;
 	e->path = smalti_output_image(&e->output, "", 0, 1, error);
@@ -217,7 +281,7 @@ static enum smalti_exit run(struct encode *e)
 	return plan ? SMALTI_EXIT_OK : encode_and_write(e);
 }
 
-enum smalti_exit smalti_encode_run(void *options, int count, char **operands)
+static enum smalti_exit run_command(void *options, int count, char **operands)
 {
 	const struct smalti_encode_options *o = options;
 	struct encode e = {

@@ -15,7 +15,6 @@ struct smalti_extract_settings {
 	const char *range, *shard;
 };
 
-extern const struct smalti_command smalti_extract_command;
 /* By the index of the choice. */
 extern const int64_t smalti_extract_image_sizes[];
 

@@ -15,8 +15,6 @@ struct smalti_generate_options {
 	bool has_size, has_images, save_latents, resume, json, quiet;
 };
 
-extern const struct smalti_command smalti_generate_command;
-
 /* Checks what the table cannot: options that exclude each other, names, texts. */
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error);
 

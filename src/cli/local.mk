@@ -3,12 +3,9 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/command.c src/cli/command.h \
 	src/cli/common_rows.c src/cli/common_rows.h \
-	src/cli/decode.c src/cli/decode.h \
-	src/cli/decode_options.c \
-	src/cli/encode.c src/cli/encode.h \
-	src/cli/encode_options.c \
-	src/cli/export.c src/cli/export.h \
-	src/cli/export_options.c \
+	src/cli/decode.c \
+	src/cli/encode.c \
+	src/cli/export.c \
 	src/cli/extract.c src/cli/extract.h \
 	src/cli/extract_options.c \
 	src/cli/generate.c \
@@ -37,8 +34,7 @@ libcli_la_SOURCES = \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
-	src/cli/vae_estimate.c src/cli/vae_estimate.h \
-	src/cli/verify.c src/cli/verify.h
+	src/cli/verify.c
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c

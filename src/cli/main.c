@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-#include "cli/decode.h"
-#include "cli/encode.h"
-#include "cli/export.h"
-#include "cli/extract.h"
-#include "cli/generate_options.h"
 #include "cli/help.h"
-#include "cli/report.h"
-#include "cli/verify.h"
 
 static const struct smalti_command *const commands[] = {
     &smalti_generate_command, &smalti_decode_command,   &smalti_encode_command,

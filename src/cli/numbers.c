@@ -5,43 +5,16 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *smalti_number_count(int64_t value, char text[SMALTI_NUMBER])
-{
-	char digits[SMALTI_NUMBER];
-	const int length = snprintf(digits, sizeof(digits), "%" PRId64, value);
-	int to = 0;
-	for (int i = 0; i < length && to < SMALTI_NUMBER - 2; i++) {
-		if (i && (length - i) % 3 == 0 && digits[i - 1] != '-')
-			text[to++] = ',';
-		text[to++] = digits[i];
-	}
-	text[to] = '\0';
-	return text;
-}
-
 /* With three digits or so. */
-static const char *scale(double value, double base, const char *const *units, char text[SMALTI_NUMBER])
-{
-	int unit = 0;
-	while (fabs(value) >= base * 0.9995 && units[unit + 1]) {
-		value /= base;
-		unit++;
-	}
-	const int digits = fabs(value) >= 99.95 || value == floor(value) ? 0 : fabs(value) >= 9.995 ? 1 : 2;
-	snprintf(text, SMALTI_NUMBER, "%.*f%s", digits, value, units[unit]);
-	return text;
-}
-
-const char *smalti_number_short(double value, char text[SMALTI_NUMBER])
-{
-	static const char *const units[] = {"", "k", "M", "G", "T", NULL};
-	return scale(value, 1000, units, text);
-}
-
 const char *smalti_number_bytes(double value, char text[SMALTI_NUMBER])
 {
-	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", NULL};
-	return scale(value, 1024, units, text);
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+	int unit = 0;
+	for (; fabs(value) >= 1024 * 0.9995 && units[unit + 1]; unit++)
+		value /= 1024;
+	const int digits = fabs(value) >= 99.95 || value == floor(value) ? 0 : fabs(value) >= 9.995 ? 1 : 2;
+	snprintf(text, SMALTI_NUMBER, "%.*f %s", digits, value, units[unit]);
+	return text;
 }
 
 const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER])

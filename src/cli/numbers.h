@@ -7,8 +7,6 @@
 /* Numbers as people read them, most with three digits. */
 
 enum { SMALTI_NUMBER = 32 };
-const char *smalti_number_count(int64_t value, char text[SMALTI_NUMBER]);  /* "1,234" */
-const char *smalti_number_short(double value, char text[SMALTI_NUMBER]);   /* "15.0M" */
 const char *smalti_number_bytes(double value, char text[SMALTI_NUMBER]);   /* "3 GiB" */
 const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER]); /* "42 s", "1:02:05" */
 

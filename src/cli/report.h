@@ -25,6 +25,4 @@ void smalti_page_text(FILE *page, const char *text);
 void smalti_page_begin(FILE *page);
 void smalti_page_end(FILE *page);
 
-extern const struct smalti_command smalti_report_command;
-
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verify.h"
+#include "smalti/verify.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/command.h"
 #include "cli/locked.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
-#include "smalti/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>

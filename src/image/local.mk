@@ -11,6 +11,6 @@ libcore_la_SOURCES += \
 	src/image/png_reader.c src/image/png_reader.h \
 	src/image/png_text.c src/image/png_text.h \
 	src/image/source.c src/image/source.h \
-	src/image/upright.c src/image/upright.h \
+	src/image/turned.c src/image/turned.h \
 	src/image/write_png.c \
 	src/image/write_ppm.c

@@ -2,7 +2,7 @@
 #include "jobs/input_image.h"
 
 #include "base/alloc.h"
-#include "image/upright.h"
+#include "image/turned.h"
 #include "jobs/resizer.h"
 #include "kernels/layout.h"
 
@@ -18,15 +18,10 @@ struct smalti_input_image {
 	struct smalti_input_info info;
 	char *name;
 	struct smalti_image_reader *image;
-	struct smalti_upright upright;
+	struct smalti_turned_image turned;
 	struct smalti_resizer *resizer;
 	uint8_t *row; /* of the result */
 };
-
-static int upright_rows(void *user, int64_t first, int64_t count, uint8_t *rows, struct smalti_error *error)
-{
-	return smalti_upright_rows(user, first, count, rows, error);
-}
 
 static int64_t largest_multiple(int64_t side, int64_t multiple)
 {
@@ -77,17 +72,18 @@ static enum smalti_filter filter_of(int64_t image_size)
 static int open_rows(struct smalti_input_image *p, struct smalti_error *error)
 {
 	struct smalti_fit fit;
-	smalti_upright_open(&p->upright, p->name, p->image, p->options.stored_orientation,
-			    p->options.limits.bytes);
-	p->info.original_height = p->upright.height;
-	p->info.original_width = p->upright.width;
+	smalti_turned_open(&p->turned, p->image,
+			   p->options.stored_orientation ? 1 : smalti_image_info(p->image)->orientation);
+	p->info.original_height = p->turned.height;
+	p->info.original_width = p->turned.width;
 	const bool crop = p->options.fit == SMALTI_FIT_CROP;
 	if ((crop ? fit_crop(p, &fit, error) : fit_bin(p, &fit, error)) < 0)
 		return -1;
 	p->info.height = fit.crop_height;
 	p->info.width = fit.crop_width;
-	p->resizer = smalti_resizer_open(p->upright.height, p->upright.width, &fit,
-					 filter_of(p->options.image_size), upright_rows, &p->upright, error);
+	p->resizer =
+	    smalti_resizer_open(p->turned.height, p->turned.width, &fit, filter_of(p->options.image_size),
+				smalti_turned_rows, &p->turned, error);
 	p->row = smalti_calloc(fit.crop_width, CHANNELS, error);
 	return p->resizer && p->row ? 0 : -1;
 }
@@ -134,7 +130,7 @@ void smalti_input_image_close(struct smalti_input_image *p)
 	if (!p)
 		return;
 	smalti_resizer_close(p->resizer);
-	smalti_upright_close(&p->upright);
+	smalti_turned_close(&p->turned);
 	smalti_image_close(p->image);
 	free(p->name);
 	free(p->row);

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* The file of an image as what the VAE encoder takes: decoded, upright, brought to a size that a model is
- * trained at, in [-1, 1]. Rows pass by; images are held whole only where image.h and upright.h say so. */
+/* The file of an image as what the VAE encoder takes: decoded, turned, brought to a size that a model is
+ * trained at, in [-1, 1]. Rows pass by; images are held whole only where image.h and turned.h say so. */
 struct smalti_input_image;
 
 enum smalti_input_fit {
@@ -29,7 +29,7 @@ struct smalti_input_options {
 enum { SMALTI_INPUT_SIDE_MAX = 1 << 17 };
 
 struct smalti_input_info {
-	int64_t original_height, original_width; /* upright */
+	int64_t original_height, original_width; /* turned */
 	struct smalti_bin bin;                   /* zeros if the image is only cropped */
 	int64_t height, width;                   /* of the rows that come */
 };
