@@ -9,6 +9,7 @@ libcore_la_SOURCES += \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \
 	src/base/file.h \
 	src/base/json.c src/base/json_get.c src/base/json.h \
+	src/base/json_fields.c src/base/json_fields.h \
 	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h \
 	src/base/process.c src/base/process.h \

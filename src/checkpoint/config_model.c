@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_fields.h"
 #include "checkpoint/config.h"
-#include "checkpoint/fields.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_fields.h"
 #include "checkpoint/config.h"
-#include "checkpoint/fields.h"
 
 static const char *const model_types[] = {"t5", NULL};
 /* 1.6: "gated-X" multiplies X of one product by another; "gated-gelu" is the tanh form by decree. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_fields.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
-#include "checkpoint/fields.h"
 
 #include <string.h>
 

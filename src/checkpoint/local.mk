@@ -7,7 +7,6 @@ libcore_la_SOURCES += \
 	src/checkpoint/config_t5.c \
 	src/checkpoint/config_transformer.c \
 	src/checkpoint/config_vae.c \
-	src/checkpoint/fields.c src/checkpoint/fields.h \
 	src/checkpoint/inventory.c src/checkpoint/inventory.h \
 	src/checkpoint/latents.c src/checkpoint/latents.h \
 	src/checkpoint/npy.c src/checkpoint/npy.h \

@@ -1,46 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/prompt_json.h"
 
-#include "base/alloc.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/parse.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum kind { STRING, INTEGER, GUIDANCE, SEED, BINNING };
+#define CONFIG struct smalti_prompt_line
 
-#define AT(field) offsetof(struct smalti_prompt_line, field)
-
-static const struct key {
-	const char *name;
-	enum kind kind;
-	size_t offset;
-	enum smalti_json_need need;
-	int64_t minimum, maximum;
-} keys[] = {
-    {"prompt", STRING, AT(prompt), SMALTI_JSON_REQUIRED, 0, 0},
-    {"negative_prompt", STRING, AT(negative), SMALTI_JSON_NULLABLE, 0, 0},
-    {"seed", SEED, AT(seed), SMALTI_JSON_OPTIONAL, 0, 0},
-    {"width", INTEGER, AT(width), SMALTI_JSON_OPTIONAL, 16, 1000000000},
-    {"height", INTEGER, AT(height), SMALTI_JSON_OPTIONAL, 16, 1000000000},
-    {"num_inference_steps", INTEGER, AT(steps), SMALTI_JSON_OPTIONAL, 1, 1000},
-    {"guidance_scale", GUIDANCE, AT(guidance), SMALTI_JSON_OPTIONAL, 0, 1000},
-    {"id", STRING, AT(id), SMALTI_JSON_NULLABLE, 0, 0},
-    {"num_images_per_prompt", INTEGER, AT(images), SMALTI_JSON_OPTIONAL, 1, 1000000},
-    {"scheduler", STRING, AT(scheduler), SMALTI_JSON_NULLABLE, 0, 0},
-    {"use_resolution_binning", BINNING, AT(binning), SMALTI_JSON_OPTIONAL, 0, 0},
+/* All but "seed". */
+static const struct smalti_field fields[] = {
+    FIELD_TEXT("prompt", REQUIRED, prompt),
+    FIELD_TEXT("negative_prompt", NULLABLE, negative),
+    FIELD_INT("width", OPTIONAL, width, 16, 1000000000),
+    FIELD_INT("height", OPTIONAL, height, 16, 1000000000),
+    FIELD_INT("num_inference_steps", OPTIONAL, steps, 1, 1000),
+    FIELD_DOUBLE("guidance_scale", OPTIONAL, guidance, 0, 1000),
+    FIELD_TEXT("id", NULLABLE, id),
+    FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000),
+    FIELD_TEXT("scheduler", NULLABLE, scheduler),
+    FIELD_BOOL("use_resolution_binning", OPTIONAL, binning),
 };
-enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 static int check_keys(const cJSON *object, struct smalti_error *error)
 {
 	const cJSON *item;
 	cJSON_ArrayForEach (item, object) {
 		int i = 0;
-		while (i < KEYS && strcmp(keys[i].name, item->string) != 0)
+		while (i < FIELDS && strcmp(fields[i].key, item->string) != 0)
 			i++;
-		if (i == KEYS)
+		if (i == FIELDS && strcmp(item->string, "seed") != 0)
 			return smalti_fail(
 			    error, SMALTI_EFORMAT,
 			    "unknown key \"%.99s\"; expected prompt, negative_prompt, seed, width, "
@@ -49,19 +40,6 @@ static int check_keys(const cJSON *object, struct smalti_error *error)
 			    item->string);
 	}
 	return 0;
-}
-
-static int read_string(const cJSON *object, const struct key *key, struct smalti_prompt_line *line,
-		       struct smalti_error *error)
-{
-	const char *text = NULL;
-	if (smalti_json_string(object, key->name, key->need, &text, error))
-		return -1;
-	if (!text)
-		return 0;
-	char *copy = smalti_format(error, "%s", text);
-	*(char **)((char *)line + key->offset) = copy;
-	return copy ? 0 : -1;
 }
 
 /* The text behind the colon of the index-th member of an object that is valid JSON. */
@@ -113,28 +91,6 @@ static int read_seed(const cJSON *object, const char *text, struct smalti_prompt
 	return 0;
 }
 
-static int read_key(const cJSON *object, const struct key *key, const char *text,
-		    struct smalti_prompt_line *line, struct smalti_error *error)
-{
-	void *to = (char *)line + key->offset;
-	switch (key->kind) {
-	case STRING:
-		return read_string(object, key, line, error);
-	case INTEGER:
-		return smalti_json_int(object, key->name, key->need, key->minimum, key->maximum, to, error);
-	case GUIDANCE:
-		line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, key->name);
-		return smalti_json_double(object, key->name, key->need, (double)key->minimum,
-					  (double)key->maximum, to, error);
-	case BINNING:
-		line->has_binning = cJSON_GetObjectItemCaseSensitive(object, key->name);
-		return smalti_json_bool(object, key->name, key->need, to, error);
-	case SEED:
-		return read_seed(object, text, line, error);
-	}
-	return 0;
-}
-
 static int read_object(const cJSON *object, const char *text, struct smalti_prompt_line *line,
 		       struct smalti_error *error)
 {
@@ -142,11 +98,11 @@ static int read_object(const cJSON *object, const char *text, struct smalti_prom
 	if (!cJSON_IsObject(object))
 		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
 				   smalti_json_describe(object, found));
-	if (check_keys(object, error))
+	if (check_keys(object, error) || smalti_fields_read(object, fields, FIELDS, line, error) ||
+	    read_seed(object, text, line, error))
 		return -1;
-	for (int i = 0; i < KEYS; i++)
-		if (read_key(object, &keys[i], text, line, error))
-			return -1;
+	line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, "guidance_scale");
+	line->has_binning = cJSON_GetObjectItemCaseSensitive(object, "use_resolution_binning");
 	return line->id ? smalti_check_id(line->id, error) : 0;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/fields.h"
+#include "base/json_fields.h"
+
+#include "base/alloc.h"
 
 enum { MAX_CONFIG = 4 << 20 };
 
@@ -12,6 +14,17 @@ static int only(const cJSON *file, const char *key, const char *supported, bool 
 	return smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is %s, only %s can be used", key,
 			   smalti_json_describe(cJSON_GetObjectItemCaseSensitive(file, key), found),
 			   supported);
+}
+
+static int read_text(const cJSON *file, const struct smalti_field *field, char **to,
+		     struct smalti_error *error)
+{
+	const char *text = NULL;
+	if (smalti_json_string(file, field->key, field->need, &text, error))
+		return -1;
+	if (text)
+		*to = smalti_format(error, "%s", text);
+	return !text || *to ? 0 : -1;
 }
 
 static int read_field(const cJSON *file, const struct smalti_field *field, void *config,
@@ -33,6 +46,8 @@ static int read_field(const cJSON *file, const struct smalti_field *field, void 
 		return smalti_json_double(file, field->key, field->need, field->min, field->max, to, error);
 	case SMALTI_FIELD_BOOL:
 		return smalti_json_bool(file, field->key, field->need, to, error);
+	case SMALTI_FIELD_TEXT:
+		return read_text(file, field, to, error);
 	case SMALTI_FIELD_CHOICE:
 		return smalti_json_choice(file, field->key, field->need, field->names, to, error);
 	case SMALTI_FIELD_FALSE:

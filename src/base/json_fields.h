@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_FIELDS_H
-#define SMALTI_CHECKPOINT_FIELDS_H
+#ifndef SMALTI_BASE_JSON_FIELDS_H
+#define SMALTI_BASE_JSON_FIELDS_H
 
 #include "base/json.h"
 
-/* A config file as a table: one row per key says what it may hold and where it goes. */
+/* A JSON object as a table: one row per key says what it may hold and where it goes. */
 enum smalti_field_kind {
 	SMALTI_FIELD_INT,    /* int64_t, min … max */
 	SMALTI_FIELD_DOUBLE, /* double, min … max */
 	SMALTI_FIELD_BOOL,   /* bool */
+	SMALTI_FIELD_TEXT,   /* char *, a copy for free() */
 	SMALTI_FIELD_CHOICE, /* an int-sized enum: the index into names */
 	SMALTI_FIELD_FALSE,  /* not kept; only false is supported */
 	SMALTI_FIELD_NULL,   /* not kept; only null is supported */
@@ -37,6 +38,10 @@ struct smalti_field {
 #define FIELD_BOOL(key, need, member)                                                                        \
 	{                                                                                                    \
 		key, SMALTI_FIELD_BOOL, SMALTI_JSON_##need, offsetof(CONFIG, member), 0, 0, NULL             \
+	}
+#define FIELD_TEXT(key, need, member)                                                                        \
+	{                                                                                                    \
+		key, SMALTI_FIELD_TEXT, SMALTI_JSON_##need, offsetof(CONFIG, member), 0, 0, NULL             \
 	}
 #define FIELD_CHOICE(key, need, member, names)                                                               \
 	{                                                                                                    \
