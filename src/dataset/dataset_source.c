@@ -265,9 +265,10 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 	return status;
 }
 
-/* The directory that the list is in, resolved so that its name is known; NULL with an error. */
-static char *directory_of(const char *path, struct smalti_error *error)
+/* PixArt's layout, or all in the directory that the list is in: resolved, so that its name is known. */
+static char *default_images(const char *path, struct smalti_error *error)
 {
+	static const char data[] = "/InternData";
 	const char *slash = strrchr(path, '/');
 	char *directory =
 	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
@@ -275,22 +276,12 @@ static char *directory_of(const char *path, struct smalti_error *error)
 	if (directory && !resolved)
 		smalti_fail_errno(error, "%s: cannot be resolved", directory);
 	free(directory);
-	return resolved;
-}
-
-/* PixArt's layout, or all in one directory. */
-static char *default_images(const char *path, struct smalti_error *error)
-{
-	char *directory = directory_of(path, error);
-	if (!directory)
-		return NULL;
-	static const char data[] = "/InternData";
-	const size_t length = strlen(directory), end = sizeof(data) - 1;
-	const bool pixart = length >= end && strcmp(directory + length - end, data) == 0;
-	char *image_root = pixart ? smalti_format(error, "%.*s/InternImgs", (int)(length - end), directory)
-				  : smalti_format(error, "%s", directory);
-	free(directory);
-	return image_root;
+	const size_t length = resolved ? strlen(resolved) : 0, end = sizeof(data) - 1;
+	if (length < end || strcmp(resolved + length - end, data) != 0)
+		return resolved;
+	char *images = smalti_format(error, "%.*s/InternImgs", (int)(length - end), resolved);
+	free(resolved);
+	return images;
 }
 
 char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool list, const char *image_root,

@@ -111,16 +111,7 @@ int smalti_string_compose(struct smalti_string *string, struct smalti_error *err
 /* Python's str.isspace(): White_Space and the four ASCII separators. */
 static bool is_space(ucs4_t character)
 {
-	static const struct {
-		ucs4_t first, last;
-	} ranges[] = {
-	    {0x09, 0x0d},     {0x1c, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
-	    {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
-	};
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		if (character >= ranges[i].first && character <= ranges[i].last)
-			return true;
-	return false;
+	return uc_is_property_white_space(character) || (character >= 0x1c && character <= 0x1f);
 }
 
 void smalti_string_strip(struct smalti_string *string)

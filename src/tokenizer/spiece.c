@@ -76,7 +76,6 @@ static int fail_cut(struct smalti_error *error)
 
 static int check_piece(const struct field *field, struct tally *tally, struct smalti_error *error)
 {
-	(void)tally;
 	if (field->number == 1 && field->wire == WIRE_BYTES &&
 	    (field->length == 0 || memchr(field->bytes, 0, field->length)))
 		return smalti_fail(error, SMALTI_EFORMAT, "pieces: one is empty or holds a NUL");
@@ -92,28 +91,23 @@ static int check_piece(const struct field *field, struct tally *tally, struct sm
 	return 0;
 }
 
-static int check_trainer(const struct field *field, struct tally *tally, struct smalti_error *error)
+/* The messages of ModelProto that encoding needs. */
+enum { PIECE = 1, TRAINER, NORMALIZER };
+
+static int check_field(uint32_t message, const struct field *field, struct tally *tally,
+		       struct smalti_error *error)
 {
-	(void)tally;
-	if (field->number == 3 && field->wire == WIRE_VARINT && field->value != MODEL_TYPE_UNIGRAM)
+	if (message == PIECE)
+		return check_piece(field, tally, error);
+	if (message == NORMALIZER && field->number == 2 && field->wire == WIRE_BYTES && field->length > 0)
+		return smalti_charsmap_check(field->bytes, field->length, error);
+	if (message == TRAINER && field->number == 3 && field->wire == WIRE_VARINT &&
+	    field->value != MODEL_TYPE_UNIGRAM)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "trainer_spec.model_type: expected %d (unigram), found %llu",
 				   (int)MODEL_TYPE_UNIGRAM, (unsigned long long)field->value);
 	return 0;
 }
-
-static int check_normalizer(const struct field *field, struct tally *tally, struct smalti_error *error)
-{
-	(void)tally;
-	if (field->number == 2 && field->wire == WIRE_BYTES && field->length > 0)
-		return smalti_charsmap_check(field->bytes, field->length, error);
-	return 0;
-}
-
-typedef int check_field(const struct field *field, struct tally *tally, struct smalti_error *error);
-
-/* The messages of ModelProto that encoding needs, by field number. */
-static check_field *const kept[] = {[1] = check_piece, [2] = check_trainer, [3] = check_normalizer};
 
 static int check_message(const struct field *message, struct tally *tally, struct smalti_error *error)
 {
@@ -122,7 +116,7 @@ static int check_message(const struct field *message, struct tally *tally, struc
 	while (reader.at < reader.end) {
 		if (!read_field(&reader, &field))
 			return fail_cut(error);
-		if (kept[message->number](&field, tally, error))
+		if (check_field(message->number, &field, tally, error))
 			return -1;
 	}
 	return 0;
@@ -138,12 +132,12 @@ int smalti_spiece_sanitize(uint8_t *model, size_t *length, struct smalti_error *
 		struct field field;
 		if (!read_field(&reader, &field))
 			return fail_cut(error);
-		bool keep = field.wire == WIRE_BYTES && field.number < sizeof(kept) / sizeof(kept[0]);
+		bool keep = field.wire == WIRE_BYTES && field.number <= NORMALIZER;
 		if (!keep)
 			continue;
 		if (check_message(&field, &tally, error))
 			return -1;
-		if (field.number == 1 && ++tally.pieces > MAX_PIECES)
+		if (field.number == PIECE && ++tally.pieces > MAX_PIECES)
 			return smalti_fail(error, SMALTI_EUNSUPPORTED, "pieces: more than %d",
 					   (int)MAX_PIECES);
 		memmove(to, start, (size_t)(reader.at - start));

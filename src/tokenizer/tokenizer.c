@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "checkpoint/pipeline_directory.h"
 #include "tokenizer/sentencepiece_shim.h"
 #include "tokenizer/special_tokens.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEL_BYTES = 16 << 20, CONFIG_BYTES = 1 << 20, MAX_EXTRA_IDS = 10000 };
+enum { MODEL_BYTES = 16 << 20, MAX_EXTRA_IDS = 10000 };
 
 /* Longer text goes to SentencePiece in stretches, because its time grows with the square of a run of
  * unknown characters. Cutting at a space changes nothing: no piece of T5 goes across one. */
@@ -65,13 +65,11 @@ static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smal
 		return -1;
 	int status = smalti_find_file(path, error);
 	if (status > 0) {
-		cJSON *config = smalti_json_read(path, CONFIG_BYTES, error);
+		cJSON *config = smalti_config_open(path, error);
 		status = config ? smalti_json_int(config, "extra_ids", SMALTI_JSON_NULLABLE, 0, MAX_EXTRA_IDS,
 						  extra_ids, error)
 				: -1;
-		if (config && status)
-			smalti_error_prefix(error, "%s", path);
-		cJSON_Delete(config);
+		status = smalti_config_close(config, path, status, error);
 	}
 	free(path);
 	return status;
