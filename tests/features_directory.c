@@ -51,9 +51,9 @@ static int append(const struct features_directory *f, struct smalti_shard_writer
 	}
 	const struct smalti_shard_failure failure = {
 	    .index = index, .key = row.key, .stage = "picture", .reason = "a <b>test</b>"};
-	int status = failed ? smalti_shard_fail(writer, &failure, error) : 0;
-	if (!status)
-		status = smalti_shard_append(writer, &row, error);
+	int status = smalti_shard_append(writer, &row, error);
+	if (!status && failed)
+		status = smalti_shard_fail(writer, &failure, error);
 	for (int i = 0; i < 5; i++)
 		free(kept[i]);
 	return status;

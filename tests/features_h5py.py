@@ -25,6 +25,9 @@ def check(ok, what):
 
 
 check(len(shards) == 11, "11 shards")
+timing = {"began": 1.7e9, "ended": 1.7e9 + 60.25, "text_seconds": 33.5, "picture_seconds": 12.25, "tokens": 12345,
+          "pixels": 678910}
+check(all(shard.attrs[name] == timing[name] for shard in shards for name in timing), "how long it took")
 check(all(names(shard) == names(joined) for shard in shards), "the same arrays")
 for name in names(joined):
     parts = [shard[name][()] for shard in shards]

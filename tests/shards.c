@@ -119,16 +119,15 @@ static int write_failure(struct smalti_shard_writer *writer, int64_t index, stru
 }
 
 static int write_rows(struct smalti_shard_writer *writer, const struct made_rows *rows, int64_t first,
-		      int64_t end, int64_t stop, struct smalti_error *error)
+		      int64_t stop, struct smalti_error *error)
 {
 	int status = 0;
-	snprintf(key, sizeof(key), "who knows");
-	for (int64_t i = end - 1; i >= first && status == 0; i--) /* also of items beyond `stop` */
-		status = made_failures(i) ? write_failure(writer, i, error) : 0;
 	for (int64_t i = first; i < stop && status == 0; i++) {
 		struct smalti_features_row row;
 		make_row(rows, i, &row);
 		status = smalti_shard_append(writer, &row, error);
+		if (status == 0 && made_failures(i))
+			status = write_failure(writer, i, error);
 	}
 	return status;
 }
@@ -139,7 +138,7 @@ int write_shard(const char *path, const struct made_rows *rows, int64_t first, i
 	struct smalti_shard_writer *writer = smalti_shard_create(path, rows->schema, first, end, error);
 	if (!writer)
 		return -1;
-	if (write_rows(writer, rows, first, end, stop, error) < 0) {
+	if (write_rows(writer, rows, first, stop, error) < 0) {
 		smalti_shard_discard(writer);
 		return -1;
 	}
@@ -155,7 +154,7 @@ static int write_range(struct smalti_store *store, const struct made_rows *rows,
 	bool lost = false;
 	if (!writer)
 		return -1;
-	if (write_rows(writer, rows, range->first, range->end, range->end, error) == 0)
+	if (write_rows(writer, rows, range->first, range->end, error) == 0)
 		return smalti_store_commit(store, range, writer, &made_timing, &lost, error);
 	smalti_store_abandon(store, range, writer);
 	return -1;

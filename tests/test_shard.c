@@ -139,9 +139,6 @@ static void rows_come_back_as_they_were(void)
 		check_schema(smalti_shard_schema(shard), &c->schema, c->name);
 		CHECK(compare_rows(shard, c) == 0, c->name);
 		check_failures(shard, c);
-		struct smalti_shard_timing timing;
-		SUCCEEDS(smalti_shard_timing(shard, &timing, &error), &error, c->name);
-		CHECK(timing.began == made_timing.began && timing.pixels == made_timing.pixels, c->name);
 		struct smalti_features_row row;
 		FAILS(smalti_shard_row(shard, c->first + c->rows, &row, &error), &error, SMALTI_EINVAL,
 		      c->name, "has no row");

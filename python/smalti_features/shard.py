@@ -14,7 +14,7 @@ from .xxh3 import xxh3
 TRAILER = 62
 VERSION = 2
 TYPES = {0: ("f32", "<f4"), 1: ("f16", "<f2"), 2: ("bf16", "<u2")}
-HEAD = struct.Struct("<10q5d2qq8q4q")
+HEAD = struct.Struct("<10qdq8q4q")
 CHUNK, COMPRESSED_CHUNK = 1 << 22, 1 << 18  # bytes
 # Of an entry: its type and how many of it.
 ITEMS = {"/items/index": ("<u8", 1), "/items/key": None, "/items/xxh3": ("<u8", 1)}
@@ -101,7 +101,7 @@ class Shard:
         head = HEAD.unpack_from(index)
         self.first, self.rows, failures, dtype, captions, width = head[:6]
         self.max_tokens, self.channels, _, self.compress = head[6:10]
-        values, tokens, text_bytes = head[17], head[18:26], head[26:]
+        values, tokens, text_bytes = head[11], head[12:20], head[20:]
         self.dtype, self._unit = TYPES[dtype]
         texts = index[HEAD.size:].split(b"\0", captions + 1)[:captions + 1]
         self.captions = [text.decode() for text in texts[:-1]]

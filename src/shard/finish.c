@@ -1,52 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "shard/types.h"
 #include "shard/writer.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct ordered {
-	const struct smalti_shard_failure *failure;
-	int64_t order; /* of failures of one item: as they came */
-};
-
-static int by_index(const void *left, const void *right)
-{
-	const struct ordered *a = left, *b = right;
-	if (a->failure->index != b->failure->index)
-		return a->failure->index < b->failure->index ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
-
-/* Those of items that the shard has got to. */
-static int append_failures(struct smalti_shard_writer *writer, struct smalti_error *error)
-{
-	const struct smalti_failure_list *list = &writer->failures;
-	struct ordered *ordered = smalti_calloc(list->count + 1, sizeof(*ordered), error);
-	int64_t count = 0;
-	int status = ordered ? 0 : -1;
-	for (int64_t i = 0; i < list->count && ordered; i++)
-		if (list->items[i].index < writer->first + writer->rows)
-			ordered[count++] = (struct ordered){&list->items[i], i};
-	if (ordered)
-		qsort(ordered, (size_t)count, sizeof(*ordered), by_index);
-	for (int64_t i = 0; i < count && status == 0; i++) {
-		const struct smalti_shard_failure *failure = ordered[i].failure;
-		const uint64_t index = (uint64_t)failure->index;
-		status =
-		    smalti_array_append(writer, SMALTI_FAILURE_INDEX, &index, 1, error) ||
-			    smalti_array_append_text(writer, SMALTI_FAILURE_KEY, failure->key, error) ||
-			    smalti_array_append_text(writer, SMALTI_FAILURE_STAGE, failure->stage, error) ||
-			    smalti_array_append_text(writer, SMALTI_FAILURE_REASON, failure->reason, error)
-			? -1
-			: 0;
-	}
-	free(ordered);
-	return status;
-}
 
 static int write_timing(hid_t root, const struct smalti_shard_timing *timing)
 {
@@ -68,21 +23,13 @@ static int write_attributes(struct smalti_shard_writer *writer, const struct sma
 	return 0;
 }
 
-static double finite_or_zero(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
-static int make_index(const struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
-		      struct smalti_shard_index *index, struct smalti_error *error)
+static int make_index(const struct smalti_shard_writer *writer, struct smalti_shard_index *index,
+		      struct smalti_error *error)
 {
 	struct smalti_shard_head head = {
 	    .first = writer->first,
 	    .rows = writer->rows,
 	    .failures = writer->arrays[SMALTI_FAILURE_INDEX].count,
-	    .timing = {finite_or_zero(timing->began), finite_or_zero(timing->ended),
-		       finite_or_zero(timing->text_seconds), finite_or_zero(timing->image_seconds),
-		       timing->tokens, timing->pixels},
 	    .image_values = smalti_array_count(writer, SMALTI_IMAGE_VALUES),
 	};
 	for (int i = 0; i < writer->schema.caption_count; i++)
@@ -98,14 +45,12 @@ static int make_index(const struct smalti_shard_writer *writer, const struct sma
 static int complete(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 		    struct smalti_shard_index *index, struct smalti_error *error)
 {
-	int status = append_failures(writer, error);
-	if (status == 0)
-		status = make_index(writer, timing, index, error);
+	int status = make_index(writer, index, error);
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS && status == 0; array++)
 		if (smalti_shard_has(&writer->schema, array))
 			status = smalti_array_finish(writer, array, &index->places[array], error);
 	if (status == 0)
-		status = write_attributes(writer, &index->head.timing, error);
+		status = write_attributes(writer, timing, error);
 	return status == 0 ? smalti_h5_close(&writer->file, error) : -1;
 }
 

@@ -13,7 +13,6 @@ struct smalti_shard_head {
 	int64_t first, rows, failures;
 	int64_t dtype, captions, text_width, max_tokens, latent_channels, image_size, compress;
 	double scaling_factor;
-	struct smalti_shard_timing timing;
 	int64_t image_values;
 	int64_t tokens[SMALTI_FEATURES_CAPTIONS_MAX];
 	int64_t text_bytes[SMALTI_SHARD_TEXTS]; /* of an entry */

@@ -267,11 +267,3 @@ int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smal
 				   failure->index);
 	return 0;
 }
-
-int smalti_shard_timing(const struct smalti_shard *shard, struct smalti_shard_timing *timing,
-			struct smalti_error *error)
-{
-	(void)error; /* it was read when the shard was opened */
-	*timing = shard->index.head.timing;
-	return 0;
-}

@@ -46,6 +46,7 @@ struct smalti_shard_writer *smalti_shard_create(const char *path, const struct s
 /* The next row: of index first, first + 1 and so on; what it lacks has 0 tokens, or a latent height of 0. */
 int smalti_shard_append(struct smalti_shard_writer *writer, const struct smalti_features_row *row,
 			struct smalti_error *error);
+/* Why the row that was appended last lacks something; any number of times. */
 int smalti_shard_fail(struct smalti_shard_writer *writer, const struct smalti_shard_failure *failure,
 		      struct smalti_error *error);
 /* Completes and closes the file and fsyncs it; with fewer rows than announced its end is less. Then it is
@@ -78,7 +79,5 @@ bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t inde
 int64_t smalti_shard_failure_count(const struct smalti_shard *shard);
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error);
-int smalti_shard_timing(const struct smalti_shard *shard, struct smalti_shard_timing *timing,
-			struct smalti_error *error);
 
 #endif

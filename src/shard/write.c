@@ -157,24 +157,16 @@ int smalti_shard_append(struct smalti_shard_writer *writer, const struct smalti_
 int smalti_shard_fail(struct smalti_shard_writer *writer, const struct smalti_shard_failure *failure,
 		      struct smalti_error *error)
 {
-	struct smalti_failure_list *list = &writer->failures;
-	if (failure->index < writer->first || failure->index >= writer->end)
+	const uint64_t index = (uint64_t)failure->index;
+	if (writer->rows == 0 || failure->index != writer->first + writer->rows - 1)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "%s: a failure of item %" PRId64 ", which is not in it", writer->path,
-				   failure->index);
-	if (list->count == list->capacity) {
-		const int64_t capacity = list->capacity ? 2 * list->capacity : 16;
-		struct smalti_shard_failure *items = realloc(list->items, (size_t)capacity * sizeof(*items));
-		if (!items)
-			return smalti_fail(error, SMALTI_ENOMEM, "out of memory for a list of failures");
-		list->items = items;
-		list->capacity = capacity;
-	}
-	struct smalti_shard_failure *item = &list->items[list->count++];
-	*item = (struct smalti_shard_failure){failure->index, smalti_format(error, "%s", failure->key),
-					      smalti_format(error, "%s", failure->stage),
-					      smalti_format(error, "%s", failure->reason)};
-	return item->key && item->stage && item->reason ? 0 : -1;
+				   "%s: a failure of item %" PRId64 ", which is not its last one",
+				   writer->path, failure->index);
+	writer->failed = smalti_array_append(writer, SMALTI_FAILURE_INDEX, &index, 1, error) ||
+			 smalti_array_append_text(writer, SMALTI_FAILURE_KEY, failure->key, error) ||
+			 smalti_array_append_text(writer, SMALTI_FAILURE_STAGE, failure->stage, error) ||
+			 smalti_array_append_text(writer, SMALTI_FAILURE_REASON, failure->reason, error);
+	return writer->failed ? -1 : 0;
 }
 
 void smalti_shard_discard(struct smalti_shard_writer *writer)
@@ -189,12 +181,6 @@ void smalti_shard_discard(struct smalti_shard_writer *writer)
 	}
 	smalti_h5_free(&writer->file);
 	smalti_h5_leave();
-	for (int64_t i = 0; i < writer->failures.count; i++) {
-		free((void *)writer->failures.items[i].key);
-		free((void *)writer->failures.items[i].stage);
-		free((void *)writer->failures.items[i].reason);
-	}
-	free(writer->failures.items);
 	smalti_deflater_close(writer->deflater);
 	for (int i = 0; i < writer->schema.caption_count; i++)
 		free((void *)writer->schema.captions[i]);

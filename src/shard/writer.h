@@ -20,11 +20,6 @@ struct smalti_array_writer {
 	hid_t dataset;
 };
 
-struct smalti_failure_list {
-	struct smalti_shard_failure *items; /* strings are its own */
-	int64_t count, capacity;
-};
-
 struct smalti_shard_writer {
 	char *path;
 	struct smalti_h5_file file;
@@ -32,7 +27,6 @@ struct smalti_shard_writer {
 	int64_t first, end, rows;
 	struct smalti_array_writer arrays[SMALTI_SHARD_ARRAYS];
 	struct smalti_deflater *deflater; /* NULL: values are not compressed */
-	struct smalti_failure_list failures;
 	bool failed;
 };
 
