@@ -32,7 +32,9 @@ int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *w
 
 /* The shards, row by row, and what they say of themselves. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
-/* Puts right what was found. */
-int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error);
+/* With the lock held: puts right what was found. */
+int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
+int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
+			 struct smalti_error *error);
 
 #endif

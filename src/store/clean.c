@@ -78,17 +78,11 @@ static bool is_torn_claim(const struct known *known, const char *name)
 	return is_part(name);
 }
 
-/* What is done with a file that is nobody's: it is told of, or removed. */
-struct sweeper {
-	void (*tell)(void *user, const char *name); /* NULL: removed */
-	void *user;
-};
-
-static int sweep_one(const struct sweeper *sweeper, DIR *entries, const char *path, const char *name,
+static int sweep_one(const struct smalti_strays *strays, DIR *entries, const char *path, const char *name,
 		     struct smalti_error *error)
 {
-	if (sweeper->tell) {
-		sweeper->tell(sweeper->user, name);
+	if (strays->tell) {
+		strays->tell(strays->user, name);
 		return 0;
 	}
 	if (unlinkat(dirfd(entries), name, 0) == 0 || errno == ENOENT)
@@ -97,8 +91,8 @@ static int sweep_one(const struct sweeper *sweeper, DIR *entries, const char *pa
 }
 
 static int sweep(const struct known *known, const char *path,
-		 bool (*unwanted)(const struct known *known, const char *name), const struct sweeper *sweeper,
-		 struct smalti_error *error)
+		 bool (*unwanted)(const struct known *known, const char *name),
+		 const struct smalti_strays *strays, struct smalti_error *error)
 {
 	DIR *entries = opendir(path);
 	if (!entries)
@@ -106,33 +100,25 @@ static int sweep(const struct known *known, const char *path,
 	int status = 0;
 	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));)
 		if (unwanted(known, entry->d_name))
-			status = sweep_one(sweeper, entries, path, entry->d_name, error);
+			status = sweep_one(strays, entries, path, entry->d_name, error);
 	closedir(entries);
 	return status;
 }
 
-static int sweep_all(const struct known *known, const struct sweeper *sweeper, struct smalti_error *error)
+int smalti_directory_clean(const char *directory, const struct smalti_shards *shards,
+			   struct smalti_claims *claims, int64_t now, const struct smalti_strays *strays,
+			   struct smalti_error *error)
 {
-	char *inside = smalti_format(error, "%s/claims", known->directory);
-	int status = inside ? sweep(known, known->directory, is_stray, sweeper, error) : -1;
+	struct smalti_claim *list = NULL;
+	struct known known = {.directory = directory, .shards = shards};
+	char *inside = smalti_format(error, "%s/claims", directory);
+	int status = inside ? smalti_claims_list(claims, now, &list, &known.count, error) : -1;
+	known.claims = list;
 	if (status == 0)
-		status = sweep(known, inside, is_torn_claim, sweeper, error);
+		status = sweep(&known, directory, is_stray, strays, error);
+	if (status == 0)
+		status = sweep(&known, inside, is_torn_claim, strays, error);
+	free(list);
 	free(inside);
 	return status;
-}
-
-int smalti_directory_strays(const char *directory, const struct smalti_shards *shards,
-			    const struct smalti_claim *claims, int64_t count,
-			    void (*tell)(void *user, const char *name), void *user,
-			    struct smalti_error *error)
-{
-	const struct known known = {directory, shards, claims, count};
-	return sweep_all(&known, &(struct sweeper){tell, user}, error);
-}
-
-int smalti_directory_clean(const char *directory, const struct smalti_shards *shards,
-			   const struct smalti_claim *claims, int64_t count, struct smalti_error *error)
-{
-	const struct known known = {directory, shards, claims, count};
-	return sweep_all(&known, &(struct sweeper){NULL, NULL}, error);
 }

@@ -154,18 +154,15 @@ int smalti_directory_complete(const char *directory, const struct smalti_shards 
 /* With the lock held. */
 static int complete(struct smalti_store *store, int64_t items, int64_t now, struct smalti_error *error)
 {
-	struct smalti_claim *claims;
-	int64_t count;
+	const struct smalti_strays removed = {NULL, NULL};
 	if (smalti_store_read(store, error))
 		return -1;
 	if (!smalti_shards_cover(&store->shards, items) ||
 	    smalti_manifest_fits(store->directory, &store->shards))
 		return 0;
-	if (smalti_claims_list(store->claims, now, &claims, &count, error))
+	if (smalti_directory_clean(store->directory, &store->shards, store->claims, now, &removed, error))
 		return -1;
-	int status = smalti_directory_clean(store->directory, &store->shards, claims, count, error);
-	free(claims);
-	return status ? -1 : smalti_directory_complete(store->directory, &store->shards, error);
+	return smalti_directory_complete(store->directory, &store->shards, error);
 }
 
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)

@@ -32,14 +32,14 @@ int smalti_directory_describe(const char *directory, const cJSON *identity, stru
 int smalti_directory_look(const char *directory, struct smalti_error *error);
 /* What extract.json says of what is in it; free with cJSON_Delete(). */
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error);
-/* Tells of files that no process is at work on and that are no committed shards. */
-int smalti_directory_strays(const char *directory, const struct smalti_shards *shards,
-			    const struct smalti_claim *claims, int64_t count,
-			    void (*tell)(void *user, const char *name), void *user,
-			    struct smalti_error *error);
-/* Removes them. */
+/* Files that no process is at work on and that are no committed shards: they are told of, or removed. */
+struct smalti_strays {
+	void (*tell)(void *user, const char *name); /* NULL: removed */
+	void *user;
+};
 int smalti_directory_clean(const char *directory, const struct smalti_shards *shards,
-			   const struct smalti_claim *claims, int64_t count, struct smalti_error *error);
+			   struct smalti_claims *claims, int64_t now, const struct smalti_strays *strays,
+			   struct smalti_error *error);
 
 /* Whether manifest.json is of these shards. */
 bool smalti_manifest_fits(const char *directory, const struct smalti_shards *shards);

@@ -89,12 +89,9 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 /* Files that a crash has left, or that do not say what the shards do. */
 static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
-	struct smalti_claim *claims;
-	int64_t count;
-	if (smalti_claims_list(store->claims, now, &claims, &count, error))
-		return -1;
-	int status = smalti_directory_clean(store->directory, &store->shards, claims, count, error);
-	free(claims);
+	const struct smalti_strays removed = {NULL, NULL};
+	int status =
+	    smalti_directory_clean(store->directory, &store->shards, store->claims, now, &removed, error);
 	if (status)
 		return -1;
 	if (!smalti_manifest_fits(store->directory, &store->shards))

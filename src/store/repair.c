@@ -47,25 +47,12 @@ static int repair_shards(struct smalti_checker *checker, struct smalti_error *er
 	return status == 0 ? smalti_shards_read(&checker->shards, checker->directory, error) : -1;
 }
 
-static int clean(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
-{
-	struct smalti_claim *list = NULL;
-	int64_t count = 0;
-	struct smalti_claims *claims = smalti_claims_open(checker->directory, SMALTI_LEASE, NULL, error);
-	int status = claims ? smalti_claims_list(claims, now, &list, &count, error) : -1;
-	smalti_claims_close(claims);
-	if (status == 0)
-		status = smalti_directory_clean(checker->directory, &checker->shards, list, count, error);
-	free(list);
-	return status;
-}
-
-static int repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	const struct smalti_shards *shards = &checker->shards;
+	const struct smalti_strays removed = {NULL, NULL};
 	if (smalti_directory_prepare(checker->directory, error) || repair_extract(checker, error) ||
-	    smalti_shards_read(&checker->shards, checker->directory, error) ||
-	    repair_shards(checker, error) || clean(checker, now, error) ||
+	    repair_shards(checker, error) || smalti_checker_clean(checker, now, &removed, error) ||
 	    smalti_shards_describe(&checker->shards, checker->directory, error))
 		return -1;
 	smalti_manifest_remove(checker->directory);
@@ -73,9 +60,4 @@ static int repair(struct smalti_checker *checker, int64_t now, struct smalti_err
 	    checker->result->left == 0 && checker->items >= 0 && smalti_shards_cover(shards, checker->items);
 	return whole ? smalti_directory_complete(checker->directory, shards, error)
 		     : smalti_failed_rebuild(checker->directory, shards, error);
-}
-
-int smalti_checker_repair(struct smalti_checker *checker, struct smalti_error *error)
-{
-	return smalti_checker_locked(checker, repair, error);
 }

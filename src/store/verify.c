@@ -158,17 +158,15 @@ static void say_stray(void *user, const char *name)
 	smalti_checker_say(user, "orphan", name, "belongs to no process and is no shard");
 }
 
-static int check_strays(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
+			 struct smalti_error *error)
 {
-	struct smalti_claim *claims = NULL;
-	int64_t count = 0;
-	struct smalti_claims *all = smalti_claims_open(checker->directory, 0, NULL, error);
-	int status = all ? smalti_claims_list(all, now, &claims, &count, error) : -1;
-	smalti_claims_close(all);
-	if (status == 0)
-		status = smalti_directory_strays(checker->directory, &checker->shards, claims, count,
-						 say_stray, checker, error);
-	free(claims);
+	struct smalti_claims *claims =
+	    smalti_claims_open(checker->directory, strays->tell ? 0 : SMALTI_LEASE, NULL, error);
+	const int status =
+	    claims ? smalti_directory_clean(checker->directory, &checker->shards, claims, now, strays, error)
+		   : -1;
+	smalti_claims_close(claims);
 	return status;
 }
 
@@ -240,14 +238,23 @@ static int check_lists(struct smalti_checker *checker, int64_t now, struct smalt
 	if (read_manifest(checker, error) || check_manifest(checker, error) || check_failed(checker, error))
 		return -1;
 	check_gaps(checker);
-	return check_strays(checker, now, error);
+	const struct smalti_strays told = {say_stray, checker};
+	return smalti_checker_clean(checker, now, &told, error);
+}
+
+static int check_locked(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+{
+	const int status = check_lists(checker, now, error);
+	return status == 0 && checker->options->repair && checker->result->problems
+		   ? smalti_checker_repair(checker, now, error)
+		   : status;
 }
 
 static int check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	return check_directory(checker, error) || check_extract(checker, error) ||
 		       find_shards(checker, error) || smalti_checker_shards(checker, error) ||
-		       smalti_checker_locked(checker, check_lists, error)
+		       smalti_checker_locked(checker, check_locked, error)
 		   ? -1
 		   : 0;
 }
@@ -263,9 +270,7 @@ int smalti_verify(const char *directory, const struct smalti_verify_options *opt
 	options = options ? options : &defaults;
 	*result = (struct smalti_verify_result){0};
 	struct smalti_checker checker = {.directory = directory, .options = options, .result = result};
-	int status = check(&checker, error);
-	if (status == 0 && options->repair && result->problems)
-		status = smalti_checker_repair(&checker, error);
+	const int status = check(&checker, error);
 	cJSON_Delete(checker.manifest);
 	smalti_shards_free(&checker.shards);
 	return status;
