@@ -4,10 +4,9 @@
 #include "base/utf8.h"
 #include "cli/common_rows.h"
 #include "cli/output.h"
-#include "smalti/generate.h"
+#include "samplers/sampler.h"
 #include "text/caption.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TYPE struct smalti_generate_options
@@ -133,16 +132,10 @@ const struct smalti_command smalti_generate_command = {
 
 static int check_scheduler(const char *name, struct smalti_error *error)
 {
-	char names[256] = "";
-	for (int i = 0; smalti_scheduler_name(i); i++) {
-		if (!name || strcmp(name, smalti_scheduler_name(i)) == 0)
-			return 0;
-		const size_t used = strlen(names);
-		snprintf(names + used, sizeof(names) - used, "%s\"%s\"", i ? ", " : "",
-			 smalti_scheduler_name(i));
-	}
-	return smalti_fail(error, SMALTI_EINVAL, "--scheduler: expected one of %s, found '%.99s'", names,
-			   name);
+	if (!name || smalti_sampler_name_find(name, error))
+		return 0;
+	smalti_error_prefix(error, "--scheduler");
+	return -1;
 }
 
 static int check_text(const char *option, const char *text, struct smalti_error *error)

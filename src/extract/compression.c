@@ -29,9 +29,12 @@ static void fill(struct sample *sample, const struct smalti_shard_schema *schema
 	for (int64_t i = 0; i < window->count && sample->count < SAMPLE_BYTES; i++) {
 		const struct smalti_extract_item *item = &window->items[i];
 		for (int k = 0; k < schema->caption_count; k++)
-			add(sample, item->texts[k].values, item->texts[k].tokens * schema->text_width, size);
-		add(sample, item->image.values,
-		    2 * schema->latent_channels * item->image.latent_height * item->image.latent_width, size);
+			add(sample, item->row.texts[k].values, item->row.texts[k].tokens * schema->text_width,
+			    size);
+		add(sample, item->row.image.values,
+		    2 * schema->latent_channels * item->row.image.latent_height *
+			item->row.image.latent_width,
+		    size);
 	}
 }
 

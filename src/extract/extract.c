@@ -8,7 +8,6 @@
 #include "extract/jobs.h"
 #include "extract/row_writer.h"
 #include "extract/run_record.h"
-#include "extract/shard_size.h"
 #include "rt/session.h"
 
 #include <pthread.h>

@@ -39,7 +39,7 @@ static int read_bytes(int file, const char *path, void *bytes, int64_t count, in
 /* For messages on the image itself: what lies in a tar is known by its key. */
 static const char *name_of(const struct smalti_extract_item *item)
 {
-	return item->bytes < 0 ? item->path : item->key;
+	return item->bytes < 0 ? item->path : item->row.key;
 }
 
 static int check_extent(const struct smalti_extract_item *item, int64_t offset, int64_t count, int64_t size,

@@ -16,17 +16,11 @@ struct smalti_item_failure {
 	char *reason;
 };
 
-struct smalti_item_text {
-	int32_t *ids;
-	int64_t tokens; /* 0: there is none, or it failed */
-	void *values;   /* of the shards' type; a task fills them in */
-	char *problem;  /* what that task found wrong */
-};
-
 struct smalti_extract_item {
-	int64_t index;
-	char *key;
-	struct smalti_item_text texts[SMALTI_FEATURES_CAPTIONS_MAX];
+	/* What its pointers name is the item's own; tasks fill in the values. No tokens of a text: there is
+	 * none, or it failed. */
+	struct smalti_features_row row;
+	char *problems[SMALTI_FEATURES_CAPTIONS_MAX]; /* what was wrong with a text's values */
 
 	char *path; /* of the image; NULL: none was named */
 	int64_t offset, bytes;
@@ -36,8 +30,7 @@ struct smalti_extract_item {
 	struct smalti_extract_item *next_ordered;
 	struct smalti_error fetched; /* code 0: input is there */
 
-	struct smalti_features_image image; /* values are owned; a task fills them in */
-	struct smalti_error read;           /* code 0: the task found no damage in the image */
+	struct smalti_error read; /* code 0: the task found no damage in the image */
 
 	bool kept; /* its row in the shard that is made anew was complete: it is copied */
 	struct smalti_item_failure failures[SMALTI_ITEM_FAILURES_MAX];
@@ -51,8 +44,5 @@ int smalti_item_open(struct smalti_extract_item *item, const struct smalti_recor
  */
 void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const char *reason);
 void smalti_item_close(struct smalti_extract_item *item);
-
-/* As the shard takes it; pointers are the item's. */
-struct smalti_features_row smalti_item_row(const struct smalti_extract_item *item);
 
 #endif

@@ -94,15 +94,15 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct smalti_extract_job *job = user;
-	job->item->image.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
-	return job->item->image.values ? 0 : -1;
+	job->item->row.image.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
+	return job->item->row.image.values ? 0 : -1;
 }
 
 static void note(struct smalti_extract_job *job, const struct smalti_error *cause)
 {
 	struct smalti_extract_item *item = job->item;
-	free((void *)item->image.values);
-	item->image = (struct smalti_features_image){0};
+	free((void *)item->row.image.values);
+	item->row.image = (struct smalti_features_image){0};
 	if (smalti_is_of_input(item->read.code))
 		smalti_item_fail(item, "picture", item->read.message);
 	else if (cause->code == SMALTI_ECORRUPT)
@@ -151,11 +151,11 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 	if (!job)
 		return -1;
 	job->item = item;
-	item->image = (struct smalti_features_image){.height = info->original_height,
-						     .width = info->original_width,
-						     .ratio = info->bin.ratio,
-						     .latent_height = height,
-						     .latent_width = width};
+	item->row.image = (struct smalti_features_image){.height = info->original_height,
+							 .width = info->original_width,
+							 .ratio = info->bin.ratio,
+							 .latent_height = height,
+							 .latent_width = width};
 	smalti_task_group_needs(job->job.task_group, vae->weights);
 	struct smalti_tile *planes =
 	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], job->job.task_group, plan, read_rows, job);
@@ -176,7 +176,7 @@ static int by_shape(const void *left, const void *right)
 	const struct smalti_bin *y = &smalti_input_image_info((*b)->input)->bin;
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio ? -1 : 1;
-	return (*a)->index < (*b)->index ? -1 : 1;
+	return (*a)->row.index < (*b)->row.index ? -1 : 1;
 }
 
 /* How many there are, or -1. */

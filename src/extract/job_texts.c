@@ -10,7 +10,8 @@
 struct smalti_caption_job {
 	const struct smalti_extract_job *job;
 	struct smalti_extract_item *item;
-	struct smalti_item_text *text;
+	struct smalti_features_text *text;
+	char **problem; /* of the item */
 };
 
 /* By length, then as they come: neighbours in a pack are alike. */
@@ -19,8 +20,8 @@ static int by_length(const void *left, const void *right)
 	const struct smalti_caption_job *a = left, *b = right;
 	if (a->text->tokens != b->text->tokens)
 		return a->text->tokens < b->text->tokens ? -1 : 1;
-	if (a->item->index != b->item->index)
-		return a->item->index < b->item->index ? -1 : 1;
+	if (a->item->row.index != b->item->row.index)
+		return a->item->row.index < b->item->row.index ? -1 : 1;
 	return (a->text > b->text) - (a->text < b->text);
 }
 
@@ -30,9 +31,11 @@ static int64_t list_captions(const struct smalti_extract_jobs *jobs, struct smal
 	int64_t count = 0;
 	for (int64_t i = 0; i < window->count; i++)
 		for (int k = 0; k < jobs->parts->options.caption_count; k++)
-			if (window->items[i].texts[k].tokens)
-				list[count++] = (struct smalti_caption_job){
-				    .item = &window->items[i], .text = &window->items[i].texts[k]};
+			if (window->items[i].row.texts[k].tokens)
+				list[count++] =
+				    (struct smalti_caption_job){.item = &window->items[i],
+								.text = &window->items[i].row.texts[k],
+								.problem = &window->items[i].problems[k]};
 	qsort(list, (size_t)count, sizeof(*list), by_length);
 	return count;
 }
@@ -62,8 +65,8 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 		return 0;
 	if (refused.code != SMALTI_ECORRUPT)
 		return smalti_fail(error, refused.code, "%s", refused.message);
-	caption->text->problem = smalti_format(error, "%s", refused.message);
-	return caption->text->problem ? 0 : -1;
+	*caption->problem = smalti_format(error, "%s", refused.message);
+	return *caption->problem ? 0 : -1;
 }
 
 static int insert(struct smalti_extract_job *job, struct smalti_error *error)
@@ -94,9 +97,9 @@ static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 static void complete_caption(struct smalti_run_sample *work, struct smalti_window *window,
 			     struct smalti_caption_job *caption)
 {
-	struct smalti_item_text *text = caption->text;
-	if (text->problem) {
-		smalti_item_fail(caption->item, "t5", text->problem);
+	struct smalti_features_text *text = caption->text;
+	if (*caption->problem) {
+		smalti_item_fail(caption->item, "t5", *caption->problem);
 		text->tokens = 0;
 		return;
 	}

@@ -11,5 +11,4 @@ libcore_la_SOURCES += \
 	src/extract/parts.c src/extract/parts.h \
 	src/extract/row_writer.c src/extract/row_writer.h \
 	src/extract/run_record.c src/extract/run_record.h \
-	src/extract/shard_size.c src/extract/shard_size.h \
 	src/extract/window.c src/extract/window.h

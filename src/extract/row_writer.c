@@ -81,8 +81,8 @@ static int write_failures(struct smalti_shard_writer *file, const struct smalti_
 {
 	for (int i = 0; i < item->failure_count; i++) {
 		const char *reason = item->failures[i].reason;
-		const struct smalti_shard_failure failure = {.index = item->index,
-							     .key = item->key,
+		const struct smalti_shard_failure failure = {.index = item->row.index,
+							     .key = item->row.key,
 							     .stage = item->failures[i].stage,
 							     .reason =
 								 reason ? reason : "no memory to say why"};
@@ -103,8 +103,8 @@ static int64_t value_bytes(const struct smalti_shard_schema *schema, const struc
 static int write_item(struct open_shard *shard, const struct smalti_shard_schema *schema,
 		      const struct smalti_extract_item *item, struct smalti_error *error)
 {
-	struct smalti_features_row row = smalti_item_row(item);
-	if (item->kept && smalti_shard_row(shard->old, item->index, &row, error) < 0)
+	struct smalti_features_row row = item->row;
+	if (item->kept && smalti_shard_row(shard->old, item->row.index, &row, error) < 0)
 		return -1;
 	if (smalti_shard_append(shard->file, &row, error) < 0)
 		return -1;

@@ -84,11 +84,11 @@ void smalti_run_record_window(struct smalti_run_record *record, const struct sma
 	for (int64_t i = 0; i < window->count; i++) {
 		const struct smalti_extract_item *item = &window->items[i];
 		for (int k = 0; k < record->parts->options.caption_count; k++)
-			if (item->texts[k].values)
-				smalti_run_log_caption(record->log, item->texts[k].tokens);
-		if (item->image.values)
-			smalti_run_log_image(record->log, item->image.latent_height * factor,
-					     item->image.latent_width * factor);
+			if (item->row.texts[k].values)
+				smalti_run_log_caption(record->log, item->row.texts[k].tokens);
+		if (item->row.image.values)
+			smalti_run_log_image(record->log, item->row.image.latent_height * factor,
+					     item->row.image.latent_width * factor);
 	}
 }
 

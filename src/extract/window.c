@@ -14,16 +14,22 @@ enum {
 	TOKENS_MAX = 8192,
 	FILE_BYTES_MAX = 64 << 20,   /* of images, as they are stored */
 	LATENT_BYTES_MAX = 64 << 20, /* of images, encoded */
-	LAST_IMAGES = 16             /* a window in the end has as many, or TOKENS_MIN */
+	LAST_IMAGES = 16,            /* a window in the end has as many, or TOKENS_MIN */
+	SHARD_ITEMS = 1024,
+	SHARD_ITEMS_MAX = 1 << 20
 };
 
-/* What a window holds so far. */
-struct load {
-	int64_t tokens, most_tokens, file_bytes, latent_bytes;
-	int64_t images;
+/* A window that is being read, and what it holds so far. */
+struct reading {
+	const struct smalti_extract_parts *parts;
+	struct smalti_fetcher *fetcher; /* NULL: images are left out */
+	struct smalti_window *window;
+	struct smalti_shard *old;
+	int64_t tokens, most_tokens, file_bytes, latent_bytes, images;
 	int64_t enough; /* items, of a window near the end of the run */
 };
 
+/* Images count as squares: that is about the area of every bin. */
 static int64_t latent_bytes(const struct smalti_extract_parts *parts)
 {
 	const struct smalti_shard_schema *schema = &parts->schema;
@@ -42,11 +48,12 @@ int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
 	return tokens > TOKENS_MAX ? TOKENS_MAX : tokens < TOKENS_MIN ? TOKENS_MIN : (int64_t)tokens;
 }
 
-static bool is_full(const struct smalti_window *window, const struct load *load)
+static bool is_full(const struct reading *load)
 {
-	if (window->count >= load->enough && (load->tokens >= TOKENS_MIN || load->images >= LAST_IMAGES))
+	if (load->window->count >= load->enough &&
+	    (load->tokens >= TOKENS_MIN || load->images >= LAST_IMAGES))
 		return true;
-	return window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
+	return load->window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
 
@@ -55,7 +62,8 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 		    struct smalti_extract_item *item, struct smalti_error *error)
 {
 	const struct smalti_caption_text *caption = &record->captions[number];
-	struct smalti_item_text *text = &item->texts[number];
+	struct smalti_features_text *text = &item->row.texts[number];
+	int32_t *ids = NULL;
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	if (!caption->text) {
 		char *reason =
@@ -73,9 +81,10 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 		return 0;
 	}
 	if (smalti_prompt_encoder_tokenize(&parts->text, caption->text, caption->length,
-					   parts->options.cleaning, &text->ids, &text->tokens, &refused) == 0)
+					   parts->options.cleaning, &ids, &text->tokens, &refused) == 0) {
+		text->ids = ids;
 		return 0;
-	text->ids = NULL;
+	}
 	text->tokens = 0;
 	if (!smalti_is_of_input(refused.code))
 		return smalti_fail(error, refused.code, "%s", refused.message);
@@ -92,25 +101,25 @@ static int64_t file_bytes(const struct smalti_extract_item *item)
 	return stat(item->path, &info) == 0 ? (int64_t)info.st_size : 0;
 }
 
-static int read_parts(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
-		      const struct smalti_record *record, struct smalti_extract_item *item, struct load *load,
-		      struct smalti_error *error)
+static int read_parts(struct reading *reading, const struct smalti_record *record,
+		      struct smalti_extract_item *item, struct smalti_error *error)
 {
+	const struct smalti_extract_parts *parts = reading->parts;
 	for (int i = 0; parts->text.model && i < parts->options.caption_count; i++) {
 		if (tokenize(parts, record, i, item, error) < 0)
 			return -1;
-		load->tokens += item->texts[i].tokens;
+		reading->tokens += item->row.texts[i].tokens;
 	}
-	if (!parts->vae || !fetcher)
+	if (!parts->vae || !reading->fetcher)
 		return 0;
 	if (!item->path) {
 		smalti_item_fail(item, "picture", "the list names no image");
 		return 0;
 	}
-	load->file_bytes += file_bytes(item);
-	load->latent_bytes += latent_bytes(parts);
-	load->images++;
-	smalti_fetcher_add(fetcher, item);
+	reading->file_bytes += file_bytes(item);
+	reading->latent_bytes += latent_bytes(parts);
+	reading->images++;
+	smalti_fetcher_add(reading->fetcher, item);
 	return 0;
 }
 
@@ -121,31 +130,30 @@ static bool is_whole(const struct smalti_shard *old, int64_t index)
 	       smalti_shard_row_is_complete(old, index);
 }
 
-static int read_item(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
-		     struct smalti_window *window, struct smalti_shard *old, struct load *load,
-		     struct smalti_error *error)
+static int read_item(struct reading *reading, struct smalti_error *error)
 {
 	struct smalti_record record;
 	struct smalti_error bad = SMALTI_NO_ERROR;
-	struct smalti_extract_item *item = &window->items[window->count];
-	const enum smalti_dataset_status status = smalti_dataset_next(parts->dataset, &record, &bad);
+	struct smalti_dataset *dataset = reading->parts->dataset;
+	struct smalti_extract_item *item = &reading->window->items[reading->window->count];
+	const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &bad);
 	if (status == SMALTI_DATASET_FAILED)
 		return smalti_fail(error, bad.code, "%s", bad.message);
 	if (status == SMALTI_DATASET_END)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: has fewer items than at first: it was changed meanwhile",
-				   smalti_dataset_name(parts->dataset));
+				   smalti_dataset_name(dataset));
 	if (smalti_item_open(item, &record, error) < 0) {
 		smalti_item_close(item);
 		return -1;
 	}
-	window->count++;
+	reading->window->count++;
 	if (status == SMALTI_DATASET_BAD) {
 		smalti_item_fail(item, "list", bad.message);
 		return 0;
 	}
-	item->kept = is_whole(old, item->index);
-	return item->kept ? 0 : read_parts(parts, fetcher, &record, item, load, error);
+	item->kept = is_whole(reading->old, item->row.index);
+	return item->kept ? 0 : read_parts(reading, &record, item, error);
 }
 
 /* What the fetcher has of the items is waited for. */
@@ -157,15 +165,14 @@ static void drop(struct smalti_window *window, struct smalti_fetcher *fetcher)
 	smalti_window_free(window);
 }
 
-static int read_items(const struct smalti_extract_parts *parts, struct smalti_fetcher *fetcher,
-		      struct smalti_window *window, int64_t left, bool ends, struct smalti_error *error)
+static int read_items(struct reading *reading, int64_t left, struct smalti_error *error)
 {
-	struct load load = {.most_tokens = smalti_window_tokens(parts), .enough = ends ? left / 2 : left};
-	struct smalti_shard *old = window->old ? smalti_shard_open(window->old, error) : NULL;
-	int status = window->old && !old ? -1 : 0;
-	while (status == 0 && window->count < left && !is_full(window, &load))
-		status = read_item(parts, fetcher, window, old, &load, error);
-	smalti_shard_close(old);
+	const struct smalti_window *window = reading->window;
+	reading->old = window->old ? smalti_shard_open(window->old, error) : NULL;
+	int status = window->old && !reading->old ? -1 : 0;
+	while (status == 0 && window->count < left && !is_full(reading))
+		status = read_item(reading, error);
+	smalti_shard_close(reading->old);
 	return status;
 }
 
@@ -184,8 +191,12 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 	window->items = smalti_calloc(left < ITEMS_MAX ? left : ITEMS_MAX, sizeof(*window->items), error);
 	if (old)
 		window->old = smalti_format(error, "%s", old);
-	if (window->items && (window->old || !old) &&
-	    read_items(parts, fetcher, window, left, ends, error) == 0) {
+	struct reading reading = {.parts = parts,
+				  .fetcher = fetcher,
+				  .window = window,
+				  .most_tokens = smalti_window_tokens(parts),
+				  .enough = ends ? left / 2 : left};
+	if (window->items && (window->old || !old) && read_items(&reading, left, error) == 0) {
 		window->last = window->count == left;
 		return window;
 	}
@@ -214,4 +225,34 @@ void smalti_window_free(struct smalti_window *window)
 	free(window->items);
 	free(window->old);
 	free(window);
+}
+
+/* Of the rows of a window without images. */
+static double row_bytes(const struct smalti_extract_parts *parts, const struct smalti_window *window)
+{
+	const struct smalti_shard_schema *schema = &parts->schema;
+	int64_t tokens = 0;
+	for (int64_t i = 0; i < window->count; i++)
+		for (int k = 0; k < SMALTI_FEATURES_CAPTIONS_MAX; k++)
+			tokens += window->items[i].row.texts[k].tokens;
+	const int64_t bytes = tokens * schema->text_width * smalti_dtype_bytes(schema->dtype);
+	return (double)bytes / (double)window->count + (double)latent_bytes(parts);
+}
+
+int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struct smalti_range *within,
+			   struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &parts->options;
+	if (o->shard_items || !o->shard_bytes || within->first == within->end)
+		return o->shard_items ? o->shard_items : SHARD_ITEMS;
+	if (smalti_dataset_seek(parts->dataset, within->first, error) < 0)
+		return -1;
+	struct smalti_window *window =
+	    smalti_window_read(parts, NULL, within, false, within->first, NULL, error);
+	if (!window)
+		return -1;
+	const double bytes = row_bytes(parts, window);
+	smalti_window_free(window);
+	const double items = (double)o->shard_bytes / (bytes > 1 ? bytes : 1);
+	return items < 1 ? 1 : items > SHARD_ITEMS_MAX ? SHARD_ITEMS_MAX : (int64_t)items;
 }

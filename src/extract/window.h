@@ -39,4 +39,9 @@ struct smalti_window *smalti_window_empty(const struct smalti_range *range, int6
 void smalti_window_free(
     struct smalti_window *window); /* after the fetcher has been waited for; NULL is fine */
 
+/* Items in a shard: as the options say, or as many as make about so many bytes, judged by the first of
+ * `within`. -1 with an error. */
+int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struct smalti_range *within,
+			   struct smalti_error *error);
+
 #endif
