@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "shard/layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,16 +22,6 @@ static int check_shard(const struct smalti_shard *shard, const struct smalti_sha
 			   path, smalti_shard_first(shard), smalti_shard_end(shard) - 1);
 }
 
-static bool same_schema(const struct smalti_shard_schema *a, const struct smalti_shard_schema *b)
-{
-	bool same = a->dtype == b->dtype && a->caption_count == b->caption_count &&
-		    a->text_width == b->text_width && a->latent_channels == b->latent_channels &&
-		    a->image_size == b->image_size && a->max_tokens == b->max_tokens;
-	for (int i = 0; same && i < a->caption_count; i++)
-		same = strcmp(a->captions[i], b->captions[i]) == 0;
-	return same;
-}
-
 static struct smalti_shard *open_shard(const struct smalti_features_set *set, int64_t number,
 				       struct smalti_error *error)
 {
@@ -38,10 +29,13 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 	char *path = smalti_shard_path(set->directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	int status = shard ? check_shard(shard, entry, path, error) : -1;
-	if (status == 0 && set->model &&
-	    !same_schema(smalti_shard_schema(shard), smalti_shard_schema(set->model)))
+	const char *other =
+	    status == 0 && set->model
+		? smalti_shard_schema_difference(smalti_shard_schema(shard), smalti_shard_schema(set->model))
+		: NULL;
+	if (other)
 		status = smalti_fail(error, SMALTI_ECORRUPT,
-				     "%s: is not of the kind of the directory's others", path);
+				     "%s: its %s is not that of the directory's others", path, other);
 	free(path);
 	if (status == 0)
 		return shard;

@@ -37,43 +37,29 @@ static int make_room(struct room *room, int64_t bytes, struct smalti_error *erro
 	return room->bytes ? 0 : -1;
 }
 
-/* All first bytes of elements, then all second bytes, and so on: written once and compiled for the sizes that
- * there are. */
-static inline void spread(const unsigned char *from, int64_t count, int64_t size, unsigned char *to)
+/* All first bytes of elements, then all second bytes, and so on, or back; compiled for the sizes that there
+ * are. */
+static inline void move(const unsigned char *from, int64_t count, int64_t size, bool back, unsigned char *to)
 {
-	for (int64_t i = 0; i < count; i++)
-		for (int64_t byte = 0; byte < size; byte++)
-			to[byte * count + i] = from[i * size + byte];
+	if (back)
+		for (int64_t i = 0; i < count; i++)
+			for (int64_t byte = 0; byte < size; byte++)
+				to[i * size + byte] = from[byte * count + i];
+	else
+		for (int64_t i = 0; i < count; i++)
+			for (int64_t byte = 0; byte < size; byte++)
+				to[byte * count + i] = from[i * size + byte];
 }
 
-static inline void gather(const unsigned char *from, int64_t count, int64_t size, unsigned char *to)
-{
-	for (int64_t i = 0; i < count; i++)
-		for (int64_t byte = 0; byte < size; byte++)
-			to[i * size + byte] = from[byte * count + i];
-}
-
-static void shuffle(const unsigned char *from, int64_t bytes, int64_t size, unsigned char *to)
+static void shuffle(const unsigned char *from, int64_t bytes, int64_t size, bool back, unsigned char *to)
 {
 	const int64_t count = bytes / size;
 	if (size == 2)
-		spread(from, count, 2, to);
+		move(from, count, 2, back, to);
 	else if (size == 4)
-		spread(from, count, 4, to);
+		move(from, count, 4, back, to);
 	else
-		spread(from, count, size, to);
-	memcpy(to + count * size, from + count * size, (size_t)(bytes - count * size));
-}
-
-static void unshuffle(const unsigned char *from, int64_t bytes, int64_t size, unsigned char *to)
-{
-	const int64_t count = bytes / size;
-	if (size == 2)
-		gather(from, count, 2, to);
-	else if (size == 4)
-		gather(from, count, 4, to);
-	else
-		gather(from, count, size, to);
+		move(from, count, size, back, to);
 	memcpy(to + count * size, from + count * size, (size_t)(bytes - count * size));
 }
 
@@ -151,7 +137,7 @@ int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t
 		return -1;
 	unsigned char *shuffled = deflater->shuffled.bytes;
 	if (bytes > 0)
-		shuffle(values, bytes, size, shuffled);
+		shuffle(values, bytes, size, false, shuffled);
 	*deflated = (struct smalti_deflated){shuffled, bytes, SMALTI_WITHOUT_DEFLATE};
 	const int64_t plane = bytes / size;
 	int64_t noise = 0;
@@ -201,6 +187,6 @@ int smalti_inflate(struct smalti_inflater *inflater, const struct smalti_deflate
 			return smalti_fail(error, SMALTI_ECORRUPT, "a compressed piece cannot be inflated");
 	}
 	if (bytes > 0)
-		unshuffle(shuffled, bytes, size, values);
+		shuffle(shuffled, bytes, size, true, values);
 	return 0;
 }

@@ -140,3 +140,20 @@ int smalti_shard_check_schema(const struct smalti_shard_schema *schema, struct s
 		return smalti_fail(error, SMALTI_EINVAL, "a negative length or size, or an infinite factor");
 	return check_captions(schema, error);
 }
+
+const char *smalti_shard_schema_difference(const struct smalti_shard_schema *a,
+					   const struct smalti_shard_schema *b)
+{
+	bool same = a->caption_count == b->caption_count && a->text_width == b->text_width &&
+		    a->max_tokens == b->max_tokens;
+	for (int i = 0; same && i < a->caption_count; i++)
+		same = strcmp(a->captions[i], b->captions[i]) == 0;
+	if (a->dtype != b->dtype)
+		return "type of the values";
+	if (!same)
+		return "captions";
+	return a->latent_channels != b->latent_channels || a->image_size != b->image_size ||
+		       a->scaling_factor < b->scaling_factor || a->scaling_factor > b->scaling_factor
+		   ? "pictures"
+		   : NULL;
+}

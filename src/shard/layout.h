@@ -76,6 +76,11 @@ void smalti_shard_caption_path(const char *caption, char path[SMALTI_SHARD_PATH]
 /* Whether shards can have such a schema. */
 int smalti_shard_check_schema(const struct smalti_shard_schema *schema, struct smalti_error *error);
 
+/* What differs between two besides provenance and compression, for a person: "its %s is not that of …"; or
+ * NULL. */
+const char *smalti_shard_schema_difference(const struct smalti_shard_schema *a,
+					   const struct smalti_shard_schema *b);
+
 /* XXH3 over all of a row. */
 int smalti_shard_checksum(const struct smalti_shard_schema *schema, const struct smalti_features_row *row,
 			  uint64_t *checksum, struct smalti_error *error);

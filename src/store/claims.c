@@ -29,7 +29,7 @@ struct smalti_claims {
 	struct smalti_heartbeat *heartbeat;
 	pthread_mutex_t mutex; /* for what follows, which changes with the lock held */
 	struct held *held;
-	int64_t count, capacity;
+	int64_t count;
 };
 
 struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
@@ -163,15 +163,10 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
 		       struct smalti_error *error)
 {
-	if ((*count & (*count - 1)) == 0) { /* full: at each power of two */
-		struct smalti_claim *more = smalti_calloc(*count ? 2 * *count : 1, sizeof(*more), error);
-		if (!more)
-			return -1;
-		if (*count)
-			memcpy(more, *list, (size_t)*count * sizeof(*more));
-		free(*list);
-		*list = more;
-	}
+	struct smalti_claim *more = smalti_grow(*list, *count, sizeof(*more), error);
+	if (!more)
+		return -1;
+	*list = more;
 	(*list)[(*count)++] = *claim;
 	return 0;
 }
@@ -244,28 +239,13 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 	return status;
 }
 
-static int make_room(struct smalti_claims *claims, struct smalti_error *error)
-{
-	if (claims->count < claims->capacity)
-		return 0;
-	const int64_t capacity = 2 * claims->capacity + 4;
-	struct held *held = smalti_calloc(capacity, sizeof(*held), error);
-	if (!held)
-		return -1;
-	if (claims->count)
-		memcpy(held, claims->held, (size_t)claims->count * sizeof(*held));
-	free(claims->held);
-	claims->held = held;
-	claims->capacity = capacity;
-	return 0;
-}
-
 /* From here on it is in the list. */
 static int hold(struct smalti_claims *claims, const struct held *held, struct smalti_error *error)
 {
 	pthread_mutex_lock(&claims->mutex);
-	const int status =
-	    make_room(claims, error) || smalti_heartbeat_add(claims->heartbeat, held->fd, error) ? -1 : 0;
+	struct held *more = smalti_grow(claims->held, claims->count, sizeof(*more), error);
+	claims->held = more ? more : claims->held;
+	const int status = more ? smalti_heartbeat_add(claims->heartbeat, held->fd, error) : -1;
 	if (status == 0)
 		claims->held[claims->count++] = *held;
 	pthread_mutex_unlock(&claims->mutex);

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { BEATS = 4 }; /* in a lease */
@@ -20,7 +19,7 @@ struct smalti_heartbeat {
 	pthread_cond_t wake;
 	bool stop;
 	int *files;
-	int64_t count, capacity;
+	int64_t count;
 };
 
 static void *beat(void *user)
@@ -89,30 +88,16 @@ void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat)
 	free_all(heartbeat);
 }
 
-static int make_room(struct smalti_heartbeat *heartbeat, struct smalti_error *error)
-{
-	if (heartbeat->count < heartbeat->capacity)
-		return 0;
-	const int64_t capacity = 2 * heartbeat->capacity + 4;
-	int *files = smalti_calloc(capacity, sizeof(*files), error);
-	if (!files)
-		return -1;
-	if (heartbeat->count)
-		memcpy(files, heartbeat->files, (size_t)heartbeat->count * sizeof(*files));
-	free(heartbeat->files);
-	heartbeat->files = files;
-	heartbeat->capacity = capacity;
-	return 0;
-}
-
 int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error)
 {
 	pthread_mutex_lock(&heartbeat->mutex);
-	const int status = make_room(heartbeat, error);
-	if (status == 0)
+	int *files = smalti_grow(heartbeat->files, heartbeat->count, sizeof(*files), error);
+	if (files) {
+		heartbeat->files = files;
 		heartbeat->files[heartbeat->count++] = file;
+	}
 	pthread_mutex_unlock(&heartbeat->mutex);
-	return status;
+	return files ? 0 : -1;
 }
 
 void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file)

@@ -60,22 +60,12 @@ static int read_head(const cJSON *head, struct smalti_run *run, struct smalti_er
 
 static int grow(struct smalti_run *run, struct smalti_error *error)
 {
-	if (run->count < run->capacity)
-		return 0;
-	const int64_t capacity = run->capacity ? 2 * run->capacity : 256;
-	struct smalti_run_point *points = realloc(run->points, (size_t)capacity * sizeof(*points));
-	if (points)
-		run->points = points;
-	int64_t values = capacity;
-	double *busy = smalti_multiply(&values, run->worker_count + 1)
-			   ? realloc(run->busy, (size_t)values * sizeof(*busy))
-			   : NULL;
-	if (busy)
-		run->busy = busy;
-	if (!points || !busy)
-		return smalti_fail(error, SMALTI_ENOMEM, "out of memory for what a run has measured");
-	run->capacity = capacity;
-	return 0;
+	struct smalti_run_point *points = smalti_grow(run->points, run->count, sizeof(*points), error);
+	run->points = points ? points : run->points;
+	double *busy =
+	    smalti_grow(run->busy, run->count, (int64_t)sizeof(*busy) * (run->worker_count + 1), error);
+	run->busy = busy ? busy : run->busy;
+	return points && busy ? 0 : -1;
 }
 
 static int read_field(const cJSON *line, const struct smalti_run_field *field,
@@ -220,14 +210,10 @@ int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error
 
 static int add_run(const char *path, const char *name, struct smalti_runs *runs, struct smalti_error *error)
 {
-	if (runs->count == runs->capacity) {
-		const int capacity = runs->capacity ? 2 * runs->capacity : 16;
-		struct smalti_run *grown = realloc(runs->items, (size_t)capacity * sizeof(*grown));
-		if (!grown)
-			return smalti_fail(error, SMALTI_ENOMEM, "out of memory for runs");
-		runs->items = grown;
-		runs->capacity = capacity;
-	}
+	struct smalti_run *grown = smalti_grow(runs->items, runs->count, sizeof(*grown), error);
+	if (!grown)
+		return -1;
+	runs->items = grown;
 	int64_t size = 0;
 	struct smalti_error own = SMALTI_NO_ERROR;
 	struct smalti_run run = {.file = strdup(name)};

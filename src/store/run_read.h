@@ -33,7 +33,7 @@ struct smalti_run {
 	int worker_count;
 	struct smalti_run_point *points;
 	double *busy; /* [points, workers] */
-	int64_t count, capacity;
+	int64_t count;
 	struct smalti_run_counts lengths, bins;
 	int64_t unreadable; /* lines */
 };
@@ -44,7 +44,7 @@ void smalti_run_free(struct smalti_run *run);
 
 struct smalti_runs {
 	struct smalti_run *items; /* by when they began */
-	int count, capacity;
+	int count;
 	int unreadable; /* files that are no logs, or cannot be read */
 };
 

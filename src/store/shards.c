@@ -15,17 +15,13 @@ char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id,
 	return smalti_format(error, "%s/%s", directory, name);
 }
 
-static int add(struct smalti_shards *shards, int64_t *capacity, const struct smalti_shard_id *id,
-	       struct smalti_error *error)
+static int add(struct smalti_shards *shards, const struct smalti_shard_id *id, struct smalti_error *error)
 {
-	if (shards->count == *capacity) {
-		*capacity = *capacity ? 2 * *capacity : 64;
-		struct smalti_shard_entry *entries =
-		    realloc(shards->entries, (size_t)*capacity * sizeof(*entries));
-		if (!entries)
-			return smalti_fail(error, SMALTI_ENOMEM, "no memory for a list of shards");
-		shards->entries = entries;
-	}
+	struct smalti_shard_entry *entries =
+	    smalti_grow(shards->entries, shards->count, sizeof(*entries), error);
+	if (!entries)
+		return -1;
+	shards->entries = entries;
 	shards->entries[shards->count++] = (struct smalti_shard_entry){.id = *id};
 	return 0;
 }
@@ -35,13 +31,12 @@ static int read_names(struct smalti_shards *shards, const char *directory, struc
 	DIR *files = opendir(directory);
 	if (!files)
 		return smalti_fail_errno(error, "%s: cannot be read", directory);
-	int64_t capacity = 0;
 	int status = 0;
 	errno = 0;
 	for (const struct dirent *file; status == 0 && (file = readdir(files)); errno = 0) {
 		struct smalti_shard_id id;
 		if (smalti_shard_name_parse(file->d_name, &id))
-			status = add(shards, &capacity, &id, error);
+			status = add(shards, &id, error);
 	}
 	if (status == 0 && errno)
 		status = smalti_fail_errno(error, "%s: cannot be read", directory);

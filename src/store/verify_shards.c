@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/layout.h"
 #include "store/checker.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static int check_rows(struct examined *examined, struct smalti_shard *shard, str
 static bool same_provenance(const char *a, const char *b)
 {
 	static const char *const may_differ[] = {"list", "isa"};
-	cJSON *x = a ? cJSON_Parse(a) : NULL, *y = b ? cJSON_Parse(b) : NULL;
+	cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
 	for (size_t i = 0; i < sizeof(may_differ) / sizeof(may_differ[0]); i++) {
 		cJSON_DeleteItemFromObjectCaseSensitive(x, may_differ[i]);
 		cJSON_DeleteItemFromObjectCaseSensitive(y, may_differ[i]);
@@ -65,28 +66,13 @@ static bool same_provenance(const char *a, const char *b)
 	return same;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /* The name of what differs, or NULL. */
 static const char *compare(const struct smalti_shard_schema *a, const struct smalti_shard_schema *b)
 {
-	if (a->dtype != b->dtype)
-		return "type of the values";
-	if (a->caption_count != b->caption_count || a->text_width != b->text_width ||
-	    a->max_tokens != b->max_tokens)
-		return "captions";
-	for (int i = 0; i < a->caption_count; i++)
-		if (!same_text(a->captions[i], b->captions[i]))
-			return "captions";
-	if (a->latent_channels != b->latent_channels || a->image_size != b->image_size ||
-	    a->scaling_factor < b->scaling_factor || a->scaling_factor > b->scaling_factor)
-		return "pictures";
-	return same_text(a->provenance, b->provenance) || same_provenance(a->provenance, b->provenance)
-		   ? NULL
-		   : "provenance";
+	const char *other = smalti_shard_schema_difference(a, b);
+	if (other || strcmp(a->provenance, b->provenance) == 0)
+		return other;
+	return same_provenance(a->provenance, b->provenance) ? NULL : "provenance";
 }
 
 /* What it says of itself against its name and the other shards. */
