@@ -32,7 +32,7 @@ enum smalti_compression {
 /** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
 struct smalti_extract_options {
 	/** List of items, directory of images or tars, tar, or several tars; "-" is the standard input,
-	 * braces stand for several: docs/datasets.md. @{ */
+	 * braces stand for several. Lists and tars may be compressed by gzip: docs/datasets.md. @{ */
 	const char *const *inputs;
 	int64_t input_count;
 	/** @} */
