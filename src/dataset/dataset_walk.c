@@ -173,19 +173,6 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 	return status;
 }
 
-static int walk_open_directory(struct walk *w, int directory, const char *path, const char *below, int depth,
-			       struct smalti_error *error)
-{
-	struct names names = {0};
-	int status = enter(w, directory, path, error);
-	if (status > 0)
-		status = read_names(directory, path, &names, error);
-	if (status == 0)
-		status = walk_names(w, below, &names, depth, error);
-	free_names(&names);
-	return status;
-}
-
 static int walk_directory(struct walk *w, const char *below, int depth, struct smalti_error *error)
 {
 	if (depth > DEPTH_MAX)
@@ -194,11 +181,17 @@ static int walk_directory(struct walk *w, const char *below, int depth, struct s
 				   DEPTH_MAX);
 	char *path = smalti_format(error, "%s/%s", w->directory, below);
 	const int directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	int status = directory >= 0 ? walk_open_directory(w, directory, path, below, depth, error) : -1;
+	struct names names = {0};
+	int status = directory >= 0 ? enter(w, directory, path, error) : -1;
+	if (status > 0)
+		status = read_names(directory, path, &names, error);
 	if (directory >= 0)
 		close(directory);
 	else if (path)
 		smalti_fail_errno(error, "%s: the directory cannot be opened", path);
+	if (status == 0)
+		status = walk_names(w, below, &names, depth, error);
+	free_names(&names);
 	free(path);
 	return status;
 }
