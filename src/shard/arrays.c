@@ -26,57 +26,35 @@ static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_erro
 }
 
 /* Values that fill no chunk are in one piece, and so is all else. */
-static int set_layout(const struct smalti_shard_writer *writer, int array, hid_t creation, int64_t chunk)
+static hid_t creation_properties(const struct smalti_shard_writer *writer, int array, int64_t chunk)
 {
-	const bool compress =
-	    writer->schema.compress && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE;
 	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, chunk);
-	herr_t status = 0;
-	if (chunk > 0)
-		status = H5Pset_chunk(creation, extents.rank, extents.sizes);
-	if (chunk > 0 && compress && status >= 0)
-		status = H5Pset_shuffle(creation) < 0 ? -1 : H5Pset_deflate(creation, SMALTI_DEFLATE_LEVEL);
-	if (status >= 0)
-		status = H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
-	if (status >= 0)
-		status = H5Pset_obj_track_times(creation, false);
-	return status < 0 ? -1 : 0;
-}
-
-static hid_t make_dataset(const struct smalti_shard_writer *writer, int array, hid_t type, hid_t space,
-			  int64_t chunk)
-{
-	char path[SMALTI_SHARD_PATH];
-	smalti_shard_array_path(&writer->schema, array, path);
-	hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
-	hid_t access = H5Pcreate(H5P_DATASET_ACCESS), dataset = H5I_INVALID_HID;
-	if (links >= 0 && creation >= 0 && access >= 0 && type >= 0 && space >= 0 &&
-	    H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_chunk_cache(access, 0, 0, 1) >= 0 &&
-	    set_layout(writer, array, creation, chunk) == 0)
-		dataset = H5Dcreate2(writer->file.id, path, type, space, links, creation, access);
-	H5Pclose(links), H5Pclose(creation), H5Pclose(access);
-	return dataset;
+	hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+	bool ok = creation >= 0 && H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER) >= 0 &&
+		  H5Pset_obj_track_times(creation, false) >= 0;
+	if (ok && chunk > 0)
+		ok = H5Pset_chunk(creation, extents.rank, extents.sizes) >= 0;
+	if (ok && chunk > 0 && writer->schema.compress)
+		ok = H5Pset_shuffle(creation) >= 0 && H5Pset_deflate(creation, SMALTI_DEFLATE_LEVEL) >= 0;
+	if (ok)
+		return creation;
+	if (creation >= 0)
+		H5Pclose(creation);
+	return H5I_INVALID_HID;
 }
 
 /* The dataset, of `count` entries; with `more` it can grow. */
 static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t count, int64_t chunk,
 			  bool more, struct smalti_error *error)
 {
-	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, count);
-	const hsize_t limits[2] = {more ? H5S_UNLIMITED : extents.sizes[0], extents.sizes[1]};
-	hid_t space = H5Screate_simple(extents.rank, extents.sizes, limits);
-	hid_t type = smalti_shard_array_type(&writer->schema, array, writer->arrays[array].longest);
-	hid_t dataset = make_dataset(writer, array, type, space, chunk);
-	writer->arrays[array].dataset = dataset;
-	int status = dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
-	if (status == 0 && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE &&
-	    smalti_h5_text(dataset, "dtype", smalti_dtype_name(writer->schema.dtype)) < 0)
-		status = smalti_h5_file_fail(&writer->file, "an attribute cannot be written", error);
-	if (space >= 0)
-		H5Sclose(space);
-	if (type >= 0)
-		H5Tclose(type);
-	return status;
+	struct smalti_array_writer *a = &writer->arrays[array];
+	hid_t creation = creation_properties(writer, array, chunk);
+	if (creation >= 0) {
+		a->dataset = smalti_shard_make_dataset(writer->file.id, &writer->schema, array, a->longest,
+						       count, more, creation);
+		H5Pclose(creation);
+	}
+	return a->dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
 }
 
 /* The entries that wait, as one chunk of so many: what it has room for beyond them is zero. */

@@ -47,6 +47,28 @@ struct smalti_h5_extents smalti_shard_extents(const struct smalti_shard_schema *
 	    columns == 1 ? 1 : 2, {(hsize_t)count, (hsize_t)(columns ? columns : schema->text_width)}};
 }
 
+hid_t smalti_shard_make_dataset(hid_t file, const struct smalti_shard_schema *schema, int array,
+				int64_t text_bytes, int64_t count, bool more, hid_t creation)
+{
+	const struct smalti_h5_extents extents = smalti_shard_extents(schema, array, count);
+	const hsize_t limits[2] = {more ? H5S_UNLIMITED : extents.sizes[0], extents.sizes[1]};
+	char path[SMALTI_SHARD_PATH];
+	smalti_shard_array_path(schema, array, path);
+	hid_t links = H5Pcreate(H5P_LINK_CREATE), access = H5Pcreate(H5P_DATASET_ACCESS);
+	hid_t space = H5Screate_simple(extents.rank, extents.sizes, limits);
+	hid_t type = smalti_shard_array_type(schema, array, text_bytes), dataset = H5I_INVALID_HID;
+	if (links >= 0 && access >= 0 && space >= 0 && type >= 0 &&
+	    H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_chunk_cache(access, 0, 0, 1) >= 0)
+		dataset = H5Dcreate2(file, path, type, space, links, creation, access);
+	if (dataset >= 0 && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE &&
+	    smalti_h5_text(dataset, "dtype", smalti_dtype_name(schema->dtype)) < 0) {
+		H5Dclose(dataset);
+		dataset = H5I_INVALID_HID;
+	}
+	H5Pclose(links), H5Pclose(access), H5Sclose(space), H5Tclose(type);
+	return dataset;
+}
+
 static int write_captions(hid_t root, const struct smalti_shard_schema *schema)
 {
 	int status = schema->caption_count

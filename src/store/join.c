@@ -43,16 +43,8 @@ static int values_of(int start)
 
 static hid_t make_dataset(const struct join *join, int array, hid_t creation, int64_t count)
 {
-	const struct smalti_h5_extents extents = smalti_shard_extents(join->schema, array, count);
-	char path[SMALTI_SHARD_PATH];
-	smalti_shard_array_path(join->schema, array, path);
-	hid_t links = H5Pcreate(H5P_LINK_CREATE), dataset = H5I_INVALID_HID;
-	hid_t space = H5Screate_simple(extents.rank, extents.sizes, NULL);
-	hid_t type = smalti_shard_array_type(join->schema, array, join->text_bytes[array]);
-	if (links >= 0 && space >= 0 && type >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0)
-		dataset = H5Dcreate2(join->file.id, path, type, space, links, creation, H5P_DEFAULT);
-	H5Pclose(links), H5Sclose(space), H5Tclose(type);
-	return dataset;
+	return smalti_shard_make_dataset(join->file.id, join->schema, array, join->text_bytes[array], count,
+					 false, creation);
 }
 
 static int make_starts(struct join *join, struct smalti_error *error)
@@ -180,8 +172,6 @@ static int make_virtual(const struct join *join, int array)
 	hid_t creation = virtual_properties(join, array);
 	hid_t dataset = creation >= 0 ? make_dataset(join, array, creation, join->total.of[array]) : -1;
 	int status = dataset >= 0 ? 0 : -1;
-	if (status == 0 && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE)
-		status = smalti_h5_text(dataset, "dtype", smalti_dtype_name(join->schema->dtype));
 	if (creation >= 0)
 		H5Pclose(creation);
 	if (dataset >= 0 && H5Dclose(dataset) < 0)

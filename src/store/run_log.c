@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +44,7 @@ struct bin {
 
 struct smalti_run_log {
 	char *path;
-	int file; /* -1 after the first failure */
+	FILE *stream; /* NULL after the first failure */
 	struct smalti_error error;
 	double began, interval, next; /* of the steady clock; next: when a sample is due */
 	int worker_count;
@@ -85,20 +84,6 @@ static int64_t resident_bytes(void)
 	return pages * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int write_all(int file, const char *data, size_t left)
-{
-	while (left) {
-		const ssize_t written = write(file, data, left);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return -1;
-		data += written;
-		left -= (size_t)written;
-	}
-	return 0;
-}
-
 /* Appends the object as a line and frees it. After a failure nothing more is tried: a line behind a torn one
  * could not be read. */
 static void write_line(struct smalti_run_log *log, cJSON *object)
@@ -110,12 +95,10 @@ static void write_line(struct smalti_run_log *log, cJSON *object)
 		return;
 	}
 	smalti_utf8_repair(text);
-	const size_t length = strlen(text);
-	text[length] = '\n'; /* instead of the terminator */
-	if (log->file >= 0 && write_all(log->file, text, length + 1)) {
+	if (log->stream && (fprintf(log->stream, "%s\n", text) < 0 || fflush(log->stream))) {
 		smalti_fail_errno(&log->error, "%s: cannot be written", log->path);
-		close(log->file);
-		log->file = -1;
+		fclose(log->stream);
+		log->stream = NULL;
 	}
 	cJSON_free(text);
 }
@@ -152,19 +135,19 @@ static int create(struct smalti_run_log *log, const char *directory, const char 
 	char *runs = smalti_format(error, "%s/runs", directory);
 	int status = runs ? smalti_make_directory(runs, error) : -1;
 	const int64_t stamp = (int64_t)(smalti_wall_clock() * 1000);
-	for (int i = 0; i < ATTEMPTS && !status && log->file < 0; i++) {
+	for (int i = 0; i < ATTEMPTS && !status && !log->stream; i++) {
 		free(log->path);
 		log->path = smalti_format(error, "%s/%s-%ld-%" PRId64 ".jsonl", runs, host, (long)getpid(),
 					  stamp + i);
 		if (!log->path)
 			status = -1;
 		else
-			log->file = open(log->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-		if (!status && log->file < 0 && errno != EEXIST)
+			log->stream = fopen(log->path, "wxe");
+		if (!status && !log->stream && errno != EEXIST)
 			status = smalti_fail_errno(error, "%s: cannot be created", log->path);
 	}
 	free(runs);
-	return log->file >= 0 ? 0 : smalti_fail(error, SMALTI_EIO, "%s: no name is free", log->path);
+	return log->stream ? 0 : smalti_fail(error, SMALTI_EIO, "%s: no name is free", log->path);
 }
 
 struct smalti_run_log *smalti_run_log_open(const char *directory, const struct smalti_run_head *head,
@@ -174,7 +157,6 @@ struct smalti_run_log *smalti_run_log_open(const char *directory, const struct s
 	struct smalti_run_log *log = smalti_calloc(1, sizeof(*log), error);
 	if (!log)
 		return NULL;
-	log->file = -1;
 	log->began = log->next = smalti_now();
 	log->interval = head->interval > 0 ? head->interval : 1;
 	log->worker_count = head->worker_count;
@@ -256,7 +238,7 @@ static void write_sample(struct smalti_run_log *log, const struct smalti_run_sam
 
 bool smalti_run_log_due(const struct smalti_run_log *log)
 {
-	return log && log->file >= 0 && smalti_now() >= log->next;
+	return log && log->stream && smalti_now() >= log->next;
 }
 
 void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample)
@@ -272,7 +254,7 @@ void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_samp
 
 static int finish(struct smalti_run_log *log, struct smalti_error *error)
 {
-	if (log->file >= 0 && close(log->file))
+	if (log->stream && fclose(log->stream))
 		smalti_fail_errno(&log->error, "%s: cannot be written", log->path);
 	if (log->error.code == SMALTI_OK)
 		return 0;
