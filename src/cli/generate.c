@@ -18,9 +18,8 @@ static int open_files(struct smalti_generation *g, struct smalti_generate_option
 		return -1;
 	if (o->latents && !o->has_images)
 		o->request.images = g->start.shape[0];
-	g->source = smalti_source_open(o, error);
-	if (!g->source || smalti_output_open(&g->output, o->output, suffixes[0],
-					     smalti_source_images(g->source), error) < 0)
+	if (smalti_source_open(&g->source, o, error) < 0 ||
+	    smalti_output_open(&g->output, o->output, suffixes[0], g->source.images, error) < 0)
 		return -1;
 	return g->output.file ? smalti_format_of(g->output.file, false, 0, suffixes, error) : 0;
 }
@@ -30,7 +29,7 @@ static int close_all(struct smalti_generation *g, struct smalti_error *error)
 	smalti_model_close(g->model);
 	const int status = smalti_session_close(g->session, error);
 	smalti_output_close(&g->output);
-	smalti_source_close(g->source);
+	smalti_source_close(&g->source);
 	smalti_start_free(&g->start);
 	return status;
 }
@@ -56,7 +55,7 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 	if (options->resume)
 		smalti_writer_clean(g->output.directory, false);
 	smalti_image_report_begin(&g->report, &smalti_generate_command, options->json, options->quiet,
-				  smalti_source_images(g->source));
+				  g->source.images);
 	if (g->info.unused)
 		smalti_image_report_warning(&g->report, g->info.unused);
 	if (smalti_generation_run(g, &error) < 0)

@@ -115,7 +115,7 @@ static void excerpt(const char *text, char words[EXCERPT + 4])
 static void warn(struct smalti_generation *generation, const struct smalti_item *item,
 		 struct smalti_error *warning)
 {
-	smalti_source_add_context(generation->source, item, warning);
+	smalti_source_add_context(&generation->source, item, warning);
 	smalti_image_report_warning(&generation->report, warning->message);
 }
 
@@ -207,7 +207,7 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	if (status < 0 && error.code == SMALTI_ECANCELLED) {
 		generation->stopped = true;
 	} else if (status < 0) {
-		smalti_source_add_context(generation->source, item, &error);
+		smalti_source_add_context(&generation->source, item, &error);
 		report_item(generation, item, NULL, image, images - image, &error);
 	} else if (image < images) {
 		generation->stopped = true;
@@ -221,12 +221,11 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 	while (status > SMALTI_PROMPTS_END && !generation->stopped) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_item item;
-		if (smalti_source_waits(generation->source))
+		if (smalti_source_waits(&generation->source))
 			smalti_batch_wait(batch); /* an image that is ready does not wait for a prompt */
-		status = smalti_source_next(generation->source, &item, &error);
+		status = smalti_source_next(&generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;
-		const bool more =
-		    status != SMALTI_PROMPTS_END || smalti_source_images(generation->source) < 0;
+		const bool more = status != SMALTI_PROMPTS_END || generation->source.images < 0;
 		if (more && ends(generation))
 			generation->stopped = true;
 		else if (status == SMALTI_PROMPTS_LINE)
@@ -237,8 +236,7 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 	}
 	if (items == 0 && !generation->stopped) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		smalti_fail(&error, SMALTI_EINVAL, "%s: no prompts in it",
-			    smalti_source_name(generation->source));
+		smalti_fail(&error, SMALTI_EINVAL, "%s: no prompts in it", generation->source.name);
 		smalti_image_report_error(&generation->report, error.message);
 		generation->report.failed++;
 	}

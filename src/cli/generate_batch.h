@@ -12,7 +12,7 @@
 struct smalti_generation {
 	const struct smalti_generate_options *options;
 	struct smalti_start start; /* values NULL: noise */
-	struct smalti_source *source;
+	struct smalti_source source;
 	struct smalti_output output;
 	struct smalti_session *session;
 	struct smalti_model *model;

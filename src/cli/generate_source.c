@@ -6,17 +6,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-struct smalti_source {
-	const struct smalti_generate_options *options;
-	struct smalti_prompts *file; /* NULL: the options */
-	const char *name;
-	int64_t images;
-	int next; /* of the --prompt options */
-};
 
 /* A first pass over a file that can be read twice. */
 static int count_images(struct smalti_source *source, struct smalti_error *error)
@@ -64,38 +55,18 @@ static int open_file(struct smalti_source *source, struct smalti_error *error)
 	return 0;
 }
 
-struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
-					 struct smalti_error *error)
+int smalti_source_open(struct smalti_source *source, const struct smalti_generate_options *options,
+		       struct smalti_error *error)
 {
-	struct smalti_source *source = smalti_calloc(1, sizeof(*source), error);
-	if (!source)
-		return NULL;
-	source->options = options;
-	source->name = "--prompt";
-	source->images = options->prompt.count * options->request.images;
-	if (options->prompts && open_file(source, error) < 0) {
-		smalti_source_close(source);
-		return NULL;
-	}
-	return source;
+	*source = (struct smalti_source){.options = options,
+					 .name = "--prompt",
+					 .images = options->prompt.count * options->request.images};
+	return options->prompts ? open_file(source, error) : 0;
 }
 
 void smalti_source_close(struct smalti_source *source)
 {
-	if (!source)
-		return;
 	smalti_prompts_close(source->file);
-	free(source);
-}
-
-int64_t smalti_source_images(const struct smalti_source *source)
-{
-	return source->images;
-}
-
-const char *smalti_source_name(const struct smalti_source *source)
-{
-	return source->name;
 }
 
 static enum smalti_prompts_status next_option(struct smalti_source *source, struct smalti_prompt_line *line,

@@ -7,16 +7,18 @@
 #include "text/prompts.h"
 
 /* Where requests come from: the --prompt options, or the lines of the --prompts file. */
-struct smalti_source;
+struct smalti_source {
+	const struct smalti_generate_options *options;
+	struct smalti_prompts *file; /* NULL: the options */
+	const char *name;
+	int64_t images; /* to make, a bad line counting as one; -1: not known before the end */
+	int next;       /* of the --prompt options */
+};
 
-/* Reads a regular file once to count the images. */
-struct smalti_source *smalti_source_open(const struct smalti_generate_options *options,
-					 struct smalti_error *error);
+/* Reads a regular file once to count the images. Close it in any case. */
+int smalti_source_open(struct smalti_source *source, const struct smalti_generate_options *options,
+		       struct smalti_error *error);
 void smalti_source_close(struct smalti_source *source);
-
-/* Images to make, a bad line counting as one; -1: not known before the end. */
-int64_t smalti_source_images(const struct smalti_source *source);
-const char *smalti_source_name(const struct smalti_source *source);
 
 struct smalti_item {
 	struct smalti_prompt_line line;

@@ -86,11 +86,7 @@ static int open_file(struct smalti_output *output, const char *path, struct smal
 	output->file = path;
 	if (strcmp(path, "-") == 0)
 		return 0;
-	const char *slash = strrchr(path, '/');
-	if (slash)
-		output->directory = smalti_format(error, "%.*s", (int)(slash - path + 1), path);
-	else
-		output->directory = smalti_format(error, ".");
+	output->directory = smalti_directory_of(path, error);
 	return output->directory && check_directory(output->directory, error) == 0 ? check_file(path, error)
 										   : -1;
 }

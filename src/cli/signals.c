@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/signals.h"
 
+#include "base/clock.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -9,14 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Seconds that the work that is dropped has to end by itself. */
 enum { GRACE = 10 };
 
 static volatile sig_atomic_t caught, counted;
-static struct timespec counted_at; /* by the handler alone */
+static double counted_at; /* by the handler alone */
 static void (*volatile second)(void *user);
 static void *volatile second_user;
 
@@ -41,11 +41,8 @@ static void end_at_once(int number)
 /* timeout, SLURM and terminals may signal the program and its group at once, which is meant once. */
 static bool is_echo(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	const double since =
-	    (double)(now.tv_sec - counted_at.tv_sec) + 1e-9 * (double)(now.tv_nsec - counted_at.tv_nsec);
-	if (counted && since < 1)
+	const double now = smalti_now();
+	if (counted && now - counted_at < 1)
 		return true;
 	counted_at = now;
 	return false;

@@ -5,50 +5,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct row {
-	struct smalti_bin bin;
-	bool small_pipelines; /* those of 256, 512 and 1024 have it, too */
-};
-
 /* Those of 512, 1024 and 2048 are twice, four and eight times as large. */
-static const struct row bins_256[SMALTI_BINS_MAX] = {
-    {{0.25, 128, 512}, true},  {{0.26, 128, 496}, false}, {{0.27, 128, 480}, false},
-    {{0.28, 128, 464}, true},  {{0.32, 144, 448}, true},  {{0.33, 144, 432}, true},
-    {{0.35, 144, 416}, true},  {{0.4, 160, 400}, true},   {{0.42, 160, 384}, true},
-    {{0.48, 176, 368}, true},  {{0.5, 176, 352}, true},   {{0.52, 176, 336}, true},
-    {{0.57, 192, 336}, true},  {{0.6, 192, 320}, true},   {{0.68, 208, 304}, true},
-    {{0.72, 208, 288}, true},  {{0.78, 224, 288}, true},  {{0.82, 224, 272}, true},
-    {{0.88, 240, 272}, true},  {{0.94, 240, 256}, true},  {{1.0, 256, 256}, true},
-    {{1.07, 256, 240}, true},  {{1.13, 272, 240}, true},  {{1.21, 272, 224}, true},
-    {{1.29, 288, 224}, true},  {{1.38, 288, 208}, true},  {{1.46, 304, 208}, true},
-    {{1.67, 320, 192}, true},  {{1.75, 336, 192}, true},  {{2.0, 352, 176}, true},
-    {{2.09, 368, 176}, true},  {{2.4, 384, 160}, true},   {{2.5, 400, 160}, true},
-    {{2.89, 416, 144}, false}, {{3.0, 432, 144}, true},   {{3.11, 448, 144}, false},
-    {{3.62, 464, 128}, false}, {{3.75, 480, 128}, false}, {{3.88, 496, 128}, false},
-    {{4.0, 512, 128}, true},
-};
+static const struct smalti_bin bins_256[SMALTI_BINS_MAX] = {
+    {0.25, 128, 512}, {0.26, 128, 496}, {0.27, 128, 480}, {0.28, 128, 464}, {0.32, 144, 448},
+    {0.33, 144, 432}, {0.35, 144, 416}, {0.4, 160, 400},  {0.42, 160, 384}, {0.48, 176, 368},
+    {0.5, 176, 352},  {0.52, 176, 336}, {0.57, 192, 336}, {0.6, 192, 320},  {0.68, 208, 304},
+    {0.72, 208, 288}, {0.78, 224, 288}, {0.82, 224, 272}, {0.88, 240, 272}, {0.94, 240, 256},
+    {1.0, 256, 256},  {1.07, 256, 240}, {1.13, 272, 240}, {1.21, 272, 224}, {1.29, 288, 224},
+    {1.38, 288, 208}, {1.46, 304, 208}, {1.67, 320, 192}, {1.75, 336, 192}, {2.0, 352, 176},
+    {2.09, 368, 176}, {2.4, 384, 160},  {2.5, 400, 160},  {2.89, 416, 144}, {3.0, 432, 144},
+    {3.11, 448, 144}, {3.62, 464, 128}, {3.75, 480, 128}, {3.88, 496, 128}, {4.0, 512, 128}};
+static const struct smalti_bin bins_2880[SMALTI_BINS_MAX] = {
+    {0.25, 1408, 5760}, {0.26, 1408, 5568}, {0.27, 1408, 5376}, {0.28, 1408, 5184}, {0.32, 1600, 4992},
+    {0.33, 1600, 4800}, {0.34, 1600, 4672}, {0.4, 1792, 4480},  {0.42, 1792, 4288}, {0.47, 1920, 4096},
+    {0.49, 1920, 3904}, {0.51, 1920, 3776}, {0.55, 2112, 3840}, {0.59, 2112, 3584}, {0.68, 2304, 3392},
+    {0.72, 2304, 3200}, {0.78, 2496, 3200}, {0.83, 2496, 3008}, {0.89, 2688, 3008}, {0.93, 2688, 2880},
+    {1.0, 2880, 2880},  {1.07, 2880, 2688}, {1.12, 3008, 2688}, {1.21, 3008, 2496}, {1.28, 3200, 2496},
+    {1.39, 3200, 2304}, {1.47, 3392, 2304}, {1.7, 3584, 2112},  {1.82, 3840, 2112}, {2.03, 3904, 1920},
+    {2.13, 4096, 1920}, {2.39, 4288, 1792}, {2.5, 4480, 1792},  {2.92, 4672, 1600}, {3.0, 4800, 1600},
+    {3.12, 4992, 1600}, {3.68, 5184, 1408}, {3.82, 5376, 1408}, {3.95, 5568, 1408}, {4.0, 5760, 1408}};
 
-static const struct row bins_2880[SMALTI_BINS_MAX] = {
-    {{0.25, 1408, 5760}, false}, {{0.26, 1408, 5568}, false}, {{0.27, 1408, 5376}, false},
-    {{0.28, 1408, 5184}, false}, {{0.32, 1600, 4992}, false}, {{0.33, 1600, 4800}, false},
-    {{0.34, 1600, 4672}, false}, {{0.4, 1792, 4480}, false},  {{0.42, 1792, 4288}, false},
-    {{0.47, 1920, 4096}, false}, {{0.49, 1920, 3904}, false}, {{0.51, 1920, 3776}, false},
-    {{0.55, 2112, 3840}, false}, {{0.59, 2112, 3584}, false}, {{0.68, 2304, 3392}, false},
-    {{0.72, 2304, 3200}, false}, {{0.78, 2496, 3200}, false}, {{0.83, 2496, 3008}, false},
-    {{0.89, 2688, 3008}, false}, {{0.93, 2688, 2880}, false}, {{1.0, 2880, 2880}, false},
-    {{1.07, 2880, 2688}, false}, {{1.12, 3008, 2688}, false}, {{1.21, 3008, 2496}, false},
-    {{1.28, 3200, 2496}, false}, {{1.39, 3200, 2304}, false}, {{1.47, 3392, 2304}, false},
-    {{1.7, 3584, 2112}, false},  {{1.82, 3840, 2112}, false}, {{2.03, 3904, 1920}, false},
-    {{2.13, 4096, 1920}, false}, {{2.39, 4288, 1792}, false}, {{2.5, 4480, 1792}, false},
-    {{2.92, 4672, 1600}, false}, {{3.0, 4800, 1600}, false},  {{3.12, 4992, 1600}, false},
-    {{3.68, 5184, 1408}, false}, {{3.82, 5376, 1408}, false}, {{3.95, 5568, 1408}, false},
-    {{4.0, 5760, 1408}, false},
-};
+/* Ratios that the pipelines of 256, 512 and 1024 leave out. */
+static const double left_out[] = {0.26, 0.27, 2.89, 3.11, 3.62, 3.75, 3.88};
 
 static const struct resolution {
 	int64_t resolution;
-	const struct row *rows;
-	int64_t scale; /* of the rows' sides */
+	const struct smalti_bin *bins;
+	int64_t scale; /* of their sides */
 	enum { NONE, SOME, ALL } in_pipeline;
 } resolutions[] = {
     {256, bins_256, 1, SOME}, {512, bins_256, 2, SOME},   {1024, bins_256, 4, SOME},
@@ -67,9 +50,14 @@ static const struct resolution *find(int64_t resolution, enum smalti_bins bins, 
 	return NULL;
 }
 
-static bool has(const struct resolution *resolution, enum smalti_bins bins, const struct row *row)
+static bool has(const struct resolution *resolution, enum smalti_bins bins, double ratio)
 {
-	return bins == SMALTI_BINS_TRAINING || resolution->in_pipeline == ALL || row->small_pipelines;
+	if (bins == SMALTI_BINS_TRAINING || resolution->in_pipeline == ALL)
+		return true;
+	for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+		if (left_out[i] == ratio)
+			return false;
+	return true;
 }
 
 int smalti_bins_list(int64_t resolution, enum smalti_bins bins, struct smalti_bin list[SMALTI_BINS_MAX],
@@ -79,11 +67,11 @@ int smalti_bins_list(int64_t resolution, enum smalti_bins bins, struct smalti_bi
 	if (!found)
 		return -1;
 	int count = 0;
-	for (const struct row *row = found->rows; row < found->rows + SMALTI_BINS_MAX; row++)
-		if (has(found, bins, row))
-			list[count++] = (struct smalti_bin){.ratio = row->bin.ratio,
-							    .height = row->bin.height * found->scale,
-							    .width = row->bin.width * found->scale};
+	for (const struct smalti_bin *bin = found->bins; bin < found->bins + SMALTI_BINS_MAX; bin++)
+		if (has(found, bins, bin->ratio))
+			list[count++] = (struct smalti_bin){.ratio = bin->ratio,
+							    .height = bin->height * found->scale,
+							    .width = bin->width * found->scale};
 	return count;
 }
 

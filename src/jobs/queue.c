@@ -66,7 +66,8 @@ static void ended(void *user)
 	pthread_mutex_unlock(&queue->mutex);
 }
 
-void smalti_queue_poll(struct smalti_queue *queue)
+/* Completes what can be. */
+static void complete_ended(struct smalti_queue *queue)
 {
 	pthread_mutex_lock(&queue->mutex);
 	struct smalti_job *job = queue->completed;
@@ -91,7 +92,7 @@ static void report(const struct smalti_queue *queue)
 static void meanwhile(void *user)
 {
 	struct smalti_queue *queue = user;
-	smalti_queue_poll(queue);
+	complete_ended(queue);
 	report(queue);
 }
 
@@ -123,7 +124,7 @@ static bool any_active(struct smalti_queue *queue)
 {
 	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
 	smalti_insertion_begin(throttle);
-	smalti_queue_poll(queue);
+	complete_ended(queue);
 	const bool any = queue->active > 0;
 	if (any)
 		report(queue);

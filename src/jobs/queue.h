@@ -44,9 +44,7 @@ void smalti_queue_close(struct smalti_queue *queue);
 
 /* Waits until there is room for one more job, or no job is active. */
 void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memory);
-/* Completes what can be. */
-void smalti_queue_poll(struct smalti_queue *queue);
-/* The same, after waiting for something up to a tenth of a second, and reports progress. */
+/* Completes what can be, after waiting for something up to a tenth of a second, and reports progress. */
 void smalti_queue_wait(struct smalti_queue *queue);
 /* Waits until no job is active. Several threads may. */
 void smalti_queue_drain(struct smalti_queue *queue);
