@@ -72,12 +72,9 @@ static const struct smalti_option *find_row(const struct smalti_option_table *ta
 
 static int append(struct smalti_string_list *list, const char *text, struct smalti_error *error)
 {
-	const char **items = smalti_calloc(list->count + 1, sizeof(*items), error);
+	const char **items = smalti_grow(list->items, list->count, sizeof(*items), error);
 	if (!items)
 		return -1;
-	if (list->count)
-		memcpy(items, list->items, (size_t)list->count * sizeof(*items));
-	free(list->items);
 	items[list->count++] = text;
 	list->items = items;
 	return 0;

@@ -26,7 +26,7 @@ struct event {
 /* One per worker, written by that worker alone. */
 struct row {
 	struct event *events;
-	int64_t count, room;
+	int64_t count;
 	int64_t lost; /* for want of memory */
 };
 
@@ -64,17 +64,13 @@ int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 
 static struct event *next_event(struct row *row)
 {
-	if (row->count == row->room) {
-		int64_t room = row->room ? 2 * row->room : 1024;
-		struct event *events = realloc(row->events, (size_t)room * sizeof(*events));
-		if (!events) {
-			row->lost++;
-			return NULL;
-		}
-		row->events = events;
-		row->room = room;
+	struct event *events = smalti_grow(row->events, row->count, sizeof(*events), NULL);
+	if (!events) {
+		row->lost++;
+		return NULL;
 	}
-	return &row->events[row->count++];
+	row->events = events;
+	return &events[row->count++];
 }
 
 void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
