@@ -10,7 +10,7 @@ cpu_kernels = \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \
-	src/kernels/cpu/carve.h \
+	src/kernels/cpu/workspace.h \
 	src/kernels/cpu/suffix.h \
 	src/kernels/cpu/vector.h \
 	src/kernels/cpu/vector_math.h

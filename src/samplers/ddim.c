@@ -24,16 +24,16 @@ static void add_noise_direction(struct smalti_sampler_step *step, enum smalti_pr
 void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	const struct smalti_scheduler_config *config = schedule->config;
-	const struct smalti_levels *levels = schedule->levels;
+	const struct smalti_train_sigmas *train = schedule->train;
 	/* With other spacings than leading this is not the next step's timestep. So it is there. */
-	int64_t stride = levels->count / schedule->steps;
+	int64_t stride = train->count / schedule->steps;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		struct smalti_sampler_step *step = &sampler->step[i];
 		int64_t now = (int64_t)schedule->timestep[i], then = now - stride;
-		double final_alpha_bar = config->set_alpha_to_one ? 1 : levels->alpha_bar[0];
-		struct smalti_point s = smalti_point_of_alpha_bar(levels->alpha_bar[now]);
+		double final_alpha_bar = config->set_alpha_to_one ? 1 : train->alpha_bar[0];
+		struct smalti_point s = smalti_point_of_alpha_bar(train->alpha_bar[now]);
 		struct smalti_point t =
-		    smalti_point_of_alpha_bar(then >= 0 ? levels->alpha_bar[then] : final_alpha_bar);
+		    smalti_point_of_alpha_bar(then >= 0 ? train->alpha_bar[then] : final_alpha_bar);
 		smalti_predict_x0(step, config->prediction, s);
 		step->next.m = t.alpha;
 		add_noise_direction(step, config->prediction, s, t.sigma);
@@ -45,6 +45,6 @@ void smalti_fill_dmd(const struct smalti_schedule *schedule, struct smalti_sampl
 {
 	int64_t now = (int64_t)schedule->timestep[0];
 	smalti_predict_x0(&sampler->step[0], schedule->config->prediction,
-			  smalti_point_of_alpha_bar(schedule->levels->alpha_bar[now]));
+			  smalti_point_of_alpha_bar(schedule->train->alpha_bar[now]));
 	sampler->step[0].next.m = 1;
 }

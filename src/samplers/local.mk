@@ -6,7 +6,7 @@ libcore_la_SOURCES += \
 	src/samplers/dpm_solver.c \
 	src/samplers/euler.c \
 	src/samplers/lcm.c \
-	src/samplers/levels.c src/samplers/levels.h \
+	src/samplers/train_sigmas.c src/samplers/train_sigmas.h \
 	src/samplers/names.c \
 	src/samplers/noise.c src/samplers/noise.h \
 	src/samplers/sa_solver.c \

@@ -64,22 +64,22 @@ static struct smalti_sampler *fill(const struct smalti_schedule *schedule, struc
 struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
 					  struct smalti_error *error)
 {
-	struct smalti_levels levels;
+	struct smalti_train_sigmas train;
 	if (steps < 1 || steps > config->train_timesteps) {
 		smalti_fail(error, SMALTI_EINVAL, "%lld steps; 1 to num_train_timesteps (%lld) is possible",
 			    (long long)steps, (long long)config->train_timesteps);
 		return NULL;
 	}
-	if (smalti_levels_init(&levels, config, error) != 0)
+	if (smalti_train_sigmas_init(&train, config, error) != 0)
 		return NULL;
 	struct smalti_sampler *sampler = NULL;
-	struct smalti_schedule schedule = {.config = config, .levels = &levels, .steps = steps};
+	struct smalti_schedule schedule = {.config = config, .train = &train, .steps = steps};
 	schedule.timestep = smalti_calloc(steps, sizeof(double), error);
 	schedule.sigma = smalti_calloc(steps + 1, sizeof(double), error);
 	if (schedule.timestep && schedule.sigma && schedulers[config->scheduler].place(&schedule, error) == 0)
 		sampler = fill(&schedule, error);
 	free(schedule.sigma);
 	free(schedule.timestep);
-	smalti_levels_clear(&levels);
+	smalti_train_sigmas_clear(&train);
 	return sampler;
 }

@@ -2,15 +2,15 @@
 #ifndef SMALTI_SAMPLERS_SCHEDULE_H
 #define SMALTI_SAMPLERS_SCHEDULE_H
 
-#include "samplers/levels.h"
 #include "samplers/sampler.h"
+#include "samplers/train_sigmas.h"
 
 /* A scheduler is two functions: one places the steps among the training timesteps, one turns the
  * places into coefficients. */
 struct smalti_schedule {
 	const struct smalti_scheduler_config *config;
-	const struct smalti_levels *levels;
-	int64_t steps;    /* 1 to levels->count */
+	const struct smalti_train_sigmas *train;
+	int64_t steps;    /* 1 to train->count */
 	double *timestep; /* [steps], falling */
 	double *sigma;    /* [steps + 1], f32 values as in torch, ending with the level of the result */
 };

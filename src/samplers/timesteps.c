@@ -22,19 +22,19 @@ static int spread_linspace(struct smalti_schedule *schedule, int64_t points, str
 		    "no noise; ask for 2 steps or more, or another scheduler");
 	for (int64_t i = 0; i < schedule->steps; i++)
 		schedule->timestep[i] =
-		    linspace((double)(schedule->levels->count - 1), points, points - 1 - i);
+		    linspace((double)(schedule->train->count - 1), points, points - 1 - i);
 	return 0;
 }
 
 static int spread_leading(struct smalti_schedule *schedule, int64_t points, struct smalti_error *error)
 {
-	int64_t stride = schedule->levels->count / points, offset = schedule->config->steps_offset;
+	int64_t stride = schedule->train->count / points, offset = schedule->config->steps_offset;
 	if (stride == 0)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "timestep_spacing leading has no room for %lld steps; ask for at most %lld",
 		    (long long)schedule->steps, (long long)schedule->steps - 1);
-	int64_t top = (points - 1) * stride, room = schedule->levels->count - 1 - top;
+	int64_t top = (points - 1) * stride, room = schedule->train->count - 1 - top;
 	if (offset < 0 || offset > room)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "steps_offset %lld moves the first of %lld steps out of the training's "
@@ -49,7 +49,7 @@ static int spread_leading(struct smalti_schedule *schedule, int64_t points, stru
  * of its first two values. */
 static void spread_trailing(struct smalti_schedule *schedule)
 {
-	double first = (double)schedule->levels->count;
+	double first = (double)schedule->train->count;
 	double distance = (first - first / (double)schedule->steps) - first;
 	for (int64_t i = 0; i < schedule->steps; i++)
 		schedule->timestep[i] = rint(first + (double)i * distance) - 1;
@@ -75,28 +75,28 @@ static void place_karras(struct smalti_schedule *schedule, double first, double 
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		double sigma = pow(top + linspace(1, schedule->steps, i) * (bottom - top), rho);
 		schedule->sigma[i] = (float)sigma;
-		schedule->timestep[i] = smalti_levels_timestep_of(schedule->levels, sigma);
+		schedule->timestep[i] = smalti_train_sigmas_timestep_of(schedule->train, sigma);
 	}
 }
 
 static int place_solver(struct smalti_schedule *schedule, struct smalti_error *error)
 {
-	const struct smalti_levels *levels = schedule->levels;
+	const struct smalti_train_sigmas *train = schedule->train;
 	if (schedule->config->karras_sigmas)
-		place_karras(schedule, levels->sigma[levels->count - 1], levels->sigma[0]);
+		place_karras(schedule, train->sigma[train->count - 1], train->sigma[0]);
 	else if (spread(schedule, schedule->steps + 1, error) != 0)
 		return -1;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		schedule->timestep[i] = rint(schedule->timestep[i]);
 		if (!schedule->config->karras_sigmas)
-			schedule->sigma[i] = levels->sigma[(int64_t)schedule->timestep[i]];
+			schedule->sigma[i] = train->sigma[(int64_t)schedule->timestep[i]];
 	}
 	return 0;
 }
 
 static double final_sigma(const struct smalti_schedule *schedule)
 {
-	return schedule->config->final_sigma == SMALTI_FINAL_SIGMA_ZERO ? 0 : schedule->levels->sigma[0];
+	return schedule->config->final_sigma == SMALTI_FINAL_SIGMA_ZERO ? 0 : schedule->train->sigma[0];
 }
 
 int smalti_place_dpm_solver(struct smalti_schedule *schedule, struct smalti_error *error)
@@ -111,7 +111,7 @@ int smalti_place_sa_solver(struct smalti_schedule *schedule, struct smalti_error
 		return -1;
 	schedule->sigma[schedule->steps] = schedule->config->karras_sigmas
 					       ? schedule->sigma[schedule->steps - 1]
-					       : schedule->levels->sigma[0];
+					       : schedule->train->sigma[0];
 	return 0;
 }
 
@@ -121,7 +121,7 @@ int smalti_place_euler(struct smalti_schedule *schedule, struct smalti_error *er
 		return -1;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		schedule->timestep[i] = (float)schedule->timestep[i];
-		schedule->sigma[i] = smalti_levels_sigma_at(schedule->levels, schedule->timestep[i]);
+		schedule->sigma[i] = smalti_train_sigmas_sigma_at(schedule->train, schedule->timestep[i]);
 	}
 	if (schedule->config->karras_sigmas)
 		place_karras(schedule, schedule->sigma[0], schedule->sigma[schedule->steps - 1]);
@@ -145,7 +145,7 @@ int smalti_place_ddim(struct smalti_schedule *schedule, struct smalti_error *err
 /* A selection from the `original` timesteps of the distillation. */
 int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *error)
 {
-	int64_t original = schedule->config->original_inference_steps, train = schedule->levels->count;
+	int64_t original = schedule->config->original_inference_steps, train = schedule->train->count;
 	if (schedule->steps > original)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "the LCM scheduler cannot do %lld steps; ask for at most "
@@ -163,12 +163,12 @@ int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *erro
 int smalti_place_dmd(struct smalti_schedule *schedule, struct smalti_error *error)
 {
 	const int64_t timestep = 400;
-	if (schedule->steps != 1 || schedule->levels->count <= timestep)
+	if (schedule->steps != 1 || schedule->train->count <= timestep)
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
 		    "DDPMScheduler with %lld steps of %lld training timesteps; only one-step (DMD) "
 		    "models are supported with it: ask for 1 step, or another scheduler",
-		    (long long)schedule->steps, (long long)schedule->levels->count);
+		    (long long)schedule->steps, (long long)schedule->train->count);
 	schedule->timestep[0] = (double)timestep;
 	return 0;
 }

@@ -57,7 +57,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->bias, a->bias ? queries + KEYS : 0},
 	    {&work->state, queries * (2 + padded_values(a))},
 	};
-	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
+	return workspace_layout(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attention)
@@ -74,11 +74,11 @@ int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attenti
  * [depth, LANES] of LANES rows each, `panel` floats apart; b and c have `vecs` vectors a row. Without
  * `factor` c is only written. */
 INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a, int64_t panel,
-		    const float *b, const float *factor, float *c, struct ahead *ahead)
+		    const float *b, const float *factor, float *c, struct prefetch *prefetch)
 {
 	for (int64_t row = 0; row < rows; row += ROWS, c += ROWS * vecs * LANES) {
 		vec sums[ROWS][VECS];
-		look_ahead(ahead);
+		prefetch_some(prefetch);
 		UNROLL
 		for (int r = 0; r < ROWS; r++) {
 			UNROLL
@@ -95,7 +95,7 @@ INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a,
 				lanes[v] = vec_load(right + v * LANES);
 			UNROLL
 			for (int r = 0; r < ROWS; r++) {
-				vec element = vec_all(left[r]);
+				vec element = vec_set1(left[r]);
 				UNROLL
 				for (int v = 0; v < vecs; v++)
 					sums[r][v] = vec_fma(element, lanes[v], sums[r][v]);
@@ -149,7 +149,7 @@ INLINE void softmax(const int vecs, int64_t keys, float *scores, float *max, flo
 	/* No key yet with any weight: 2^(-inf - 0) is 0, where 2^(-inf + inf) were NaN. */
 	UNROLL
 	for (int v = 0; v < vecs; v++)
-		origin[v] = vec_select(largest[v] == -INFINITY, vec_all(0.f), largest[v]);
+		origin[v] = vec_select(largest[v] == -INFINITY, vec_set1(0.f), largest[v]);
 	for (int64_t key = 0; key < keys; key++, scores += vecs * LANES) {
 		UNROLL
 		for (int v = 0; v < vecs; v++) {
@@ -171,19 +171,19 @@ INLINE void softmax(const int vecs, int64_t keys, float *scores, float *max, flo
 /* One tile of queries against one span of keys: Qᵀ of the tile, its part of the state, its biases. */
 INLINE void tile(const int vecs, const struct smalti_attention *a, const struct work *work,
 		 const float *queries, const struct head_state *state, int64_t keys, const float *bias,
-		 struct ahead *ahead)
+		 struct prefetch *prefetch)
 {
 	static const float ones[VECS * LANES] = {[0 ... VECS * LANES - 1] = 1};
 	float factor[VECS * LANES];
 	for (int64_t d = 0; d < a->head_dim; d += DEPTH)
 		product(vecs, round_up(keys, ROWS), smaller(a->head_dim - d, DEPTH), work->keys + d * LANES,
 			a->head_dim * LANES, queries + d * vecs * LANES, d ? ones : NULL, work->scores,
-			ahead);
+			prefetch);
 	if (bias)
 		add_bias(vecs, keys, bias, work->scores);
 	softmax(vecs, keys, work->scores, state->max, state->sum, factor);
 	product(vecs, round_up(a->head_dim, ROWS), keys, work->values, KEYS * LANES, work->scores, factor,
-		state->values, ahead);
+		state->values, prefetch);
 }
 
 /* Vectors of the tile at `vector` of `vectors`: as even as can be. */
@@ -202,7 +202,8 @@ INLINE struct head_state state_at(const struct smalti_attention *a, const struct
 }
 
 static void all_tiles(const struct smalti_attention *a, const struct work *work,
-		      const struct head_state *state, int64_t keys, const float *bias, struct ahead *ahead)
+		      const struct head_state *state, int64_t keys, const float *bias,
+		      struct prefetch *prefetch)
 {
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors; vector += vecs) {
@@ -211,15 +212,15 @@ static void all_tiles(const struct smalti_attention *a, const struct work *work,
 		const float *q = work->queries + query * a->head_dim, *added = bias ? bias + query : NULL;
 		const struct head_state part = state_at(a, state, query);
 		if (vecs == 1)
-			tile(1, a, work, q, &part, keys, added, ahead);
+			tile(1, a, work, q, &part, keys, added, prefetch);
 		else if (vecs == 2)
-			tile(2, a, work, q, &part, keys, added, ahead);
+			tile(2, a, work, q, &part, keys, added, prefetch);
 		else
-			tile(VECS, a, work, q, &part, keys, added, ahead);
+			tile(VECS, a, work, q, &part, keys, added, prefetch);
 	}
 }
 
-/* Looks ahead that many times. */
+/* The calls of prefetch_some(). */
 static int64_t count_products(const struct smalti_attention *a, int64_t keys)
 {
 	const int64_t tiles = (padded_queries(a) / LANES + VECS - 1) / VECS;
@@ -327,12 +328,12 @@ static void attend_head(const struct smalti_attention *a, const struct work *wor
 	pack_queries(a, row_at(a, o->q, 0, a->q_stride, head), work->queries);
 	struct span span = next_span(a, o->blocks, KEYS, (struct span){0});
 	for (; span.keys; span = next_span(a, o->blocks, KEYS, span)) {
-		struct ahead ahead = next_rows(a, o, head, span, KEYS, count_products(a, span.keys));
+		struct prefetch prefetch = next_rows(a, o, head, span, KEYS, count_products(a, span.keys));
 		if (a->bias)
 			pack_bias(a, head, &span, work->bias);
 		pack_keys(a, span_keys(a, o->blocks, &span, head), span.keys, work->keys);
 		pack_values(a, span_values(a, o->blocks, &span, head), span.keys, work->values);
-		all_tiles(a, work, state, span.keys, a->bias ? work->bias + span.keys - 1 : NULL, &ahead);
+		all_tiles(a, work, state, span.keys, a->bias ? work->bias + span.keys - 1 : NULL, &prefetch);
 	}
 }
 

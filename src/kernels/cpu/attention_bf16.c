@@ -52,7 +52,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	    {&work->bias, a->bias ? padded_queries(a) + KEYS : 0},
 	    {&work->state, padded_queries(a) * (1 + value_tiles(a) * TILE)},
 	};
-	return carve(scratch, parts, sizeof(parts) / sizeof(parts[0]));
+	return workspace_layout(scratch, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 int64_t FOR_ISA(smalti_attention_bf16_scratch)(const struct smalti_attention *attention)
@@ -156,9 +156,9 @@ INLINE void product(int64_t row_tiles, const int columns, const bool add, struct
 INLINE vec exp2_rounding(vec x)
 {
 	vec f = (vec)_mm512_reduce_ps((__m512)x, 1); /* from the integer below; 0 of infinity */
-	vec p = vec_fma(f, vec_all(0x1.3f96a4p-4f), vec_all(0x1.cefc4cp-3f));
-	p = vec_fma(p, f, vec_all(0x1.64444cp-1f));
-	p = vec_fma(p, f, vec_all(0x1.fff632p-1f + 0x1p-8f));
+	vec p = vec_fma(f, vec_set1(0x1.3f96a4p-4f), vec_set1(0x1.cefc4cp-3f));
+	p = vec_fma(p, f, vec_set1(0x1.64444cp-1f));
+	p = vec_fma(p, f, vec_set1(0x1.fff632p-1f + 0x1p-8f));
 	return (vec)_mm512_scalef_ps((__m512)p, (__m512)x);
 }
 
@@ -175,7 +175,8 @@ static void add_bias(int64_t keys, float scale, const float *bias, float *scores
 {
 	for (int64_t key = 0; key < keys; key++) {
 		vec added = bias ? vec_load(bias - key) : (vec){0};
-		vec_store(scores + key * TILE, vec_fma(vec_load(scores + key * TILE), vec_all(scale), added));
+		vec_store(scores + key * TILE,
+			  vec_fma(vec_load(scores + key * TILE), vec_set1(scale), added));
 	}
 }
 
@@ -184,7 +185,7 @@ INLINE vec largest_of(int64_t keys, const float *scores)
 	vec largest[4];
 	UNROLL
 	for (int i = 0; i < 4; i++)
-		largest[i] = vec_all(-INFINITY);
+		largest[i] = vec_set1(-INFINITY);
 	int64_t key = 0;
 	for (; key + 4 <= keys; key += 4) {
 		UNROLL
@@ -205,29 +206,29 @@ INLINE vec move_origin(const struct smalti_attention *a, vec largest, float *at,
 	ivec grown = largest > old + 16.f;
 	if (_mm512_movepi32_mask((__m512i)grown)) {
 		vec origin = vec_select(grown, largest, old);
-		vec factor = vec_select(grown, vec_exp2(old - origin), vec_all(1));
+		vec factor = vec_select(grown, vec_exp2(old - origin), vec_set1(1));
 		vec_store(at, origin);
 		for (int64_t row = 0; row < value_tiles(a) * TILE && !fresh; row++)
 			vec_store(values + row * TILE, vec_load(values + row * TILE) * factor);
 		old = origin;
 	}
-	return vec_select(old == -INFINITY, vec_all(0), old);
+	return vec_select(old == -INFINITY, vec_set1(0), old);
 }
 
 /* Scores of one tile of queries become weights in pairs, zeros up to a whole tile. */
 INLINE void weigh_all(int64_t keys, float scale, vec origin, const float *scores, float *weights,
-		      struct ahead *ahead)
+		      struct prefetch *prefetch)
 {
 	int64_t key = 0;
 	for (; key + 2 <= keys; key += 2, scores += 2 * TILE, weights += TILE) {
-		vec_store(weights, weigh(vec_load(scores), vec_load(scores + TILE), vec_all(scale), origin));
+		vec_store(weights, weigh(vec_load(scores), vec_load(scores + TILE), vec_set1(scale), origin));
 		if (key % TILE == 0)
-			look_ahead(ahead);
+			prefetch_some(prefetch);
 	}
 	for (; key < round_up(keys, TILE_TERMS); key += 2, weights += TILE) {
 		vec last =
-		    key < keys ? vec_fma(vec_load(scores), vec_all(scale), -origin) : vec_all(-INFINITY);
-		vec_store(weights, weigh(last, vec_all(-INFINITY), vec_all(1), vec_all(0)));
+		    key < keys ? vec_fma(vec_load(scores), vec_set1(scale), -origin) : vec_set1(-INFINITY);
+		vec_store(weights, weigh(last, vec_set1(-INFINITY), vec_set1(1), vec_set1(0)));
 	}
 }
 
@@ -236,7 +237,7 @@ struct block {
 	int64_t keys;
 	bool fresh;        /* the first ever: there are no values yet */
 	const float *bias; /* of query 0 and its first key, or NULL */
-	struct ahead ahead;
+	struct prefetch prefetch;
 };
 
 /* One or two tiles of queries, the first of them `query`. */
@@ -268,7 +269,7 @@ INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, cons
 		vec origin = move_origin(a, largest_of(keys, s) * left, state->origin + at, block->fresh,
 					 state->values + at * values * TILE);
 		weigh_all(keys, left, origin, s, work->weights + tile * KEY_STEPS * TILE_FLOATS,
-			  &block->ahead);
+			  &block->prefetch);
 	}
 	const struct tile_product sums = {
 	    .terms = keys,
@@ -300,7 +301,7 @@ static void attend_head(const struct smalti_attention *a, const struct work *wor
 		    .keys = span.keys,
 		    .fresh = a->first && span.first == 0,
 		    .bias = a->bias ? work->bias + span.keys - 1 : NULL,
-		    .ahead = next_rows(a, o, head, span, KEYS, turns),
+		    .prefetch = next_rows(a, o, head, span, KEYS, turns),
 		};
 		if (a->bias)
 			pack_bias(a, head, &span, work->bias);

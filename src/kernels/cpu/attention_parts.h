@@ -3,9 +3,9 @@
 #define SMALTI_KERNELS_CPU_ATTENTION_PARTS_H
 
 /* What the f32 and the bf16 form of attention share. */
-#include "kernels/cpu/carve.h"
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/workspace.h"
 
 #define LOG2E 0x1.715476p0f
 
@@ -74,8 +74,8 @@ INLINE const void *span_values(const struct smalti_attention *a, const struct sm
 }
 
 /* Rows that come next, asked for while others are computed with: they lie pages apart, where the hardware
- * does not look ahead. */
-struct ahead {
+ * does not look prefetch. */
+struct prefetch {
 	struct {
 		const char *rows;
 		int64_t stride, count; /* in bytes */
@@ -83,32 +83,33 @@ struct ahead {
 	int parts, part_now;
 	int64_t rows;               /* of all parts */
 	int64_t row_bytes, row_now; /* and how many of these bytes are done */
-	int64_t lines_a_turn;
+	int64_t lines_per_call;
 };
 
-INLINE void add_ahead(struct ahead *ahead, const struct smalti_attention *a, const void *rows, int64_t stride,
-		      int64_t count)
+INLINE void prefetch_add(struct prefetch *prefetch, const struct smalti_attention *a, const void *rows,
+			 int64_t stride, int64_t count)
 {
 	if (!count)
 		return;
-	ahead->part[ahead->parts].rows = rows;
-	ahead->part[ahead->parts].stride = stride * smalti_dtype_bytes(a->dtype);
-	ahead->part[ahead->parts++].count = count;
-	ahead->rows += count;
+	prefetch->part[prefetch->parts].rows = rows;
+	prefetch->part[prefetch->parts].stride = stride * smalti_dtype_bytes(a->dtype);
+	prefetch->part[prefetch->parts++].count = count;
+	prefetch->rows += count;
 }
 
 /* Asks for a few lines: one call's share of the turns that there will be. */
-INLINE void look_ahead(struct ahead *ahead)
+INLINE void prefetch_some(struct prefetch *prefetch)
 {
-	for (int64_t lines = ahead->lines_a_turn; lines && ahead->part_now < ahead->parts; lines--) {
-		__builtin_prefetch(ahead->part[ahead->part_now].rows + ahead->row_now, 0, 2);
-		ahead->row_now += 64;
-		if (ahead->row_now < ahead->row_bytes)
+	for (int64_t lines = prefetch->lines_per_call; lines && prefetch->part_now < prefetch->parts;
+	     lines--) {
+		__builtin_prefetch(prefetch->part[prefetch->part_now].rows + prefetch->row_now, 0, 2);
+		prefetch->row_now += 64;
+		if (prefetch->row_now < prefetch->row_bytes)
 			continue;
-		ahead->row_now = 0;
-		ahead->part[ahead->part_now].rows += ahead->part[ahead->part_now].stride;
-		if (!--ahead->part[ahead->part_now].count)
-			ahead->part_now++;
+		prefetch->row_now = 0;
+		prefetch->part[prefetch->part_now].rows += prefetch->part[prefetch->part_now].stride;
+		if (!--prefetch->part[prefetch->part_now].count)
+			prefetch->part_now++;
 	}
 }
 
@@ -121,10 +122,10 @@ struct operands {
 
 /* What the span after this one needs, be it of the same head or the next; and the rows that the result goes
  * to. */
-static struct ahead next_rows(const struct smalti_attention *a, const struct operands *o, int64_t head,
-			      struct span span, int64_t most, int64_t turns)
+static struct prefetch next_rows(const struct smalti_attention *a, const struct operands *o, int64_t head,
+				 struct span span, int64_t most, int64_t turns)
 {
-	struct ahead ahead = {.row_bytes = a->head_dim * smalti_dtype_bytes(a->dtype)};
+	struct prefetch prefetch = {.row_bytes = a->head_dim * smalti_dtype_bytes(a->dtype)};
 	const int64_t width = a->heads * a->head_dim;
 	struct span next = next_span(a, o->blocks, most, span);
 	const bool other_head = !next.keys;
@@ -132,19 +133,20 @@ static struct ahead next_rows(const struct smalti_attention *a, const struct ope
 		next = next_span(a, o->blocks, most, (struct span){0});
 	const int64_t its_head = head + other_head;
 	if (its_head < a->heads) {
-		add_ahead(&ahead, a, span_keys(a, o->blocks, &next, its_head), a->k_stride, next.keys);
-		add_ahead(&ahead, a, span_values(a, o->blocks, &next, its_head), a->v_stride, next.keys);
+		prefetch_add(&prefetch, a, span_keys(a, o->blocks, &next, its_head), a->k_stride, next.keys);
+		prefetch_add(&prefetch, a, span_values(a, o->blocks, &next, its_head), a->v_stride,
+			     next.keys);
 		if (other_head)
-			add_ahead(&ahead, a, row_at(a, o->q, 0, a->q_stride, its_head), a->q_stride,
-				  a->queries);
+			prefetch_add(&prefetch, a, row_at(a, o->q, 0, a->q_stride, its_head), a->q_stride,
+				     a->queries);
 	}
 	if (other_head && o->y)
-		add_ahead(&ahead, a, row_at(a, o->y, 0, width, head), width, a->queries);
-	const int64_t lines = ahead.rows * ((ahead.row_bytes + 63) / 64);
-	if (turns) /* none without queries; all is defined: the analyzer loses track of `ahead` */
+		prefetch_add(&prefetch, a, row_at(a, o->y, 0, width, head), width, a->queries);
+	const int64_t lines = prefetch.rows * ((prefetch.row_bytes + 63) / 64);
+	if (turns) /* none without queries; all is defined: the analyzer loses track of it */
 		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-		ahead.lines_a_turn = (lines + turns - 1) / turns;
-	return ahead;
+		prefetch.lines_per_call = (lines + turns - 1) / turns;
+	return prefetch;
 }
 
 /* The biases of one span of keys in the order of queries: of query i and key j at i − j + keys − 1. */

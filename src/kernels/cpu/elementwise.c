@@ -46,7 +46,7 @@ void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype d
 INLINE uvec levels(vec x, float most)
 {
 	vec value = x * 0.5f + 0.5f;
-	value = vec_min(vec_max(value, vec_all(0.f)), vec_all(1.f)); /* NaN becomes 0 */
+	value = vec_min(vec_max(value, vec_set1(0.f)), vec_set1(1.f)); /* NaN becomes 0 */
 	return (uvec)(value * most + ROUNDER) & 0xffff;
 }
 

@@ -9,9 +9,9 @@
 #include "kernels/matmul.h"
 
 #include "base/alloc.h"
-#include "kernels/cpu/carve.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 

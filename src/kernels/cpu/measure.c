@@ -9,10 +9,10 @@ enum { SUMS = 10, READ_SUMS = 4 };
 
 int64_t FOR_ISA(smalti_measure_fma)(int64_t rounds, float *sum)
 {
-	vec sums[SUMS], scale = vec_all(0.999f), step = vec_all(0.001f);
+	vec sums[SUMS], scale = vec_set1(0.999f), step = vec_set1(0.001f);
 	UNROLL
 	for (int i = 0; i < SUMS; i++)
-		sums[i] = vec_all(*sum + (float)i);
+		sums[i] = vec_set1(*sum + (float)i);
 	for (int64_t round = 0; round < rounds; round++) {
 		UNROLL
 		for (int i = 0; i < SUMS; i++)
@@ -38,7 +38,7 @@ float FOR_ISA(smalti_measure_read)(int64_t count, const float *x)
 
 void FOR_ISA(smalti_measure_triad)(int64_t count, const float *x, const float *y, float *z)
 {
-	vec half = vec_all(0.5f);
+	vec half = vec_set1(0.5f);
 	for (int64_t i = 0; i < count; i += LANES)
 		vec_store(z + i, vec_fma(half, vec_load(y + i), vec_load(x + i)));
 }

@@ -60,7 +60,7 @@ static int64_t lay_out(const struct smalti_matmul *m, const struct cut *cut, flo
 	    {&work->weights, OUTPUTS * DEPTH},
 	    {&work->z, cut->rows * round_up(m->out, OUTPUTS)},
 	};
-	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
+	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
 
 int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
@@ -316,29 +316,29 @@ static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, 
 }
 
 /* The next weights, asked for while others are multiplied. */
-struct ahead {
+struct prefetch {
 	struct panel panel;
 	int64_t bytes, outputs; /* wanted of each, left */
 	int64_t at;             /* in the first of them */
 	int64_t lines;          /* a turn */
 };
 
-INLINE void look_ahead(struct ahead *ahead)
+INLINE void prefetch_some(struct prefetch *prefetch)
 {
-	for (int64_t lines = ahead->lines; lines && ahead->outputs; lines--) {
-		__builtin_prefetch(ahead->panel.from + ahead->at, 0, 3);
-		ahead->at += LINE_BYTES;
-		if (ahead->at < ahead->bytes)
+	for (int64_t lines = prefetch->lines; lines && prefetch->outputs; lines--) {
+		__builtin_prefetch(prefetch->panel.from + prefetch->at, 0, 3);
+		prefetch->at += LINE_BYTES;
+		if (prefetch->at < prefetch->bytes)
 			continue;
-		ahead->at = 0;
-		ahead->panel.from += ahead->panel.stride;
-		ahead->outputs--;
+		prefetch->at = 0;
+		prefetch->panel.from += prefetch->panel.stride;
+		prefetch->outputs--;
 	}
 }
 
 /* What is done besides in each turn. */
 struct aside {
-	struct ahead ahead;
+	struct prefetch prefetch;
 	struct packing packing;
 };
 
@@ -348,16 +348,16 @@ INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, 
 {
 	vec sum[ROWS][VECTORS] = {0};
 	for (int64_t k = 0; k < depth;) {
-		look_ahead(&aside->ahead);
+		prefetch_some(&aside->prefetch);
 		pack(&aside->packing, aside->packing.vectors);
 		for (const int64_t end = smaller(k + TURN, depth); k < end; k++) {
 			vec right[VECTORS];
 			UNROLL
 			for (int v = 0; v < VECTORS; v++)
-				right[v] = vec_keep(vec_load(w + k * OUTPUTS + v * LANES));
+				right[v] = vec_barrier(vec_load(w + k * OUTPUTS + v * LANES));
 			UNROLL
 			for (int r = 0; r < rows; r++) {
-				vec left = vec_keep(vec_all(x[r * X_STRIDE + k]));
+				vec left = vec_barrier(vec_set1(x[r * X_STRIDE + k]));
 				UNROLL
 				for (int v = 0; v < VECTORS; v++)
 					sum[r][v] = vec_fma(left, right[v], sum[r][v]);
@@ -445,10 +445,11 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 				    work->weights);
 			panel.from += depth * size;
 			const int64_t lines = OUTPUTS * parts(depth * size, LINE_BYTES);
-			aside.ahead = (struct ahead){.panel = k + depth < block->end ? panel : behind,
-						     .bytes = depth * size,
-						     .outputs = OUTPUTS,
-						     .lines = parts(lines, count_turns(block->rows, depth))};
+			aside.prefetch =
+			    (struct prefetch){.panel = k + depth < block->end ? panel : behind,
+					      .bytes = depth * size,
+					      .outputs = OUTPUTS,
+					      .lines = parts(lines, count_turns(block->rows, depth))};
 			multiply_panel(work, block->rows, depth, x, block->input + k > block->first, &aside,
 				       work->z + out * o->cut.rows);
 			x += block->rows * X_STRIDE;

@@ -46,7 +46,7 @@ static int64_t lay_out(const struct cut *cut, float *scratch, struct work *work)
 	    {&work->sums, cut->rows * OUTPUTS},
 	    {&work->z, cut->rows * cut->z_stride},
 	};
-	return carve(scratch, all, sizeof(all) / sizeof(all[0]));
+	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
 
 int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matmul,
@@ -95,9 +95,9 @@ INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count
 	return (vec)_mm512_cvtne2ps_pbh(high, low);
 }
 
-/* Weights of `outputs` outputs, the last of them repeated up to a whole tile; `ahead` are those that come
+/* Weights of `outputs` outputs, the last of them repeated up to a whole tile; `next` are those that come
  * next, as far from each other. */
-INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const char *ahead, int64_t outputs,
+INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const char *next, int64_t outputs,
 		       int64_t depth, float *to)
 {
 	const int64_t size = smalti_dtype_bytes(dtype), steps = parts(depth, TILE_TERMS);
@@ -105,9 +105,9 @@ INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const
 		const int64_t at = smaller(o, outputs - 1) * panel->stride;
 		float *row = to + o / TILE * steps * TILE_FLOATS + o % TILE * TILE;
 		for (int64_t k = 0; k < depth; k += TILE_TERMS, row += TILE_FLOATS) {
-			__builtin_prefetch(ahead + at + k * size, 0, 2);
+			__builtin_prefetch(next + at + k * size, 0, 2);
 			if (dtype == SMALTI_F32)
-				__builtin_prefetch(ahead + at + k * size + 64, 0, 2);
+				__builtin_prefetch(next + at + k * size + 64, 0, 2);
 			vec_store(row, read_rounded(dtype, panel->from + at + k * size, depth - k));
 		}
 	}

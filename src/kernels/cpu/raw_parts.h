@@ -3,9 +3,9 @@
 #define SMALTI_KERNELS_CPU_RAW_PARTS_H
 
 /* What the f32 and the bf16 form of products with raw weights share. */
-#include "kernels/cpu/carve.h"
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/workspace.h"
 
 INLINE int64_t parts(int64_t whole, int64_t part)
 {
@@ -30,7 +30,7 @@ struct panel {
 /* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
 INLINE vec gelu(vec z)
 {
-	vec u = vec_fma(z * z * z, vec_all(0.044715f), z);
+	vec u = vec_fma(z * z * z, vec_set1(0.044715f), z);
 	return z / (vec_exp(u * -1.5957691216f) + 1.f);
 }
 

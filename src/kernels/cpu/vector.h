@@ -48,7 +48,7 @@ INLINE void vec_store(float *to, vec value)
 	memcpy(to, &value, sizeof(value));
 }
 
-INLINE vec vec_all(float value)
+INLINE vec vec_set1(float value)
 {
 	return value - (vec){0}; /* keeps -0 */
 }
@@ -87,7 +87,7 @@ INLINE vec vec_fma(vec a, vec b, vec c)
 }
 
 /* Keeps a loaded value in a register: compilers would rather load it again for each use. */
-INLINE vec vec_keep(vec value)
+INLINE vec vec_barrier(vec value)
 {
 #if defined(__AVX512F__)
 	__asm__("" : "+v"(value));

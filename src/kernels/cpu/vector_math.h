@@ -10,13 +10,13 @@
 /* 2^f for |f| <= 1/2, the relative error of the polynomial is 3e-9 (minimax with value 1 at 0). */
 INLINE vec vec_exp2_fraction(vec f)
 {
-	vec p = vec_all(0x1.470b4ap-13f);
-	p = vec_fma(p, f, vec_all(0x1.5f7276p-10f));
-	p = vec_fma(p, f, vec_all(0x1.3b270ep-7f));
-	p = vec_fma(p, f, vec_all(0x1.c6ae72p-5f));
-	p = vec_fma(p, f, vec_all(0x1.ebfbe2p-3f));
-	p = vec_fma(p, f, vec_all(0x1.62e432p-1f));
-	return vec_fma(p, f, vec_all(1.f));
+	vec p = vec_set1(0x1.470b4ap-13f);
+	p = vec_fma(p, f, vec_set1(0x1.5f7276p-10f));
+	p = vec_fma(p, f, vec_set1(0x1.3b270ep-7f));
+	p = vec_fma(p, f, vec_set1(0x1.c6ae72p-5f));
+	p = vec_fma(p, f, vec_set1(0x1.ebfbe2p-3f));
+	p = vec_fma(p, f, vec_set1(0x1.62e432p-1f));
+	return vec_fma(p, f, vec_set1(1.f));
 }
 
 /* 2^x for x <= 126. Below -126, where results would be subnormal and what is computed with them a hundred
@@ -29,7 +29,7 @@ INLINE vec vec_exp2(vec x)
 	return (vec)_mm512_maskz_scalef_ps(normal, (__m512)vec_exp2_fraction(fraction),
 					   (__m512)(x - fraction));
 #else
-	vec bounded = vec_max(vec_all(-160.f), x);
+	vec bounded = vec_max(vec_set1(-160.f), x);
 	vec shifted = bounded + ROUNDER;
 	vec power = vec_exp2_fraction(bounded - (shifted - ROUNDER));
 	vec scaled = (vec)((uvec)power + ((uvec)shifted << 23));
@@ -41,14 +41,15 @@ INLINE vec vec_exp2(vec x)
  * Error below 2 units in the last place of a normal result. */
 INLINE vec vec_exp(vec x)
 {
-	vec bounded = vec_min(vec_all(89.f), vec_max(vec_all(-105.f), x));
-	vec shifted = vec_fma(bounded, vec_all(0x1.715476p0f), vec_all(ROUNDER));
+	vec bounded = vec_min(vec_set1(89.f), vec_max(vec_set1(-105.f), x));
+	vec shifted = vec_fma(bounded, vec_set1(0x1.715476p0f), vec_set1(ROUNDER));
 	vec whole = shifted - ROUNDER;
 	/* ln 2 in two parts; whole × the first is exact. */
-	vec rest = vec_fma(whole, vec_all(-0x1.7f7d1cp-20f), vec_fma(whole, vec_all(-0x1.62e4p-1f), bounded));
+	vec rest =
+	    vec_fma(whole, vec_set1(-0x1.7f7d1cp-20f), vec_fma(whole, vec_set1(-0x1.62e4p-1f), bounded));
 	vec power = vec_exp2_fraction(rest * 0x1.715476p0f);
 	/* 2^whole in two factors that are both normal numbers. */
-	ivec exponent = (ivec)((uvec)shifted - (uvec)vec_all(ROUNDER));
+	ivec exponent = (ivec)((uvec)shifted - (uvec)vec_set1(ROUNDER));
 	ivec half = exponent >> 1;
 	vec first = (vec)((uvec)(half + 127) << 23);
 	vec second = (vec)((uvec)(exponent - half + 127) << 23);

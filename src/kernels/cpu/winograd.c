@@ -14,8 +14,8 @@ struct block {
 /* Bᵀ: six inputs to the six points. */
 INLINE void points_of_inputs(const vec d[WINOGRAD_SIDE], vec v[WINOGRAD_SIDE])
 {
-	const vec near = vec_all(0x1.6a09e6p-1f), far = vec_all(0x1.6a09e6p0f);
-	const vec minus_two = vec_all(-2.f), minus_half = vec_all(-.5f), minus_both = vec_all(-2.5f);
+	const vec near = vec_set1(0x1.6a09e6p-1f), far = vec_set1(0x1.6a09e6p0f);
+	const vec minus_two = vec_set1(-2.f), minus_half = vec_set1(-.5f), minus_both = vec_set1(-2.5f);
 	const vec even = vec_fma(minus_two, d[2], d[4]), odd = vec_fma(minus_two, d[1], d[3]);
 	const vec far_even = vec_fma(minus_half, d[2], d[4]), far_odd = vec_fma(minus_half, d[1], d[3]);
 	v[0] = vec_fma(minus_both, d[2], d[4] + d[0]);
@@ -29,13 +29,13 @@ INLINE void points_of_inputs(const vec d[WINOGRAD_SIDE], vec v[WINOGRAD_SIDE])
 /* Aᵀ: six points to four outputs. */
 INLINE void outputs_of_points(const vec m[WINOGRAD_SIDE], vec y[WINOGRAD_TILE])
 {
-	const vec near = vec_all(0x1.6a09e6p-1f), far = vec_all(0x1.6a09e6p0f);
+	const vec near = vec_set1(0x1.6a09e6p-1f), far = vec_set1(0x1.6a09e6p0f);
 	const vec even = m[1] + m[2], far_even = m[3] + m[4];
 	const vec odd = near * (m[1] - m[2]), far_odd = far * (m[3] - m[4]);
 	y[0] = m[0] + even + far_even;
 	y[1] = odd + far_odd;
-	y[2] = vec_fma(vec_all(.5f), even, far_even + far_even);
-	y[3] = vec_fma(vec_all(.5f), odd, far_odd + far_odd) + m[5];
+	y[2] = vec_fma(vec_set1(.5f), even, far_even + far_even);
+	y[3] = vec_fma(vec_set1(.5f), odd, far_odd + far_odd) + m[5];
 }
 
 /* The first element of each pixel of a tile's input. */
@@ -119,7 +119,7 @@ static void read_inputs(const struct block *b, const void *x, float *v)
 }
 
 /* What one group of tiles fetches for those to come, which the hardware would not estimate. */
-struct ahead {
+struct prefetch {
 	const float *weights; /* its share of the next panel, per chunk of channels */
 	int64_t lines;
 	float *products; /* the next group's */
@@ -129,17 +129,17 @@ enum { AHEAD = 16 };
 
 /* m[rows, vecs vectors] = v · u over all of `deep`. */
 INLINE void product(const int rows, const int vecs, int64_t deep, const float *v, const float *u, float *m,
-		    int64_t m_row, struct ahead ahead)
+		    int64_t m_row, struct prefetch prefetch)
 {
 	vec sums[ROWS][VECS] = {0};
 	UNROLL
 	for (int r = 0; r < rows; r++)
 		for (int o = 0; o < vecs; o++)
-			__builtin_prefetch(ahead.products + r * m_row + o * LINE, 1);
+			__builtin_prefetch(prefetch.products + r * m_row + o * LINE, 1);
 	for (int64_t chunk = 0; chunk < deep; chunk += LANES, v += rows * LANES) {
-		for (int64_t line = 0; line < ahead.lines; line++)
-			__builtin_prefetch(ahead.weights + line * LINE, 0, 2);
-		ahead.weights += vecs * LANES * LANES;
+		for (int64_t line = 0; line < prefetch.lines; line++)
+			__builtin_prefetch(prefetch.weights + line * LINE, 0, 2);
+		prefetch.weights += vecs * LANES * LANES;
 		for (int lane = 0; lane < LANES; lane++, u += vecs * LANES) {
 			vec weights[VECS];
 			UNROLL
@@ -149,7 +149,7 @@ INLINE void product(const int rows, const int vecs, int64_t deep, const float *v
 			}
 			UNROLL
 			for (int r = 0; r < rows; r++) {
-				const vec element = vec_all(v[r * LANES + lane]);
+				const vec element = vec_set1(v[r * LANES + lane]);
 				UNROLL
 				for (int o = 0; o < vecs; o++)
 					sums[r][o] = vec_fma(element, weights[o], sums[r][o]);
@@ -165,14 +165,14 @@ INLINE void product(const int rows, const int vecs, int64_t deep, const float *v
 }
 
 INLINE void product_of_group(const int vecs, int64_t rows, int64_t deep, const float *v, const float *u,
-			     float *m, int64_t m_row, struct ahead ahead)
+			     float *m, int64_t m_row, struct prefetch prefetch)
 {
 	if (rows == ROWS)
-		product(ROWS, vecs, deep, v, u, m, m_row, ahead);
+		product(ROWS, vecs, deep, v, u, m, m_row, prefetch);
 	else if (rows == 2 * STEP)
-		product(2 * STEP, vecs, deep, v, u, m, m_row, ahead);
+		product(2 * STEP, vecs, deep, v, u, m, m_row, prefetch);
 	else
-		product(STEP, vecs, deep, v, u, m, m_row, ahead);
+		product(STEP, vecs, deep, v, u, m, m_row, prefetch);
 }
 
 /* One point of all tiles of the block: a panel of weights stays in the nearest caches for all of them. */
@@ -188,11 +188,11 @@ static void multiply(const struct block *b, const float *v, const float *u, floa
 			const int64_t rows = group_rows(b, group);
 			const float *left = v + group * deep, *right = u + panel * deep;
 			float *to = m + group * wide + panel;
-			const struct ahead ahead = {next, share, to + rows * wide};
+			const struct prefetch prefetch = {next, share, to + rows * wide};
 			if (width == PANEL)
-				product_of_group(VECS, rows, deep, left, right, to, wide, ahead);
+				product_of_group(VECS, rows, deep, left, right, to, wide, prefetch);
 			else
-				product_of_group(1, rows, deep, left, right, to, wide, ahead);
+				product_of_group(1, rows, deep, left, right, to, wide, prefetch);
 		}
 	}
 }

@@ -2,8 +2,8 @@
 #ifndef SMALTI_KERNELS_CPU_WINOGRAD_H
 #define SMALTI_KERNELS_CPU_WINOGRAD_H
 
-#include "kernels/cpu/carve.h"
 #include "kernels/cpu/vector.h"
+#include "kernels/cpu/workspace.h"
 
 /* Winograd's F(4×4, 3×3): a tile of 4×4 outputs comes from 6×6 inputs d and the 3×3 taps g as
  * Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A, where ⊙ makes 36 products per pair of channels, a quarter of the direct 144;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "samplers/levels.h"
+#include "samplers/train_sigmas.h"
 
 #include "base/alloc.h"
 
@@ -28,33 +28,33 @@ static float beta_at(const struct smalti_scheduler_config *config, int64_t index
 
 /* The running product is kept in double and rounded per entry, as in torch.cumprod. False if the
  * noise does not rise from more than nothing to a finite level. */
-static bool fill(struct smalti_levels *levels, const struct smalti_scheduler_config *config)
+static bool fill(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config)
 {
 	double product = 1;
 	bool rises = true;
-	for (int64_t i = 0; i < levels->count; i++) {
+	for (int64_t i = 0; i < train->count; i++) {
 		product *= 1.f - beta_at(config, i);
 		float alpha_bar = (float)product;
-		levels->alpha_bar[i] = alpha_bar;
-		levels->sigma[i] = sqrtf((1.f - alpha_bar) / alpha_bar);
-		rises = rises && levels->sigma[i] >= (i > 0 ? levels->sigma[i - 1] : FLT_MIN);
+		train->alpha_bar[i] = alpha_bar;
+		train->sigma[i] = sqrtf((1.f - alpha_bar) / alpha_bar);
+		rises = rises && train->sigma[i] >= (i > 0 ? train->sigma[i - 1] : FLT_MIN);
 	}
-	return rises && isfinite(levels->sigma[levels->count - 1]);
+	return rises && isfinite(train->sigma[train->count - 1]);
 }
 
-int smalti_levels_init(struct smalti_levels *levels, const struct smalti_scheduler_config *config,
-		       struct smalti_error *error)
+int smalti_train_sigmas_init(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config,
+			     struct smalti_error *error)
 {
-	levels->count = config->train_timesteps;
-	levels->alpha_bar = smalti_calloc(levels->count, sizeof(double), error);
-	levels->sigma = smalti_calloc(levels->count, sizeof(double), error);
-	if (!levels->alpha_bar || !levels->sigma) {
-		smalti_levels_clear(levels);
+	train->count = config->train_timesteps;
+	train->alpha_bar = smalti_calloc(train->count, sizeof(double), error);
+	train->sigma = smalti_calloc(train->count, sizeof(double), error);
+	if (!train->alpha_bar || !train->sigma) {
+		smalti_train_sigmas_clear(train);
 		return -1;
 	}
-	if (fill(levels, config))
+	if (fill(train, config))
 		return 0;
-	smalti_levels_clear(levels);
+	smalti_train_sigmas_clear(train);
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
 	    "beta_start %g and beta_end %g over num_train_timesteps %lld leave no usable noise "
@@ -62,34 +62,34 @@ int smalti_levels_init(struct smalti_levels *levels, const struct smalti_schedul
 	    config->beta_start, config->beta_end, (long long)config->train_timesteps);
 }
 
-void smalti_levels_clear(struct smalti_levels *levels)
+void smalti_train_sigmas_clear(struct smalti_train_sigmas *train)
 {
-	free(levels->alpha_bar);
-	free(levels->sigma);
-	memset(levels, 0, sizeof(*levels));
+	free(train->alpha_bar);
+	free(train->sigma);
+	memset(train, 0, sizeof(*train));
 }
 
-double smalti_levels_sigma_at(const struct smalti_levels *levels, double timestep)
+double smalti_train_sigmas_sigma_at(const struct smalti_train_sigmas *train, double timestep)
 {
 	int64_t low = (int64_t)timestep;
-	double below = levels->sigma[low];
-	if (low == levels->count - 1)
+	double below = train->sigma[low];
+	if (low == train->count - 1)
 		return below;
-	return (levels->sigma[low + 1] - below) * (timestep - (double)low) + below;
+	return (train->sigma[low + 1] - below) * (timestep - (double)low) + below;
 }
 
-double smalti_levels_timestep_of(const struct smalti_levels *levels, double sigma)
+double smalti_train_sigmas_timestep_of(const struct smalti_train_sigmas *train, double sigma)
 {
 	double target = log(sigma);
-	int64_t low = 0, high = levels->count - 1;
+	int64_t low = 0, high = train->count - 1;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
-		if (logf((float)levels->sigma[middle]) <= target)
+		if (logf((float)train->sigma[middle]) <= target)
 			low = middle;
 		else
 			high = middle;
 	}
-	double below = logf((float)levels->sigma[low]), above = logf((float)levels->sigma[high]);
+	double below = logf((float)train->sigma[low]), above = logf((float)train->sigma[high]);
 	double weight = fmin(fmax((below - target) / (below - above), 0), 1);
 	return (1 - weight) * (double)low + weight * (double)high;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_CARVE_H
-#define SMALTI_KERNELS_CPU_CARVE_H
+#ifndef SMALTI_KERNELS_CPU_WORKSPACE_H
+#define SMALTI_KERNELS_CPU_WORKSPACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* How kernels cut extents into blocks, and their scratch into parts. */
+/* How kernels divide extents into blocks, and their workspace into parts. */
 
 static inline int64_t smaller(int64_t a, int64_t b)
 {
@@ -19,7 +19,7 @@ static inline int64_t round_up(int64_t value, int64_t to)
 
 enum { LINE = 16 }; /* floats in a cache line */
 
-/* A part of a scratch, and where its beginning is kept. */
+/* A part of a workspace, and where its beginning is kept. */
 struct part {
 	float **begin;
 	int64_t floats;
@@ -27,7 +27,7 @@ struct part {
 
 /* Lays the parts end to end, each on a cache line of its own; the floats needed. With a NULL scratch only
  * counts. */
-static inline int64_t carve(float *scratch, const struct part *parts, size_t count)
+static inline int64_t workspace_layout(float *scratch, const struct part *parts, size_t count)
 {
 	int64_t used = 0;
 	for (size_t i = 0; i < count; i++) {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_LEVELS_H
-#define SMALTI_SAMPLERS_LEVELS_H
+#ifndef SMALTI_SAMPLERS_TRAIN_SIGMAS_H
+#define SMALTI_SAMPLERS_TRAIN_SIGMAS_H
 
 #include "base/error.h"
 #include "samplers/config.h"
 
 /* The noise levels that the model was trained on (docs/reference.md 4.2): per training timestep,
  * rounded to f32 just where torch rounds. */
-struct smalti_levels {
+struct smalti_train_sigmas {
 	int64_t count;
 	double *alpha_bar; /* products of 1 - beta, falling */
 	double *sigma;     /* sqrt((1 - alpha_bar) / alpha_bar), rising, positive, finite */
 };
 
-int smalti_levels_init(struct smalti_levels *levels, const struct smalti_scheduler_config *config,
-		       struct smalti_error *error);
-void smalti_levels_clear(struct smalti_levels *levels);
+int smalti_train_sigmas_init(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config,
+			     struct smalti_error *error);
+void smalti_train_sigmas_clear(struct smalti_train_sigmas *train);
 
 /* sigma at a fractional timestep in [0, count - 1], linear between its neighbours. */
-double smalti_levels_sigma_at(const struct smalti_levels *levels, double timestep);
+double smalti_train_sigmas_sigma_at(const struct smalti_train_sigmas *train, double timestep);
 
 /* The fractional timestep of a sigma, linear in its logarithm. */
-double smalti_levels_timestep_of(const struct smalti_levels *levels, double sigma);
+double smalti_train_sigmas_timestep_of(const struct smalti_train_sigmas *train, double sigma);
 
 /* One noise level as x = alpha · x0 + sigma · noise with alpha² + sigma² = 1. */
 struct smalti_point {
