@@ -94,12 +94,10 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 	return NULL;
 }
 
-bool smalti_extract_accepts(void *options, const char *key, bool unknown)
+bool smalti_extract_accepts(void *options, const char *key)
 {
 	const struct smalti_extract_options *o = options;
-	if (strcmp(key, "isa") == 0)
-		return unknown || o->allow_mixed_isa;
-	return unknown && strcmp(key, "list.captions") == 0;
+	return strcmp(key, "isa") == 0 && o->allow_mixed_isa;
 }
 
 const char *smalti_extract_remedy(const char *key)

@@ -16,9 +16,8 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 /* What the identity has under "list" of the items that smalti_dataset_prefix() knows; NULL: none. */
 cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts);
 
-/* Whether a difference in a dotted key does not matter: to a directory of before there was such a key
- * (`unknown`), or by the options (struct smalti_extract_options). */
-bool smalti_extract_accepts(void *options, const char *key, bool unknown);
+/* Whether a difference in a dotted key does not matter, by the options (struct smalti_extract_options). */
+bool smalti_extract_accepts(void *options, const char *key);
 
 /* The option, or what else the user gave, that decides the value under a dotted key of the identity. */
 const char *smalti_extract_remedy(const char *key);

@@ -44,7 +44,7 @@ static bool differs(const cJSON *old, const cJSON *new, struct place *place)
 		return objects_differ(old, new, place);
 	if (old && new &&cJSON_Compare(old, new, true))
 		return false;
-	if (place->rules->accepts && place->rules->accepts(place->rules->user, place->key, !old))
+	if (place->rules->accepts && place->rules->accepts(place->rules->user, place->key))
 		return false;
 	place->old = old;
 	place->new = new;

@@ -10,8 +10,8 @@
 struct smalti_identity_rules {
 	/* What has to be given as it was, as in "--dtype"; NULL: not known. */
 	const char *(*remedy)(const char *key);
-	/* Whether a difference there does not matter; `unknown`: the old one says nothing of it. */
-	bool (*accepts)(void *user, const char *key, bool unknown);
+	/* Whether a difference there does not matter. */
+	bool (*accepts)(void *user, const char *key);
 	void *user;
 };
 

@@ -42,46 +42,33 @@ static int make_durably(const char *directory, struct smalti_error *error)
 	return status;
 }
 
-/* What is made of the whole is removed first: it would pass for that of the new identity. */
-static int grow(const char *directory, const struct smalti_store_options *options, cJSON *old,
-		struct smalti_error *error)
+/* Gives the old identity what the new one has under the key that grows. */
+static int grow(cJSON *old, const struct smalti_store_options *options, struct smalti_error *error)
 {
 	cJSON *grown =
 	    cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(options->identity, options->grows), true);
-	if (!grown || !cJSON_ReplaceItemInObjectCaseSensitive(old, options->grows, grown)) {
-		cJSON_Delete(grown);
-		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for its description", directory);
-	}
-	smalti_manifest_remove(directory);
-	return smalti_directory_describe(directory, old, error);
+	if (grown && cJSON_ReplaceItemInObjectCaseSensitive(old, options->grows, grown))
+		return 0;
+	cJSON_Delete(grown);
+	return smalti_fail(error, SMALTI_ENOMEM, "no memory for the description of a directory");
 }
 
-/* Whether it is the beginning of what is asked for, and not all of it. */
-static bool has_grown(const char *directory, const struct smalti_store_options *options, const cJSON *old)
-{
-	if (!options->before ||
-	    smalti_identity_compare(directory, old, options->identity, &options->rules, NULL) == 0)
-		return false;
-	cJSON *beginning = cJSON_Duplicate(options->identity, true);
-	cJSON *before = cJSON_Duplicate(options->before, true);
-	bool grown = false;
-	if (before && cJSON_ReplaceItemInObjectCaseSensitive(beginning, options->grows, before))
-		grown = smalti_identity_compare(directory, old, beginning, &options->rules, NULL) == 0;
-	else
-		cJSON_Delete(before);
-	cJSON_Delete(beginning);
-	return grown;
-}
-
+/* What is made of the whole is removed before it grows: it would pass for that of the new identity. */
 static int compare(const char *directory, const struct smalti_store_options *options,
 		   struct smalti_error *error)
 {
 	cJSON *old = smalti_directory_identity(directory, error);
-	int status = old ? 0 : -1;
-	if (old && has_grown(directory, options, old))
-		status = grow(directory, options, old, error);
-	else if (old)
+	const cJSON *now = cJSON_GetObjectItemCaseSensitive(options->identity, options->grows);
+	const bool grows =
+	    options->before && !cJSON_Compare(options->before, now, true) &&
+	    cJSON_Compare(options->before, cJSON_GetObjectItemCaseSensitive(old, options->grows), true);
+	int status = old && !(grows && grow(old, options, error)) ? 0 : -1;
+	if (status == 0)
 		status = smalti_identity_compare(directory, old, options->identity, &options->rules, error);
+	if (status == 0 && grows) {
+		smalti_manifest_remove(directory);
+		status = smalti_directory_describe(directory, old, error);
+	}
 	cJSON_Delete(old);
 	return status;
 }
