@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 /** @file
- * Exports features to the formats of PixArt's training, safetensors and webdataset. Needs no
- * session.
+ * Exports features to the formats of PixArt's training, safetensors and webdataset. Needs no session.
  *
  * Threads: any, each with an output of its own.
  */
@@ -35,23 +34,22 @@ enum smalti_export_format {
 /** Progress of an export. */
 struct smalti_export_progress {
 	bool checking;  /**< names are being compared, nothing is written yet */
-	int64_t rows;   /**< through, with those of an earlier run */
-	int64_t before; /**< of these: those of an earlier run */
-	int64_t
-	    safe; /**< of these: on the disk, whatever happens; an export that was stopped goes on there */
+	int64_t rows;   /**< processed rows, with those of an earlier run */
+	int64_t before; /**< rows of these that an earlier run processed */
+	int64_t safe;   /**< rows of these that are stored safely on disk: a stopped export continues there */
 	int64_t total;
-	int64_t failed; /**< rows that could not be exported, of an earlier run too */
+	int64_t failed; /**< rows that could not be exported, with those of an earlier run */
 	int64_t empty;  /**< rows without any features: items that had failed */
 	int64_t files;  /**< written by this call */
-	bool complete;  /**< all rows are through, and safe on the disk */
+	bool complete;  /**< all rows are processed and stored safely on disk */
 };
 
 struct smalti_export_options {
 	const char *directory; /**< of features */
-	const char *output;    /**< directory, made if need be */
+	const char *output;    /**< directory; created if necessary */
 	enum smalti_export_format format;
-	int64_t shard_bytes; /**< safetensors and webdataset: files of about so much; 0: 1 GiB */
-	bool restart;        /**< forget what an earlier run has done */
+	int64_t shard_bytes; /**< approximate size of files of safetensors and webdataset; 0: 1 GiB */
+	bool restart;        /**< start again instead of resuming */
 	/** Called after each row, if not NULL; false stops the export, which can be resumed. */
 	bool (*on_progress)(void *user, const struct smalti_export_progress *progress);
 	/** Called for each row that could not be exported, if not NULL. */

@@ -31,52 +31,53 @@ enum smalti_compression {
 
 /** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
 struct smalti_extract_options {
-	/** List of items, directory of images or tars, tar, or several tars; "-" is the standard input,
-	 * braces stand for several. Lists and tars may be compressed by gzip: docs/datasets.md. @{ */
+	/** A list of items, a directory of images or tar files, or one or more tar files; "-" is the standard
+	 * input, and braces name several files. Lists and tar files may be compressed by gzip. See
+	 * docs/datasets.md. @{ */
 	const char *const *inputs;
 	int64_t input_count;
 	/** @} */
-	const char *output;     /**< directory of features; made, or resumed */
+	const char *output;     /**< directory of features; created, or resumed */
 	const char *image_root; /**< what the list's paths are relative to; NULL: see docs/datasets.md */
-	bool text, images;      /**< which features; at least one */
+	bool text, images;      /**< which features to extract; at least one of them */
 	int caption_count;      /**< 0: the first of txt, prompt, caption and text that is found */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< the captions' keys */
 	enum smalti_cleaning cleaning;
 	int64_t max_tokens; /**< captions are truncated to so many; 0: the pipeline's */
-	int64_t image_size; /**< whose bins: 256, 512, 1024, 2048 or 2880 */
+	int64_t image_size; /**< resolution of the bins: 256, 512, 1024, 2048 or 2880 */
 	enum smalti_fitting fit;
-	bool stored_orientation; /**< images as they are stored, whatever EXIF says: as the reference */
+	bool stored_orientation; /**< ignore the EXIF orientation, as PixArt's tool does */
 	enum smalti_features_type type;
 	enum smalti_compression compression;
 	int64_t first, end;  /**< items of the list; end 0: its end */
-	int64_t part, parts; /**< of these, part `part` of `parts` even ones; parts 0: all */
+	int64_t part, parts; /**< extract only part `part` of `parts` equal parts of these; parts 0: all */
 	int64_t shard_items; /**< items in a shard; 0: 1024, or by shard_bytes */
-	int64_t shard_bytes; /**< about the bytes of a shard, from what the first items take; 0: no matter */
-	int64_t
-	    lease_seconds; /**< after which others may take over the work of an inactive process; 0: 300 */
-	bool retry_failed; /**< items that failed are tried again */
-	bool append; /**< the list may have more items than the directory's, behind those: they are added */
-	bool allow_mixed_isa; /**< rows by another instruction set than the directory's, which rounds
-				 otherwise */
-	struct smalti_model_options model; /**< tokenizer, text_encoder and vae are read of it */
+	int64_t shard_bytes; /**< approximate size of a shard, estimated from the first items; 0: not given */
+	int64_t lease_seconds; /**< time after which others may take over the work of an inactive process; 0:
+				  300 */
+	bool retry_failed;     /**< retry items that failed */
+	bool append;           /**< add the items that the list has behind those of the directory */
+	bool allow_mixed_isa;  /**< allow another instruction set than the directory's, which rounds
+				  differently */
+	struct smalti_model_options model; /**< only its tokenizer, text_encoder and vae are used */
 };
 
 void smalti_extract_defaults(struct smalti_extract_options *options);
 
 /** Progress of an extraction. */
 struct smalti_extract_progress {
-	int64_t items;  /**< to be done in all, of this process's range */
-	int64_t done;   /**< by whomever, with those that failed; those of this run at most a window ahead of
-			   the disk */
-	int64_t made;   /**< by this run */
-	int64_t failed; /**< of those: items that lack some or all features */
-	int64_t captions, tokens, images; /**< made by this run */
-	double listed;           /**< share of the list that was read, before anything else is done */
-	const char *waiting_for; /**< NULL, or who holds what is left */
-	const char *locked_by;   /**< NULL, or who changes the directory, and lets nobody else do so, */
-	double locked;           /**< for which the calling thread has waited for so many seconds */
-	const char *note;        /**< NULL, or a line on what the data set has that is not read */
-	const char *unused;      /**< NULL, or a line on tensors of the model's files that are not used */
+	int64_t items;  /**< number of items in the range of this process */
+	int64_t done;   /**< items of these that any process has done, with failed ones; those of this run
+			   may be a window ahead of the disk */
+	int64_t made;   /**< items that this run has done */
+	int64_t failed; /**< items of these that lack some or all features */
+	int64_t captions, tokens, images; /**< that this run has encoded */
+	double listed;           /**< fraction of the list that was read, before anything else is done */
+	const char *waiting_for; /**< the process that works on what is left; NULL: not waiting */
+	const char *locked_by;   /**< the process that holds the lock on the directory; NULL: not waiting */
+	double locked;           /**< seconds for which this run has waited for the lock */
+	const char *note;        /**< a line about parts of the data set that are not read; NULL: none */
+	const char *unused;      /**< a line about tensors of the model that are not used; NULL: none */
 };
 
 /** What the progress callback asks for. */
@@ -94,7 +95,7 @@ typedef enum smalti_extract_action smalti_extract_callback(void *user,
 struct smalti_extract_result {
 	struct smalti_extract_progress progress;
 	bool stopped;     /**< stopped by the callback, possibly before everything was done */
-	int64_t failures; /**< in all of the range, of this run and others */
+	int64_t failures; /**< failures of the whole range, of this run and others */
 };
 
 /** Extracts the features; returns when the whole range is committed, by any process, or the callback has

@@ -7,9 +7,8 @@
 #include <stdint.h>
 
 /** @file
- * Reading what `smalti extract` has made: the features of a data set's items, text (T5) and images (VAE),
- * from the shards of one directory. Every row that is handed out was checked against its checksum. Needs no
- * session: nothing is computed.
+ * Reads the features that `smalti extract` has written: those of a data set's captions (T5) and images (VAE),
+ * from the shards of one directory. Every row is verified by its checksum. Needs no session.
  *
  * Threads: a reader is used by one at a time; any number of readers may have one directory open.
  */
@@ -19,7 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** What values are kept as. */
+/** The data type of values. */
 enum smalti_features_type { SMALTI_FEATURES_F32, SMALTI_FEATURES_F16, SMALTI_FEATURES_BF16 };
 
 enum { SMALTI_FEATURES_CAPTIONS_MAX = 8 };
@@ -33,8 +32,8 @@ struct smalti_features_text {
 
 /** The image of an item. */
 struct smalti_features_image {
-	int64_t height, width;               /**< pixels of the original, as it is seen */
-	double ratio;                        /**< of its bin: height / width as in PixArt's tables */
+	int64_t height, width;               /**< pixels of the original, turned by its EXIF orientation */
+	double ratio;                        /**< height / width of its bin, as in PixArt's tables */
 	int64_t latent_height, latent_width; /**< 0: the item has no features of it */
 	const void *values; /**< mean, then standard deviation, unscaled: [2·latent_channels, latent_height,
 			       latent_width] */
@@ -42,7 +41,7 @@ struct smalti_features_image {
 
 /** One item. Pointers are the reader's, until its next call or its close. */
 struct smalti_features_row {
-	int64_t index;   /**< in the data set's list, from 0 */
+	int64_t index;   /**< position in the data set's list, from 0 */
 	const char *key; /**< the full relative path, or what the list calls the item; UTF-8 */
 	struct smalti_features_text texts[SMALTI_FEATURES_CAPTIONS_MAX]; /**< one per caption key */
 	struct smalti_features_image image;
@@ -50,30 +49,30 @@ struct smalti_features_row {
 
 /** What is in a directory of features. Strings are the reader's. */
 struct smalti_features_info {
-	int64_t rows; /**< committed, of all shards; with those whose items failed, wholly or partly */
+	int64_t rows; /**< rows in all committed shards, also of items that failed, wholly or partly */
 	enum smalti_features_type type;
 	int caption_count; /**< 0: no text in it */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX];
-	int64_t text_width;      /**< of T5's hidden states; 0: no text */
+	int64_t text_width;      /**< width of T5's hidden states; 0: no text */
 	int64_t max_tokens;      /**< that captions were truncated to; 0: no text */
 	int64_t latent_channels; /**< of the latents; 0: no images */
-	int64_t image_size;      /**< whose bins: 256, 512, 1024, 2048, 2880; 0: no images */
-	double scaling_factor;   /**< the diffusion model's latents are these, times it; the provenance has
-				    "latents_mean" and "latents_std" if they count as well */
-	const char *provenance;  /**< JSON: model, tokenizer, weights, options */
+	int64_t image_size;      /**< resolution of the bins: 256, 512, 1024, 2048, 2880; 0: no images */
+	double scaling_factor;  /**< the diffusion model's latents are these, times the factor; the provenance
+				   has "latents_mean" and "latents_std" if the VAE has them */
+	const char *provenance; /**< JSON: model, tokenizer, weights, options */
 };
 
 struct smalti_features_options {
-	bool shuffled; /**< in an order that `seed` and `epoch` fix: shards in random order, rows at random
-			  out of a buffer of `buffer` rows */
+	bool shuffled; /**< read shards in random order and draw rows from a buffer of `buffer` rows, in an
+			  order that `seed` and `epoch` determine */
 	uint64_t seed, epoch;
 	int64_t buffer; /**< rows; 0: 1024 */
-	/** Of `parts` readers this is number `part`: each has its own shards, all have all. @{ */
+	/** This is reader number `part` of `parts` readers, which divide the shards among them. @{ */
 	int64_t part, parts;
 	/** @} */
-	int64_t skip;     /**< rows of that order that were read already: how a stopped epoch goes on */
+	int64_t skip;     /**< skip so many rows of that order, to resume a stopped epoch */
 	bool complete;    /**< leave out rows that lack a caption's or the image's features */
-	int64_t prefetch; /**< rows read ahead by a thread of the reader; 0: none */
+	int64_t prefetch; /**< number of rows that a thread reads ahead; 0: no thread */
 };
 
 void smalti_features_defaults(struct smalti_features_options *options);

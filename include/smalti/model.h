@@ -6,9 +6,9 @@
 
 /** @file
  * A model is a PixArt-α/Σ pipeline in diffusers' directory layout: tokenizer, text_encoder, transformer, vae,
- * scheduler. Weights stay in the mapped files; what kernels want of them is made by tasks, when first used.
+ * scheduler. Weights stay in the mapped files; tasks make their packed form when they are first used.
  *
- * Threads: one opens and closes it; while it is open, any may use it.
+ * Threads: one thread opens and closes it; while it is open, any thread may use it.
  */
 
 #ifdef __cplusplus
@@ -18,7 +18,8 @@ extern "C" {
 
 struct smalti_model;
 
-/** What matrix products and convolutions multiply: sums and the residual stream are f32 in any case. */
+/** The data type of the operands of matrix products and convolutions; sums and the residual stream are always
+ * f32. */
 enum smalti_precision {
 	SMALTI_PRECISION_F32,
 	SMALTI_PRECISION_BF16 /**< operands rounded to bf16 */
@@ -54,15 +55,15 @@ void smalti_model_close(struct smalti_model *model);
 struct smalti_model_info {
 	int64_t native_width, native_height; /**< pixels */
 	int64_t size_multiple;               /**< sizes are computed at multiples of this and cropped */
-	int64_t max_tokens;                  /**< of a prompt, with its end-of-sentence */
+	int64_t max_tokens;                  /**< most tokens of a prompt, with its end-of-sentence token */
 	int64_t latent_channels;             /**< of the latents */
 	int64_t latent_pixels;               /**< along each side of the image, to one latent */
-	int64_t weight_bytes;                /**< that memory has to hold of all weights */
+	int64_t weight_bytes;                /**< memory that the weights need */
 	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
 	/** 32 hexadecimal digits that identify the model: of the configuration files, the tokenizer, and of
 	 * every tensor its name, type, shape and beginning. */
 	const char *digest;
-	/** A line about tensors of the files that are not used, such as LoRA weights, for a user; NULL: none.
+	/** A line for a user about tensors of the files that are not used, such as LoRA weights; NULL: none.
 	 */
 	const char *unused;
 };

@@ -9,7 +9,7 @@
  * A session is the program's one StarPU instance: its workers, scheduling policy, memory limit,
  * scratch disk and trace. StarPU allows one per process at a time.
  *
- * Threads: one opens and closes it; while it is open, any may use it.
+ * Threads: one thread opens and closes it; while it is open, any thread may use it.
  *
  * It is not inherited: in a child that fork() makes while a session is open, what belongs to the session is
  * refused with SMALTI_EINVAL. Open sessions in the child, from a parent that has none.
@@ -26,14 +26,14 @@ extern "C" {
 
 struct smalti_session;
 
-/** What can be chosen; the user's `STARPU_*` environment variables win over it. */
+/** Settings; the user's `STARPU_*` environment variables override them. */
 struct smalti_session_options {
 	const char *policy;   /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws` */
 	int64_t cpus;         /**< CPU workers; 0: one per core that the process may use */
 	int64_t memory_limit; /**< bytes that the process may keep resident; 0: what the machine, a control
 				   group or ulimit allows */
 	const char *scratch;  /**< directory for data that does not fit under the limit; NULL: none */
-	const char *trace;    /**< where the Chrome/Perfetto trace is written on close; NULL: none */
+	const char *trace;    /**< file for the Chrome/Perfetto trace, written on close; NULL: none */
 };
 
 /** All fields at their defaults. */

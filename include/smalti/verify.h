@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 /** @file
- * Verifies and repairs a directory of features. Needs no
- * session.
+ * Verifies and repairs a directory of features. Needs no session.
  *
  * Threads: any.
  */
@@ -24,29 +23,29 @@ struct smalti_problem {
 	const char *file; /**< its name in the directory */
 	int64_t row;      /**< the item's index; -1: it is not in a row */
 	const char *key;  /**< of the item; NULL: it is not in a row, or unknown */
-	const char *text; /**< one line, that names all of it */
+	const char *text; /**< one line with all of it */
 };
 
 struct smalti_verify_options {
-	/** Shards that are broken are renamed to NAME.broken, so that the next `smalti extract` makes their
-	 * items again; what nobody needs is removed; failed.jsonl, manifest.json and features.h5 are made
-	 * again, as far as there is enough to make them of. */
+	/** Repair what can be repaired: broken shards are renamed to NAME.broken, so that the next `smalti
+	 * extract` computes their items again; files that nobody needs are removed; failed.jsonl,
+	 * manifest.json and features.h5 are written again as far as their parts are there. */
 	bool repair;
 	void *user;
 	void (*problem)(void *user, const struct smalti_problem *problem); /**< may be NULL */
 	void (*progress)(void *user, int64_t done, int64_t bytes);         /**< may be NULL */
-	/** Some times a second while it waits for the directory, which `holder` changes just now: for how
-	 * long, and whether to go on (else SMALTI_ECANCELLED). May be NULL. Who gives no sign of life for a
-	 * quarter of an hour is waited for no longer: SMALTI_EIO. */
+	/** Called several times per second while it waits for the lock on the directory, which `holder` has
+	 * held for `seconds`; false ends the wait with SMALTI_ECANCELLED. May be NULL. A holder that shows no
+	 * sign of life for a quarter of an hour is not waited for any longer: SMALTI_EIO. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
 };
 
 struct smalti_verify_result {
-	int64_t shards, rows, failures, bytes; /**< that are committed */
+	int64_t shards, rows, failures, bytes; /**< what is committed */
 	int64_t problems;
 	/** After a repair. @{ */
-	int64_t dropped; /**< items that have to be made again */
-	int64_t left;    /**< problems that cannot be put right */
+	int64_t dropped; /**< items that have to be extracted again */
+	int64_t left;    /**< problems that cannot be repaired */
 			 /** @} */
 };
 
