@@ -5,6 +5,7 @@
  * 24 requests of mixed sizes with the embedded model, at the same time and one by one in the same process,
  * alternating: the medians and their ratio. */
 #include "base/clock.h"
+#include "base/parse.h"
 #include "bench/statistics.h"
 #include "smalti/generate.h"
 
@@ -59,15 +60,13 @@ static double run(const struct smalti_model *model, struct smalti_batch *batch, 
 
 int main(int argc, char **argv)
 {
-	const int repeats = argc > 1 ? atoi(argv[1]) : 5;
+	int64_t repeats = 5;
 	double together[MOST_REPEATS], alone[MOST_REPEATS];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options session_options;
 	struct smalti_model_options model_options;
-	if (repeats < 1 || repeats > MOST_REPEATS) {
-		fprintf(stderr, "bench/batch: expected 1 to %d repeats\n", MOST_REPEATS);
-		return 2;
-	}
+	if (argc > 1)
+		check(NULL, smalti_parse_int64(argv[1], 1, MOST_REPEATS, &repeats, &error), &error);
 	smalti_session_defaults(&session_options);
 	smalti_model_defaults(&model_options);
 	struct smalti_session *session = smalti_session_open(&session_options, &error);
@@ -79,7 +78,7 @@ int main(int argc, char **argv)
 		together[i] = run(model, batch, 0);
 		alone[i] = run(model, batch, 1);
 	}
-	const double a = smalti_median(together, repeats), b = smalti_median(alone, repeats);
+	const double a = smalti_median(together, (int)repeats), b = smalti_median(alone, (int)repeats);
 	printf("%d requests together %.3f s, one by one %.3f s, ratio %.3f\n", REQUESTS, a, b, a / b);
 	smalti_batch_close(batch);
 	smalti_model_close(model);

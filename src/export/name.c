@@ -23,8 +23,11 @@ static void replace(char *text, const char *from, const char *to)
 /* Takes away the parts that the system does not look at, "." and empty ones. */
 static int shorten(char *path, struct smalti_error *error)
 {
-	char *to = path, *rest = path;
-	for (char *part; (part = strsep(&rest, "/"));) {
+	char *to = path, *part = path, *next;
+	do {
+		next = strchr(part, '/');
+		if (next)
+			*next++ = '\0';
 		const size_t length = strlen(part);
 		if (length == 0 || strcmp(part, ".") == 0)
 			continue;
@@ -38,7 +41,7 @@ static int shorten(char *path, struct smalti_error *error)
 			*to++ = '/';
 		memmove(to, part, length);
 		to += length;
-	}
+	} while ((part = next));
 	*to = '\0';
 	return to > path ? 0 : smalti_fail(error, SMALTI_EINVAL, "its key makes no file name");
 }
