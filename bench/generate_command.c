@@ -75,10 +75,7 @@ const struct smalti_command smalti_bench_generate_command = {
 	"counts. \"text\", \"denoise\" and \"decode\" are the time during which an image was in that stage; "
 	"\"packing\" is what the first one took longer; \"peak\" the most memory that was resident, with "
 	"weights and mapped files.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct generate_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 

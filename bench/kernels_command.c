@@ -46,10 +46,7 @@ const struct smalti_command smalti_bench_kernels_command = {
 	"bytes, each moved once, at the bandwidth of memory; the longer of both is its bound, and \"% of "
 	"bound\" is how near the measured time comes to it. Buffers stay the same from call to call: "
 	"those that fit into a cache may beat the memory's bound.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct kernels_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 

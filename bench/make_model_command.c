@@ -59,10 +59,7 @@ const struct smalti_command smalti_bench_make_model_command = {
 	"at the speed of the real one, and paints noise. The tokenizer and the scheduler are those of the "
 	"embedded model.\n\n"
 	"DIR is made unless it is there, and must not hold a model. It gets the whole or nothing.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct make_model_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 

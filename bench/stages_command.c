@@ -76,10 +76,7 @@ const struct smalti_command smalti_bench_stages_command = {
 	"\"% mispredicted\" is by how much StarPU's performance models, as the runs before left them, were "
 	"wrong "
 	"about the tasks of 0.1 ms or more: the mean difference by the mean time.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct stages_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 

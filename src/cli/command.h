@@ -33,6 +33,11 @@ struct smalti_command {
 	const char *related; /* the page of another program, for the man page */
 };
 
+/* The tables of a command with options. */
+#define SMALTI_COMMAND_TABLES(option_rows, example_rows, default_values)                                     \
+	.options = SMALTI_OPTION_TABLE(option_rows), .examples = (example_rows),                             \
+	.defaults = &(default_values), .size = sizeof(default_values)
+
 extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,
     smalti_extract_command, smalti_generate_command, smalti_report_command, smalti_topology_command,
     smalti_verify_command;

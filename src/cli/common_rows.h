@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "smalti/session.h"
+#include "text/caption.h"
 
 /* Options that mean the same in several commands; those of the machine are in a struct
  * smalti_session_options `session`. */
@@ -15,6 +16,17 @@ extern const char *const smalti_precisions[];
 #define SMALTI_PRECISION_ROW(type, field) \
 	{SMALTI_CHOICE(type, field), "precision", 0, "TYPE", \
 	 "data type of the operands of matrix products and convolutions", .choices = smalti_precisions}
+
+#define SMALTI_CLEANING_ROW(type, field, texts) \
+	{SMALTI_CHOICE(type, field), "clean", 0, "HOW", \
+	 "how " texts " are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full also removes " \
+	 "links, markup and the like, strip only strips spaces", .choices = smalti_cleanings}
+
+/* `model` is a struct smalti_model_options. */
+#define SMALTI_TEXT_ENCODER_ROWS(type, model) \
+	{SMALTI_STRING(type, model.tokenizer), "tokenizer", 0, "DIR", \
+	 "load the tokenizer from DIR instead of the pipeline"}, \
+	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"}
 
 #define SMALTI_VARIANT_ROW(type, field) \
 	{SMALTI_STRING(type, field), "variant", 0, "NAME", "variant of the weight files, such as fp16"}

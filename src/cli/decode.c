@@ -77,10 +77,7 @@ const struct smalti_command smalti_decode_command = {
 		   "nothing is approximated by tiles. Rows are written as they are decoded, and the file "
 		   "appears under its name when it is complete and stored safely on disk.\n\nSIGINT or "
 		   "SIGTERM drop the image in progress; finished images remain.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
 };
 

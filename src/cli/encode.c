@@ -71,10 +71,7 @@ const struct smalti_command smalti_encode_command = {
 	"height, width], unscaled as in features, and \"latents\" with --sample; for several images, which "
 	"must have the same size, [images, channels, height, width]. An .npy file contains one array: the "
 	"means, or the latents with --sample.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
 };
 

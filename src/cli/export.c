@@ -71,10 +71,7 @@ const struct smalti_command smalti_export_command = {
 	"INDEX.t5.npy (INDEX.t5-2.npy for a second caption) and INDEX.vae.npy.\n\nEach file appears when it "
 	"is complete. The same command continues an interrupted export from what is stored safely on disk, "
 	"and leaves a complete one unchanged. .smalti-export.json records the progress.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
 };
 

@@ -2,7 +2,6 @@
 #include "cli/common_rows.h"
 #include "cli/extract.h"
 #include "extract/identity.h"
-#include "text/caption.h"
 
 #define TYPE struct smalti_extract_settings
 
@@ -40,10 +39,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_CHOICE(TYPE, orientation), "orientation", 0, "HOW",
      "exif applies the EXIF orientation of images, stored ignores it, as PixArt's tool does",
      .choices = orientations},
-    {SMALTI_CHOICE(TYPE, extract.cleaning), "clean", 0, "HOW",
-     "how captions are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
-     "also removes links, markup and the like, strip only strips spaces",
-     .choices = smalti_cleanings},
+    SMALTI_CLEANING_ROW(TYPE, extract.cleaning, "captions"),
     {SMALTI_INT64(TYPE, extract.max_tokens), "max-tokens", 0, "N",
      "truncate captions to N tokens; 0: the pipeline's maximum", .minimum = 0, .maximum = 1 << 16},
     {SMALTI_CHOICE(TYPE, extract.type), "dtype", 0, "TYPE", "data type of the features", .choices = dtypes},
@@ -73,10 +69,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, extract.model.directory), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; its transformer is not needed; default: the embedded "
      "model"},
-    {SMALTI_STRING(TYPE, extract.model.tokenizer), "tokenizer", 0, "DIR",
-     "load the tokenizer from DIR instead of the pipeline"},
-    {SMALTI_STRING(TYPE, extract.model.text_encoder), "text-encoder", 0, "DIR",
-     "load the text encoder from DIR"},
+    SMALTI_TEXT_ENCODER_ROWS(TYPE, extract.model),
     {SMALTI_STRING(TYPE, extract.model.vae), "vae-model", 0, "DIR", "load the VAE from DIR"},
     SMALTI_VARIANT_ROW(TYPE, extract.model.variant),
     SMALTI_PRECISION_ROW(TYPE, extract.model.precision),
@@ -128,9 +121,6 @@ const struct smalti_command smalti_extract_command = {
 	"run it at the same time, on any machines that share DIR. Items that fail are listed in "
 	"DIR/failed.jsonl with the reason, and the exit status is 3.\n\nAfter SIGINT or SIGTERM the work in "
 	"progress is completed and kept; after a second signal only completed work is kept.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = smalti_extract_run,
 };

@@ -5,7 +5,6 @@
 #include "cli/common_rows.h"
 #include "cli/output.h"
 #include "samplers/sampler.h"
-#include "text/caption.h"
 
 #include <string.h>
 
@@ -23,10 +22,7 @@ static const struct smalti_option rows[] = {
      "\"use_resolution_binning\""},
     {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
-    {SMALTI_CHOICE(TYPE, request.cleaning), "clean", 0, "HOW",
-     "how prompts are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full "
-     "also removes links, markup and the like, strip only strips spaces",
-     .choices = smalti_cleanings},
+    SMALTI_CLEANING_ROW(TYPE, request.cleaning, "prompts"),
 
     {SMALTI_GROUP("Images")},
     {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
@@ -76,9 +72,7 @@ static const struct smalti_option rows[] = {
      "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE, model.variant),
     SMALTI_PRECISION_ROW(TYPE, model.precision),
-    {SMALTI_STRING(TYPE, model.tokenizer), "tokenizer", 0, "DIR",
-     "load the tokenizer from DIR instead of the pipeline"},
-    {SMALTI_STRING(TYPE, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"},
+    SMALTI_TEXT_ENCODER_ROWS(TYPE, model),
     {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
     {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
     {SMALTI_STRING(TYPE, model.scheduler), "scheduler-config", 0, "DIR",
@@ -123,10 +117,7 @@ const struct smalti_command smalti_generate_command = {
 	"and the tiling determine every bit of an image; the scheduling policy, the number of workers and "
 	"other requests do not change it.\n\nAfter SIGINT or SIGTERM the images in progress are finished; a "
 	"second signal drops them. --resume continues an interrupted run.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = smalti_generate_run,
 };
 

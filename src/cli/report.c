@@ -124,9 +124,6 @@ const struct smalti_command smalti_report_command = {
 	"page "
 	"is self-contained: it includes the program that draws its charts (Chart.js) and loads nothing. It "
 	"can also be written while an extraction is running.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(defaults),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };

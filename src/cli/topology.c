@@ -36,10 +36,7 @@ const struct smalti_command smalti_topology_command = {
 		   "memory nodes, the memory bandwidth and f32 arithmetic rate of one worker and of all "
 		   "workers, the libraries in use, and the scheduling policies.\n\nThe measurement takes "
 		   "less than a second. Other programs that run at the same time lower the measured rates.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct topology_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 

@@ -49,10 +49,7 @@ const struct smalti_command smalti_verify_command = {
 	"files of broken shards to NAME.broken, so that the next smalti extract computes their items again. "
 	"It removes stray files, and writes failed.jsonl, manifest.json and features.h5 again if all their "
 	"parts are there. The exit status is 0 if no problem is left that cannot be repaired.",
-    .options = SMALTI_OPTION_TABLE(rows),
-    .examples = examples,
-    .defaults = &defaults,
-    .size = sizeof(struct verify_options),
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
 
