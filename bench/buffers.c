@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each codelet's buffers hold, from its arguments: a codelet without its function here does not link. */
+/* What each codelet's buffers hold, from its arguments: where a row of cases.def does not say it, a function
+ * here. A codelet without either does not link. */
 #include "bench/cases.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
@@ -74,7 +75,6 @@ static struct smalti_bench_buffer packed_kernel(int64_t in, int64_t out, int str
 		*extents = (struct codelet##_extents){__VA_ARGS__};                                          \
 	}
 
-BUFFERS(widen, .part0 = of(a->dtype[0], a->count[0]), .vector = f32(a->count[0]))
 BUFFERS(pack_matmul, .part0 = of(a->dtype[0], a->in * a->out),
 	.packed = packed_matrix(a->in, a->out, a->compute))
 BUFFERS(pack_conv, .raw = of(a->dtype, 9 * a->in * a->out),
@@ -102,9 +102,6 @@ void smalti_bench_attention(const struct attention_arguments *a, struct attentio
 		extents->kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
 }
 
-BUFFERS(ln_modulate, .x = f32(a->rows * a->dim), .modulation = f32(2 * a->dim),
-	.y = of(a->dtype, a->rows * a->dim))
-
 /* T5's shards, as many as have columns. */
 static void fill_shards(enum smalti_dtype dtype, int64_t rows, const int64_t *columns,
 			struct smalti_bench_buffer x[SMALTI_MANY])
@@ -130,40 +127,11 @@ void smalti_bench_sum_shards(const struct sum_shards_arguments *a, struct sum_sh
 BUFFERS(attend_heads, .x = of(a->compute, a->tokens * a->in), .q = HEADS(0), .k = HEADS(1), .v = HEADS(2),
 	.bias = f32((a->first_head + a->heads) * (2 * a->bias_reach - 1)),
 	.y = of(a->compute, a->tokens * a->heads * a->head_dim))
-BUFFERS(gated_gelu, .x = of(a->compute, a->rows * a->in),
-	.gate = of(a->dtype[0], (a->first + a->columns) * a->in),
-	.weight = of(a->dtype[1], (a->first + a->columns) * a->in), .y = of(a->compute, a->rows * a->columns))
-BUFFERS(read_ahead, .weight = bytes(a->bytes), .after = bytes(1))
-BUFFERS(drop_pages, .weight = bytes(a->bytes))
-BUFFERS(embed_tokens, .ids = {SMALTI_BENCH_IDS, a->tokens}, .table = of(a->dtype, a->vocabulary * a->dim),
-	.y = f32(a->tokens * a->columns))
-BUFFERS(relative_bias, .table = f32(a->buckets * a->heads), .bias = f32(a->heads * (2 * a->reach - 1)))
-BUFFERS(sinusoid, .values = f32(a->rows), .y = f32(a->rows * SMALTI_SINUSOID_SIZE))
-BUFFERS(silu, .x = f32(a->count), .y = f32(a->count))
-BUFFERS(add_row, .row = f32(a->dim), .y = f32(a->rows * a->dim))
-BUFFERS(modulation, .table = f32(a->rows * a->dim), .embedding = f32((a->step + 1) * a->period * a->dim),
-	.y = f32(a->rows * a->dim))
-BUFFERS(positions, .table = f32((a->columns + a->rows) * a->dim / 2))
-BUFFERS(patch_embed, .x = f32(a->rows * a->in), .weight = packed_matrix(a->in, a->out, SMALTI_F32),
-	.bias = f32(a->out),
-	.positions = f32((a->columns + (a->first + a->rows) / a->columns + 1) * a->out / 2),
-	.y = f32(a->rows * a->out))
-BUFFERS(copy, .x = bytes(a->bytes), .y = bytes(a->bytes))
-BUFFERS(join, .first = bytes(a->first_bytes), .second = bytes(a->second_bytes),
-	.y = bytes(a->first_bytes + a->second_bytes))
-BUFFERS(clear, .y = bytes(a->bytes))
-BUFFERS(patchify, .planes = f32(a->channels * a->height * a->width),
-	.tokens = f32(a->rows * a->channels * a->patch * a->patch))
-BUFFERS(unpatchify, .planes = f32(a->channels * a->height * a->width),
-	.tokens = f32(a->rows * a->channels * a->patch * a->patch))
-BUFFERS(noise, .generator = {SMALTI_BENCH_GENERATOR, 1}, .planes = f32(a->count))
 
 #define OUTPUT f32(a->rows * a->out_channels * a->patch * a->patch)
 #define TOKENS a->rows * a->channels * a->patch * a->patch
 BUFFERS(sampler_step, .conditional = OUTPUT, .unconditional = OUTPUT, .x = f32(TOKENS),
 	.history = f32(a->step.history * TOKENS))
-BUFFERS(latent_rows, .planes = f32(a->channels * a->height * a->width),
-	.y = f32(a->rows * a->width * a->channels))
 
 /* In the middle of an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
@@ -174,20 +142,9 @@ BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->i
 	.bottom = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),
 	.y_moments = moments(a->y_groups))
 
-BUFFERS(edges, .x = f32(a->rows * a->width * a->channels), .top = f32(a->width * a->channels),
-	.bottom = f32(a->width * a->channels), .moments = moments(a->groups))
 BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merged = moments(a->groups))
-BUFFERS(groupnorm, .x = f32(a->pixels * a->channels), .moments = moments(a->groups),
-	.gamma = f32(a->channels), .beta = f32(a->channels), .y = of(a->dtype, a->pixels * a->channels))
-BUFFERS(read_rows, .y = f32(3 * a->rows * a->width), .source = bytes(1))
-BUFFERS(posterior_rows, .moments = f32(a->rows * a->width * 2 * a->channels),
-	.planes = f32(2 * a->channels * a->height * a->width))
-BUFFERS(convert, .x = bytes(a->count * smalti_dtype_bytes(a->from)),
-	.y = bytes(a->count * smalti_dtype_bytes(a->to)))
-BUFFERS(offload, .x = bytes(a->bytes), .token = bytes(1))
-BUFFERS(fetch, .token = bytes(1), .y = bytes(a->bytes))
-BUFFERS(emit_rows, .x = f32(3 * a->rows * a->width), .sink = bytes(1))
-BUFFERS(deliver, .x = f32(a->count))
+
+#include "bench/cases.def"
 
 /* The extents of any op as an array. */
 #define CODELET(name, list, members, flops, bytes)                                                           \

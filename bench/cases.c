@@ -64,6 +64,5 @@ int smalti_bench_each(enum smalti_dtype precision,
 				  })))                                                                       \
 		return status;
 #include "bench/cases.def"
-#undef CASE
 	return 0;
 }

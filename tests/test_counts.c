@@ -131,13 +131,6 @@ COUNT_OF(attention)
 		mark_all(1, a->dtype, behind, WRITTEN);
 }
 
-/* Mean: 1, variance: 3, normalised: 2, scaled and shifted: 2. */
-COUNT_OF(ln_modulate)
-{
-	elements(a->rows * a->dim, 1 + 3 + 2 + 2, SMALTI_F32, a->dtype);
-	mark_all(2, SMALTI_F32, 2 * a->dim, READ);
-}
-
 COUNT_OF(embed_tokens)
 {
 	for (int64_t t = 0; t < a->tokens; t++) {
@@ -147,12 +140,6 @@ COUNT_OF(embed_tokens)
 			mark(1, SMALTI_F32, t * a->columns + c, WRITTEN);
 		}
 	}
-}
-
-COUNT_OF(relative_bias)
-{
-	mark_all(0, SMALTI_F32, a->buckets * a->heads, READ);
-	mark_all(1, SMALTI_F32, a->heads * (2 * a->reach - 1), WRITTEN);
 }
 
 /* Sum of squares: 2, by the root: 1, by the weight: 1. */
@@ -196,35 +183,6 @@ COUNT_OF(sum_shards)
 	product(&sum, a->columns, 0, 2, a->dtype);
 }
 
-COUNT_OF(read_ahead)
-{
-	mark_bytes(0, a->bytes, READ);
-}
-
-COUNT_OF(drop_pages)
-{
-	mark_bytes(0, a->bytes, READ);
-}
-
-COUNT_OF(sinusoid)
-{
-	mark_all(0, SMALTI_F32, a->rows, READ);
-	mark_all(1, SMALTI_F32, a->rows * 256, WRITTEN);
-}
-
-/* x / (1 + exp(−x)) */
-COUNT_OF(silu)
-{
-	elements(a->count, 4, SMALTI_F32, SMALTI_F32);
-}
-
-COUNT_OF(add_row)
-{
-	mark_all(0, SMALTI_F32, a->dim, READ);
-	mark_all(1, SMALTI_F32, a->rows * a->dim, READ | WRITTEN);
-	operations += (double)(a->rows * a->dim);
-}
-
 COUNT_OF(modulation)
 {
 	elements(a->rows * a->dim, 1, SMALTI_F32, SMALTI_F32);
@@ -233,49 +191,11 @@ COUNT_OF(modulation)
 			mark(2, SMALTI_F32, (a->step * a->period + r % a->period) * a->dim + d, READ);
 }
 
-COUNT_OF(positions)
-{
-	mark_all(0, SMALTI_F32, (a->columns + a->rows) * (a->dim / 2), WRITTEN);
-}
-
 COUNT_OF(patch_embed)
 {
 	const struct matmul_arguments same = {.rows = a->rows, .in = a->in, .out = a->out};
 	product(&same, a->out, 0, 2, SMALTI_F32);
 	mark_all(3, SMALTI_F32, a->out, READ);
-}
-
-COUNT_OF(copy)
-{
-	mark_bytes(0, a->bytes, READ);
-	mark_bytes(1, a->bytes, WRITTEN);
-}
-
-COUNT_OF(join)
-{
-	mark_bytes(0, a->first_bytes, READ);
-	mark_bytes(2, a->second_bytes, READ);
-	mark_bytes(1, a->first_bytes + a->second_bytes, WRITTEN);
-}
-
-COUNT_OF(clear)
-{
-	mark_bytes(0, a->bytes, WRITTEN);
-}
-
-COUNT_OF(patchify)
-{
-	elements(a->rows * a->channels * a->patch * a->patch, 0, SMALTI_F32, SMALTI_F32);
-}
-
-COUNT_OF(unpatchify)
-{
-	count_patchify(a);
-}
-
-COUNT_OF(noise)
-{
-	mark_all(1, SMALTI_F32, a->count, WRITTEN);
 }
 
 /* With guidance (3), a prediction of two terms (3), the next latents of five (9), a corrector of four (7). */
@@ -289,16 +209,6 @@ COUNT_OF(sampler_step)
 			for (int array = 0; array <= a->step.history; array++)
 				mark(1 + array, SMALTI_F32, p * a->channels + c, READ | WRITTEN);
 		}
-}
-
-COUNT_OF(read_rows)
-{
-	mark_all(1, SMALTI_F32, 3 * a->rows * a->width, WRITTEN);
-}
-
-COUNT_OF(latent_rows)
-{
-	elements(a->channels * a->rows * a->width, 0, SMALTI_F32, SMALTI_F32);
 }
 
 /* Of the map that is convolved, `row` and `column` may lie one beside it: a zero, which is multiplied, too.
@@ -342,41 +252,13 @@ COUNT_OF(merge_moments)
 	mark_bytes(1, a->groups * 24, WRITTEN);
 }
 
-/* Less the mean, by the deviation, by gamma, plus beta. */
-COUNT_OF(groupnorm)
-{
-	elements(a->pixels * a->channels, 4, SMALTI_F32, a->dtype);
-}
-
-COUNT_OF(convert)
-{
-	elements(a->count, 0, a->from, a->to);
-}
-
-COUNT_OF(offload)
-{
-	mark_bytes(0, a->bytes, READ);
-}
-
-COUNT_OF(fetch)
-{
-	mark_bytes(1, a->bytes, WRITTEN);
-}
-
-COUNT_OF(posterior_rows)
-{
-	elements(a->rows * a->width * 2 * a->channels, 0, SMALTI_F32, SMALTI_F32);
-}
-
-COUNT_OF(emit_rows)
-{
-	mark_all(0, SMALTI_F32, 3 * a->rows * a->width, READ);
-}
-
-COUNT_OF(deliver)
-{
-	mark_all(0, SMALTI_F32, a->count, READ);
-}
+#define COUNTS(op, ...)                                                                                      \
+	COUNT_OF(op)                                                                                         \
+	{                                                                                                    \
+		(void)a;                                                                                     \
+		__VA_ARGS__                                                                                  \
+	}
+#include "bench/cases.def"
 
 #define CODELET(name, list, members, flops, bytes)                                                           \
 	static void any_##name(const void *arguments)                                                        \
