@@ -6,6 +6,7 @@
 #include "root.h"
 #include "rows.h"
 #include "smalti/verify.h"
+#include "store/sealed.h"
 #include "store/shards.h"
 #include "store/store.h"
 
@@ -375,6 +376,34 @@ static void shards_that_were_made_otherwise_are_named(void)
 	CU_ASSERT_EQUAL(access(root_at(second), F_OK), 0);
 }
 
+/* What another version of the program has made is not taken for damage. */
+static void other_versions_stay_as_they_are(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_verify_result result;
+	const struct smalti_verify_options options = {.repair = true};
+	struct wanted wanted = {.kind = "damaged", .file = second, .row = -1};
+	root_fresh();
+	make_rows(ITEMS, &test_rows_schema);
+	size_t size;
+	char *data = smalti_file_read(root_at(second), 1 << 26, &size, &error);
+	data[size - 62 + 13] = '1';
+	root_put(second, data, size);
+	free(data);
+	CU_ASSERT(verify(false, &wanted).problems > 0 && wanted.found == 1);
+	FAILS(smalti_verify(root, &options, &result, &error), &error, SMALTI_EUNSUPPORTED, "a shard",
+	      "version 2 was expected");
+	CU_ASSERT(result.left == 1 && root_has(second));
+
+	cJSON *object = cJSON_Parse("{\"format\":\"smalti features\",\"version\":1,\"identity\":{}}");
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_sealed_write(root_at("extract.json"), object, &error), &error, "extract.json");
+	cJSON_Delete(object);
+	FAILS(smalti_verify(root, &options, &result, &error), &error, SMALTI_EUNSUPPORTED, "a directory",
+	      "extract.json", "\"version\" is 1");
+	CU_ASSERT(root_has(first) && root_has(second));
+}
+
 static void foreign_directories_are_refused(void)
 {
 	root_fresh();
@@ -395,6 +424,7 @@ static const struct test tests[] = {
     {"every damage has its name", every_damage_has_its_name},
     {"what cannot be repaired is left", what_cannot_be_repaired_is_left},
     {"shards that were made otherwise are named", shards_that_were_made_otherwise_are_named},
+    {"other versions stay as they are", other_versions_stay_as_they_are},
     {"foreign directories are refused", foreign_directories_are_refused},
 };
 

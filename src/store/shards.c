@@ -148,7 +148,8 @@ int smalti_shards_describe(struct smalti_shards *shards, const char *directory, 
 			(void)describe(entry, path, cause);
 		free(path);
 	}
-	const char *remedy = smalti_is_of_input(first.code) ? "; run smalti verify --repair" : "";
+	const bool damaged = first.code == SMALTI_ECORRUPT || first.code == SMALTI_EFORMAT;
+	const char *remedy = damaged ? "; run smalti verify --repair" : "";
 	return first.code ? smalti_fail(error, first.code, "%s%s", first.message, remedy) : 0;
 }
 

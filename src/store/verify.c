@@ -48,7 +48,7 @@ static int check_extract(struct smalti_checker *checker, struct smalti_error *er
 	cJSON_Delete(identity);
 	if (!checker->extract_broken)
 		return 0;
-	if (is_fatal(&cause))
+	if (is_fatal(&cause) || cause.code == SMALTI_EUNSUPPORTED) /* another version's, which is its own */
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	smalti_checker_say_error(checker, "damaged", "extract.json", -1, NULL, &cause);
 	return 0;

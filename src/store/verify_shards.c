@@ -33,7 +33,10 @@ static void say(struct examined *examined, int64_t row, const char *key, const s
 	if (cause->code == SMALTI_ENOENT && !is_wanted(examined))
 		return;
 	smalti_checker_say_error(examined->checker, "damaged", examined->name, row, key, cause);
-	examined->entry->broken = true;
+	if (cause->code != SMALTI_EUNSUPPORTED)
+		examined->entry->broken = true;
+	else /* another version's, which may be whole */
+		examined->checker->result->left += examined->checker->options->repair;
 }
 
 static int check_rows(struct examined *examined, struct smalti_shard *shard, struct smalti_error *error)
