@@ -6,7 +6,7 @@
 #include "bench/statistics.h"
 #include "kernels/norms.h"
 #include "rt/op.h"
-#include "rt/peak.h"
+#include "bench/peak.h"
 #include "rt/pool.h"
 #include "samplers/noise.h"
 

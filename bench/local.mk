@@ -10,6 +10,7 @@ libbench_la_SOURCES = \
 	bench/kernels.c bench/kernels.h \
 	bench/make_model.c bench/make_model.h \
 	bench/memory.c bench/memory.h \
+	bench/peak.c bench/peak.h \
 	bench/roofline.c bench/roofline.h \
 	bench/stage_dit.c \
 	bench/stage_parts.h \

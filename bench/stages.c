@@ -6,7 +6,7 @@
 #include "bench/memory.h"
 #include "bench/stage_parts.h"
 #include "bench/statistics.h"
-#include "rt/peak.h"
+#include "bench/peak.h"
 #include "rt/session.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@ libcore_la_SOURCES += \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \
-	src/rt/peak.c src/rt/peak.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/peak.h"
+#include "bench/peak.h"
 
 #include "base/clock.h"
 #include "kernels/measure.h"

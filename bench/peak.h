@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_PEAK_H
-#define SMALTI_RT_PEAK_H
+#ifndef SMALTI_BENCH_PEAK_H
+#define SMALTI_BENCH_PEAK_H
 
 struct smalti_session;
 
