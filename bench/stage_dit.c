@@ -11,9 +11,9 @@ enum { BRANCHES = 2, NEGATIVE_TOKENS = 1, PROMPT_TOKENS = 40, USUAL_FACTOR = 8 }
 
 struct state {
 	struct smalti_denoiser *denoiser;
-	struct smalti_caption *captions[BRANCHES];
+	struct smalti_cross_cache *caches[BRANCHES];
 	struct smalti_conditions *conditions;
-	struct smalti_cut cut;
+	struct smalti_partition partition;
 	struct smalti_grid x;
 };
 
@@ -32,12 +32,12 @@ static int read_factor(const struct smalti_stage_run *run, int64_t *factor, stru
 	return status;
 }
 
-static struct smalti_caption *make_caption(struct smalti_stage_run *run, int64_t tokens)
+static struct smalti_cross_cache *make_cross_cache(struct smalti_stage_run *run, int64_t tokens)
 {
 	struct state *state = run->state;
 	struct smalti_denoiser *d = state->denoiser;
 	struct smalti_tile *text = smalti_stage_noise(run->weights, tokens, d->text_width);
-	struct smalti_caption *caption = d->functions->caption(d, run->weights, text, tokens);
+	struct smalti_cross_cache *caption = d->functions->cross_cache(d, run->weights, text, tokens);
 	smalti_tile_release(text);
 	return caption;
 }
@@ -52,16 +52,17 @@ static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smal
 	const int64_t height = run->height / factor, width = run->width / factor;
 	const int64_t tokens = height / d->patch_size * (width / d->patch_size);
 	const int64_t columns = d->in_channels * d->patch_size * d->patch_size;
-	if (smalti_cut_even(&state->cut, tokens, SMALTI_TILE_TOKENS, error) < 0)
+	if (smalti_partition_even(&state->partition, tokens, SMALTI_TILE_TOKENS, error) < 0)
 		return -1;
-	state->captions[0] = make_caption(run, NEGATIVE_TOKENS);
-	state->captions[1] = make_caption(run, PROMPT_TOKENS);
+	state->caches[0] = make_cross_cache(run, NEGATIVE_TOKENS);
+	state->caches[1] = make_cross_cache(run, PROMPT_TOKENS);
 	state->conditions =
 	    d->functions->conditions(d, run->weights, &(const float){500}, 1, height, width, factor);
-	state->x.cut = &state->cut;
-	state->x.tile = smalti_calloc(state->cut.bands, sizeof(*state->x.tile), error);
-	for (int64_t b = 0; state->x.tile && b < state->cut.bands; b++)
-		state->x.tile[b] = smalti_stage_noise(run->weights, smalti_cut_rows(&state->cut, b), columns);
+	state->x.partition = &state->partition;
+	state->x.tile = smalti_calloc(state->partition.bands, sizeof(*state->x.tile), error);
+	for (int64_t b = 0; state->x.tile && b < state->partition.bands; b++)
+		state->x.tile[b] =
+		    smalti_stage_noise(run->weights, smalti_partition_rows(&state->partition, b), columns);
 	return state->x.tile ? smalti_task_group_status(run->weights, error) : -1;
 }
 
@@ -86,7 +87,7 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 	struct state *state = run->state;
 	struct smalti_grid v[BRANCHES];
 	state->denoiser->functions->forward(state->denoiser, task_group, state->conditions, 0, 1.0f,
-					    &state->x, state->captions, BRANCHES, v);
+					    &state->x, state->caches, BRANCHES, v);
 	for (int k = 0; k < BRANCHES; k++)
 		smalti_grid_release(&v[k]);
 }
@@ -101,10 +102,10 @@ static void close_dit(struct smalti_stage_run *run)
 		const struct smalti_denoiser_functions *functions = state->denoiser->functions;
 		functions->release_conditions(state->conditions);
 		for (int k = 0; k < BRANCHES; k++)
-			functions->release_caption(state->captions[k]);
+			functions->release_cross_cache(state->caches[k]);
 		functions->free(state->denoiser);
 	}
-	smalti_cut_free(&state->cut);
+	smalti_partition_free(&state->partition);
 	free(state);
 }
 

@@ -7,13 +7,13 @@
 
 /* The blocks of keys of one task, from band `first` on. */
 static void take_bands(struct attention_arguments *a, struct smalti_tile **blocks,
-		       const struct smalti_cut *cut, int64_t rows_per, struct smalti_tile *const *kv,
-		       int64_t first)
+		       const struct smalti_partition *partition, int64_t rows_per,
+		       struct smalti_tile *const *kv, int64_t first)
 {
 	for (int64_t i = 0; i < SMALTI_MANY; i++) {
-		const bool given = first + i < cut->bands;
+		const bool given = first + i < partition->bands;
 		blocks[i] = given ? kv[first + i] : NULL;
-		a->keys[i] = given ? smalti_cut_rows(cut, first + i) * rows_per : 0;
+		a->keys[i] = given ? smalti_partition_rows(partition, first + i) * rows_per : 0;
 	}
 }
 
@@ -23,8 +23,9 @@ static int64_t state_bytes(const struct attention_arguments *a)
 }
 
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
-				  int64_t queries, struct smalti_tile *q, const struct smalti_cut *cut,
-				  int64_t rows_per, struct smalti_tile *const *kv)
+				  int64_t queries, struct smalti_tile *q,
+				  const struct smalti_partition *partition, int64_t rows_per,
+				  struct smalti_tile *const *kv)
 {
 	const int64_t width = heads->count * heads->dim;
 	struct smalti_tile *y =
@@ -37,12 +38,12 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 	/* More bands of keys than one task takes: one task after the other, the softmax's state between them.
 	 */
 	struct smalti_tile *state =
-	    cut->bands > SMALTI_MANY ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
-	for (int64_t first = 0; first < cut->bands; first += SMALTI_MANY) {
+	    partition->bands > SMALTI_MANY ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
+	for (int64_t first = 0; first < partition->bands; first += SMALTI_MANY) {
 		a.first = first == 0;
-		a.last = cut->bands - first <= SMALTI_MANY;
+		a.last = partition->bands - first <= SMALTI_MANY;
 		struct attention_buffers buffers = {.q = q, .state = state, .y = a.last ? y : NULL};
-		take_bands(&a, buffers.kv, cut, rows_per, kv, first);
+		take_bands(&a, buffers.kv, partition, rows_per, kv, first);
 		smalti_insert_attention(task_group, &buffers, &a);
 	}
 	smalti_tile_release(state);

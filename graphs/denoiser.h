@@ -11,28 +11,29 @@ struct smalti_denoiser;
 
 enum { SMALTI_DENOISER_MAX_BRANCHES = 2 }; /* without and with the prompt */
 
-/* Of a prompt, what all steps read; of a size, what all steps need. They are the model's. */
-struct smalti_caption;
+/* Of a prompt, the keys and values of its cross-attention, which all steps read; of a size, what all steps
+ * need. They are the model's. */
+struct smalti_cross_cache;
 struct smalti_conditions;
 
 struct smalti_denoiser_functions {
 	void (*free)(struct smalti_denoiser *denoiser);
 
-	/* Bytes of a caption of so many tokens, and of making it. */
-	int64_t (*caption_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens);
-	/* The most that a forward in bands of `band_tokens` holds at once, besides the weights and captions.
+	/* Bytes of the cross-attention cache of a prompt of so many tokens, and of making it. */
+	int64_t (*cross_cache_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens);
+	/* The most that a forward in bands of `band_tokens` holds at once, besides the weights and caches.
 	 */
 	int64_t (*working_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 				 int branches);
-	/* The arithmetic of a forward for `count` captions of that many tokens. */
-	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *caption_tokens,
+	/* The arithmetic of a forward for `count` prompts of that many tokens. */
+	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
 			int count);
 
 	/* `text` f32 [tokens, text_width]. */
-	struct smalti_caption *(*caption)(struct smalti_denoiser *denoiser,
-					  struct smalti_task_group *task_group, struct smalti_tile *text,
-					  int64_t tokens);
-	void (*release_caption)(struct smalti_caption *caption); /* NULL is fine */
+	struct smalti_cross_cache *(*cross_cache)(struct smalti_denoiser *denoiser,
+						  struct smalti_task_group *task_group,
+						  struct smalti_tile *text, int64_t tokens);
+	void (*release_cross_cache)(struct smalti_cross_cache *cache); /* NULL is fine */
 
 	/* For a latent of height by width, vae_factor pixels to a latent. */
 	struct smalti_conditions *(*conditions)(struct smalti_denoiser *denoiser,
@@ -41,13 +42,13 @@ struct smalti_denoiser_functions {
 						int64_t vae_factor);
 	void (*release_conditions)(struct smalti_conditions *conditions); /* NULL is fine */
 
-	/* One forward at `step` for each caption: x are the latents' tokens f32 [n, in_channels·patch²] in
+	/* One forward at `step` for each prompt: x are the latents' tokens f32 [n, in_channels·patch²] in
 	 * bands, multiplied by input_scale on the way in. v[k] receives the output f32
-	 * [n, patch²·out_channels] for captions[k]; what the captions have in common is computed once. The
+	 * [n, patch²·out_channels] for caches[k]; what the prompts have in common is computed once. The
 	 * caller releases the v. */
 	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 			const struct smalti_conditions *conditions, int64_t step, float input_scale,
-			const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
+			const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
 			struct smalti_grid *v);
 };
 

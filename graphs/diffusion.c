@@ -14,7 +14,7 @@ struct run {
 	const struct smalti_diffusion *d;
 	int64_t channels, patch, token_bytes;
 	struct smalti_tile *generator;
-	struct smalti_cut cut;
+	struct smalti_partition partition;
 	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
 };
 
@@ -29,8 +29,8 @@ static struct patchify_arguments band_of(const struct run *r, int64_t band, doub
 					   .height = r->d->height,
 					   .width = r->d->width,
 					   .patch = r->patch,
-					   .first = r->cut.first[band],
-					   .rows = smalti_cut_rows(&r->cut, band),
+					   .first = r->partition.first[band],
+					   .rows = smalti_partition_rows(&r->partition, band),
 					   .scale = (float)scale};
 }
 
@@ -72,8 +72,8 @@ static void begin(struct run *r)
 	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	r->x = smalti_grid_new(r->task_group, &r->cut, 1, r->token_bytes);
-	for (int64_t b = 0; b < r->cut.bands; b++) {
+	r->x = smalti_grid_new(r->task_group, &r->partition, 1, r->token_bytes);
+	for (int64_t b = 0; b < r->partition.bands; b++) {
 		const struct patchify_buffers buffers = {.planes = planes,
 							 .tokens = smalti_grid_tile(&r->x, b)};
 		const struct patchify_arguments arguments = band_of(r, b, scale);
@@ -87,26 +87,26 @@ static void begin_history(struct run *r)
 	const int64_t arrays = r->d->sampler->history;
 	if (!arrays)
 		return;
-	r->history = smalti_grid_new(r->task_group, &r->cut, 1, arrays * r->token_bytes);
-	for (int64_t b = 0; b < r->cut.bands; b++)
+	r->history = smalti_grid_new(r->task_group, &r->partition, 1, arrays * r->token_bytes);
+	for (int64_t b = 0; b < r->partition.bands; b++)
 		smalti_insert(clear, r->task_group, (.y = smalti_grid_tile(&r->history, b)),
-			      .bytes = smalti_cut_rows(&r->cut, b) * arrays * r->token_bytes);
+			      .bytes = smalti_partition_rows(&r->partition, b) * arrays * r->token_bytes);
 }
 
 /* x of every band one step further; v holds the outputs of the branches. */
 static void advance(const struct run *r, const struct smalti_sampler_step *step, const struct smalti_grid *v)
 {
-	const bool guided = r->d->caption_count == 2;
+	const bool guided = r->d->cache_count == 2;
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
-	for (int64_t b = 0; b < r->cut.bands; b++)
+	for (int64_t b = 0; b < r->partition.bands; b++)
 		smalti_insert(sampler_step, r->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
 			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
-			      .step = *step, .rows = smalti_cut_rows(&r->cut, b), .channels = r->channels,
-			      .out_channels = r->denoiser->out_channels, .patch = r->patch,
-			      .first = r->cut.first[b], .height = r->d->height, .width = r->d->width,
-			      .guidance = r->d->guidance);
+			      .step = *step, .rows = smalti_partition_rows(&r->partition, b),
+			      .channels = r->channels, .out_channels = r->denoiser->out_channels,
+			      .patch = r->patch, .first = r->partition.first[b], .height = r->d->height,
+			      .width = r->d->width, .guidance = r->d->guidance);
 	smalti_tile_release(noise);
 }
 
@@ -136,10 +136,10 @@ static void denoise(struct run *r)
 		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
 		smalti_task_group_stage(r->task_group, i + 1);
 		r->denoiser->functions->forward(r->denoiser, r->task_group, conditions, i,
-						(float)sampler->step[i].input_scale, &r->x, r->d->captions,
-						r->d->caption_count, v);
+						(float)sampler->step[i].input_scale, &r->x, r->d->caches,
+						r->d->cache_count, v);
 		advance(r, &sampler->step[i], v);
-		for (int k = 0; k < r->d->caption_count; k++)
+		for (int k = 0; k < r->d->cache_count; k++)
 			smalti_grid_release(&v[k]);
 	}
 	r->denoiser->functions->release_conditions(conditions);
@@ -151,7 +151,7 @@ static struct smalti_tile *finish(struct run *r)
 	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
 	smalti_insert(clear, r->task_group, (.y = planes),
 		      .bytes = plane_elements(r) * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < r->cut.bands; b++) {
+	for (int64_t b = 0; b < r->partition.bands; b++) {
 		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(&r->x, b),
 							   .planes = planes};
 		const struct patchify_arguments arguments = band_of(r, b, 1.0);
@@ -174,7 +174,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	    denoiser->in_channels * denoiser->patch_size * denoiser->patch_size * (int64_t)sizeof(float);
 	const int64_t tokens =
 	    diffusion->height / denoiser->patch_size * (diffusion->width / denoiser->patch_size);
-	if (smalti_cut_even(&r.cut, tokens, diffusion->band_tokens, &error) < 0) {
+	if (smalti_partition_even(&r.partition, tokens, diffusion->band_tokens, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);
@@ -185,7 +185,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 		smalti_grid_release(&r.x);
 		smalti_grid_release(&r.history);
 		smalti_tile_release(r.generator);
-		smalti_cut_free(&r.cut);
+		smalti_partition_free(&r.partition);
 	}
 	return planes;
 }

@@ -19,8 +19,8 @@ struct smalti_diffusion {
 	    *latents; /* NULL: noise; else planes [in_channels, height, width], in the model's scale */
 	float guidance;
 	/* one or two: without guidance the prompt's alone; else {negative, prompt} */
-	struct smalti_caption *captions[2];
-	int caption_count;
+	struct smalti_cross_cache *caches[2];
+	int cache_count;
 };
 
 /* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */

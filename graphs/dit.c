@@ -12,7 +12,7 @@
 /* Rows of a block's modulation (3.5). */
 enum { SHIFT_ATTENTION, SCALE_ATTENTION, GATE_ATTENTION, SHIFT_MLP, SCALE_MLP, GATE_MLP, BLOCK_ROWS };
 
-static int64_t caption_bytes(const struct smalti_denoiser *denoiser, int64_t tokens)
+static int64_t cross_cache_bytes(const struct smalti_denoiser *denoiser, int64_t tokens)
 {
 	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const int64_t row = dit->config.width * (int64_t)sizeof(float);
@@ -30,7 +30,7 @@ static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tok
 	return branches * tokens * 4 * row + 2 * branches * band * 8 * row;
 }
 
-static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *caption_tokens,
+static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
 		       int count)
 {
 	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
@@ -44,7 +44,7 @@ static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, c
 	/* the first self-attention is common to all */
 	double flops = edges[0] + self;
 	for (int k = 0; k < count; k++) {
-		const double keys = (double)caption_tokens[k];
+		const double keys = (double)prompt_tokens[k];
 		const double cross = keys > 1 ? 4 * n * width * (width + keys) : n * width;
 		flops += (blocks - 1) * self + blocks * (cross + mlp) + edges[1];
 	}
@@ -53,10 +53,10 @@ static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, c
 
 /* Captions */
 
-struct smalti_caption {
+struct smalti_cross_cache {
 	int64_t tokens, layers;
-	struct smalti_cut cut; /* one band */
-	/* One per block: keys and values; of a caption of one token the row [1, width] that its
+	struct smalti_partition partition; /* one band */
+	/* One per block: keys and values; of a prompt of one token the row [1, width] that its
 	 * cross-attention adds to every token, as a single key has all the weight whatever is asked. */
 	struct smalti_tile *block[];
 };
@@ -68,10 +68,11 @@ static struct smalti_heads heads_of(const struct smalti_dit *dit)
 
 /* Takes a single token's key and value; the query does not matter. */
 static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_task_group *task_group,
-					int64_t i, const struct smalti_cut *cut, struct smalti_tile *kv)
+					int64_t i, const struct smalti_partition *partition,
+					struct smalti_tile *kv)
 {
 	const struct smalti_heads heads = heads_of(dit);
-	struct smalti_tile *value = smalti_attend(task_group, &heads, 1, kv, cut, 1, &kv);
+	struct smalti_tile *value = smalti_attend(task_group, &heads, 1, kv, partition, 1, &kv);
 	struct smalti_tile *row = smalti_linear(task_group, &dit->blocks[i].cross.out, 1, dit->compute, value,
 						SMALTI_EPILOGUE_NONE, SMALTI_F32);
 	smalti_tile_release(value);
@@ -79,22 +80,22 @@ static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct sma
 	return row;
 }
 
-static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser,
-					   struct smalti_task_group *task_group, struct smalti_tile *text,
-					   int64_t tokens)
+static struct smalti_cross_cache *make_cross_cache(struct smalti_denoiser *denoiser,
+						   struct smalti_task_group *task_group,
+						   struct smalti_tile *text, int64_t tokens)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_transformer_config *c = &dit->config;
-	struct smalti_caption *caption = smalti_calloc(
-	    1, (int64_t)sizeof(*caption) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
-	if (!caption || smalti_cut_even(&caption->cut, tokens, tokens, &error) < 0) {
-		free(caption);
+	struct smalti_cross_cache *cache = smalti_calloc(
+	    1, (int64_t)sizeof(*cache) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
+	if (!cache || smalti_partition_even(&cache->partition, tokens, tokens, &error) < 0) {
+		free(cache);
 		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
-	caption->tokens = tokens;
-	caption->layers = c->layers;
+	cache->tokens = tokens;
+	cache->layers = c->layers;
 	struct smalti_tile *projected = text;
 	if (c->caption_channels) {
 		struct smalti_tile *hidden =
@@ -108,21 +109,21 @@ static struct smalti_caption *make_caption(struct smalti_denoiser *denoiser,
 		struct smalti_tile *kv =
 		    smalti_linear(task_group, &dit->blocks[i].cross.kv, tokens, SMALTI_F32, projected,
 				  SMALTI_EPILOGUE_NONE, dit->compute);
-		caption->block[i] = tokens == 1 ? constant_row(dit, task_group, i, &caption->cut, kv) : kv;
+		cache->block[i] = tokens == 1 ? constant_row(dit, task_group, i, &cache->partition, kv) : kv;
 	}
 	if (projected != text)
 		smalti_tile_release(projected);
-	return caption;
+	return cache;
 }
 
-static void release_caption(struct smalti_caption *caption)
+static void release_cross_cache(struct smalti_cross_cache *cache)
 {
-	if (!caption)
+	if (!cache)
 		return;
-	for (int64_t i = 0; i < caption->layers; i++)
-		smalti_tile_release(caption->block[i]);
-	smalti_cut_free(&caption->cut);
-	free(caption);
+	for (int64_t i = 0; i < cache->layers; i++)
+		smalti_tile_release(cache->block[i]);
+	smalti_partition_free(&cache->partition);
+	free(cache);
 }
 
 /* Parts of a block, by what is behind them: every band's queries wait for the keys of all. */
@@ -133,13 +134,13 @@ struct forward {
 	int64_t behind; /* phases of later forwards */
 	struct smalti_dit *dit;
 	struct smalti_task_group *task_group;
-	const struct smalti_cut *cut;
+	const struct smalti_partition *partition;
 	struct smalti_tile *modulation; /* [layers·6, width] */
 };
 
 static int64_t rows_of(const struct forward *f, int64_t band)
 {
-	return smalti_cut_rows(f->cut, band);
+	return smalti_partition_rows(f->partition, band);
 }
 
 static void begin_phase(const struct forward *f, int64_t block, enum phase phase)
@@ -150,7 +151,8 @@ static void begin_phase(const struct forward *f, int64_t block, enum phase phase
 
 static struct smalti_grid new_tokens(const struct forward *f, enum smalti_dtype dtype)
 {
-	return smalti_grid_new(f->task_group, f->cut, 1, f->dit->config.width * smalti_dtype_bytes(dtype));
+	return smalti_grid_new(f->task_group, f->partition, 1,
+			       f->dit->config.width * smalti_dtype_bytes(dtype));
 }
 
 /* LN(x)·(1 + scale) + shift of one band. */
@@ -174,13 +176,13 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	const struct smalti_heads heads = heads_of(f->dit);
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = block * BLOCK_ROWS;
-	struct smalti_grid q = {f->cut, NULL}, kv = {f->cut, NULL};
+	struct smalti_grid q = {f->partition, NULL}, kv = {f->partition, NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	q.tile = smalti_calloc(f->cut->bands, sizeof(*q.tile), &error);
-	kv.tile = smalti_calloc(f->cut->bands, sizeof(*kv.tile), &error);
+	q.tile = smalti_calloc(f->partition->bands, sizeof(*q.tile), &error);
+	kv.tile = smalti_calloc(f->partition->bands, sizeof(*kv.tile), &error);
 	if (!q.tile || !kv.tile)
 		smalti_task_group_break(f->task_group, &error);
-	const int64_t bands = q.tile && kv.tile ? f->cut->bands : 0;
+	const int64_t bands = q.tile && kv.tile ? f->partition->bands : 0;
 	begin_phase(f, block, KEYS);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *h =
@@ -195,7 +197,7 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	begin_phase(f, block, ATTENTION);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
 		struct smalti_tile *o =
-		    smalti_attend(f->task_group, &heads, rows_of(f, b), q.tile[b], f->cut, 1, kv.tile);
+		    smalti_attend(f->task_group, &heads, rows_of(f, b), q.tile[b], f->partition, 1, kv.tile);
 		smalti_linear_gate_add(f->task_group, &w->out, rows_of(f, b), dtype, o, f->modulation,
 				       first_row + GATE_ATTENTION, smalti_grid_tile(x, b));
 		smalti_tile_release(o);
@@ -204,25 +206,25 @@ static void self_attention(const struct forward *f, int64_t block, const struct 
 	smalti_grid_release(&kv);
 }
 
-/* x += O(attention(x, caption)): neither norm, nor modulation, nor gate. */
-static void cross_attention(const struct forward *f, int64_t block, struct smalti_caption *caption,
+/* x += O(attention(x, cache)): neither norm, nor modulation, nor gate. */
+static void cross_attention(const struct forward *f, int64_t block, struct smalti_cross_cache *cache,
 			    const struct smalti_grid *x)
 {
 	const struct smalti_dit_attention *w = &f->dit->blocks[block].cross;
 	const struct smalti_heads heads = heads_of(f->dit);
 	const enum smalti_dtype dtype = f->dit->compute;
 	begin_phase(f, block, CROSS_ATTENTION);
-	for (int64_t b = 0; b < f->cut->bands; b++) {
+	for (int64_t b = 0; b < f->partition->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
-		if (caption->tokens == 1) {
-			smalti_insert(add_row, f->task_group, (.row = caption->block[block], .y = band),
+		if (cache->tokens == 1) {
+			smalti_insert(add_row, f->task_group, (.row = cache->block[block], .y = band),
 				      .rows = rows_of(f, b), .dim = f->dit->config.width);
 			continue;
 		}
 		struct smalti_tile *q = smalti_linear(f->task_group, &w->q, rows_of(f, b), SMALTI_F32, band,
 						      SMALTI_EPILOGUE_NONE, dtype);
-		struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows_of(f, b), q, &caption->cut,
-						      1, &caption->block[block]);
+		struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows_of(f, b), q,
+						      &cache->partition, 1, &cache->block[block]);
 		smalti_linear_add(f->task_group, &w->out, rows_of(f, b), dtype, o, band);
 		smalti_tile_release(q);
 		smalti_tile_release(o);
@@ -236,7 +238,7 @@ static void mlp(const struct forward *f, int64_t block, const struct smalti_grid
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = block * BLOCK_ROWS;
 	begin_phase(f, block, MLP);
-	for (int64_t b = 0; b < f->cut->bands; b++) {
+	for (int64_t b = 0; b < f->partition->bands; b++) {
 		struct smalti_tile *band = smalti_grid_tile(x, b);
 		struct smalti_tile *h = modulate(f, b, band, f->modulation, first_row + SHIFT_MLP,
 						 first_row + SCALE_MLP, f->dit->config.norm_eps);
@@ -254,13 +256,13 @@ static struct smalti_grid embed_patches(const struct forward *f, const struct sm
 {
 	const struct smalti_linear *patch = &f->dit->patch;
 	struct smalti_grid z = new_tokens(f, SMALTI_F32);
-	for (int64_t b = 0; b < f->cut->bands; b++)
+	for (int64_t b = 0; b < f->partition->bands; b++)
 		smalti_insert(patch_embed, f->task_group,
 			      (.x = smalti_grid_tile(x, b), .weight = smalti_weight_tile(patch->weight),
 			       .bias = smalti_weight_tile(patch->bias), .positions = conditions->positions,
 			       .y = smalti_grid_tile(&z, b)),
 			      .rows = rows_of(f, b), .in = patch->in, .out = patch->out,
-			      .first = f->cut->first[b], .columns = conditions->columns,
+			      .first = f->partition->first[b], .columns = conditions->columns,
 			      .input_scale = input_scale);
 	return z;
 }
@@ -268,7 +270,7 @@ static struct smalti_grid embed_patches(const struct forward *f, const struct sm
 static struct smalti_grid copy_of(const struct forward *f, const struct smalti_grid *x)
 {
 	struct smalti_grid y = new_tokens(f, SMALTI_F32);
-	for (int64_t b = 0; b < f->cut->bands; b++)
+	for (int64_t b = 0; b < f->partition->bands; b++)
 		smalti_insert(copy, f->task_group,
 			      (.x = smalti_grid_tile(x, b), .y = smalti_grid_tile(&y, b)),
 			      .bytes = rows_of(f, b) * f->dit->config.width * (int64_t)sizeof(float));
@@ -292,12 +294,12 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 {
 	const struct smalti_linear *out = &f->dit->out;
 	const double epsilon = 1e-6; /* fixed, whatever norm_eps says */
-	struct smalti_grid v = {f->cut, NULL};
+	struct smalti_grid v = {f->partition, NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	v.tile = smalti_calloc(f->cut->bands, sizeof(*v.tile), &error);
+	v.tile = smalti_calloc(f->partition->bands, sizeof(*v.tile), &error);
 	if (!v.tile)
 		smalti_task_group_break(f->task_group, &error);
-	for (int64_t b = 0; v.tile && b < f->cut->bands; b++) {
+	for (int64_t b = 0; v.tile && b < f->partition->bands; b++) {
 		struct smalti_tile *h = modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
 		v.tile[b] = smalti_linear(f->task_group, out, rows_of(f, b), f->dit->compute, h,
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
@@ -306,9 +308,9 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 	return v;
 }
 
-/* The captions' branches differ only from the first cross-attention on: before it they are one. */
-static void run_blocks(const struct forward *f, struct smalti_grid *z, struct smalti_caption *const *captions,
-		       int count)
+/* The branches of the prompts differ only from the first cross-attention on: before it they are one. */
+static void run_blocks(const struct forward *f, struct smalti_grid *z,
+		       struct smalti_cross_cache *const *caches, int count)
 {
 	smalti_task_group_at(f->task_group, 0, -1);
 	self_attention(f, 0, &z[0]);
@@ -319,7 +321,7 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z, struct sm
 		for (int k = 0; k < count && !smalti_task_group_broken(f->task_group); k++) {
 			if (block > 0)
 				self_attention(f, block, &z[k]);
-			cross_attention(f, block, captions[k], &z[k]);
+			cross_attention(f, block, caches[k], &z[k]);
 			mlp(f, block, &z[k]);
 		}
 	}
@@ -328,14 +330,14 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z, struct sm
 
 static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 		    const struct smalti_conditions *conditions, int64_t step, float input_scale,
-		    const struct smalti_grid *x, struct smalti_caption *const *captions, int count,
+		    const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
 		    struct smalti_grid *v)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
-	struct forward f = {.dit = dit, .task_group = task_group, .cut = x->cut};
+	struct forward f = {.dit = dit, .task_group = task_group, .partition = x->partition};
 	struct smalti_grid z[SMALTI_DENOISER_MAX_BRANCHES] = {{NULL, NULL}};
 	for (int k = 0; k < count; k++)
-		v[k] = (struct smalti_grid){x->cut, NULL};
+		v[k] = (struct smalti_grid){x->partition, NULL};
 	if (smalti_task_group_broken(task_group))
 		return;
 	f.behind = (conditions->steps - 1 - step) * (dit->config.layers * PHASES + 1);
@@ -344,7 +346,7 @@ static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *
 				     conditions->adaln, BLOCK_ROWS, step);
 	struct smalti_tile *final = modulation_at(&f, dit->final_table, 2, conditions->timestep, 1, step);
 	z[0] = embed_patches(&f, conditions, input_scale, x);
-	run_blocks(&f, z, captions, count);
+	run_blocks(&f, z, caches, count);
 	smalti_task_group_path(task_group, f.behind);
 	for (int k = 0; k < count; k++) {
 		v[k] = project_out(&f, final, &z[k]);
@@ -366,11 +368,11 @@ static void free_dit(struct smalti_denoiser *denoiser)
 
 static const struct smalti_denoiser_functions functions = {
     .free = free_dit,
-    .caption_bytes = caption_bytes,
+    .cross_cache_bytes = cross_cache_bytes,
     .working_bytes = working_bytes,
     .flops = flops_of,
-    .caption = make_caption,
-    .release_caption = release_caption,
+    .cross_cache = make_cross_cache,
+    .release_cross_cache = release_cross_cache,
     .conditions = smalti_dit_conditions,
     .release_conditions = smalti_dit_release_conditions,
     .forward = forward,

@@ -16,21 +16,21 @@ static struct smalti_tile **new_tiles(struct smalti_task_group *task_group, int6
 	return tiles;
 }
 
-struct smalti_features smalti_features_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
-					   int64_t up, int64_t down, int64_t width, int64_t channels,
-					   int64_t slots)
+struct smalti_features smalti_features_new(struct smalti_task_group *task_group,
+					   const struct smalti_partition *partition, int64_t up, int64_t down,
+					   int64_t width, int64_t channels, int64_t slots)
 {
 	struct smalti_features map = {.width = width, .channels = channels};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (smalti_cut_scale(&map.cut, cut, up, down, &error) < 0) {
+	if (smalti_partition_scale(&map.partition, partition, up, down, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
 		return (struct smalti_features){0};
 	}
-	map.slots = slots < cut->bands ? slots : cut->bands;
+	map.slots = slots < partition->bands ? slots : partition->bands;
 	map.body = new_tiles(task_group, map.slots);
 	map.top = new_tiles(task_group, map.slots);
 	map.bottom = new_tiles(task_group, map.slots);
-	map.part = new_tiles(task_group, map.cut.bands);
+	map.part = new_tiles(task_group, map.partition.bands);
 	return map;
 }
 
@@ -47,32 +47,35 @@ void smalti_features_release(struct smalti_features *map)
 	drop_tiles(map->body, map->slots);
 	drop_tiles(map->top, map->slots);
 	drop_tiles(map->bottom, map->slots);
-	drop_tiles(map->part, map->cut.bands);
+	drop_tiles(map->part, map->partition.bands);
 	smalti_tile_release(map->moments);
 	free(map->body);
 	free(map->top);
 	free(map->bottom);
 	free(map->part);
-	smalti_cut_free(&map->cut);
+	smalti_partition_free(&map->partition);
 	*map = (struct smalti_features){0};
 }
 
 int64_t smalti_features_bytes(const struct smalti_features *map)
 {
-	return map->cut.first[map->cut.bands] * map->width * map->channels * (int64_t)sizeof(float);
+	return map->partition.first[map->partition.bands] * map->width * map->channels *
+	       (int64_t)sizeof(float);
 }
 
 int64_t smalti_features_pixels(const struct smalti_features *map, int64_t band)
 {
-	return smalti_cut_rows(&map->cut, band) * map->width;
+	return smalti_partition_rows(&map->partition, band) * map->width;
 }
 
 /* Of a window's slot any band has to fit. */
 static int64_t slot_rows(const struct smalti_features *map, int64_t band)
 {
-	int64_t rows = smalti_cut_rows(&map->cut, band);
-	for (int64_t b = band % map->slots; b < map->cut.bands; b += map->slots)
-		rows = smalti_cut_rows(&map->cut, b) > rows ? smalti_cut_rows(&map->cut, b) : rows;
+	int64_t rows = smalti_partition_rows(&map->partition, band);
+	for (int64_t b = band % map->slots; b < map->partition.bands; b += map->slots)
+		rows = smalti_partition_rows(&map->partition, b) > rows
+			   ? smalti_partition_rows(&map->partition, b)
+			   : rows;
 	return rows;
 }
 
@@ -113,9 +116,9 @@ static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struc
 				     int64_t band)
 {
 	struct smalti_tile **tile = &map->bottom[band % map->slots];
-	if (band < map->cut.bands - 1 && !*tile)
+	if (band < map->partition.bands - 1 && !*tile)
 		*tile = rows_tile(task_group, map, 1);
-	return band < map->cut.bands - 1 ? *tile : NULL;
+	return band < map->partition.bands - 1 ? *tile : NULL;
 }
 
 static struct smalti_tile *new_moments(struct smalti_task_group *task_group, int64_t groups)
@@ -140,14 +143,14 @@ void smalti_features_publish(struct smalti_task_group *task_group, struct smalti
 		      (.x = smalti_features_body(task_group, map, band), .top = top_of(task_group, map, band),
 		       .bottom = bottom_of(task_group, map, band),
 		       .moments = part_of(task_group, map, band, groups)),
-		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
+		      .rows = smalti_partition_rows(&map->partition, band), .width = map->width,
 		      .channels = map->channels, .groups = groups);
 }
 
 /* SMALTI_MANY parts become one, and so on; the parts are released. */
 void smalti_features_merge(struct smalti_task_group *task_group, struct smalti_features *map, int64_t groups)
 {
-	int64_t count = map->cut.bands;
+	int64_t count = map->partition.bands;
 	while (count > 1 && !smalti_task_group_broken(task_group)) {
 		int64_t merged = 0;
 		for (int64_t first = 0; first < count; first += SMALTI_MANY) {
@@ -174,7 +177,7 @@ static struct conv_arguments conv_arguments(const struct smalti_features *x, int
 					    const struct smalti_kernel *kernel, enum smalti_dtype compute,
 					    int64_t y_groups)
 {
-	return (struct conv_arguments){.rows = smalti_cut_rows(&x->cut, band),
+	return (struct conv_arguments){.rows = smalti_partition_rows(&x->partition, band),
 				       .width = x->width,
 				       .in = kernel->in,
 				       .out = kernel->out,
@@ -198,7 +201,7 @@ void smalti_features_conv(struct smalti_task_group *task_group, struct smalti_fe
 	const struct conv_buffers w = {
 	    .x = smalti_features_body(task_group, x, band),
 	    .above = band > 0 && kernel->stride == 1 ? bottom_of(task_group, x, band - 1) : NULL,
-	    .below = band < x->cut.bands - 1 ? top_of(task_group, x, band + 1) : NULL,
+	    .below = band < x->partition.bands - 1 ? top_of(task_group, x, band + 1) : NULL,
 	    .moments = norm ? x->moments : NULL,
 	    .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
 	    .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,

@@ -13,7 +13,7 @@
  * that goes over the map, in which band b takes the place of band b − slots. Whoever writes waits for the
  * readers of what was there, so a window bounds the memory whatever runs when. */
 struct smalti_features {
-	struct smalti_cut cut;
+	struct smalti_partition partition;
 	int64_t width, channels, slots;
 	struct smalti_tile **body, **top, **bottom; /* of each slot */
 	struct smalti_tile **part;                  /* of each band: its statistics until they are merged */
@@ -21,9 +21,9 @@ struct smalti_features {
 };
 
 /* An empty map in the bands of `cut`, each `down` rows of which are `up` rows here. */
-struct smalti_features smalti_features_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
-					   int64_t up, int64_t down, int64_t width, int64_t channels,
-					   int64_t slots);
+struct smalti_features smalti_features_new(struct smalti_task_group *task_group,
+					   const struct smalti_partition *partition, int64_t up, int64_t down,
+					   int64_t width, int64_t channels, int64_t slots);
 void smalti_features_release(struct smalti_features *map);
 
 /* Of all bodies. */

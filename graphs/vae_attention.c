@@ -37,7 +37,7 @@ static void attend(const struct smalti_vae_net *layers, const struct smalti_vae_
 	const struct smalti_heads heads = {1, x->channels, layers->compute};
 	const int64_t pixels = smalti_features_pixels(x, band);
 	struct smalti_tile *o =
-	    smalti_attend(task_group, &heads, pixels, from->q[band], &x->cut, x->width, from->kv);
+	    smalti_attend(task_group, &heads, pixels, from->q[band], &x->partition, x->width, from->kv);
 	smalti_tile_release(from->q[band]);
 	from->q[band] = NULL;
 	smalti_linear_add(task_group, &layer->out, pixels, layers->compute, o,
@@ -49,9 +49,9 @@ void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smal
 			  struct smalti_task_group *task_group, struct smalti_features *x)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct projections all = {smalti_calloc(x->cut.bands, sizeof(struct smalti_tile *), &error),
-				  smalti_calloc(x->cut.bands, sizeof(struct smalti_tile *), &error)};
-	const int64_t bands = all.q && all.kv ? x->cut.bands : 0;
+	struct projections all = {smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error),
+				  smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error)};
+	const int64_t bands = all.q && all.kv ? x->partition.bands : 0;
 	if (!bands)
 		smalti_task_group_break(task_group, &error);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)

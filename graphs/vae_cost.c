@@ -60,7 +60,8 @@ static int64_t band_bytes(const struct sweep *s, int map)
 static int64_t body_bytes(const struct sweep *s, int map)
 {
 	const struct smalti_vae_shape *shape = &s->layers->map[map];
-	return s->plan->cut.first[s->plan->cut.bands] * shape->up / shape->down * row_bytes(s, map);
+	return s->plan->partition.first[s->plan->partition.bands] * shape->up / shape->down *
+	       row_bytes(s, map);
 }
 
 /* In the file, or in bf16. */
@@ -71,12 +72,13 @@ static int64_t stored_bytes(const struct sweep *s, int map)
 
 static int64_t edge_bytes(const struct sweep *s, int map)
 {
-	return 2 * s->plan->cut.bands * row_bytes(s, map);
+	return 2 * s->plan->partition.bands * row_bytes(s, map);
 }
 
 static int64_t window_bytes(const struct sweep *s, int map)
 {
-	const int64_t slots = s->plan->window < s->plan->cut.bands ? s->plan->window : s->plan->cut.bands;
+	const int64_t slots =
+	    s->plan->window < s->plan->partition.bands ? s->plan->window : s->plan->partition.bands;
 	return slots * band_bytes(s, map);
 }
 
@@ -160,7 +162,8 @@ static int64_t transient(const struct sweep *s, int layer)
 static double share(const struct sweep *s, int map)
 {
 	enum { TOGETHER = 4 };
-	const int64_t bands = s->plan->cut.bands, rows = band_rows(s, map), workers = s->budget->workers;
+	const int64_t bands = s->plan->partition.bands, rows = band_rows(s, map),
+		      workers = s->budget->workers;
 	const int64_t turns = (bands + workers - 1) / workers;
 	const int64_t padded = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
 	return (double)turns / (double)bands * (double)padded / (double)rows;
@@ -168,7 +171,8 @@ static double share(const struct sweep *s, int map)
 
 static void count_work(struct sweep *s, int map)
 {
-	const double pixels = (double)s->plan->cut.first[s->plan->cut.bands] * (double)s->plan->width;
+	const double pixels =
+	    (double)s->plan->partition.first[s->plan->partition.bands] * (double)s->plan->width;
 	const double flops = smalti_vae_layer_flops(s->layers, map - 1, pixels);
 	const double *measured = s->budget->seconds_per_flop;
 	s->made++;

@@ -25,9 +25,9 @@ static void begin_decoding(void *user, struct smalti_task_group *task_group, str
 	struct smalti_tile *y =
 	    transformed ? smalti_tile_new(task_group, pixels, map->channels * (int64_t)sizeof(float)) : body;
 	smalti_insert(latent_rows, task_group, (.planes = ends->latents, .y = y), .channels = map->channels,
-		      .height = map->cut.first[map->cut.bands], .width = map->width,
-		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band),
-		      .scale = (float)scale);
+		      .height = map->partition.first[map->partition.bands], .width = map->width,
+		      .first_row = map->partition.first[band],
+		      .rows = smalti_partition_rows(&map->partition, band), .scale = (float)scale);
 	if (!transformed)
 		return;
 	smalti_latent_transform_insert(task_group, &ends->transform, pixels, map->channels, y, body);
@@ -40,8 +40,8 @@ static void end_decoding(void *user, struct smalti_task_group *task_group, struc
 	const struct decoding *ends = user;
 	smalti_insert(emit_rows, task_group,
 		      (.x = smalti_features_body(task_group, map, band), .sink = ends->token),
-		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
-		      .first = map->cut.first[band], .sink = ends->sink, .user = ends->user);
+		      .rows = smalti_partition_rows(&map->partition, band), .width = map->width,
+		      .first = map->partition.first[band], .sink = ends->sink, .user = ends->user);
 }
 
 void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
@@ -73,8 +73,8 @@ static void begin_encoding(void *user, struct smalti_task_group *task_group, str
 	const struct encoding *ends = user;
 	smalti_insert(read_rows, task_group,
 		      (.y = smalti_features_body(task_group, map, band), .source = ends->token),
-		      .rows = smalti_cut_rows(&map->cut, band), .width = map->width,
-		      .first = map->cut.first[band], .source = ends->source, .user = ends->user);
+		      .rows = smalti_partition_rows(&map->partition, band), .width = map->width,
+		      .first = map->partition.first[band], .source = ends->source, .user = ends->user);
 }
 
 static void end_encoding(void *user, struct smalti_task_group *task_group, struct smalti_features *map,
@@ -84,7 +84,8 @@ static void end_encoding(void *user, struct smalti_task_group *task_group, struc
 	smalti_insert(posterior_rows, task_group,
 		      (.moments = smalti_features_body(task_group, map, band), .planes = ends->planes),
 		      .channels = ends->channels, .height = ends->height, .width = ends->width,
-		      .first_row = map->cut.first[band], .rows = smalti_cut_rows(&map->cut, band));
+		      .first_row = map->partition.first[band],
+		      .rows = smalti_partition_rows(&map->partition, band));
 }
 
 struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
@@ -93,7 +94,7 @@ struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct s
 {
 	const int64_t factor = smalti_vae_factor(&net->config);
 	struct encoding ends = {.channels = net->config.latent_channels,
-				.height = plan->cut.first[plan->cut.bands] / factor,
+				.height = plan->partition.first[plan->partition.bands] / factor,
 				.width = plan->width / factor,
 				.source = source,
 				.user = user};

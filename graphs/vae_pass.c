@@ -53,7 +53,7 @@ static void open_map(struct pass *p, int index)
 	struct map *map = &p->map[index];
 	if (!map->features.body)
 		map->features =
-		    smalti_features_new(p->task_group, &p->plan->cut, shape->up, shape->down,
+		    smalti_features_new(p->task_group, &p->plan->partition, shape->up, shape->down,
 					p->plan->width * shape->up / shape->down, shape->channels,
 					storage(p, index) == SMALTI_KEEP ? INT64_MAX : p->plan->window);
 }
@@ -61,7 +61,7 @@ static void open_map(struct pass *p, int index)
 static void close_map(struct pass *p, int index)
 {
 	struct map *map = &p->map[index];
-	for (int64_t b = 0; map->stored && b < map->features.cut.bands; b++)
+	for (int64_t b = 0; map->stored && b < map->features.partition.bands; b++)
 		smalti_tile_release(map->stored[b]);
 	free(map->stored);
 	smalti_features_release(&map->features);
@@ -86,8 +86,8 @@ static struct smalti_tile *converted(struct pass *p, int64_t count)
 
 static int64_t place(const struct pass *p, const struct map *map, int64_t band)
 {
-	return map->stored_at + map->features.cut.first[band] * map->features.width * map->features.channels *
-				    smalti_dtype_bytes(stored_dtype(p));
+	return map->stored_at + map->features.partition.first[band] * map->features.width *
+				    map->features.channels * smalti_dtype_bytes(stored_dtype(p));
 }
 
 /* Takes a band out of the window: into a tile of bf16, or the file. */
@@ -200,7 +200,7 @@ static void need(struct pass *p, int index, int64_t band)
 	struct map *map = &p->map[index];
 	open_map(p, index);
 	while (!smalti_task_group_broken(p->task_group) && map->made <= band &&
-	       map->made < map->features.cut.bands)
+	       map->made < map->features.partition.bands)
 		make_band(p, index);
 }
 
@@ -241,7 +241,8 @@ static void attend(struct pass *p, int index)
 	const int64_t groups = smalti_vae_map_groups(p->layers, index);
 	smalti_vae_attention(p->layers, &p->layers->layer[index - 1], p->task_group, &x->features);
 	open_map(p, index);
-	for (int64_t b = 0; b < y->features.cut.bands && !smalti_task_group_broken(p->task_group); b++) {
+	for (int64_t b = 0; b < y->features.partition.bands && !smalti_task_group_broken(p->task_group);
+	     b++) {
 		y->features.body[b] = x->features.body[b];
 		x->features.body[b] = NULL;
 		smalti_features_publish(p->task_group, &y->features, b, groups);
@@ -274,7 +275,7 @@ static void open_target(struct pass *p)
 	open_map(p, p->target);
 	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_task_group_broken(p->task_group))
 		return;
-	map->stored = smalti_calloc(map->features.cut.bands, sizeof(struct smalti_tile *), &error);
+	map->stored = smalti_calloc(map->features.partition.bands, sizeof(struct smalti_tile *), &error);
 	map->stored_at = p->offloaded;
 	if (kind == SMALTI_OFFLOAD)
 		p->offloaded += smalti_features_bytes(&map->features);
@@ -291,7 +292,7 @@ static void sweep(struct pass *p)
 	open_target(p);
 	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
 		attend(p, p->target);
-	while (!smalti_task_group_broken(p->task_group) && map->made < map->features.cut.bands) {
+	while (!smalti_task_group_broken(p->task_group) && map->made < map->features.partition.bands) {
 		p->maps = 0;
 		make_band(p, p->target);
 		if (map->stored)

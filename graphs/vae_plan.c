@@ -88,8 +88,8 @@ static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti
 }
 
 int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
-			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
-			 struct smalti_error *error)
+			 const struct smalti_partition *partition, int64_t width,
+			 const struct smalti_vae_budget *budget, struct smalti_error *error)
 {
 	enum { LEAST_WINDOW = 3 };
 	*plan = (struct smalti_vae_plan){.width = width,
@@ -99,11 +99,12 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_n
 					 .window = LEAST_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);
 	plan->times = smalti_calloc(l->count + 1, sizeof(*plan->times), error);
-	for (int64_t b = 0; b < cut->bands; b++)
-		if (smalti_cut_rows(cut, b) > plan->tallest)
-			plan->tallest = smalti_cut_rows(cut, b);
+	for (int64_t b = 0; b < partition->bands; b++)
+		if (smalti_partition_rows(partition, b) > plan->tallest)
+			plan->tallest = smalti_partition_rows(partition, b);
 	plan->workspace = workspace(plan, l);
-	if (plan->storage && plan->times && smalti_cut_scale(&plan->cut, cut, 1, 1, error) == 0)
+	if (plan->storage && plan->times &&
+	    smalti_partition_scale(&plan->partition, partition, 1, 1, error) == 0)
 		return 0;
 	smalti_vae_plan_free(plan);
 	return -1;
@@ -113,7 +114,7 @@ void smalti_vae_plan_free(struct smalti_vae_plan *plan)
 {
 	free(plan->storage);
 	free(plan->times);
-	smalti_cut_free(&plan->cut);
+	smalti_partition_free(&plan->partition);
 	*plan = (struct smalti_vae_plan){0};
 }
 

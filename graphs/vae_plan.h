@@ -14,9 +14,9 @@ enum smalti_storage { SMALTI_RECOMPUTE, SMALTI_KEEP, SMALTI_OFFLOAD, SMALTI_KEEP
 extern const char *const smalti_storage_names[]; /* NULL past the last */
 
 struct smalti_vae_plan {
-	struct smalti_cut cut; /* of map 0 */
-	int64_t width;         /* of map 0 */
-	int64_t tallest;       /* rows of the tallest band */
+	struct smalti_partition partition; /* of map 0 */
+	int64_t width;                     /* of map 0 */
+	int64_t tallest;                   /* rows of the tallest band */
 	int workers;
 	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
@@ -44,8 +44,8 @@ struct smalti_vae_budget smalti_vae_no_budget(int workers);
 
 /* A plan of the cut, which is copied, that stores nothing yet; -1 with an error. */
 int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
-			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
-			 struct smalti_error *error);
+			 const struct smalti_partition *partition, int64_t width,
+			 const struct smalti_vae_budget *budget, struct smalti_error *error);
 void smalti_vae_plan_free(struct smalti_vae_plan *plan);
 
 /* The end of a resnet is begun in the sweep that makes the map inside it, `inner`: the shortcut of x while x

@@ -135,11 +135,11 @@ static void take_way(struct search *s)
 }
 
 int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
-			 const struct smalti_cut *cut, int64_t width, const struct smalti_vae_budget *budget,
-			 struct smalti_error *error)
+			 const struct smalti_partition *partition, int64_t width,
+			 const struct smalti_vae_budget *budget, struct smalti_error *error)
 {
 	struct search s = {.layers = l, .budget = budget, .plan = plan};
-	if (smalti_vae_plan_open(plan, l, cut, width, budget, error) < 0)
+	if (smalti_vae_plan_open(plan, l, partition, width, budget, error) < 0)
 		return -1;
 	s.way = smalti_calloc((l->count + 1) * SMALTI_STORAGES, sizeof(*s.way), error);
 	if (!s.way) {
@@ -169,13 +169,13 @@ int smalti_vae_net_plan(const struct smalti_vae_net *net, int64_t height, int64_
 			struct smalti_error *error)
 {
 	const int64_t scale = net->direction == SMALTI_VAE_ENCODE ? smalti_vae_factor(&net->config) : 1;
-	struct smalti_cut latent = {0}, input = {0};
+	struct smalti_partition latent = {0}, input = {0};
 	int status = -1;
 	*plan = (struct smalti_vae_plan){0};
-	if (smalti_cut_even(&latent, height, band_rows, error) == 0 &&
-	    smalti_cut_scale(&input, &latent, scale, 1, error) == 0)
+	if (smalti_partition_even(&latent, height, band_rows, error) == 0 &&
+	    smalti_partition_scale(&input, &latent, scale, 1, error) == 0)
 		status = smalti_vae_plan_make(plan, net, &input, scale * width, budget, error);
-	smalti_cut_free(&latent);
-	smalti_cut_free(&input);
+	smalti_partition_free(&latent);
+	smalti_partition_free(&input);
 	return status;
 }

@@ -85,18 +85,18 @@ static void to_planes(const struct smalti_denoiser *c, int64_t height, int64_t w
 }
 
 static struct smalti_grid tokens_of(struct smalti_task_group *task_group, const struct smalti_denoiser *c,
-				    const struct smalti_cut *cut, int64_t height, int64_t width,
+				    const struct smalti_partition *partition, int64_t height, int64_t width,
 				    const float *x)
 {
 	const int64_t columns = c->in_channels * c->patch_size * c->patch_size;
 	struct smalti_tile *planes =
 	    smalti_tile_upload(task_group, c->in_channels * height * width, sizeof(float), x);
-	struct smalti_grid grid = smalti_grid_new(task_group, cut, 1, columns * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < cut->bands; b++)
+	struct smalti_grid grid = smalti_grid_new(task_group, partition, 1, columns * (int64_t)sizeof(float));
+	for (int64_t b = 0; b < partition->bands; b++)
 		smalti_insert(patchify, task_group, (.planes = planes, .tokens = smalti_grid_tile(&grid, b)),
 			      .channels = c->in_channels, .height = height, .width = width,
-			      .patch = c->patch_size, .first = cut->first[b], .rows = smalti_cut_rows(cut, b),
-			      .scale = 1.0f);
+			      .patch = c->patch_size, .first = partition->first[b],
+			      .rows = smalti_partition_rows(partition, b), .scale = 1.0f);
 	smalti_tile_release(planes);
 	return grid;
 }
@@ -109,28 +109,28 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	const int64_t patches = height / c->patch_size * (width / c->patch_size);
 	const int64_t columns = c->patch_size * c->patch_size * c->out_channels;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "dit", 0, error);
-	struct smalti_cut cut = {0};
+	struct smalti_partition partition = {0};
 	float *out = malloc((size_t)(patches * columns) * sizeof(*out));
-	if (!out || smalti_cut_even(&cut, patches, band_tokens, error) < 0)
+	if (!out || smalti_partition_even(&partition, patches, band_tokens, error) < 0)
 		abort();
 	struct smalti_tile *hidden =
 	    smalti_tile_upload(task_group, tokens, c->text_width * (int64_t)sizeof(float), text);
-	struct smalti_caption *caption = dit->functions->caption(dit, task_group, hidden, tokens);
+	struct smalti_cross_cache *caption = dit->functions->cross_cache(dit, task_group, hidden, tokens);
 	struct smalti_conditions *conditions =
 	    dit->functions->conditions(dit, task_group, &timestep, 1, height, width, vae_factor);
-	struct smalti_grid grid = tokens_of(task_group, c, &cut, height, width, x), result;
+	struct smalti_grid grid = tokens_of(task_group, c, &partition, height, width, x), result;
 	dit->functions->forward(dit, task_group, conditions, 0, 1.0f, &grid, &caption, 1, &result);
-	for (int64_t b = 0; b < cut.bands; b++)
-		deliver(task_group, smalti_grid_tile(&result, b), smalti_cut_rows(&cut, b) * columns,
-			out + cut.first[b] * columns);
+	for (int64_t b = 0; b < partition.bands; b++)
+		deliver(task_group, smalti_grid_tile(&result, b),
+			smalti_partition_rows(&partition, b) * columns, out + partition.first[b] * columns);
 	smalti_grid_release(&grid);
 	smalti_grid_release(&result);
 	dit->functions->release_conditions(conditions);
-	dit->functions->release_caption(caption);
+	dit->functions->release_cross_cache(caption);
 	smalti_tile_release(hidden);
 	int status = finish(task_group, error);
 	to_planes(c, height, width, out, v);
-	smalti_cut_free(&cut);
+	smalti_partition_free(&partition);
 	free(out);
 	return status;
 }
@@ -170,7 +170,7 @@ int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 		    const struct smalti_vae_plan *plan, float *image, struct smalti_error *error)
 {
 	const struct smalti_vae_config *c = &vae->config;
-	const int64_t height = plan->cut.first[plan->cut.bands];
+	const int64_t height = plan->partition.first[plan->partition.bands];
 	struct canvas canvas = {height * smalti_vae_factor(c), image};
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "vae", 0, error);
 	struct smalti_tile *planes =
@@ -229,8 +229,9 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 {
 	const struct smalti_vae_config *c = &vae->config;
 	const int64_t factor = smalti_vae_factor(c);
-	const int64_t count =
-	    2 * c->latent_channels * (plan->cut.first[plan->cut.bands] / factor) * (plan->width / factor);
+	const int64_t count = 2 * c->latent_channels *
+			      (plan->partition.first[plan->partition.bands] / factor) *
+			      (plan->width / factor);
 	struct scanner scanner = {pixels, 0};
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "vae", 0, error);
 	struct smalti_tile *result = smalti_vae_encode(vae, task_group, plan, scan, &scanner);

@@ -38,12 +38,12 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 	diffusion.width = WIDTH;
 	diffusion.vae_factor = 8;
 	diffusion.band_tokens = 4;
-	diffusion.captions[0] = model->denoiser->functions->caption(model->denoiser, task_group, hidden, 1);
-	diffusion.caption_count = 1;
+	diffusion.caches[0] = model->denoiser->functions->cross_cache(model->denoiser, task_group, hidden, 1);
+	diffusion.cache_count = 1;
 	struct smalti_tile *result = smalti_diffuse(model->denoiser, task_group, &diffusion);
 	smalti_insert(deliver, task_group, (.x = result), .count = VALUES, .sink = keep, .user = latents);
 	smalti_tile_release(result);
-	model->denoiser->functions->release_caption(diffusion.captions[0]);
+	model->denoiser->functions->release_cross_cache(diffusion.caches[0]);
 	smalti_tile_release(hidden);
 	smalti_task_group_wait(task_group);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "diffuse");

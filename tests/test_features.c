@@ -42,40 +42,42 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "features", 0, &error);
-	struct smalti_cut cut = {0};
-	SUCCEEDS(smalti_cut_even(&cut, rows, height, &error), &error, "cut");
-	struct smalti_features map = smalti_features_new(task_group, &cut, 1, 1, WIDTH, CHANNELS, cut.bands);
-	for (int64_t b = 0; b < cut.bands; b++) {
+	struct smalti_partition partition = {0};
+	SUCCEEDS(smalti_partition_even(&partition, rows, height, &error), &error, "cut");
+	struct smalti_features map =
+	    smalti_features_new(task_group, &partition, 1, 1, WIDTH, CHANNELS, partition.bands);
+	for (int64_t b = 0; b < partition.bands; b++) {
 		smalti_tile_release(map.body[b]);
-		map.body[b] = smalti_tile_upload(task_group, smalti_cut_rows(&cut, b) * WIDTH,
-						 CHANNELS * sizeof(float), map_values + cut.first[b] * ROW);
+		map.body[b] =
+		    smalti_tile_upload(task_group, smalti_partition_rows(&partition, b) * WIDTH,
+				       CHANNELS * sizeof(float), map_values + partition.first[b] * ROW);
 	}
-	for (int64_t b = 0; b < cut.bands; b++)
+	for (int64_t b = 0; b < partition.bands; b++)
 		smalti_features_publish(task_group, &map, b, GROUPS);
 	smalti_features_merge(task_group, &map, GROUPS);
-	float(*edge)[ROW] = calloc((size_t)(2 * cut.bands), sizeof(*edge));
-	struct kept *kept = calloc((size_t)(2 * cut.bands + 1), sizeof(*kept));
+	float(*edge)[ROW] = calloc((size_t)(2 * partition.bands), sizeof(*edge));
+	struct kept *kept = calloc((size_t)(2 * partition.bands + 1), sizeof(*kept));
 	if (!edge || !kept)
 		abort();
-	for (int64_t i = 0; i < 2 * cut.bands; i++) {
+	for (int64_t i = 0; i < 2 * partition.bands; i++) {
 		struct smalti_tile *tile = i % 2 ? map.bottom[i / 2] : map.top[i / 2];
 		kept[i].to = edge[i];
-		CHECK((tile != NULL) == (i > 0 && i < 2 * cut.bands - 1), "edges inside the map only");
+		CHECK((tile != NULL) == (i > 0 && i < 2 * partition.bands - 1), "edges inside the map only");
 		if (tile)
 			fetch(task_group, tile, &kept[i]);
 	}
-	kept[2 * cut.bands].to = (float *)(void *)moments;
-	fetch(task_group, map.moments, &kept[2 * cut.bands]);
+	kept[2 * partition.bands].to = (float *)(void *)moments;
+	fetch(task_group, map.moments, &kept[2 * partition.bands]);
 	smalti_task_group_wait(task_group);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "publish");
-	for (int64_t i = 1; i < 2 * cut.bands - 1; i++) {
-		int64_t row = i % 2 ? cut.first[i / 2 + 1] - 1 : cut.first[i / 2];
+	for (int64_t i = 1; i < 2 * partition.bands - 1; i++) {
+		int64_t row = i % 2 ? partition.first[i / 2 + 1] - 1 : partition.first[i / 2];
 		CHECK(kept[i].count == ROW && memcmp(edge[i], map_values + row * ROW, sizeof(edge[i])) == 0,
 		      "edge");
 	}
 	smalti_features_release(&map);
 	smalti_task_group_free(task_group);
-	smalti_cut_free(&cut);
+	smalti_partition_free(&partition);
 	free(edge);
 	free(kept);
 }
@@ -118,20 +120,21 @@ static void scaled_cuts(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_cut cut = {0}, scaled = {0};
-		SUCCEEDS(smalti_cut_even(&cut, cases[i].rows, cases[i].height, &error), &error, "cut");
+		struct smalti_partition partition = {0}, scaled = {0};
+		SUCCEEDS(smalti_partition_even(&partition, cases[i].rows, cases[i].height, &error), &error,
+			 "cut");
 		const bool refused = cases[i].expected[0] < 0;
 		char what[64];
 		snprintf(what, sizeof(what), "%lld rows by %lld/%lld", (long long)cases[i].rows,
 			 (long long)cases[i].factor, (long long)cases[i].divisor);
-		CHECK((smalti_cut_scale(&scaled, &cut, cases[i].factor, cases[i].divisor, &error) < 0) ==
-			  refused,
+		CHECK((smalti_partition_scale(&scaled, &partition, cases[i].factor, cases[i].divisor,
+					      &error) < 0) == refused,
 		      what);
 		CHECK(refused == (error.code != SMALTI_OK), what);
-		for (int64_t band = 0; !refused && band <= cut.bands; band++)
+		for (int64_t band = 0; !refused && band <= partition.bands; band++)
 			CHECK(scaled.first[band] == cases[i].expected[band], what);
-		smalti_cut_free(&cut);
-		smalti_cut_free(&scaled);
+		smalti_partition_free(&partition);
+		smalti_partition_free(&scaled);
 	}
 }
 

@@ -92,14 +92,14 @@ static void estimate_decoding(const struct smalti_model *model, int64_t height, 
 	smalti_task_group_free(task_group);
 }
 
-static struct smalti_caption *caption_of(const struct smalti_model *model,
-					 struct smalti_task_group *task_group, int64_t tokens)
+static struct smalti_cross_cache *caption_of(const struct smalti_model *model,
+					     struct smalti_task_group *task_group, int64_t tokens)
 {
 	const int64_t row = model->denoiser->text_width * (int64_t)sizeof(float);
 	struct smalti_tile *text = smalti_tile_new(task_group, tokens, row);
 	smalti_insert(clear, task_group, (.y = text), .bytes = tokens * row);
-	struct smalti_caption *caption =
-	    model->denoiser->functions->caption(model->denoiser, task_group, text, tokens);
+	struct smalti_cross_cache *caption =
+	    model->denoiser->functions->cross_cache(model->denoiser, task_group, text, tokens);
 	smalti_tile_release(text);
 	return caption;
 }
@@ -113,15 +113,15 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "forward", 0, &error);
 	struct smalti_conditions *conditions =
 	    model->denoiser->functions->conditions(model->denoiser, made, &timestep, 1, height, width, 8);
-	struct smalti_caption *caption[2] = {caption_of(model, made, tokens[0]),
-					     caption_of(model, made, tokens[1])};
-	struct smalti_cut cut = {0};
+	struct smalti_cross_cache *caption[2] = {caption_of(model, made, tokens[0]),
+						 caption_of(model, made, tokens[1])};
+	struct smalti_partition partition = {0};
 	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
-	SUCCEEDS(smalti_cut_even(&cut, n, 50, &error), &error, "cut");
-	struct smalti_grid x = smalti_grid_new(task_group, &cut, 1, row), v[2];
-	for (int64_t b = 0; b < cut.bands; b++)
+	SUCCEEDS(smalti_partition_even(&partition, n, 50, &error), &error, "cut");
+	struct smalti_grid x = smalti_grid_new(task_group, &partition, 1, row), v[2];
+	for (int64_t b = 0; b < partition.bands; b++)
 		smalti_insert(clear, task_group, (.y = smalti_grid_tile(&x, b)),
-			      .bytes = smalti_cut_rows(&cut, b) * row);
+			      .bytes = smalti_partition_rows(&partition, b) * row);
 	model->denoiser->functions->forward(model->denoiser, task_group, conditions, 0, 1, &x, caption,
 					    captions, v);
 	near(task_group, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
@@ -129,11 +129,11 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 	for (int k = 0; k < captions; k++)
 		smalti_grid_release(&v[k]);
 	for (int k = 0; k < 2; k++)
-		model->denoiser->functions->release_caption(caption[k]);
+		model->denoiser->functions->release_cross_cache(caption[k]);
 	model->denoiser->functions->release_conditions(conditions);
 	smalti_task_group_free(task_group);
 	smalti_task_group_free(made);
-	smalti_cut_free(&cut);
+	smalti_partition_free(&partition);
 }
 
 static void foresight(void)

@@ -94,13 +94,13 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 	return 0;
 }
 
-static struct smalti_caption *caption_of(struct smalti_task_group *task_group,
-					 const struct smalti_token_ids *words)
+static struct smalti_cross_cache *caption_of(struct smalti_task_group *task_group,
+					     const struct smalti_token_ids *words)
 {
 	struct smalti_tile *hidden;
 	model->text.model->functions->encode(model->text.model, task_group, words, 1, &hidden);
-	struct smalti_caption *caption =
-	    model->denoiser->functions->caption(model->denoiser, task_group, hidden, words->count);
+	struct smalti_cross_cache *caption =
+	    model->denoiser->functions->cross_cache(model->denoiser, task_group, hidden, words->count);
 	smalti_tile_release(hidden);
 	return caption;
 }
@@ -127,16 +127,16 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	    .seed = 20260,
 	    .images = 1,
 	    .guidance = 4.5f,
-	    .captions = {caption_of(task_group, &none), caption_of(task_group, text)},
-	    .caption_count = 2,
+	    .caches = {caption_of(task_group, &none), caption_of(task_group, text)},
+	    .cache_count = 2,
 	};
 	struct smalti_tile *latents = smalti_diffuse(model->denoiser, task_group, &diffusion);
 	smalti_insert(deliver, task_group, (.x = latents), .count = LATENT_CHANNELS * HEIGHT * WIDTH,
 		      .sink = keep_latents, .user = request);
 	stage_insert_decoding(model->vae, task_group, latents, HEIGHT, WIDTH, 2, keep_rows, request);
 	smalti_tile_release(latents);
-	model->denoiser->functions->release_caption(diffusion.captions[0]);
-	model->denoiser->functions->release_caption(diffusion.captions[1]);
+	model->denoiser->functions->release_cross_cache(diffusion.caches[0]);
+	model->denoiser->functions->release_cross_cache(diffusion.caches[1]);
 }
 
 static int end(struct request *request, struct smalti_error *error)

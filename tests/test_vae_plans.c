@@ -43,22 +43,22 @@ static void close_model(void)
 }
 
 /* Bands of `tile` rows, or unequal ones of 1, 2, 3 … rows, or of 1 and then as many as are left. */
-static struct smalti_cut cut_of(int64_t rows, int64_t tile, int64_t factor)
+static struct smalti_partition cut_of(int64_t rows, int64_t tile, int64_t factor)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_cut cut = {0}, scaled = {0};
-	SUCCEEDS(smalti_cut_even(&cut, rows, tile > 0 ? tile : 1, &error), &error, "cut");
+	struct smalti_partition partition = {0}, scaled = {0};
+	SUCCEEDS(smalti_partition_even(&partition, rows, tile > 0 ? tile : 1, &error), &error, "cut");
 	if (tile < 0) {
 		int64_t bands = 0, row = 0;
 		for (int64_t height = 1; row < rows; height = tile == UNEQUAL ? height + 1 : rows) {
-			cut.first[bands++] = row;
+			partition.first[bands++] = row;
 			row = row + height < rows ? row + height : rows;
 		}
-		cut.first[bands] = rows;
-		cut.bands = bands;
+		partition.first[bands] = rows;
+		partition.bands = bands;
 	}
-	SUCCEEDS(smalti_cut_scale(&scaled, &cut, factor, 1, &error), &error, "cut");
-	smalti_cut_free(&cut);
+	SUCCEEDS(smalti_partition_scale(&scaled, &partition, factor, 1, &error), &error, "cut");
+	smalti_partition_free(&partition);
 	return scaled;
 }
 
@@ -85,9 +85,9 @@ static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_net 
 {
 	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_cut cut = cut_of(rows, tile, factor);
-	SUCCEEDS(smalti_vae_plan_make(plan, layers, &cut, width, &all, &error), &error, "plan");
-	smalti_cut_free(&cut);
+	struct smalti_partition partition = cut_of(rows, tile, factor);
+	SUCCEEDS(smalti_vae_plan_make(plan, layers, &partition, width, &all, &error), &error, "plan");
+	smalti_partition_free(&partition);
 	shuffle(plan, layers, &all, state);
 }
 
@@ -291,14 +291,15 @@ static double largest_share(const struct smalti_vae_net *layers, const struct sm
 {
 	enum { MOST = 16 };
 	double load[MOST] = {0}, all = 0, largest = 0;
-	const double rows = (double)plan->cut.first[plan->cut.bands], pixels = rows * (double)plan->width;
+	const double rows = (double)plan->partition.first[plan->partition.bands],
+		     pixels = rows * (double)plan->width;
 	for (int layer = 0; layer < layers->count; layer++)
-		for (int64_t band = 0; band < plan->cut.bands; band++) {
+		for (int64_t band = 0; band < plan->partition.bands; band++) {
 			int least = 0;
 			for (int i = 1; i < workers; i++)
 				least = load[i] < load[least] ? i : least;
 			const double part = smalti_vae_layer_flops(layers, layer, pixels) *
-					    (double)smalti_cut_rows(&plan->cut, band) / rows;
+					    (double)smalti_partition_rows(&plan->partition, band) / rows;
 			load[least] += part;
 			all += part;
 		}

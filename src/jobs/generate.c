@@ -268,7 +268,7 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	};
 	for (int i = 0; i < 2; i++)
 		if (work->texts[i])
-			diffusion.captions[diffusion.caption_count++] = work->texts[i]->caption;
+			diffusion.caches[diffusion.cache_count++] = work->texts[i]->cache;
 	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
 }
 

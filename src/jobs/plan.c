@@ -94,7 +94,7 @@ static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *
 	    model->text.model->functions->working_bytes(model->text.model, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
-	plan->bytes += texts * d->functions->caption_bytes(d, model->text.max_tokens);
+	plan->bytes += texts * d->functions->cross_cache_bytes(d, model->text.max_tokens);
 }
 
 /* diffusers takes the bins by the transformer's sample size, in latents of 8 pixels. */

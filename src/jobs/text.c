@@ -50,7 +50,7 @@ static void leave(struct encoding *encoding)
 
 static void free_entry(const struct smalti_texts *texts, struct entry *entry)
 {
-	texts->model->denoiser->functions->release_caption(entry->text.caption);
+	texts->model->denoiser->functions->release_cross_cache(entry->text.cache);
 	leave(entry->encoding);
 	free(entry->ids);
 	free(entry);
@@ -130,7 +130,7 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	}
 	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count, hidden);
 	for (int i = 0; i < count; i++) {
-		entries[i]->text.caption = model->denoiser->functions->caption(
+		entries[i]->text.cache = model->denoiser->functions->cross_cache(
 		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
 		smalti_tile_release(hidden[i]);
 	}
@@ -217,7 +217,7 @@ int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts)
 	int64_t bytes = 0;
 	for (const struct entry *entry = texts->entries; entry; entry = entry->next)
 		if (entry->users == 0)
-			bytes += denoiser->functions->caption_bytes(denoiser, entry->text.tokens);
+			bytes += denoiser->functions->cross_cache_bytes(denoiser, entry->text.tokens);
 	return bytes;
 }
 

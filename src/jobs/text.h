@@ -12,7 +12,7 @@ struct smalti_texts;
 /* A text under one token sequence; its encoding may still be running. */
 struct smalti_text {
 	struct smalti_task_group *task_group; /* fails with the encoding; who reads the caption needs it */
-	struct smalti_caption *caption;
+	struct smalti_cross_cache *cache;
 	int64_t tokens;
 };
 

@@ -16,7 +16,7 @@ void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate)
 static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_plan *plan,
 		     struct smalti_vae_estimate *estimate, struct smalti_error *error)
 {
-	const int64_t rows = plan->cut.first[plan->cut.bands];
+	const int64_t rows = plan->partition.first[plan->partition.bands];
 	estimate->maps = smalti_calloc(l->count + 1, sizeof(*estimate->maps), error);
 	if (!estimate->maps)
 		return -1;
@@ -56,9 +56,9 @@ static int estimate_time(const struct smalti_session *session, const struct smal
 static void sum_up(const struct smalti_vae_net *net, const struct smalti_vae_request *request,
 		   const struct smalti_vae_plan *plan, struct smalti_vae_estimate *estimate)
 {
-	const int64_t rows = plan->cut.first[plan->cut.bands];
+	const int64_t rows = plan->partition.first[plan->partition.bands];
 	const int64_t latent_rows = request->height / smalti_vae_factor(&net->config);
-	estimate->tile_rows = plan->cut.first[1] / (rows / latent_rows);
+	estimate->tile_rows = plan->partition.first[1] / (rows / latent_rows);
 	estimate->memory = plan->memory + smalti_vae_fixed_bytes(net);
 	estimate->scratch = plan->offloaded;
 	estimate->flops = plan->flops;

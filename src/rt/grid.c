@@ -5,32 +5,33 @@
 
 #include <stdlib.h>
 
-int smalti_cut_even(struct smalti_cut *cut, int64_t rows, int64_t height, struct smalti_error *error)
+int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int64_t height,
+			  struct smalti_error *error)
 {
 	if (rows < 1 || height < 1)
 		return smalti_fail(error, SMALTI_EINVAL, "%lld rows cannot be cut into bands of %lld",
 				   (long long)rows, (long long)height);
-	cut->bands = (rows - 1) / height + 1;
-	cut->first = smalti_calloc(cut->bands + 1, sizeof(*cut->first), error);
-	if (!cut->first)
+	partition->bands = (rows - 1) / height + 1;
+	partition->first = smalti_calloc(partition->bands + 1, sizeof(*partition->first), error);
+	if (!partition->first)
 		return -1;
-	for (int64_t band = 0; band < cut->bands; band++)
-		cut->first[band] = band * height;
-	cut->first[cut->bands] = rows;
+	for (int64_t band = 0; band < partition->bands; band++)
+		partition->first[band] = band * height;
+	partition->first[partition->bands] = rows;
 	return 0;
 }
 
-int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_t factor, int64_t divisor,
-		     struct smalti_error *error)
+int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
+			   int64_t factor, int64_t divisor, struct smalti_error *error)
 {
-	cut->bands = of->bands;
-	cut->first = smalti_calloc(of->bands + 1, sizeof(*cut->first), error);
-	if (!cut->first)
+	partition->bands = of->bands;
+	partition->first = smalti_calloc(of->bands + 1, sizeof(*partition->first), error);
+	if (!partition->first)
 		return -1;
 	for (int64_t band = 0; band <= of->bands; band++) {
-		cut->first[band] = of->first[band] / divisor;
-		if (of->first[band] % divisor || !smalti_multiply(&cut->first[band], factor)) {
-			smalti_cut_free(cut);
+		partition->first[band] = of->first[band] / divisor;
+		if (of->first[band] % divisor || !smalti_multiply(&partition->first[band], factor)) {
+			smalti_partition_free(partition);
 			return smalti_fail(error, SMALTI_EINVAL,
 					   "a band that ends at row %lld cannot be scaled by %lld/%lld",
 					   (long long)of->first[band], (long long)factor, (long long)divisor);
@@ -39,31 +40,32 @@ int smalti_cut_scale(struct smalti_cut *cut, const struct smalti_cut *of, int64_
 	return 0;
 }
 
-void smalti_cut_free(struct smalti_cut *cut)
+void smalti_partition_free(struct smalti_partition *partition)
 {
-	free(cut->first);
-	cut->first = NULL;
-	cut->bands = 0;
+	free(partition->first);
+	partition->first = NULL;
+	partition->bands = 0;
 }
 
-int64_t smalti_cut_rows(const struct smalti_cut *cut, int64_t band)
+int64_t smalti_partition_rows(const struct smalti_partition *partition, int64_t band)
 {
-	return cut->first[band + 1] - cut->first[band];
+	return partition->first[band + 1] - partition->first[band];
 }
 
-struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group, const struct smalti_cut *cut,
-				   int64_t rows_per, int64_t row_bytes)
+struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
+				   const struct smalti_partition *partition, int64_t rows_per,
+				   int64_t row_bytes)
 {
-	struct smalti_grid grid = {cut, NULL};
+	struct smalti_grid grid = {partition, NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	grid.tile = smalti_calloc(cut->bands, sizeof(struct smalti_tile *), &error);
+	grid.tile = smalti_calloc(partition->bands, sizeof(struct smalti_tile *), &error);
 	if (!grid.tile) {
 		smalti_task_group_fail(task_group, &error);
 		return (struct smalti_grid){NULL, NULL};
 	}
-	for (int64_t band = 0; band < cut->bands; band++)
+	for (int64_t band = 0; band < partition->bands; band++)
 		grid.tile[band] =
-		    smalti_tile_new(task_group, smalti_cut_rows(cut, band) * rows_per, row_bytes);
+		    smalti_tile_new(task_group, smalti_partition_rows(partition, band) * rows_per, row_bytes);
 	return grid;
 }
 
@@ -74,7 +76,7 @@ struct smalti_tile *smalti_grid_tile(const struct smalti_grid *grid, int64_t ban
 
 void smalti_grid_release(struct smalti_grid *grid)
 {
-	for (int64_t band = 0; grid->tile && band < grid->cut->bands; band++)
+	for (int64_t band = 0; grid->tile && band < grid->partition->bands; band++)
 		smalti_tile_release(grid->tile[band]);
 	free(grid->tile);
 	*grid = (struct smalti_grid){NULL, NULL};

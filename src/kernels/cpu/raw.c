@@ -26,7 +26,7 @@ enum {
 };
 
 /* How a product is cut. */
-struct cut {
+struct partition {
 	int64_t depth;  /* inputs in each piece but the last */
 	int64_t pieces; /* in each block but the last */
 	int64_t rows;   /* in each block, at most */
@@ -38,27 +38,28 @@ struct work {
 	float *z;       /* x·Wᵀ of a block [OUTPUTS at a time, row, OUTPUTS] */
 };
 
-static struct cut cut_of(const struct smalti_matmul *m, const struct smalti_raw_columns *x, int x_parts)
+static struct partition partition_of(const struct smalti_matmul *m, const struct smalti_raw_columns *x,
+				     int x_parts)
 {
-	struct cut cut;
+	struct partition partition;
 	const int64_t in = widest(x, x_parts);
-	cut.depth = round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
-	cut.rows = parts(m->rows, parts(m->rows, MANY));
-	const int64_t pieces = parts(in, cut.depth);
-	const int64_t held = BLOCK / (int64_t)sizeof(float) / (cut.rows * X_STRIDE);
-	cut.pieces = parts(pieces, parts(pieces, held));
-	return cut;
+	partition.depth = round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
+	partition.rows = parts(m->rows, parts(m->rows, MANY));
+	const int64_t pieces = parts(in, partition.depth);
+	const int64_t held = BLOCK / (int64_t)sizeof(float) / (partition.rows * X_STRIDE);
+	partition.pieces = parts(pieces, parts(pieces, held));
+	return partition;
 }
 
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
-static int64_t lay_out(const struct smalti_matmul *m, const struct cut *cut, float *scratch,
+static int64_t lay_out(const struct smalti_matmul *m, const struct partition *partition, float *scratch,
 		       struct work *work)
 {
 	const struct part all[] = {
-	    {&work->x[0], cut->pieces * cut->rows * X_STRIDE},
-	    {&work->x[1], cut->pieces * cut->rows * X_STRIDE},
+	    {&work->x[0], partition->pieces * partition->rows * X_STRIDE},
+	    {&work->x[1], partition->pieces * partition->rows * X_STRIDE},
 	    {&work->weights, OUTPUTS * DEPTH},
-	    {&work->z, cut->rows * round_up(m->out, OUTPUTS)},
+	    {&work->z, partition->rows * round_up(m->out, OUTPUTS)},
 	};
 	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -70,9 +71,9 @@ int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
 	if (matmul->compute == SMALTI_BF16)
 		return FOR_ISA(smalti_matmul_raw_bf16_scratch)(matmul, x, x_parts);
 #endif
-	const struct cut cut = cut_of(matmul, x, x_parts);
+	const struct partition partition = partition_of(matmul, x, x_parts);
 	struct work work;
-	return lay_out(matmul, &cut, NULL, &work);
+	return lay_out(matmul, &partition, NULL, &work);
 }
 
 /* What is multiplied. */
@@ -81,7 +82,7 @@ struct operands {
 	const struct smalti_raw_columns *x;
 	int x_parts;
 	const struct smalti_raw_weight *weight;
-	struct cut cut;
+	struct partition partition;
 };
 
 /* Rows × inputs of x that belong together, all of one part. */
@@ -95,10 +96,10 @@ struct block {
 static struct block block_at(const struct operands *o, int64_t row, int part, int64_t first, int64_t input)
 {
 	return (struct block){row,
-			      smaller(o->matmul->rows - row, o->cut.rows),
+			      smaller(o->matmul->rows - row, o->partition.rows),
 			      part,
 			      first,
-			      smaller(o->x[part].count, first + o->cut.pieces * o->cut.depth),
+			      smaller(o->x[part].count, first + o->partition.pieces * o->partition.depth),
 			      input};
 }
 
@@ -112,7 +113,7 @@ static struct block block_after(const struct operands *o, const struct block *bl
 {
 	const int64_t input = block->input + block->end - block->first;
 	if (is_last_of_rows(o, block))
-		return block_at(o, smaller(block->row + o->cut.rows, o->matmul->rows), 0, 0, 0);
+		return block_at(o, smaller(block->row + o->partition.rows, o->matmul->rows), 0, 0, 0);
 	if (block->end == o->x[block->part].count)
 		return block_at(o, block->row, block->part + 1, 0, input);
 	return block_at(o, block->row, block->part, block->end, input);
@@ -138,7 +139,7 @@ static struct packing begin_packing(const struct operands *o, const struct block
 				.x = o->x[block->part].data,
 				.stride = stride,
 				.block = *block,
-				.depth = smaller(inputs, o->cut.depth),
+				.depth = smaller(inputs, o->partition.depth),
 				.at = block->row * stride + block->first,
 				.to = to,
 				.vectors = parts(block->rows * round_up(inputs, LINE_BYTES) / LANES, turns)};
@@ -439,8 +440,8 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 		const struct panel behind =
 		    out + OUTPUTS < m->out ? panel_of(o, block, out + OUTPUTS) : panel_of(o, next, 0);
 		const float *x = packed;
-		for (int64_t k = block->first; k < block->end; k += o->cut.depth) {
-			const int64_t depth = smaller(block->end - k, o->cut.depth);
+		for (int64_t k = block->first; k < block->end; k += o->partition.depth) {
+			const int64_t depth = smaller(block->end - k, o->partition.depth);
 			widen_panel(m, o->weight->dtype, &panel, smaller(m->out - out, OUTPUTS), depth,
 				    work->weights);
 			panel.from += depth * size;
@@ -451,7 +452,7 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 					      .outputs = OUTPUTS,
 					      .lines = parts(lines, count_turns(block->rows, depth))};
 			multiply_panel(work, block->rows, depth, x, block->input + k > block->first, &aside,
-				       work->z + out * o->cut.rows);
+				       work->z + out * o->partition.rows);
 			x += block->rows * X_STRIDE;
 		}
 	}
@@ -465,7 +466,7 @@ static void finish_block(const struct operands *o, const struct block *block, co
 	for (int64_t r = 0; r < block->rows; r++)
 		for (int64_t first = 0; first < out; first += OUTPUTS)
 			finish_row(o->matmul, first, smaller(first + OUTPUTS, out),
-				   z + first * o->cut.rows + r * OUTPUTS, bias, operand,
+				   z + first * o->partition.rows + r * OUTPUTS, bias, operand,
 				   (block->row + r) * y_stride, y);
 }
 
@@ -479,10 +480,10 @@ void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, const struct smal
 		return;
 	}
 #endif
-	const struct operands o = {m, x, x_parts, weight, cut_of(m, x, x_parts)};
+	const struct operands o = {m, x, x_parts, weight, partition_of(m, x, x_parts)};
 	const int64_t panels = parts(m->out, OUTPUTS);
 	struct work work;
-	lay_out(m, &o.cut, scratch, &work);
+	lay_out(m, &o.partition, scratch, &work);
 	struct block block = block_at(&o, 0, 0, 0, 0);
 	struct packing packing = begin_packing(&o, &block, work.x[0], 1);
 	for (int turn = 0; block.rows; turn ^= 1) {
