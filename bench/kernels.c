@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "kernels/norms.h"
 #include "rt/op.h"
-#include "bench/peak.h"
 #include "rt/pool.h"
 #include "samplers/noise.h"
 

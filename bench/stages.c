@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "bench/memory.h"
+#include "bench/peak.h"
 #include "bench/stage_parts.h"
 #include "bench/statistics.h"
-#include "bench/peak.h"
 #include "rt/session.h"
 
 #include <math.h>

@@ -177,7 +177,7 @@ static int locate(hid_t dataset, struct smalti_shard_place *place)
 	for (int64_t i = 0; i < place->piece_count; i++) {
 		const hsize_t start[2] = {(hsize_t)(i * place->chunk), 0};
 		haddr_t address = whole;
-		hsize_t bytes = (hsize_t)(place->chunk * place->entry_bytes);
+		hsize_t bytes = (hsize_t)place->chunk * (hsize_t)place->entry_bytes;
 		unsigned mask;
 		if (whole == HADDR_UNDEF &&
 		    H5Dget_chunk_info_by_coord(dataset, start, &mask, &address, &bytes) < 0)

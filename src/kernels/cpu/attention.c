@@ -297,7 +297,7 @@ static void move_state(const struct smalti_attention *a, const struct head_state
 		       bool out, float *outside)
 {
 	int64_t vectors = padded_queries(a) / LANES;
-	for (int64_t vector = 0, vecs; vector * LANES < a->queries; vector += vecs) {
+	for (int64_t vector = 0, vecs; vector < vectors && vector * LANES < a->queries; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
 		const int64_t query = vector * LANES, count = smaller(a->queries - query, vecs * LANES);
 		const struct head_state part = state_at(a, state, query);
