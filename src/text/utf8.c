@@ -20,7 +20,7 @@ void smalti_put_character(FILE *to, uint32_t character)
 
 int smalti_rewrite(struct smalti_rewriting *rewriting, struct smalti_error *error)
 {
-	*rewriting = (struct smalti_rewriting){NULL};
+	*rewriting = (struct smalti_rewriting){.to = NULL};
 	rewriting->to = open_memstream(&rewriting->bytes, &rewriting->length);
 	return rewriting->to ? 0 : smalti_fail_errno(error, "text");
 }
