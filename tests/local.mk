@@ -83,6 +83,7 @@ check_PROGRAMS += tests/test_full_geometry
 check_PROGRAMS += tests/test_diffusion
 check_PROGRAMS += tests/test_allocations
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
+check_PROGRAMS += tests/test_queue
 check_PROGRAMS += tests/test_session
 check_PROGRAMS += tests/test_perf_models
 check_PROGRAMS += tests/test_counts

@@ -146,19 +146,25 @@ void smalti_queue_cancel(struct smalti_queue *queue)
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error)
 {
+	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
+	smalti_insertion_begin(throttle);
 	/* What began first is ended first, while its tiles are in the caches. */
 	job->task_group = smalti_task_group_new(queue->session, name, -queue->submitted, error);
-	if (!job->task_group)
+	if (!job->task_group) {
+		smalti_insertion_end(throttle);
 		return -1;
+	}
 	job->queue = queue;
 	smalti_task_group_needs(job->task_group, queue->cancelled);
 	enter(job);
-	smalti_throttle_serve(smalti_session_throttle(queue->session), meanwhile, queue);
+	smalti_throttle_serve(throttle, meanwhile, queue);
 	return 0;
 }
 
 void smalti_job_submit(struct smalti_job *job)
 {
-	smalti_throttle_serve(smalti_session_throttle(job->queue->session), NULL, NULL);
+	struct smalti_throttle *throttle = smalti_session_throttle(job->queue->session);
+	smalti_throttle_serve(throttle, NULL, NULL);
 	smalti_task_group_seal(job->task_group, ended, job);
+	smalti_insertion_end(throttle);
 }

@@ -52,7 +52,8 @@ void smalti_queue_drain(struct smalti_queue *queue);
 void smalti_queue_cancel(struct smalti_queue *queue);
 
 /* Makes a job active whose `bytes` and `complete` are set: creates its task group, into which tasks are
- * inserted from here on; earlier jobs go first. After -1 there is no job. */
+ * inserted from here on; earlier jobs go first. After -1 there is no job. Until the job is submitted, by the
+ * same thread, no other thread inserts tasks of the session. */
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error);
 /* No more tasks. */
