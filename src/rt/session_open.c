@@ -185,7 +185,7 @@ static void free_session(struct smalti_session *session)
 	free(session);
 }
 
-/* What every session has, with StarPU or without. */
+/* What every session has, with StarPU or, without options, as a plain one. */
 static struct smalti_session *new_session(const struct smalti_session_options *options,
 					  struct smalti_error *error)
 {
@@ -195,7 +195,10 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	smalti_throttle_open(&session->throttle);
 	session->process = getpid();
 	session->workers = 1;
-	set_memory(session, options);
+	if (options)
+		set_memory(session, options);
+	else
+		session->memory = smalti_machine_memory();
 	session->pool =
 	    smalti_pool_new(session->memory_limit ? session->memory_limit - SMALTI_PROGRAM_BYTES : 0, error);
 	if (session->pool)
@@ -245,11 +248,9 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 
 struct smalti_session *smalti_session_open_plain(struct smalti_error *error)
 {
-	struct smalti_session_options options;
-	smalti_session_defaults(&options);
 	if (check_alone(error) < 0 || smalti_isa_check(error) < 0)
 		return NULL;
-	struct smalti_session *session = new_session(&options, error);
+	struct smalti_session *session = new_session(NULL, error);
 	if (!session)
 		return NULL;
 	session->plain = true;
