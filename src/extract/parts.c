@@ -143,7 +143,7 @@ static bool on_list(void *user, double share)
 /* Items of the list that the directory was begun with; 0: there is no such directory; -1 with an error. */
 static int64_t count_before(const struct smalti_extract_options *o, struct smalti_error *error)
 {
-	const int there = o->append ? smalti_find_in(o->output, "extract.json", error) : 0;
+	const int there = o->append ? smalti_directory_look(o->output, error) : 0;
 	if (there <= 0)
 		return there;
 	int64_t items = 0;

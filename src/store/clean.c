@@ -81,8 +81,8 @@ static bool is_torn_claim(const struct known *known, const char *name)
 static int sweep_one(const struct smalti_strays *strays, DIR *entries, const char *path, const char *name,
 		     struct smalti_error *error)
 {
-	if (strays->tell) {
-		strays->tell(strays->user, name);
+	if (strays) {
+		strays->report(strays->user, name);
 		return 0;
 	}
 	if (unlinkat(dirfd(entries), name, 0) == 0 || errno == ENOENT)

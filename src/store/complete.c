@@ -154,13 +154,12 @@ int smalti_directory_complete(const char *directory, const struct smalti_shards 
 /* With the lock held. */
 static int complete(struct smalti_store *store, int64_t items, int64_t now, struct smalti_error *error)
 {
-	const struct smalti_strays removed = {NULL, NULL};
 	if (smalti_store_read(store, error))
 		return -1;
 	if (!smalti_shards_cover(&store->shards, items) ||
 	    smalti_manifest_fits(store->directory, &store->shards))
 		return 0;
-	if (smalti_directory_clean(store->directory, &store->shards, store->claims, now, &removed, error))
+	if (smalti_directory_clean(store->directory, &store->shards, store->claims, now, NULL, error))
 		return -1;
 	return smalti_directory_complete(store->directory, &store->shards, error);
 }

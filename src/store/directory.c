@@ -5,6 +5,7 @@
 #include "store/sealed.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ static int find_foreign(const char *directory, char name[256], struct smalti_err
 	name[0] = '\0';
 	DIR *entries = opendir(directory);
 	if (!entries)
-		return smalti_fail_errno(error, "%s: cannot be read", directory);
+		return errno == ENOENT || errno == ENOTDIR
+			   ? 0
+			   : smalti_fail_errno(error, "%s: cannot be read", directory);
 	for (const struct dirent *entry; !name[0] && (entry = readdir(entries));)
 		if (!comes_first(entry->d_name))
 			snprintf(name, 256, "%s", entry->d_name);

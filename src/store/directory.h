@@ -28,13 +28,14 @@ int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 int smalti_directory_prepare(const char *directory, struct smalti_error *error);
 /* extract.json, which makes it a directory of features. */
 int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error);
-/* Whether it is a directory of features: 1; 0 if it is fit to become one; -1 if it is neither. */
+/* Whether it is a directory of features: 1; 0 if there is none but may be; -1 if something else is there. */
 int smalti_directory_look(const char *directory, struct smalti_error *error);
 /* What extract.json says of what is in it; free with cJSON_Delete(). */
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error);
-/* Files that no process is at work on and that are no committed shards: they are told of, or removed. */
+/* Files that no process is at work on and that are no committed shards: they are reported, or, without
+ * `strays`, removed. */
 struct smalti_strays {
-	void (*tell)(void *user, const char *name); /* NULL: removed */
+	void (*report)(void *user, const char *name);
 	void *user;
 };
 int smalti_directory_clean(const char *directory, const struct smalti_shards *shards,

@@ -76,9 +76,8 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 /* Files that a crash has left, or that do not say what the shards do. */
 static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
-	const struct smalti_strays removed = {NULL, NULL};
 	int status =
-	    smalti_directory_clean(store->directory, &store->shards, store->claims, now, &removed, error);
+	    smalti_directory_clean(store->directory, &store->shards, store->claims, now, NULL, error);
 	if (status)
 		return -1;
 	if (!smalti_manifest_fits(store->directory, &store->shards))

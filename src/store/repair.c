@@ -50,9 +50,8 @@ static int repair_shards(struct smalti_checker *checker, struct smalti_error *er
 int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	const struct smalti_shards *shards = &checker->shards;
-	const struct smalti_strays removed = {NULL, NULL};
 	if (smalti_directory_prepare(checker->directory, error) || repair_extract(checker, error) ||
-	    repair_shards(checker, error) || smalti_checker_clean(checker, now, &removed, error) ||
+	    repair_shards(checker, error) || smalti_checker_clean(checker, now, NULL, error) ||
 	    smalti_shards_describe(&checker->shards, checker->directory, error))
 		return -1;
 	smalti_manifest_remove(checker->directory);

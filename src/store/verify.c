@@ -162,7 +162,7 @@ int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const stru
 			 struct smalti_error *error)
 {
 	struct smalti_claims *claims =
-	    smalti_claims_open(checker->directory, strays->tell ? 0 : SMALTI_LEASE, NULL, error);
+	    smalti_claims_open(checker->directory, strays ? 0 : SMALTI_LEASE, NULL, error);
 	const int status =
 	    claims ? smalti_directory_clean(checker->directory, &checker->shards, claims, now, strays, error)
 		   : -1;
