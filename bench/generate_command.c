@@ -92,11 +92,7 @@ enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 static cJSON *facts_of(const struct generate_options *o)
 {
-	cJSON *facts = cJSON_CreateObject();
-	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
-	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
-	cJSON_AddStringToObject(facts, "sched", o->session.policy);
-	cJSON_AddNumberToObject(facts, "cpus", (double)o->session.cpus);
+	cJSON *facts = smalti_bench_facts(o->model ? o->model : "embedded", o->precision, &o->session);
 	cJSON_AddNumberToObject(facts, "guidance", o->guidance);
 	return facts;
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "bench/compare.h"
+#include "cli/common_rows.h"
 #include "rt/topology.h"
 #include "smalti/version.h"
 
@@ -90,6 +91,16 @@ static int begin(const struct smalti_bench_report *report, const struct smalti_c
 	}
 	smalti_topology_free(machine);
 	return put_line(report, head, error);
+}
+
+cJSON *smalti_bench_facts(const char *model, int precision, const struct smalti_session_options *session)
+{
+	cJSON *facts = cJSON_CreateObject();
+	cJSON_AddStringToObject(facts, "model", model);
+	cJSON_AddStringToObject(facts, "precision", smalti_precisions[precision]);
+	cJSON_AddStringToObject(facts, "sched", session->policy);
+	cJSON_AddNumberToObject(facts, "cpus", (double)session->cpus);
+	return facts;
 }
 
 static int open_files(struct smalti_bench_report *report, const struct smalti_command *command,

@@ -103,7 +103,7 @@ static void close_dit(struct smalti_stage_run *run)
 		functions->release_conditions(state->conditions);
 		for (int k = 0; k < BRANCHES; k++)
 			functions->release_cross_cache(state->caches[k]);
-		functions->free(state->denoiser);
+		smalti_denoiser_free(state->denoiser);
 	}
 	smalti_partition_free(&state->partition);
 	free(state);

@@ -233,13 +233,20 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 	return smalti_bench_report_add(m->report, name, line, m->error);
 }
 
+/* --plain compares with one worker. */
+static struct smalti_session_options session_of(const struct stages_options *o)
+{
+	struct smalti_session_options session = o->session;
+	session.cpus = o->plain ? 1 : session.cpus;
+	return session;
+}
+
 static int measure_stage(struct measuring *m, const struct smalti_stage_spec *stage)
 {
 	const struct stages_options *o = m->options;
 	const int repeats = (int)o->bench.repeats;
-	struct smalti_session_options session = o->session;
+	const struct smalti_session_options session = session_of(o);
 	struct smalti_stage_result result, plain;
-	session.cpus = o->plain ? 1 : o->session.cpus;
 	if (smalti_stage_measure(stage, &m->model, &session, repeats, &result, m->error) < 0)
 		return -1;
 	struct name name = name_of(stage, &result);
@@ -254,13 +261,8 @@ static int measure_stage(struct measuring *m, const struct smalti_stage_spec *st
 
 static cJSON *facts_of(const struct measuring *m)
 {
-	const struct stages_options *o = m->options;
-	cJSON *facts = cJSON_CreateObject();
-	cJSON_AddStringToObject(facts, "model", m->model.directory);
-	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
-	cJSON_AddStringToObject(facts, "sched", o->session.policy);
-	cJSON_AddNumberToObject(facts, "cpus", o->plain ? 1 : (double)o->session.cpus);
-	return facts;
+	const struct smalti_session_options session = session_of(m->options);
+	return smalti_bench_facts(m->model.directory, m->options->precision, &session);
 }
 
 static int measure_all(const void *options, struct smalti_error *error)

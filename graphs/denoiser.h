@@ -61,4 +61,11 @@ struct smalti_denoiser {
 	int64_t text_width;                /* of the hidden states that captions are made of */
 };
 
+/* NULL is allowed. */
+static inline void smalti_denoiser_free(struct smalti_denoiser *denoiser)
+{
+	if (denoiser)
+		denoiser->functions->free(denoiser);
+}
+
 #endif

@@ -33,8 +33,7 @@ static int load_dit(const void *config, const struct smalti_checkpoint *checkpoi
 		    struct smalti_error *error)
 {
 	struct smalti_denoiser *dit = smalti_dit_new(NULL, config, checkpoint, SMALTI_F32, error);
-	if (dit)
-		dit->functions->free(dit);
+	smalti_denoiser_free(dit);
 	return dit ? 0 : -1;
 }
 

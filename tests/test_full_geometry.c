@@ -117,7 +117,7 @@ static void dit(void)
 		 &error, "forward");
 	compare("dit.out", v);
 	free(v);
-	model->functions->free(model);
+	smalti_denoiser_free(model);
 	close_component(&c);
 }
 

@@ -117,7 +117,7 @@ static void dit(const struct precision *precision, bool raw)
 	}
 	CHECK(4 * number == smalti_safetensors_count(file), "every case was seen");
 	smalti_safetensors_close(file);
-	model->functions->free(model);
+	smalti_denoiser_free(model);
 	smalti_task_group_free(task_group);
 	smalti_checkpoint_close(checkpoint);
 }

@@ -171,7 +171,7 @@ static void transformer(void)
 			for (size_t b = 0; transformer_cases[i].conditions == conditions && b < 3; b++)
 				transformer_case(dit, transformer_cases[i].height, transformer_cases[i].width,
 						 bands[b], &transformer_cases[i].out);
-		dit->functions->free(dit);
+		smalti_denoiser_free(dit);
 		smalti_task_group_free(task_group);
 		smalti_checkpoint_close(checkpoint);
 	}

@@ -46,7 +46,7 @@ extern const struct smalti_command smalti_decode_command, smalti_encode_command,
  * program, or shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 
-/* "kernels" of "smalti-bench kernels": what tells it from its program's others. */
+/* A command's own name, without its program's: "kernels" of "smalti-bench kernels". */
 const char *smalti_command_word(const struct smalti_command *command);
 
 /* "NAME: ...; try 'NAME --help'" on stderr. */

@@ -209,8 +209,7 @@ void smalti_model_close(struct smalti_model *model)
 	if (model->task_group)
 		smalti_task_group_wait(model->task_group); /* its tasks read the mapped files */
 	smalti_vae_net_free(model->vae);
-	if (model->denoiser)
-		model->denoiser->functions->free(model->denoiser);
+	smalti_denoiser_free(model->denoiser);
 	smalti_prompt_encoder_close(&model->text);
 	smalti_task_group_free(model->task_group);
 	smalti_checkpoint_close(model->vae_checkpoint);
