@@ -62,3 +62,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/pack.c \
 	src/kernels/cpu/product.c src/kernels/cpu/product.h \
 	src/kernels/cpu/resize.c
+
+# The kernels of devices: one text, which a device compiles when a session opens.
+device_kernels = src/kernels/device/dialect.h
+EXTRA_DIST += $(device_kernels)

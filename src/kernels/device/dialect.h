@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What device kernels are written in: the C that OpenCL and CUDA have in common. SMALTI_OPENCL chooses
+ * between them.
+ *
+ *   KERNEL(name)(GLOBAL const float *x, GLOBAL float *y, struct name_arguments a)
+ *
+ * A kernel has the buffers of its operation in their order (NULL: an absent one), then the arguments by
+ * value. Work groups and threads have one dimension. Pointers name their address space, also in functions
+ * (DEVICE). LOCAL_ARRAY() stands at the beginning of a kernel; its extent is a constant. */
+#ifndef SMALTI_KERNELS_DEVICE_DIALECT_H
+#define SMALTI_KERNELS_DEVICE_DIALECT_H
+
+#ifdef SMALTI_OPENCL
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef int int32_t;
+typedef long int64_t;
+#define KERNEL(name)                   __kernel void name
+#define DEVICE                         static inline
+#define GLOBAL                         __global
+#define LOCAL                          __local
+#define LOCAL_ARRAY(type, name, count) __local type name[count]
+#define UNROLL                         __attribute__((opencl_unroll_hint))
+#define GROUP                          ((int64_t)get_group_id(0))
+#define GROUPS                         ((int64_t)get_num_groups(0))
+#define THREAD                         ((int)get_local_id(0))
+#define THREADS                        ((int)get_local_size(0))
+#define BARRIER()                      barrier(CLK_LOCAL_MEM_FENCE)
+#define FLOAT_OF_BITS(bits)            as_float(bits)
+#define BITS_OF_FLOAT(value)           as_uint(value)
+#define LOAD_F16(x, i)                 vload_half((size_t)(i), (GLOBAL const half *)(x))
+#define STORE_F16(y, i, value)         vstore_half_rte(value, (size_t)(i), (GLOBAL half *)(y))
+#else
+#include <cuda_fp16.h>
+#include <stdint.h>
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+#define KERNEL(name) extern "C" __global__ void name
+#define DEVICE       __device__ static inline
+#define GLOBAL
+#define LOCAL
+#define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
+#define UNROLL                         _Pragma("unroll")
+#define GROUP                          ((int64_t)blockIdx.x)
+#define GROUPS                         ((int64_t)gridDim.x)
+#define THREAD                         ((int)threadIdx.x)
+#define THREADS                        ((int)blockDim.x)
+#define BARRIER()                      __syncthreads()
+#define FLOAT_OF_BITS(bits)            __uint_as_float(bits)
+#define BITS_OF_FLOAT(value)           __float_as_uint(value)
+#define LOAD_F16(x, i)                 __half2float(((const __half *)(x))[i])
+#define STORE_F16(y, i, value)         (((__half *)(y))[i] = __float2half_rn(value))
+#endif
+
+/* Of all threads. */
+#define INDEX (GROUP * THREADS + THREAD)
+
+/* Element i of an array of `dtype`, as f32. */
+DEVICE float load_element(GLOBAL const void *x, enum smalti_dtype dtype, int64_t i)
+{
+	if (dtype == SMALTI_F32)
+		return ((GLOBAL const float *)x)[i];
+	if (dtype == SMALTI_BF16)
+		return FLOAT_OF_BITS((uint)((GLOBAL const ushort *)x)[i] << 16);
+	return LOAD_F16(x, i);
+}
+
+/* Nearest even; NaN stays NaN. */
+DEVICE ushort bf16_of(float value)
+{
+	const uint bits = BITS_OF_FLOAT(value);
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (ushort)(bits >> 16 | 0x40);
+	return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* What is left of a value in `dtype` (f32 or bf16). */
+DEVICE float rounded_to(enum smalti_dtype dtype, float value)
+{
+	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)bf16_of(value) << 16) : value;
+}
+
+DEVICE void store_element(GLOBAL void *y, enum smalti_dtype dtype, int64_t i, float value)
+{
+	if (dtype == SMALTI_F32)
+		((GLOBAL float *)y)[i] = value;
+	else if (dtype == SMALTI_BF16)
+		((GLOBAL ushort *)y)[i] = bf16_of(value);
+	else
+		STORE_F16(y, i, value);
+}
+
+/* The sum over the group's threads, the same for all of them; `room` has a place for each. Their number is a
+ * power of two. Every order of addition is fixed by it. */
+#define DEFINE_GROUP_SUM(name, type)                                                                         \
+	DEVICE type name(type value, LOCAL type *room)                                                       \
+	{                                                                                                    \
+		room[THREAD] = value;                                                                        \
+		BARRIER();                                                                                   \
+		for (int half_of = THREADS / 2; half_of > 0; half_of /= 2) {                                 \
+			if (THREAD < half_of)                                                                \
+				room[THREAD] += room[THREAD + half_of];                                      \
+			BARRIER();                                                                           \
+		}                                                                                            \
+		const type sum = room[0];                                                                    \
+		BARRIER(); /* room may be used again */                                                      \
+		return sum;                                                                                  \
+	}
+DEFINE_GROUP_SUM(group_sum, float)
+DEFINE_GROUP_SUM(group_sum_double, double)
+
+DEVICE float silu_of(float x)
+{
+	return x / (1.f + exp(-x));
+}
+
+/* docs/reference.md 3.6 */
+DEVICE float gelu_of(float x)
+{
+	return 0.5f * x * (1.f + tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+
+#endif
