@@ -75,10 +75,6 @@ static struct smalti_bench_buffer packed_kernel(int64_t in, int64_t out, int str
 		*extents = (struct codelet##_extents){__VA_ARGS__};                                          \
 	}
 
-BUFFERS(pack_matmul, .part0 = of(a->dtype[0], a->in * a->out),
-	.packed = packed_matrix(a->in, a->out, a->compute))
-BUFFERS(pack_conv, .raw = of(a->dtype, 9 * a->in * a->out),
-	.packed = packed_kernel(a->in, a->out, a->stride, a->compute))
 BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
 	.bias = f32(a->out), .gate = f32(a->epilogue == SMALTI_EPILOGUE_GATE_ADD ? a->out : 0),
 	.y = of(a->result, a->rows * a->out))

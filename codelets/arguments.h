@@ -48,8 +48,6 @@ typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values,
 #include "codelets/codelets.def"
 
 /* Formulas that are more than a line of the table. */
-double smalti_widen_bytes(const struct widen_arguments *a);
-double smalti_pack_matmul_bytes(const struct pack_matmul_arguments *a);
 double smalti_matmul_bytes(const struct matmul_arguments *a);
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 double smalti_attention_flops(const struct attention_arguments *a);

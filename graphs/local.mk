@@ -18,4 +18,5 @@ libcore_la_SOURCES += \
 	graphs/vae_pass.c graphs/vae_pass.h \
 	graphs/vae_plan.c graphs/vae_plan.h \
 	graphs/vae_search.c graphs/vae_search.h \
+	graphs/weight_forms.c graphs/weight_forms.h \
 	graphs/weights.c graphs/weights.h

@@ -3,31 +3,24 @@
 
 #include "base/alloc.h"
 #include "codelets/codelets.h"
-#include "kernels/conv.h"
-#include "kernels/matmul.h"
+#include "graphs/weight_forms.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PARTS = 3, NAME_LENGTH = 160 };
-
-enum form { FORM_RAW, FORM_VECTOR, FORM_MATMUL, FORM_CONV };
+enum { NAME_LENGTH = 160 };
 
 struct smalti_weight {
 	struct smalti_weights *weights;
-	enum form form;
-	enum smalti_dtype compute;
-	int64_t in, out; /* of a matrix or convolution */
-	int stride;      /* of a convolution */
-	int64_t bytes;   /* of the made form */
-	int parts;
-	struct smalti_tensor_view part[MAX_PARTS];
-	bool fixed;                         /* its form is not to be changed */
-	void *host;                         /* owned memory that part[0] lies in, when it is not the file's */
-	struct smalti_tile *tile;           /* of the made form … */
-	struct smalti_tile *raw[MAX_PARTS]; /* … or of the parts, when they are left raw */
+	struct smalti_weight_source source;
+	struct smalti_tile_forms forms;
+	bool raw;                 /* left as the file has it */
+	bool fixed;               /* never to be */
+	void *host;               /* owned memory that part[0] lies in, when it is not the file's */
+	struct smalti_tile *tile; /* of the forms … */
+	struct smalti_tile *part[SMALTI_WEIGHT_PARTS]; /* … or of the parts */
 	struct smalti_weight *next;
 };
 
@@ -80,18 +73,23 @@ int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
 {
 	int64_t bytes = 0;
 	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		for (int i = 0; i < weight->parts; i++)
-			bytes += weight->part[i].bytes;
+		for (int i = 0; i < weight->source.parts; i++)
+			bytes += weight->source.part[i].bytes;
 	return bytes;
+}
+
+/* Of the form that CPUs compute with. */
+static int64_t made_bytes(const struct smalti_weight *weight)
+{
+	return weight->raw ? 0 : weight->forms.bytes[SMALTI_DEVICE_CPU];
 }
 
 void smalti_weights_leave_raw(struct smalti_weights *weights)
 {
 	for (struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		if (weight->form == FORM_MATMUL && !weight->fixed) {
-			weight->form = FORM_RAW;
-			weights->bytes -= weight->bytes;
-			weight->bytes = 0;
+		if (weight->source.kind == SMALTI_WEIGHT_MATRIX && !weight->fixed) {
+			weights->bytes -= made_bytes(weight);
+			weight->raw = true;
 		}
 }
 
@@ -104,15 +102,15 @@ void smalti_weights_free(struct smalti_weights *weights)
 	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
-		for (int i = 0; i < MAX_PARTS; i++)
-			smalti_tile_release(weight->raw[i]);
+		for (int i = 0; i < SMALTI_WEIGHT_PARTS; i++)
+			smalti_tile_release(weight->part[i]);
 		free(weight->host);
 		free(weight);
 	}
 	free(weights);
 }
 
-static struct smalti_weight *add(struct smalti_weights *weights, enum form form)
+static struct smalti_weight *add(struct smalti_weights *weights, enum smalti_weight_kind kind)
 {
 	if (weights->error.code != SMALTI_OK)
 		return NULL;
@@ -120,8 +118,7 @@ static struct smalti_weight *add(struct smalti_weights *weights, enum form form)
 	if (!weight)
 		return NULL;
 	weight->weights = weights;
-	weight->form = form;
-	weight->compute = weights->compute;
+	weight->source = (struct smalti_weight_source){.kind = kind, .compute = weights->compute};
 	weight->next = weights->first;
 	weights->first = weight;
 	return weight;
@@ -130,32 +127,31 @@ static struct smalti_weight *add(struct smalti_weights *weights, enum form form)
 static void add_part(struct smalti_weight *weight, int rank, const int64_t *shape, const char *name)
 {
 	struct smalti_weights *weights = weight->weights;
-	if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &weight->part[weight->parts],
+	struct smalti_weight_source *source = &weight->source;
+	if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &source->part[source->parts],
 				   &weights->error) == 0)
-		weight->parts++;
+		source->parts++;
 }
 
-/* The made form's size is known: the weight is whole, unless something failed. */
-static struct smalti_weight *whole(struct smalti_weight *weight, int64_t bytes)
+/* Nothing is to be added: the weight's forms are known, unless something failed. */
+static struct smalti_weight *whole(struct smalti_weight *weight)
 {
-	if (weight->weights->error.code != SMALTI_OK)
+	struct smalti_weights *weights = weight->weights;
+	if (weights->error.code != SMALTI_OK ||
+	    smalti_weight_forms(&weight->source, &weight->forms, &weights->error) < 0)
 		return NULL;
-	weight->bytes = bytes;
-	weight->weights->bytes += bytes;
+	weights->bytes += made_bytes(weight);
 	return weight;
 }
 
 static struct smalti_weight *vector(struct smalti_weights *weights, int rank, const int64_t *shape,
 				    const char *name)
 {
-	struct smalti_weight *weight = add(weights, FORM_VECTOR);
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_VECTOR);
 	if (!weight)
 		return NULL;
 	add_part(weight, rank, shape, name);
-	int64_t count = 1;
-	for (int i = 0; i < rank; i++)
-		count *= shape[i];
-	return whole(weight, count * (int64_t)sizeof(float));
+	return whole(weight);
 }
 
 struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
@@ -178,19 +174,20 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name)
 {
-	struct smalti_weight *weight = add(weights, FORM_RAW);
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_VECTOR);
 	if (!weight)
 		return NULL;
+	weight->raw = true;
 	add_part(weight, 2, (const int64_t[]){rows, columns}, name);
-	*dtype = weight->part[0].dtype;
-	return whole(weight, 0);
+	*dtype = weight->source.part[0].dtype;
+	return whole(weight);
 }
 
 /* Too many parts for one task, and small: put together here. */
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name)
 {
-	struct smalti_weight *weight = add(weights, FORM_VECTOR);
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_VECTOR);
 	if (!weight)
 		return NULL;
 	const int64_t elements = rows * columns;
@@ -207,36 +204,30 @@ struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64
 		if (view.data)
 			smalti_widen(view.dtype, view.data, elements, all + i * elements);
 	}
-	weight->parts = 1;
-	weight->part[0] = (struct smalti_tensor_view){
+	weight->source.parts = 1;
+	weight->source.part[0] = (struct smalti_tensor_view){
 	    .dtype = SMALTI_F32, .data = all, .bytes = count * elements * (int64_t)sizeof(float)};
-	return whole(weight, count * elements * (int64_t)sizeof(float));
+	return whole(weight);
 }
 
-static struct smalti_weight *packed(struct smalti_weight *weight, enum smalti_dtype compute, int64_t in,
-				    int64_t out)
+static struct smalti_weight *whole_matrix(struct smalti_weight *weight, enum smalti_dtype compute, int64_t in,
+					  int64_t out)
 {
-	weight->compute = compute;
-	weight->in = in;
-	weight->out = out;
-	struct smalti_error *error = &weight->weights->error;
-	if (error->code != SMALTI_OK)
-		return NULL;
-	int64_t bytes = weight->form == FORM_CONV
-			    ? smalti_conv_packed_bytes(in, out, weight->stride, compute, error)
-			    : smalti_matmul_packed_bytes(in, out, compute, error);
-	return whole(weight, bytes);
+	weight->source.compute = compute;
+	weight->source.in = in;
+	weight->source.out = out;
+	return whole(weight);
 }
 
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3])
 {
-	struct smalti_weight *weight = add(weights, FORM_MATMUL);
-	struct smalti_weight *vector_of_biases = bias ? add(weights, FORM_VECTOR) : NULL;
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_MATRIX);
+	struct smalti_weight *vector_of_biases = bias ? add(weights, SMALTI_WEIGHT_VECTOR) : NULL;
 	if (!weight || (bias && !vector_of_biases))
 		return (struct smalti_linear){0};
 	int count = 0;
-	while (count < MAX_PARTS && parts[count])
+	while (count < SMALTI_WEIGHT_PARTS && parts[count])
 		count++;
 	for (int i = 0; i < count; i++) {
 		char name[NAME_LENGTH];
@@ -247,8 +238,8 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 			add_part(vector_of_biases, 1, (const int64_t[]){out / count}, name);
 	}
 	struct smalti_linear linear = {.in = in, .out = out, .compute = weights->compute};
-	linear.weight = packed(weight, weights->compute, in, out);
-	linear.bias = bias ? whole(vector_of_biases, out * (int64_t)sizeof(float)) : NULL;
+	linear.weight = whole_matrix(weight, weights->compute, in, out);
+	linear.bias = bias ? whole(vector_of_biases) : NULL;
 	return linear;
 }
 
@@ -256,7 +247,7 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 static struct smalti_linear reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
 				     enum smalti_dtype compute, const char *prefix)
 {
-	struct smalti_weight *weight = add(weights, FORM_MATMUL);
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_MATRIX);
 	if (!weight)
 		return (struct smalti_linear){0};
 	weight->fixed = true;
@@ -266,7 +257,7 @@ static struct smalti_linear reshaped(struct smalti_weights *weights, const int64
 	char name[NAME_LENGTH];
 	snprintf(name, sizeof(name), "%s.weight", prefix);
 	add_part(weight, rank, shape, name);
-	linear.weight = packed(weight, compute, linear.in, linear.out);
+	linear.weight = whole_matrix(weight, compute, linear.in, linear.out);
 	linear.bias = smalti_weights_vector(weights, linear.out, "%s.bias", prefix);
 	return linear;
 }
@@ -286,15 +277,15 @@ struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights,
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
 					 const char *prefix)
 {
-	struct smalti_weight *weight = add(weights, FORM_CONV);
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_KERNEL);
 	if (!weight)
 		return (struct smalti_kernel){0};
 	char name[NAME_LENGTH];
 	snprintf(name, sizeof(name), "%s.weight", prefix);
 	add_part(weight, 4, (const int64_t[]){out, in, 3, 3}, name);
 	struct smalti_kernel kernel = {.in = in, .out = out, .stride = stride};
-	weight->stride = stride;
-	kernel.weight = packed(weight, weights->compute, in, out);
+	weight->source.stride = stride;
+	kernel.weight = whole_matrix(weight, weights->compute, in, out);
 	kernel.bias = smalti_weights_vector(weights, out, "%s.bias", prefix);
 	return kernel;
 }
@@ -307,48 +298,29 @@ struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64
 				      .channels = channels};
 }
 
-static struct smalti_tile *part_tile(const struct smalti_weight *weight, int index)
-{
-	if (index >= weight->parts)
-		return NULL;
-	return smalti_tile_over(weight->weights->task_group, 1, weight->part[index].bytes,
-				weight->part[index].data);
-}
-
-static void make(struct smalti_weight *weight, struct smalti_tile *const parts[MAX_PARTS],
-		 struct smalti_tile *after)
-{
-	struct smalti_task_group *task_group = weight->weights->task_group;
-	const struct smalti_tensor_view *part = weight->part;
-	if (weight->form == FORM_VECTOR)
-		smalti_insert(widen, task_group, (parts[0], parts[1], parts[2], weight->tile),
-			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
-			      .count = {part[0].bytes / smalti_dtype_bytes(part[0].dtype),
-					part[1].bytes / smalti_dtype_bytes(part[1].dtype),
-					part[2].bytes / smalti_dtype_bytes(part[2].dtype)});
-	else if (weight->form == FORM_MATMUL)
-		smalti_insert(pack_matmul, task_group, (parts[0], parts[1], parts[2], weight->tile),
-			      .in = weight->in, .out = weight->out, .compute = weight->compute,
-			      .dtype = {part[0].dtype, part[1].dtype, part[2].dtype},
-			      .rows = {part[0].shape[0], part[1].shape[0], part[2].shape[0]});
-	else
-		smalti_insert(pack_conv, task_group,
-			      (.raw = parts[0], .after = weight->weights->transient ? after : NULL,
-			       .packed = weight->tile),
-			      .in = weight->in, .out = weight->out, .stride = weight->stride,
-			      .compute = weight->compute, .dtype = part[0].dtype);
-}
-
 bool smalti_weight_is_raw(const struct smalti_weight *weight)
 {
-	return weight && weight->form == FORM_RAW;
+	return weight && weight->raw;
 }
 
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 {
-	if (!weight->raw[index])
-		weight->raw[index] = part_tile(weight, index);
-	return weight->raw[index];
+	const struct smalti_tensor_view *part = smalti_weight_view(weight, index);
+	if (!weight->part[index] && index < weight->source.parts)
+		weight->part[index] =
+		    smalti_tile_over(weight->weights->task_group, 1, part->bytes, part->data);
+	return weight->part[index];
+}
+
+/* A weight that is large is made by a task of its own, so that those that need it need not wait for each
+ * other. */
+static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
+{
+	const int64_t bytes = made_bytes(weight);
+	if (weight->source.kind != SMALTI_WEIGHT_VECTOR)
+		smalti_insert(prepare, weight->weights->task_group,
+			      (.weight = weight->tile, .after = weight->weights->transient ? after : NULL),
+			      .bytes = bytes);
 }
 
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)
@@ -357,12 +329,8 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 		return smalti_weight_part(weight, 0);
 	if (!weight || weight->tile)
 		return weight ? weight->tile : NULL;
-	struct smalti_tile *parts[MAX_PARTS] = {part_tile(weight, 0), part_tile(weight, 1),
-						part_tile(weight, 2)};
-	weight->tile = smalti_tile_new(weight->weights->task_group, 1, weight->bytes);
-	make(weight, parts, after);
-	for (int i = 0; i < MAX_PARTS; i++)
-		smalti_tile_release(parts[i]);
+	weight->tile = smalti_tile_of_forms(weight->weights->task_group, &weight->forms);
+	prepare(weight, after);
 	return weight->tile;
 }
 
@@ -381,18 +349,18 @@ void smalti_weight_done(struct smalti_weight *weight)
 
 const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index)
 {
-	return &weight->part[index];
+	return &weight->source.part[index];
 }
 
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after)
 {
 	smalti_insert(read_ahead, task_group, (.weight = smalti_weight_tile(weight), .after = after),
-		      .bytes = weight->part[0].bytes);
+		      .bytes = weight->source.part[0].bytes);
 }
 
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight)
 {
 	smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
-		      .bytes = weight->part[0].bytes);
+		      .bytes = weight->source.part[0].bytes);
 }

@@ -3,6 +3,7 @@
 #define SMALTI_TESTS_CODELET_CASE_H
 
 #include "codelets/codelets.h"
+#include "graphs/weight_forms.h"
 #include "harness.h"
 #include "kernel_case.h"
 
@@ -20,6 +21,23 @@
 		int run_status = CALL(op, buffers, &run_error, __VA_ARGS__);                                 \
 		SUCCEEDS(run_status, &run_error, #op);                                                       \
 	} while (0)
+
+/* What kernels of a device get for a weight. Free it. */
+static inline void *form_of(const struct smalti_weight_source *source, enum smalti_device device)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_tile_forms forms;
+	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, "forms");
+	void *form = aligned_alloc(64, (size_t)(forms.bytes[device] + 63) / 64 * 64);
+	SUCCEEDS(forms.make(source, device, form, &error), &error, "make");
+	return form;
+}
+
+static inline struct smalti_tensor_view view_of(enum smalti_dtype dtype, const void *data, int64_t count)
+{
+	return (struct smalti_tensor_view){
+	    .dtype = dtype, .data = data, .bytes = count * smalti_dtype_bytes(dtype)};
+}
 
 static inline float *fresh_floats(int64_t count)
 {

@@ -129,7 +129,6 @@ static double least_share(enum smalti_op_number op)
 	case SMALTI_OP_sampler_step:
 	case SMALTI_OP_posterior_rows:
 	case SMALTI_OP_conv: /* Winograd's form of bf16 weights takes 8 times their bytes */
-	case SMALTI_OP_pack_conv:
 		return 0.1;
 	case SMALTI_OP_merge_moments: /* of any number of parts */
 		return 0.5;

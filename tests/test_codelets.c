@@ -34,27 +34,84 @@ static void table(void)
 
 static const enum smalti_dtype dtypes[3] = {SMALTI_F16, SMALTI_F32, SMALTI_BF16};
 
-static void widen(void)
+/* Values in parts of different dtypes, as a file has them. */
+struct parts {
+	struct smalti_weight_source source;
+	struct misaligned part[3];
+	float *values;
+};
+
+static struct parts given(enum smalti_weight_kind kind, int parts, const int64_t counts[3], uint64_t *state)
+{
+	struct parts p = {.source = {.kind = kind, .parts = parts}};
+	p.values = random_floats(counts[0] + counts[1] + counts[2], state);
+	for (int64_t i = 0, at = 0; i < parts; at += counts[i++]) {
+		p.part[i] = kernel_misalign(dtypes[i], p.values + at, counts[i]);
+		p.source.part[i] = view_of(dtypes[i], p.part[i].data, counts[i]);
+	}
+	return p;
+}
+
+static void drop(struct parts *p)
+{
+	for (int i = 0; i < 3; i++)
+		free(p->part[i].block);
+	free(p->values);
+}
+
+static void vectors(void)
 {
 	static const int64_t counts[3] = {5, 17, 1};
 	uint64_t state = 1;
-	for (int parts = 1; parts <= 3; parts++) {
-		float expected[23], found[23];
-		struct misaligned part[3] = {{NULL, NULL}};
-		int64_t total = 0;
-		for (int i = 0; i < parts; total += counts[i++]) {
-			float *values = random_floats(counts[i], &state);
-			part[i] = kernel_misalign(dtypes[i], values, counts[i]);
-			memcpy(expected + total, values, (size_t)counts[i] * sizeof(float));
-			free(values);
+	for (int parts = 1; parts <= 3; parts++)
+		for (int device = 0; device < SMALTI_DEVICE_KINDS; device++) {
+			struct parts p = given(SMALTI_WEIGHT_VECTOR, parts, counts, &state);
+			const int64_t total = parts == 1 ? 5 : parts == 2 ? 22 : 23;
+			float *found = form_of(&p.source, (enum smalti_device)device);
+			CHECK(memcmp(found, p.values, (size_t)total * sizeof(float)) == 0,
+			      "the parts as f32");
+			free(found);
+			drop(&p);
 		}
-		RUN(widen,
-		    (.part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data, .vector = found),
-		    .dtype = {dtypes[0], dtypes[1], dtypes[2]}, .count = {counts[0], counts[1], counts[2]});
-		CHECK(memcmp(found, expected, (size_t)total * sizeof(float)) == 0, "widen");
-		for (int i = 0; i < 3; i++)
-			free(part[i].block);
+}
+
+/* A device has a matrix as it is, rounded to what is multiplied. */
+static void plain_matrix(void)
+{
+	enum { IN = 7, OUT = 6, COUNT_OF_ALL = IN * OUT };
+	static const int64_t counts[3] = {2 * IN, 2 * IN, 2 * IN};
+	uint64_t state = 7;
+	for (int compute = SMALTI_F32; compute <= SMALTI_BF16; compute++) {
+		if (compute == SMALTI_F16)
+			continue;
+		uint16_t rounded[COUNT_OF_ALL];
+		struct parts p = given(SMALTI_WEIGHT_MATRIX, 3, counts, &state);
+		p.source.in = IN, p.source.out = OUT, p.source.compute = (enum smalti_dtype)compute;
+		void *found = form_of(&p.source, SMALTI_DEVICE_OPENCL);
+		smalti_narrow(SMALTI_BF16, p.values, COUNT_OF_ALL, rounded);
+		if (compute == SMALTI_F32)
+			CHECK(memcmp(found, p.values, COUNT_OF_ALL * sizeof(float)) == 0, "f32");
+		else
+			CHECK(memcmp(found, rounded, sizeof(rounded)) == 0, "bf16");
+		free(found);
+		drop(&p);
 	}
+}
+
+/* … and a convolution's weights with the channels last. */
+static void plain_kernel(void)
+{
+	enum { IN = 5, OUT = 3, TAPS = 9 };
+	uint64_t state = 8;
+	struct parts p = given(SMALTI_WEIGHT_KERNEL, 1, (const int64_t[3]){IN * OUT * TAPS}, &state);
+	p.source.in = IN, p.source.out = OUT, p.source.stride = 1;
+	const float *found = form_of(&p.source, SMALTI_DEVICE_OPENCL);
+	for (int i = 0; i < IN * OUT * TAPS; i++) {
+		const int out = i / (IN * TAPS), in = i / TAPS % IN, tap = i % TAPS;
+		CHECK(found[(out * TAPS + tap) * IN + in] == p.values[i], "channels last");
+	}
+	free((void *)(uintptr_t)found);
+	drop(&p);
 }
 
 /* x·Wᵀ in double */
@@ -69,20 +126,13 @@ static double product(const float *x, const float *w, int64_t in)
 /* W [out, in] of `parts` stacked parts in different dtypes; the widened values in *w. Free both. */
 static void *pack(int parts, int64_t in, int64_t out, enum smalti_dtype compute, float **w, uint64_t *state)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	int64_t bytes = smalti_matmul_packed_bytes(in, out, compute, &error);
-	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
-	void *packed = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
-	*w = random_floats(in * out, state);
-	struct misaligned part[3] = {{NULL, NULL}};
-	for (int i = 0; i < parts; i++)
-		part[i] = kernel_misalign(dtypes[i], *w + i * (out / parts) * in, out / parts * in);
-	RUN(pack_matmul,
-	    (.part0 = part[0].data, .part1 = part[1].data, .part2 = part[2].data, .packed = packed), .in = in,
-	    .out = out, .compute = compute, .dtype = {dtypes[0], dtypes[1], dtypes[2]},
-	    .rows = {out / parts, out / parts, out / parts});
-	for (int i = 0; i < 3; i++)
-		free(part[i].block);
+	const int64_t count = in * out / parts;
+	struct parts p = given(SMALTI_WEIGHT_MATRIX, parts, (const int64_t[3]){count, count, count}, state);
+	p.source.in = in, p.source.out = out, p.source.compute = compute;
+	void *packed = form_of(&p.source, SMALTI_DEVICE_CPU);
+	*w = p.values;
+	p.values = NULL;
+	drop(&p);
 	return packed;
 }
 
@@ -318,7 +368,9 @@ static void patch_embed(void)
 
 static const struct test tests[] = {
     {"table", table},
-    {"widen", widen},
+    {"weights: vectors", vectors},
+    {"weights: plain matrix", plain_matrix},
+    {"weights: plain kernel", plain_kernel},
     {"linear: stacked parts, gate row", linear},
     {"linear: bf16", linear_bf16},
     {"linear: raw parts", linear_raw},

@@ -163,13 +163,17 @@ static int64_t out_count(const struct problem *p)
 
 static void pack(struct problem *p)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct shape *s = &p->s;
-	int64_t bytes = smalti_conv_packed_bytes(s->in, s->out, s->stride, SMALTI_F32, &error);
-	p->packed = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
-	struct misaligned raw = kernel_misalign(SMALTI_F16, p->w, s->out * s->in * 9);
-	RUN(pack_conv, (.raw = raw.data, .packed = p->packed), .in = s->in, .out = s->out,
-	    .stride = s->stride, .compute = SMALTI_F32, .dtype = SMALTI_F16);
+	const int64_t count = s->out * s->in * 9;
+	struct misaligned raw = kernel_misalign(SMALTI_F16, p->w, count);
+	p->packed =
+	    form_of(&(const struct smalti_weight_source){.kind = SMALTI_WEIGHT_KERNEL,
+							 .in = s->in,
+							 .out = s->out,
+							 .stride = s->stride,
+							 .parts = 1,
+							 .part = {view_of(SMALTI_F16, raw.data, count)}},
+		    SMALTI_DEVICE_CPU);
 	free(raw.block);
 }
 

@@ -56,31 +56,6 @@ static void elements(int64_t count, double each, enum smalti_dtype from, enum sm
 
 #define COUNT_OF(op) static void count_##op(const struct op##_arguments *a)
 
-COUNT_OF(widen)
-{
-	int64_t to = 0;
-	for (int part = 0; part < 3; part++)
-		for (int64_t i = 0; i < a->count[part]; i++) {
-			mark(part, a->dtype[part], i, READ);
-			mark(3, SMALTI_F32, to++, WRITTEN);
-		}
-}
-
-COUNT_OF(pack_matmul)
-{
-	int64_t to = 0;
-	for (int part = 0; part < 3; part++)
-		for (int64_t i = 0; i < a->rows[part] * a->in; i++) {
-			mark(part, a->dtype[part], i, READ);
-			mark(3, a->compute, to++, WRITTEN);
-		}
-}
-
-COUNT_OF(pack_conv)
-{
-	elements(9 * a->in * a->out, 0, a->dtype, a->compute);
-}
-
 /* x [rows, in] in array 0, a weight [out, in] in `array`, y [rows, columns] from column `first` in array 1.
  */
 static void product(const struct matmul_arguments *a, int64_t out, int64_t first, int array,

@@ -13,6 +13,7 @@ libcore_la_SOURCES += \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \
+	src/rt/tile_forms.c src/rt/tile_forms.h \
 	src/rt/tile_memory.c src/rt/tile_memory.h \
 	src/rt/libraries.c \
 	src/rt/measure.c \

@@ -22,7 +22,7 @@ struct smalti_buffer {
 enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 
 /* The kinds of devices that operations may have a function for. */
-enum smalti_device { SMALTI_DEVICE_CPU, SMALTI_DEVICE_KINDS };
+enum smalti_device { SMALTI_DEVICE_CPU, SMALTI_DEVICE_OPENCL, SMALTI_DEVICE_KINDS };
 
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that a function is given (NULL for an absent one). */

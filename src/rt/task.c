@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "kernels/isa.h"
 #include "rt/session.h"
+#include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
 
@@ -39,20 +40,27 @@ static int op_buffers(const struct smalti_op *op)
 	return buffers;
 }
 
+/* Where a tile lies in main memory; NULL with an error if nowhere. */
+static void *memory_of(const void *interface, struct smalti_error *error)
+{
+	struct smalti_formed *formed = smalti_formed_of(interface);
+	if (formed)
+		return (void *)(uintptr_t)smalti_formed_memory(formed, error);
+	void *memory = (void *)STARPU_VECTOR_GET_PTR(interface);
+	if (!smalti_tile_memory_refused(memory))
+		return memory;
+	smalti_tile_memory_fail(
+	    (int64_t)STARPU_VECTOR_GET_NX(interface) * (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface), error);
+	return NULL;
+}
+
 static int find_data(const struct message *message, void *interfaces[], void *data[],
 		     struct smalti_error *error)
 {
 	const int buffers = op_buffers(message->op);
-	for (int i = 0, given = 0; i < buffers; i++) {
-		if (!(message->present >> i & 1))
-			continue;
-		const void *interface = interfaces[given++];
-		data[i] = (void *)STARPU_VECTOR_GET_PTR(interface);
-		if (smalti_tile_memory_refused(data[i]))
-			return smalti_tile_memory_fail((int64_t)STARPU_VECTOR_GET_NX(interface) *
-							   (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface),
-						       error);
-	}
+	for (int i = 0, given = 0; i < buffers; i++)
+		if (message->present >> i & 1 && !(data[i] = memory_of(interfaces[given++], error)))
+			return -1;
 	return 0;
 }
 
@@ -100,7 +108,8 @@ static uint32_t footprint(struct starpu_task *task)
 /* Where the op can run. */
 static uint32_t where(const struct smalti_op *op)
 {
-	static const uint32_t kinds[] = {[SMALTI_DEVICE_CPU] = STARPU_CPU};
+	static const uint32_t kinds[] = {
+	    [SMALTI_DEVICE_CPU] = STARPU_CPU, [SMALTI_DEVICE_OPENCL] = STARPU_OPENCL};
 	uint32_t sum = 0;
 	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
 		sum |= op->run[kind] ? kinds[kind] : 0;
@@ -246,9 +255,9 @@ static int run_now(struct smalti_task_group *task_group, const struct smalti_op 
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
 		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
-			if (tiles[index])
-				data[index] = smalti_tile_memory(tiles[index]);
-			else if (check_missing(op, &op->buffers[kind], error) < 0)
+			if (!tiles[index] && check_missing(op, &op->buffers[kind], error) < 0)
+				return -1;
+			if (tiles[index] && !(data[index] = smalti_tile_memory(tiles[index], error)))
 				return -1;
 		}
 	if (!smalti_task_group_failed(task_group) && op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)

@@ -2,8 +2,8 @@
 #include "rt/tile.h"
 
 #include "base/alloc.h"
-#include "rt/pool.h"
 #include "rt/session.h"
+#include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
 
 #include <stdlib.h>
@@ -13,8 +13,9 @@
 
 struct smalti_tile {
 	starpu_data_handle_t handle;
-	void *memory;             /* of a plain session's tile, which has no handle */
-	struct smalti_pool *pool; /* that the memory is of; NULL: it is the caller's */
+	void *memory;                 /* of a plain session's tile, which has no handle */
+	struct smalti_pool *pool;     /* that the memory is of; NULL: it is the caller's */
+	struct smalti_formed *formed; /* the same of a tile of forms */
 	int64_t number, rows, row_bytes;
 };
 
@@ -22,10 +23,27 @@ static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64
 		       struct smalti_error *error)
 {
 	tile->pool = data ? NULL : pool;
-	tile->memory = data ? (void *)(uintptr_t)data : smalti_pool_take(pool, bytes);
-	if (tile->memory)
-		return 0;
-	return smalti_tile_memory_fail(bytes, error);
+	tile->memory = data ? (void *)(uintptr_t)data : smalti_tile_memory_take(pool, bytes, error);
+	return tile->memory ? 0 : -1;
+}
+
+/* Of the size given, without memory. */
+static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
+				    struct smalti_error *error)
+{
+	int64_t bytes = rows;
+	if (rows <= 0 || rows > UINT32_MAX || row_bytes <= 0 || !smalti_multiply(&bytes, row_bytes)) {
+		smalti_fail(error, SMALTI_EINVAL, "a tile of %lld rows of %lld bytes cannot be made",
+			    (long long)rows, (long long)row_bytes);
+		return NULL;
+	}
+	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
+	if (!tile)
+		return NULL;
+	tile->number = smalti_session_count_tile(smalti_task_group_session(task_group));
+	tile->rows = rows;
+	tile->row_bytes = row_bytes;
+	return tile;
 }
 
 static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
@@ -34,30 +52,36 @@ static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t ro
 	if (smalti_task_group_broken(task_group))
 		return NULL;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	int64_t bytes = rows;
-	if (rows <= 0 || rows > UINT32_MAX || row_bytes <= 0 || !smalti_multiply(&bytes, row_bytes)) {
-		smalti_fail(&error, SMALTI_EINVAL, "a tile of %lld rows of %lld bytes cannot be made",
-			    (long long)rows, (long long)row_bytes);
-		smalti_task_group_break(task_group, &error);
-		return NULL;
-	}
-	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), &error);
-	if (!tile) {
-		smalti_task_group_break(task_group, &error);
-		return NULL;
-	}
 	struct smalti_session *session = smalti_task_group_session(task_group);
-	tile->number = smalti_session_count_tile(session);
-	tile->rows = rows;
-	tile->row_bytes = row_bytes;
-	if (!smalti_session_plain(session)) {
+	struct smalti_tile *tile = new_tile(task_group, rows, row_bytes, &error);
+	if (tile && !smalti_session_plain(session)) {
 		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
 					    (size_t)row_bytes);
-	} else if (take_memory(tile, smalti_session_pool(session), bytes, data, &error) < 0) {
-		smalti_task_group_break(task_group, &error);
+	} else if (tile &&
+		   take_memory(tile, smalti_session_pool(session), rows * row_bytes, data, &error) < 0) {
 		free(tile);
-		return NULL;
+		tile = NULL;
 	}
+	if (!tile)
+		smalti_task_group_break(task_group, &error);
+	return tile;
+}
+
+struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
+					 const struct smalti_tile_forms *forms)
+{
+	if (smalti_task_group_broken(task_group))
+		return NULL;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_tile *tile = new_tile(task_group, 1, forms->bytes[SMALTI_DEVICE_CPU], &error);
+	if (tile && !(tile->formed = smalti_formed_new(task_group, forms, &error))) {
+		free(tile);
+		tile = NULL;
+	}
+	if (!tile)
+		smalti_task_group_break(task_group, &error);
+	else if (!smalti_session_plain(smalti_task_group_session(task_group)))
+		smalti_formed_register(tile->formed, &tile->handle);
 	return tile;
 }
 
@@ -105,10 +129,12 @@ void smalti_tile_release(struct smalti_tile *tile)
 {
 	if (!tile)
 		return;
-	if (!tile->memory)
+	if (tile->handle)
 		starpu_data_unregister_submit(tile->handle);
+	else if (tile->formed)
+		smalti_formed_free(tile->formed);
 	else if (tile->pool)
-		smalti_pool_give(tile->pool, tile->memory);
+		smalti_tile_memory_give(tile->pool, tile->memory);
 	free(tile);
 }
 
@@ -127,7 +153,7 @@ void *smalti_tile_handle(const struct smalti_tile *tile)
 	return tile->handle;
 }
 
-void *smalti_tile_memory(const struct smalti_tile *tile)
+void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error)
 {
-	return tile->memory;
+	return tile->formed ? (void *)(uintptr_t)smalti_formed_memory(tile->formed, error) : tile->memory;
 }

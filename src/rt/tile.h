@@ -22,6 +22,11 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data);
 
+struct smalti_tile_forms;
+/* A read-only tile that each kind of device has in a form of its own (rt/tile_forms.h). */
+struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
+					 const struct smalti_tile_forms *forms);
+
 /* After the last task that uses it was inserted: the memory goes as soon as that task has ended. The
  * pointer is dead from here on. NULL is allowed. */
 void smalti_tile_release(struct smalti_tile *tile);
@@ -32,7 +37,7 @@ int64_t smalti_tile_number(const struct smalti_tile *tile);
 
 /* For src/rt: the starpu_data_handle_t. */
 void *smalti_tile_handle(const struct smalti_tile *tile);
-/* The same: where a plain session's tile lies. */
-void *smalti_tile_memory(const struct smalti_tile *tile);
+/* The same: where a plain session's tile lies; NULL with an error when its form cannot be made. */
+void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
 
 #endif

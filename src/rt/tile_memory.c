@@ -12,19 +12,35 @@ static char refused;
 static bool evicting;
 static struct smalti_pool *pool; /* StarPU has one set of hooks, to which it hands nothing of ours */
 
-static void *take(size_t bytes)
+static void *take(struct smalti_pool *from, int64_t bytes)
 {
 	enum { ALIGNMENT = 64 };
 	void *memory = NULL;
 	if (SMALTI_POOLED)
-		return smalti_pool_take(pool, (int64_t)bytes);
-	return posix_memalign(&memory, ALIGNMENT, bytes) ? NULL : memory;
+		return smalti_pool_take(from, bytes);
+	return posix_memalign(&memory, ALIGNMENT, (size_t)bytes) ? NULL : memory;
+}
+
+void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct smalti_error *error)
+{
+	void *memory = take(from, bytes);
+	if (!memory)
+		smalti_tile_memory_fail(bytes, error);
+	return memory;
+}
+
+void smalti_tile_memory_give(struct smalti_pool *to, void *memory)
+{
+	if (SMALTI_POOLED)
+		smalti_pool_give(to, memory);
+	else
+		free(memory);
 }
 
 static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
 {
 	(void)node, (void)flags;
-	*memory = take(bytes);
+	*memory = take(pool, (int64_t)bytes);
 	if (!*memory && evicting)
 		return -ENOMEM;
 	if (!*memory)
@@ -35,12 +51,8 @@ static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
 static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
 {
 	(void)node, (void)bytes, (void)flags;
-	if (memory == &refused)
-		return 0;
-	if (SMALTI_POOLED)
-		smalti_pool_give(pool, memory);
-	else
-		free(memory);
+	if (memory != &refused)
+		smalti_tile_memory_give(pool, memory);
 	return 0;
 }
 

@@ -15,6 +15,10 @@ void smalti_tile_memory_open(struct smalti_pool *pool, bool evicts);
 /* After starpu_shutdown(). */
 void smalti_tile_memory_close(void);
 
+/* Aligned to 64, contents undefined; NULL with an error when the system has no more. */
+void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct smalti_error *error);
+void smalti_tile_memory_give(struct smalti_pool *to, void *memory);
+
 /* StarPU asks again for ever when it gets no memory for a tile. So the tile gets a place that nobody may
  * touch: whoever is about to, asks here first, and fails. */
 bool smalti_tile_memory_refused(const void *memory);

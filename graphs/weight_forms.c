@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/weight_forms.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "kernels/conv.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAPS = 9 };
+
+static int64_t elements(const struct smalti_tensor_view *part)
+{
+	return part->bytes / smalti_dtype_bytes(part->dtype);
+}
+
+static void convert_parts(const struct smalti_weight_source *source, enum smalti_dtype to, char *memory)
+{
+	for (int i = 0; i < source->parts; i++) {
+		const struct smalti_tensor_view *part = &source->part[i];
+		smalti_convert(elements(part), part->dtype, part->data, to, memory);
+		memory += elements(part) * smalti_dtype_bytes(to);
+	}
+}
+
+static int pack_matrix(const struct smalti_weight_source *source, void *memory, struct smalti_error *error)
+{
+	struct smalti_weight_part parts[SMALTI_WEIGHT_PARTS];
+	for (int i = 0; i < source->parts; i++) {
+		const struct smalti_tensor_view *part = &source->part[i];
+		parts[i] = (struct smalti_weight_part){part->data, part->dtype, elements(part) / source->in};
+	}
+	return smalti_matmul_pack(source->in, source->out, source->compute, parts, source->parts, memory,
+				  error);
+}
+
+/* [out, in, 3, 3] to [out, 3, 3, in], both in `compute`. */
+static void channels_last(const struct smalti_weight_source *source, const char *from, char *to)
+{
+	const int64_t size = smalti_dtype_bytes(source->compute);
+	for (int64_t o = 0; o < source->out; o++)
+		for (int64_t tap = 0; tap < TAPS; tap++)
+			for (int64_t i = 0; i < source->in; i++, to += size)
+				memcpy(to, from + ((o * source->in + i) * TAPS + tap) * size, (size_t)size);
+}
+
+static int plain_kernel(const struct smalti_weight_source *source, void *memory, struct smalti_error *error)
+{
+	char *converted =
+	    smalti_calloc(TAPS * source->in * source->out, smalti_dtype_bytes(source->compute), error);
+	if (!converted)
+		return -1;
+	convert_parts(source, source->compute, converted);
+	channels_last(source, converted, memory);
+	free(converted);
+	return 0;
+}
+
+/* What is packed is not read in the file's form again, so its pages need not stay in this process. */
+static void drop_pages(const struct smalti_weight_source *source)
+{
+	for (int i = 0; i < source->parts; i++)
+		smalti_map_drop(source->part[i].data, source->part[i].bytes);
+}
+
+static int make(const void *weight, enum smalti_device device, void *memory, struct smalti_error *error)
+{
+	const struct smalti_weight_source *source = weight;
+	const bool cpu = device == SMALTI_DEVICE_CPU;
+	int status = 0;
+	if (source->kind == SMALTI_WEIGHT_VECTOR)
+		convert_parts(source, SMALTI_F32, memory);
+	else if (source->kind == SMALTI_WEIGHT_MATRIX && cpu)
+		status = pack_matrix(source, memory, error);
+	else if (source->kind == SMALTI_WEIGHT_MATRIX)
+		convert_parts(source, source->compute, memory);
+	else if (cpu)
+		status = smalti_conv_pack(source->in, source->out, source->stride, source->compute,
+					  source->part[0].data, source->part[0].dtype, memory, error);
+	else
+		status = plain_kernel(source, memory, error);
+	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR)
+		drop_pages(source);
+	return status;
+}
+
+static int64_t packed_bytes(const struct smalti_weight_source *source, struct smalti_error *error)
+{
+	if (source->kind == SMALTI_WEIGHT_KERNEL)
+		return smalti_conv_packed_bytes(source->in, source->out, source->stride, source->compute,
+						error);
+	return smalti_matmul_packed_bytes(source->in, source->out, source->compute, error);
+}
+
+int smalti_weight_forms(const struct smalti_weight_source *source, struct smalti_tile_forms *forms,
+			struct smalti_error *error)
+{
+	const bool vector = source->kind == SMALTI_WEIGHT_VECTOR;
+	const int64_t size = smalti_dtype_bytes(vector ? SMALTI_F32 : source->compute);
+	int64_t plain = 0;
+	for (int i = 0; i < source->parts; i++)
+		plain += size * elements(&source->part[i]);
+	*forms = (struct smalti_tile_forms){.source = source, .make = make};
+	for (int device = 0; device < SMALTI_DEVICE_KINDS; device++)
+		forms->bytes[device] = plain;
+	if (!vector)
+		forms->bytes[SMALTI_DEVICE_CPU] = packed_bytes(source, error);
+	return forms->bytes[SMALTI_DEVICE_CPU] < 0 ? -1 : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_GRAPHS_WEIGHT_FORMS_H
+#define SMALTI_GRAPHS_WEIGHT_FORMS_H
+
+#include "checkpoint/checkpoint.h"
+#include "rt/tile_forms.h"
+
+enum { SMALTI_WEIGHT_PARTS = 3 };
+
+/* What is made of tensors in a file, for kernels:
+ *
+ *   vector     the parts end to end, as f32
+ *   matrix     [out, in], the parts stacked along `out`, in `compute`
+ *   kernel     a convolution [out, in, 3, 3], in `compute`
+ *
+ * A CPU has matrices and kernels packed (kernels/matmul.h, conv.h), a device has them plain; its kernels are
+ * [out, 3, 3, in]. */
+enum smalti_weight_kind { SMALTI_WEIGHT_VECTOR, SMALTI_WEIGHT_MATRIX, SMALTI_WEIGHT_KERNEL };
+
+struct smalti_weight_source {
+	enum smalti_weight_kind kind;
+	enum smalti_dtype compute;
+	int64_t in, out; /* of a matrix or kernel */
+	int stride;      /* of a kernel */
+	int parts;
+	struct smalti_tensor_view part[SMALTI_WEIGHT_PARTS];
+};
+
+/* The forms of a source, which outlives them; -1 with an error when it has none. */
+int smalti_weight_forms(const struct smalti_weight_source *source, struct smalti_tile_forms *forms,
+			struct smalti_error *error);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/tile_forms.h"
+
+#include "base/alloc.h"
+#include "rt/session.h"
+#include "rt/task_group.h"
+#include "rt/tile_memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <starpu.h>
+
+struct smalti_formed {
+	struct smalti_tile_forms forms;
+	pthread_mutex_t lock;
+	void *memory; /* the CPU's form, once made */
+	struct smalti_task_group *task_group;
+	struct smalti_pool *pool;
+	bool counted; /* by StarPU, as part of what main memory holds */
+};
+
+/* StarPU's interface: main memory, the tile's home, has the forms and gives the CPU's away on demand; a
+ * device has its form at `handle` (an address, or a cl_mem). */
+struct interface {
+	enum starpu_data_interface_id id;
+	struct smalti_formed *formed;
+	uintptr_t handle;
+};
+
+struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
+					const struct smalti_tile_forms *forms, struct smalti_error *error)
+{
+	struct smalti_formed *formed = smalti_calloc(1, sizeof(*formed), error);
+	if (!formed)
+		return NULL;
+	formed->forms = *forms;
+	formed->task_group = task_group;
+	formed->pool = smalti_session_pool(smalti_task_group_session(task_group));
+	pthread_mutex_init(&formed->lock, NULL);
+	return formed;
+}
+
+void smalti_formed_free(struct smalti_formed *formed)
+{
+	if (!formed)
+		return;
+	if (formed->memory && formed->counted)
+		starpu_memory_deallocate(STARPU_MAIN_RAM, (size_t)formed->forms.bytes[SMALTI_DEVICE_CPU]);
+	if (formed->memory)
+		smalti_tile_memory_give(formed->pool, formed->memory);
+	pthread_mutex_destroy(&formed->lock);
+	free(formed);
+}
+
+static void *make(const struct smalti_formed *formed, enum smalti_device kind, struct smalti_error *error)
+{
+	const struct smalti_tile_forms *forms = &formed->forms;
+	void *memory = smalti_tile_memory_take(formed->pool, forms->bytes[kind], error);
+	if (!memory || forms->make(forms->source, kind, memory, error) == 0)
+		return memory;
+	smalti_tile_memory_give(formed->pool, memory);
+	return NULL;
+}
+
+const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error)
+{
+	const struct smalti_tile_forms *forms = &formed->forms;
+	if (forms->there[SMALTI_DEVICE_CPU])
+		return forms->there[SMALTI_DEVICE_CPU];
+	pthread_mutex_lock(&formed->lock);
+	if (!formed->memory && (formed->memory = make(formed, SMALTI_DEVICE_CPU, error)) && formed->counted)
+		starpu_memory_allocate(STARPU_MAIN_RAM, (size_t)forms->bytes[SMALTI_DEVICE_CPU],
+				       STARPU_MEMORY_OVERFLOW);
+	const void *memory = formed->memory;
+	pthread_mutex_unlock(&formed->lock);
+	return memory;
+}
+
+/* The kind of device that has this memory. */
+static enum smalti_device kind_of(unsigned node)
+{
+	return starpu_node_get_kind((int)node) == STARPU_OPENCL_RAM ? SMALTI_DEVICE_OPENCL
+								    : SMALTI_DEVICE_CPU;
+}
+
+static struct interface *interface_on(starpu_data_handle_t handle, unsigned node)
+{
+	return starpu_data_get_interface_on_node(handle, node);
+}
+
+static void register_everywhere(starpu_data_handle_t handle, int home, void *interface)
+{
+	(void)home;
+	for (unsigned node = 0; node < STARPU_MAXNODES; node++)
+		*interface_on(handle, node) = *(struct interface *)interface;
+}
+
+static void unregister(starpu_data_handle_t handle)
+{
+	smalti_formed_free(interface_on(handle, STARPU_MAIN_RAM)->formed);
+}
+
+static starpu_ssize_t allocate(void *interface, unsigned node)
+{
+	struct interface *i = interface;
+	const enum smalti_device kind = kind_of(node);
+	if (kind == SMALTI_DEVICE_CPU)
+		return 0;
+	const int64_t bytes = i->formed->forms.bytes[kind];
+	i->handle = starpu_malloc_on_node(node, (size_t)bytes);
+	return i->handle ? (starpu_ssize_t)bytes : -ENOMEM;
+}
+
+static void give_back(void *interface, unsigned node)
+{
+	struct interface *i = interface;
+	const enum smalti_device kind = kind_of(node);
+	if (kind != SMALTI_DEVICE_CPU)
+		starpu_free_on_node(node, i->handle, (size_t)i->formed->forms.bytes[kind]);
+	i->handle = 0;
+}
+
+static void move_allocation(void *to, void *from, unsigned node)
+{
+	(void)node;
+	((struct interface *)to)->handle = ((struct interface *)from)->handle;
+	((struct interface *)from)->handle = 0;
+}
+
+static void reuse_allocation(void *to, const void *from, unsigned node)
+{
+	(void)node;
+	((struct interface *)to)->handle = ((const struct interface *)from)->handle;
+}
+
+/* Makes the form in main memory and copies it before it returns: the staging is gone then. */
+static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const enum smalti_device kind = kind_of(node);
+	const struct smalti_tile_forms *forms = &formed->forms;
+	const int64_t bytes = forms->bytes[kind];
+	const void *there = forms->there[kind];
+	void *staging = there ? NULL : make(formed, kind, &error);
+	there = there ? there : staging;
+	if (there)
+		starpu_interface_copy((uintptr_t)there, 0, STARPU_MAIN_RAM, to, 0, node, (size_t)bytes, NULL);
+	else
+		smalti_task_group_fail(formed->task_group, &error);
+	if (staging)
+		smalti_tile_memory_give(formed->pool, staging);
+	return 0;
+}
+
+/* Main memory, the home, is never out of date, and needs no copy of what a device has. */
+static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async)
+{
+	const struct interface *source = from, *target = to;
+	struct smalti_formed *formed = source->formed;
+	const enum smalti_device kind = kind_of(to_node);
+	if (kind == SMALTI_DEVICE_CPU)
+		return 0;
+	starpu_interface_data_copy(from_node, to_node, (size_t)formed->forms.bytes[kind]);
+	if (kind_of(from_node) == SMALTI_DEVICE_CPU)
+		return fetch(formed, target->handle, to_node);
+	return starpu_interface_copy(source->handle, 0, from_node, target->handle, 0, to_node,
+				     (size_t)formed->forms.bytes[kind], async);
+}
+
+/* Of the largest form: what a transfer is thought to cost. */
+static int64_t largest(const struct interface *i)
+{
+	int64_t bytes = 0;
+	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
+		if (kind != SMALTI_DEVICE_CPU && i->formed->forms.bytes[kind] > bytes)
+			bytes = i->formed->forms.bytes[kind];
+	return bytes;
+}
+
+static size_t get_size(starpu_data_handle_t handle)
+{
+	return (size_t)largest(interface_on(handle, STARPU_MAIN_RAM));
+}
+
+static uint32_t footprint(starpu_data_handle_t handle)
+{
+	return starpu_hash_crc32c_be_n(&(size_t){get_size(handle)}, sizeof(size_t), 0);
+}
+
+static int compare(void *one, void *other)
+{
+	return largest(one) == largest(other);
+}
+
+static const struct starpu_data_copy_methods copies = {.any_to_any = copy};
+
+static struct starpu_data_interface_ops operations = {
+    .register_data_handle = register_everywhere,
+    .unregister_data_handle = unregister,
+    .allocate_data_on_node = allocate,
+    .free_data_on_node = give_back,
+    .cache_data_on_node = move_allocation,
+    .reuse_data_on_node = reuse_allocation,
+    .copy_methods = &copies,
+    .get_size = get_size,
+    .footprint = footprint,
+    .compare = compare,
+    .interfaceid = STARPU_UNKNOWN_INTERFACE_ID,
+    .interface_size = sizeof(struct interface),
+    .name = "SMALTI_FORMS_INTERFACE",
+};
+
+void smalti_formed_register(struct smalti_formed *formed, void *handle)
+{
+	starpu_data_register_ops(&operations);
+	struct interface interface = {.id = operations.interfaceid, .formed = formed};
+	formed->counted = true;
+	starpu_data_register(handle, STARPU_MAIN_RAM, &interface, &operations);
+}
+
+struct smalti_formed *smalti_formed_of(const void *interface)
+{
+	const struct interface *i = interface;
+	return i->id == operations.interfaceid ? i->formed : NULL;
+}
