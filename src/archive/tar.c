@@ -114,14 +114,13 @@ static int read_extension(int file, char type, const struct smalti_tar_member *m
 	if (member->bytes > EXTENSION_LIMIT)
 		return smalti_fail(error, SMALTI_EFORMAT, "an extended header of %lld bytes",
 				   (long long)member->bytes);
-	char *text = smalti_calloc(member->bytes + 1, 1, error);
+	SCOPED(free) char *text = smalti_calloc(member->bytes + 1, 1, error);
 	if (!text)
 		return -1;
 	int status = smalti_tar_read(file, member->offset, member->bytes, text, error);
 	if (status == 0)
 		status = type == 'x' ? read_pax(text, (size_t)member->bytes, extension, error)
 				     : set_name(extension, text, strlen(text), error);
-	free(text);
 	return status;
 }
 

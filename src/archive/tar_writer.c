@@ -56,13 +56,12 @@ static int write_pax(struct smalti_tar_writer *tar, const char *name, struct sma
 	int64_t length = rest + 1;
 	for (int64_t limit = 10; length >= limit; limit *= 10)
 		length++;
-	char *text = smalti_format(error, "%" PRId64 " path=%s\n", length, name);
+	SCOPED(free) char *text = smalti_format(error, "%" PRId64 " path=%s\n", length, name);
 	if (!text)
 		return -1;
 	write_header(tar, "pax", 'x', length);
 	write_bytes(tar, text, length);
 	fill_to(tar, BLOCK);
-	free(text);
 	return 0;
 }
 

@@ -120,7 +120,7 @@ int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, i
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "%.40s...: a name in a zip has %d bytes at most", name, NAME);
 	const size_t bound = libdeflate_deflate_compress_bound(zip->compressor, (size_t)bytes);
-	char *packed = smalti_aligned_alloc((int64_t)bound, 1, error);
+	SCOPED(free) char *packed = smalti_aligned_alloc((int64_t)bound, 1, error);
 	if (!packed)
 		return -1;
 	const struct member member = {
@@ -132,7 +132,6 @@ int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, i
 	    .at = zip->at,
 	};
 	write_member(zip, &member, packed);
-	free(packed);
 	return 0;
 }
 

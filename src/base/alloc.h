@@ -3,6 +3,7 @@
 #define SMALTI_BASE_ALLOC_H
 
 #include "base/error.h"
+#include "base/scope.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -102,13 +102,12 @@ static int open_unlinked(const char *directory, struct smalti_error *error)
 	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
 		return fd;
-	char *path = smalti_format(error, "%s/.smalti-XXXXXX", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/.smalti-XXXXXX", directory);
 	if (!path)
 		return -1;
 	fd = mkstemp(path);
 	if (fd >= 0)
 		unlink(path);
-	free(path);
 	return fd;
 }
 
@@ -145,10 +144,8 @@ int smalti_find_file(const char *path, struct smalti_error *error)
 
 int smalti_find_in(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", directory, name);
-	const int found = path ? smalti_find_file(path, error) : -1;
-	free(path);
-	return found;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	return path ? smalti_find_file(path, error) : -1;
 }
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)

@@ -158,11 +158,10 @@ cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *e
 cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error)
 {
 	size_t length;
-	char *text = smalti_file_read(path, limit, &length, error);
+	SCOPED(free) char *text = smalti_file_read(path, limit, &length, error);
 	if (!text)
 		return NULL;
 	cJSON *value = smalti_json_parse(text, length, error);
-	free(text);
 	if (!value)
 		smalti_error_prefix(error, "%s", path);
 	return value;
@@ -170,22 +169,19 @@ cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *err
 
 int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error)
 {
-	char *text = cJSON_Print(value);
+	SCOPED(free) char *text = cJSON_Print(value);
 	if (!text)
 		return smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
 	struct smalti_writer *writer = smalti_writer_open(path, error);
 	if (writer)
 		fprintf(smalti_writer_stream(writer), "%s\n", text);
-	free(text);
 	return writer ? smalti_writer_commit(writer, error) : -1;
 }
 
 bool smalti_json_add_text(cJSON *object, const char *key, const char *text)
 {
-	char *clean = strdup(text);
+	SCOPED(free) char *clean = strdup(text);
 	if (clean)
 		smalti_utf8_repair(clean);
-	const bool added = clean && cJSON_AddStringToObject(object, key, clean);
-	free(clean);
-	return added;
+	return clean && cJSON_AddStringToObject(object, key, clean);
 }

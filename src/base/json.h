@@ -3,11 +3,14 @@
 #define SMALTI_BASE_JSON_H
 
 #include "base/error.h"
+#include "base/scope.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+SCOPED_RELEASE(cJSON *, cJSON_Delete)
 
 enum { SMALTI_JSON_DEPTH = 64 };
 

@@ -12,7 +12,7 @@ libcore_la_SOURCES += \
 	src/base/json_fields.c src/base/json_fields.h \
 	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h \
-	src/base/process.c src/base/process.h \
+	src/base/process.c src/base/process.h src/base/scope.h \
 	src/base/set.c src/base/set.h \
 	src/base/offload.c src/base/offload.h \
 	src/base/utf8.c src/base/utf8.h \

@@ -49,10 +49,9 @@ static void clean(const char *path, bool deep, const struct smalti_process *self
 /* Directories in it, but no links to directories. */
 static void clean_inner(const char *path, const char *name, const struct smalti_process *self)
 {
-	char *inner = smalti_format(NULL, "%s/%s", path, name);
+	SCOPED(free) char *inner = smalti_format(NULL, "%s/%s", path, name);
 	if (inner && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
 		clean(inner, true, self);
-	free(inner);
 }
 
 static void clean(const char *path, bool deep, const struct smalti_process *self)

@@ -184,15 +184,13 @@ static int read_index(struct smalti_checkpoint *checkpoint, const cJSON *index, 
 
 static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", checkpoint->directory, name);
-	cJSON *index = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", checkpoint->directory, name);
+	SCOPED(cJSON_Delete) cJSON *index = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
 	int status = index ? read_index(checkpoint, index, error) : -1;
 	if (index && status)
 		smalti_error_prefix(error, "%s", path);
 	for (int i = 0; i < checkpoint->shard_count; i++)
 		checkpoint->shards[i].name = NULL; /* it was the index's */
-	cJSON_Delete(index);
-	free(path);
 	return status;
 }
 
@@ -210,15 +208,13 @@ static bool is_there(const struct smalti_checkpoint *checkpoint, const char *nam
 static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 			struct smalti_error *error)
 {
-	char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
-	char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
+	SCOPED(free) char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
+	SCOPED(free) char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
 	int status = single && index ? 0 : -1;
 	if (!status && is_there(checkpoint, single))
 		status = open_single(checkpoint, single, error) ? -1 : 1;
 	else if (!status && is_there(checkpoint, index))
 		status = open_indexed(checkpoint, index, error) ? -1 : 1;
-	free(single);
-	free(index);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #define SMALTI_CHECKPOINT_LATENTS_H
 
 #include "base/error.h"
+#include "base/scope.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +29,6 @@ int smalti_latents_read(const struct smalti_latents *latents, int64_t index, flo
 			struct smalti_error *error);
 
 void smalti_latents_close(struct smalti_latents *latents); /* NULL is fine */
+SCOPED_RELEASE(struct smalti_latents *, smalti_latents_close)
 
 #endif

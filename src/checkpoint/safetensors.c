@@ -215,10 +215,8 @@ static int parse(struct smalti_safetensors *file, const struct smalti_map *map, 
 		return -1;
 	int64_t capacity = cJSON_GetArraySize(file->header);
 	file->tensors = smalti_calloc(capacity, sizeof(*file->tensors), error);
-	struct range *ranges = smalti_calloc(capacity, sizeof(*ranges), error);
-	int status = file->tensors && ranges ? read_tensors(file, &data, ranges, error) : -1;
-	free(ranges);
-	return status;
+	SCOPED(free) struct range *ranges = smalti_calloc(capacity, sizeof(*ranges), error);
+	return file->tensors && ranges ? read_tensors(file, &data, ranges, error) : -1;
 }
 
 struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t size,

@@ -81,12 +81,11 @@ static int write_tensor(FILE *stream, const char *path, const struct smalti_tens
 static int write_file(const char *path, const struct smalti_tensor_view *tensors, const int64_t *bytes,
 		      int count, smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
-	char *text = header_text(tensors, bytes, count, error);
+	SCOPED(free) char *text = header_text(tensors, bytes, count, error);
 	struct smalti_writer *writer = text ? smalti_writer_open(path, error) : NULL;
 	int status = writer ? 0 : -1;
 	if (writer)
 		write_header(smalti_writer_stream(writer), text);
-	free(text);
 	for (int i = 0; i < count && !status; i++)
 		status = write_tensor(smalti_writer_stream(writer), path, &tensors[i], i, bytes[i], source,
 				      user, error);
@@ -99,13 +98,12 @@ static int write_file(const char *path, const struct smalti_tensor_view *tensors
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
-	int64_t *bytes = smalti_calloc(count, sizeof(*bytes), error);
+	SCOPED(free) int64_t *bytes = smalti_calloc(count, sizeof(*bytes), error);
 	int status = bytes ? 0 : -1;
 	for (int i = 0; i < count && !status; i++)
 		status = tensor_bytes(&tensors[i], &bytes[i], error);
 	if (!status)
 		status = write_file(path, tensors, bytes, count, source, user, error);
-	free(bytes);
 	return status;
 }
 

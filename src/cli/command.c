@@ -118,7 +118,7 @@ enum smalti_exit smalti_command_run(const struct smalti_command *command, int ar
 	struct smalti_error error = SMALTI_NO_ERROR;
 	enum smalti_invocation request;
 	int first;
-	void *options = smalti_calloc(1, (int64_t)command->size, &error);
+	SCOPED(free) void *options = smalti_calloc(1, (int64_t)command->size, &error);
 	if (!options) {
 		fprintf(stderr, "%s: %s\n", command->name, error.message);
 		return SMALTI_EXIT_FAILED;
@@ -132,6 +132,5 @@ enum smalti_exit smalti_command_run(const struct smalti_command *command, int ar
 	else
 		status = command->run(options, argc - first, argv + first);
 	smalti_options_free(&command->options, options);
-	free(options);
 	return status;
 }

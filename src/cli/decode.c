@@ -202,10 +202,10 @@ static void decode_all(struct decode *d, float *latents)
 	smalti_vae_command_begin(&d->run, d->count);
 	for (int64_t index = d->first; smalti_vae_command_next(&d->run); index++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
+		SCOPED(free)
 		char *path = smalti_output_image(&d->output, d->stem, index, info->count, &error);
 		const int status = path ? decode_item(d, index, latents, path, &error) : -1;
 		smalti_vae_command_add(&d->run, path ? path : d->options->output, status < 0 ? &error : NULL);
-		free(path);
 	}
 }
 
@@ -233,11 +233,11 @@ static enum smalti_exit run(struct decode *d)
 		return smalti_vae_command_plan(&d->run, smalti_vae_estimate_decoding, d->path, &error) < 0
 			   ? smalti_command_fail(d->run.command, &error)
 			   : SMALTI_EXIT_OK;
+	SCOPED(free)
 	float *latents = smalti_calloc(info->channels * info->height * info->width, sizeof(*latents), &error);
 	if (!latents)
 		return smalti_command_fail(d->run.command, &error);
 	decode_all(d, latents);
-	free(latents);
 	return smalti_vae_command_end(&d->run, d->options->output);
 }
 

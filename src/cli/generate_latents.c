@@ -33,7 +33,7 @@ static int read_all(struct smalti_start *start, const struct smalti_latents *lat
 int smalti_start_read(struct smalti_start *start, const char *path, struct smalti_error *error)
 {
 	*start = (struct smalti_start){0};
-	struct smalti_latents *latents = smalti_latents_open(path, NULL, error);
+	SCOPED(smalti_latents_close) struct smalti_latents *latents = smalti_latents_open(path, NULL, error);
 	int status = latents ? read_all(start, latents, error) : -1;
 	if (!status && smalti_latents_info(latents)->raw)
 		status =
@@ -41,7 +41,6 @@ int smalti_start_read(struct smalti_start *start, const char *path, struct smalt
 				"%s: expected a tensor \"latents\", found a mean and a std: make latents of "
 				"the image with smalti encode --sample",
 				path);
-	smalti_latents_close(latents);
 	return status;
 }
 

@@ -2,9 +2,9 @@
 #include "cli/generate_image.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/caption.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -47,13 +47,12 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
 			      const struct smalti_image_origin *origin, struct smalti_error *error)
 {
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	const bool ok = object && add_request(object, request, image, origin->scheduler) &&
 			add_text(object, "precision", origin->precision) &&
 			add_text(object, "model", origin->model) &&
 			(!origin->latents || add_text(object, "latents", origin->latents));
 	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
-	cJSON_Delete(object);
 	if (!text)
 		smalti_fail(error, SMALTI_ENOMEM, "no memory for an image's metadata");
 	return text;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json_line.h"
 
+#include "base/json.h"
 #include "cli/command.h"
 
 #include <math.h>
@@ -9,14 +10,13 @@
 
 void smalti_json_line(cJSON *object, bool *broken)
 {
-	char *text = cJSON_PrintUnformatted(object);
+	SCOPED(free) char *text = cJSON_PrintUnformatted(object);
 	cJSON_Delete(object);
 	if (!*broken) {
 		if (text)
 			puts(text);
 		*broken = !text || smalti_finish_stdout() != SMALTI_EXIT_OK;
 	}
-	free(text);
 }
 
 void smalti_json_add_seconds(cJSON *object, double seconds)

@@ -131,12 +131,11 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	if (added == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "the id \"%s\" was used before", id);
 	for (int64_t image = 0; image < images && added > 0; image++) {
-		char *name = stem(id, image, images, error);
+		SCOPED(free) char *name = stem(id, image, images, error);
 		added = name ? smalti_set_add(&output->names, hash_of(name), error) : -1;
 		if (added == 0)
 			smalti_fail(error, SMALTI_EINVAL, "\"%s%s\" is another prompt's image already", name,
 				    output->suffix);
-		free(name);
 	}
 	return added > 0 ? 0 : -1;
 }
@@ -155,11 +154,9 @@ char *smalti_output_image(const struct smalti_output *output, const char *id, in
 {
 	if (output->file)
 		return checked(smalti_format(error, "%s", output->file), error);
-	char *name = stem(id, image, images, error), *path = NULL;
-	if (name)
-		path = smalti_format(error, "%s/%s%s", output->directory, name, output->suffix);
-	free(name);
-	return checked(path, error);
+	SCOPED(free) char *name = stem(id, image, images, error);
+	return name ? checked(smalti_format(error, "%s/%s%s", output->directory, name, output->suffix), error)
+		    : NULL;
 }
 
 char *smalti_output_latents(const char *image, struct smalti_error *error)

@@ -58,10 +58,9 @@ static int64_t count_rows(const char *directory)
 
 static int read_data(const char *directory, struct smalti_report_data *data, struct smalti_error *error)
 {
-	char *identity = smalti_format(error, "%s/extract.json", directory);
+	SCOPED(free) char *identity = smalti_format(error, "%s/extract.json", directory);
 	int64_t size = 0;
 	const int file = identity ? smalti_open_regular(identity, &size, error) : -1;
-	free(identity);
 	if (file < 0) {
 		smalti_error_prefix(error, "%s: not a directory of features", directory);
 		return -1;
@@ -99,14 +98,13 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	if (count != 1)
 		return smalti_usage_error(&smalti_report_command, "name one directory of features, found %d",
 					  count);
-	struct smalti_report_data *data = smalti_calloc(1, sizeof(*data), &error);
+	SCOPED(free) struct smalti_report_data *data = smalti_calloc(1, sizeof(*data), &error);
 	int status = data ? read_data(operands[0], data, &error) : -1;
 	if (!status) {
 		status = write_page(settings->output, data, &error);
 		smalti_runs_free(&data->runs);
 		smalti_failures_free(&data->failures);
 	}
-	free(data);
 	if (!status)
 		return SMALTI_EXIT_OK;
 	fprintf(stderr, "smalti report: %s\n", error.message);

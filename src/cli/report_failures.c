@@ -78,7 +78,7 @@ static int read_line(const char *text, size_t length, struct smalti_failures *fa
 {
 	const char *stage = NULL, *reason = NULL, *key = NULL;
 	int64_t index = 0;
-	cJSON *line = smalti_json_parse(text, length, error);
+	SCOPED(cJSON_Delete) cJSON *line = smalti_json_parse(text, length, error);
 	int status = line ? 0 : -1;
 	if (!status &&
 	    (smalti_json_int(line, "index", SMALTI_JSON_REQUIRED, 0, INT64_C(1) << 53, &index, error) ||
@@ -86,15 +86,13 @@ static int read_line(const char *text, size_t length, struct smalti_failures *fa
 	     smalti_json_string(line, "stage", SMALTI_JSON_REQUIRED, &stage, error) ||
 	     smalti_json_string(line, "reason", SMALTI_JSON_REQUIRED, &reason, error)))
 		status = -1;
-	char *copy = status ? NULL : strdup(reason);
+	SCOPED(free) char *copy = status ? NULL : strdup(reason);
 	if (copy) {
 		failures->items += failures->lines == 0 || index != *last;
 		failures->lines++;
 		*last = index;
 		add(failures, stage, copy, key);
 	}
-	free(copy);
-	cJSON_Delete(line);
 	return copy ? 0 : -1;
 }
 
@@ -109,7 +107,7 @@ static int by_count(const void *a, const void *b)
 
 static int read_lines(int file, struct smalti_failures *failures, struct smalti_error *error)
 {
-	struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
+	SCOPED(free) struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
 	int64_t last = -1;
 	int status = reader ? 0 : -1;
 	for (int found = 1; !status && found;) {
@@ -125,14 +123,13 @@ static int read_lines(int file, struct smalti_failures *failures, struct smalti_
 	}
 	if (reader)
 		smalti_byte_reader_free(reader);
-	free(reader);
 	return status;
 }
 
 int smalti_failures_read(const char *directory, struct smalti_failures *failures, struct smalti_error *error)
 {
 	*failures = (struct smalti_failures){.count = 0};
-	char *path = smalti_format(error, "%s/failed.jsonl", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/failed.jsonl", directory);
 	if (!path)
 		return -1;
 	int64_t size = 0;
@@ -143,7 +140,6 @@ int smalti_failures_read(const char *directory, struct smalti_failures *failures
 		status = read_lines(file, failures, error);
 		close(file);
 	}
-	free(path);
 	qsort(failures->groups, (size_t)failures->count, sizeof(*failures->groups), by_count);
 	if (status)
 		smalti_failures_free(failures);

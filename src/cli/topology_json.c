@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/topology.h"
 
-#include <cjson/cJSON.h>
+#include "base/json.h"
+
 #include <stddef.h>
-#include <stdlib.h>
 
 /* A field of one of the structs of smalti/topology.h under its key. */
 enum kind { TEXT, INTEGER, NUMBER, BOOLEAN };
@@ -119,16 +119,14 @@ static bool add_array(cJSON *object, const struct array *array, const void *topo
 
 int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error)
 {
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	bool done = object && add_fields(object, machine, topology);
 	for (size_t i = 0; done && i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		done = add_array(object, &arrays[i], topology);
-	char *text = done ? cJSON_Print(object) : NULL;
-	cJSON_Delete(object);
+	SCOPED(free) char *text = done ? cJSON_Print(object) : NULL;
 	if (!text)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the topology's JSON");
 	fputs(text, to);
 	fputc('\n', to);
-	cJSON_free(text);
 	return 0;
 }

@@ -123,7 +123,7 @@ static void sum_up(const char *directory, const struct smalti_verify_result *res
 
 static void print_json(const char *directory, const struct smalti_verify_result *result, cJSON *problems)
 {
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "folder", directory);
 	cJSON_AddBoolToObject(object, "well", result->problems == 0);
 	const struct {
@@ -136,10 +136,8 @@ static void print_json(const char *directory, const struct smalti_verify_result 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, (double)numbers[i].value);
 	cJSON_AddItemToObject(object, "problems", problems);
-	char *text = cJSON_Print(object);
+	SCOPED(free) char *text = cJSON_Print(object);
 	printf("%s\n", text ? text : "{}");
-	free(text);
-	cJSON_Delete(object);
 }
 
 static enum smalti_exit verify(const struct verify_options *options, const char *directory)

@@ -30,10 +30,8 @@ static int expand(struct expansion *e, const char *done, const char *rest, struc
 static int expand_with(struct expansion *e, const char *done, const char *text, size_t length,
 		       const char *rest, struct smalti_error *error)
 {
-	char *longer = smalti_format(error, "%s%.*s", done, (int)length, text);
-	const int status = longer ? expand(e, longer, rest, error) : -1;
-	free(longer);
-	return status;
+	SCOPED(free) char *longer = smalti_format(error, "%s%.*s", done, (int)length, text);
+	return longer ? expand(e, longer, rest, error) : -1;
 }
 
 /* How many digits the text begins with, which are the number; 0: none, or too many. */
@@ -102,15 +100,13 @@ static int expand(struct expansion *e, const char *done, const char *rest, struc
 	const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;
 	struct range range;
 	if (!close) {
-		char *name = smalti_format(error, "%s%s", done, rest);
-		const int status = name ? take(e, name, error) : -1;
-		free(name);
-		return status;
+		SCOPED(free) char *name = smalti_format(error, "%s%s", done, rest);
+		return name ? take(e, name, error) : -1;
 	}
 	if (e->depth == BRACES_MAX)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: more than %d pairs of braces", e->pattern,
 				   BRACES_MAX);
-	char *before = smalti_format(error, "%s%.*s", done, (int)(open - rest), rest);
+	SCOPED(free) char *before = smalti_format(error, "%s%.*s", done, (int)(open - rest), rest);
 	if (!before)
 		return -1;
 	int status;
@@ -122,7 +118,6 @@ static int expand(struct expansion *e, const char *done, const char *rest, struc
 	else
 		status = expand_with(e, before, open, (size_t)(close - open + 1), close + 1, error);
 	e->depth--;
-	free(before);
 	return status;
 }
 

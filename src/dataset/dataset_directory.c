@@ -15,11 +15,11 @@
 static char *read_beside(const struct smalti_dataset_text *s, const char *stem, size_t stem_length,
 			 const char *extension, size_t *length, struct smalti_error *error)
 {
+	SCOPED(free)
 	char *path = smalti_format(error, "%s/%.*s.%s", s->source->path, (int)stem_length, stem, extension);
 	char *text = NULL;
 	if (path && smalti_find_file(path, error) > 0)
 		text = smalti_file_read(path, SMALTI_ITEM_LIMIT, length, error);
-	free(path);
 	return text;
 }
 
@@ -37,10 +37,9 @@ static void read_captions(const struct smalti_dataset_text *s, const char *stem,
 	if (all)
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char *json = read_beside(s, stem, stem_length, "json", &length, &error);
+	SCOPED(free) char *json = read_beside(s, stem, stem_length, "json", &length, &error);
 	if (json || error.code)
 		smalti_dataset_parse_captions(json, length, s->options, entry, &error);
-	free(json);
 }
 
 /* The list's next entry: what it is, and its path as the reader's item; 0 at the end, -1. */

@@ -164,9 +164,8 @@ static void read_captions(const struct tar *s, const struct group *group, struct
 	if (!group->json.there)
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char *json = read_part(s, &group->json, &error);
+	SCOPED(free) char *json = read_part(s, &group->json, &error);
 	smalti_dataset_parse_captions(json, (size_t)group->json.bytes, s->options, entry, &error);
-	free(json);
 }
 
 static bool is_item(const struct group *group)

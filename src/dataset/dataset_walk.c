@@ -159,6 +159,7 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 		const int kind = count_name(w, names, i);
 		if (!kind)
 			continue;
+		SCOPED(free)
 		char *path = smalti_format(error, "%s%s%s", below, name, kind == DIRECTORY ? "/" : "");
 		if (!path)
 			return -1;
@@ -168,7 +169,6 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 			status = put(w, kind, path, (size_t)(strrchr(path, '.') - path), error);
 		else
 			status = put(w, kind, path, strlen(path), error);
-		free(path);
 	}
 	return status;
 }
@@ -179,7 +179,7 @@ static int walk_directory(struct walk *w, const char *below, int depth, struct s
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "%s/%s: directories in more than %d directories", w->directory, below,
 				   DEPTH_MAX);
-	char *path = smalti_format(error, "%s/%s", w->directory, below);
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", w->directory, below);
 	const int directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct names names = {0};
 	int status = directory >= 0 ? enter(w, directory, path, error) : -1;
@@ -192,7 +192,6 @@ static int walk_directory(struct walk *w, const char *below, int depth, struct s
 	if (status == 0)
 		status = walk_names(w, below, &names, depth, error);
 	free_names(&names);
-	free(path);
 	return status;
 }
 

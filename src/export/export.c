@@ -160,6 +160,7 @@ static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 {
 	if (smalti_make_directory(run->options->output, error))
 		return -1;
+	SCOPED(smalti_features_close)
 	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
 	if (!reader)
 		return -1;
@@ -168,7 +169,6 @@ static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 	if (!status)
 		status = settle(run, export_rows(run, reader, error), error);
 	run->kind->end(run);
-	smalti_features_close(reader);
 	return status;
 }
 

@@ -4,10 +4,13 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "base/scope.h"
 #include "smalti/export.h"
 #include "smalti/features.h"
 
 /* What an export is made of: for src/export alone. */
+
+SCOPED_RELEASE(struct smalti_features *, smalti_features_close)
 
 struct smalti_export_run;
 

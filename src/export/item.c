@@ -24,7 +24,7 @@ static void add_image(cJSON *item, const struct smalti_features_image *image, co
 char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
 			     char *const *names, struct smalti_error *error)
 {
-	cJSON *item = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *item = cJSON_CreateObject();
 	cJSON_AddNumberToObject(item, "index", (double)row->index);
 	cJSON_AddStringToObject(item, "key", row->key);
 	cJSON *captions = run->info.caption_count ? cJSON_AddObjectToObject(item, "captions") : NULL;
@@ -34,7 +34,6 @@ char *smalti_export_describe(const struct smalti_export_run *run, const struct s
 	if (names[run->info.caption_count])
 		add_image(item, &row->image, names[run->info.caption_count]);
 	char *text = cJSON_PrintUnformatted(item);
-	cJSON_Delete(item);
 	if (!text)
 		smalti_fail(error, SMALTI_ENOMEM, "out of memory for an item");
 	return text;

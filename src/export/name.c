@@ -90,7 +90,7 @@ static int make_directory(const char *path, struct smalti_error *error)
 
 int smalti_make_parents(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", directory, name);
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
 	int status = path ? 0 : -1;
 	for (char *slash = path ? path + strlen(directory) : NULL; slash && !status;
 	     slash = strchr(slash + 1, '/')) {
@@ -98,6 +98,5 @@ int smalti_make_parents(const char *directory, const char *name, struct smalti_e
 		status = make_directory(path, error);
 		*slash = '/';
 	}
-	free(path);
 	return status;
 }

@@ -37,11 +37,11 @@ static int compare(const struct smalti_features_row *row, const char *name, cons
 		   struct smalti_error *error)
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR;
+	SCOPED(free)
 	char *other = smalti_export_has_features(row) && strcmp(row->key, key) != 0
 			  ? smalti_loader_name(row->key, extension_of_all, &ignored)
 			  : NULL;
 	const bool same = other && strcmp(other, name) == 0;
-	free(other);
 	if (!same)
 		return 0;
 	return smalti_fail(
@@ -55,14 +55,13 @@ static int compare(const struct smalti_features_row *row, const char *name, cons
 static int find_other(const struct smalti_export_run *run, const char *name, const char *key,
 		      struct smalti_error *error)
 {
-	struct smalti_features *reader = smalti_export_open(run, 0, error);
+	SCOPED(smalti_features_close) struct smalti_features *reader = smalti_export_open(run, 0, error);
 	int status = reader ? 0 : -1;
 	for (int found = 1; !status && found;) {
 		struct smalti_features_row row;
 		found = smalti_export_next(reader, &row, error);
 		status = found > 0 ? compare(&row, name, key, error) : found;
 	}
-	smalti_features_close(reader);
 	return status;
 }
 
@@ -85,7 +84,7 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 static int check(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
-	struct smalti_features *reader = smalti_export_open(run, 0, error);
+	SCOPED(smalti_features_close) struct smalti_features *reader = smalti_export_open(run, 0, error);
 	struct smalti_export_progress *progress = run->progress;
 	int status = reader ? 0 : -1;
 	progress->checking = true;
@@ -99,7 +98,6 @@ static int check(struct smalti_export_run *run, struct smalti_error *error)
 	}
 	progress->checking = false;
 	progress->rows = 0;
-	smalti_features_close(reader);
 	smalti_set_free(&names);
 	return status;
 }
@@ -108,11 +106,10 @@ static int name_captions(const struct smalti_export_run *run, struct pixart *pix
 			 struct smalti_error *error)
 {
 	for (int i = 0; i < run->info.caption_count; i++) {
-		char *directory = smalti_loader_directory(run->info.captions[i], error);
+		SCOPED(free) char *directory = smalti_loader_directory(run->info.captions[i], error);
 		if (directory)
 			pixart->directories[i] =
 			    smalti_format(error, "%s/%s", run->options->output, directory);
-		free(directory);
 		if (!pixart->directories[i])
 			return -1;
 		for (int j = 0; j < i; j++)
@@ -154,13 +151,11 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 static struct smalti_writer *open_file(const char *directory, const char *key, const char *extension,
 				       struct smalti_error *error)
 {
-	char *name = smalti_loader_name(key, extension, error);
-	char *path = name ? smalti_format(error, "%s/%s", directory, name) : NULL;
+	SCOPED(free) char *name = smalti_loader_name(key, extension, error);
+	SCOPED(free) char *path = name ? smalti_format(error, "%s/%s", directory, name) : NULL;
 	struct smalti_writer *writer = NULL;
 	if (path && smalti_make_parents(directory, name, error) == 0)
 		writer = smalti_writer_open(path, error);
-	free(path);
-	free(name);
 	return writer;
 }
 

@@ -114,11 +114,10 @@ static int close_shard(struct smalti_export_run *run, struct smalti_error *error
 	struct collection *c = run->state;
 	struct smalti_writer *items = c->items;
 	c->items = NULL;
-	char *path = smalti_export_shard_path(run, "safetensors", error);
+	SCOPED(free) char *path = smalti_export_shard_path(run, "safetensors", error);
 	int status = smalti_writer_commit(items, error);
 	if (!status)
 		status = path ? smalti_safetensors_stream(path, c->views, c->count, source, c, error) : -1;
-	free(path);
 	forget(c);
 	return status;
 }
@@ -126,9 +125,8 @@ static int close_shard(struct smalti_export_run *run, struct smalti_error *error
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct collection *c = run->state;
-	char *path = smalti_export_shard_path(run, "jsonl", error);
+	SCOPED(free) char *path = smalti_export_shard_path(run, "jsonl", error);
 	c->items = path ? smalti_writer_open(path, error) : NULL;
-	free(path);
 	return c->items ? 0 : -1;
 }
 

@@ -80,7 +80,7 @@ static int read_state(struct smalti_export_run *run, const cJSON *state, struct 
 
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error)
 {
-	char *path = state_path(run, error);
+	SCOPED(free) char *path = state_path(run, error);
 	if (!path)
 		return -1;
 	int status = 0;
@@ -88,11 +88,9 @@ int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error
 		if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
 			status = smalti_fail_errno(error, "%s: cannot be removed", path);
 	} else if ((status = smalti_find_file(path, error)) > 0) {
-		cJSON *state = smalti_json_read(path, LARGEST, error);
+		SCOPED(cJSON_Delete) cJSON *state = smalti_json_read(path, LARGEST, error);
 		status = state ? read_state(run, state, error) : -1;
-		cJSON_Delete(state);
 	}
-	free(path);
 	return status;
 }
 
@@ -101,7 +99,7 @@ int smalti_export_save(const struct smalti_export_run *run, struct smalti_error 
 	const struct smalti_export_progress *progress = run->progress;
 	struct identity identity;
 	identify(run, &identity);
-	cJSON *state = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *state = cJSON_CreateObject();
 	cJSON_AddStringToObject(state, "format", run->kind->name);
 	cJSON_AddStringToObject(state, "features", identity.digest);
 	cJSON_AddNumberToObject(state, "shard_bytes", (double)identity.shard_bytes);
@@ -110,10 +108,8 @@ int smalti_export_save(const struct smalti_export_run *run, struct smalti_error 
 	cJSON_AddNumberToObject(state, "empty", (double)progress->empty);
 	cJSON_AddNumberToObject(state, "shards", (double)run->shards);
 	cJSON_AddBoolToObject(state, "complete", progress->complete);
-	char *path = state_path(run, error);
+	SCOPED(free) char *path = state_path(run, error);
 	const int status = path ? smalti_json_write(path, state, error) : -1;
-	free(path);
-	cJSON_Delete(state);
 	if (!status)
 		run->progress->safe = progress->rows;
 	return status;

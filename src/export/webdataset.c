@@ -26,9 +26,8 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct webdataset *state = run->state;
-	char *path = smalti_export_shard_path(run, "tar", error);
+	SCOPED(free) char *path = smalti_export_shard_path(run, "tar", error);
 	state->writer = path ? smalti_writer_open(path, error) : NULL;
-	free(path);
 	if (!state->writer)
 		return -1;
 	state->tar = (struct smalti_tar_writer){.stream = smalti_writer_stream(state->writer)};

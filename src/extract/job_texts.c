@@ -73,7 +73,9 @@ static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 {
 	const struct smalti_extract_parts *parts = job->of->parts;
 	const int64_t width = parts->text.model->width;
+	SCOPED(free)
 	struct smalti_token_ids *words = smalti_calloc(job->caption_count, sizeof(*words), error);
+	SCOPED(free)
 	struct smalti_tile **hidden = smalti_calloc(job->caption_count, sizeof(struct smalti_tile *), error);
 	if (words && hidden) {
 		for (int64_t i = 0; i < job->caption_count; i++)
@@ -88,10 +90,7 @@ static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 			smalti_tile_release(hidden[i]);
 		}
 	}
-	const int status = words && hidden ? 0 : -1;
-	free(words);
-	free(hidden);
-	return status;
+	return words && hidden ? 0 : -1;
 }
 
 static void complete_caption(struct smalti_run_sample *work, struct smalti_window *window,

@@ -41,9 +41,8 @@ static int find_max_tokens(struct smalti_extract_parts *parts, const char *direc
 	int64_t *tokens = &parts->options.max_tokens;
 	int status = 0;
 	if (*tokens == 0) {
-		char *path = smalti_format(error, "%s/model_index.json", directory);
+		SCOPED(free) char *path = smalti_format(error, "%s/model_index.json", directory);
 		status = path ? read_max_tokens(directory, path, tokens, error) : -1;
-		free(path);
 	}
 	parts->text.max_tokens = *tokens;
 	return status;
@@ -72,7 +71,8 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	if (!directory || find_max_tokens(parts, directory, error) < 0)
 		return -1;
-	char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
+	SCOPED(free) char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
+	SCOPED(free)
 	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
 	int status = tokenizer && encoder
 			 ? smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
@@ -80,8 +80,6 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 			 : -1;
 	if (status == 0)
 		status = digest_text(parts, tokenizer, encoder, digest, error);
-	free(tokenizer);
-	free(encoder);
 	return status;
 }
 
@@ -147,12 +145,11 @@ static int64_t count_before(const struct smalti_extract_options *o, struct smalt
 	if (there <= 0)
 		return there;
 	int64_t items = 0;
-	cJSON *identity = smalti_directory_identity(o->output, error);
+	SCOPED(cJSON_Delete) cJSON *identity = smalti_directory_identity(o->output, error);
 	if (!identity)
 		return -1;
 	(void)smalti_json_int(cJSON_GetObjectItemCaseSensitive(identity, "list"), "items",
 			      SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &items, NULL);
-	cJSON_Delete(identity);
 	return items;
 }
 

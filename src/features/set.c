@@ -26,7 +26,7 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 				       struct smalti_error *error)
 {
 	const struct smalti_shard_entry *entry = &set->shards.entries[number];
-	char *path = smalti_shard_path(set->directory, &entry->id, error);
+	SCOPED(free) char *path = smalti_shard_path(set->directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	int status = shard ? check_shard(shard, entry, path, error) : -1;
 	const char *other =
@@ -36,7 +36,6 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 	if (other)
 		status = smalti_fail(error, SMALTI_ECORRUPT,
 				     "%s: its %s is not that of the directory's others", path, other);
-	free(path);
 	if (status == 0)
 		return shard;
 	smalti_shard_close(shard);

@@ -125,17 +125,15 @@ static void fit_into_memory(struct smalti_model *model)
 
 static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
 {
-	char *pieces = smalti_tokenizer_file(p->tokenizer, error);
+	SCOPED(free) char *pieces = smalti_tokenizer_file(p->tokenizer, error);
 	const char *const files[] = {p->index,       p->tokenizer_config,   pieces,
 				     p->text_config, p->transformer_config, p->vae_config,
 				     p->scheduler};
 	const struct smalti_checkpoint *const weights[] = {model->text.checkpoint, model->dit_checkpoint,
 							   model->vae_checkpoint};
-	const int status = pieces ? smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
-						  sizeof(weights) / sizeof(weights[0]), model->digest, error)
-				  : -1;
-	free(pieces);
-	return status;
+	return pieces ? smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
+				      sizeof(weights) / sizeof(weights[0]), model->digest, error)
+		      : -1;
 }
 
 static int look_for_unused(struct smalti_model *model, struct smalti_error *error)

@@ -11,9 +11,8 @@ int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct sma
 			       const char *tokenizer, const char *directory, const char *variant,
 			       enum smalti_dtype compute, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/config.json", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/config.json", directory);
 	const int status = path ? smalti_t5_config_read(path, &encoder->config, error) : -1;
-	free(path);
 	if (status < 0)
 		return -1;
 	encoder->cleaner = smalti_cleaner_new(error);

@@ -16,14 +16,13 @@ enum { LIST_BYTES = 1 << 20, UNKNOWN_BYTES = 400 };
 int smalti_words_read(const char *directory, char **words, struct smalti_error *error)
 {
 	*words = NULL;
-	char *path = smalti_format(error, "%s/words.txt", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/words.txt", directory);
 	if (!path)
 		return -1;
 	size_t length;
 	const int found = smalti_find_file(path, error);
 	if (found > 0)
 		*words = smalti_file_read(path, LIST_BYTES, &length, error);
-	free(path);
 	return found && !*words ? -1 : 0;
 }
 

@@ -19,9 +19,8 @@ void smalti_vae_defaults(struct smalti_vae_options *options)
 struct smalti_checkpoint *smalti_vae_read(const char *directory, const char *variant,
 					  struct smalti_vae_config *config, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/config.json", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/config.json", directory);
 	const int status = path ? smalti_vae_config_read(path, config, error) : -1;
-	free(path);
 	return status < 0 ? NULL : smalti_checkpoint_open(directory, SMALTI_STEM_DIFFUSERS, variant, error);
 }
 
@@ -87,11 +86,8 @@ int smalti_vae_digest(const struct smalti_vae *vae, char digest[SMALTI_DIGEST_LE
 		      struct smalti_error *error)
 {
 	const struct smalti_checkpoint *const weights[] = {vae->checkpoint};
-	char *config = smalti_format(error, "%s/config.json", vae->directory);
-	const int status =
-	    config ? smalti_digest((const char *const[]){config}, 1, weights, 1, digest, error) : -1;
-	free(config);
-	return status;
+	SCOPED(free) char *config = smalti_format(error, "%s/config.json", vae->directory);
+	return config ? smalti_digest((const char *const[]){config}, 1, weights, 1, digest, error) : -1;
 }
 
 void smalti_vae_info(const struct smalti_vae *vae, struct smalti_vae_info *info)

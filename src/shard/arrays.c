@@ -153,7 +153,7 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
 	const int64_t room = a->longest < TEXT_BLOCK ? TEXT_BLOCK / a->longest : 1;
-	char *block = smalti_calloc(room, a->longest, error);
+	SCOPED(free) char *block = smalti_calloc(room, a->longest, error);
 	const char *text = a->buffer;
 	int status = block ? 0 : -1;
 	for (int64_t first = 0; first < a->count && status == 0; first += room) {
@@ -166,7 +166,6 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 		}
 		status = write_entries(writer, array, first, count, block, error);
 	}
-	free(block);
 	return status;
 }
 

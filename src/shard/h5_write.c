@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/scope.h"
 #include "shard/h5.h"
 
 #include <stdlib.h>
@@ -60,14 +61,13 @@ int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, in
 	size_t longest = 1;
 	for (int i = 0; i < count; i++)
 		longest = strlen(texts[i]) > longest ? strlen(texts[i]) : longest;
-	char *packed = calloc((size_t)count, longest);
+	SCOPED(free) char *packed = calloc((size_t)count, longest);
 	hid_t type = smalti_h5_text_type((int64_t)longest);
 	for (int i = 0; packed && i < count; i++)
 		memcpy(packed + (size_t)i * longest, texts[i], strlen(texts[i]));
 	int status = packed && type >= 0 ? write_attribute(object, name, type, count, packed) : -1;
 	if (type >= 0)
 		H5Tclose(type);
-	free(packed);
 	return status;
 }
 

@@ -197,15 +197,13 @@ static int rest_checksum(const struct smalti_shard_index *index, const char *fil
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
 		if (smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE)
 			count += index->places[array].piece_count;
-	struct span *spans = smalti_calloc(count + 1, sizeof(*spans), error);
+	SCOPED(free) struct span *spans = smalti_calloc(count + 1, sizeof(*spans), error);
 	if (!spans)
 		return -1;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
 		if (smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE)
 			filled += add_spans(index, array, spans + filled);
-	const int status = hash_rest(file, size, spans, filled, hash, error);
-	free(spans);
-	return status;
+	return hash_rest(file, size, spans, filled, hash, error);
 }
 
 int smalti_shard_index_seal(struct smalti_shard_index *index, const char *file, int64_t size,

@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/scope.h"
 #include "smalti/features.h"
 
 /* A shard: one HDF5 file with the features of the items first … end − 1 of a data set, packed without padding
@@ -63,6 +64,7 @@ struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *er
  * only as far as the checksum of a row holds. */
 struct smalti_shard *smalti_shard_open_unchecked(const char *path, struct smalti_error *error);
 void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
+SCOPED_RELEASE(struct smalti_shard *, smalti_shard_close)
 const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard);
 int64_t smalti_shard_first(const struct smalti_shard *shard);
 int64_t smalti_shard_end(const struct smalti_shard *shard);

@@ -143,9 +143,8 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	char *path = path_of(claims, claim->first, claim->end, error);
 	if (!path)
 		return -1;
-	cJSON *object = smalti_json_read(path, CLAIM_BYTES, NULL);
+	SCOPED(cJSON_Delete) cJSON *object = smalti_json_read(path, CLAIM_BYTES, NULL);
 	const bool holds = judge(claims, path, now, object, claim);
-	cJSON_Delete(object);
 	int status = holds && !claim->mine;
 	if (!holds && claims->lease && unlink(path) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
@@ -228,14 +227,13 @@ static int make_token(char token[SMALTI_TOKEN + 1], struct smalti_error *error)
 static int write_claim(const struct smalti_claims *claims, const char *path, const char *token,
 		       struct smalti_error *error)
 {
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	int status = smalti_process_print(&claims->self, object, error);
 	if (status == 0 && !(cJSON_AddNumberToObject(object, "lease", (double)claims->lease) &&
 			     cJSON_AddStringToObject(object, "token", token)))
 		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a claim");
 	if (status == 0)
 		status = smalti_json_write(path, object, error);
-	cJSON_Delete(object);
 	return status;
 }
 
@@ -256,12 +254,10 @@ int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, 
 		      struct smalti_error *error)
 {
 	struct held held = {.claim = {first, end, replaces, .mine = true, .holder = "this process"}};
-	char *path = path_of(claims, first, end, error);
+	SCOPED(free) char *path = path_of(claims, first, end, error);
 	if (!path || make_token(held.claim.token, error) ||
-	    write_claim(claims, path, held.claim.token, error)) {
-		free(path);
+	    write_claim(claims, path, held.claim.token, error))
 		return -1;
-	}
 	held.fd = open(path, O_WRONLY | O_CLOEXEC);
 	const int status =
 	    held.fd < 0 ? smalti_fail_errno(error, "%s: cannot be opened", path) : hold(claims, &held, error);
@@ -270,7 +266,6 @@ int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, 
 		if (held.fd >= 0)
 			close(held.fd);
 	}
-	free(path);
 	return status;
 }
 
@@ -279,7 +274,7 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 	const struct held *held = find(claims, first, end);
 	if (!held)
 		return 0;
-	char *path = path_of(claims, first, end, error);
+	SCOPED(free) char *path = path_of(claims, first, end, error);
 	if (!path)
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -294,7 +289,6 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 	if (cause.code != SMALTI_OK)
 		status = smalti_fail(error, cause.code, "%s", cause.message);
 	cJSON_Delete(object);
-	free(path);
 	return status;
 }
 
@@ -303,10 +297,9 @@ void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t e
 	struct held *held = find(claims, first, end);
 	if (!held)
 		return;
-	char *path = path_of(claims, first, end, NULL);
+	SCOPED(free) char *path = path_of(claims, first, end, NULL);
 	if (path && smalti_claims_holds(claims, first, end, NULL) == 1)
 		unlink(path); /* if that fails, it runs out */
-	free(path);
 	smalti_heartbeat_remove(claims->heartbeat, held->fd);
 	close(held->fd);
 	pthread_mutex_lock(&claims->mutex);

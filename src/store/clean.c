@@ -42,10 +42,10 @@ static bool is_abandoned(const char *name)
 static bool is_worked_on(const struct known *known, const char *name)
 {
 	for (int64_t i = 0; i < known->count; i++) {
+		SCOPED(free)
 		char *part = smalti_part_path(known->directory, known->claims[i].first, known->claims[i].end,
 					      known->claims[i].token, NULL);
 		const bool same = part && strcmp(strrchr(part, '/') + 1, name) == 0;
-		free(part);
 		if (same)
 			return true;
 	}
@@ -111,7 +111,7 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 {
 	struct smalti_claim *list = NULL;
 	struct known known = {.directory = directory, .shards = shards};
-	char *inside = smalti_format(error, "%s/claims", directory);
+	SCOPED(free) char *inside = smalti_format(error, "%s/claims", directory);
 	int status = inside ? smalti_claims_list(claims, now, &list, &known.count, error) : -1;
 	known.claims = list;
 	if (status == 0)
@@ -119,6 +119,5 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 	if (status == 0)
 		status = sweep(&known, inside, is_torn_claim, strays, error);
 	free(list);
-	free(inside);
 	return status;
 }

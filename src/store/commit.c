@@ -28,11 +28,9 @@ struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const
 					       struct smalti_error *error)
 {
 	struct smalti_claim claim;
+	SCOPED(free)
 	char *part = find_claim(store, range, &claim, error) == 0 ? part_of(store, &claim, error) : NULL;
-	struct smalti_shard_writer *writer =
-	    part ? smalti_shard_create(part, schema, range->first, range->end, error) : NULL;
-	free(part);
-	return writer;
+	return part ? smalti_shard_create(part, schema, range->first, range->end, error) : NULL;
 }
 
 /* Whether it is what this was made for: nothing yet, or the shard that it replaces. */
@@ -47,7 +45,7 @@ static bool has_place(const struct smalti_shards *shards, const struct smalti_sh
 static int put_in_place(const struct smalti_store *store, const char *part, const struct smalti_shard_id *id,
 			struct smalti_error *error)
 {
-	char *path = smalti_shard_path(store->directory, id, error);
+	SCOPED(free) char *path = smalti_shard_path(store->directory, id, error);
 	int status = -1;
 	if (path && rename(part, path))
 		smalti_fail_errno(error, "%s: cannot be put in place", path);
@@ -55,7 +53,6 @@ static int put_in_place(const struct smalti_store *store, const char *part, cons
 		status = smalti_sync_directory(store->directory, error);
 	if (path && status)
 		unlink(path);
-	free(path);
 	return status;
 }
 
@@ -65,10 +62,9 @@ static void follow_up(struct smalti_store *store, const struct smalti_shard_id *
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	const struct smalti_shard_id old = {id->first, id->end, id->remake - 1};
-	char *path = id->remake ? smalti_shard_path(store->directory, &old, &ignored) : NULL;
+	SCOPED(free) char *path = id->remake ? smalti_shard_path(store->directory, &old, &ignored) : NULL;
 	if (path)
 		unlink(path);
-	free(path);
 	smalti_manifest_remove(store->directory);
 	if (smalti_store_read(store, &ignored) == 0 && id->remake)
 		(void)smalti_failed_rebuild(store->directory, &store->shards, &ignored);
@@ -98,7 +94,7 @@ static int commit_locked(struct smalti_store *store, const struct smalti_claim *
 static int end_work(struct smalti_store *store, const struct smalti_claim *claim, struct smalti_shard *shard,
 		    bool *lost, struct smalti_error *error)
 {
-	char *part = part_of(store, claim, error);
+	SCOPED(free) char *part = part_of(store, claim, error);
 	int status = part ? smalti_lock_take(store->lock, NULL, error) : -1;
 	if (status == 0) {
 		const int holds = smalti_claims_holds(store->claims, claim->first, claim->end, error);
@@ -112,7 +108,6 @@ static int end_work(struct smalti_store *store, const struct smalti_claim *claim
 	} else if (part) {
 		unlink(part);
 	}
-	free(part);
 	return status;
 }
 
@@ -139,9 +134,8 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 		smalti_shard_discard(writer);
 		return -1;
 	}
-	struct smalti_shard *shard = smalti_shard_finish(writer, timing, &cause);
+	SCOPED(smalti_shard_close) struct smalti_shard *shard = smalti_shard_finish(writer, timing, &cause);
 	const int status = end_work(store, &claim, shard, lost, shard ? error : &ignored);
-	smalti_shard_close(shard);
 	return shard || *lost ? status : smalti_fail(error, cause.code, "%s", cause.message);
 }
 

@@ -23,10 +23,9 @@ void smalti_manifest_remove(const char *directory)
 {
 	static const char *const names[] = {"manifest.json", "features.h5"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *path = smalti_format(NULL, "%s/%s", directory, names[i]);
+		SCOPED(free) char *path = smalti_format(NULL, "%s/%s", directory, names[i]);
 		if (path)
 			unlink(path);
-		free(path);
 	}
 }
 
@@ -43,7 +42,7 @@ static int add_digest(cJSON *object, int64_t bytes, uint64_t digest, struct smal
 /* No entry for a file that is not there. */
 static int add_file(cJSON *files, const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", directory, name);
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
 	uint64_t digest;
 	int64_t bytes;
 	int status = path ? smalti_find_file(path, error) : -1;
@@ -52,7 +51,6 @@ static int add_file(cJSON *files, const char *directory, const char *name, struc
 		if (status == 0)
 			status = add_digest(cJSON_AddObjectToObject(files, name), bytes, digest, error);
 	}
-	free(path);
 	return status;
 }
 
@@ -110,36 +108,29 @@ static int fill(cJSON *manifest, const char *directory, const struct smalti_shar
 static int write_manifest(const char *directory, const struct smalti_shards *shards,
 			  struct smalti_error *error)
 {
-	char *path = manifest_path(directory, error);
-	cJSON *manifest = cJSON_CreateObject();
+	SCOPED(free) char *path = manifest_path(directory, error);
+	SCOPED(cJSON_Delete) cJSON *manifest = cJSON_CreateObject();
 	int status = path ? fill(manifest, directory, shards, error) : -1;
 	if (status == 0)
 		status = smalti_sealed_write(path, manifest, error);
-	cJSON_Delete(manifest);
-	free(path);
 	return status;
 }
 
 static bool is_of(const cJSON *manifest, const struct smalti_shards *shards)
 {
-	cJSON *wanted = cJSON_CreateArray();
+	SCOPED(cJSON_Delete) cJSON *wanted = cJSON_CreateArray();
 	int status = wanted ? 0 : -1;
 	for (int64_t i = 0; i < shards->count && status == 0; i++)
 		status = add_shard(wanted, &shards->entries[i], NULL);
-	const bool same =
-	    status == 0 && cJSON_Compare(wanted, cJSON_GetObjectItemCaseSensitive(manifest, "shards"), true);
-	cJSON_Delete(wanted);
-	return same;
+	return status == 0 &&
+	       cJSON_Compare(wanted, cJSON_GetObjectItemCaseSensitive(manifest, "shards"), true);
 }
 
 bool smalti_manifest_fits(const char *directory, const struct smalti_shards *shards)
 {
-	char *path = manifest_path(directory, NULL);
-	cJSON *manifest = path ? smalti_sealed_read(path, NULL) : NULL;
-	const bool fits = manifest && is_of(manifest, shards);
-	cJSON_Delete(manifest);
-	free(path);
-	return fits;
+	SCOPED(free) char *path = manifest_path(directory, NULL);
+	SCOPED(cJSON_Delete) cJSON *manifest = path ? smalti_sealed_read(path, NULL) : NULL;
+	return manifest && is_of(manifest, shards);
 }
 
 int smalti_directory_complete(const char *directory, const struct smalti_shards *shards,

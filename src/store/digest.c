@@ -31,7 +31,7 @@ static int digest_stream(FILE *stream, const char *path, XXH3_state_t *state, in
 			 struct smalti_error *error)
 {
 	enum { BLOCK = 1 << 20 };
-	char *block = smalti_aligned_alloc(BLOCK, 1, error);
+	SCOPED(free) char *block = smalti_aligned_alloc(BLOCK, 1, error);
 	if (!block)
 		return -1;
 	*bytes = 0;
@@ -40,7 +40,6 @@ static int digest_stream(FILE *stream, const char *path, XXH3_state_t *state, in
 		XXH3_64bits_update(state, block, got);
 		*bytes += (int64_t)got;
 	}
-	free(block);
 	return ferror(stream) ? smalti_fail_errno(error, "%s: cannot be read", path) : 0;
 }
 

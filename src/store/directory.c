@@ -59,16 +59,14 @@ int smalti_directory_look(const char *directory, struct smalti_error *error)
 
 static int make_inside(const char *directory, const char *name, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", directory, name);
-	const int status = path ? smalti_make_directory(path, error) : -1;
-	free(path);
-	return status;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	return path ? smalti_make_directory(path, error) : -1;
 }
 
 int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", directory);
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(free) char *path = smalti_format(error, "%s/extract.json", directory);
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	int status = -1;
 	if (path && cJSON_AddStringToObject(object, "format", FORMAT) &&
 	    cJSON_AddNumberToObject(object, "version", LAYOUT) &&
@@ -77,8 +75,6 @@ int smalti_directory_describe(const char *directory, const cJSON *identity, stru
 		status = smalti_sealed_write(path, object, error);
 	else if (path)
 		smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
-	cJSON_Delete(object);
-	free(path);
 	return status;
 }
 
@@ -110,14 +106,12 @@ static int check_extract(cJSON *object, struct smalti_error *error)
 
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/extract.json", directory);
-	cJSON *object = path ? smalti_sealed_read(path, error) : NULL;
+	SCOPED(free) char *path = smalti_format(error, "%s/extract.json", directory);
+	SCOPED(cJSON_Delete) cJSON *object = path ? smalti_sealed_read(path, error) : NULL;
 	cJSON *identity = NULL;
 	if (object && check_extract(object, error))
 		smalti_error_prefix(error, "%s", path);
 	else if (object)
 		identity = cJSON_DetachItemFromObjectCaseSensitive(object, "identity");
-	cJSON_Delete(object);
-	free(path);
 	return identity;
 }

@@ -15,14 +15,13 @@ static char *path_of(const char *directory, struct smalti_error *error)
 
 static int print(FILE *stream, const struct smalti_shard_failure *failure, struct smalti_error *error)
 {
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	char *line = NULL;
 	if (cJSON_AddNumberToObject(object, "index", (double)failure->index) &&
 	    smalti_json_add_text(object, "key", failure->key) &&
 	    cJSON_AddStringToObject(object, "stage", failure->stage) &&
 	    smalti_json_add_text(object, "reason", failure->reason))
 		line = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
 	if (!line)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a line of failed.jsonl");
 	fprintf(stream, "%s\n", line);
@@ -45,12 +44,11 @@ int smalti_failed_append(const char *directory, struct smalti_shard *shard, stru
 {
 	if (smalti_shard_failure_count(shard) == 0)
 		return 0;
-	char *path = path_of(directory, error);
+	SCOPED(free) char *path = path_of(directory, error);
 	FILE *stream = path ? fopen(path, "ae") : NULL;
 	int status = stream ? print_shard(stream, shard, error) : -1;
 	if (path && (!stream || fclose(stream)))
 		status = smalti_fail_errno(error, "%s: cannot be written", path);
-	free(path);
 	return status;
 }
 
@@ -60,13 +58,12 @@ bool smalti_failed_fits(const char *directory, const struct smalti_shards *shard
 	for (int64_t i = 0; i < shards->count; i++)
 		wanted += shards->entries[i].reasons;
 	size_t length;
-	char *path = path_of(directory, NULL);
+	SCOPED(free) char *path = path_of(directory, NULL);
 	char *text = path ? smalti_file_read(path, SIZE_MAX / 2, &length, NULL) : NULL;
 	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
 		found++;
 	const bool fits = wanted == found && (!text || length == 0 || text[length - 1] == '\n');
 	free(text);
-	free(path);
 	return fits;
 }
 
@@ -77,11 +74,10 @@ static int print_all(FILE *stream, const char *directory, const struct smalti_sh
 	for (int64_t i = 0; i < shards->count && status == 0; i++) {
 		if (shards->entries[i].reasons == 0)
 			continue;
-		char *path = smalti_shard_path(directory, &shards->entries[i].id, error);
+		SCOPED(free) char *path = smalti_shard_path(directory, &shards->entries[i].id, error);
+		SCOPED(smalti_shard_close)
 		struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 		status = shard ? print_shard(stream, shard, error) : -1;
-		smalti_shard_close(shard);
-		free(path);
 	}
 	return status;
 }
@@ -104,9 +100,8 @@ char *smalti_failed_print(const char *directory, const struct smalti_shards *sha
 int smalti_failed_rebuild(const char *directory, const struct smalti_shards *shards,
 			  struct smalti_error *error)
 {
-	char *path = path_of(directory, error);
+	SCOPED(free) char *path = path_of(directory, error);
 	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
-	free(path);
 	if (!writer)
 		return -1;
 	if (print_all(smalti_writer_stream(writer), directory, shards, error) == 0)

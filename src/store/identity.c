@@ -53,9 +53,8 @@ static bool differs(const cJSON *old, const cJSON *new, struct place *place)
 
 static void print(const cJSON *item, char text[128])
 {
-	char *whole = item ? cJSON_PrintUnformatted(item) : NULL;
+	SCOPED(free) char *whole = item ? cJSON_PrintUnformatted(item) : NULL;
 	snprintf(text, 128, "%.120s", whole ? whole : "nothing");
-	free(whole);
 }
 
 int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,

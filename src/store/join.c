@@ -68,7 +68,7 @@ static int write_starts(struct join *join, const struct smalti_shard *shard, int
 {
 	const int64_t count = smalti_shard_index(shard)->head.rows;
 	const void *own = smalti_shard_entries(shard, array);
-	uint64_t *starts = own ? smalti_calloc(count, sizeof(*starts), error) : NULL;
+	SCOPED(free) uint64_t *starts = own ? smalti_calloc(count, sizeof(*starts), error) : NULL;
 	if (!starts)
 		return own ? -1 : 0;
 	memcpy(starts, own, (size_t)count * sizeof(*starts));
@@ -76,7 +76,6 @@ static int write_starts(struct join *join, const struct smalti_shard *shard, int
 		starts[i] += (uint64_t)join->total.of[values_of(array)];
 	const struct smalti_h5_extents extents = smalti_shard_extents(join->schema, array, count);
 	const int status = smalti_h5_write(join->starts[array], join->total.of[array], &extents, starts);
-	free(starts);
 	return status < 0 ? smalti_h5_file_fail(&join->file, "an array cannot be written", error) : 0;
 }
 
@@ -100,19 +99,17 @@ static int look_at(struct join *join, int64_t number, const struct smalti_shard 
 
 static struct smalti_shard *open_shard(const struct join *join, int64_t number, struct smalti_error *error)
 {
+	SCOPED(free)
 	char *path = smalti_shard_path(join->directory, &join->shards->entries[number].id, error);
-	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
-	free(path);
-	return shard;
+	return path ? smalti_shard_open(path, error) : NULL;
 }
 
 static int look_at_all(struct join *join, struct smalti_error *error)
 {
 	int status = 0;
 	for (int64_t i = 0; i < join->shards->count && status == 0; i++) {
-		struct smalti_shard *shard = open_shard(join, i, error);
+		SCOPED(smalti_shard_close) struct smalti_shard *shard = open_shard(join, i, error);
 		status = shard ? look_at(join, i, shard, error) : -1;
-		smalti_shard_close(shard);
 	}
 	return status;
 }
@@ -223,8 +220,9 @@ static int run(struct join *join, struct smalti_error *error)
 {
 	join->model = open_shard(join, 0, error);
 	join->counts = smalti_calloc(join->shards->count, sizeof(*join->counts), error);
+	SCOPED(free)
 	char *part = smalti_format(error, "%s/.features.h5.%ld.part", join->directory, (long)getpid());
-	char *path = smalti_format(error, "%s/features.h5", join->directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/features.h5", join->directory);
 	int status = join->model && join->counts && part && path ? 0 : -1;
 	if (status == 0) {
 		join->schema = smalti_shard_schema(join->model);
@@ -232,8 +230,6 @@ static int run(struct join *join, struct smalti_error *error)
 	}
 	smalti_shard_close(join->model);
 	free(join->counts);
-	free(part);
-	free(path);
 	return status;
 }
 
@@ -241,7 +237,7 @@ int smalti_join(const char *directory, const struct smalti_shards *shards, struc
 {
 	if (shards->count == 0)
 		return 0;
-	struct join *join = smalti_calloc(1, sizeof(*join), error);
+	SCOPED(free) struct join *join = smalti_calloc(1, sizeof(*join), error);
 	if (!join)
 		return -1;
 	join->directory = directory;
@@ -250,7 +246,5 @@ int smalti_join(const char *directory, const struct smalti_shards *shards, struc
 	join->file.id = H5I_INVALID_HID;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
 		join->starts[array] = H5I_INVALID_HID;
-	const int status = run(join, error);
-	free(join);
-	return status;
+	return run(join, error);
 }

@@ -31,10 +31,9 @@ static int describe_self(struct smalti_lock *lock, struct smalti_error *error)
 {
 	struct smalti_process self;
 	smalti_process_self(&self);
-	cJSON *object = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	if (smalti_process_print(&self, object, error) == 0)
 		lock->self = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
 	return lock->self ? 0 : smalti_fail(error, SMALTI_ENOMEM, "no memory for a lock");
 }
 
@@ -115,12 +114,11 @@ static void read_holder(int fd, char holder[SMALTI_HOLDER])
 	char text[HOLDER_BYTES];
 	struct smalti_process process;
 	const ssize_t length = pread(fd, text, sizeof(text), 0);
-	cJSON *object = length > 0 ? cJSON_ParseWithLength(text, (size_t)length) : NULL;
+	SCOPED(cJSON_Delete) cJSON *object = length > 0 ? cJSON_ParseWithLength(text, (size_t)length) : NULL;
 	if (smalti_process_read(&process, object, NULL) == 0)
 		smalti_process_name(&process, holder);
 	else
 		snprintf(holder, SMALTI_HOLDER, "an unknown process");
-	cJSON_Delete(object);
 }
 
 /* The file is opened anew, which is when a network file system asks for its state. */

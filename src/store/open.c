@@ -34,12 +34,9 @@ static int make_durably(const char *directory, struct smalti_error *error)
 	struct stat info;
 	if (stat(directory, &info) == 0)
 		return smalti_make_directory(directory, error); /* which says what else it is, if it is */
-	char *parent = smalti_directory_of(directory, error);
-	const int status = parent && smalti_make_directory(directory, error) == 0
-			       ? smalti_sync_directory(parent, error)
-			       : -1;
-	free(parent);
-	return status;
+	SCOPED(free) char *parent = smalti_directory_of(directory, error);
+	return parent && smalti_make_directory(directory, error) == 0 ? smalti_sync_directory(parent, error)
+								      : -1;
 }
 
 /* Gives the old identity what the new one has under the key that grows. */
@@ -57,7 +54,7 @@ static int grow(cJSON *old, const struct smalti_store_options *options, struct s
 static int compare(const char *directory, const struct smalti_store_options *options,
 		   struct smalti_error *error)
 {
-	cJSON *old = smalti_directory_identity(directory, error);
+	SCOPED(cJSON_Delete) cJSON *old = smalti_directory_identity(directory, error);
 	const cJSON *now = cJSON_GetObjectItemCaseSensitive(options->identity, options->grows);
 	const bool grows =
 	    options->before && !cJSON_Compare(options->before, now, true) &&
@@ -69,7 +66,6 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 		smalti_manifest_remove(directory);
 		status = smalti_directory_describe(directory, old, error);
 	}
-	cJSON_Delete(old);
 	return status;
 }
 

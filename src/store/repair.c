@@ -24,14 +24,12 @@ static int repair_extract(struct smalti_checker *checker, struct smalti_error *e
 static int set_aside(struct smalti_checker *checker, const struct smalti_shard_entry *entry,
 		     struct smalti_error *error)
 {
-	char *path = smalti_shard_path(checker->directory, &entry->id, error);
-	char *aside = path ? smalti_format(error, "%s.broken", path) : NULL;
+	SCOPED(free) char *path = smalti_shard_path(checker->directory, &entry->id, error);
+	SCOPED(free) char *aside = path ? smalti_format(error, "%s.broken", path) : NULL;
 	int status = aside ? 0 : -1;
 	if (aside && rename(path, aside) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: cannot be renamed to %s", path, aside);
 	checker->result->dropped += status == 0 && !entry->overlaps ? entry->id.end - entry->id.first : 0;
-	free(aside);
-	free(path);
 	return status;
 }
 

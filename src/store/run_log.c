@@ -88,7 +88,7 @@ static int64_t resident_bytes(void)
  * could not be read. */
 static void write_line(struct smalti_run_log *log, cJSON *object)
 {
-	char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+	SCOPED(free) char *text = object ? cJSON_PrintUnformatted(object) : NULL;
 	cJSON_Delete(object);
 	if (!text) {
 		smalti_fail(&log->error, SMALTI_ENOMEM, "%s: out of memory", log->path);
@@ -100,7 +100,6 @@ static void write_line(struct smalti_run_log *log, cJSON *object)
 		fclose(log->stream);
 		log->stream = NULL;
 	}
-	cJSON_free(text);
 }
 
 static cJSON *make_line(const struct smalti_run_log *log)
@@ -132,7 +131,7 @@ static void write_head(struct smalti_run_log *log, const struct smalti_run_head 
 static int create(struct smalti_run_log *log, const char *directory, const char *host,
 		  struct smalti_error *error)
 {
-	char *runs = smalti_format(error, "%s/runs", directory);
+	SCOPED(free) char *runs = smalti_format(error, "%s/runs", directory);
 	int status = runs ? smalti_make_directory(runs, error) : -1;
 	const int64_t stamp = (int64_t)(smalti_wall_clock() * 1000);
 	for (int i = 0; i < ATTEMPTS && !status && !log->stream; i++) {
@@ -146,7 +145,6 @@ static int create(struct smalti_run_log *log, const char *directory, const char 
 		if (!status && !log->stream && errno != EEXIST)
 			status = smalti_fail_errno(error, "%s: cannot be created", log->path);
 	}
-	free(runs);
 	return log->stream ? 0 : smalti_fail(error, SMALTI_EIO, "%s: no name is free", log->path);
 }
 

@@ -176,9 +176,8 @@ static int take_line(struct smalti_byte_reader *reader, bool head, struct smalti
 		     struct smalti_error *error)
 {
 	struct smalti_error own = SMALTI_NO_ERROR;
-	cJSON *line = smalti_json_parse(reader->item, reader->length, &own);
+	SCOPED(cJSON_Delete) cJSON *line = smalti_json_parse(reader->item, reader->length, &own);
 	const int read = !line ? -1 : head ? read_head(line, run, &own) : read_line(line, run, &own);
-	cJSON_Delete(line);
 	if (read && own.code == SMALTI_ENOMEM)
 		return smalti_fail(error, own.code, "%s", own.message);
 	run->unreadable += read != 0;
@@ -187,7 +186,7 @@ static int take_line(struct smalti_byte_reader *reader, bool head, struct smalti
 
 int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error)
 {
-	struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
+	SCOPED(free) struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
 	if (!reader)
 		return -1;
 	reader->file = file;
@@ -204,7 +203,6 @@ int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error
 			status = smalti_fail(error, own.code, "%s", own.message);
 	}
 	smalti_byte_reader_free(reader);
-	free(reader);
 	return status ? -1 : run->host != NULL && run->workers != NULL;
 }
 
@@ -246,7 +244,7 @@ static bool is_log(const char *name)
 int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error)
 {
 	*runs = (struct smalti_runs){.items = NULL};
-	char *path = smalti_format(error, "%s/runs", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/runs", directory);
 	DIR *entries = path ? opendir(path) : NULL;
 	int status = path ? 0 : -1;
 	if (path && !entries && errno != ENOENT)
@@ -254,13 +252,11 @@ int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct sma
 	for (const struct dirent *entry = NULL; entries && !status && (entry = readdir(entries));) {
 		if (!is_log(entry->d_name))
 			continue;
-		char *file = smalti_format(error, "%s/%s", path, entry->d_name);
+		SCOPED(free) char *file = smalti_format(error, "%s/%s", path, entry->d_name);
 		status = file ? add_run(file, entry->d_name, runs, error) : -1;
-		free(file);
 	}
 	if (entries)
 		closedir(entries);
-	free(path);
 	if (runs->count)
 		qsort(runs->items, (size_t)runs->count, sizeof(*runs->items), by_begin);
 	if (status)

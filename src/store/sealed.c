@@ -18,7 +18,7 @@ static size_t print_seal(const char *text, size_t length, char seal[SEAL_BYTES])
 
 int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_error *error)
 {
-	char *text = cJSON_Print(object);
+	SCOPED(free) char *text = cJSON_Print(object);
 	if (!text)
 		return smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
 	const size_t length = strlen(text) - strlen("\n}");
@@ -29,14 +29,13 @@ int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_err
 		fwrite(text, 1, length, smalti_writer_stream(writer));
 		fputs(seal, smalti_writer_stream(writer));
 	}
-	free(text);
 	return writer ? smalti_writer_commit(writer, error) : -1;
 }
 
 cJSON *smalti_sealed_read(const char *path, struct smalti_error *error)
 {
 	size_t length;
-	char *text = smalti_file_read(path, LIMIT, &length, error);
+	SCOPED(free) char *text = smalti_file_read(path, LIMIT, &length, error);
 	if (!text)
 		return NULL;
 	char seal[SEAL_BYTES];
@@ -50,6 +49,5 @@ cJSON *smalti_sealed_read(const char *path, struct smalti_error *error)
 		object = smalti_json_parse(text, length, error);
 	if (!object)
 		smalti_error_prefix(error, "%s", path);
-	free(text);
 	return object;
 }

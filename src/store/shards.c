@@ -117,7 +117,7 @@ int smalti_shards_check(const struct smalti_shards *shards, const char *director
 
 static int describe(struct smalti_shard_entry *entry, const char *path, struct smalti_error *error)
 {
-	struct smalti_shard *shard = smalti_shard_open_unchecked(path, error);
+	SCOPED(smalti_shard_close) struct smalti_shard *shard = smalti_shard_open_unchecked(path, error);
 	if (!shard)
 		return -1;
 	int64_t last = -1;
@@ -133,7 +133,6 @@ static int describe(struct smalti_shard_entry *entry, const char *path, struct s
 	entry->bytes = smalti_shard_bytes(shard);
 	entry->seal = smalti_shard_seal(shard);
 	entry->described = status == 0;
-	smalti_shard_close(shard);
 	return status;
 }
 
@@ -143,10 +142,10 @@ int smalti_shards_describe(struct smalti_shards *shards, const char *directory, 
 	for (int64_t i = 0; i < shards->count; i++) {
 		struct smalti_shard_entry *entry = &shards->entries[i];
 		struct smalti_error *cause = first.code ? NULL : &first;
+		SCOPED(free)
 		char *path = entry->described ? NULL : smalti_shard_path(directory, &entry->id, cause);
 		if (path)
 			(void)describe(entry, path, cause);
-		free(path);
 	}
 	const bool damaged = first.code == SMALTI_ECORRUPT || first.code == SMALTI_EFORMAT;
 	const char *remedy = damaged ? "; run smalti verify --repair" : "";

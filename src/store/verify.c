@@ -41,11 +41,10 @@ static void find_items(struct smalti_checker *checker, const cJSON *object)
 static int check_extract(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	cJSON *identity = smalti_directory_identity(checker->directory, &cause);
+	SCOPED(cJSON_Delete) cJSON *identity = smalti_directory_identity(checker->directory, &cause);
 	checker->extract_broken = !identity;
 	checker->items = -1;
 	find_items(checker, cJSON_GetObjectItemCaseSensitive(identity, "list"));
-	cJSON_Delete(identity);
 	if (!checker->extract_broken)
 		return 0;
 	if (is_fatal(&cause) || cause.code == SMALTI_EUNSUPPORTED) /* another version's, which is its own */
@@ -65,9 +64,8 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 				   "is not there, for the extraction was not brought to its end");
 		return 0;
 	}
-	char *path = smalti_format(error, "%s/manifest.json", checker->directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/manifest.json", checker->directory);
 	checker->manifest = path ? smalti_sealed_read(path, &cause) : NULL;
-	free(path);
 	if (!path || is_fatal(&cause))
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	if (!checker->manifest)
@@ -83,11 +81,10 @@ static int check_listed(struct smalti_checker *checker, const cJSON *listed, str
 	const char *text = "";
 	uint64_t wanted = 0, found;
 	int64_t bytes;
-	char *path = smalti_format(error, "%s/%s", checker->directory, listed->string);
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", checker->directory, listed->string);
 	if (!path)
 		return -1;
 	const int status = smalti_file_digest(path, &found, &bytes, &cause);
-	free(path);
 	if (status && is_fatal(&cause))
 		return smalti_fail(error, cause.code, "%s", cause.message);
 	if (status)
@@ -189,7 +186,7 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
-	char *path = smalti_format(error, "%s/failed.jsonl", checker->directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/failed.jsonl", checker->directory);
 	char *found = NULL, *wanted = smalti_failed_print(checker->directory, &checker->shards, error);
 	if (path)
 		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
@@ -201,7 +198,6 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 				   "does not list the failures that the shards have");
 	free(wanted);
 	free(found);
-	free(path);
 	return status;
 }
 

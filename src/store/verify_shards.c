@@ -58,15 +58,12 @@ static int check_rows(struct examined *examined, struct smalti_shard *shard, str
 static bool same_provenance(const char *a, const char *b)
 {
 	static const char *const may_differ[] = {"list", "isa"};
-	cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
+	SCOPED(cJSON_Delete) cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
 	for (size_t i = 0; i < sizeof(may_differ) / sizeof(may_differ[0]); i++) {
 		cJSON_DeleteItemFromObjectCaseSensitive(x, may_differ[i]);
 		cJSON_DeleteItemFromObjectCaseSensitive(y, may_differ[i]);
 	}
-	const bool same = x && y && cJSON_Compare(x, y, true);
-	cJSON_Delete(x);
-	cJSON_Delete(y);
-	return same;
+	return x && y && cJSON_Compare(x, y, true);
 }
 
 /* The name of what differs, or NULL. */
@@ -154,11 +151,10 @@ int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *e
 		smalti_shard_name(&entry->id, name);
 		if (checker->options->progress)
 			checker->options->progress(checker->options->user, done, bytes);
-		char *path = smalti_shard_path(checker->directory, &entry->id, error);
+		SCOPED(free) char *path = smalti_shard_path(checker->directory, &entry->id, error);
 		struct examined examined = {checker, entry, name, path};
 		status = path ? examine(&examined, &common, error) : -1;
 		done += entry->bytes;
-		free(path);
 	}
 	smalti_shard_close(common.shard);
 	return status;

@@ -109,10 +109,8 @@ static int read_object(const cJSON *object, const char *text, struct smalti_prom
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
 			     struct smalti_error *error)
 {
-	cJSON *object = smalti_json_parse(text, length, error);
+	SCOPED(cJSON_Delete) cJSON *object = smalti_json_parse(text, length, error);
 	if (!object)
 		return -1;
-	int status = read_object(object, text, line, error);
-	cJSON_Delete(object);
-	return status;
+	return read_object(object, text, line, error);
 }

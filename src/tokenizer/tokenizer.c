@@ -60,7 +60,7 @@ static int open_model(struct smalti_tokenizer *tokenizer, char *model, size_t le
 static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smalti_error *error)
 {
 	*extra_ids = 100;
-	char *path = smalti_format(error, "%s/tokenizer_config.json", directory);
+	SCOPED(free) char *path = smalti_format(error, "%s/tokenizer_config.json", directory);
 	if (!path)
 		return -1;
 	int status = smalti_find_file(path, error);
@@ -71,7 +71,6 @@ static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smal
 				: -1;
 		status = smalti_config_close(config, path, status, error);
 	}
-	free(path);
 	return status;
 }
 
@@ -145,7 +144,7 @@ static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char
 
 static int open_file(struct smalti_tokenizer *tokenizer, const char *directory, struct smalti_error *error)
 {
-	char *path = smalti_tokenizer_file(directory, error);
+	SCOPED(free) char *path = smalti_tokenizer_file(directory, error);
 	const bool is_json = path && strcmp(path + strlen(path) - 5, ".json") == 0;
 	size_t length = 0;
 	char *bytes =
@@ -155,7 +154,6 @@ static int open_file(struct smalti_tokenizer *tokenizer, const char *directory, 
 	if (!status && !is_json)
 		status = add_extra_ids(tokenizer, directory, error);
 	free(bytes);
-	free(path);
 	return status;
 }
 

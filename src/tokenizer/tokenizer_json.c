@@ -144,7 +144,7 @@ static int write_model(const struct source *source, struct smalti_tokenizer_json
 		       struct smalti_error *error)
 {
 	size_t length = 0;
-	uint8_t *charsmap = smalti_base64_decode(source->rules.charsmap, &length, error);
+	SCOPED(free) uint8_t *charsmap = smalti_base64_decode(source->rules.charsmap, &length, error);
 	if (!charsmap) {
 		smalti_error_prefix(error, "\"precompiled_charsmap\"");
 		return -1;
@@ -158,7 +158,6 @@ static int write_model(const struct source *source, struct smalti_tokenizer_json
 		smalti_spiece_write_normalizer(to, charsmap, length);
 	}
 	const bool whole = to && !ferror(to);
-	free(charsmap);
 	if (!to || fclose(to) != 0 || !whole)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for its pieces");
 	return 0;
@@ -169,12 +168,11 @@ int smalti_tokenizer_json_parse(struct smalti_tokenizer_json *tokenizer, const c
 {
 	struct source source = {0};
 	*tokenizer = (struct smalti_tokenizer_json){0};
-	cJSON *file = smalti_json_parse(text, length, error);
+	SCOPED(cJSON_Delete) cJSON *file = smalti_json_parse(text, length, error);
 	const int status = file && read_source(file, &source, tokenizer, error) == 0
 			       ? write_model(&source, tokenizer, error)
 			       : -1;
 	free(source.pieces);
-	cJSON_Delete(file);
 	return status;
 }
 
