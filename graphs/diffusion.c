@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "codelets/codelets.h"
+#include "rt/session.h"
 #include "samplers/noise.h"
 
 #include <stdlib.h>
@@ -174,7 +175,11 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	    denoiser->in_channels * denoiser->patch_size * denoiser->patch_size * (int64_t)sizeof(float);
 	const int64_t tokens =
 	    diffusion->height / denoiser->patch_size * (diffusion->width / denoiser->patch_size);
-	if (smalti_partition_even(&r.partition, tokens, diffusion->band_tokens, &error) < 0) {
+	if (smalti_partition_even(&r.partition, tokens, diffusion->band_tokens, &error) < 0 ||
+	    (diffusion->shares &&
+	     smalti_partition_distribute(&r.partition, diffusion->shares,
+					 smalti_session_place_count(smalti_task_group_session(task_group)),
+					 &error) < 0)) {
 		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);

@@ -102,6 +102,7 @@ check_PROGRAMS += tests/test_codelets_diffusion
 check_PROGRAMS += tests/test_codelets_t5
 check_PROGRAMS += tests/test_codelets_vae
 check_PROGRAMS += tests/test_t5
+check_PROGRAMS += tests/test_places
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_memory_limit

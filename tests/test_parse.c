@@ -175,12 +175,35 @@ static void sizes_in_pixels(void)
 	}
 }
 
+static void numbers(void)
+{
+	static const struct {
+		const char *text;
+		int count;
+		bool good;
+	} cases[] = {
+	    {"1", 1, true},    {"1:0.5:2e1", 3, true}, {"", 1, false},     {"1:2", 1, false},
+	    {"1:2", 3, false}, {"1:-2", 2, false},     {"1::2", 3, false}, {"1:2:", 2, false},
+	    {"1,2", 2, false}, {"a", 1, false},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		double values[3] = {0, 0, 0};
+		const int status = smalti_parse_numbers(cases[i].text, ':', cases[i].count, values, &error);
+		if (!cases[i].good)
+			FAILS(status, &error, SMALTI_EINVAL, cases[i].text, "numbers", "':'");
+		else
+			SUCCEEDS(status, &error, cases[i].text);
+	}
+	double values[3];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_parse_numbers("1:0.5:2e1", ':', 3, values, &error), &error, "values");
+	CHECK(values[0] == 1 && values[1] == 0.5 && values[2] == 20, "values");
+}
+
 static const struct test tests[] = {
-    {"whole numbers", whole_numbers},
-    {"seeds", seeds},
-    {"decimals", decimals},
-    {"amounts of memory", amounts_of_memory},
-    {"sizes in pixels", sizes_in_pixels},
+    {"numbers", numbers},   {"whole numbers", whole_numbers},         {"seeds", seeds},
+    {"decimals", decimals}, {"amounts of memory", amounts_of_memory}, {"sizes in pixels", sizes_in_pixels},
 };
 
 TEST_MAIN("parse", tests)

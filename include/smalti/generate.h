@@ -64,6 +64,10 @@ struct smalti_request {
 	/* The tiling; 0: chosen from the size. */
 	int64_t tile_tokens; /**< tokens per tile of the transformer */
 	int64_t tile_rows;   /**< latent rows per tile of the VAE */
+	/** How the tokens of the transformer are distributed: "2:1:1", the shares of the CPUs and of each
+	 * device in turn, as numbers of 0 or more. A tile then stays with its owner. NULL: the policy
+	 * chooses. */
+	const char *shares;
 };
 
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, basic cleaning, f32 noise, the model's size. */

@@ -84,6 +84,28 @@ int smalti_parse_double(const char *text, double minimum, double maximum, double
 	return 0;
 }
 
+int smalti_parse_numbers(const char *text, char separator, int count, double *values,
+			 struct smalti_error *error)
+{
+	char number[64];
+	const char *at = text;
+	for (int i = 0; at && i < count; i++) {
+		const char *end = strchr(at, separator);
+		const size_t length = end ? (size_t)(end - at) : strlen(at);
+		if (length >= sizeof(number))
+			break;
+		memcpy(number, at, length);
+		number[length] = '\0';
+		if (!read_double(number, &values[i]) || values[i] < 0)
+			break;
+		at = end ? end + 1 : NULL;
+		if (!at && i == count - 1)
+			return 0;
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "expected %d numbers with '%c' between them, found '%.99s'",
+			   count, separator, text);
+}
+
 /* Bits to shift by for a suffix, -1 when it is none. */
 static int suffix_shift(const char *suffix)
 {

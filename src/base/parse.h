@@ -23,6 +23,10 @@ int smalti_parse_seed(const char *text, uint64_t *value, struct smalti_error *er
 int smalti_parse_double(const char *text, double minimum, double maximum, double *value,
 			struct smalti_error *error);
 
+/* `count` such numbers of 0 or more, `separator` between them. */
+int smalti_parse_numbers(const char *text, char separator, int count, double *values,
+			 struct smalti_error *error);
+
 /* An amount of memory: a whole number, then B or nothing, K, M, G or T (binary multiples). */
 int smalti_parse_bytes(const char *text, int64_t minimum, int64_t maximum, int64_t *value,
 		       struct smalti_error *error);

@@ -86,6 +86,9 @@ static const struct smalti_option rows[] = {
      "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
+    {SMALTI_STRING(TYPE, request.shares), "shares", 0, "A:B:...",
+     "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; default: the "
+     "scheduling policy places each task"},
     SMALTI_TRACE_ROW(TYPE),
 };
 

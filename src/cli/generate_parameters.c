@@ -41,7 +41,8 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_text(o, "scheduler", r->scheduler ? r->scheduler : own_scheduler) &&
 	       add_text(o, "noise", noises[r->noise]) &&
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
-	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows);
+	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&
+	       (!r->shares || add_text(o, "shares", r->shares));
 }
 
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,

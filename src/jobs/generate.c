@@ -259,6 +259,7 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	    .width = plan->latent_width,
 	    .vae_factor = smalti_model_factor(model),
 	    .band_tokens = request->tile_tokens,
+	    .shares = plan->shares,
 	    .seed = request->seed,
 	    .image = image,
 	    .images = request->images,

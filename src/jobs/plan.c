@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "base/parse.h"
 #include "graphs/vae_search.h"
 #include "jobs/bins.h"
 
@@ -133,9 +134,34 @@ static int spell_out(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->prompt = smalti_format(error, "%s", request->prompt);
 	plan->negative_prompt =
 	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
+	plan->share_text = request->shares ? smalti_format(error, "%s", request->shares) : NULL;
+	r->shares = plan->share_text;
 	r->prompt = plan->prompt;
 	r->negative_prompt = plan->negative_prompt;
-	return plan->prompt && plan->negative_prompt ? 0 : -1;
+	return plan->prompt && plan->negative_prompt && (!request->shares || r->shares) ? 0 : -1;
+}
+
+static int read_shares(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const int places = smalti_session_place_count(plan->model->session);
+	const char *text = plan->request.shares;
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	double sum = 0;
+	if (!text)
+		return 0;
+	plan->shares = smalti_calloc(places, sizeof(*plan->shares), error);
+	if (!plan->shares)
+		return -1;
+	const int status = smalti_parse_numbers(text, ':', places, plan->shares, &ignored);
+	for (int place = 0; status == 0 && place < places; place++)
+		sum += plan->shares[place];
+	if (sum > 0)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0), "
+	    "found '%s'",
+	    places, text);
 }
 
 static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
@@ -154,7 +180,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 		return -1;
 	plan->latent_width = round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
 	plan->latent_height = round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
-	if (check_latents(plan, error) < 0)
+	if (check_latents(plan, error) < 0 || read_shares(plan, error) < 0)
 		return -1;
 	plan->sampler = sampler_for(model, r, error);
 	if (!plan->sampler || plan_decoding(plan, model, error) < 0)
@@ -198,6 +224,8 @@ void smalti_plan_free(struct smalti_plan *plan)
 	if (!plan || atomic_fetch_sub(&plan->users, 1) > 1)
 		return;
 	free(plan->sampler);
+	free(plan->shares);
+	free(plan->share_text);
 	smalti_vae_plan_free(&plan->decoding);
 	free(plan->prompt);
 	free(plan->negative_prompt);

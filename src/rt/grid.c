@@ -11,6 +11,7 @@ int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int6
 	if (rows < 1 || height < 1)
 		return smalti_fail(error, SMALTI_EINVAL, "%lld rows cannot be cut into bands of %lld",
 				   (long long)rows, (long long)height);
+	partition->owner = NULL;
 	partition->bands = (rows - 1) / height + 1;
 	partition->first = smalti_calloc(partition->bands + 1, sizeof(*partition->first), error);
 	if (!partition->first)
@@ -24,6 +25,7 @@ int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int6
 int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
 			   int64_t factor, int64_t divisor, struct smalti_error *error)
 {
+	partition->owner = NULL;
 	partition->bands = of->bands;
 	partition->first = smalti_calloc(of->bands + 1, sizeof(*partition->first), error);
 	if (!partition->first)
@@ -40,10 +42,34 @@ int smalti_partition_scale(struct smalti_partition *partition, const struct smal
 	return 0;
 }
 
+int smalti_partition_distribute(struct smalti_partition *partition, const double *shares, int places,
+				struct smalti_error *error)
+{
+	double all = 0;
+	for (int place = 0; place < places; place++)
+		all += shares[place];
+	if (!(all > 0))
+		return smalti_fail(error, SMALTI_EINVAL, "shares of bands: expected a sum above 0");
+	partition->owner = smalti_calloc(partition->bands, sizeof(*partition->owner), error);
+	if (!partition->owner)
+		return -1;
+	const double rows = (double)partition->first[partition->bands];
+	double end = shares[0]; /* of what the places up to this one get */
+	for (int64_t band = 0, place = 0; band < partition->bands; band++) {
+		const double middle = 0.5 * (double)(partition->first[band] + partition->first[band + 1]);
+		while (place + 1 < places && middle * all >= end * rows)
+			end += shares[++place];
+		partition->owner[band] = (int)place;
+	}
+	return 0;
+}
+
 void smalti_partition_free(struct smalti_partition *partition)
 {
 	free(partition->first);
+	free(partition->owner);
 	partition->first = NULL;
+	partition->owner = NULL;
 	partition->bands = 0;
 }
 
@@ -63,9 +89,12 @@ struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
 		smalti_task_group_fail(task_group, &error);
 		return (struct smalti_grid){NULL, NULL};
 	}
-	for (int64_t band = 0; band < partition->bands; band++)
+	for (int64_t band = 0; band < partition->bands; band++) {
 		grid.tile[band] =
 		    smalti_tile_new(task_group, smalti_partition_rows(partition, band) * rows_per, row_bytes);
+		if (grid.tile[band] && partition->owner)
+			smalti_tile_set_owner(grid.tile[band], partition->owner[band]);
+	}
 	return grid;
 }
 

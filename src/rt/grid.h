@@ -8,6 +8,7 @@
 struct smalti_partition {
 	int64_t bands;
 	int64_t *first; /* bands + 1 entries, ascending from 0 */
+	int *owner;     /* the distribution: of each band's tiles (rt/tile.h); NULL: none */
 };
 
 /* Bands of `height` rows, the last one ragged. */
@@ -17,6 +18,10 @@ int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int6
  */
 int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
 			   int64_t factor, int64_t divisor, struct smalti_error *error);
+/* Gives the bands owners in blocks: place p gets about shares[p] of their sum of the rows. Not of one that
+ * another was scaled from. */
+int smalti_partition_distribute(struct smalti_partition *partition, const double *shares, int places,
+				struct smalti_error *error);
 void smalti_partition_free(struct smalti_partition *partition);
 int64_t smalti_partition_rows(const struct smalti_partition *partition, int64_t band);
 

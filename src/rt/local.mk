@@ -4,6 +4,7 @@ libcore_la_SOURCES += \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
+	src/rt/places.c src/rt/places.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/task_group.c src/rt/task_group.h \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session_state.h"
 
+#include "rt/places.h"
+
 #include <unistd.h>
 
 #include <starpu.h>
@@ -11,7 +13,7 @@ int smalti_session_workers(const struct smalti_session *session)
 	return session->workers;
 }
 
-int smalti_session_places(const struct smalti_session *session)
+int smalti_session_processors(const struct smalti_session *session)
 {
 	const struct smalti_machine_cpus *cpus = &session->cpus;
 	return session->plain ? 1 : cpus->allowed_cores * (cpus->threads / cpus->cores);
@@ -74,6 +76,16 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session)
 {
 	return session->codelets;
+}
+
+const struct smalti_places *smalti_session_places(const struct smalti_session *session)
+{
+	return session->places;
+}
+
+int smalti_session_place_count(const struct smalti_session *session)
+{
+	return session->plain ? 1 : smalti_places_count(session->places);
 }
 
 struct smalti_pool *smalti_session_pool(const struct smalti_session *session)

@@ -9,6 +9,7 @@
 
 struct smalti_trace;
 struct smalti_codelet;
+struct smalti_places;
 struct smalti_pool;
 
 /* A session without StarPU: each task runs when it is inserted, on the inserting thread. It shows what the
@@ -26,7 +27,7 @@ void smalti_session_wake(const struct smalti_session *session);
 
 int smalti_session_workers(const struct smalti_session *session);
 /* The processors that its workers may run on. */
-int smalti_session_places(const struct smalti_session *session);
+int smalti_session_processors(const struct smalti_session *session);
 int64_t smalti_session_memory_limit(const struct smalti_session *session);
 /* Bytes that the process may hold: the limit, else what smalti_machine_memory() says. */
 int64_t smalti_session_memory(const struct smalti_session *session);
@@ -43,6 +44,9 @@ int64_t smalti_session_count_tile(struct smalti_session *session);
 void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
 			   int count);
 uint64_t smalti_session_sequence(const struct smalti_session *session);
+/* Where it computes; a plain session has none. */
+const struct smalti_places *smalti_session_places(const struct smalti_session *session);
+int smalti_session_place_count(const struct smalti_session *session); /* a plain session's: 1 */
 /* Where its tiles lie in main memory. */
 struct smalti_pool *smalti_session_pool(const struct smalti_session *session);
 struct smalti_throttle *smalti_session_throttle(struct smalti_session *session);

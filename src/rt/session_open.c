@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "kernels/isa.h"
 #include "rt/environment.h"
+#include "rt/places.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
 #include "rt/task.h"
@@ -179,6 +180,7 @@ static void free_session(struct smalti_session *session)
 {
 	smalti_trace_free(session->trace);
 	smalti_task_close(session->codelets);
+	smalti_places_free(session->places);
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
 	free(session->busy);
@@ -215,7 +217,8 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
-	if (!session->busy || add_scratch_disk(options, error) < 0)
+	session->places = smalti_places_new(error);
+	if (!session->busy || !session->places || add_scratch_disk(options, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }

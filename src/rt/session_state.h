@@ -20,6 +20,7 @@ struct smalti_session {
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;
 	struct smalti_codelet *codelets; /* one per op, in the order of smalti_ops[] */
+	struct smalti_places *places;
 	struct smalti_pool *pool;
 	struct smalti_throttle throttle;
 	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/isa.h"
+#include "rt/places.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
@@ -27,7 +28,7 @@ struct smalti_codelet {
 struct message {
 	const struct smalti_op *op;
 	struct smalti_task_group *task_group;
-	struct smalti_place place;
+	struct smalti_position position;
 	uint32_t present; /* bit i: buffer i was given */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
@@ -158,8 +159,8 @@ static void ended(void *argument)
 	struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_trace *trace = smalti_session_trace(session);
 	if (trace)
-		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->place);
-	smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
+		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->position);
+	smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
 	smalti_throttle_leave(smalti_session_throttle(session));
 }
 
@@ -232,15 +233,16 @@ static int insert(struct smalti_task_group *task_group, const struct smalti_op *
 	task->flops = op->flops(arguments);
 	task->callback_func = ended;
 	task->callback_arg = task;
+	smalti_places_choose(smalti_session_places(session), op, tiles, arguments, task);
 	int status = attach(task, message, tiles, error);
 	if (status == 0) {
 		smalti_throttle_enter(smalti_session_throttle(session));
-		message->place = smalti_task_group_task_begins(task_group, task->flops);
+		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
 		smalti_throttle_leave(smalti_session_throttle(session));
-		smalti_task_group_task_ends(task_group, message->place.stage, task->flops);
+		smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
 	}
 	task->destroy = 0;

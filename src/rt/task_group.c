@@ -24,10 +24,10 @@ struct smalti_task_group {
 	char name[NAME_LENGTH];
 	bool compares;
 	atomic_bool failed, broken;
-	pthread_mutex_t mutex;   /* guards what follows */
-	struct smalti_place now; /* of the tasks that are inserted */
-	int64_t *left;           /* tasks of each stage from 1 on that are inserted and not ended */
-	int64_t stages;          /* that it has room for */
+	pthread_mutex_t mutex;      /* guards what follows */
+	struct smalti_position now; /* of the tasks that are inserted */
+	int64_t *left;              /* tasks of each stage from 1 on that are inserted and not ended */
+	int64_t stages;             /* that it has room for */
 	pthread_cond_t idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
@@ -52,7 +52,7 @@ struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, 
 	task_group->session = session;
 	task_group->priority = priority;
 	task_group->running = 1;
-	task_group->now = (struct smalti_place){.layer = -1, .band = -1};
+	task_group->now = (struct smalti_position){.layer = -1, .band = -1};
 	snprintf(task_group->name, sizeof(task_group->name), "%s", name);
 	pthread_mutex_init(&task_group->mutex, NULL);
 	pthread_cond_init(&task_group->idle, NULL);
@@ -77,17 +77,17 @@ static bool counts(int64_t stage, double flops)
 	return stage > 0 && flops > 0;
 }
 
-struct smalti_place smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops)
+struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops)
 {
 	pthread_mutex_lock(&task_group->mutex);
-	const struct smalti_place place = task_group->now;
+	const struct smalti_position position = task_group->now;
 	task_group->running++;
 	task_group->progress.left++;
 	task_group->progress.inserted += flops;
-	if (counts(place.stage, flops))
-		task_group->left[place.stage]++;
+	if (counts(position.stage, flops))
+		task_group->left[position.stage]++;
 	pthread_mutex_unlock(&task_group->mutex);
-	return place;
+	return position;
 }
 
 /* Unlocks the mutex. */

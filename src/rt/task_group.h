@@ -72,7 +72,7 @@ void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage
 void smalti_task_group_compare(struct smalti_task_group *task_group);
 
 /* Where in the work a task is, as traces tell it. */
-struct smalti_place {
+struct smalti_position {
 	int64_t stage;
 	int64_t layer, band; /* -1: of none */
 };
@@ -90,8 +90,8 @@ struct smalti_session *smalti_task_group_session(const struct smalti_task_group 
 /* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
-/* For src/rt. A task of `flops`; returns its place. */
-struct smalti_place smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
+/* For src/rt. A task of `flops`; returns its position. */
+struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
 bool smalti_task_group_compares(const struct smalti_task_group *task_group);
 /* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);

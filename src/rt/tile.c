@@ -17,6 +17,7 @@ struct smalti_tile {
 	struct smalti_pool *pool;     /* that the memory is of; NULL: it is the caller's */
 	struct smalti_formed *formed; /* the same of a tile of forms */
 	int64_t number, rows, row_bytes;
+	int owner;
 };
 
 static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64_t bytes, const void *data,
@@ -43,6 +44,7 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 	tile->number = smalti_session_count_tile(smalti_task_group_session(task_group));
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
+	tile->owner = SMALTI_ANYWHERE;
 	return tile;
 }
 
@@ -146,6 +148,16 @@ int64_t smalti_tile_bytes(const struct smalti_tile *tile)
 int64_t smalti_tile_number(const struct smalti_tile *tile)
 {
 	return tile->number;
+}
+
+int smalti_tile_owner(const struct smalti_tile *tile)
+{
+	return tile->owner;
+}
+
+void smalti_tile_set_owner(struct smalti_tile *tile, int place)
+{
+	tile->owner = place;
 }
 
 void *smalti_tile_handle(const struct smalti_tile *tile)

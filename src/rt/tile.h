@@ -35,6 +35,16 @@ int64_t smalti_tile_bytes(const struct smalti_tile *tile);
 /* Tiles of a session are numbered as they are made, from 1 on. */
 int64_t smalti_tile_number(const struct smalti_tile *tile);
 
+/* A tile's owner is the place (rt/places.h) whose workers write it; at first it has none, and they do
+ * anywhere. A task runs at the owner of the first tile that it writes that has one. One that makes new tiles,
+ * of inputs that have owners, runs at the first of these, and its tiles are owned there; so what a grid's
+ * distribution says of bands holds for what is computed from them, until an update of a tile without owner
+ * joins them. @{ */
+enum { SMALTI_ANYWHERE = -1 };
+int smalti_tile_owner(const struct smalti_tile *tile);
+void smalti_tile_set_owner(struct smalti_tile *tile, int place);
+/* @} */
+
 /* For src/rt: the starpu_data_handle_t. */
 void *smalti_tile_handle(const struct smalti_tile *tile);
 /* The same: where a plain session's tile lies; NULL with an error when its form cannot be made. */

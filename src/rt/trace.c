@@ -18,7 +18,7 @@ struct event {
 	const char *name;                          /* an op's, which is static */
 	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
 	double flops;
-	struct smalti_place place;
+	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
 	char request[REQUEST_LENGTH];
 };
@@ -74,7 +74,7 @@ static struct event *next_event(struct row *row)
 }
 
 void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
-		       const struct smalti_place *place)
+		       const struct smalti_position *position)
 {
 	struct smalti_pool_state pool;
 	const struct starpu_profiling_task_info *info = task->profiling_info;
@@ -89,7 +89,7 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 	event->fetch_start = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_start_time);
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
-	event->place = *place;
+	event->position = *position;
 	smalti_pool_state(smalti_session_pool(trace->session), &pool);
 	event->tiles = pool.used;
 	event->tasks = smalti_throttle_tasks(smalti_session_throttle(trace->session));
@@ -109,12 +109,13 @@ static void write_text(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-static void write_place(FILE *file, const struct smalti_place *place)
+static void write_position(FILE *file, const struct smalti_position *position)
 {
 	const struct {
 		const char *name;
 		int64_t value, least;
-	} parts[] = {{"stage", place->stage, 1}, {"layer", place->layer, 0}, {"band", place->band, 0}};
+	} parts[] = {
+	    {"stage", position->stage, 1}, {"layer", position->layer, 0}, {"band", position->band, 0}};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (parts[i].value >= parts[i].least)
 			fprintf(file, ",\"%s\":%lld", parts[i].name, (long long)parts[i].value);
@@ -138,7 +139,7 @@ static void write_event(FILE *file, int worker, const struct event *event)
 	write_text(file, event->name);
 	fputs(",\"args\":{\"request\":", file);
 	write_text(file, event->request);
-	write_place(file, &event->place);
+	write_position(file, &event->position);
 	fprintf(file, ",\"flops\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
 		duration > 0 ? event->flops / duration * 1e-3 : 0.0);
 	if (event->fetch_end - event->fetch_start >= SHORTEST_FETCH)

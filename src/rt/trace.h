@@ -17,7 +17,7 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error);
 /* From a task's callback, on the worker that ran it. */
 void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
-		       const struct smalti_place *place);
+		       const struct smalti_position *position);
 /* Once: the file appears complete or not at all. */
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error);
 void smalti_trace_free(struct smalti_trace *trace);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/places.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+#include <starpu.h>
+
+enum { WORD_BITS = 32, WORDS = (STARPU_NMAXWORKERS - 1) / WORD_BITS + 1 };
+
+struct place {
+	enum smalti_device kind;
+	bool has_workers;
+	uint32_t workers[WORDS]; /* bit w: worker w computes here */
+};
+
+struct smalti_places {
+	int count;
+	struct place place[STARPU_MAXNODES];
+};
+
+static bool computes(unsigned node, enum smalti_device *kind)
+{
+	switch (starpu_node_get_kind((int)node)) {
+	case STARPU_CPU_RAM:
+		*kind = SMALTI_DEVICE_CPU;
+		return node == STARPU_MAIN_RAM;
+	case STARPU_OPENCL_RAM:
+		*kind = SMALTI_DEVICE_OPENCL;
+		return true;
+	default: /* a disk */
+		return false;
+	}
+}
+
+static void add_workers(struct place *place, unsigned node)
+{
+	for (unsigned worker = 0; worker < starpu_worker_get_count(); worker++)
+		if (starpu_worker_get_memory_node(worker) == node) {
+			place->workers[worker / WORD_BITS] |= 1u << worker % WORD_BITS;
+			place->has_workers = true;
+		}
+}
+
+struct smalti_places *smalti_places_new(struct smalti_error *error)
+{
+	struct smalti_places *places = smalti_calloc(1, sizeof(*places), error);
+	for (unsigned node = 0; places && node < starpu_memory_nodes_get_count(); node++) {
+		struct place *place = &places->place[places->count];
+		if (!computes(node, &place->kind))
+			continue;
+		add_workers(place, node);
+		places->count++;
+	}
+	return places;
+}
+
+void smalti_places_free(struct smalti_places *places)
+{
+	free(places);
+}
+
+int smalti_places_count(const struct smalti_places *places)
+{
+	return places->count;
+}
+
+/* What the task reads and writes, in the op's order. */
+struct owners {
+	int read, written; /* of the first tile that has one */
+	bool updates;      /* a tile that has none */
+};
+
+static void look_at(struct owners *owners, enum smalti_access access, int owner)
+{
+	int *first = access == SMALTI_READ ? &owners->read : &owners->written;
+	if (*first == SMALTI_ANYWHERE)
+		*first = owner;
+	if (access == SMALTI_UPDATE && owner == SMALTI_ANYWHERE)
+		owners->updates = true;
+}
+
+static int owner_of(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments)
+{
+	struct owners owners = {SMALTI_ANYWHERE, SMALTI_ANYWHERE, false};
+	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
+		for (int i = 0; i < op->buffers[kind].count; i++, index++)
+			if (tiles[index])
+				look_at(&owners, smalti_op_access(op, kind, arguments),
+					smalti_tile_owner(tiles[index]));
+	return owners.written != SMALTI_ANYWHERE || owners.updates ? owners.written : owners.read;
+}
+
+static void own_outputs(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments,
+			int owner)
+{
+	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
+		for (int i = 0; i < op->buffers[kind].count; i++, index++)
+			if (tiles[index] && smalti_op_access(op, kind, arguments) == SMALTI_WRITE &&
+			    smalti_tile_owner(tiles[index]) == SMALTI_ANYWHERE)
+				smalti_tile_set_owner(tiles[index], owner);
+}
+
+void smalti_places_choose(const struct smalti_places *places, const struct smalti_op *op,
+			  struct smalti_tile *const *tiles, const void *arguments, struct starpu_task *task)
+{
+	const int owner = owner_of(op, tiles, arguments);
+	if (owner == SMALTI_ANYWHERE)
+		return;
+	own_outputs(op, tiles, arguments, owner);
+	const struct place *place = &places->place[owner % places->count];
+	if (!place->has_workers || !op->run[place->kind])
+		return;
+	task->workerids = (uint32_t *)(uintptr_t)place->workers;
+	task->workerids_len = WORDS;
+}
