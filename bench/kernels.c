@@ -78,7 +78,7 @@ static int call(const struct smalti_bench_case *c, void *const *data, int64_t ca
 	const struct smalti_op *op = &smalti_ops[c->op];
 	const double start = smalti_now();
 	for (int64_t i = 0; i < calls; i++)
-		if (op->run[SMALTI_DEVICE_CPU](data, c->arguments, error) < 0)
+		if (op->run(data, c->arguments, error) < 0)
 			return -1;
 	*seconds = (smalti_now() - start) / (double)calls;
 	return 0;

@@ -41,7 +41,7 @@ static const struct smalti_option rows[] = {
     SMALTI_VARIANT_ROW(TYPE, variant),
     SMALTI_PRECISION_ROW(TYPE, precision),
     {SMALTI_GROUP("Machine")},
-    SMALTI_CPUS_ROW(TYPE),
+    SMALTI_WORKER_ROWS(TYPE),
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,

@@ -3,13 +3,11 @@
 #define SMALTI_CODELETS_ARGUMENTS_H
 
 #include "base/dtype.h"
+#include "codelets/many.h"
 #include "kernels/matmul.h"
 #include "samplers/sampler.h"
 
 #include <stdbool.h>
-
-/* How many tiles of one kind a task takes at most. */
-enum { SMALTI_MANY = 16 };
 
 /* Of a tensor [rows, columns]. */
 static inline double smalti_bytes(enum smalti_dtype dtype, int64_t rows, int64_t columns)

@@ -2,9 +2,11 @@ libcore_la_SOURCES += \
 	codelets/arguments.h \
 	codelets/attention.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
+	codelets/devices.c codelets/devices.def codelets/devices.h \
 	codelets/dit.c \
 	codelets/layout.c \
 	codelets/linear.c \
+	codelets/many.h \
 	codelets/norm.c \
 	codelets/sampler.c \
 	codelets/shards.c \

@@ -90,7 +90,7 @@ const struct smalti_op smalti_ops[] = {
 	 .value = op_name##_value,                                                                           \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
-	 .run = {[SMALTI_DEVICE_CPU] = op_name##_cpu}},
+	 .run = op_name##_cpu},
 #include "codelets/codelets.def"
 };
 _Static_assert(sizeof(smalti_ops) / sizeof(smalti_ops[0]) == SMALTI_OPS, "an op without a row");

@@ -66,7 +66,7 @@ static void drop_pages(const struct smalti_weight_source *source)
 		smalti_map_drop(source->part[i].data, source->part[i].bytes);
 }
 
-static int make(const void *weight, enum smalti_device device, void *memory, struct smalti_error *error)
+static int make(const void *weight, enum smalti_device_kind device, void *memory, struct smalti_error *error)
 {
 	const struct smalti_weight_source *source = weight;
 	const bool cpu = device == SMALTI_DEVICE_CPU;

@@ -40,6 +40,35 @@ AC_DEFUN([AX_SMALTI_ONEDNN], [
   AC_SUBST([ONEDNN_LIBS])
 ])
 
+# AX_SMALTI_OPENCL: devices by OpenCL, where StarPU has it and CLBlast is there; --enable-opencl insists.
+AC_DEFUN([AX_SMALTI_OPENCL], [
+  AC_ARG_ENABLE([opencl], [AS_HELP_STRING([--enable-opencl], [run on OpenCL devices, too (default: where possible)])])
+  opencl_lacks=
+  AS_IF([test "x$enable_opencl" = xno], [opencl_lacks="--disable-opencl"], [
+    save_CFLAGS=$CFLAGS save_LIBS=$LIBS
+    CFLAGS="$CFLAGS $STARPU_CFLAGS"
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <starpu_config.h>
+#ifndef STARPU_USE_OPENCL
+#error without
+#endif]])], [], [opencl_lacks="StarPU was built without it (see scripts/starpu)"])
+    AC_CHECK_LIB([OpenCL], [clGetPlatformIDs], [],
+      [opencl_lacks="libOpenCL does not link (Debian: ocl-icd-opencl-dev)"])
+    AC_CHECK_HEADER([clblast_c.h], [], [opencl_lacks="clblast_c.h was not found (Debian: libclblast-dev)"])
+    AC_CHECK_LIB([clblast], [CLBlastSgemm], [],
+      [opencl_lacks="libclblast does not link (Debian: libclblast-dev)"], [-lOpenCL])
+    CFLAGS=$save_CFLAGS LIBS=$save_LIBS
+    AS_IF([test "x$enable_opencl" = xyes && test -n "$opencl_lacks"], [AC_MSG_ERROR([no OpenCL: $opencl_lacks])])])
+  AC_MSG_CHECKING([for OpenCL devices])
+  AS_IF([test -z "$opencl_lacks"], [
+    AC_MSG_RESULT([yes])
+    AC_DEFINE([SMALTI_OPENCL], [1], [whether it runs on OpenCL devices])
+    OPENCL_LIBS="-lclblast -lOpenCL"], [AC_MSG_RESULT([no: $opencl_lacks])])
+  AC_DEFINE([CL_TARGET_OPENCL_VERSION], [120], [the OpenCL whose functions its headers, which StarPU's include, declare])
+  AC_SUBST([OPENCL_LIBS])
+  AM_CONDITIONAL([OPENCL], [test -z "$opencl_lacks"])
+])
+
 # AX_SMALTI_UNISTRING: libunistring has no pkg-config file either.
 AC_DEFUN([AX_SMALTI_UNISTRING], [
   AC_CHECK_HEADER([unicase.h], [], [AC_MSG_ERROR([unicase.h was not found: install libunistring (Debian: libunistring-dev)])])

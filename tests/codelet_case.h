@@ -23,7 +23,7 @@
 	} while (0)
 
 /* What kernels of a device get for a weight. Free it. */
-static inline void *form_of(const struct smalti_weight_source *source, enum smalti_device device)
+static inline void *form_of(const struct smalti_weight_source *source, enum smalti_device_kind device)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile_forms forms;

@@ -17,7 +17,7 @@ static void table(void)
 {
 	for (int i = 0; i < SMALTI_OPS; i++) {
 		const struct smalti_op *op = &smalti_ops[i];
-		CHECK(op->name && op->name[0] && op->run[SMALTI_DEVICE_CPU] && op->flops, "row");
+		CHECK(op->name && op->name[0] && op->run && op->flops, "row");
 		int buffers = 0;
 		for (int kind = 0; kind < op->buffer_kinds; kind++) {
 			CHECK(op->buffers[kind].name[0] && op->buffers[kind].count >= 1, op->name);
@@ -67,7 +67,7 @@ static void vectors(void)
 		for (int device = 0; device < SMALTI_DEVICE_KINDS; device++) {
 			struct parts p = given(SMALTI_WEIGHT_VECTOR, parts, counts, &state);
 			const int64_t total = parts == 1 ? 5 : parts == 2 ? 22 : 23;
-			float *found = form_of(&p.source, (enum smalti_device)device);
+			float *found = form_of(&p.source, (enum smalti_device_kind)device);
 			CHECK(memcmp(found, p.values, (size_t)total * sizeof(float)) == 0,
 			      "the parts as f32");
 			free(found);

@@ -21,7 +21,7 @@ struct source {
 	_Atomic int made, sums;
 };
 
-static int make(const void *user, enum smalti_device device, void *memory, struct smalti_error *error)
+static int make(const void *user, enum smalti_device_kind device, void *memory, struct smalti_error *error)
 {
 	struct source *source = (struct source *)(uintptr_t)user;
 	(void)device;

@@ -2,11 +2,10 @@
 #ifndef SMALTI_BASE_DTYPE_H
 #define SMALTI_BASE_DTYPE_H
 
+#include "base/dtype_enum.h"
+
 #include <stdint.h>
 #include <string.h>
-
-/* The element types that weights, activations and features are kept in. */
-enum smalti_dtype { SMALTI_F32, SMALTI_F16, SMALTI_BF16 };
 
 static inline int64_t smalti_dtype_bytes(enum smalti_dtype dtype)
 {

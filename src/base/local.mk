@@ -4,7 +4,7 @@ libcore_la_SOURCES += \
 	src/base/base64.c src/base/base64.h \
 	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \
-	src/base/dtype.c src/base/dtype.h \
+	src/base/dtype.c src/base/dtype.h src/base/dtype_enum.h \
 	src/base/error.c src/base/error.h \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \
 	src/base/file.h \

@@ -35,8 +35,10 @@ extern const char *const smalti_precisions[];
 	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
 	 "use at most SIZE of memory, such as 800M or 24G; default: all that is available", .minimum = 1 << 20, .maximum = INT64_MAX}
 
-#define SMALTI_CPUS_ROW(type) \
+#define SMALTI_WORKER_ROWS(type) \
 	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \
+	 .maximum = INT64_MAX}, \
+	{SMALTI_INT64(type, session.opencl), "opencl", 0, "N", "number of OpenCL devices to compute on, too", .minimum = 0, \
 	 .maximum = INT64_MAX}
 
 #define SMALTI_POLICY_ROW(type) \

@@ -76,7 +76,7 @@ static const struct smalti_option rows[] = {
 
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
-    SMALTI_CPUS_ROW(TYPE),
+    SMALTI_WORKER_ROWS(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };

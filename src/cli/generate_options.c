@@ -80,7 +80,7 @@ static const struct smalti_option rows[] = {
 
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
-    SMALTI_CPUS_ROW(TYPE),
+    SMALTI_WORKER_ROWS(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
      "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},

@@ -14,8 +14,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},
     {SMALTI_STRING(struct topology_options, session.policy), "sched", 0, "POLICY",
      "StarPU scheduling policy"},
-    {SMALTI_INT64(struct topology_options, session.cpus), "cpus", 0, "N",
-     "number of CPU workers; 0: one per core", .minimum = 0, .maximum = 4096},
+    SMALTI_WORKER_ROWS(struct topology_options),
 };
 
 static const struct smalti_example examples[] = {

@@ -25,7 +25,7 @@ static double best_seconds(enum smalti_op_number number, const void *data, const
 	double best = (double)INFINITY, all = 0;
 	for (int i = 0; i < MOST_REPEATS && (i < 2 || all < enough_seconds); i++) {
 		const double begin = smalti_now();
-		if (op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
+		if (op->run(data, arguments, error) < 0)
 			return -1;
 		const double seconds = smalti_now() - begin;
 		best = seconds < best ? seconds : best;

@@ -61,7 +61,24 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/onednn_api.c src/kernels/cpu/onednn_api.h \
 	src/kernels/cpu/pack.c \
 	src/kernels/cpu/product.c src/kernels/cpu/product.h \
-	src/kernels/cpu/resize.c
+	src/kernels/cpu/resize.c \
+	src/kernels/epilogue.h src/kernels/moments.h
+
+# What devices compile: one text, which src/rt/opencl.c has in it.
+device_kernels = \
+	src/kernels/device/program.cl \
+	src/kernels/device/arguments.h \
+	src/kernels/device/dialect.h \
+	src/kernels/device/elementwise.cl \
+	src/kernels/device/norms.cl
+device_headers = \
+	codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
+	src/samplers/step.h
+EXTRA_DIST += $(device_kernels)
+CLEANFILES += src/kernels/device/opencl.cl
+src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
+		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
 
 # The kernels of devices: one text, which a device compiles when a session opens.
 device_kernels = src/kernels/device/dialect.h

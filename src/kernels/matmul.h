@@ -4,21 +4,12 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "kernels/epilogue.h"
 
 #include <stdbool.h>
 
 /* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
  * checkpoints have it. Products of `compute` values (f32, or bf16 with f32 sums). */
-
-enum smalti_epilogue {
-	SMALTI_EPILOGUE_NONE,     /* y = z, where z = x·Wᵀ + bias */
-	SMALTI_EPILOGUE_GELU,     /* y = gelu_tanh(z)              docs/reference.md 3.6, 2.2 */
-	SMALTI_EPILOGUE_SILU,     /* y = z / (1 + exp(-z)) */
-	SMALTI_EPILOGUE_ADD,      /* y = y + z                     residual; y is f32 */
-	SMALTI_EPILOGUE_GATE_ADD, /* y = y + operand[out] ⊙ z      adaLN gate, f32 [out]; y is f32 */
-	SMALTI_EPILOGUE_MULTIPLY, /* y = z ⊙ operand[rows, out]    gated GELU; operand has y's dtype */
-	SMALTI_EPILOGUES
-};
 
 /* Whether y is added to. */
 static inline bool smalti_epilogue_adds(enum smalti_epilogue epilogue)

@@ -3,6 +3,7 @@
 #define SMALTI_KERNELS_NORMS_H
 
 #include "base/dtype.h"
+#include "kernels/moments.h"
 
 #include <stdbool.h>
 
@@ -15,11 +16,6 @@ void smalti_layernorm_modulate(int64_t rows, int64_t dim, const float *x, float 
 /* y = weight ⊙ x / sqrt(mean(x²) + epsilon) (docs/reference.md 2.2). */
 void smalti_rmsnorm(int64_t rows, int64_t dim, const float *x, float epsilon, const float *weight,
 		    enum smalti_dtype dtype, void *y);
-
-/* Statistics of one group of channels over some pixels; m2 is the sum of squared deviations. */
-struct smalti_moments {
-	double count, mean, m2;
-};
 
 /* moments[g] of each of `groups` equal groups of channels of x [pixels, channels]; sums in double. */
 void smalti_groupnorm_moments(int64_t pixels, int64_t channels, int64_t groups, const float *x,

@@ -29,6 +29,7 @@ static const char *const numbers[] = {
     "CODELET_PROFILING",
     "DATA_LOCALITY_ENFORCE",
     "DISABLE_ASYNCHRONOUS_COPY",
+    "DISABLE_ASYNCHRONOUS_OPENCL_COPY",
     "DISABLE_PINNING",
     "DISK_SWAP_SIZE",
     "DISPLAY_BINDINGS",
@@ -45,6 +46,7 @@ static const char *const numbers[] = {
     "LIMIT_BANDWIDTH",
     "LIMIT_MAX_SUBMITTED_TASKS",
     "LIMIT_MIN_SUBMITTED_TASKS",
+    "LIMIT_OPENCL_MEM",
     "MAIN_THREAD_BIND",
     "MAX_MEMORY_USE",
     "MAX_PRIO",
@@ -61,6 +63,9 @@ static const char *const numbers[] = {
     "NOPENCL",
     "NTASKS_THRESHOLD",
     "NTCPIP_MS",
+    "OPENCL_ONLY_ON_CPUS",
+    "OPENCL_ON_CPUS",
+    "OPENCL_PIPELINE",
     "PERF_MODEL_HOMOGENEOUS_CPU",
     "PREFETCH",
     "PROFILING",
@@ -162,7 +167,8 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 /* Lists of processors, "0 2-5,7". */
 static int check_lists(struct smalti_error *error)
 {
-	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID"};
+	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID",
+					    "STARPU_WORKERS_OPENCLID"};
 	for (int i = 0; i < COUNT(names); i++) {
 		const char *text = getenv(names[i]);
 		if (text && (*text < '0' || *text > '9' || text[strspn(text, "0123456789-, ")]))

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
+	src/rt/device.h \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \
@@ -22,3 +23,7 @@ libcore_la_SOURCES += \
 	src/rt/topology_hwloc.c \
 	src/rt/topology_starpu.c \
 	src/rt/trace.c src/rt/trace.h
+if OPENCL
+libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
+src/rt/opencl.lo: src/kernels/device/opencl.cl
+endif

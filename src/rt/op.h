@@ -21,8 +21,8 @@ struct smalti_buffer {
 
 enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 
-/* The kinds of devices that operations may have a function for. */
-enum smalti_device { SMALTI_DEVICE_CPU, SMALTI_DEVICE_OPENCL, SMALTI_DEVICE_KINDS };
+/* The kinds of memory that a tile may have a form for. */
+enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_OPENCL, SMALTI_DEVICE_KINDS };
 
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that a function is given (NULL for an absent one). */
@@ -38,13 +38,21 @@ struct smalti_op {
 	uint32_t (*value)(const void *arguments, uint32_t hash); /* the same by all but pointers */
 	double (*flops)(const void *arguments);
 	double (*bytes)(const void *arguments); /* that have to move at least once */
-	/* NULL on a kind of device that cannot run it. */
-	int (*run[SMALTI_DEVICE_KINDS])(const void *data, const void *arguments, struct smalti_error *error);
+	int (*run)(const void *data, const void *arguments, struct smalti_error *error); /* on a CPU */
 };
 
 /* The table, which codelets/table.c has. */
 extern const struct smalti_op smalti_ops[];
 extern const int smalti_op_count;
+
+/* The form of an op that devices run, on as many memories as it has buffers (NULL: absent). NULL: it runs on
+ * CPUs alone. codelets/devices.c */
+struct smalti_device;
+struct smalti_device_memory;
+typedef int (*smalti_device_run)(struct smalti_device *device,
+				 const struct smalti_device_memory *const *memories, const void *arguments,
+				 struct smalti_error *error);
+smalti_device_run smalti_op_device(const struct smalti_op *op);
 
 /* How a task with these arguments touches the op's buffers of one kind: never SMALTI_WRITE_OR_UPDATE. */
 static inline enum smalti_access smalti_op_access(const struct smalti_op *op, int kind, const void *arguments)

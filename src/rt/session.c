@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session_state.h"
 
+#include "base/clock.h"
 #include "rt/places.h"
 
 #include <unistd.h>
@@ -101,6 +102,20 @@ struct smalti_throttle *smalti_session_throttle(struct smalti_session *session)
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds)
 {
 	atomic_fetch_add_explicit(&session->busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
+}
+
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began)
+{
+	const double now = smalti_now(), before = session->ended[worker];
+	const double seconds = now - (began > before ? began : before);
+	session->ended[worker] = now;
+	smalti_session_add_busy(session, worker, seconds);
+	return seconds;
+}
+
+struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker)
+{
+	return session->devices ? session->devices[worker] : NULL;
 }
 
 double smalti_session_busy(const struct smalti_session *session, int worker)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+struct smalti_device;
 struct smalti_trace;
 struct smalti_codelet;
 struct smalti_places;
@@ -52,7 +53,12 @@ struct smalti_pool *smalti_session_pool(const struct smalti_session *session);
 struct smalti_throttle *smalti_session_throttle(struct smalti_session *session);
 /* Seconds that a worker has been in tasks. */
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
+/* The same for a task of a device, whose worker gives it the next one before: from `began` on, or from when
+ * the task before has ended. Returns the seconds. For the worker's thread, when the task has ended. */
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
 double smalti_session_busy(const struct smalti_session *session, int worker);
+/* A worker's; NULL: it has none. */
+struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker);
 /* One per op, in the order of smalti_ops[]. */
 struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session);
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */

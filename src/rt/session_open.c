@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "kernels/isa.h"
+#include "rt/device.h"
 #include "rt/environment.h"
 #include "rt/places.h"
 #include "rt/policies.h"
@@ -71,6 +72,22 @@ static int check_alone(struct smalti_error *error)
 	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
 }
 
+static int check_opencl(int64_t devices, struct smalti_error *error)
+{
+#ifdef SMALTI_OPENCL
+	if (devices < 0 || devices > STARPU_MAXOPENCLDEVS)
+		return smalti_fail(error, SMALTI_EINVAL, "%lld OpenCL devices: expected 0 to %d",
+				   (long long)devices, STARPU_MAXOPENCLDEVS);
+#else
+	if (devices)
+		return smalti_fail(error, SMALTI_ENODEV,
+				   "%lld OpenCL devices: this Smalti was built without OpenCL; run "
+				   "'scripts/packages opencl' and build it again",
+				   (long long)devices);
+#endif
+	return 0;
+}
+
 static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,
 			 struct smalti_error *error)
 {
@@ -80,6 +97,8 @@ static int check_options(const struct smalti_session_options *options, const str
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
 				   (long long)options->cpus, STARPU_MAXCPUS);
+	if (check_opencl(options->opencl, error) < 0)
+		return -1;
 	if (options->scratch && check_scratch(options->scratch, error) < 0)
 		return -1;
 	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
@@ -127,6 +146,12 @@ static int64_t bytes_to_start(const struct smalti_session *session)
 	return session->offloads ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
 }
 
+/* A device's worker has a core to itself; some operations run on CPUs alone. */
+static int cpus_beside(const struct smalti_machine_cpus *cpus, int64_t devices)
+{
+	return devices < cpus->allowed_cores ? cpus->allowed_cores - (int)devices : 1;
+}
+
 static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
 			struct smalti_error *error)
 {
@@ -135,9 +160,11 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	starpu_conf_init(&conf);
 	conf.sched_policy_name = options->policy ? options->policy : "lws";
 	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
-	conf.ncpus = conf.ncpus ? conf.ncpus : -1;
-	conf.ncuda = conf.nopencl = conf.nhip = 0; /* no codelet has a kernel for them */
-	conf.catch_signals = 0;                    /* signals are the program's, not the library's */
+	if (conf.ncpus == 0)
+		conf.ncpus = options->opencl ? cpus_beside(&session->cpus, options->opencl) : -1;
+	conf.nopencl = (int)options->opencl;
+	conf.ncuda = conf.nhip = 0; /* no codelet has a kernel for them */
+	conf.catch_signals = 0;     /* signals are the program's, not the library's */
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
 	    (session->codelets = smalti_task_open(error)))
@@ -162,6 +189,9 @@ static void stop_starpu(struct smalti_session *session)
 {
 	if (!smalti_perf_directory_writable(&session->directory))
 		smalti_task_drop_measurements(session->codelets);
+#ifdef SMALTI_OPENCL
+	smalti_devices_close(session->devices);
+#endif
 	starpu_shutdown();
 	smalti_tile_memory_close();
 	smalti_perf_directory_close(&session->directory);
@@ -184,6 +214,7 @@ static void free_session(struct smalti_session *session)
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
 	free(session->busy);
+	free(session->ended);
 	free(session);
 }
 
@@ -209,6 +240,20 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	return NULL;
 }
 
+/* The user's variable wins over the option. */
+static int open_devices(struct smalti_session *session, const struct smalti_session_options *options,
+			struct smalti_error *error)
+{
+#ifdef SMALTI_OPENCL
+	const char *forced = getenv("STARPU_NOPENCL");
+	const int64_t wanted = forced ? strtoll(forced, NULL, 10) : options->opencl;
+	if (wanted)
+		return (session->devices = smalti_devices_open(wanted, error)) ? 0 : -1;
+#endif
+	(void)session, (void)options, (void)error;
+	return 0;
+}
+
 /* With StarPU running. */
 static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
 		       struct smalti_error *error)
@@ -217,8 +262,10 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
+	session->ended = smalti_calloc(session->workers, sizeof(*session->ended), error);
 	session->places = smalti_places_new(error);
-	if (!session->busy || !session->places || add_scratch_disk(options, error) < 0)
+	if (!session->busy || !session->ended || !session->places ||
+	    open_devices(session, options, error) < 0 || add_scratch_disk(options, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }

@@ -23,9 +23,11 @@ struct smalti_session {
 	struct smalti_places *places;
 	struct smalti_pool *pool;
 	struct smalti_throttle throttle;
-	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */
-	_Atomic int64_t tiles; /* made so far */
-	uint64_t sequence;     /* hash of what was inserted */
+	_Atomic int64_t *busy;          /* nanoseconds of each worker in tasks */
+	struct smalti_device **devices; /* of each worker; NULL without any */
+	double *ended;                  /* when each worker's last task has, by smalti_now() */
+	_Atomic int64_t tiles;          /* made so far */
+	uint64_t sequence;              /* hash of what was inserted */
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernels/isa.h"
+#include "rt/device.h"
 #include "rt/places.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
@@ -30,6 +31,8 @@ struct message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
 	uint32_t present; /* bit i: buffer i was given */
+	/* Of a device's task: when it was handed over, and how long it should take. */
+	double began, predicted;
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
 
@@ -88,11 +91,55 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const double predicted = predicted_seconds(task_group), began = smalti_now();
 	if (find_data(message, interfaces, data, &error) < 0 ||
-	    message->op->run[SMALTI_DEVICE_CPU](data, message->arguments, &error) < 0)
+	    message->op->run(data, message->arguments, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
 	const double seconds = smalti_now() - began;
 	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
 	smalti_task_group_task_took(task_group, seconds, predicted);
+}
+
+/* Where a tile lies in a device's memory. */
+static struct smalti_device_memory device_memory_of(const void *interface)
+{
+	if (smalti_formed_of(interface))
+		return smalti_formed_device_memory(interface);
+	return (struct smalti_device_memory){(void *)STARPU_VECTOR_GET_DEV_HANDLE(interface),
+					     (int64_t)STARPU_VECTOR_GET_NX(interface) *
+						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
+}
+
+static void find_memories(const struct message *message, void *interfaces[],
+			  struct smalti_device_memory *memories, const struct smalti_device_memory **given)
+{
+	const int buffers = op_buffers(message->op);
+	for (int i = 0, next = 0; i < buffers; i++) {
+		if (!(message->present >> i & 1))
+			continue;
+		memories[i] = device_memory_of(interfaces[next++]);
+		given[i] = &memories[i];
+	}
+}
+
+/* Every codelet's OpenCL function: hands the work to the device, which goes on with it when this returns. */
+void smalti_task_run_opencl(void *interfaces[], void *argument);
+void smalti_task_run_opencl(void *interfaces[], void *argument)
+{
+	struct message *message = argument;
+	struct smalti_task_group *task_group = message->task_group;
+	if (smalti_task_group_failed(task_group))
+		return;
+	struct smalti_device_memory memories[SMALTI_MAX_BUFFERS];
+	const struct smalti_device_memory *given[SMALTI_MAX_BUFFERS] = {NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	message->predicted = predicted_seconds(task_group);
+	message->began = smalti_now();
+	find_memories(message, interfaces, memories, given);
+	struct smalti_device *device =
+	    smalti_session_device(smalti_task_group_session(task_group), starpu_worker_get_id());
+	if (smalti_op_device(message->op)(device, given, message->arguments, &error) < 0) {
+		smalti_error_prefix(&error, "%s", message->op->name);
+		smalti_task_group_fail(task_group, &error);
+	}
 }
 
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
@@ -109,12 +156,7 @@ static uint32_t footprint(struct starpu_task *task)
 /* Where the op can run. */
 static uint32_t where(const struct smalti_op *op)
 {
-	static const uint32_t kinds[] = {
-	    [SMALTI_DEVICE_CPU] = STARPU_CPU, [SMALTI_DEVICE_OPENCL] = STARPU_OPENCL};
-	uint32_t sum = 0;
-	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
-		sum |= op->run[kind] ? kinds[kind] : 0;
-	return sum;
+	return STARPU_CPU | (smalti_op_device(op) ? STARPU_OPENCL : 0);
 }
 
 static void make_codelet(const struct smalti_op *op, struct smalti_codelet *made)
@@ -127,6 +169,8 @@ static void make_codelet(const struct smalti_op *op, struct smalti_codelet *made
 	made->codelet.where = where(op);
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
+	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
+	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = op->name;
 	made->codelet.model = &made->model;
@@ -158,6 +202,10 @@ static void ended(void *argument)
 	struct smalti_task_group *task_group = message->task_group;
 	struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_trace *trace = smalti_session_trace(session);
+	if (message->began > 0)
+		smalti_task_group_task_took(
+		    task_group, smalti_session_device_ended(session, starpu_worker_get_id(), message->began),
+		    message->predicted);
 	if (trace)
 		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->position);
 	smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
@@ -262,7 +310,7 @@ static int run_now(struct smalti_task_group *task_group, const struct smalti_op 
 			if (tiles[index] && !(data[index] = smalti_tile_memory(tiles[index], error)))
 				return -1;
 		}
-	if (!smalti_task_group_failed(task_group) && op->run[SMALTI_DEVICE_CPU](data, arguments, error) < 0)
+	if (!smalti_task_group_failed(task_group) && op->run(data, arguments, error) < 0)
 		smalti_task_group_fail(task_group, error);
 	return 0;
 }

@@ -54,7 +54,8 @@ void smalti_formed_free(struct smalti_formed *formed)
 	free(formed);
 }
 
-static void *make(const struct smalti_formed *formed, enum smalti_device kind, struct smalti_error *error)
+static void *make(const struct smalti_formed *formed, enum smalti_device_kind kind,
+		  struct smalti_error *error)
 {
 	const struct smalti_tile_forms *forms = &formed->forms;
 	void *memory = smalti_tile_memory_take(formed->pool, forms->bytes[kind], error);
@@ -79,7 +80,7 @@ const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_err
 }
 
 /* The kind of device that has this memory. */
-static enum smalti_device kind_of(unsigned node)
+static enum smalti_device_kind kind_of(unsigned node)
 {
 	return starpu_node_get_kind((int)node) == STARPU_OPENCL_RAM ? SMALTI_DEVICE_OPENCL
 								    : SMALTI_DEVICE_CPU;
@@ -105,7 +106,7 @@ static void unregister(starpu_data_handle_t handle)
 static starpu_ssize_t allocate(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device kind = kind_of(node);
+	const enum smalti_device_kind kind = kind_of(node);
 	if (kind == SMALTI_DEVICE_CPU)
 		return 0;
 	const int64_t bytes = i->formed->forms.bytes[kind];
@@ -116,7 +117,7 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 static void give_back(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device kind = kind_of(node);
+	const enum smalti_device_kind kind = kind_of(node);
 	if (kind != SMALTI_DEVICE_CPU)
 		starpu_free_on_node(node, i->handle, (size_t)i->formed->forms.bytes[kind]);
 	i->handle = 0;
@@ -139,7 +140,7 @@ static void reuse_allocation(void *to, const void *from, unsigned node)
 static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const enum smalti_device kind = kind_of(node);
+	const enum smalti_device_kind kind = kind_of(node);
 	const struct smalti_tile_forms *forms = &formed->forms;
 	const int64_t bytes = forms->bytes[kind];
 	const void *there = forms->there[kind];
@@ -159,7 +160,7 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 {
 	const struct interface *source = from, *target = to;
 	struct smalti_formed *formed = source->formed;
-	const enum smalti_device kind = kind_of(to_node);
+	const enum smalti_device_kind kind = kind_of(to_node);
 	if (kind == SMALTI_DEVICE_CPU)
 		return 0;
 	starpu_interface_data_copy(from_node, to_node, (size_t)formed->forms.bytes[kind]);
@@ -218,6 +219,12 @@ void smalti_formed_register(struct smalti_formed *formed, void *handle)
 	struct interface interface = {.id = operations.interfaceid, .formed = formed};
 	formed->counted = true;
 	starpu_data_register(handle, STARPU_MAIN_RAM, &interface, &operations);
+}
+
+struct smalti_device_memory smalti_formed_device_memory(const void *interface)
+{
+	const struct interface *i = interface;
+	return (struct smalti_device_memory){(void *)i->handle, i->formed->forms.bytes[SMALTI_DEVICE_OPENCL]};
 }
 
 struct smalti_formed *smalti_formed_of(const void *interface)

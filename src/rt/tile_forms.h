@@ -2,6 +2,7 @@
 #ifndef SMALTI_RT_TILE_FORMS_H
 #define SMALTI_RT_TILE_FORMS_H
 
+#include "rt/device.h"
 #include "rt/op.h"
 
 struct smalti_task_group;
@@ -15,7 +16,8 @@ struct smalti_tile_forms {
 	const void *there[SMALTI_DEVICE_KINDS]; /* a form that need not be made, in main memory, or NULL */
 	/* Fills `memory`, in main memory, with the form of a kind. On any thread, of several kinds at a time.
 	 */
-	int (*make)(const void *source, enum smalti_device kind, void *memory, struct smalti_error *error);
+	int (*make)(const void *source, enum smalti_device_kind kind, void *memory,
+		    struct smalti_error *error);
 };
 
 /* The forms of one tile. */
@@ -33,5 +35,7 @@ void smalti_formed_register(struct smalti_formed *formed, void *handle);
 struct smalti_formed *smalti_formed_of(const void *interface);
 /* The CPU's form, made now if it was not yet. NULL with an error when it cannot be. */
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error);
+/* A device's form, behind a buffer of a task there. */
+struct smalti_device_memory smalti_formed_device_memory(const void *interface);
 
 #endif

@@ -10,6 +10,6 @@ libcore_la_SOURCES += \
 	src/samplers/names.c \
 	src/samplers/noise.c src/samplers/noise.h \
 	src/samplers/sa_solver.c \
-	src/samplers/sampler.c src/samplers/sampler.h \
+	src/samplers/sampler.c src/samplers/sampler.h src/samplers/step.h \
 	src/samplers/schedule.h \
 	src/samplers/timesteps.c

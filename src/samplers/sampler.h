@@ -4,34 +4,11 @@
 
 #include "base/error.h"
 #include "samplers/config.h"
+#include "samplers/step.h"
 
 /* A diffusion scheduler (docs/reference.md 4) as a table: whatever its name, a step is a linear
  * combination of a few arrays of the latents' size, so one element-wise kernel runs them all and
  * the schedulers differ only in how they fill the table, once, in double. */
-
-/* One step. With x the latents, o the model's output for x · input_scale at `timestep`, and what
- * the previous step left (its clean prediction m', and where a corrector needs it the latents x'
- * and the noise z' that it started from):
- *
- *     m = x0.x · x + x0.output · o, clamped to ±clip unless clip is 0
- *     x = correct.x · x' + correct.m · m + correct.previous_m · m' + correct.noise · z'   if corrects
- *     x = next.x · x + next.m · m + next.previous_m · m' + next.output · o + next.noise · z
- *
- * An array whose coefficient is 0 is not read. Plain data: it can be a task's argument. */
-struct smalti_sampler_step {
-	double timestep;    /* what the model is told; fractional for Euler */
-	double input_scale; /* the model sees x times this */
-	struct {
-		double x, output;
-	} x0;
-	double clip;
-	bool corrects;
-	struct smalti_sampler_terms {
-		double x, m, previous_m, output, noise;
-	} correct, next;
-	bool draws_noise; /* one smalti_randn of the latents' shape belongs to this step, used or not */
-	int history;      /* as in struct smalti_sampler */
-};
 
 struct smalti_sampler {
 	double initial_sigma; /* the first latents are normal noise times this */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CODELETS_DEVICES_H
+#define SMALTI_CODELETS_DEVICES_H
+
+#include "codelets/codelets.h"
+#include "rt/device.h"
+
+/* struct NAME_memories: the buffers of a task as a device has them; NULL: absent. */
+#define INPUT(b)  const struct smalti_device_memory *b;
+#define OUTPUT(b) const struct smalti_device_memory *b;
+#define CODELET(name, list, members, flops, bytes)                                                           \
+	struct name##_memories {                                                                             \
+		list                                                                                         \
+	};
+#include "codelets/codelets.def"
+
+#define KERNEL(name, groups, threads)
+#define FUNCTION(name)                                                                                       \
+	int smalti_device_##name(struct smalti_device *device, const struct name##_memories *data,           \
+				 const struct name##_arguments *a, struct smalti_error *error);
+#include "codelets/devices.def"
+
+#endif

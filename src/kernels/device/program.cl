@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that a device compiles, in this order. The build makes one text of it. */
+#include "base/dtype_enum.h"
+#include "kernels/device/dialect.h"
+#include "codelets/many.h"
+#include "kernels/epilogue.h"
+#include "kernels/moments.h"
+#include "kernels/device/arguments.h"
+
+#include "kernels/device/elementwise.cl"
+#include "kernels/device/norms.cl"

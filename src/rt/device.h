@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_DEVICE_H
+#define SMALTI_RT_DEVICE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What operations compute with on a device that has a memory of its own. Nothing here waits for the device:
+ * it runs what it is given in order, and StarPU waits for the last of it. */
+
+/* A StarPU worker's device: its queue, its compiled kernels, its scratch. Only that worker calls with it. */
+struct smalti_device;
+
+struct smalti_device_memory {
+	void *memory; /* OpenCL's cl_mem */
+	int64_t bytes;
+};
+
+struct smalti_launch {
+	const char *kernel;
+	int64_t groups;
+	int threads; /* of a group */
+};
+
+/* Runs a kernel of src/kernels/device: its parameters are the buffers (NULL: absent) and then the struct of
+ * arguments, by value. 0, or -1 with an error. */
+int smalti_device_launch(struct smalti_device *device, const struct smalti_launch *launch,
+			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
+			 size_t argument_bytes, struct smalti_error *error);
+
+/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ in f32; offsets and strides in elements. */
+struct smalti_device_product {
+	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
+	bool adds;
+};
+int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,
+			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			  const struct smalti_device_memory *y, struct smalti_error *error);
+
+/* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
+ * with an error. */
+enum { SMALTI_DEVICE_SCRATCH = 8 };
+const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
+							 int64_t bytes, struct smalti_error *error);
+
+/* For sessions, when StarPU runs: the devices of its OpenCL workers, by the workers' numbers (NULL: another
+ * worker's), of which there have to be `wanted`. NULL with SMALTI_ENODEV or SMALTI_ENOMEM. */
+struct smalti_device **smalti_devices_open(int64_t wanted, struct smalti_error *error);
+/* Before StarPU stops; its workers must be idle. NULL is allowed. */
+void smalti_devices_close(struct smalti_device **devices);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products, by CLBlast. */
+#include "rt/opencl.h"
+
+#include <clblast_c.h>
+
+int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *p,
+			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			  const struct smalti_device_memory *y, struct smalti_error *error)
+{
+	if (p->rows == 0 || p->out == 0)
+		return 0;
+	const CLBlastStatusCode status = CLBlastSgemm(
+	    CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeYes, (size_t)p->rows, (size_t)p->out,
+	    (size_t)p->in, 1.f, x->memory, (size_t)p->x_first, (size_t)p->x_stride, w->memory,
+	    (size_t)p->w_first, (size_t)p->w_stride, p->adds ? 1.f : 0.f, y->memory, (size_t)p->y_first,
+	    (size_t)p->y_stride, &device->queue, NULL);
+	if (status == CLBlastSuccess)
+		return 0;
+	return smalti_fail(error, SMALTI_ENODEV, "product of %lld x %lld x %lld: CLBlast fails with %d",
+			   (long long)p->rows, (long long)p->in, (long long)p->out, (int)status);
+}
