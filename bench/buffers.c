@@ -25,6 +25,32 @@ int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer)
 	return kind_bytes[buffer->kind] * buffer->count;
 }
 
+/* Evenly over [-0.5, 0.5). */
+static float random_value(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
+}
+
+void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to)
+{
+	for (int64_t i = 0; i < count; i++) {
+		const float value = random_value(state);
+		if (kind == SMALTI_BENCH_F32)
+			((float *)to)[i] = value;
+		else if (kind == SMALTI_BENCH_F16)
+			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
+		else if (kind == SMALTI_BENCH_BF16)
+			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
+		else if (kind == SMALTI_BENCH_IDS)
+			((int32_t *)to)[i] = (int32_t)((value + 0.5f) * 999);
+		else if (kind == SMALTI_BENCH_MOMENTS)
+			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
+		else
+			smalti_generator_seed(to, *state);
+	}
+}
+
 static struct smalti_bench_buffer of(enum smalti_dtype dtype, int64_t count)
 {
 	static const enum smalti_bench_kind kinds[] = {[SMALTI_F32] = SMALTI_BENCH_F32,

@@ -23,6 +23,9 @@ struct smalti_bench_buffer {
 
 int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer);
 
+/* `count` elements in the order of `state`. */
+void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to);
+
 /* struct NAME_extents: a codelet's buffers, as what a case allocates. */
 #define INPUT(b)  struct smalti_bench_buffer b;
 #define OUTPUT(b) struct smalti_bench_buffer b;

@@ -16,32 +16,6 @@
 enum { PATTERN = 65521, MOST_CALLS = 10000 }; /* elements until a buffer's values repeat: a prime */
 static const double LEAST_SECONDS = 0.01;     /* of a repeat: until the clock follows the load */
 
-/* Evenly over [-0.5, 0.5). */
-static float random_value(uint32_t *state)
-{
-	*state = *state * 1664525u + 1013904223u;
-	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
-}
-
-static void fill_pattern(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to)
-{
-	for (int64_t i = 0; i < count; i++) {
-		const float value = random_value(state);
-		if (kind == SMALTI_BENCH_F32)
-			((float *)to)[i] = value;
-		else if (kind == SMALTI_BENCH_F16)
-			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
-		else if (kind == SMALTI_BENCH_BF16)
-			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
-		else if (kind == SMALTI_BENCH_IDS)
-			((int32_t *)to)[i] = (int32_t)((value + 0.5f) * 999);
-		else if (kind == SMALTI_BENCH_MOMENTS)
-			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
-		else
-			smalti_generator_seed(to, *state);
-	}
-}
-
 static void *make_buffer(struct smalti_pool *pool, const struct smalti_bench_buffer *buffer, uint32_t *state,
 			 struct smalti_error *error)
 {
@@ -52,7 +26,7 @@ static void *make_buffer(struct smalti_pool *pool, const struct smalti_bench_buf
 		return NULL;
 	}
 	const int64_t drawn = buffer->count < PATTERN ? buffer->count : PATTERN;
-	fill_pattern(buffer->kind, drawn, state, data);
+	smalti_bench_fill(buffer->kind, drawn, state, data);
 	const int64_t period = size / buffer->count * drawn;
 	for (int64_t at = period; at < size; at += period)
 		memcpy(data + at, data, (size_t)(size - at < period ? size - at : period));

@@ -90,6 +90,7 @@ check_PROGRAMS += tests/test_perf_models
 check_PROGRAMS += tests/test_counts
 check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
+check_PROGRAMS += tests/test_devices
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c
 libownpolicy_la_LIBADD = $(STARPU_LIBS)
@@ -204,10 +205,11 @@ AM_TESTS_ENVIRONMENT = \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS; \
 	STARPU_HOME='$(abs_top_builddir)/tests'; export STARPU_HOME; \
 	HWLOC_COMPONENTS=-pci; export HWLOC_COMPONENTS; \
+	POCL_CACHE_DIR='$(abs_top_builddir)/tests/.pocl'; export POCL_CACHE_DIR; \
 	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0'; export LSAN_OPTIONS;
 
 clean-local:
-	rm -rf tests/.starpu
+	rm -rf tests/.starpu tests/.pocl
 
 # A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: one line here adds it.
 if FUZZERS

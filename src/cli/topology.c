@@ -2,6 +2,7 @@
 #include "cli/topology.h"
 
 #include "cli/command.h"
+#include "cli/common_rows.h"
 
 struct topology_options {
 	bool json;

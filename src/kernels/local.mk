@@ -79,7 +79,3 @@ CLEANFILES += src/kernels/device/opencl.cl
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
 		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
-
-# The kernels of devices: one text, which a device compiles when a session opens.
-device_kernels = src/kernels/device/dialect.h
-EXTRA_DIST += $(device_kernels)

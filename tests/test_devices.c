@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What operations compute on an OpenCL device, against the same on a CPU: the smaller cases of
+ * bench/cases.def.
+ */
+#include "bench/cases.h"
+#include "graphs/weight_forms.h"
+#include "harness.h"
+#include "rt/op.h"
+#include "rt/session.h"
+#include "rt/task.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+static const double most_flops = 1e7, most_bytes = 1e6; /* of the cases that are tried */
+
+/* One case: its buffers as a CPU has them, and the tiles that the device is given. */
+struct trial {
+	const struct smalti_bench_case *bench;
+	const struct smalti_op *op;
+	enum smalti_dtype precision;
+	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
+	void *data[SMALTI_MAX_BUFFERS];
+	struct smalti_tile *tiles[SMALTI_MAX_BUFFERS];
+	void *plain; /* a weight's tensor */
+	struct smalti_weight_source source;
+};
+
+struct trials {
+	struct smalti_session *session;
+	enum smalti_dtype precision;
+	int count;
+};
+
+/* Operations that only move values. */
+static bool is_exact(enum smalti_op_number op)
+{
+	return op == SMALTI_OP_copy || op == SMALTI_OP_join || op == SMALTI_OP_clear ||
+	       op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens || op == SMALTI_OP_relative_bias;
+}
+
+static void describe_matrix(struct smalti_weight_source *source, int64_t in, int64_t out,
+			    enum smalti_dtype compute)
+{
+	*source = (struct smalti_weight_source){
+	    .kind = SMALTI_WEIGHT_MATRIX, .compute = compute, .in = in, .out = out};
+}
+
+/* Whether the buffer is a weight that devices have in a form of their own, and which. */
+static bool describe_weight(const struct smalti_bench_case *c, const char *buffer,
+			    struct smalti_weight_source *source)
+{
+	const struct matmul_arguments *matmul = c->arguments;
+	const struct patch_embed_arguments *embed = c->arguments;
+	const struct conv_arguments *conv = c->arguments;
+	if (strcmp(buffer, "weight") != 0)
+		return false;
+	if (c->op == SMALTI_OP_matmul)
+		describe_matrix(source, matmul->in, matmul->out, matmul->compute);
+	else if (c->op == SMALTI_OP_patch_embed)
+		describe_matrix(source, embed->in, embed->out, SMALTI_F32);
+	else if (c->op == SMALTI_OP_conv)
+		*source = (struct smalti_weight_source){.kind = SMALTI_WEIGHT_KERNEL,
+							.compute = conv->compute,
+							.in = conv->in,
+							.out = conv->out,
+							.stride = conv->stride};
+	else
+		return false;
+	return true;
+}
+
+static void *fresh(int64_t bytes)
+{
+	void *memory = NULL;
+	if (posix_memalign(&memory, 64, (size_t)bytes + 1))
+		abort();
+	return memory;
+}
+
+/* From a tensor of random numbers. */
+static void make_weight(struct trial *t, int index, struct smalti_task_group *task_group, uint32_t *state)
+{
+	struct smalti_weight_source *source = &t->source;
+	struct smalti_tile_forms forms;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t count = source->in * source->out * (source->kind == SMALTI_WEIGHT_KERNEL ? 9 : 1);
+	t->plain = fresh(count * 4);
+	smalti_bench_fill(SMALTI_BENCH_F32, count, state, t->plain);
+	source->parts = 1;
+	source->part[0] =
+	    (struct smalti_tensor_view){.data = t->plain, .dtype = SMALTI_F32, .bytes = count * 4};
+	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, t->bench->name);
+	t->data[index] = fresh(forms.bytes[SMALTI_DEVICE_CPU]);
+	SUCCEEDS(forms.make(source, SMALTI_DEVICE_CPU, t->data[index], &error), &error, t->bench->name);
+	t->tiles[index] = smalti_tile_of_forms(task_group, &forms);
+}
+
+static void make_buffer(struct trial *t, int kind, int index, struct smalti_task_group *task_group,
+			uint32_t *state)
+{
+	const struct smalti_bench_buffer *buffer = &t->buffers[index];
+	const int64_t bytes = smalti_bench_bytes(buffer);
+	if (buffer->kind == SMALTI_BENCH_ABSENT)
+		return;
+	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source)) {
+		make_weight(t, index, task_group, state);
+		return;
+	}
+	t->data[index] = fresh(bytes);
+	smalti_bench_fill(buffer->kind, buffer->count, state, t->data[index]);
+	if (smalti_op_access(t->op, kind, t->bench->arguments) == SMALTI_WRITE) {
+		memset(t->data[index], 0xff, (size_t)bytes); /* NaN */
+		t->tiles[index] = smalti_tile_new(task_group, 1, bytes);
+	} else {
+		t->tiles[index] = smalti_tile_upload(task_group, 1, bytes, t->data[index]);
+	}
+}
+
+static double value(enum smalti_bench_kind kind, const void *data, int64_t i)
+{
+	if (kind == SMALTI_BENCH_F16)
+		return (double)smalti_f16_to_f32(((const uint16_t *)data)[i]);
+	if (kind == SMALTI_BENCH_BF16)
+		return (double)smalti_bf16_to_f32(((const uint16_t *)data)[i]);
+	if (kind == SMALTI_BENCH_MOMENTS)
+		return ((const double *)data)[i];
+	return (double)((const float *)data)[i];
+}
+
+static void compare(const struct trial *t, const char *name, const struct smalti_bench_buffer *buffer,
+		    const void *found, const void *expected)
+{
+	const int64_t count = buffer->count * (buffer->kind == SMALTI_BENCH_MOMENTS ? 3 : 1);
+	const bool rounds = buffer->kind == SMALTI_BENCH_BF16 || t->precision == SMALTI_BF16;
+	const double tolerance = rounds ? 2e-2 : 2e-5;
+	double worst = 0, largest = 0;
+	char what[200];
+	snprintf(what, sizeof(what), "%s, %s: %s", t->bench->name, smalti_dtype_name(t->precision), name);
+	if (is_exact(t->bench->op)) {
+		CHECK(memcmp(found, expected, (size_t)smalti_bench_bytes(buffer)) == 0, what);
+		return;
+	}
+	for (int64_t i = 0; i < count; i++) {
+		const double a = value(buffer->kind, found, i), b = value(buffer->kind, expected, i);
+		if (a == b || isnan(worst))
+			continue;
+		worst = !(fabs(a - b) <= worst) ? fabs(a - b) : worst;
+		largest = fabs(b) > largest ? fabs(b) : largest;
+	}
+	CHECK(worst <= tolerance * largest, what);
+	if (!(worst <= tolerance * largest))
+		printf("\n    %s: off by %g where the largest is %g", what, worst, largest);
+}
+
+static void compare_outputs(struct trial *t)
+{
+	for (int kind = 0, index = 0; kind < t->op->buffer_kinds; index += t->op->buffers[kind++].count) {
+		if (t->op->buffers[kind].access == SMALTI_READ || !t->tiles[index])
+			continue;
+		starpu_data_handle_t handle = smalti_tile_handle(t->tiles[index]);
+		CHECK(starpu_data_acquire(handle, STARPU_R) == 0, t->bench->name);
+		compare(t, t->op->buffers[kind].name, &t->buffers[index], starpu_data_get_local_ptr(handle),
+			t->data[index]);
+		starpu_data_release(handle);
+	}
+}
+
+static void run(struct trial *t, struct smalti_task_group *task_group)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	uint32_t state = 1;
+	smalti_bench_buffers(t->bench, t->buffers);
+	for (int kind = 0, index = 0; kind < t->op->buffer_kinds; kind++)
+		for (int i = 0; i < t->op->buffers[kind].count; i++, index++)
+			make_buffer(t, kind, index, task_group, &state);
+	SUCCEEDS(t->op->run(t->data, t->bench->arguments, &error), &error, t->bench->name);
+	smalti_task_insert(task_group, t->op, t->tiles, t->bench->arguments);
+	smalti_task_group_wait(task_group);
+	const int status = smalti_task_group_status(task_group, &error);
+	SUCCEEDS(status, &error, t->bench->name);
+	if (status == 0)
+		compare_outputs(t);
+}
+
+static int try_case(void *user, const struct smalti_bench_case *c)
+{
+	struct trials *trials = user;
+	const struct smalti_op *op = &smalti_ops[c->op];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (!smalti_op_device(op) || op->flops(c->arguments) > most_flops ||
+	    op->bytes(c->arguments) > most_bytes)
+		return 0;
+	struct trial t = {.bench = c, .op = op, .precision = trials->precision};
+	struct smalti_task_group *task_group = smalti_task_group_new(trials->session, c->name, 0, &error);
+	run(&t, task_group);
+	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++) {
+		smalti_tile_release(t.tiles[i]);
+		free(t.data[i]);
+	}
+	smalti_task_group_free(task_group);
+	starpu_task_wait_for_all();
+	free(t.plain);
+	trials->count++;
+	return 0;
+}
+
+static void set_environment(void)
+{
+	setenv("POCL_DEVICES", "basic basic", 0);
+	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
+	setenv("STARPU_WORKERS_NOBIND", "1", 1);
+}
+
+/* Devices alone: whatever has a form for them runs there. */
+static void operations(void)
+{
+	const struct smalti_session_options options = {.opencl = 1};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct trials trials = {.count = 0};
+	set_environment();
+	setenv("STARPU_NCPU", "0", 1);
+	trials.session = smalti_session_open(&options, &error);
+	unsetenv("STARPU_NCPU");
+	if (!trials.session && error.code == SMALTI_ENODEV) {
+		printf("\n    operations on devices: skipped: %s", error.message);
+		return;
+	}
+	SUCCEEDS(trials.session ? 0 : -1, &error, "session");
+	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16};
+	for (int i = 0; trials.session && i < COUNT(precisions); i++) {
+		trials.precision = precisions[i];
+		smalti_bench_each(precisions[i], try_case, &trials);
+	}
+	CHECK(trials.count > 0, "cases");
+	printf("\n    %d cases", trials.count);
+	SUCCEEDS(smalti_session_close(trials.session, &error), &error, "close");
+}
+
+static const struct test tests[] = {
+    {"operations on devices", operations},
+};
+
+TEST_MAIN("devices", tests)
