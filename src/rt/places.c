@@ -10,7 +10,7 @@
 enum { WORD_BITS = 32, WORDS = (STARPU_NMAXWORKERS - 1) / WORD_BITS + 1 };
 
 struct place {
-	enum smalti_device kind;
+	enum smalti_device_kind kind;
 	bool has_workers;
 	uint32_t workers[WORDS]; /* bit w: worker w computes here */
 };
@@ -20,7 +20,7 @@ struct smalti_places {
 	struct place place[STARPU_MAXNODES];
 };
 
-static bool computes(unsigned node, enum smalti_device *kind)
+static bool computes(unsigned node, enum smalti_device_kind *kind)
 {
 	switch (starpu_node_get_kind((int)node)) {
 	case STARPU_CPU_RAM:
@@ -110,7 +110,7 @@ void smalti_places_choose(const struct smalti_places *places, const struct smalt
 		return;
 	own_outputs(op, tiles, arguments, owner);
 	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers || !op->run[place->kind])
+	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !smalti_op_device(op)))
 		return;
 	task->workerids = (uint32_t *)(uintptr_t)place->workers;
 	task->workerids_len = WORDS;
