@@ -3,7 +3,7 @@
 
 #include "harness.h"
 #include "shard/layout.h"
-#include "store/layout.h"
+#include "store/shards.h"
 #include "store/store.h"
 
 #include <inttypes.h>

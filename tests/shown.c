@@ -3,7 +3,7 @@
  * files: "a red star above a blue ring on a white background". Says what is missing, and then fails. */
 #include "base/error.h"
 #include "image/image.h"
-#include "image/png_text.h"
+#include "image/png_reader.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

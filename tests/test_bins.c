@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "harness.h"
 #include "jobs/bins.h"
-#include "jobs/fit.h"
+#include "jobs/resizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "image/exif.h"
+#include "image/image_decoder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "harness.h"
 #include "image/image_writer.h"
-#include "image/png_text.h"
+#include "image/png_reader.h"
 #include "images.h"
 #include "png_chunk.h"
 

@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "harness.h"
 #include "image/image_writer.h"
-#include "image/png_text.h"
+#include "image/png_reader.h"
 #include "images.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/help.h"
-#include "cli/suggest.h"
+#include "cli/options.h"
 #include "harness.h"
 
 #include <stdlib.h>

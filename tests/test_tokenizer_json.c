@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/base64.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "harness.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK = SMALTI_TAR_BLOCK, RECORD = 20 * BLOCK };

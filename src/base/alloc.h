@@ -6,7 +6,6 @@
 #include "base/scope.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* product *= factor, false on overflow (or a negative extent). */

@@ -5,6 +5,7 @@
 #include "smalti/error.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
  * the one worth reading. Control characters in the text become '?', so that hostile names cannot
@@ -42,5 +43,14 @@ void smalti_error_report_end(struct smalti_error_report *report);
 /* Puts `prefix: ` before the message that is there already (to add the file to a parser's words). */
 void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* What public functions demand of their arguments: 0, or -1 with SMALTI_EINVAL, which names `what`. */
+
+/* Neither it nor, of a text, its first byte is missing. */
+int smalti_check_given(const void *pointer, const char *what, struct smalti_error *error);
+int smalti_check_text(const char *text, const char *what, struct smalti_error *error);
+/* least <= value <= most. Of an enum: 0 and its last name. */
+int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
+		       struct smalti_error *error);
 
 #endif

@@ -1,7 +1,5 @@
 libcore_la_SOURCES += \
 	src/base/alloc.c src/base/alloc.h \
-	src/base/argument.c src/base/argument.h \
-	src/base/base64.c src/base/base64.h \
 	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h src/base/dtype_enum.h \
@@ -10,7 +8,6 @@ libcore_la_SOURCES += \
 	src/base/file.h \
 	src/base/json.c src/base/json_get.c src/base/json.h \
 	src/base/json_fields.c src/base/json_fields.h \
-	src/base/mt19937.c src/base/mt19937.h \
 	src/base/parse.c src/base/parse.h \
 	src/base/process.c src/base/process.h src/base/scope.h \
 	src/base/set.c src/base/set.h \

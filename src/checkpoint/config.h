@@ -7,7 +7,6 @@
 #include "samplers/config.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* The JSON files of a diffusers directory, as numbers that later code can trust: every extent is at

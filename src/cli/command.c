@@ -2,9 +2,11 @@
 #include "cli/command.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "cli/help.h"
-#include "cli/suggest.h"
+#include "cli/options.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,4 +135,20 @@ enum smalti_exit smalti_command_run(const struct smalti_command *command, int ar
 		status = command->run(options, argc - first, argv + first);
 	smalti_options_free(&command->options, options);
 	return status;
+}
+
+void smalti_json_line(cJSON *object, bool *broken)
+{
+	SCOPED(free) char *text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	if (!*broken) {
+		if (text)
+			puts(text);
+		*broken = !text || smalti_finish_stdout() != SMALTI_EXIT_OK;
+	}
+}
+
+void smalti_json_add_seconds(cJSON *object, double seconds)
+{
+	cJSON_AddNumberToObject(object, "seconds", round(seconds * 1000) / 1000);
 }

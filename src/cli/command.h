@@ -4,6 +4,9 @@
 
 #include "cli/options.h"
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
 /* Exit statuses of the command. */
 enum smalti_exit {
 	SMALTI_EXIT_OK = 0,
@@ -58,5 +61,14 @@ enum smalti_exit smalti_command_fail(const struct smalti_command *command, const
 
 /* Text that was refused by the terminal or a full disk makes the command fail. */
 enum smalti_exit smalti_finish_stdout(void);
+
+/* What --json prints: an object per line. */
+
+/* Frees the object. A line that cannot be written makes *broken true: nobody reads on, and the work may end;
+ * after that nothing is written. */
+void smalti_json_line(cJSON *object, bool *broken);
+
+/* Adds "seconds", to the millisecond. */
+void smalti_json_add_seconds(cJSON *object, double seconds);
 
 #endif

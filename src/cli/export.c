@@ -3,14 +3,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/json_line.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* The options of `smalti export`; strings belong to argv. */
 struct smalti_export_settings {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/extract.h"
 
+#include "smalti/extract.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/held_session.h"
-#include "cli/json_line.h"
-#include "cli/locked.h"
+#include "cli/command.h"
+#include "cli/common_rows.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -16,13 +15,147 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The options of `smalti extract`; strings belong to argv. */
+struct smalti_extract_settings {
+	struct smalti_extract_options extract;
+	struct smalti_session_options session;
+	struct smalti_string_list caption_keys;
+	bool t5, vae, json, quiet;
+	int image_size, orientation; /* indices of the choices */
+	const char *range, *shard;
+};
+
+#define TYPE struct smalti_extract_settings
+
+static const char *const image_sizes[] = {"256", "512", "1024", "2048", "2880", NULL};
+static const char *const orientations[] = {"exif", "stored", NULL};
+static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
+static const char *const compressions[] = {"auto", "never", "always", NULL};
+
+static const int64_t image_side[] = {256, 512, 1024, 2048, 2880};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Data set")},
+    {SMALTI_STRING(TYPE, extract.image_root), "image-dir", 0, "DIR",
+     "directory that the paths in the list are relative to; default: the list's directory, or InternImgs "
+     "beside InternData",
+     .alias = "images"},
+    {SMALTI_LIST(TYPE, caption_keys), "caption-key", 'k', "KEY",
+     "key of an item's caption; repeat it, or separate keys by commas, for several captions; default: the "
+     "first of txt, prompt, caption and text that the data set has"},
+    {SMALTI_STRING(TYPE, range), "range", 'r', "START:END",
+     "process only items START to END-1 of the list, counted from 0"},
+    {SMALTI_STRING(TYPE, shard), "shard", 0, "I/N",
+     "process only part I of N equal parts of the range, counted from 0, for job arrays"},
+
+    {SMALTI_GROUP("Features")},
+    {SMALTI_FLAG(TYPE, t5), "t5", 0, NULL, "extract T5 features of captions; default: these and the VAE's"},
+    {SMALTI_FLAG(TYPE, vae), "vae", 0, NULL, "extract VAE features of images; default: these and T5's"},
+    {SMALTI_CHOICE(TYPE, image_size), "img-size", 's', "N",
+     "resolution of the aspect-ratio bins; each image is resized to the bin nearest to its aspect ratio",
+     .choices = image_sizes},
+    {SMALTI_CHOICE(TYPE, extract.fit), "fit", 0, "HOW",
+     "how an image is resized to its bin: cover scales it until it covers the bin, then crops it; stretch "
+     "changes its aspect ratio, as PixArt's tool does",
+     .choices = smalti_fittings},
+    {SMALTI_CHOICE(TYPE, orientation), "orientation", 0, "HOW",
+     "exif applies the EXIF orientation of images, stored ignores it, as PixArt's tool does",
+     .choices = orientations},
+    SMALTI_CLEANING_ROW(TYPE, extract.cleaning, "captions"),
+    {SMALTI_INT64(TYPE, extract.max_tokens), "max-tokens", 0, "N",
+     "truncate captions to N tokens; 0: the pipeline's maximum", .minimum = 0, .maximum = 1 << 16},
+    {SMALTI_CHOICE(TYPE, extract.type), "dtype", 0, "TYPE", "data type of the features", .choices = dtypes},
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_STRING(TYPE, extract.output), "output", 'o', "DIR",
+     "output directory; an existing one is resumed"},
+    {SMALTI_BYTES(TYPE, extract.shard_bytes), "shard-bytes", 0, "SIZE",
+     "approximate size of a shard, instead of --shard-items", .minimum = 1, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, extract.shard_items), "shard-items", 0, "N", "items per shard; 0: 1024", .minimum = 0,
+     .maximum = 1 << 30},
+    {SMALTI_CHOICE(TYPE, extract.compression), "compress", 0, "WHEN",
+     "whether to compress shards; auto: if that saves a fifth of their size", .choices = compressions},
+    {SMALTI_FLAG(TYPE, extract.retry_failed), "retry-failed", 0, NULL, "retry items that failed before"},
+    {SMALTI_FLAG(TYPE, extract.append), "append", 0, NULL,
+     "add the items that were appended to the list since DIR was created"},
+    {SMALTI_FLAG(TYPE, extract.allow_mixed_isa), "allow-mixed-isa", 0, NULL,
+     "continue although the instruction set, which decides the rounding, is not the one DIR was created "
+     "with"},
+    {SMALTI_INT64(TYPE, extract.lease_seconds), "lease", 0, "SECONDS",
+     "seconds without activity after which the work of a process on another machine is taken over",
+     .minimum = 2, .maximum = 86400},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print the result as a JSON object on standard output"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
+
+    {SMALTI_GROUP("Model")},
+    {SMALTI_STRING(TYPE, extract.model.directory), "model", 'm', "DIR",
+     "directory of a pipeline in diffusers' layout; its transformer is not needed; default: the embedded "
+     "model"},
+    SMALTI_TEXT_ENCODER_ROWS(TYPE, extract.model),
+    {SMALTI_STRING(TYPE, extract.model.vae), "vae-model", 0, "DIR", "load the VAE from DIR"},
+    SMALTI_VARIANT_ROW(TYPE, extract.model.variant),
+    SMALTI_PRECISION_ROW(TYPE, extract.model.precision),
+
+    {SMALTI_GROUP("Machine")},
+    SMALTI_POLICY_ROW(TYPE),
+    SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_TRACE_ROW(TYPE),
+};
+
+static const struct smalti_extract_settings defaults = {
+    .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
+    .image_size = 1,
+    .session = {.policy = "lws"},
+};
+
+static const struct smalti_example examples[] = {
+    {"Extract captions and images of a PixArt data set",
+     "smalti extract InternData/data_info.json -o features --img-size 512"},
+    {"Extract only the captions of a list, with the full T5",
+     "smalti extract captions.jsonl --t5 -k caption -m PixArt-Sigma-XL-2-512-MS -o features"},
+    {"Process images exactly as PixArt's tool does",
+     "smalti extract data_info.json --vae --fit stretch --orientation stored --dtype f32 -o features"},
+    {"Use a directory of images with captions, or of tar files written by img2dataset",
+     "smalti extract photos/ -o features"},
+    {"Use some tar files of a webdataset", "smalti extract 'laion/{00000..00099}.tar' -o features"},
+    {"Read a list from another program",
+     "python3 python/parquet_to_jsonl.py data.parquet | smalti extract - -o features"},
+    {"Run one of 16 jobs on the same data and directory",
+     "smalti extract data.jsonl --shard 3/16 -o /shared/features"},
+    {"Retry failed items", "smalti extract data.jsonl -o features --retry-failed"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run_command(void *options, int count, char **operands);
+
+const struct smalti_command smalti_extract_command = {
+    .name = "smalti extract",
+    .summary = "extract features of captions and images for training",
+    .operands = "DATASET...",
+    .description =
+	"Computes the features of a data set: T5 hidden states of captions, and VAE means and standard "
+	"deviations of images. They are written to shards, HDF5 files of about a thousand items each, "
+	"without padding and with a checksum per item.\n\nDATASET is a list (PixArt's data_info.json, JSON "
+	"Lines, CSV or TSV with a header; \"path\" is the image), a directory of images with captions beside "
+	"them (NAME.txt or NAME.json), or a webdataset: a tar file, several ({00000..00009}.tar also works), "
+	"or a directory of them. Lists and tar files may be compressed by gzip: they are decompressed to a "
+	"temporary file in $TMPDIR. \"-\" reads a list or tar file from standard input.\n\nThe same command "
+	"continues an interrupted run: no item is processed twice and none is lost. Several processes may "
+	"run it at the same time, on any machines that share DIR. Items that fail are listed in "
+	"DIR/failed.jsonl with the reason, and the exit status is 3.\n\nAfter SIGINT or SIGTERM the work in "
+	"progress is completed and kept; after a second signal only completed work is kept.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run_command,
+};
+
 struct extract {
 	const struct smalti_extract_settings *settings;
 	struct smalti_extract_options options;
 	struct smalti_progress progress;
 	double began;
 	bool begun;
-	struct smalti_locked locked;
+	bool locked; /* it was said that the directory is */
 };
 
 /* "A" and "B" of "A:B", A below B. */
@@ -76,7 +209,7 @@ static int set_options(struct extract *e, int count, char **operands, struct sma
 	o->input_count = count;
 	o->text = s->t5 || !s->vae;
 	o->images = s->vae || !s->t5;
-	o->image_size = smalti_extract_image_sizes[s->image_size];
+	o->image_size = image_side[s->image_size];
 	o->stored_orientation = s->orientation == 1;
 	set_keys(o, &s->caption_keys);
 	return smalti_extract_check(o, error);
@@ -114,7 +247,8 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 	struct extract *e = user;
 	char detail[SMALTI_PROGRESS_DETAIL];
 	if (progress->locked_by)
-		smalti_locked_say(&e->locked, &e->progress, progress->locked_by, progress->locked);
+		smalti_progress_locked(&e->progress, "smalti extract", e->options.output, progress->locked_by,
+				       progress->locked, &e->locked);
 	if (progress->items == 0) { /* of the list, in shares */
 		smalti_progress_within(&e->progress, progress->listed, "reading the list");
 		smalti_progress_update(&e->progress, 0, 1);
@@ -207,7 +341,6 @@ static enum smalti_exit extract(struct extract *e, struct smalti_session *sessio
 	struct smalti_extract_result result;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	e->began = smalti_now();
-	e->locked = (struct smalti_locked){&smalti_extract_command, e->options.output, false};
 	smalti_signals_second(drop, NULL);
 	smalti_progress_begin(&e->progress, stderr, "lists", e->settings->quiet);
 	const int status = smalti_extract(session, &e->options, on_watch, e, &result, &error);
@@ -219,7 +352,7 @@ static enum smalti_exit extract(struct extract *e, struct smalti_session *sessio
 	return smalti_command_fail(&smalti_extract_command, &error);
 }
 
-enum smalti_exit smalti_extract_run(void *options, int count, char **operands)
+static enum smalti_exit run_command(void *options, int count, char **operands)
 {
 	struct extract e = {.settings = options};
 	struct smalti_error error = SMALTI_NO_ERROR;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate.h"
 #include "base/file.h"
 #include "cli/common_rows.h"
-#include "cli/generate_batch.h"
-#include "cli/generate_options.h"
-#include "cli/held_session.h"
 #include "cli/signals.h"
 
 #include <stdio.h>

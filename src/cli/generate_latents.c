@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_latents.h"
+#include "cli/generate.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

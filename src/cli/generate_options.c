@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_options.h"
+#include "cli/generate.h"
 
 #include "base/utf8.h"
 #include "cli/common_rows.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate_source.h"
+#include "cli/generate.h"
 
 #include "base/alloc.h"
 #include "cli/signals.h"

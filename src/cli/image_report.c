@@ -2,7 +2,7 @@
 #include "cli/image_report.h"
 
 #include "base/clock.h"
-#include "cli/json_line.h"
+#include "cli/command.h"
 #include "cli/numbers.h"
 
 #include <inttypes.h>

@@ -6,30 +6,23 @@ libcli_la_SOURCES = \
 	src/cli/decode.c \
 	src/cli/encode.c \
 	src/cli/export.c \
-	src/cli/extract.c src/cli/extract.h \
-	src/cli/extract_options.c \
+	src/cli/extract.c \
 	src/cli/generate.c \
-	src/cli/generate_batch.c src/cli/generate_batch.h \
-	src/cli/generate_latents.c src/cli/generate_latents.h \
-	src/cli/generate_options.c src/cli/generate_options.h \
-	src/cli/generate_parameters.c \
-	src/cli/generate_image.c src/cli/generate_image.h \
-	src/cli/generate_source.c src/cli/generate_source.h \
-	src/cli/held_session.c src/cli/held_session.h \
+	src/cli/generate_batch.c src/cli/generate.h \
+	src/cli/generate_latents.c \
+	src/cli/generate_options.c \
+	src/cli/generate_image.c \
+	src/cli/generate_source.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/image_report.c src/cli/image_report.h \
-	src/cli/json_line.c src/cli/json_line.h \
-	src/cli/locked.c src/cli/locked.h \
 	src/cli/man.c \
-	src/cli/notes.c \
 	src/cli/numbers.c src/cli/numbers.h \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
-	src/cli/report.c src/cli/report_data.c src/cli/report_page.c src/cli/report.h \
+	src/cli/report.c src/cli/report_data.c src/cli/report.h \
 	src/cli/report_failures.c src/cli/report_failures.h \
 	src/cli/signals.c src/cli/signals.h \
-	src/cli/suggest.c src/cli/suggest.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \

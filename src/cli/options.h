@@ -100,4 +100,15 @@ int smalti_options_parse(const struct smalti_option_table *table, int argc, char
 /* Frees the arrays of the lists in `values`. */
 void smalti_options_free(const struct smalti_option_table *table, void *values);
 
+/* "did you mean": keeps the name that is nearest to what was typed. */
+struct smalti_suggestion {
+	const char *typed;
+	int length;
+	const char *name; /* the nearest so far, NULL while none is near enough */
+	int distance;
+};
+
+struct smalti_suggestion smalti_suggest_start(const char *typed, int length);
+void smalti_suggest(struct smalti_suggestion *suggestion, const char *name);
+
 #endif

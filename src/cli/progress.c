@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15,
-		    STALL_SECONDS = 60;
+		    STALL_SECONDS = 60, LOCKED_SECONDS = 3 /* a shard is committed in less */;
 enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
 
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet)
@@ -196,6 +196,18 @@ void smalti_progress_print(struct smalti_progress *progress, const char *format,
 	va_end(args);
 	fputc('\n', progress->stream);
 	fflush(progress->stream);
+}
+
+void smalti_progress_locked(struct smalti_progress *progress, const char *command, const char *directory,
+			    const char *holder, double seconds, bool *said)
+{
+	if (*said || seconds < LOCKED_SECONDS)
+		return;
+	*said = true;
+	smalti_progress_print(progress,
+			      "%s: waiting for %s, whose lock is held by %s; if that process is stopped, "
+			      "let it go on or end it",
+			      command, directory, holder);
 }
 
 void smalti_progress_end(struct smalti_progress *progress)

@@ -46,6 +46,11 @@ void smalti_progress_within(struct smalti_progress *progress, double begun, cons
 void smalti_progress_print(struct smalti_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Says once (*said) that a command waits for a directory of features that another process changes just now,
+ * when that has become long. */
+void smalti_progress_locked(struct smalti_progress *progress, const char *command, const char *directory,
+			    const char *holder, double seconds, bool *said);
+
 /* Takes the bar away and leaves a line that sums up, if anything was shown at all. */
 void smalti_progress_end(struct smalti_progress *progress);
 

@@ -3,12 +3,14 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "rt/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -113,4 +115,32 @@ void smalti_signals_second(void (*act)(void *user), void *user)
 const char *smalti_signals_caught(void)
 {
 	return caught == 0 ? NULL : caught == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+static void mask(int how)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(how, &set, NULL);
+}
+
+static void note_crowd(const struct smalti_session *session)
+{
+	const int places = smalti_session_processors(session);
+	if (smalti_session_workers(session) > places)
+		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
+			smalti_session_workers(session), places, places == 1 ? "" : "s");
+}
+
+struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
+					   struct smalti_error *error)
+{
+	mask(SIG_BLOCK);
+	struct smalti_session *session = smalti_session_open(options, error);
+	mask(SIG_UNBLOCK);
+	if (session)
+		note_crowd(session);
+	return session;
 }

@@ -2,6 +2,8 @@
 #ifndef SMALTI_CLI_SIGNALS_H
 #define SMALTI_CLI_SIGNALS_H
 
+#include "smalti/session.h"
+
 /* How a long command stops: the first SIGINT or SIGTERM asks to finish what runs, the second to drop it, and
  * the program ends soon after whatever hangs; a third ends it at once. What comes within a second of one
  * counts as the same. A closed pipe and a file past the size limit are failed writes, not the end of the
@@ -18,5 +20,10 @@ void smalti_signals_second(void (*act)(void *user), void *user);
 
 /* "SIGINT", "SIGTERM" or, while none came, NULL. */
 const char *smalti_signals_caught(void);
+
+/* A session whose threads never receive a signal: it interrupts the main thread's reads. NULL with an error.
+ */
+struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
+					   struct smalti_error *error);
 
 #endif

@@ -2,8 +2,7 @@
 #include "cli/vae_command.h"
 
 #include "base/clock.h"
-#include "cli/held_session.h"
-#include "cli/json_line.h"
+#include "cli/command.h"
 #include "cli/signals.h"
 
 #include <stdio.h>

@@ -3,13 +3,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/locked.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define TYPE struct verify_options
 
@@ -57,7 +55,8 @@ struct verification {
 	const struct verify_options *options;
 	struct smalti_progress progress;
 	cJSON *problems; /* an array; NULL: they are printed */
-	struct smalti_locked locked;
+	const char *directory;
+	bool locked; /* it was said that it is */
 };
 
 static void list(cJSON *problems, const struct smalti_problem *problem)
@@ -92,7 +91,8 @@ static void on_progress(void *user, int64_t done, int64_t bytes)
 static bool on_waiting(void *user, const char *holder, double seconds)
 {
 	struct verification *verification = user;
-	smalti_locked_say(&verification->locked, &verification->progress, holder, seconds);
+	smalti_progress_locked(&verification->progress, "smalti verify", verification->directory, holder,
+			       seconds, &verification->locked);
 	return true;
 }
 
@@ -142,8 +142,7 @@ static void print_json(const char *directory, const struct smalti_verify_result 
 
 static enum smalti_exit verify(const struct verify_options *options, const char *directory)
 {
-	struct verification verification = {.options = options,
-					    .locked = {&smalti_verify_command, directory, false}};
+	struct verification verification = {.options = options, .directory = directory};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_verify_result result;
 	if (options->json)

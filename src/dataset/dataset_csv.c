@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
-#include "dataset/dataset_text.h"
+#include "dataset/dataset_format.h"
 
 #include <string.h>
 

@@ -2,10 +2,52 @@
 #ifndef SMALTI_DATASET_DATASET_FORMAT_H
 #define SMALTI_DATASET_DATASET_FORMAT_H
 
+#include "base/byte_reader.h"
 #include "base/json.h"
-#include "dataset/dataset_source.h"
+#include "dataset/dataset.h"
+#include "dataset/spool.h"
 
-/* What a format gives to dataset.c: a file dataset_FORMAT.c each. */
+#include <stdio.h>
+
+/* What a data set is read from. */
+
+/* One of several tars. */
+struct smalti_dataset_tar_file {
+	char *path;
+	char *prefix;         /* of its items' keys: what tells it from the others */
+	int64_t start, bytes; /* of its bytes among those of all */
+	bool spooled;         /* it was compressed: */
+	int64_t first;        /* it begins there in the spool */
+};
+
+struct smalti_dataset_source {
+	const struct smalti_dataset_options *options; /* those of the captions and images */
+	char *name;                                   /* for messages */
+	char *path;    /* of the file or directory; of several tars: of the first one */
+	int file;      /* -1: a directory, or several tars */
+	int64_t first; /* where it begins in the file */
+	FILE *list;    /* of a directory: what it holds (dataset_walk.h) */
+	struct smalti_dataset_tar_file *tars; /* several, or those of a directory; else NULL */
+	int64_t tar_count;
+	int64_t size;              /* where it ends in the file; of the directory's list, all tars */
+	struct smalti_spool spool; /* the standard input, or what was compressed */
+	char note[512];            /* what a directory has that is not read, or "" */
+};
+
+/* Expands braces, keeps the standard input, decompresses, lists a directory. */
+int smalti_dataset_source_open(struct smalti_dataset_source *source, const char *const *paths, int64_t count,
+			       struct smalti_error *error);
+/* -1 with `code`: among several data sets this one is no tar. */
+int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error);
+/* Lists a directory again, since other captions are asked for. */
+int smalti_dataset_source_list(struct smalti_dataset_source *source, struct smalti_error *error);
+/* The directory that relative paths of images are below: `image_root`, or where PixArt or the user has them.
+ * What is no `list` has its images in it. For free(); NULL with an error. */
+char *smalti_dataset_source_images(const struct smalti_dataset_source *source, bool list,
+				   const char *image_root, struct smalti_error *error);
+void smalti_dataset_source_close(struct smalti_dataset_source *source);
+
+/* What a format gives to dataset.c: a file dataset_FORMAT.c each (JSON Lines: dataset_text.c). */
 
 /* An entry or caption of more bytes is refused. */
 enum { SMALTI_ITEM_LIMIT = 64 << 20 };
@@ -83,5 +125,22 @@ extern const char *const smalti_dataset_unread_extensions[];
 int smalti_dataset_unread_image(const char *name);
 /* The number of the caption whose key is the extension (without dot), or -1. */
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
+
+/* What the state of a format begins with that reads its list as a text. */
+struct smalti_dataset_text {
+	const struct smalti_dataset_source *source;
+	const struct smalti_dataset_options *options;
+	int64_t line; /* that comes next, from 1, if the format counts them */
+	struct smalti_byte_reader reader;
+};
+
+/* A state of so many bytes, zeros but for the text at its front, which is at the first byte of the source's
+ * file. */
+void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
+			       struct smalti_error *error);
+/* For the rows of formats. Closing frees the state. */
+void smalti_dataset_text_close(void *state);
+struct smalti_dataset_place smalti_dataset_text_tell(const void *state);
+void smalti_dataset_text_seek(void *state, const struct smalti_dataset_place *place);
 
 #endif

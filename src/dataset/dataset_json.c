@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_text.h"
+#include "dataset/dataset_format.h"
 
 /* An array of objects, cut at its commas so that a broken one does not keep the others from being read. */
 struct json {

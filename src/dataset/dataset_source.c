@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_source.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/set.h"
 #include "dataset/braces.h"

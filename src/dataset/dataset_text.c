@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_text.h"
+#include "dataset/dataset_format.h"
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
 			       struct smalti_error *error)
@@ -39,3 +41,46 @@ void smalti_dataset_text_seek(void *state, const struct smalti_dataset_place *pl
 	text->line = place->line;
 	smalti_byte_reader_seek(&text->reader, place->offset);
 }
+
+/* JSON Lines: an object a line. */
+
+/* Skips blank lines. 1, 0 at the end, -1. */
+static int next_text(struct smalti_dataset_text *s, const char **text, struct smalti_error *error)
+{
+	for (;; s->line++) {
+		const int status = smalti_item_line(&s->reader, error);
+		if (status <= 0)
+			return status;
+		const char *item = s->reader.item;
+		*text = item + (s->line == 1 ? smalti_utf8_mark(item, s->reader.length) : 0);
+		if (strspn(*text, " \t\r") < (size_t)(item + s->reader.length - *text))
+			return 1;
+	}
+}
+
+static enum smalti_dataset_status next_line(void *state, bool texts, struct smalti_dataset_entry *entry,
+					    struct smalti_error *error)
+{
+	(void)texts;
+	struct smalti_dataset_text *s = state;
+	const char *text;
+	int status = next_text(s, &text, error);
+	if (status == 0)
+		return SMALTI_DATASET_END;
+	if (status > 0) {
+		const size_t length = (size_t)(s->reader.item + s->reader.length - text);
+		status = smalti_dataset_parse(text, length, s->options, entry, error);
+	}
+	if (status < 0)
+		smalti_error_prefix(error, "line %lld", (long long)s->line);
+	s->line++;
+	return status < 0 ? smalti_dataset_failure(error) : SMALTI_DATASET_RECORD;
+}
+
+static void *open_lines(const struct smalti_dataset_source *source, struct smalti_error *error)
+{
+	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
+}
+
+const struct smalti_dataset_format smalti_dataset_lines = {
+    open_lines, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek, next_line};

@@ -7,11 +7,10 @@ libcore_la_SOURCES += \
 	src/dataset/dataset_fields.c \
 	src/dataset/dataset_format.h \
 	src/dataset/dataset_json.c \
-	src/dataset/dataset_lines.c \
 	src/dataset/dataset_recognise.c \
-	src/dataset/dataset_source.c src/dataset/dataset_source.h \
+	src/dataset/dataset_source.c \
 	src/dataset/dataset_tar.c \
 	src/dataset/dataset_tars.c \
-	src/dataset/dataset_text.c src/dataset/dataset_text.h \
+	src/dataset/dataset_text.c \
 	src/dataset/dataset_walk.c src/dataset/dataset_walk.h \
 	src/dataset/spool.c src/dataset/spool.h

@@ -29,7 +29,7 @@ struct smalti_export_kind {
 	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
 	int (*settle)(struct smalti_export_run *run, bool last, struct smalti_error *error);
 	void (*end)(struct smalti_export_run *run);
-	const struct smalti_export_sharding *sharding; /* sharding.h; NULL: a file per feature */
+	const struct smalti_export_sharding *sharding; /* NULL: a file per feature */
 };
 
 extern const struct smalti_export_kind smalti_export_pixart, smalti_export_safetensors,
@@ -81,5 +81,36 @@ typedef int smalti_export_sink(void *user, const void *data, int64_t bytes, stru
 int smalti_export_values(const struct smalti_export_run *run, const void *values, int64_t count,
 			 enum smalti_dtype to, smalti_export_sink *sink, void *user,
 			 struct smalti_error *error);
+
+/* Formats whose files hold many items each: features-NNNNNN.EXTENSION, until one has as many bytes as are
+ * wanted. */
+
+struct smalti_export_sharding {
+	/* Begins a shard, and makes it safe. */
+	int (*open)(struct smalti_export_run *run, struct smalti_error *error);
+	int (*close)(struct smalti_export_run *run, struct smalti_error *error);
+	int files; /* that a shard is */
+	/* A name for feature `number`, for free(); NULL with an error. */
+	char *(*name)(const struct smalti_export_run *run, const struct smalti_features_row *row, int number,
+		      struct smalti_error *error);
+	/* Puts an item into the shard; names[] are those of its features, NULL where it has none; `text` is
+	 * all of it but its values, a line of JSON. Names may be taken: then they become NULL. */
+	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
+		   const char *text, struct smalti_error *error);
+	bool (*is_full)(const struct smalti_export_run *run);
+};
+
+/* For the rows of kinds that have a `sharding`. */
+int smalti_export_shard_row(struct smalti_export_run *run, const struct smalti_features_row *row,
+			    struct smalti_error *error);
+int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct smalti_error *error);
+
+/* OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
+char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
+			       struct smalti_error *error);
+
+/* All of an item but its values, as a line of JSON. NULL with an error; free with free(). */
+char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			     char *const *names, struct smalti_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 #include "checkpoint/safetensors.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "export/sharding.h"
+#include "export/export.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/npy.h"
-#include "export/sharding.h"
+#include "export/export.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #include "smalti/extract.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
 #include "base/clock.h"
-#include "extract/identity.h"
+#include "base/error.h"
 #include "extract/jobs.h"
+#include "extract/parts.h"
 #include "extract/row_writer.h"
 #include "extract/run_record.h"
 #include "rt/session.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/fetcher.h"
+#include "extract/window.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/identity.h"
+#include "extract/parts.h"
 
 #include "kernels/isa.h"
 #include "text/caption.h"

@@ -1,12 +1,11 @@
 # Sources of src/extract
 libcore_la_SOURCES += \
-	src/extract/compression.c src/extract/compression.h \
+	src/extract/compression.h \
 	src/extract/extract.c \
-	src/extract/fetcher.c src/extract/fetcher.h \
+	src/extract/fetcher.c \
 	src/extract/job_images.c src/extract/job_texts.c \
 	src/extract/jobs.c src/extract/jobs.h \
-	src/extract/identity.c src/extract/identity.h \
-	src/extract/item.c src/extract/item.h \
+	src/extract/identity.c \
 	src/extract/options.c \
 	src/extract/parts.c src/extract/parts.h \
 	src/extract/row_writer.c src/extract/row_writer.h \

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
-#include "extract/identity.h"
 #include "jobs/model.h"
 #include "jobs/unused.h"
 #include "rt/session.h"

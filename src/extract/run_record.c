@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/run_record.h"
 
-#include "base/alloc.h"
 #include "rt/session.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 # Sources of src/features
 libcore_la_SOURCES += \
 	src/features/features.c \
-	src/features/order.c src/features/order.h \
-	src/features/queue.c src/features/queue.h \
-	src/features/set.c src/features/set.h \
-	src/features/source.c
+	src/features/order.c \
+	src/features/queue.c src/features/reader.h \
+	src/features/set.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/order.h"
+#include "features/reader.h"
 
 #include "base/alloc.h"
 

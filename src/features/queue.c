@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/queue.h"
+#include "features/reader.h"
 
 #include "base/alloc.h"
 #include "shard/layout.h"

@@ -4,6 +4,7 @@
 #include "image/image_decoder.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,9 +44,9 @@ static const struct signature *recognise(const char *start, size_t length)
 static int choose_decoder(struct smalti_image_reader *image, struct smalti_error *error)
 {
 	char start[SIGNATURE_BYTES];
-	struct smalti_source source = image->source; /* whose place stays */
-	const size_t length = (size_t)smalti_source_read(&source, start, sizeof(start));
-	if (source.file && (smalti_source_failed(&source) || fseek(source.file, 0, SEEK_SET) != 0))
+	struct smalti_byte_source source = image->source; /* whose place stays */
+	const size_t length = (size_t)smalti_byte_source_read(&source, start, sizeof(start));
+	if (source.file && (smalti_byte_source_failed(&source) || fseek(source.file, 0, SEEK_SET) != 0))
 		return smalti_fail_errno(error, "%s: cannot be read", image->path);
 	const struct signature *signature = recognise(start, length);
 	if (!signature)
@@ -88,8 +89,8 @@ int smalti_image_hold(const struct smalti_image_reader *image, const char *kind,
 }
 
 /* Takes the stream over, if there is one. */
-static struct smalti_image_reader *open_image(const char *name, struct smalti_source source, int64_t bytes,
-					      const struct smalti_image_limits *limits,
+static struct smalti_image_reader *open_image(const char *name, struct smalti_byte_source source,
+					      int64_t bytes, const struct smalti_image_limits *limits,
 					      struct smalti_error *error)
 {
 	struct smalti_image_reader *image = smalti_calloc(1, sizeof(*image), error);
@@ -113,14 +114,16 @@ struct smalti_image_reader *smalti_image_open(const char *path, const struct sma
 {
 	int64_t bytes = 0;
 	FILE *file = smalti_open_stream(path, &bytes, error);
-	return file ? open_image(path, (struct smalti_source){.file = file}, bytes, limits, error) : NULL;
+	return file ? open_image(path, (struct smalti_byte_source){.file = file}, bytes, limits, error)
+		    : NULL;
 }
 
 struct smalti_image_reader *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
 						     const struct smalti_image_limits *limits,
 						     struct smalti_error *error)
 {
-	return open_image(name, (struct smalti_source){.data = data, .left = bytes}, bytes, limits, error);
+	return open_image(name, (struct smalti_byte_source){.data = data, .left = bytes}, bytes, limits,
+			  error);
 }
 
 const struct smalti_image_info *smalti_image_info(const struct smalti_image_reader *image)
@@ -156,4 +159,60 @@ void smalti_image_close(struct smalti_image_reader *image)
 		fclose(image->source.file);
 	free(image->path);
 	free(image);
+}
+
+int64_t smalti_byte_source_read(struct smalti_byte_source *source, void *to, int64_t bytes)
+{
+	if (source->file)
+		return (int64_t)fread(to, 1, (size_t)bytes, source->file);
+	const int64_t got = bytes < source->left ? bytes : source->left;
+	if (got > 0)
+		memcpy(to, source->data, (size_t)got);
+	source->data += got;
+	source->left -= got;
+	return got;
+}
+
+bool smalti_byte_source_failed(const struct smalti_byte_source *source)
+{
+	return source->file && ferror(source->file);
+}
+
+enum { TAG_ORIENTATION = 0x112, TYPE_SHORT = 3, HEADER_BYTES = 8, ENTRY_BYTES = 12 };
+
+struct tiff {
+	const uint8_t *bytes;
+	int64_t size;
+	bool big_endian;
+};
+
+/* An unsigned integer of 2 or 4 bytes; 0 behind the end. */
+static int64_t get(const struct tiff *tiff, int64_t at, int length)
+{
+	int64_t value = 0;
+	if (at > tiff->size - length)
+		return 0;
+	for (int i = 0; i < length; i++)
+		value = value << 8 | tiff->bytes[at + (tiff->big_endian ? i : length - 1 - i)];
+	return value;
+}
+
+int smalti_exif_orientation(const uint8_t *bytes, int64_t size)
+{
+	static const char prefix[] = "Exif\0";
+	const int64_t skipped = size >= 6 && memcmp(bytes, prefix, 6) == 0 ? 6 : 0;
+	struct tiff tiff = {bytes + skipped, size - skipped, false};
+	if (tiff.size < HEADER_BYTES ||
+	    (memcmp(tiff.bytes, "II*\0", 4) != 0 && memcmp(tiff.bytes, "MM\0*", 4) != 0))
+		return 0;
+	tiff.big_endian = tiff.bytes[0] == 'M';
+	const int64_t directory = get(&tiff, 4, 4), entries = get(&tiff, directory, 2);
+	for (int64_t i = 0; i < entries; i++) {
+		const int64_t entry = directory + 2 + i * ENTRY_BYTES;
+		if (get(&tiff, entry, 2) != TAG_ORIENTATION)
+			continue;
+		const int64_t value = get(&tiff, entry + 8, 2);
+		return get(&tiff, entry + 2, 2) == TYPE_SHORT && value <= 8 ? (int)value : 0;
+	}
+	return 0;
 }

@@ -3,15 +3,30 @@
 #define SMALTI_IMAGE_IMAGE_DECODER_H
 
 #include "image/image.h"
-#include "image/source.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The bytes of a file in their order, from its stream or from memory that has all of them. The C library
+ * could make a stream of memory; but it keeps a list of its streams that it goes through when it closes one,
+ * and of images many are open at a time. */
+struct smalti_byte_source {
+	FILE *file;          /* the owner's; NULL: memory */
+	const uint8_t *data; /* what is left of it */
+	int64_t left;
+};
+
+/* How many there were; less than asked for at the end, or after a failure. */
+int64_t smalti_byte_source_read(struct smalti_byte_source *source, void *to, int64_t bytes);
+/* The stream has failed, and errno says why. */
+bool smalti_byte_source_failed(const struct smalti_byte_source *source);
 
 /* What a format gives to image.c: a file image_FORMAT.c each. */
 
 struct smalti_image_reader {
 	char *path;
-	struct smalti_source source;
+	struct smalti_byte_source source;
 	int64_t file_bytes;
 	struct smalti_image_limits limits;
 	struct smalti_image_info info;
@@ -39,5 +54,9 @@ int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t
 /* Fails if `bytes` are more than may be held at a time; `kind` names what has to be held whole. */
 int smalti_image_hold(const struct smalti_image_reader *image, const char *kind, int64_t bytes,
 		      struct smalti_error *error);
+
+/* The orientation, 1 to 8, that EXIF data (a TIFF header and what follows, with or without "Exif\0\0" before
+ * it) gives to an image; 0 when it gives none, or is something else, or damaged. */
+int smalti_exif_orientation(const uint8_t *bytes, int64_t size);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "image/exif.h"
 #include "image/image_decoder.h"
 
 #include <errno.h>
@@ -60,7 +59,7 @@ static int64_t current_row(struct decoder *self)
 static _Noreturn void give_up(struct decoder *self, enum smalti_code code, const char *why)
 {
 	const char *path = self->image->path;
-	if (smalti_source_failed(&self->image->source))
+	if (smalti_byte_source_failed(&self->image->source))
 		smalti_fail_errno(&self->cause, "%s: cannot be read", path);
 	else if (!self->header_read)
 		smalti_fail(&self->cause, code, "%s: not a good JPEG file: %s, in its header", path, why);
@@ -133,7 +132,7 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 	jpeg_create_decompress(jpeg);
 	self->progress.progress_monitor = on_progress;
 	jpeg->progress = &self->progress;
-	const struct smalti_source *source = &self->image->source;
+	const struct smalti_byte_source *source = &self->image->source;
 	if (source->file)
 		jpeg_stdio_src(jpeg, source->file);
 	else

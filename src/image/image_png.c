@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "image/exif.h"
 #include "image/image_decoder.h"
 #include "image/png_reader.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "image/exif.h"
 #include "image/image_decoder.h"
 
 #include <inttypes.h>
@@ -46,8 +45,8 @@ static int read_file(struct smalti_image_reader *image, struct decoder *self, st
 	self->file = smalti_calloc(image->file_bytes, 1, error);
 	if (!self->file)
 		return -1;
-	self->file_bytes = (size_t)smalti_source_read(&image->source, self->file, image->file_bytes);
-	if (smalti_source_failed(&image->source))
+	self->file_bytes = (size_t)smalti_byte_source_read(&image->source, self->file, image->file_bytes);
+	if (smalti_byte_source_failed(&image->source))
 		return smalti_fail_errno(error, "%s: cannot be read", image->path);
 	return 0;
 }

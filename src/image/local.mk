@@ -1,6 +1,5 @@
 # Sources of src/image
 libcore_la_SOURCES += \
-	src/image/exif.c src/image/exif.h \
 	src/image/image.c src/image/image.h \
 	src/image/image_decoder.h \
 	src/image/image_encoder.h \
@@ -9,8 +8,6 @@ libcore_la_SOURCES += \
 	src/image/image_webp.c \
 	src/image/image_writer.c src/image/image_writer.h \
 	src/image/png_reader.c src/image/png_reader.h \
-	src/image/png_text.c src/image/png_text.h \
-	src/image/source.c src/image/source.h \
 	src/image/turned.c src/image/turned.h \
 	src/image/write_png.c \
 	src/image/write_ppm.c

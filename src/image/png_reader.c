@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/png_reader.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* No chunk before the pixels needs more memory than this, and no file needs more of them: a small file of
  * texts that inflate to zeros takes no more than both allow. */
@@ -31,9 +35,9 @@ static void on_read(png_structp png, png_bytep data, size_t length)
 {
 	struct smalti_png_reader *reader = png_get_io_ptr(png);
 	errno = 0;
-	if (smalti_source_read(&reader->source, data, (int64_t)length) == (int64_t)length)
+	if (smalti_byte_source_read(&reader->source, data, (int64_t)length) == (int64_t)length)
 		return;
-	if (smalti_source_failed(&reader->source))
+	if (smalti_byte_source_failed(&reader->source))
 		smalti_fail_errno(&reader->cause, "%s: cannot be read", reader->path);
 	png_error(png, "it ends too early");
 }
@@ -56,8 +60,8 @@ int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smal
 	return smalti_fail(error, reader->cause.code, "%s", reader->cause.message);
 }
 
-int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
-			   struct smalti_error *error)
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,
+			   const char *path, struct smalti_error *error)
 {
 	*reader = (struct smalti_png_reader){.path = path, .largest = CHUNK_BYTES, .source = source};
 	reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning, reader,
@@ -85,4 +89,41 @@ int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_err
 	png_read_info(reader->png, reader->info);
 	reader->height = png_get_image_height(reader->png, reader->info);
 	return 0;
+}
+
+static int find_text(const struct smalti_png_reader *reader, const char *key, char **value,
+		     struct smalti_error *error)
+{
+	png_textp texts = NULL;
+	int count = 0;
+	png_get_text(reader->png, reader->info, &texts, &count);
+	for (int i = 0; i < count; i++) {
+		if (strcmp(texts[i].key, key) != 0)
+			continue;
+		const char *text = texts[i].text ? texts[i].text : "";
+		if (!smalti_utf8_valid(text, strlen(text)))
+			return smalti_fail(error, SMALTI_EFORMAT, "%s: the metadata '%s' is not UTF-8",
+					   reader->path, key);
+		*value = smalti_format(error, "%s", text);
+		return *value ? 0 : -1;
+	}
+	return 0;
+}
+
+int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error)
+{
+	*value = NULL;
+	int64_t size;
+	FILE *file = smalti_open_stream(path, &size, error);
+	if (!file)
+		return -1;
+	struct smalti_png_reader reader;
+	int status = smalti_png_reader_open(&reader, (struct smalti_byte_source){.file = file}, path, error);
+	if (status == 0)
+		status = smalti_png_reader_header(&reader, error);
+	if (status == 0)
+		status = find_text(&reader, key, value, error);
+	smalti_png_reader_close(&reader);
+	fclose(file);
+	return status;
 }

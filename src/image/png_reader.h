@@ -3,14 +3,14 @@
 #define SMALTI_IMAGE_PNG_READER_H
 
 #include "base/error.h"
-#include "image/source.h"
+#include "image/image_decoder.h"
 
 #include <png.h>
 #include <stdint.h>
 
 /* libpng on a file, up to the pixels, with bounded memory; errors are kept in `cause` and jump. */
 struct smalti_png_reader {
-	struct smalti_source source;
+	struct smalti_byte_source source;
 	const char *path; /* the caller's, as are the source's bytes */
 	png_structp png;
 	png_infop info;
@@ -20,8 +20,8 @@ struct smalti_png_reader {
 };
 
 /* Reads nothing yet. To be closed also on failure. */
-int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_source source, const char *path,
-			   struct smalti_error *error);
+int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,
+			   const char *path, struct smalti_error *error);
 void smalti_png_reader_close(struct smalti_png_reader *reader);
 
 /* All that comes before the pixels; sets the height. */
@@ -29,5 +29,9 @@ int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_err
 
 /* After a jump: hands the error on. */
 int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error);
+
+/* The metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
+ * NULL when there is none. The file may be anything. */
+int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error);
 
 #endif

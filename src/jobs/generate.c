@@ -2,7 +2,7 @@
 #include "smalti/generate.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
 #include "jobs/interpolator.h"

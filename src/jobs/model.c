@@ -2,18 +2,16 @@
 #include "jobs/model.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "checkpoint/pipeline_directory.h"
 #include "graphs/dit.h"
-#include "jobs/unread.h"
+#include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void smalti_model_defaults(struct smalti_model_options *options)
 {

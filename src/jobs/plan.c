@@ -2,7 +2,7 @@
 #include "jobs/plan.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "base/parse.h"
 #include "graphs/vae_search.h"
 #include "jobs/bins.h"

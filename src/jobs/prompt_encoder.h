@@ -28,4 +28,12 @@ int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, 
 				   size_t length, enum smalti_cleaning cleaning, int32_t **ids,
 				   int64_t *count, struct smalti_error *error);
 
+/* Words that a model was trained on: DIRECTORY/words.txt, separated by white space. *words is NULL where
+ * there is no such file, else for free(). */
+int smalti_words_read(const char *directory, char **words, struct smalti_error *error);
+
+/* What is not read of a text; `words` may be NULL. Free it in any case. */
+int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *words, const char *text,
+		     enum smalti_cleaning cleaning, struct smalti_unread *unread, struct smalti_error *error);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/unread.h"
+#include "jobs/prompt_encoder.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

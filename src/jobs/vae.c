@@ -2,7 +2,7 @@
 #include "jobs/vae.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/unused.h"

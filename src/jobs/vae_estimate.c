@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "graphs/vae_cost.h"
 #include "jobs/vae.h"
-#include "jobs/vae_speed.h"
+#include "jobs/vae_request.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
 #define SMALTI_JOBS_VAE_REQUEST_H
 
 #include "graphs/vae_ends.h"
+#include "graphs/vae_net.h"
 #include "rt/session.h"
 #include "smalti/vae.h"
 
@@ -23,5 +24,10 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
 int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 			    const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			    struct smalti_error *error);
+
+/* How fast this CPU is at the layers of a VAE: seconds per floating-point operation of one worker for each
+ * layer (layers->count), measured on a piece of each in a second or so. Owned by the caller; NULL with an
+ * error. */
+double *smalti_vae_speeds(const struct smalti_vae_net *layers, int64_t width, struct smalti_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 #include "rt/topology.h"
 
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "kernels/isa.h"
 #include "rt/session.h"
 

@@ -6,8 +6,7 @@ libcore_la_SOURCES += \
 	src/samplers/dpm_solver.c \
 	src/samplers/euler.c \
 	src/samplers/lcm.c \
-	src/samplers/train_sigmas.c src/samplers/train_sigmas.h \
-	src/samplers/names.c \
+	src/samplers/train_sigmas.c \
 	src/samplers/noise.c src/samplers/noise.h \
 	src/samplers/sa_solver.c \
 	src/samplers/sampler.c src/samplers/sampler.h src/samplers/step.h \

@@ -3,9 +3,21 @@
 #define SMALTI_SAMPLERS_NOISE_H
 
 #include "base/dtype.h"
-#include "base/mt19937.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#define SMALTI_MT19937_WORDS 624
+
+/* Mersenne Twister of Matsumoto and Nishimura, 32-bit; the numbers of C++'s std::mt19937. Plain
+ * data: a copy is an independent generator that continues the same stream. */
+struct smalti_mt19937 {
+	uint32_t state[SMALTI_MT19937_WORDS];
+	uint32_t used; /* words of `state` that were given out; all of them: twist first */
+};
+
+void smalti_mt19937_seed(struct smalti_mt19937 *mt, uint32_t seed);
+uint32_t smalti_mt19937_next(struct smalti_mt19937 *mt);
 
 /* Normal noise with the very bits of torch.randn on a CPU generator (docs/reference.md 8.1), so
  * that a seed gives the image it gives there. Plain data without pointers: it can live in a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "samplers/train_sigmas.h"
+#include "samplers/schedule.h"
 
 #include "base/alloc.h"
 

@@ -2,12 +2,10 @@
 #include "shard/h5.h"
 
 #include "base/file.h"
-#include "shard/h5_driver.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

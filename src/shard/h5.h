@@ -5,7 +5,6 @@
 #include "base/error.h"
 
 #include <hdf5.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /* HDF5 from one thread at a time and without a word on the standard error: every call of it lies between
@@ -58,5 +57,8 @@ int smalti_h5_int(hid_t object, const char *name, int64_t value);
 int smalti_h5_double(hid_t object, const char *name, double value);
 /* The type of UTF-8 texts of that length, padded with NULs; H5Tclose() ends it. */
 hid_t smalti_h5_text_type(int64_t bytes);
+
+/* Lets HDF5 write to the file's descriptor through us (h5.h says why). */
+int smalti_h5_set_driver(hid_t access, struct smalti_h5_file *file);
 
 #endif

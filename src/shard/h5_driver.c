@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shard/h5_driver.h"
+#include "shard/h5.h"
 
 #include "base/file.h"
 

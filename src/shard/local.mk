@@ -5,7 +5,7 @@ libcore_la_SOURCES += \
 	src/shard/deflate.c src/shard/deflate.h \
 	src/shard/finish.c \
 	src/shard/h5.c src/shard/h5.h \
-	src/shard/h5_driver.c src/shard/h5_driver.h \
+	src/shard/h5_driver.c \
 	src/shard/h5_write.c \
 	src/shard/index.c src/shard/index.h \
 	src/shard/layout.c src/shard/layout.h \

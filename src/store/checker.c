@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/checker.h"
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "store/directory.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -65,4 +68,55 @@ int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *w
 	const int status = heartbeat ? work_locked(checker, heartbeat, work, error) : -1;
 	smalti_heartbeat_stop(heartbeat);
 	return status;
+}
+
+/* What there is enough of to make it again. */
+static int repair_extract(struct smalti_checker *checker, struct smalti_error *error)
+{
+	if (!checker->extract_broken)
+		return 0;
+	const cJSON *identity = cJSON_GetObjectItemCaseSensitive(checker->manifest, "identity");
+	if (identity)
+		return smalti_directory_describe(checker->directory, identity, error);
+	checker->result->left++;
+	return 0;
+}
+
+/* Its items are made again by the next smalti extract. */
+static int set_aside(struct smalti_checker *checker, const struct smalti_shard_entry *entry,
+		     struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_shard_path(checker->directory, &entry->id, error);
+	SCOPED(free) char *aside = path ? smalti_format(error, "%s.broken", path) : NULL;
+	int status = aside ? 0 : -1;
+	if (aside && rename(path, aside) && errno != ENOENT)
+		status = smalti_fail_errno(error, "%s: cannot be renamed to %s", path, aside);
+	checker->result->dropped += status == 0 && !entry->overlaps ? entry->id.end - entry->id.first : 0;
+	return status;
+}
+
+static int repair_shards(struct smalti_checker *checker, struct smalti_error *error)
+{
+	int status = 0;
+	checker->result->dropped = checker->lost;
+	for (int64_t i = 0; i < checker->shards.count && status == 0; i++)
+		if (checker->shards.entries[i].broken)
+			status = set_aside(checker, &checker->shards.entries[i], error);
+	if (status == 0)
+		status = smalti_sync_directory(checker->directory, error);
+	return status == 0 ? smalti_shards_read(&checker->shards, checker->directory, error) : -1;
+}
+
+int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
+{
+	const struct smalti_shards *shards = &checker->shards;
+	if (smalti_directory_prepare(checker->directory, error) || repair_extract(checker, error) ||
+	    repair_shards(checker, error) || smalti_checker_clean(checker, now, NULL, error) ||
+	    smalti_shards_describe(&checker->shards, checker->directory, error))
+		return -1;
+	smalti_manifest_remove(checker->directory);
+	const bool whole =
+	    checker->result->left == 0 && checker->items >= 0 && smalti_shards_cover(shards, checker->items);
+	return whole ? smalti_directory_complete(checker->directory, shards, error)
+		     : smalti_failed_rebuild(checker->directory, shards, error);
 }

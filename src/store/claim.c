@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/directory.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -154,4 +155,18 @@ enum smalti_claim_status smalti_store_claim_failed(struct smalti_store *store,
 		return SMALTI_CLAIM_TAKEN;
 	smalti_store_abandon(store, range, NULL);
 	return SMALTI_CLAIM_FAILED;
+}
+
+/* floor(part × length / parts), without the product */
+static int64_t cut(int64_t length, int64_t part, int64_t parts)
+{
+	const int64_t rest = length % parts;
+	return length / parts * part + (int64_t)((__int128)rest * part / parts);
+}
+
+struct smalti_range smalti_range_part(const struct smalti_range *range, int64_t part, int64_t parts)
+{
+	const int64_t length = range->end - range->first;
+	return (struct smalti_range){range->first + cut(length, part, parts),
+				     range->first + cut(length, part + 1, parts)};
 }

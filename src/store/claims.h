@@ -4,7 +4,7 @@
 
 #include "base/process.h"
 #include "store/heartbeat.h"
-#include "store/layout.h"
+#include "store/shards.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "store/directory.h"
-#include "store/failed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static char *part_of(const struct smalti_store *store, const struct smalti_claim *claim,

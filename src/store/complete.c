@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "store/digest.h"
 #include "store/directory.h"
-#include "store/failed.h"
-#include "store/join.h"
 #include "store/sealed.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

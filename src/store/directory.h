@@ -2,6 +2,7 @@
 #ifndef SMALTI_STORE_DIRECTORY_H
 #define SMALTI_STORE_DIRECTORY_H
 
+#include "shard/shard.h"
 #include "store/claims.h"
 #include "store/lock.h"
 #include "store/shards.h"
@@ -49,5 +50,24 @@ void smalti_manifest_remove(const char *directory);
 /* failed.jsonl, features.h5 and manifest.json, of these shards. */
 int smalti_directory_complete(const char *directory, const struct smalti_shards *shards,
 			      struct smalti_error *error);
+
+/* DIRECTORY/features.h5: all committed shards as one, for programs that read HDF5. Its arrays are virtual, so
+ * that values stay where they are; only where rows begin is written anew. The file appears complete or not at
+ * all. Under the directory's lock. */
+int smalti_join(const char *directory, const struct smalti_shards *shards, struct smalti_error *error);
+
+/* DIRECTORY/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
+ * features. All of it is in the shards, too: where it does not fit them, it is made anew. Under the
+ * directory's lock. */
+
+/* Adds the lines of a shard of other items. */
+int smalti_failed_append(const char *directory, struct smalti_shard *shard, struct smalti_error *error);
+/* Whether it has as many lines as the shards have reasons. */
+bool smalti_failed_fits(const char *directory, const struct smalti_shards *shards);
+/* What it should hold, from the shards, in the order of their items; for free(). */
+char *smalti_failed_print(const char *directory, const struct smalti_shards *shards,
+			  struct smalti_error *error);
+int smalti_failed_rebuild(const char *directory, const struct smalti_shards *shards,
+			  struct smalti_error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/failed.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "store/directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "store/identity.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Where a difference is: keys from the outermost on. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/join.h"
+#include "store/directory.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

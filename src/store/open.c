@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "store/directory.h"
-#include "store/failed.h"
 #include "store/identity.h"
 
 #include <fcntl.h>

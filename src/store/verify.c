@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/argument.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "store/checker.h"
-#include "store/digest.h"
-#include "store/failed.h"
+#include "store/directory.h"
 #include "store/sealed.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>

@@ -2,7 +2,6 @@
 #include "shard/layout.h"
 #include "store/checker.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What all shards have in common, of the first one that can be read. */

@@ -3,11 +3,8 @@
 
 #include "base/alloc.h"
 #include "text/entities.h"
-#include "text/fix_text.h"
-#include "text/html_text.h"
 #include "text/pattern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef int transformation(struct smalti_string *string, struct smalti_error *error);

@@ -13,4 +13,19 @@ void smalti_cleaner_free(struct smalti_cleaner *cleaner); /* NULL is fine */
 int smalti_cleaner_run(const struct smalti_cleaner *cleaner, struct smalti_string *string,
 		       struct smalti_error *error);
 
+/* ftfy.fix_text() with its defaults, but for two of its fixes: line breaks stay as they are (white space
+ * is evened out later), and wrongly decoded text is not decoded again, for by then captions are in lower
+ * case, which has destroyed the bytes. */
+int smalti_fix_text(struct smalti_string *string, struct smalti_error *error);
+
+/* The text of HTML as BeautifulSoup's get_text() with html.parser has it: tags, comments and
+ * declarations go, references are decoded, the contents of script, style, template, rt and rp go too.
+ * What is no well-formed markup stays as text. */
+struct smalti_html;
+
+struct smalti_html *smalti_html_new(struct smalti_error *error);
+void smalti_html_free(struct smalti_html *html); /* NULL is fine */
+int smalti_html_text(const struct smalti_html *html, struct smalti_string *string,
+		     struct smalti_error *error);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/fix_text.h"
+#include "text/cleaning.h"
 
 #include "text/entities.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/html_text.h"
+#include "text/cleaning.h"
 
 #include "base/alloc.h"
 #include "text/entities.h"

@@ -3,10 +3,10 @@ libcore_la_SOURCES += \
 	src/text/caption.c src/text/caption.h \
 	src/text/cleaning.c src/text/cleaning.h \
 	src/text/entities.c src/text/entities.h \
-	src/text/fix_text.c src/text/fix_text.h \
-	src/text/html_text.c src/text/html_text.h \
+	src/text/fix_text.c \
+	src/text/html_text.c \
 	src/text/pattern.c src/text/pattern.h \
-	src/text/prompt_json.c src/text/prompt_json.h \
+	src/text/prompt_json.c \
 	src/text/prompts.c src/text/prompts.h \
 	src/text/utf8.c src/text/utf8.h
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/prompt_json.h"
+#include "text/prompts.h"
 
 #include "base/json_fields.h"
 #include "base/parse.h"

@@ -4,12 +4,10 @@
 #include "base/alloc.h"
 #include "base/byte_reader.h"
 #include "base/utf8.h"
-#include "text/prompt_json.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

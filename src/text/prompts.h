@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
@@ -60,5 +61,10 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line);
 /* Whether a UTF-8 text can name an output file: 1 to 200 bytes, no '/', no leading '.', no control
  * characters. */
 int smalti_check_id(const char *id, struct smalti_error *error);
+
+/* One line of JSON (a NUL behind its `length` bytes) into *line, whose strings may be partly filled
+ * when it fails: free them either way. */
+int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
+			     struct smalti_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tokenizer/charsmap.h"
+#include "tokenizer/spiece.h"
 
 #include "base/alloc.h"
 

@@ -1,12 +1,11 @@
 # Sources of src/tokenizer
 libcore_la_SOURCES += \
-	src/tokenizer/charsmap.c src/tokenizer/charsmap.h \
+	src/tokenizer/charsmap.c \
 	src/tokenizer/special_tokens.c src/tokenizer/special_tokens.h \
 	src/tokenizer/spiece.c src/tokenizer/spiece.h \
-	src/tokenizer/spiece_write.c src/tokenizer/spiece_write.h \
 	src/tokenizer/tokenizer.c src/tokenizer/tokenizer.h \
 	src/tokenizer/tokenizer_json.c src/tokenizer/tokenizer_json.h \
-	src/tokenizer/tokenizer_rules.c src/tokenizer/tokenizer_rules.h
+	src/tokenizer/tokenizer_rules.c
 
 # The one C++ file is a library of its own: were it part of libcore, libtool would take libm and the
 # C++ run-time library for the compiler's business and drop them, and the C compiler links the programs.

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MODEL_BYTES = 16 << 20, MAX_EXTRA_IDS = 10000 };
 

@@ -2,7 +2,14 @@
 #ifndef SMALTI_TOKENIZER_TOKENIZER_JSON_H
 #define SMALTI_TOKENIZER_TOKENIZER_JSON_H
 
+#include "base/error.h"
+#include "base/json.h"
 #include "tokenizer/special_tokens.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 /* A tokenizer.json (the format of Hugging Face's tokenizers) as a SentencePiece model that makes the same
  * tokens. Of that format it may hold what T5's have in any version: a Unigram model, a Precompiled character
@@ -22,5 +29,45 @@ enum { SMALTI_TOKENIZER_JSON_BYTES = 20 << 20 }; /* longest text; a vocabulary o
 int smalti_tokenizer_json_parse(struct smalti_tokenizer_json *tokenizer, const char *text, size_t length,
 				struct smalti_error *error);
 void smalti_tokenizer_json_free(struct smalti_tokenizer_json *tokenizer);
+
+/* The bytes that padded base64 (RFC 4648, no line breaks) stands for, for free(). NULL with SMALTI_EFORMAT.
+ */
+uint8_t *smalti_base64_decode(const char *text, size_t *length, struct smalti_error *error);
+
+/* The messages of a SentencePiece model (a ModelProto) of type unigram, one after the other into a stream. */
+
+/* ModelProto.SentencePiece.type */
+enum smalti_piece_type {
+	SMALTI_PIECE_NORMAL = 1,
+	SMALTI_PIECE_UNKNOWN = 2,
+	SMALTI_PIECE_CONTROL = 3, /* has an id, is not found in text */
+	SMALTI_PIECE_BYTE = 6,
+};
+
+/* In the order of their ids. */
+void smalti_spiece_write_piece(FILE *to, const char *piece, float score, enum smalti_piece_type type);
+/* byte_fallback: a character without a piece becomes pieces of type BYTE. */
+void smalti_spiece_write_trainer(FILE *to, bool byte_fallback);
+void smalti_spiece_write_normalizer(FILE *to, const uint8_t *charsmap, size_t length);
+
+/* What a tokenizer.json does with text before it is pieces, and with the pieces after it: checked to be what
+ * SentencePiece does, but for what is kept here. */
+struct smalti_tokenizer_rules {
+	const char *charsmap; /* base64; belongs to the file */
+	int32_t eos;          /* the id behind each text, 0 or more */
+};
+
+int smalti_tokenizer_rules_read(const cJSON *file, struct smalti_tokenizer_rules *rules,
+				struct smalti_error *error);
+
+/* Calls `read` with the object file[key]; its errors, and the one that it is no object, begin with the key.
+ */
+typedef int smalti_tokenizer_part(const cJSON *part, void *to, struct smalti_error *error);
+int smalti_tokenizer_read_part(const cJSON *file, const char *key, smalti_tokenizer_part *read, void *to,
+			       struct smalti_error *error);
+
+/* That part[key] is `wanted`, or if it is not there that `otherwise` is. */
+int smalti_tokenizer_expect(const cJSON *part, const char *key, bool wanted, bool otherwise,
+			    struct smalti_error *error);
 
 #endif

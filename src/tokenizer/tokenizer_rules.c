@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tokenizer/tokenizer_rules.h"
+#include "tokenizer/tokenizer_json.h"
 
 #include <string.h>
 

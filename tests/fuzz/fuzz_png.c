@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "image/png_text.h"
+#include "image/png_reader.h"
 
 #include <stdint.h>
 #include <stdio.h>

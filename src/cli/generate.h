@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CLI_GENERATE_H
+#define SMALTI_CLI_GENERATE_H
+
+#include "cli/command.h"
+#include "cli/image_report.h"
+#include "cli/output.h"
+#include "smalti/generate.h"
+#include "text/prompts.h"
+
+#include <stdbool.h>
+
+/* The options of `smalti generate`; strings belong to argv. */
+struct smalti_generate_options {
+	struct smalti_string_list prompt;
+	const char *prompts, *latents, *output;
+	struct smalti_request request; /* of every prompt, unless its line says otherwise */
+	struct smalti_model_options model;
+	struct smalti_session_options session;
+	bool has_size, has_images, save_latents, resume, json, quiet;
+};
+
+/* Checks what the table cannot: options that exclude each other, names, texts. */
+int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error);
+
+/* The command itself: src/cli/generate.c. */
+enum smalti_exit smalti_generate_run(void *options, int count, char **operands);
+
+/* What an image's metadata says besides its request. */
+struct smalti_image_origin {
+	const char *model;     /* digest */
+	const char *scheduler; /* the model's own */
+	const char *precision;
+	const char *latents; /* digest of those it began with; NULL: noise */
+};
+
+/* A request, resolved, as one line of JSON: all that the pixels depend on and nothing else, so that equal
+ * texts mean equal images. Free with free(). */
+char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
+			      const struct smalti_image_origin *origin, struct smalti_error *error);
+
+/* The files of one image. Nothing is visible under their names before the commit. */
+struct smalti_image_file {
+	char *path, *latents_path, *parameters; /* owned; latents_path NULL: latents are not kept */
+	int64_t width, height;
+	/* From the first rows on: what waits for its turn holds no file open. */
+	struct smalti_image_writer *writer;
+	float *latents;
+	int64_t shape[3];
+};
+
+/* Whether all its files are there, with these parameters: 1 or 0. -1: there is a file of that name that this
+ * program has not made. */
+int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error);
+
+/* Callbacks of struct smalti_image_callbacks, whose `user` is a file or begins with one. */
+int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsigned char *rgb,
+			   struct smalti_error *error);
+int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,
+			      struct smalti_error *error);
+
+/* The latents first, then the image: an image that is there is complete. Leaves nothing on failure. */
+int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error);
+/* Drops what was not committed and frees what the file owns. */
+void smalti_image_file_close(struct smalti_image_file *file);
+
+/* Latents to begin with, f32 [images, channels, height, width]. */
+struct smalti_start {
+	float *values;
+	int64_t shape[4], count;
+	char digest[17]; /* of the values, hexadecimal */
+};
+
+/* All latents of a file (checkpoint/latents.h). */
+int smalti_start_read(struct smalti_start *start, const char *path, struct smalti_error *error);
+/* Begins the request with them: its size follows them if it has none, else all four axes must fit. */
+int smalti_start_apply(const struct smalti_start *start, const struct smalti_model_info *model,
+		       struct smalti_request *request, struct smalti_error *error);
+void smalti_start_free(struct smalti_start *start);
+
+/* Where requests come from: the --prompt options, or the lines of the --prompts file. */
+struct smalti_source {
+	const struct smalti_generate_options *options;
+	struct smalti_prompts *file; /* NULL: the options */
+	const char *name;
+	int64_t images; /* to make, a bad line counting as one; -1: not known before the end */
+	int next;       /* of the --prompt options */
+};
+
+/* Reads a regular file once to count the images. Close it in any case. */
+int smalti_source_open(struct smalti_source *source, const struct smalti_generate_options *options,
+		       struct smalti_error *error);
+void smalti_source_close(struct smalti_source *source);
+
+struct smalti_item {
+	struct smalti_prompt_line line;
+	struct smalti_request request; /* its texts are the line's */
+	char id[208];                  /* the line's, else its number */
+	bool warned;                   /* for the caller: of the parts of the prompt that are ignored */
+};
+
+/* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
+enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
+					      struct smalti_error *error);
+
+/* Whether the next item is not there yet. */
+bool smalti_source_waits(const struct smalti_source *source);
+
+/* Says in front of `error` which prompt it is about, unless there is only one. */
+void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
+			       struct smalti_error *error);
+
+/* What `smalti generate` works with. */
+struct smalti_generation {
+	const struct smalti_generate_options *options;
+	struct smalti_start start; /* values NULL: noise */
+	struct smalti_source source;
+	struct smalti_output output;
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct smalti_model_info info; /* of the model */
+	struct smalti_image_origin origin;
+	struct smalti_image_report report;
+	bool stopped; /* by a signal, before all was made */
+};
+
+/* Makes the images of all requests, many at a time. Failures of single ones go to the report;
+ * -1 when no batch can be opened. */
+int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
+
+#endif

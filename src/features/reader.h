@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_FEATURES_READER_H
+#define SMALTI_FEATURES_READER_H
+
+#include "base/error.h"
+#include "shard/shard.h"
+#include "smalti/features.h"
+#include "store/shards.h"
+
+/* The committed shards of a directory, as they were when it was opened. Not changed afterwards: for any
+ * thread.
+ */
+struct smalti_features_set {
+	char *directory;
+	struct smalti_shards shards;
+	int64_t *rows; /* of each shard */
+	int64_t row_count;
+	struct smalti_shard *model; /* one of them, whose schema all have; NULL: there are none */
+};
+
+int smalti_features_set_open(struct smalti_features_set *set, const char *directory,
+			     struct smalti_error *error);
+void smalti_features_set_close(struct smalti_features_set *set);
+/* The shard that has an item; -1: none. */
+int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index);
+
+/* Shards that one thread has open, those used last. Initialise with zeros. */
+enum { SMALTI_FEATURES_OPEN_MAX = 64 };
+
+struct smalti_features_shards {
+	struct smalti_features_opened {
+		int64_t number;             /* of the shard, from 1; 0: free */
+		int64_t used;               /* when it was */
+		struct smalti_shard *shard; /* NULL: it cannot be opened, `error` says why */
+		struct smalti_error error;
+	} opened[SMALTI_FEATURES_OPEN_MAX];
+	int64_t clock;
+};
+
+/* Opened if need be; NULL with an error. Until the next call. */
+struct smalti_shard *smalti_features_shards_get(struct smalti_features_shards *shards,
+						const struct smalti_features_set *set, int64_t number,
+						struct smalti_error *error);
+void smalti_features_shards_close(struct smalti_features_shards *shards);
+
+/* In which order rows are read: a function of the options and the shards' sizes alone (docs/features.md). */
+struct smalti_features_order;
+
+/* A row: of a shard, and which of its rows. */
+struct smalti_features_place {
+	int64_t shard, row;
+};
+
+/* Of shards with these numbers of rows. */
+struct smalti_features_order *smalti_features_order_open(const struct smalti_features_options *options,
+							 const int64_t *rows, int64_t shards,
+							 struct smalti_error *error);
+void smalti_features_order_close(struct smalti_features_order *order);
+/* False: there are no more. */
+bool smalti_features_order_next(struct smalti_features_order *order, struct smalti_features_place *place);
+/* The same as `count` calls of it. */
+void smalti_features_order_skip(struct smalti_features_order *order, int64_t count);
+
+/* The rows of an order, one after the other: 1, 0 after the last, -1 as smalti_features_next(). */
+struct smalti_features_source {
+	const struct smalti_features_set *set;
+	struct smalti_features_order *order;
+	struct smalti_features_shards shards;
+	bool complete; /* leave out rows that are not */
+};
+
+int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
+				struct smalti_error *error);
+/* Goes on behind the first `count` rows, without reading values. */
+int smalti_features_source_skip(struct smalti_features_source *source, int64_t count,
+				struct smalti_error *error);
+
+/* A thread that reads ahead from a source, which is its own from here on. */
+struct smalti_features_queue;
+
+struct smalti_features_queue *smalti_features_queue_open(struct smalti_features_source *source, int64_t rows,
+							 struct smalti_error *error);
+void smalti_features_queue_close(struct smalti_features_queue *queue);
+int smalti_features_queue_next(struct smalti_features_queue *queue, struct smalti_features_row *row,
+			       struct smalti_error *error);
+
+#endif
