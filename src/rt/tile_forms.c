@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <starpu.h>
 
@@ -22,11 +23,13 @@ struct smalti_formed {
 };
 
 /* StarPU's interface: main memory, the tile's home, has the forms and gives the CPU's away on demand; a
- * device has its form at `handle` (an address, or a cl_mem). */
+ * device has its form at `handle` (an address, or a cl_mem). StarPU keeps a freed tile's interface with what a
+ * device has of it, for another tile of as many bytes; `formed` is not there any more then. */
 struct interface {
 	enum starpu_data_interface_id id;
 	struct smalti_formed *formed;
 	uintptr_t handle;
+	int64_t bytes[SMALTI_DEVICE_KINDS];
 };
 
 struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
@@ -109,7 +112,7 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 	const enum smalti_device_kind kind = kind_of(node);
 	if (kind == SMALTI_DEVICE_CPU)
 		return 0;
-	const int64_t bytes = i->formed->forms.bytes[kind];
+	const int64_t bytes = i->bytes[kind];
 	i->handle = starpu_malloc_on_node(node, (size_t)bytes);
 	return i->handle ? (starpu_ssize_t)bytes : -ENOMEM;
 }
@@ -119,7 +122,7 @@ static void give_back(void *interface, unsigned node)
 	struct interface *i = interface;
 	const enum smalti_device_kind kind = kind_of(node);
 	if (kind != SMALTI_DEVICE_CPU)
-		starpu_free_on_node(node, i->handle, (size_t)i->formed->forms.bytes[kind]);
+		starpu_free_on_node(node, i->handle, (size_t)i->bytes[kind]);
 	i->handle = 0;
 }
 
@@ -175,8 +178,8 @@ static int64_t largest(const struct interface *i)
 {
 	int64_t bytes = 0;
 	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
-		if (kind != SMALTI_DEVICE_CPU && i->formed->forms.bytes[kind] > bytes)
-			bytes = i->formed->forms.bytes[kind];
+		if (kind != SMALTI_DEVICE_CPU && i->bytes[kind] > bytes)
+			bytes = i->bytes[kind];
 	return bytes;
 }
 
@@ -217,6 +220,7 @@ void smalti_formed_register(struct smalti_formed *formed, void *handle)
 {
 	starpu_data_register_ops(&operations);
 	struct interface interface = {.id = operations.interfaceid, .formed = formed};
+	memcpy(interface.bytes, formed->forms.bytes, sizeof(interface.bytes));
 	formed->counted = true;
 	starpu_data_register(handle, STARPU_MAIN_RAM, &interface, &operations);
 }
