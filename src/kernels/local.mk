@@ -68,9 +68,16 @@ libcore_la_SOURCES += \
 device_kernels = \
 	src/kernels/device/program.cl \
 	src/kernels/device/arguments.h \
+	src/kernels/device/attention.cl \
+	src/kernels/device/conditioning.cl \
+	src/kernels/device/conv.cl \
 	src/kernels/device/dialect.h \
 	src/kernels/device/elementwise.cl \
-	src/kernels/device/norms.cl
+	src/kernels/device/layout.cl \
+	src/kernels/device/norms.cl \
+	src/kernels/device/parts.h \
+	src/kernels/device/sampler.cl \
+	src/kernels/device/text.cl
 device_headers = \
 	codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
 	src/samplers/step.h

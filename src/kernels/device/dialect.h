@@ -25,7 +25,7 @@ typedef long int64_t;
 #define GROUPS                         ((int64_t)get_num_groups(0))
 #define THREAD                         ((int)get_local_id(0))
 #define THREADS                        ((int)get_local_size(0))
-#define BARRIER()                      barrier(CLK_LOCAL_MEM_FENCE)
+#define BARRIER()                      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define FLOAT_OF_BITS(bits)            as_float(bits)
 #define BITS_OF_FLOAT(value)           as_uint(value)
 #define LOAD_F16(x, i)                 vload_half((size_t)(i), (GLOBAL const half *)(x))
@@ -52,6 +52,19 @@ typedef unsigned int uint;
 #define LOAD_F16(x, i)                 __half2float(((const __half *)(x))[i])
 #define STORE_F16(y, i, value)         (((__half *)(y))[i] = __float2half_rn(value))
 #endif
+
+/* Up to SMALTI_MANY buffers of one kind: the parameters of a kernel, and what an array of them begins with.
+ */
+#define MANY_PARAMETERS(type, x)                                                                             \
+	GLOBAL type *x##0, GLOBAL type *x##1, GLOBAL type *x##2, GLOBAL type *x##3, GLOBAL type *x##4,       \
+	    GLOBAL type *x##5, GLOBAL type *x##6, GLOBAL type *x##7, GLOBAL type *x##8, GLOBAL type *x##9,   \
+	    GLOBAL type *x##10, GLOBAL type *x##11, GLOBAL type *x##12, GLOBAL type *x##13,                  \
+	    GLOBAL type *x##14, GLOBAL type *x##15
+#define MANY_VALUES(x)                                                                                       \
+	{                                                                                                    \
+		x##0, x##1, x##2, x##3, x##4, x##5, x##6, x##7, x##8, x##9, x##10, x##11, x##12, x##13,      \
+		    x##14, x##15                                                                             \
+	}
 
 /* Of all threads. */
 #define INDEX (GROUP * THREADS + THREAD)
@@ -109,6 +122,11 @@ DEVICE void store_element(GLOBAL void *y, enum smalti_dtype dtype, int64_t i, fl
 	}
 DEFINE_GROUP_SUM(group_sum, float)
 DEFINE_GROUP_SUM(group_sum_double, double)
+
+DEVICE int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 DEVICE float silu_of(float x)
 {

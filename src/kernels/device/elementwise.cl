@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread for each element, or for each word of bytes. */
 
 /* y = silu(x), f32 [count]. */
 KERNEL(silu)(GLOBAL const float *x, GLOBAL float *y, struct silu_arguments a)
@@ -14,4 +16,65 @@ KERNEL(add_row)(GLOBAL const float *row, GLOBAL float *y, struct add_row_argumen
 	const int64_t i = INDEX;
 	if (i < a.rows * a.dim)
 		y[i] += row[i % a.dim];
+}
+
+/* y [rows, dim] = table [rows, dim] + rows of embedding [*, dim]. */
+KERNEL(modulation)(GLOBAL const float *table, GLOBAL const float *embedding, GLOBAL float *y,
+		   struct modulation_arguments a)
+{
+	const int64_t row = INDEX / a.dim, column = INDEX % a.dim;
+	if (row < a.rows)
+		y[INDEX] = table[INDEX] + embedding[(a.step * a.period + row % a.period) * a.dim + column];
+}
+
+KERNEL(convert)(GLOBAL const void *x, GLOBAL void *y, struct convert_arguments a)
+{
+	if (INDEX < a.count)
+		store_element(y, a.to, INDEX, load_element(x, a.from, INDEX));
+}
+
+/* Word `word` of y [bytes] = x [bytes], which may end in the middle of it. */
+DEVICE void copy_word(GLOBAL const uchar *x, GLOBAL uchar *y, int64_t bytes, int64_t word)
+{
+	if (4 * word + 4 <= bytes)
+		((GLOBAL uint *)y)[word] = ((GLOBAL const uint *)x)[word];
+	else
+		for (int64_t byte = 4 * word; byte < bytes; byte++)
+			y[byte] = x[byte];
+}
+
+KERNEL(copy)(GLOBAL const uchar *x, GLOBAL uchar *y, struct copy_arguments a)
+{
+	copy_word(x, y, a.bytes, INDEX);
+}
+
+/* The second's place may be no multiple of a word. */
+KERNEL(join)(GLOBAL const uchar *first, GLOBAL const uchar *second, GLOBAL uchar *y, struct join_arguments a)
+{
+	const int64_t words = (a.first_bytes + 3) / 4;
+	if (INDEX < words)
+		copy_word(first, y, a.first_bytes, INDEX);
+	else if (a.first_bytes % 4 == 0)
+		copy_word(second, y + a.first_bytes, a.second_bytes, INDEX - words);
+	else
+		for (int64_t byte = 4 * (INDEX - words); byte < 4 * (INDEX - words + 1); byte++)
+			if (byte < a.second_bytes)
+				y[a.first_bytes + byte] = second[byte];
+}
+
+KERNEL(clear)(GLOBAL uchar *y, struct clear_arguments a)
+{
+	if (4 * INDEX + 4 <= a.bytes)
+		((GLOBAL uint *)y)[INDEX] = 0;
+	else
+		for (int64_t byte = 4 * INDEX; byte < a.bytes; byte++)
+			y[byte] = 0;
+}
+
+/* See struct operand_arguments. */
+KERNEL(operand)(GLOBAL const void *x, GLOBAL float *y, struct operand_arguments a)
+{
+	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
+	if (row < a.rows)
+		y[INDEX] = rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column));
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that a device compiles, in this order. The build makes one text of it. */
+/* clang-format off */
 #include "base/dtype_enum.h"
 #include "kernels/device/dialect.h"
 #include "codelets/many.h"
 #include "kernels/epilogue.h"
 #include "kernels/moments.h"
 #include "kernels/device/arguments.h"
+#include "kernels/device/parts.h"
 
+#include "kernels/device/attention.cl"
+#include "kernels/device/conditioning.cl"
+#include "kernels/device/conv.cl"
 #include "kernels/device/elementwise.cl"
+#include "kernels/device/layout.cl"
 #include "kernels/device/norms.cl"
+#include "kernels/device/sampler.cl"
+#include "kernels/device/text.cl"

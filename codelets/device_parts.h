@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_CODELETS_DEVICE_PARTS_H
+#define SMALTI_CODELETS_DEVICE_PARTS_H
+
+#include "codelets/devices.h"
+#include "kernels/device/parts.h"
+
+/* What the devices' forms of operations are made of. */
+
+/* Scratch of one operation, each of another use. */
+enum smalti_device_slot {
+	SMALTI_DEVICE_X,
+	SMALTI_DEVICE_WEIGHT,
+	SMALTI_DEVICE_PRODUCT,
+	SMALTI_DEVICE_FACTOR,
+	SMALTI_DEVICE_COEFFICIENTS
+};
+
+#define SMALTI_DEVICE_COUNT(buffers) ((int)(sizeof(buffers) / sizeof((buffers)[0])))
+
+/* Runs a kernel with a thread for each of `elements`. */
+#define smalti_device_elements(device, kernel, elements, buffers, arguments, error)                          \
+	smalti_device_groups(device, kernel,                                                                 \
+			     ((elements) + SMALTI_DEVICE_THREADS - 1) / SMALTI_DEVICE_THREADS, buffers,      \
+			     arguments, error)
+/* Runs one with so many groups. */
+#define smalti_device_groups(device, kernel, groups, buffers, arguments, error)                              \
+	smalti_device_launch(device, &(const struct smalti_launch){kernel, (groups), SMALTI_DEVICE_THREADS}, \
+			     buffers, SMALTI_DEVICE_COUNT(buffers), arguments, sizeof(*(arguments)), error)
+
+/* A matrix in f32, of which element (row, column) is first + row·stride + column. */
+struct smalti_device_matrix {
+	const struct smalti_device_memory *memory;
+	int64_t first, stride;
+};
+
+/* What products take: x itself where it is in f32, else a copy in scratch. 0, or -1 with an error. */
+int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot slot,
+			  const struct smalti_device_memory *x, const struct operand_arguments *a,
+			  struct smalti_device_matrix *matrix, struct smalti_error *error);
+
+/* Attention of heads of any width: members `first_column` and `columns` are set here. buffers as the kernel
+ * has them: q, keys and values [SMALTI_MANY], bias, state, y, starts. */
+enum { SMALTI_ATTEND_BUFFERS = 5 + SMALTI_MANY };
+int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
+			 const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS],
+			 struct smalti_error *error);
+
+#endif

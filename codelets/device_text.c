@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/device_parts.h"
+#include "kernels/conditioning.h"
+
+/* A launch for each run of positions with the same bucket, since which bucket it is hangs on the last bits of
+ * a logarithm. */
+int smalti_device_relative_bias(struct smalti_device *device, const struct relative_bias_memories *data,
+				const struct relative_bias_arguments *a, struct smalti_error *error)
+{
+	const struct smalti_device_memory *const buffers[] = {data->table, data->bias};
+	const int64_t length = 2 * a->reach - 1;
+	struct bias_run_arguments run = {.heads = a->heads, .length = length};
+	for (int64_t i = 0; i < length; i++) {
+		const int64_t bucket =
+		    smalti_relative_bucket(i - (a->reach - 1), a->buckets, a->max_distance);
+		const int64_t next =
+		    i + 1 < length ? smalti_relative_bucket(i + 2 - a->reach, a->buckets, a->max_distance)
+				   : -1;
+		run.last = i;
+		run.bucket = bucket;
+		if (next == bucket)
+			continue;
+		if (smalti_device_elements(device, "bias_run", a->heads * (run.last - run.first + 1), buffers,
+					   &run, error) < 0)
+			return -1;
+		run.first = i + 1;
+	}
+	return 0;
+}
+
+/* Rows first … of a weight [*, in], in f32 as rounded to `compute`. */
+static int weight_rows(struct smalti_device *device, const struct smalti_device_memory *weight, int64_t first,
+		       int64_t rows, int64_t in, enum smalti_dtype dtype, enum smalti_dtype compute,
+		       struct smalti_device_matrix *matrix, struct smalti_error *error)
+{
+	const struct operand_arguments a = {rows, in, first * in, in, dtype, compute};
+	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
+}
+
+/* y = x·Wᵀ, columns first … of y, whose rows are `stride` floats apart. */
+static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int64_t out,
+		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
+		    const struct smalti_device_matrix *y, bool adds, struct smalti_error *error)
+{
+	const struct smalti_device_product product = {rows,     in,        out,      x->first,  x->stride,
+						      w->first, w->stride, y->first, y->stride, adds};
+	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
+}
+
+int smalti_device_attend_heads(struct smalti_device *device, const struct attend_heads_memories *data,
+			       const struct attend_heads_arguments *a, struct smalti_error *error)
+{
+	const int64_t columns = a->heads * a->head_dim;
+	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
+	const struct operand_arguments operand = {a->tokens, a->in, 0, a->in, a->compute, a->compute};
+	const struct smalti_device_memory *all = smalti_device_scratch(
+	    device, SMALTI_DEVICE_PRODUCT, 3 * a->tokens * columns * (int64_t)sizeof(float), error);
+	struct smalti_device_matrix x, w;
+	if (!all || smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+		return -1;
+	for (int i = 0; i < 3; i++) {
+		const struct smalti_device_matrix y = {all, i * columns, 3 * columns};
+		if (weight_rows(device, matrices[i], a->first_head * a->head_dim, columns, a->in, a->dtype[i],
+				a->compute, &w, error) < 0 ||
+		    multiply(device, a->tokens, a->in, columns, &x, &w, &y, false, error) < 0)
+			return -1;
+	}
+	const struct attend_arguments attend = {
+	    .queries = a->tokens,
+	    .heads = a->heads,
+	    .head_dim = a->head_dim,
+	    .q_stride = 3 * columns,
+	    .kv_stride = 3 * columns,
+	    .k_first = columns,
+	    .v_first = 2 * columns,
+	    .keys = {data->starts ? 0 : a->tokens},
+	    .captions = data->starts ? a->captions : 0,
+	    .bias_first = a->first_head,
+	    .bias_length = 2 * a->bias_reach - 1,
+	    .bias_origin = a->bias_reach - 1,
+	    .dtype = SMALTI_F32,
+	    .y_dtype = a->compute,
+	    .scale = 1,
+	    .first = true,
+	    .last = true,
+	};
+	const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS] = {
+	    [0] = all, [1] = all, [1 + SMALTI_MANY] = data->bias, NULL, data->y, data->starts};
+	return smalti_device_attend(device, &attend, buffers, error);
+}
+
+/* y f32 [rows, columns] in a slot = x·Wᵀ. */
+static const struct smalti_device_memory *
+project(struct smalti_device *device, const struct gated_gelu_arguments *a,
+	const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
+	enum smalti_dtype dtype, enum smalti_device_slot slot, struct smalti_error *error)
+{
+	const struct smalti_device_memory *memory =
+	    smalti_device_scratch(device, slot, a->rows * a->columns * (int64_t)sizeof(float), error);
+	const struct smalti_device_matrix y = {memory, 0, a->columns};
+	struct smalti_device_matrix w;
+	if (!memory ||
+	    weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0 ||
+	    multiply(device, a->rows, a->in, a->columns, x, &w, &y, false, error) < 0)
+		return NULL;
+	return memory;
+}
+
+int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_gelu_memories *data,
+			     const struct gated_gelu_arguments *a, struct smalti_error *error)
+{
+	const struct operand_arguments operand = {a->rows, a->in, 0, a->in, a->compute, a->compute};
+	struct smalti_device_matrix x;
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+		return -1;
+	const struct smalti_device_memory *gate =
+	    project(device, a, &x, data->gate, a->dtype[0], SMALTI_DEVICE_FACTOR, error);
+	const struct smalti_device_memory *z =
+	    gate ? project(device, a, &x, data->weight, a->dtype[1], SMALTI_DEVICE_PRODUCT, error) : NULL;
+	const struct smalti_device_memory *const buffers[] = {gate, z, data->y};
+	return z ? smalti_device_elements(device, "gelu_multiply", a->rows * a->columns, buffers, a, error)
+		 : -1;
+}
+
+int smalti_device_sum_shards(struct smalti_device *device, const struct sum_shards_memories *data,
+			     const struct sum_shards_arguments *a, struct smalti_error *error)
+{
+	const struct smalti_device_matrix y = {data->y, 0, a->columns};
+	struct smalti_device_matrix x, w;
+	if (weight_rows(device, data->weight, a->first, a->columns, a->in, a->dtype, a->compute, &w, error) <
+	    0)
+		return -1;
+	for (int i = 0; i < SMALTI_MANY && data->x[i]; w.first += a->x_columns[i++]) {
+		const int64_t in = a->x_columns[i];
+		const struct operand_arguments operand = {a->rows, in, 0, in, a->compute, a->compute};
+		if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x[i], &operand, &x, error) < 0 ||
+		    multiply(device, a->rows, in, a->columns, &x, &w, &y, true, error) < 0)
+			return -1;
+	}
+	return 0;
+}
