@@ -120,17 +120,19 @@ int smalti_component_inventory(enum smalti_component component, const cJSON *con
 	switch (component) {
 	case SMALTI_TEXT_ENCODER:
 		return smalti_t5_config_parse(config, &parsed.t5, error) ||
-			       smalti_t5_tensors(inventory, &parsed.t5, dtype, error)
+			       smalti_component_tensors(inventory, SMALTI_TEXT_ENCODER, &parsed.t5, dtype,
+							error)
 			   ? -1
 			   : 0;
 	case SMALTI_TRANSFORMER:
 		return smalti_transformer_config_parse(config, &parsed.transformer, error) ||
-			       smalti_transformer_tensors(inventory, &parsed.transformer, dtype, error)
+			       smalti_component_tensors(inventory, SMALTI_TRANSFORMER, &parsed.transformer,
+							dtype, error)
 			   ? -1
 			   : 0;
 	default:
 		return smalti_vae_config_parse(config, &parsed.vae, error) ||
-			       smalti_vae_tensors(inventory, &parsed.vae, dtype, error)
+			       smalti_component_tensors(inventory, SMALTI_VAE, &parsed.vae, dtype, error)
 			   ? -1
 			   : 0;
 	}

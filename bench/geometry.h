@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "checkpoint/inventory.h"
+#include "graphs/tensors.h"
 
 /* The published models, and a tiny one. */
 enum smalti_geometry {
@@ -17,8 +18,6 @@ enum smalti_geometry {
 	SMALTI_GEOMETRIES,
 };
 extern const char *const smalti_geometry_names[SMALTI_GEOMETRIES + 1]; /* ended by NULL */
-
-enum smalti_component { SMALTI_TEXT_ENCODER, SMALTI_TRANSFORMER, SMALTI_VAE, SMALTI_COMPONENTS };
 
 /* What is said of each component in files and directories. */
 struct smalti_component_names {

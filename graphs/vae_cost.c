@@ -15,7 +15,7 @@ int64_t smalti_vae_tasks_ahead(int workers, int maps)
 	return TASKS_EACH * (workers + (int64_t)maps - 1);
 }
 
-int64_t smalti_vae_bands_ahead(int workers, int maps)
+static int64_t bands_ahead(int workers, int maps)
 {
 	return maps > 1 ? workers + TASKS_EACH : TASKS_EACH * (int64_t)workers + 1;
 }
@@ -244,7 +244,7 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers
 	}
 	count_layers(&s);
 	count_file(&s);
-	const int64_t ahead = smalti_vae_bands_ahead(budget->workers, s.made) * s.bands;
+	const int64_t ahead = bands_ahead(budget->workers, s.made) * s.bands;
 	const int64_t both = s.growing + s.dropping;
 	const int64_t steady = larger(s.growing, s.dropping) + ahead;
 	s.cost.memory += steady < both ? steady : both;

@@ -22,7 +22,6 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers
 /* How many tasks of a sweep that makes `maps` maps are inserted before those that have ended, so that every
  * worker finds one; and how many bands of a kept map that is at most. */
 int64_t smalti_vae_tasks_ahead(int workers, int maps);
-int64_t smalti_vae_bands_ahead(int workers, int maps);
 
 /* All sweeps of a plan: its predictions for what plan->storage says. SMALTI_EINVAL when no net can run so.
  */

@@ -203,7 +203,7 @@ int64_t smalti_vae_map_groups(const struct smalti_vae_net *l, int map)
 	return map < l->count && l->layer[map].norm.gamma ? l->config.norm_groups : 0;
 }
 
-double smalti_vae_map_pixels(const struct smalti_vae_net *l, int map, double input_pixels)
+static double map_pixels(const struct smalti_vae_net *l, int map, double input_pixels)
 {
 	const double scale = (double)l->map[map].up / (double)l->map[map].down;
 	return input_pixels * scale * scale;
@@ -212,7 +212,7 @@ double smalti_vae_map_pixels(const struct smalti_vae_net *l, int map, double inp
 double smalti_vae_layer_flops(const struct smalti_vae_net *l, int layer, double input_pixels)
 {
 	const double in = (double)l->map[layer].channels, out = (double)l->map[layer + 1].channels;
-	const double pixels = smalti_vae_map_pixels(l, layer + 1, input_pixels);
+	const double pixels = map_pixels(l, layer + 1, input_pixels);
 	switch (l->layer[layer].kind) {
 	case SMALTI_VAE_RESIDUAL:
 		return pixels * (18 * in * out + 2 * out * (double)l->layer[layer].linear.in);

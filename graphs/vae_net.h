@@ -59,8 +59,6 @@ void smalti_vae_net_free(struct smalti_vae_net *net); /* NULL is fine */
 
 /* The groups that map `map` is normalised over by its reader; 0: it is not. */
 int64_t smalti_vae_map_groups(const struct smalti_vae_net *net, int map);
-/* Positions of a map for an input of so many. */
-double smalti_vae_map_pixels(const struct smalti_vae_net *net, int map, double input_pixels);
 /* The arithmetic of a layer for an input of so many positions, and of all. */
 double smalti_vae_layer_flops(const struct smalti_vae_net *net, int layer, double input_pixels);
 double smalti_vae_net_flops(const struct smalti_vae_net *net, double input_pixels);

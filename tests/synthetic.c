@@ -49,7 +49,8 @@ struct smalti_checkpoint *synthetic_transformer(const struct smalti_transformer_
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_transformer_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, config, SMALTI_F32, &error), &error,
+		 "list");
 	return open_filled(&inventory, amplitude);
 }
 
@@ -57,7 +58,8 @@ struct smalti_checkpoint *synthetic_vae(const struct smalti_vae_config *config, 
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_vae_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_VAE, config, SMALTI_F32, &error), &error,
+		 "list");
 	return open_filled(&inventory, amplitude);
 }
 
@@ -65,6 +67,7 @@ struct smalti_checkpoint *synthetic_t5(const struct smalti_t5_config *config, do
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_inventory inventory;
-	SUCCEEDS(smalti_t5_tensors(&inventory, config, SMALTI_F32, &error), &error, "list");
+	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_TEXT_ENCODER, config, SMALTI_F32, &error),
+		 &error, "list");
 	return open_filled(&inventory, amplitude);
 }

@@ -40,7 +40,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_BYTES(struct paint, memory), "memory", 'm', "BYTES", "limit", .maximum = INT64_MAX},
     {SMALTI_FLAG(struct paint, quiet), "quiet", 'q', NULL, "show no progress"},
 };
-static const struct smalti_option_table table = SMALTI_OPTION_TABLE(rows);
+static const struct smalti_option_table table = {SMALTI_OPTION_TABLE(rows)};
 
 static const struct paint defaults = {.steps = 20, .guidance = 4.5, .size = {512, 512}, .output = "-"};
 
@@ -210,7 +210,7 @@ static const struct smalti_command command = {
     .operands = "[TEXT]...",
     .description = "First paragraph.\n\n.Second paragraph - with words enough to go past the end of a "
 		   "line, which is at column 79.",
-    .options = SMALTI_OPTION_TABLE(rows),
+    .options = {SMALTI_OPTION_TABLE(rows)},
     .examples = examples,
     .defaults = &defaults,
     .size = sizeof(defaults),

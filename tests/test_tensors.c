@@ -67,16 +67,16 @@ static void published_models_have_so_many(void)
 	struct smalti_transformer_config alpha = sigma, unbiased = sigma;
 	alpha.additional_conditions = true;
 	unbiased.attention_bias = false;
-	int status = smalti_transformer_tensors(&inventory, &sigma, SMALTI_F16, &error);
+	int status = smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, &sigma, SMALTI_F16, &error);
 	check_sum(&inventory, status, &error, "sigma", 603, 610856096);
-	status = smalti_transformer_tensors(&inventory, &alpha, SMALTI_BF16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, &alpha, SMALTI_BF16, &error);
 	check_sum(&inventory, status, &error, "alpha-1024", 611, 611349152);
-	status = smalti_transformer_tensors(&inventory, &unbiased, SMALTI_F16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, &unbiased, SMALTI_F16, &error);
 	check_sum(&inventory, status, &error, "no attention bias", 603 - 28 * 6,
 		  610856096 - (int64_t)28 * 6 * 1152);
-	status = smalti_vae_tensors(&inventory, &sdxl, SMALTI_F16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_VAE, &sdxl, SMALTI_F16, &error);
 	check_sum(&inventory, status, &error, "VAE", 248, 83653863);
-	status = smalti_t5_tensors(&inventory, &xxl, SMALTI_F16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_TEXT_ENCODER, &xxl, SMALTI_F16, &error);
 	check_sum(&inventory, status, &error, "T5-XXL", 219, 4762310656);
 }
 
@@ -109,16 +109,16 @@ static void the_embedded_model_has_these(void)
 	struct smalti_t5_config t5;
 	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &t5, &error), &error,
 		 "t5");
-	int status = smalti_t5_tensors(&inventory, &t5, SMALTI_F16, &error);
+	int status = smalti_component_tensors(&inventory, SMALTI_TEXT_ENCODER, &t5, SMALTI_F16, &error);
 	check_same(&inventory, status, &error, "text_encoder", SMALTI_STEM_T5);
 	struct smalti_transformer_config dit;
 	SUCCEEDS(smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &dit, &error),
 		 &error, "transformer");
-	status = smalti_transformer_tensors(&inventory, &dit, SMALTI_F16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, &dit, SMALTI_F16, &error);
 	check_same(&inventory, status, &error, "transformer", SMALTI_STEM_DIFFUSERS);
 	struct smalti_vae_config vae;
 	SUCCEEDS(smalti_vae_config_read(test_model("tesserae/vae/config.json"), &vae, &error), &error, "vae");
-	status = smalti_vae_tensors(&inventory, &vae, SMALTI_F16, &error);
+	status = smalti_component_tensors(&inventory, SMALTI_VAE, &vae, SMALTI_F16, &error);
 	check_same(&inventory, status, &error, "vae", SMALTI_STEM_DIFFUSERS);
 }
 
@@ -128,8 +128,8 @@ static void too_large_is_refused(void)
 	struct smalti_inventory inventory;
 	struct smalti_t5_config huge = xxl;
 	huge.vocabulary = huge.width = INT64_C(1) << 31;
-	FAILS(smalti_t5_tensors(&inventory, &huge, SMALTI_F32, &error), &error, SMALTI_EINVAL, "huge",
-	      "shared.weight", "too large");
+	FAILS(smalti_component_tensors(&inventory, SMALTI_TEXT_ENCODER, &huge, SMALTI_F32, &error), &error,
+	      SMALTI_EINVAL, "huge", "shared.weight", "too large");
 	CHECK(!inventory.tensors && !inventory.count, "nothing is left");
 }
 

@@ -31,6 +31,11 @@ int(smalti_fail)(struct smalti_error *error, enum smalti_code code, const char *
 	return -1;
 }
 
+int smalti_pass(struct smalti_error *error, const struct smalti_error *cause)
+{
+	return cause->code == SMALTI_OK ? 0 : smalti_fail(error, cause->code, "%s", cause->message);
+}
+
 static enum smalti_code code_of(int cause)
 {
 	static const struct {

@@ -13,6 +13,9 @@
 int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The failure of another call, if it has one, as this one's: -1, or 0 where there is none. */
+int smalti_pass(struct smalti_error *error, const struct smalti_error *cause);
+
 /* The same for a failed system call: appends strerror(errno), which decides the code: SMALTI_ENOENT where
  * there is nothing of that name, SMALTI_ENOMEM, else SMALTI_EIO. */
 int smalti_fail_errno(struct smalti_error *error, const char *format, ...)

@@ -26,44 +26,22 @@ struct smalti_field {
 	const char *const *names; /* NULL-terminated */
 };
 
-/* Rows. The file that uses them defines CONFIG as its struct; `need` is REQUIRED, OPTIONAL or NULLABLE. */
-#define FIELD_INT(key, need, member, min, max)                                                               \
-	{                                                                                                    \
-		key, SMALTI_FIELD_INT, SMALTI_JSON_##need, offsetof(CONFIG, member), min, max, NULL          \
-	}
-#define FIELD_DOUBLE(key, need, member, min, max)                                                            \
-	{                                                                                                    \
-		key, SMALTI_FIELD_DOUBLE, SMALTI_JSON_##need, offsetof(CONFIG, member), min, max, NULL       \
-	}
-#define FIELD_BOOL(key, need, member)                                                                        \
-	{                                                                                                    \
-		key, SMALTI_FIELD_BOOL, SMALTI_JSON_##need, offsetof(CONFIG, member), 0, 0, NULL             \
-	}
-#define FIELD_TEXT(key, need, member)                                                                        \
-	{                                                                                                    \
-		key, SMALTI_FIELD_TEXT, SMALTI_JSON_##need, offsetof(CONFIG, member), 0, 0, NULL             \
-	}
-#define FIELD_CHOICE(key, need, member, names)                                                               \
-	{                                                                                                    \
-		key, SMALTI_FIELD_CHOICE, SMALTI_JSON_##need, offsetof(CONFIG, member), 0, 0, names          \
-	}
+/* Rows, each in braces. The file that uses them defines CONFIG as its struct; `need` is REQUIRED, OPTIONAL or
+ * NULLABLE. */
+#define FIELD_KEPT(key, kind, need, member, ...)                                                             \
+	key, SMALTI_FIELD_##kind, SMALTI_JSON_##need, offsetof(CONFIG, member), __VA_ARGS__
+#define FIELD_INT(key, need, member, min, max)    FIELD_KEPT(key, INT, need, member, min, max, NULL)
+#define FIELD_DOUBLE(key, need, member, min, max) FIELD_KEPT(key, DOUBLE, need, member, min, max, NULL)
+#define FIELD_BOOL(key, need, member)             FIELD_KEPT(key, BOOL, need, member, 0, 0, NULL)
+#define FIELD_TEXT(key, need, member)             FIELD_KEPT(key, TEXT, need, member, 0, 0, NULL)
+#define FIELD_CHOICE(key, need, member, names)    FIELD_KEPT(key, CHOICE, need, member, 0, 0, names)
 /* What is checked, not kept. */
-#define FIELD_ONLY_INT(key, min, max)                                                                        \
-	{                                                                                                    \
-		key, SMALTI_FIELD_INT, SMALTI_JSON_OPTIONAL, SMALTI_FIELD_NOT_KEPT, min, max, NULL           \
-	}
-#define FIELD_ONLY(key, need, names)                                                                         \
-	{                                                                                                    \
-		key, SMALTI_FIELD_CHOICE, SMALTI_JSON_##need, SMALTI_FIELD_NOT_KEPT, 0, 0, names             \
-	}
-#define FIELD_FALSE(key)                                                                                     \
-	{                                                                                                    \
-		key, SMALTI_FIELD_FALSE, SMALTI_JSON_NULLABLE, SMALTI_FIELD_NOT_KEPT, 0, 0, NULL             \
-	}
-#define FIELD_NULL(key)                                                                                      \
-	{                                                                                                    \
-		key, SMALTI_FIELD_NULL, SMALTI_JSON_NULLABLE, SMALTI_FIELD_NOT_KEPT, 0, 0, NULL              \
-	}
+#define FIELD_CHECKED(key, kind, need, ...)                                                                  \
+	key, SMALTI_FIELD_##kind, SMALTI_JSON_##need, SMALTI_FIELD_NOT_KEPT, __VA_ARGS__
+#define FIELD_ONLY_INT(key, min, max) FIELD_CHECKED(key, INT, OPTIONAL, min, max, NULL)
+#define FIELD_ONLY(key, need, names)  FIELD_CHECKED(key, CHOICE, need, 0, 0, names)
+#define FIELD_FALSE(key)              FIELD_CHECKED(key, FALSE, NULLABLE, 0, 0, NULL)
+#define FIELD_NULL(key)               FIELD_CHECKED(key, NULL, NULLABLE, 0, 0, NULL)
 
 /* Fills `config`, where the defaults stand already. */
 int smalti_fields_read(const cJSON *file, const struct smalti_field *fields, size_t count, void *config,
@@ -73,5 +51,13 @@ int smalti_fields_read(const cJSON *file, const struct smalti_field *fields, siz
 cJSON *smalti_config_open(const char *path, struct smalti_error *error);
 /* Frees it, puts the path before the message of a failed status; returns the status. */
 int smalti_config_close(cJSON *file, const char *path, int status, struct smalti_error *error);
+/* Defines NAME_read(), which reads CONFIG from a file as NAME_parse() does from an object. */
+#define CONFIG_READER(name)                                                                                  \
+	int name##_read(const char *path, CONFIG *config, struct smalti_error *error)                        \
+	{                                                                                                    \
+		cJSON *file = smalti_config_open(path, error);                                               \
+		return smalti_config_close(file, path, file ? name##_parse(file, config, error) : -1,        \
+					   error);                                                           \
+	}
 
 #endif

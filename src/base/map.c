@@ -19,10 +19,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void enter(struct open_map *map)
 {
-	pthread_mutex_lock(&mutex);
+	HOLD_MUTEX(&mutex);
 	map->next = maps;
 	maps = map;
-	pthread_mutex_unlock(&mutex);
 }
 
 static void leave(const void *data)
@@ -40,11 +39,10 @@ static void leave(const void *data)
 
 static bool is_mapped(const char *data, int64_t bytes)
 {
-	pthread_mutex_lock(&mutex);
+	HOLD_MUTEX(&mutex);
 	const struct open_map *map = maps;
 	while (map && !(map->data <= data && data + bytes <= map->data + map->size))
 		map = map->next;
-	pthread_mutex_unlock(&mutex);
 	return map;
 }
 

@@ -27,11 +27,10 @@ static void find_tag(char tag[SMALTI_PROCESS_TAG])
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static struct smalti_process self;
-	pthread_mutex_lock(&mutex);
+	HOLD_MUTEX(&mutex);
 	if (self.pid != getpid())
 		smalti_process_self(&self);
 	smalti_process_tag(&self, tag);
-	pthread_mutex_unlock(&mutex);
 }
 
 static int check_target(const char *path, struct smalti_error *error)

@@ -53,12 +53,8 @@ int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index
 	return 0;
 }
 
-int smalti_model_index_read(const char *path, struct smalti_model_index *index, struct smalti_error *error)
-{
-	cJSON *file = smalti_config_open(path, error);
-	int status = file ? smalti_model_index_parse(file, index, error) : -1;
-	return smalti_config_close(file, path, status, error);
-}
+#define CONFIG struct smalti_model_index
+CONFIG_READER(smalti_model_index)
 
 /* The pipelines do not look at the transformer's flag (1.3, second trap): alpha feeds the embedders
  * when the native side is 128, sigma never does. */

@@ -27,83 +27,83 @@ static const char *const timestep_types[] = {"discrete", NULL};
 #define CONFIG struct smalti_scheduler_config
 
 static const struct smalti_field common_fields[] = {
-    FIELD_INT("num_train_timesteps", OPTIONAL, train_timesteps, 2, 100000),
-    FIELD_DOUBLE("beta_start", OPTIONAL, beta_start, 1e-9, 0.999),
-    FIELD_DOUBLE("beta_end", OPTIONAL, beta_end, 1e-9, 0.999),
-    FIELD_CHOICE("beta_schedule", OPTIONAL, beta_schedule, beta_schedules),
-    FIELD_CHOICE("prediction_type", OPTIONAL, prediction, predictions),
-    FIELD_CHOICE("timestep_spacing", OPTIONAL, spacing, spacings),
-    FIELD_INT("steps_offset", OPTIONAL, steps_offset, 0, 1000),
-    FIELD_NULL("trained_betas"),
-    FIELD_FALSE("rescale_betas_zero_snr"),
+    {FIELD_INT("num_train_timesteps", OPTIONAL, train_timesteps, 2, 100000)},
+    {FIELD_DOUBLE("beta_start", OPTIONAL, beta_start, 1e-9, 0.999)},
+    {FIELD_DOUBLE("beta_end", OPTIONAL, beta_end, 1e-9, 0.999)},
+    {FIELD_CHOICE("beta_schedule", OPTIONAL, beta_schedule, beta_schedules)},
+    {FIELD_CHOICE("prediction_type", OPTIONAL, prediction, predictions)},
+    {FIELD_CHOICE("timestep_spacing", OPTIONAL, spacing, spacings)},
+    {FIELD_INT("steps_offset", OPTIONAL, steps_offset, 0, 1000)},
+    {FIELD_NULL("trained_betas")},
+    {FIELD_FALSE("rescale_betas_zero_snr")},
 };
 
 static const struct smalti_field dpm_fields[] = {
-    FIELD_CHOICE("solver_type", OPTIONAL, solver_type, solver_types),
-    FIELD_INT("solver_order", OPTIONAL, solver_order, 1, 2),
-    FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final),
-    FIELD_BOOL("euler_at_final", OPTIONAL, euler_at_final),
-    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
-    FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas),
-    FIELD_FALSE("thresholding"),
-    FIELD_FALSE("use_exponential_sigmas"),
-    FIELD_FALSE("use_beta_sigmas"),
-    FIELD_FALSE("use_lu_lambdas"),
-    FIELD_FALSE("use_flow_sigmas"),
-    FIELD_NULL("variance_type"),
+    {FIELD_CHOICE("solver_type", OPTIONAL, solver_type, solver_types)},
+    {FIELD_INT("solver_order", OPTIONAL, solver_order, 1, 2)},
+    {FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final)},
+    {FIELD_BOOL("euler_at_final", OPTIONAL, euler_at_final)},
+    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
+    {FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas)},
+    {FIELD_FALSE("thresholding")},
+    {FIELD_FALSE("use_exponential_sigmas")},
+    {FIELD_FALSE("use_beta_sigmas")},
+    {FIELD_FALSE("use_lu_lambdas")},
+    {FIELD_FALSE("use_flow_sigmas")},
+    {FIELD_NULL("variance_type")},
 };
 
 static const struct smalti_field euler_fields[] = {
-    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
-    FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas),
-    FIELD_ONLY("interpolation_type", OPTIONAL, interpolations),
-    FIELD_ONLY("timestep_type", OPTIONAL, timestep_types),
-    FIELD_FALSE("use_exponential_sigmas"),
-    FIELD_FALSE("use_beta_sigmas"),
-    FIELD_NULL("sigma_min"),
-    FIELD_NULL("sigma_max"),
+    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
+    {FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas)},
+    {FIELD_ONLY("interpolation_type", OPTIONAL, interpolations)},
+    {FIELD_ONLY("timestep_type", OPTIONAL, timestep_types)},
+    {FIELD_FALSE("use_exponential_sigmas")},
+    {FIELD_FALSE("use_beta_sigmas")},
+    {FIELD_NULL("sigma_min")},
+    {FIELD_NULL("sigma_max")},
 };
 
 static const struct smalti_field ddim_fields[] = {
-    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
-    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
-    FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one),
-    FIELD_FALSE("thresholding"),
+    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
+    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
+    {FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one)},
+    {FIELD_FALSE("thresholding")},
 };
 
 static const struct smalti_field ddpm_fields[] = {
-    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
-    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
-    FIELD_FALSE("thresholding"),
+    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
+    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
+    {FIELD_FALSE("thresholding")},
 };
 
 static const struct smalti_field lcm_fields[] = {
-    FIELD_BOOL("clip_sample", OPTIONAL, clip_sample),
-    FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6),
-    FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one),
-    FIELD_INT("original_inference_steps", OPTIONAL, original_inference_steps, 1, 100000),
-    FIELD_DOUBLE("timestep_scaling", OPTIONAL, timestep_scaling, 1e-6, 1e6),
-    FIELD_FALSE("thresholding"),
+    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
+    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
+    {FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one)},
+    {FIELD_INT("original_inference_steps", OPTIONAL, original_inference_steps, 1, 100000)},
+    {FIELD_DOUBLE("timestep_scaling", OPTIONAL, timestep_scaling, 1e-6, 1e6)},
+    {FIELD_FALSE("thresholding")},
 };
 
 static const struct smalti_field sa_fields[] = {
-    FIELD_INT("predictor_order", OPTIONAL, predictor_order, 1, 2),
-    FIELD_INT("corrector_order", OPTIONAL, corrector_order, 1, 2),
-    FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final),
-    FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas),
-    FIELD_FALSE("thresholding"),
-    FIELD_FALSE("use_exponential_sigmas"),
-    FIELD_FALSE("use_beta_sigmas"),
-    FIELD_FALSE("use_flow_sigmas"),
-    FIELD_NULL("variance_type"),
+    {FIELD_INT("predictor_order", OPTIONAL, predictor_order, 1, 2)},
+    {FIELD_INT("corrector_order", OPTIONAL, corrector_order, 1, 2)},
+    {FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final)},
+    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
+    {FIELD_FALSE("thresholding")},
+    {FIELD_FALSE("use_exponential_sigmas")},
+    {FIELD_FALSE("use_beta_sigmas")},
+    {FIELD_FALSE("use_flow_sigmas")},
+    {FIELD_NULL("variance_type")},
 };
 
 #define FIELDS(table) table, sizeof(table) / sizeof((table)[0])
 
 /* algorithm_type has other words in each class: what another class wrote there is not meant for us. */
 static const struct smalti_field dpm_own[] = {
-    FIELD_CHOICE("algorithm_type", OPTIONAL, algorithm, dpm_algorithms)};
-static const struct smalti_field sa_own[] = {FIELD_ONLY("algorithm_type", OPTIONAL, sa_algorithms)};
+    {FIELD_CHOICE("algorithm_type", OPTIONAL, algorithm, dpm_algorithms)}};
+static const struct smalti_field sa_own[] = {{FIELD_ONLY("algorithm_type", OPTIONAL, sa_algorithms)}};
 
 static const struct {
 	const struct smalti_field *fields;
@@ -202,13 +202,7 @@ int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler sc
 	return parse_as(file, scheduler, !strcmp(name, classes[scheduler]), config, error);
 }
 
-int smalti_scheduler_config_read(const char *path, struct smalti_scheduler_config *config,
-				 struct smalti_error *error)
-{
-	cJSON *file = smalti_config_open(path, error);
-	int status = file ? smalti_scheduler_config_parse(file, config, error) : -1;
-	return smalti_config_close(file, path, status, error);
-}
+CONFIG_READER(smalti_scheduler_config)
 
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error)

@@ -9,19 +9,19 @@ static const char *const feed_forwards[] = {"gated-gelu", "gated-gelu_new", NULL
 #define CONFIG struct smalti_t5_config
 
 static const struct smalti_field fields[] = {
-    FIELD_ONLY("model_type", OPTIONAL, model_types),
-    FIELD_ONLY("feed_forward_proj", REQUIRED, feed_forwards),
-    FIELD_INT("num_layers", REQUIRED, layers, 1, 1000),
-    FIELD_INT("vocab_size", REQUIRED, vocabulary, 1, 1 << 24),
-    FIELD_INT("d_model", REQUIRED, width, 1, 65536),
-    FIELD_INT("num_heads", REQUIRED, heads, 1, 1024),
-    FIELD_INT("d_kv", REQUIRED, head_dim, 1, 1024),
-    FIELD_INT("d_ff", REQUIRED, ff_width, 1, 1 << 20),
-    FIELD_INT("relative_attention_num_buckets", OPTIONAL, buckets, 4, 65536),
-    FIELD_INT("relative_attention_max_distance", OPTIONAL, max_distance, 2, 1 << 24),
-    FIELD_DOUBLE("layer_norm_epsilon", OPTIONAL, norm_eps, 1e-30, 1),
-    FIELD_INT("pad_token_id", OPTIONAL, pad_id, 0, 1 << 24),
-    FIELD_INT("eos_token_id", OPTIONAL, eos_id, 0, 1 << 24),
+    {FIELD_ONLY("model_type", OPTIONAL, model_types)},
+    {FIELD_ONLY("feed_forward_proj", REQUIRED, feed_forwards)},
+    {FIELD_INT("num_layers", REQUIRED, layers, 1, 1000)},
+    {FIELD_INT("vocab_size", REQUIRED, vocabulary, 1, 1 << 24)},
+    {FIELD_INT("d_model", REQUIRED, width, 1, 65536)},
+    {FIELD_INT("num_heads", REQUIRED, heads, 1, 1024)},
+    {FIELD_INT("d_kv", REQUIRED, head_dim, 1, 1024)},
+    {FIELD_INT("d_ff", REQUIRED, ff_width, 1, 1 << 20)},
+    {FIELD_INT("relative_attention_num_buckets", OPTIONAL, buckets, 4, 65536)},
+    {FIELD_INT("relative_attention_max_distance", OPTIONAL, max_distance, 2, 1 << 24)},
+    {FIELD_DOUBLE("layer_norm_epsilon", OPTIONAL, norm_eps, 1e-30, 1)},
+    {FIELD_INT("pad_token_id", OPTIONAL, pad_id, 0, 1 << 24)},
+    {FIELD_INT("eos_token_id", OPTIONAL, eos_id, 0, 1 << 24)},
 };
 
 /* Half of the buckets are for each direction, half of those for one distance each (2.2). */
@@ -56,9 +56,4 @@ int smalti_t5_config_parse(const cJSON *file, struct smalti_t5_config *config, s
 	return check_buckets(config, error);
 }
 
-int smalti_t5_config_read(const char *path, struct smalti_t5_config *config, struct smalti_error *error)
-{
-	cJSON *file = smalti_config_open(path, error);
-	int status = file ? smalti_t5_config_parse(file, config, error) : -1;
-	return smalti_config_close(file, path, status, error);
-}
+CONFIG_READER(smalti_t5_config)

@@ -13,24 +13,24 @@ static const char *const attentions[] = {"default", NULL};
 #define CONFIG struct smalti_transformer_config
 
 static const struct smalti_field fields[] = {
-    FIELD_ONLY("_class_name", OPTIONAL, classes),
-    FIELD_ONLY("norm_type", OPTIONAL, norms),
-    FIELD_ONLY("activation_fn", OPTIONAL, activations),
-    FIELD_ONLY("attention_type", OPTIONAL, attentions),
-    FIELD_FALSE("norm_elementwise_affine"),
-    FIELD_INT("num_layers", OPTIONAL, layers, 1, 1000),
-    FIELD_INT("num_attention_heads", OPTIONAL, heads, 1, 1024),
-    FIELD_INT("attention_head_dim", OPTIONAL, head_dim, 1, 1024),
-    FIELD_INT("in_channels", OPTIONAL, in_channels, 1, 1024),
-    FIELD_INT("out_channels", NULLABLE, out_channels, 1, 2048),
-    FIELD_INT("patch_size", OPTIONAL, patch_size, 1, 64),
-    FIELD_INT("sample_size", OPTIONAL, sample_size, 1, 65536),
-    FIELD_INT("caption_channels", NULLABLE, caption_channels, 1, 65536),
-    FIELD_DOUBLE("interpolation_scale", NULLABLE, interpolation_scale, 1e-3, 1e3),
-    FIELD_DOUBLE("norm_eps", OPTIONAL, norm_eps, 1e-30, 1),
-    FIELD_BOOL("attention_bias", OPTIONAL, attention_bias),
-    FIELD_BOOL("use_additional_conditions", NULLABLE, additional_conditions),
-    FIELD_ONLY_INT("num_embeds_ada_norm", 1, 1000000),
+    {FIELD_ONLY("_class_name", OPTIONAL, classes)},
+    {FIELD_ONLY("norm_type", OPTIONAL, norms)},
+    {FIELD_ONLY("activation_fn", OPTIONAL, activations)},
+    {FIELD_ONLY("attention_type", OPTIONAL, attentions)},
+    {FIELD_FALSE("norm_elementwise_affine")},
+    {FIELD_INT("num_layers", OPTIONAL, layers, 1, 1000)},
+    {FIELD_INT("num_attention_heads", OPTIONAL, heads, 1, 1024)},
+    {FIELD_INT("attention_head_dim", OPTIONAL, head_dim, 1, 1024)},
+    {FIELD_INT("in_channels", OPTIONAL, in_channels, 1, 1024)},
+    {FIELD_INT("out_channels", NULLABLE, out_channels, 1, 2048)},
+    {FIELD_INT("patch_size", OPTIONAL, patch_size, 1, 64)},
+    {FIELD_INT("sample_size", OPTIONAL, sample_size, 1, 65536)},
+    {FIELD_INT("caption_channels", NULLABLE, caption_channels, 1, 65536)},
+    {FIELD_DOUBLE("interpolation_scale", NULLABLE, interpolation_scale, 1e-3, 1e3)},
+    {FIELD_DOUBLE("norm_eps", OPTIONAL, norm_eps, 1e-30, 1)},
+    {FIELD_BOOL("attention_bias", OPTIONAL, attention_bias)},
+    {FIELD_BOOL("use_additional_conditions", NULLABLE, additional_conditions)},
+    {FIELD_ONLY_INT("num_embeds_ada_norm", 1, 1000000)},
 };
 
 /* Keys whose meaning depends on other keys (1.3). */
@@ -107,13 +107,7 @@ int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer
 	return check_extents(config, cross_width, error);
 }
 
-int smalti_transformer_config_read(const char *path, struct smalti_transformer_config *config,
-				   struct smalti_error *error)
-{
-	cJSON *file = smalti_config_open(path, error);
-	int status = file ? smalti_transformer_config_parse(file, config, error) : -1;
-	return smalti_config_close(file, path, status, error);
-}
+CONFIG_READER(smalti_transformer_config)
 
 /* Weights of variants that only research code has (1.3): qk-norm and KV compression. */
 static const char *const foreign[] = {

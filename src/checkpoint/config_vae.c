@@ -10,17 +10,17 @@ static const char *const activations[] = {"silu", "swish", NULL}; /* two names o
 #define CONFIG struct smalti_vae_config
 
 static const struct smalti_field fields[] = {
-    FIELD_ONLY("_class_name", OPTIONAL, classes),
-    FIELD_ONLY("act_fn", OPTIONAL, activations),
-    FIELD_INT("layers_per_block", OPTIONAL, layers_per_block, 1, 64),
-    FIELD_ONLY_INT("in_channels", 3, 3),
-    FIELD_ONLY_INT("out_channels", 3, 3),
-    FIELD_INT("latent_channels", OPTIONAL, latent_channels, 1, SMALTI_VAE_MAX_LATENT_CHANNELS),
-    FIELD_INT("norm_num_groups", OPTIONAL, norm_groups, 1, 65536),
-    FIELD_DOUBLE("scaling_factor", OPTIONAL, scaling_factor, 1e-6, 1e6),
-    FIELD_BOOL("use_quant_conv", OPTIONAL, quant_conv),
-    FIELD_BOOL("use_post_quant_conv", OPTIONAL, post_quant_conv),
-    FIELD_BOOL("mid_block_add_attention", OPTIONAL, mid_block_attention),
+    {FIELD_ONLY("_class_name", OPTIONAL, classes)},
+    {FIELD_ONLY("act_fn", OPTIONAL, activations)},
+    {FIELD_INT("layers_per_block", OPTIONAL, layers_per_block, 1, 64)},
+    {FIELD_ONLY_INT("in_channels", 3, 3)},
+    {FIELD_ONLY_INT("out_channels", 3, 3)},
+    {FIELD_INT("latent_channels", OPTIONAL, latent_channels, 1, SMALTI_VAE_MAX_LATENT_CHANNELS)},
+    {FIELD_INT("norm_num_groups", OPTIONAL, norm_groups, 1, 65536)},
+    {FIELD_DOUBLE("scaling_factor", OPTIONAL, scaling_factor, 1e-6, 1e6)},
+    {FIELD_BOOL("use_quant_conv", OPTIONAL, quant_conv)},
+    {FIELD_BOOL("use_post_quant_conv", OPTIONAL, post_quant_conv)},
+    {FIELD_BOOL("mid_block_add_attention", OPTIONAL, mid_block_attention)},
 };
 
 int64_t smalti_vae_factor(const struct smalti_vae_config *config)
@@ -145,9 +145,4 @@ int smalti_vae_config_parse(const cJSON *file, struct smalti_vae_config *config,
 	return check_blocks(file, "up_block_types", "UpDecoderBlock2D", config->blocks, error);
 }
 
-int smalti_vae_config_read(const char *path, struct smalti_vae_config *config, struct smalti_error *error)
-{
-	cJSON *file = smalti_config_open(path, error);
-	int status = file ? smalti_vae_config_parse(file, config, error) : -1;
-	return smalti_config_close(file, path, status, error);
-}
+CONFIG_READER(smalti_vae_config)

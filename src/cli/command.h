@@ -38,7 +38,7 @@ struct smalti_command {
 
 /* The tables of a command with options. */
 #define SMALTI_COMMAND_TABLES(option_rows, example_rows, default_values)                                     \
-	.options = SMALTI_OPTION_TABLE(option_rows), .examples = (example_rows),                             \
+	.options = {SMALTI_OPTION_TABLE(option_rows)}, .examples = (example_rows),                           \
 	.defaults = &(default_values), .size = sizeof(default_values)
 
 extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,

@@ -53,7 +53,7 @@ static const struct smalti_option rows[] = {
     SMALTI_VAE_ROWS,
 };
 
-static const struct smalti_decode_options defaults = {.vae = SMALTI_VAE_DEFAULTS};
+static const struct smalti_decode_options defaults = {.vae = {SMALTI_VAE_DEFAULTS}};
 
 static const struct smalti_example examples[] = {
     {"Decode latents that smalti generate saved", "smalti decode star.safetensors -o star.png"},

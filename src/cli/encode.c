@@ -47,7 +47,7 @@ static const struct smalti_option rows[] = {
     SMALTI_VAE_ROWS,
 };
 
-static const struct smalti_encode_options defaults = {.vae = SMALTI_VAE_DEFAULTS};
+static const struct smalti_encode_options defaults = {.vae = {SMALTI_VAE_DEFAULTS}};
 
 static const struct smalti_example examples[] = {
     {"Encode a photograph", "smalti encode photo.jpg -o photo.safetensors"},

@@ -22,8 +22,7 @@ static int is_ours(const struct smalti_image_file *file, struct smalti_error *er
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	char *program = NULL;
 	if (smalti_png_read_text(file->path, "Software", &program, &cause) < 0)
-		return smalti_is_of_input(cause.code) ? 0
-						      : smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_is_of_input(cause.code) ? 0 : smalti_pass(error, &cause);
 	const bool ours = program && strncmp(program, PACKAGE_NAME " ", strlen(PACKAGE_NAME " ")) == 0;
 	free(program);
 	return ours;

@@ -27,7 +27,7 @@ static int count_images(struct smalti_source *source, struct smalti_error *error
 		struct smalti_error bad = SMALTI_NO_ERROR;
 		status = smalti_prompts_next(file, &line, &bad);
 		if (status == SMALTI_PROMPTS_FAILED)
-			smalti_fail(error, bad.code, "%s", bad.message);
+			smalti_pass(error, &bad);
 		else if (status != SMALTI_PROMPTS_END)
 			source->images += status == SMALTI_PROMPTS_BAD ? 1
 					  : line.images                ? line.images

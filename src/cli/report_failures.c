@@ -119,7 +119,7 @@ static int read_lines(int file, struct smalti_failures *failures, struct smalti_
 			found = read_line(reader->item, reader->length, failures, &last, &own) ? -1 : 1;
 		failures->unreadable += found < 0;
 		if (own.code != SMALTI_OK && !smalti_is_of_input(own.code))
-			status = smalti_fail(error, own.code, "%s", own.message);
+			status = smalti_pass(error, &own);
 	}
 	if (reader)
 		smalti_byte_reader_free(reader);

@@ -17,35 +17,35 @@ struct field {
 #define KIND(type, field)                                                                                    \
 	_Generic(((type *)0)->field, int64_t : INTEGER, double : NUMBER, bool : BOOLEAN, default : TEXT)
 #define FIELD(type, field)                                                                                   \
-	{                                                                                                    \
-#field, KIND(struct smalti_topology##type, field),                                           \
-		    offsetof(struct smalti_topology##type, field)                                            \
-	}
+#field, KIND(struct smalti_topology##type, field), offsetof(struct smalti_topology##type, field)
 
 static const struct field machine[] = {
-    FIELD(, cpu),    FIELD(, packages), FIELD(, cores),    FIELD(, threads), FIELD(, allowed_cores),
-    FIELD(, memory), FIELD(, isa),      FIELD(, features), FIELD(, max_isa), {0},
+    {FIELD(, cpu)},    {FIELD(, packages)}, {FIELD(, cores)},    {FIELD(, threads)}, {FIELD(, allowed_cores)},
+    {FIELD(, memory)}, {FIELD(, isa)},      {FIELD(, features)}, {FIELD(, max_isa)}, {0},
 };
 static const struct field cache[] = {
-    FIELD(_cache, level), FIELD(_cache, kind), FIELD(_cache, bytes), FIELD(_cache, count), {0}};
-static const struct field numa[] = {FIELD(_numa, node), FIELD(_numa, bytes), FIELD(_numa, cores), {0}};
-static const struct field gpu[] = {FIELD(_gpu, name), FIELD(_gpu, bus), FIELD(_gpu, devices), {0}};
-static const struct field worker[] = {
-    FIELD(_worker, name), FIELD(_worker, kind), FIELD(_worker, core), FIELD(_worker, memory_node), {0}};
-static const struct field memory_node[] = {FIELD(_memory_node, name), FIELD(_memory_node, bytes), {0}};
+    {FIELD(_cache, level)}, {FIELD(_cache, kind)}, {FIELD(_cache, bytes)}, {FIELD(_cache, count)}, {0}};
+static const struct field numa[] = {{FIELD(_numa, node)}, {FIELD(_numa, bytes)}, {FIELD(_numa, cores)}, {0}};
+static const struct field gpu[] = {{FIELD(_gpu, name)}, {FIELD(_gpu, bus)}, {FIELD(_gpu, devices)}, {0}};
+static const struct field worker[] = {{FIELD(_worker, name)},
+				      {FIELD(_worker, kind)},
+				      {FIELD(_worker, core)},
+				      {FIELD(_worker, memory_node)},
+				      {0}};
+static const struct field memory_node[] = {{FIELD(_memory_node, name)}, {FIELD(_memory_node, bytes)}, {0}};
 static const struct field link[] = {
-    FIELD(_link, from), FIELD(_link, to), FIELD(_link, bandwidth), FIELD(_link, latency), {0}};
-static const struct field rate[] = {FIELD(_rate, workers),
-				    FIELD(_rate, bytes),
-				    FIELD(_rate, read),
-				    FIELD(_rate, copy),
-				    FIELD(_rate, triad),
-				    FIELD(_rate, fma),
+    {FIELD(_link, from)}, {FIELD(_link, to)}, {FIELD(_link, bandwidth)}, {FIELD(_link, latency)}, {0}};
+static const struct field rate[] = {{FIELD(_rate, workers)},
+				    {FIELD(_rate, bytes)},
+				    {FIELD(_rate, read)},
+				    {FIELD(_rate, copy)},
+				    {FIELD(_rate, triad)},
+				    {FIELD(_rate, fma)},
 				    {0}};
 static const struct field library[] = {
-    FIELD(_library, name), FIELD(_library, version), FIELD(_library, serves), {0}};
+    {FIELD(_library, name)}, {FIELD(_library, version)}, {FIELD(_library, serves)}, {0}};
 static const struct field policy[] = {
-    FIELD(_policy, name), FIELD(_policy, description), FIELD(_policy, active), {0}};
+    {FIELD(_policy, name)}, {FIELD(_policy, description)}, {FIELD(_policy, active)}, {0}};
 
 /* Arrays of struct smalti_topology. */
 static const struct array {
@@ -54,19 +54,17 @@ static const struct array {
 	size_t items, count, size; /* offsets of the pointer and of the length; size of one */
 } arrays[] = {
 #define ARRAY(fields, items, count)                                                                          \
-	{                                                                                                    \
-#items, fields, offsetof(struct smalti_topology, items),                                     \
-		    offsetof(struct smalti_topology, count), sizeof(*((struct smalti_topology *)0)->items)   \
-	}
-    ARRAY(cache, caches, cache_count),
-    ARRAY(numa, numa_nodes, numa_node_count),
-    ARRAY(gpu, gpus, gpu_count),
-    ARRAY(worker, workers, worker_count),
-    ARRAY(memory_node, memory_nodes, memory_node_count),
-    ARRAY(link, links, link_count),
-    ARRAY(rate, rates, rate_count),
-    ARRAY(library, libraries, library_count),
-    ARRAY(policy, policies, policy_count),
+#items, fields, offsetof(struct smalti_topology, items), offsetof(struct smalti_topology, count),    \
+	    sizeof(*((struct smalti_topology *)0)->items)
+    {ARRAY(cache, caches, cache_count)},
+    {ARRAY(numa, numa_nodes, numa_node_count)},
+    {ARRAY(gpu, gpus, gpu_count)},
+    {ARRAY(worker, workers, worker_count)},
+    {ARRAY(memory_node, memory_nodes, memory_node_count)},
+    {ARRAY(link, links, link_count)},
+    {ARRAY(rate, rates, rate_count)},
+    {ARRAY(library, libraries, library_count)},
+    {ARRAY(policy, policies, policy_count)},
 };
 
 static cJSON *make_value(enum kind kind, const void *value)

@@ -18,10 +18,7 @@ struct smalti_vae_settings {
 	bool json, quiet, plan;
 };
 
-#define SMALTI_VAE_DEFAULTS                                                                                  \
-	{                                                                                                    \
-		.session = {.policy = "lws" }                                                                \
-	}
+#define SMALTI_VAE_DEFAULTS .session = {.policy = "lws"}
 
 /* clang-format off */
 #define SMALTI_VAE_REPORT_ROWS \

@@ -38,7 +38,7 @@ int smalti_export_next(struct smalti_features *reader, struct smalti_features_ro
 	if (found >= 0)
 		return found;
 	*row = (struct smalti_features_row){.index = -1};
-	return cause.code == SMALTI_ECORRUPT ? 1 : smalti_fail(error, cause.code, "%s", cause.message);
+	return cause.code == SMALTI_ECORRUPT ? 1 : smalti_pass(error, &cause);
 }
 
 struct smalti_export_feature smalti_export_feature(const struct smalti_export_run *run,
@@ -99,7 +99,7 @@ static int write_row(struct smalti_export_run *run, const struct smalti_features
 	if (run->kind->row(run, row, &cause) == 0)
 		return 0;
 	if (!run->kind->fail_alone || !is_of_a_row(cause.code))
-		return smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_pass(error, &cause);
 	smalti_error_prefix(&cause, "item '%s'", row->key);
 	return refuse(run, &cause);
 }
@@ -117,7 +117,7 @@ static int export_row(struct smalti_export_run *run, struct smalti_features *rea
 	else if (found < 0 && cause.code == SMALTI_ECORRUPT)
 		status = refuse(run, &cause);
 	else if (found < 0)
-		status = smalti_fail(error, cause.code, "%s", cause.message);
+		status = smalti_pass(error, &cause);
 	if (status)
 		return -1; /* a row that was not written is none that the next run may pass over */
 	run->progress->rows += found != 0;

@@ -109,8 +109,4 @@ int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct 
 char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
 			       struct smalti_error *error);
 
-/* All of an item but its values, as a line of JSON. NULL with an error; free with free(). */
-char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			     char *const *names, struct smalti_error *error);
-
 #endif

@@ -72,7 +72,7 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 	char *name =
 	    smalti_export_has_features(row) ? smalti_loader_name(row->key, extension_of_all, &own) : NULL;
 	if (!name)
-		return own.code == SMALTI_ENOMEM ? smalti_fail(error, own.code, "%s", own.message) : 0;
+		return own.code == SMALTI_ENOMEM ? smalti_pass(error, &own) : 0;
 	int status = smalti_set_add(names, XXH3_64bits(name, strlen(name)), error);
 	if (status == 0)
 		status = find_other(run, name, row->key, error);

@@ -6,6 +6,44 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static void describe_text(cJSON *captions, const char *caption, const struct smalti_features_text *text,
+			  const char *name)
+{
+	cJSON *object = cJSON_AddObjectToObject(captions, caption);
+	cJSON_AddStringToObject(object, "features", name);
+	cJSON_AddNumberToObject(object, "tokens", (double)text->tokens);
+	cJSON *ids = cJSON_AddArrayToObject(object, "ids");
+	for (int64_t i = 0; i < text->tokens; i++)
+		cJSON_AddItemToArray(ids, cJSON_CreateNumber(text->ids[i]));
+}
+
+static void describe_image(cJSON *item, const struct smalti_features_image *image, const char *name)
+{
+	cJSON *object = cJSON_AddObjectToObject(item, "picture");
+	cJSON_AddStringToObject(object, "features", name);
+	cJSON_AddNumberToObject(object, "height", (double)image->height);
+	cJSON_AddNumberToObject(object, "width", (double)image->width);
+	cJSON_AddNumberToObject(object, "ratio", image->ratio);
+}
+
+static char *describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
+		      char *const *names, struct smalti_error *error)
+{
+	SCOPED(cJSON_Delete) cJSON *item = cJSON_CreateObject();
+	cJSON_AddNumberToObject(item, "index", (double)row->index);
+	cJSON_AddStringToObject(item, "key", row->key);
+	cJSON *captions = run->info.caption_count ? cJSON_AddObjectToObject(item, "captions") : NULL;
+	for (int i = 0; i < run->info.caption_count; i++)
+		if (names[i])
+			describe_text(captions, run->info.captions[i], &row->texts[i], names[i]);
+	if (names[run->info.caption_count])
+		describe_image(item, &row->image, names[run->info.caption_count]);
+	char *text = cJSON_PrintUnformatted(item);
+	if (!text)
+		smalti_fail(error, SMALTI_ENOMEM, "out of memory for an item");
+	return text;
+}
+
 char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
 			       struct smalti_error *error)
 {
@@ -46,8 +84,7 @@ static int add_row(struct smalti_export_run *run, const struct smalti_features_r
 		   struct smalti_error *error)
 {
 	char *names[SMALTI_EXPORT_FEATURES_MAX] = {NULL};
-	char *text =
-	    make_names(run, row, names, error) ? NULL : smalti_export_describe(run, row, names, error);
+	char *text = make_names(run, row, names, error) ? NULL : describe(run, row, names, error);
 	const int status = text ? run->kind->sharding->add(run, row, names, text, error) : -1;
 	free(text);
 	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
@@ -69,42 +106,4 @@ int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct 
 		return 0;
 	run->settled = true;
 	return run->in_shard ? close_shard(run, error) : 0;
-}
-
-static void describe_text(cJSON *captions, const char *caption, const struct smalti_features_text *text,
-			  const char *name)
-{
-	cJSON *object = cJSON_AddObjectToObject(captions, caption);
-	cJSON_AddStringToObject(object, "features", name);
-	cJSON_AddNumberToObject(object, "tokens", (double)text->tokens);
-	cJSON *ids = cJSON_AddArrayToObject(object, "ids");
-	for (int64_t i = 0; i < text->tokens; i++)
-		cJSON_AddItemToArray(ids, cJSON_CreateNumber(text->ids[i]));
-}
-
-static void describe_image(cJSON *item, const struct smalti_features_image *image, const char *name)
-{
-	cJSON *object = cJSON_AddObjectToObject(item, "picture");
-	cJSON_AddStringToObject(object, "features", name);
-	cJSON_AddNumberToObject(object, "height", (double)image->height);
-	cJSON_AddNumberToObject(object, "width", (double)image->width);
-	cJSON_AddNumberToObject(object, "ratio", image->ratio);
-}
-
-char *smalti_export_describe(const struct smalti_export_run *run, const struct smalti_features_row *row,
-			     char *const *names, struct smalti_error *error)
-{
-	SCOPED(cJSON_Delete) cJSON *item = cJSON_CreateObject();
-	cJSON_AddNumberToObject(item, "index", (double)row->index);
-	cJSON_AddStringToObject(item, "key", row->key);
-	cJSON *captions = run->info.caption_count ? cJSON_AddObjectToObject(item, "captions") : NULL;
-	for (int i = 0; i < run->info.caption_count; i++)
-		if (names[i])
-			describe_text(captions, run->info.captions[i], &row->texts[i], names[i]);
-	if (names[run->info.caption_count])
-		describe_image(item, &row->image, names[run->info.caption_count]);
-	char *text = cJSON_PrintUnformatted(item);
-	if (!text)
-		smalti_fail(error, SMALTI_ENOMEM, "out of memory for an item");
-	return text;
 }

@@ -144,7 +144,7 @@ static int writer_status(struct run *run, int64_t *waiting, struct smalti_error 
 	struct smalti_row_writer_state state;
 	smalti_row_writer_state(run->writer, &state);
 	*waiting = state.waiting;
-	return state.error.code ? smalti_fail(error, state.error.code, "%s", state.error.message) : 0;
+	return smalti_pass(error, &state.error);
 }
 
 /* Without work for the workers, which would look for some all the time, beside the writer. */
@@ -243,7 +243,7 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
 		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the directory's lock */
 	if (claimed == SMALTI_CLAIM_FAILED)
-		smalti_fail(error, cause.code, "%s", cause.message);
+		smalti_pass(error, &cause);
 	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
 		claimed = SMALTI_CLAIM_FAILED;
 	free(old);

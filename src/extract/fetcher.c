@@ -81,7 +81,7 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 /* The item that was ordered first, waited for; NULL at the end. */
 static struct smalti_extract_item *take(struct smalti_fetcher *fetcher)
 {
-	pthread_mutex_lock(&fetcher->mutex);
+	HOLD_MUTEX(&fetcher->mutex);
 	while (!fetcher->first && !fetcher->ends)
 		pthread_cond_wait(&fetcher->ordered, &fetcher->mutex);
 	struct smalti_extract_item *item = fetcher->ends ? NULL : fetcher->first;
@@ -90,7 +90,6 @@ static struct smalti_extract_item *take(struct smalti_fetcher *fetcher)
 		if (!fetcher->first)
 			fetcher->last = &fetcher->first;
 	}
-	pthread_mutex_unlock(&fetcher->mutex);
 	return item;
 }
 
@@ -131,29 +130,25 @@ struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *op
 
 void smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item)
 {
-	pthread_mutex_lock(&fetcher->mutex);
+	HOLD_MUTEX(&fetcher->mutex);
 	item->is_ordered = true;
 	*fetcher->last = item;
 	fetcher->last = &item->next_ordered;
 	fetcher->depth++;
 	pthread_cond_signal(&fetcher->ordered);
-	pthread_mutex_unlock(&fetcher->mutex);
 }
 
 void smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item)
 {
-	pthread_mutex_lock(&fetcher->mutex);
+	HOLD_MUTEX(&fetcher->mutex);
 	while (!item->is_fetched)
 		pthread_cond_wait(&fetcher->fetched, &fetcher->mutex);
-	pthread_mutex_unlock(&fetcher->mutex);
 }
 
 int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher)
 {
-	pthread_mutex_lock(&fetcher->mutex);
-	const int64_t depth = fetcher->depth;
-	pthread_mutex_unlock(&fetcher->mutex);
-	return depth;
+	HOLD_MUTEX(&fetcher->mutex);
+	return fetcher->depth;
 }
 
 void smalti_fetcher_close(struct smalti_fetcher *fetcher)

@@ -88,7 +88,7 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 	(void)width;
 	const int status = smalti_input_image_rows(item->input, first, rows, pixels, &item->read);
 	job->decoding_seconds += smalti_now() - began;
-	return status == 0 ? 0 : smalti_fail(error, item->read.code, "%s", item->read.message);
+	return status == 0 ? 0 : smalti_pass(error, &item->read);
 }
 
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
@@ -191,7 +191,7 @@ static int64_t list_images(struct smalti_window *window, struct smalti_extract_i
 		else if (item->is_ordered && smalti_is_of_input(item->fetched.code))
 			smalti_item_fail(item, "picture", item->fetched.message);
 		else if (item->is_ordered)
-			return smalti_fail(error, item->fetched.code, "%s", item->fetched.message);
+			return smalti_pass(error, &item->fetched);
 	}
 	qsort(list, (size_t)count, sizeof(*list), by_shape);
 	return count;

@@ -64,7 +64,7 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 	if (caption->text->values)
 		return 0;
 	if (refused.code != SMALTI_ECORRUPT)
-		return smalti_fail(error, refused.code, "%s", refused.message);
+		return smalti_pass(error, &refused);
 	*caption->problem = smalti_format(error, "%s", refused.message);
 	return *caption->problem ? 0 : -1;
 }

@@ -45,7 +45,7 @@ static int status_of(const struct smalti_extract_jobs *jobs, struct smalti_error
 {
 	if (!jobs->broken.code)
 		return 0;
-	return smalti_fail(error, jobs->broken.code, "%s", jobs->broken.message);
+	return smalti_pass(error, &jobs->broken);
 }
 
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error)

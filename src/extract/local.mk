@@ -1,6 +1,5 @@
 # Sources of src/extract
 libcore_la_SOURCES += \
-	src/extract/compression.h \
 	src/extract/extract.c \
 	src/extract/fetcher.c \
 	src/extract/job_images.c src/extract/job_texts.c \

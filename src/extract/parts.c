@@ -98,9 +98,11 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 {
 	const struct smalti_prompt_encoder *text = &parts->text;
 	const struct smalti_vae *vae = parts->vae;
-	if (text->model && smalti_unused_t5(text->checkpoint, &text->config, &parts->unused, error) < 0)
+	if (text->model && smalti_unused_tensors(text->checkpoint, SMALTI_TEXT_ENCODER, &text->config,
+						 &parts->unused, error) < 0)
 		return -1;
-	return vae ? smalti_unused_vae(vae->checkpoint, &vae->config, &parts->unused, error) : 0;
+	return vae ? smalti_unused_tensors(vae->checkpoint, SMALTI_VAE, &vae->config, &parts->unused, error)
+		   : 0;
 }
 
 /* A text encoder that leaves no room for its own work is given back layer by layer. */

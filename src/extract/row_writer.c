@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "extract/compression.h"
 #include "shard/deflate.h"
 
 #include <pthread.h>
@@ -55,7 +54,10 @@ static bool shrinks(const struct sample *sample, int64_t size)
 	return worth;
 }
 
-bool smalti_choose_compression(enum smalti_compression compression, const struct smalti_shard_schema *schema,
+/* Whether the values of a shard that begins with this window are to be compressed: measured where that is
+ * asked for, since the low bits of features are noise that no method makes smaller, and rows that are not
+ * compressed can be mapped. */
+static bool choose_compression(enum smalti_compression compression, const struct smalti_shard_schema *schema,
 			       const struct smalti_window *window)
 {
 	if (compression != SMALTI_COMPRESS_AUTO)
@@ -96,7 +98,7 @@ static int begin_shard(struct smalti_row_writer *writer, const struct smalti_win
 		       struct smalti_error *error)
 {
 	struct smalti_shard_schema schema = writer->schema;
-	schema.compress = smalti_choose_compression(writer->compression, &schema, window);
+	schema.compress = choose_compression(writer->compression, &schema, window);
 	writer->shard =
 	    (struct open_shard){.range = window->range, .timing = {.began = window->timing.began}};
 	if (window->old) {
@@ -199,12 +201,10 @@ static int write_window(struct smalti_row_writer *writer, const struct smalti_wi
 /* The oldest window when it is done; NULL at the end. */
 static struct smalti_window *next_window(struct smalti_row_writer *writer)
 {
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	while (!(writer->first && writer->first->done) && !writer->ends)
 		pthread_cond_wait(&writer->changed, &writer->mutex);
-	struct smalti_window *window = writer->first && writer->first->done ? writer->first : NULL;
-	pthread_mutex_unlock(&writer->mutex);
-	return window;
+	return writer->first && writer->first->done ? writer->first : NULL;
 }
 
 static void remove_first(struct smalti_row_writer *writer, double seconds, const struct smalti_error *error)
@@ -237,10 +237,9 @@ static void *work(void *user)
 	}
 	if (writer->shard.file && !error.code)
 		end_shard(writer, &error);
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	if (!writer->state.error.code)
 		writer->state.error = error;
-	pthread_mutex_unlock(&writer->mutex);
 	return NULL;
 }
 
@@ -271,37 +270,33 @@ struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 
 void smalti_row_writer_add(struct smalti_row_writer *writer, struct smalti_window *window)
 {
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	*writer->last = window;
 	writer->last = &window->next;
 	writer->state.waiting++;
-	pthread_mutex_unlock(&writer->mutex);
 }
 
 void smalti_row_writer_done(struct smalti_row_writer *writer, struct smalti_window *window)
 {
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	window->done = true;
 	writer->state.rows += window->count;
 	pthread_cond_signal(&writer->changed);
-	pthread_mutex_unlock(&writer->mutex);
 }
 
 void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row_writer_state *state)
 {
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	*state = writer->state;
-	pthread_mutex_unlock(&writer->mutex);
 }
 
 void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
 {
 	const struct timespec until = smalti_deadline(CLOCK_REALTIME, AWAIT_NANOSECONDS);
-	pthread_mutex_lock(&writer->mutex);
+	HOLD_MUTEX(&writer->mutex);
 	int status = 0;
 	while (writer->state.waiting > most && status == 0)
 		status = pthread_cond_timedwait(&writer->written, &writer->mutex, &until);
-	pthread_mutex_unlock(&writer->mutex);
 }
 
 /* Their ranges are nobody's any more, but for that of the shard that was begun. */
@@ -329,5 +324,5 @@ int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->mutex);
 	free(writer);
-	return state->error.code ? smalti_fail(error, state->error.code, "%s", state->error.message) : 0;
+	return smalti_pass(error, &state->error);
 }

@@ -17,7 +17,7 @@ static char *copy(const char *text, struct smalti_error *error)
 	return made;
 }
 
-int smalti_item_open(struct smalti_extract_item *item, const struct smalti_record *record,
+static int open_item(struct smalti_extract_item *item, const struct smalti_record *record,
 		     struct smalti_error *error)
 {
 	*item = (struct smalti_extract_item){.row = {.index = record->index, .key = copy(record->key, error)},
@@ -36,7 +36,7 @@ void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const
 	    (struct smalti_item_failure){stage, strndup(reason, strcspn(reason, "\n"))};
 }
 
-void smalti_item_close(struct smalti_extract_item *item)
+static void close_item(struct smalti_extract_item *item)
 {
 	for (int i = 0; i < SMALTI_FEATURES_CAPTIONS_MAX; i++) {
 		free((void *)item->row.texts[i].ids);
@@ -132,7 +132,7 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	}
 	text->tokens = 0;
 	if (!smalti_is_of_input(refused.code))
-		return smalti_fail(error, refused.code, "%s", refused.message);
+		return smalti_pass(error, &refused);
 	smalti_item_fail(item, "tokens", refused.message);
 	return 0;
 }
@@ -183,13 +183,13 @@ static int read_item(struct reading *reading, struct smalti_error *error)
 	struct smalti_extract_item *item = &reading->window->items[reading->window->count];
 	const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &bad);
 	if (status == SMALTI_DATASET_FAILED)
-		return smalti_fail(error, bad.code, "%s", bad.message);
+		return smalti_pass(error, &bad);
 	if (status == SMALTI_DATASET_END)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: has fewer items than at first: it was changed meanwhile",
 				   smalti_dataset_name(dataset));
-	if (smalti_item_open(item, &record, error) < 0) {
-		smalti_item_close(item);
+	if (open_item(item, &record, error) < 0) {
+		close_item(item);
 		return -1;
 	}
 	reading->window->count++;
@@ -266,7 +266,7 @@ void smalti_window_free(struct smalti_window *window)
 	if (!window)
 		return;
 	for (int64_t i = 0; window->items && i < window->count; i++)
-		smalti_item_close(&window->items[i]);
+		close_item(&window->items[i]);
 	free(window->items);
 	free(window->old);
 	free(window);

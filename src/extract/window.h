@@ -39,13 +39,9 @@ struct smalti_extract_item {
 	int failure_count;
 };
 
-/* Copies what the list says. */
-int smalti_item_open(struct smalti_extract_item *item, const struct smalti_record *record,
-		     struct smalti_error *error);
 /* The reason may have several lines of which the first is kept; without memory for it a shorter one stands.
  */
 void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const char *reason);
-void smalti_item_close(struct smalti_extract_item *item);
 
 /* Threads of their own read the images' files, so that a slow disk keeps no worker waiting. */
 struct smalti_fetcher;

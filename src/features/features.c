@@ -38,8 +38,7 @@ int smalti_features_source_next(struct smalti_features_source *source, struct sm
 }
 
 /* Which rows are complete is known from their shards alone, so that those are opened. */
-int smalti_features_source_skip(struct smalti_features_source *source, int64_t count,
-				struct smalti_error *error)
+static int skip_rows(struct smalti_features_source *source, int64_t count, struct smalti_error *error)
 {
 	if (!source->complete) {
 		smalti_features_order_skip(source->order, count);
@@ -53,7 +52,7 @@ int smalti_features_source_skip(struct smalti_features_source *source, int64_t c
 		if (found == 0)
 			break;
 		if (found < 0 && !smalti_is_of_input(cause.code))
-			return smalti_fail(error, cause.code, "%s", cause.message);
+			return smalti_pass(error, &cause);
 	}
 	return 0;
 }
@@ -94,7 +93,7 @@ static int open_source(struct smalti_features *features, const struct smalti_fea
 	source->complete = options->complete;
 	source->order =
 	    smalti_features_order_open(options, features->set.rows, features->set.shards.count, error);
-	if (!source->order || smalti_features_source_skip(source, options->skip, error) < 0)
+	if (!source->order || skip_rows(source, options->skip, error) < 0)
 		return -1;
 	if (options->prefetch == 0)
 		return 0;

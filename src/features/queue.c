@@ -162,7 +162,7 @@ int smalti_features_queue_next(struct smalti_features_queue *queue, struct smalt
 	}
 	pthread_mutex_unlock(&queue->mutex);
 	if (slot->status < 0)
-		return smalti_fail(error, slot->error.code, "%s", slot->error.message);
+		return smalti_pass(error, &slot->error);
 	if (slot->status > 0)
 		*row = slot->row;
 	return slot->status;

@@ -71,9 +71,6 @@ struct smalti_features_source {
 
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error);
-/* Goes on behind the first `count` rows, without reading values. */
-int smalti_features_source_skip(struct smalti_features_source *source, int64_t count,
-				struct smalti_error *error);
 
 /* A thread that reads ahead from a source, which is its own from here on. */
 struct smalti_features_queue;

@@ -50,7 +50,7 @@ static int open_model(struct smalti_features_set *set, struct smalti_error *erro
 		set->model = open_shard(set, i, &first);
 	if (set->model || set->shards.count == 0)
 		return 0;
-	return smalti_fail(error, first.code, "%s", first.message);
+	return smalti_pass(error, &first);
 }
 
 static int check_directory(const char *directory, struct smalti_error *error)
@@ -128,7 +128,7 @@ struct smalti_shard *smalti_features_shards_get(struct smalti_features_shards *s
 	}
 	opened->used = ++shards->clock;
 	if (!opened->shard)
-		smalti_fail(error, opened->error.code, "%s", opened->error.message);
+		smalti_pass(error, &opened->error);
 	return opened->shard;
 }
 

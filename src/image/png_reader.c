@@ -57,7 +57,7 @@ static void on_free(png_structp png, png_voidp memory)
 
 int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error)
 {
-	return smalti_fail(error, reader->cause.code, "%s", reader->cause.message);
+	return smalti_pass(error, &reader->cause);
 }
 
 int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,

@@ -44,7 +44,7 @@ static void on_flush(png_structp png)
 /* After a jump: hands the callbacks' error on. */
 static int jumped(const struct encoder *self, struct smalti_error *error)
 {
-	return smalti_fail(error, self->cause.code, "%s", self->cause.message);
+	return smalti_pass(error, &self->cause);
 }
 
 static bool good_key(const char *key)

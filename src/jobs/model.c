@@ -137,10 +137,12 @@ static int make_digest(struct smalti_model *model, const struct paths *p, struct
 static int look_for_unused(struct smalti_model *model, struct smalti_error *error)
 {
 	struct smalti_error *note = &model->unused;
-	if (smalti_unused_t5(model->text.checkpoint, &model->text.config, note, error) ||
-	    smalti_unused_transformer(model->dit_checkpoint, &model->transformer, note, error))
+	if (smalti_unused_tensors(model->text.checkpoint, SMALTI_TEXT_ENCODER, &model->text.config, note,
+				  error) ||
+	    smalti_unused_tensors(model->dit_checkpoint, SMALTI_TRANSFORMER, &model->transformer, note,
+				  error))
 		return -1;
-	return smalti_unused_vae(model->vae_checkpoint, &model->vae->config, note, error);
+	return smalti_unused_tensors(model->vae_checkpoint, SMALTI_VAE, &model->vae->config, note, error);
 }
 
 static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,

@@ -2,6 +2,7 @@
 #include "jobs/queue.h"
 
 #include "base/clock.h"
+#include "base/scope.h"
 enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
@@ -59,11 +60,10 @@ static void ended(void *user)
 {
 	struct smalti_job *job = user;
 	struct smalti_queue *queue = job->queue;
-	pthread_mutex_lock(&queue->mutex);
+	HOLD_MUTEX(&queue->mutex);
 	job->next_completed = queue->completed;
 	queue->completed = job;
 	pthread_cond_broadcast(&queue->any);
-	pthread_mutex_unlock(&queue->mutex);
 }
 
 /* Completes what can be. */
@@ -99,11 +99,10 @@ static void meanwhile(void *user)
 static void await(struct smalti_queue *queue)
 {
 	const struct timespec until = smalti_deadline(CLOCK_REALTIME, TENTH);
-	pthread_mutex_lock(&queue->mutex);
+	HOLD_MUTEX(&queue->mutex);
 	int status = 0;
 	while (!queue->completed && status == 0)
 		status = pthread_cond_timedwait(&queue->any, &queue->mutex, &until);
-	pthread_mutex_unlock(&queue->mutex);
 }
 
 void smalti_queue_wait(struct smalti_queue *queue)

@@ -10,9 +10,11 @@
 enum { NAMED = 3 };
 
 /* Of a whole T5, whose decoder is not used; the embedding once more; what torch computes from the sizes. */
-static const char *const harmless_t5[] = {"decoder.", "lm_head.", "encoder.embed_tokens.weight", NULL};
-static const char *const harmless_transformer[] = {"pos_embed.pos_embed", NULL};
-static const char *const harmless_vae[] = {NULL};
+static const char *const harmless[][4] = {
+    [SMALTI_TEXT_ENCODER] = {"decoder.", "lm_head.", "encoder.embed_tokens.weight", NULL},
+    [SMALTI_TRANSFORMER] = {"pos_embed.pos_embed", NULL},
+    [SMALTI_VAE] = {NULL},
+};
 
 static bool is_harmless(const char *name, const char *const *prefixes)
 {
@@ -52,7 +54,7 @@ static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const
 }
 
 static void look(const struct smalti_checkpoint *checkpoint, const struct smalti_inventory *inventory,
-		 const char *const *harmless, struct smalti_error *note)
+		 const char *const *left, struct smalti_error *note)
 {
 	char names[NAMED * 100] = "";
 	int64_t count = 0;
@@ -60,7 +62,7 @@ static void look(const struct smalti_checkpoint *checkpoint, const struct smalti
 	for (int64_t i = 0; i < smalti_checkpoint_count(checkpoint); i++) {
 		const char *name = smalti_checkpoint_at(checkpoint, i)->name;
 		const size_t used = strlen(names);
-		if (is_known(name, inventory) || is_harmless(name, harmless))
+		if (is_known(name, inventory) || is_harmless(name, left))
 			continue;
 		if (count++ < NAMED)
 			snprintf(names + used, sizeof(names) - used, "%s%.90s", used ? ", " : "", name);
@@ -70,38 +72,13 @@ static void look(const struct smalti_checkpoint *checkpoint, const struct smalti
 		say(checkpoint, count, names, lora, note);
 }
 
-/* Frees the inventory. */
-static int finish(int status, const struct smalti_checkpoint *checkpoint, struct smalti_inventory *inventory,
-		  const char *const *harmless, struct smalti_error *note)
+int smalti_unused_tensors(const struct smalti_checkpoint *checkpoint, enum smalti_component component,
+			  const void *config, struct smalti_error *note, struct smalti_error *error)
 {
-	if (status)
+	struct smalti_inventory inventory;
+	if (smalti_component_tensors(&inventory, component, config, SMALTI_F32, error) < 0)
 		return -1;
-	look(checkpoint, inventory, harmless, note);
-	smalti_inventory_free(inventory);
+	look(checkpoint, &inventory, harmless[component], note);
+	smalti_inventory_free(&inventory);
 	return 0;
-}
-
-int smalti_unused_t5(const struct smalti_checkpoint *checkpoint, const struct smalti_t5_config *config,
-		     struct smalti_error *note, struct smalti_error *error)
-{
-	struct smalti_inventory inventory;
-	return finish(smalti_t5_tensors(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
-		      harmless_t5, note);
-}
-
-int smalti_unused_transformer(const struct smalti_checkpoint *checkpoint,
-			      const struct smalti_transformer_config *config, struct smalti_error *note,
-			      struct smalti_error *error)
-{
-	struct smalti_inventory inventory;
-	return finish(smalti_transformer_tensors(&inventory, config, SMALTI_F32, error), checkpoint,
-		      &inventory, harmless_transformer, note);
-}
-
-int smalti_unused_vae(const struct smalti_checkpoint *checkpoint, const struct smalti_vae_config *config,
-		      struct smalti_error *note, struct smalti_error *error)
-{
-	struct smalti_inventory inventory;
-	return finish(smalti_vae_tensors(&inventory, config, SMALTI_F32, error), checkpoint, &inventory,
-		      harmless_vae, note);
 }

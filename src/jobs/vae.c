@@ -44,7 +44,9 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 	vae->directory = find_directory(options->directory, error);
 	if (vae->directory)
 		vae->checkpoint = smalti_vae_read(vae->directory, options->variant, &vae->config, error);
-	return vae->checkpoint ? smalti_unused_vae(vae->checkpoint, &vae->config, &vae->unused, error) : -1;
+	return vae->checkpoint
+		   ? smalti_unused_tensors(vae->checkpoint, SMALTI_VAE, &vae->config, &vae->unused, error)
+		   : -1;
 }
 
 struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,

@@ -96,7 +96,7 @@ int smalti_vae_request_plan(const struct smalti_session *session, const struct s
 	if (find_plan(net, request, &budget, plan, &refused) == 0)
 		return 0;
 	if (!plan->storage)
-		return smalti_fail(error, refused.code, "%s", refused.message);
+		return smalti_pass(error, &refused);
 	return smalti_fail(
 	    error, SMALTI_ENOMEM,
 	    "%s an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64

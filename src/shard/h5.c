@@ -38,7 +38,7 @@ static herr_t deepest(unsigned number, const H5E_error2_t *entry, void *user)
 	return 0;
 }
 
-int smalti_h5_fail(struct smalti_error *error, const char *path, const char *what)
+static int fail_h5(struct smalti_error *error, const char *path, const char *what)
 {
 	struct words words = {"no reason given"};
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, deepest, &words);
@@ -94,8 +94,7 @@ static int fail_with(const struct smalti_h5_file *file, int cause, struct smalti
 
 int smalti_h5_file_fail(const struct smalti_h5_file *file, const char *what, struct smalti_error *error)
 {
-	return file->failure ? fail_with(file, file->failure, error)
-			     : smalti_h5_fail(error, file->path, what);
+	return file->failure ? fail_with(file, file->failure, error) : fail_h5(error, file->path, what);
 }
 
 int smalti_h5_close(struct smalti_h5_file *file, struct smalti_error *error)

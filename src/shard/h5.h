@@ -12,9 +12,6 @@
 void smalti_h5_enter(void);
 void smalti_h5_leave(void);
 
-/* Fills the error with what HDF5 says last. Returns -1. */
-int smalti_h5_fail(struct smalti_error *error, const char *path, const char *what);
-
 /* A new file. HDF5 does not come to an end in good order when a disk is full, so it is not told: writes that
  * fail are remembered here, and those after them go nowhere. */
 struct smalti_h5_file {

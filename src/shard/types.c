@@ -19,7 +19,7 @@ static hid_t value_type(enum smalti_dtype dtype)
 	return H5Tcopy(dtype == SMALTI_F32 ? H5T_IEEE_F32LE : H5T_STD_U16LE);
 }
 
-hid_t smalti_shard_array_type(const struct smalti_shard_schema *schema, int array, int64_t text_bytes)
+static hid_t array_type(const struct smalti_shard_schema *schema, int array, int64_t text_bytes)
 {
 	switch (smalti_shard_array_kind(array)->unit) {
 	case SMALTI_UNIT_U32:
@@ -56,7 +56,7 @@ hid_t smalti_shard_make_dataset(hid_t file, const struct smalti_shard_schema *sc
 	smalti_shard_array_path(schema, array, path);
 	hid_t links = H5Pcreate(H5P_LINK_CREATE), access = H5Pcreate(H5P_DATASET_ACCESS);
 	hid_t space = H5Screate_simple(extents.rank, extents.sizes, limits);
-	hid_t type = smalti_shard_array_type(schema, array, text_bytes), dataset = H5I_INVALID_HID;
+	hid_t type = array_type(schema, array, text_bytes), dataset = H5I_INVALID_HID;
 	if (links >= 0 && access >= 0 && space >= 0 && type >= 0 &&
 	    H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_chunk_cache(access, 0, 0, 1) >= 0)
 		dataset = H5Dcreate2(file, path, type, space, links, creation, access);

@@ -7,8 +7,6 @@
 
 /* The arrays and attributes of shards as HDF5 has them. */
 
-/* An array's type, of texts of so many bytes; H5Tclose() ends it. */
-hid_t smalti_shard_array_type(const struct smalti_shard_schema *schema, int array, int64_t text_bytes);
 /* Those of `count` entries. */
 struct smalti_h5_extents smalti_shard_extents(const struct smalti_shard_schema *schema, int array,
 					      int64_t count);

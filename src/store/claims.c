@@ -83,11 +83,10 @@ static struct held *find(const struct smalti_claims *claims, int64_t first, int6
 
 bool smalti_claims_find(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_claim *claim)
 {
-	pthread_mutex_lock(&claims->mutex);
+	HOLD_MUTEX(&claims->mutex);
 	const struct held *held = find(claims, first, end);
 	if (held)
 		*claim = held->claim;
-	pthread_mutex_unlock(&claims->mutex);
 	return held;
 }
 
@@ -240,13 +239,12 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 /* From here on it is in the list. */
 static int hold(struct smalti_claims *claims, const struct held *held, struct smalti_error *error)
 {
-	pthread_mutex_lock(&claims->mutex);
+	HOLD_MUTEX(&claims->mutex);
 	struct held *more = smalti_grow(claims->held, claims->count, sizeof(*more), error);
 	claims->held = more ? more : claims->held;
 	const int status = more ? smalti_heartbeat_add(claims->heartbeat, held->fd, error) : -1;
 	if (status == 0)
 		claims->held[claims->count++] = *held;
-	pthread_mutex_unlock(&claims->mutex);
 	return status;
 }
 
@@ -287,7 +285,7 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 			 strcmp(record.token, held->claim.token) == 0;
 	}
 	if (cause.code != SMALTI_OK)
-		status = smalti_fail(error, cause.code, "%s", cause.message);
+		status = smalti_pass(error, &cause);
 	cJSON_Delete(object);
 	return status;
 }
@@ -302,9 +300,8 @@ void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t e
 		unlink(path); /* if that fails, it runs out */
 	smalti_heartbeat_remove(claims->heartbeat, held->fd);
 	close(held->fd);
-	pthread_mutex_lock(&claims->mutex);
+	HOLD_MUTEX(&claims->mutex);
 	*held = claims->held[--claims->count];
-	pthread_mutex_unlock(&claims->mutex);
 }
 
 void smalti_claims_remove_all(struct smalti_claims *claims)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/scope.h"
 #include "store/directory.h"
 
 #include <inttypes.h>
@@ -134,7 +135,7 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 	}
 	SCOPED(smalti_shard_close) struct smalti_shard *shard = smalti_shard_finish(writer, timing, &cause);
 	const int status = end_work(store, &claim, shard, lost, shard ? error : &ignored);
-	return shard || *lost ? status : smalti_fail(error, cause.code, "%s", cause.message);
+	return shard || *lost ? status : smalti_pass(error, &cause);
 }
 
 void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
@@ -142,7 +143,7 @@ void smalti_store_totals(struct smalti_store *store, const struct smalti_range *
 {
 	*totals = (struct smalti_store_totals){0};
 	int64_t from;
-	pthread_mutex_lock(&store->mutex);
+	HOLD_MUTEX(&store->mutex);
 	const int64_t to = smalti_shards_within(&store->shards, within->first, within->end, &from);
 	for (int64_t i = from; i < to; i++) {
 		const struct smalti_shard_entry *entry = &store->shards.entries[i];
@@ -153,5 +154,4 @@ void smalti_store_totals(struct smalti_store *store, const struct smalti_range *
 		totals->bytes += entry->bytes;
 		totals->shards++;
 	}
-	pthread_mutex_unlock(&store->mutex);
 }

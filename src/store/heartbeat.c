@@ -25,7 +25,7 @@ struct smalti_heartbeat {
 static void *beat(void *user)
 {
 	struct smalti_heartbeat *heartbeat = user;
-	pthread_mutex_lock(&heartbeat->mutex);
+	HOLD_MUTEX(&heartbeat->mutex);
 	while (!heartbeat->stop) {
 		for (int64_t i = 0; i < heartbeat->count; i++)
 			(void)futimens(heartbeat->files[i], NULL); /* if it fails, the lease runs out */
@@ -33,7 +33,6 @@ static void *beat(void *user)
 		    smalti_deadline(CLOCK_MONOTONIC, heartbeat->lease * 1000000000 / BEATS);
 		pthread_cond_timedwait(&heartbeat->wake, &heartbeat->mutex, &next);
 	}
-	pthread_mutex_unlock(&heartbeat->mutex);
 	return NULL;
 }
 
@@ -90,21 +89,19 @@ void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat)
 
 int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error)
 {
-	pthread_mutex_lock(&heartbeat->mutex);
+	HOLD_MUTEX(&heartbeat->mutex);
 	int *files = smalti_grow(heartbeat->files, heartbeat->count, sizeof(*files), error);
 	if (files) {
 		heartbeat->files = files;
 		heartbeat->files[heartbeat->count++] = file;
 	}
-	pthread_mutex_unlock(&heartbeat->mutex);
 	return files ? 0 : -1;
 }
 
 void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file)
 {
-	pthread_mutex_lock(&heartbeat->mutex);
+	HOLD_MUTEX(&heartbeat->mutex);
 	for (int64_t i = 0; i < heartbeat->count; i++)
 		if (heartbeat->files[i] == file)
 			heartbeat->files[i] = heartbeat->files[--heartbeat->count];
-	pthread_mutex_unlock(&heartbeat->mutex);
 }

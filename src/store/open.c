@@ -22,10 +22,8 @@ static int read_shards(struct smalti_store *store, struct smalti_error *error)
 
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error)
 {
-	pthread_mutex_lock(&store->mutex);
-	const int status = read_shards(store, error);
-	pthread_mutex_unlock(&store->mutex);
-	return status;
+	HOLD_MUTEX(&store->mutex);
+	return read_shards(store, error);
 }
 
 static int make_durably(const char *directory, struct smalti_error *error)

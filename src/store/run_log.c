@@ -19,23 +19,17 @@ enum { HOST = 64, ATTEMPTS = 1000, LENGTHS = 1025, BINS = 64, HISTOGRAMS_EVERY =
 /* Samples are at least so far apart, as a share of the time since the run began. */
 static const double SPREAD = 1e-3;
 
-#define INTEGER(field)                                                                                       \
-	{                                                                                                    \
-#field, offsetof(struct smalti_run_sample, field), false                                     \
-	}
-#define REAL(field)                                                                                          \
-	{                                                                                                    \
-#field, offsetof(struct smalti_run_sample, field), true                                      \
-	}
+#define INTEGER(field) #field, offsetof(struct smalti_run_sample, field), false
+#define REAL(field)    #field, offsetof(struct smalti_run_sample, field), true
 const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS] = {
-    INTEGER(items),    INTEGER(captions),
-    INTEGER(tokens),   {"pictures", offsetof(struct smalti_run_sample, images), false},
-    INTEGER(pixels),   INTEGER(failures),
-    INTEGER(rows),     INTEGER(bytes),
-    INTEGER(waiting),  INTEGER(computing),
-    INTEGER(finished), REAL(text),
-    REAL(decode),      REAL(vae),
-    REAL(write),
+    {INTEGER(items)},    {INTEGER(captions)},
+    {INTEGER(tokens)},   {"pictures", offsetof(struct smalti_run_sample, images), false},
+    {INTEGER(pixels)},   {INTEGER(failures)},
+    {INTEGER(rows)},     {INTEGER(bytes)},
+    {INTEGER(waiting)},  {INTEGER(computing)},
+    {INTEGER(finished)}, {REAL(text)},
+    {REAL(decode)},      {REAL(vae)},
+    {REAL(write)},
 };
 
 struct bin {
@@ -256,7 +250,7 @@ static int finish(struct smalti_run_log *log, struct smalti_error *error)
 		smalti_fail_errno(&log->error, "%s: cannot be written", log->path);
 	if (log->error.code == SMALTI_OK)
 		return 0;
-	return smalti_fail(error, log->error.code, "%s", log->error.message);
+	return smalti_pass(error, &log->error);
 }
 
 int smalti_run_log_close(struct smalti_run_log *log, const struct smalti_run_sample *last, const char *end,

@@ -179,7 +179,7 @@ static int take_line(struct smalti_byte_reader *reader, bool head, struct smalti
 	SCOPED(cJSON_Delete) cJSON *line = smalti_json_parse(reader->item, reader->length, &own);
 	const int read = !line ? -1 : head ? read_head(line, run, &own) : read_line(line, run, &own);
 	if (read && own.code == SMALTI_ENOMEM)
-		return smalti_fail(error, own.code, "%s", own.message);
+		return smalti_pass(error, &own);
 	run->unreadable += read != 0;
 	return 0;
 }
@@ -200,7 +200,7 @@ int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error
 		else if (found < 0 && own.code == SMALTI_EFORMAT)
 			run->unreadable++;
 		else if (found < 0)
-			status = smalti_fail(error, own.code, "%s", own.message);
+			status = smalti_pass(error, &own);
 	}
 	smalti_byte_reader_free(reader);
 	return status ? -1 : run->host != NULL && run->workers != NULL;
@@ -224,7 +224,7 @@ static int add_run(const char *path, const char *name, struct smalti_runs *runs,
 	else
 		smalti_run_free(&run);
 	runs->unreadable += status <= 0;
-	return own.code == SMALTI_ENOMEM ? smalti_fail(error, own.code, "%s", own.message) : 0;
+	return own.code == SMALTI_ENOMEM ? smalti_pass(error, &own) : 0;
 }
 
 static int by_begin(const void *a, const void *b)

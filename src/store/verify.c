@@ -46,7 +46,7 @@ static int check_extract(struct smalti_checker *checker, struct smalti_error *er
 	if (!checker->extract_broken)
 		return 0;
 	if (is_fatal(&cause) || cause.code == SMALTI_EUNSUPPORTED) /* another version's, which is its own */
-		return smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_pass(error, &cause);
 	smalti_checker_say_error(checker, "damaged", "extract.json", -1, NULL, &cause);
 	return 0;
 }
@@ -65,7 +65,7 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 	SCOPED(free) char *path = smalti_format(error, "%s/manifest.json", checker->directory);
 	checker->manifest = path ? smalti_sealed_read(path, &cause) : NULL;
 	if (!path || is_fatal(&cause))
-		return smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_pass(error, &cause);
 	if (!checker->manifest)
 		smalti_checker_say_error(checker, "damaged", "manifest.json", -1, NULL, &cause);
 	find_items(checker, cJSON_GetObjectItemCaseSensitive(checker->manifest, "totals"));
@@ -84,7 +84,7 @@ static int check_listed(struct smalti_checker *checker, const cJSON *listed, str
 		return -1;
 	const int status = smalti_file_digest(path, &found, &bytes, &cause);
 	if (status && is_fatal(&cause))
-		return smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_pass(error, &cause);
 	if (status)
 		smalti_checker_say_error(checker, "missing", listed->string, -1, NULL, &cause);
 	else if (smalti_json_string(listed, "xxh3", SMALTI_JSON_REQUIRED, &text, NULL) ||
@@ -218,7 +218,7 @@ static int find_shards(struct smalti_checker *checker, struct smalti_error *erro
 	if (smalti_shards_read(&checker->shards, checker->directory, error))
 		return -1;
 	if (smalti_shards_describe(&checker->shards, checker->directory, &cause) && is_fatal(&cause))
-		return smalti_fail(error, cause.code, "%s", cause.message);
+		return smalti_pass(error, &cause);
 	return 0;
 }
 

@@ -46,7 +46,7 @@ static int check_rows(struct examined *examined, struct smalti_shard *shard, str
 		if (smalti_shard_row(shard, i, &row, &cause) == 0)
 			continue;
 		if (!smalti_is_of_input(cause.code))
-			return smalti_fail(error, cause.code, "%s", cause.message);
+			return smalti_pass(error, &cause);
 		say(examined, i, row.key, &cause);
 	}
 	return 0;
@@ -101,7 +101,7 @@ static struct smalti_shard *open_shard(struct examined *examined, struct smalti_
 	if (shard)
 		return shard;
 	if (!smalti_is_of_input(cause.code)) {
-		smalti_fail(error, cause.code, "%s", cause.message);
+		smalti_pass(error, &cause);
 		return NULL;
 	}
 	shard = smalti_shard_open_unchecked(examined->path, NULL);
@@ -126,7 +126,7 @@ static int examine(struct examined *examined, struct common *common, struct smal
 	if (shard)
 		check_words(examined, shard, common);
 	if (cause.code)
-		status = smalti_fail(error, cause.code, "%s", cause.message);
+		status = smalti_pass(error, &cause);
 	if (common->shard || examined->entry->broken || status) {
 		smalti_shard_close(shard);
 	} else {

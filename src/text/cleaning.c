@@ -27,14 +27,8 @@ static transformation unquote, strip, spread_dashes, unescape;
 	"[-\\x{58a}\\x{5be}\\x{1400}\\x{1806}\\x{2010}-\\x{2015}\\x{2e17}\\x{2e1a}\\x{2e3a}\\x{2e3b}"        \
 	"\\x{2e40}\\x{301c}\\x{3030}\\x{30a0}\\x{fe31}\\x{fe32}\\x{fe58}\\x{fe63}\\x{ff0d}]"
 
-#define REPLACE(step, expression, by)                                                                        \
-	{                                                                                                    \
-		.number = (step), .pattern = (expression), .replacement = (by)                               \
-	}
-#define CALL(step, name)                                                                                     \
-	{                                                                                                    \
-		.number = (step), .function = (name)                                                         \
-	}
+#define REPLACE(step, expression, by) .number = (step), .pattern = (expression), .replacement = (by)
+#define CALL(step, name)              .number = (step), .function = (name)
 
 /* Either a function, or a pattern and what replaces its matches, or the text of HTML. The numbers are those
  * of docs/reference.md 2.3. */
@@ -43,53 +37,53 @@ static const struct {
 	const char *pattern, *replacement;
 	transformation *function;
 } steps[] = {
-    CALL(1, unquote),
-    CALL(2, strip),
-    CALL(2, smalti_string_lower),
-    REPLACE(3, "<person>", "person"),
-    REPLACE(4, URL("https?"), ""),
-    REPLACE(4, URL("www"), ""),
+    {CALL(1, unquote)},
+    {CALL(2, strip)},
+    {CALL(2, smalti_string_lower)},
+    {REPLACE(3, "<person>", "person")},
+    {REPLACE(4, URL("https?"), "")},
+    {REPLACE(4, URL("www"), "")},
     {.number = 5}, /* HTML */
-    REPLACE(6, "@\\w+\\b", ""),
-    REPLACE(7, IDEOGRAPHS "+", ""),
-    REPLACE(8, DASHES "+", "-"),
-    REPLACE(9, "[`´«»“”¨]", "\""),
-    REPLACE(9, "[‘’]", "'"),
-    REPLACE(10, "&quot;?", ""),
-    REPLACE(10, "&amp", ""),
-    REPLACE(11, "\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}", " "),
-    REPLACE(12, "\\d:\\d\\d" S "+$", ""),
-    REPLACE(13, "\\\\n", " "),
-    REPLACE(14, "#\\d{1,3}\\b", ""),
-    REPLACE(14, "#\\d{5,}\\b", ""),
-    REPLACE(14, "\\b\\d{6,}\\b", ""),
-    REPLACE(15, SMALTI_NON_SPACE "+\\." FILES SKIP(SMALTI_NON_SPACE), ""),
-    REPLACE(16, "[\"']{2,}", "\""),
-    REPLACE(16, "\\.{2,}", " "),
-    REPLACE(17, "[#®•©™&@·º½¾¿¡§~)(\\][}{|\\\\/*]+", " "),
-    REPLACE(18, S "+\\." S "+", " "),
-    CALL(19, spread_dashes),
-    CALL(20, smalti_fix_text),
-    CALL(20, unescape),
-    CALL(20, unescape),
-    REPLACE(21, "\\b[a-zA-Z]{1,3}\\d{3,15}\\b", ""),
-    REPLACE(21, "\\b[a-zA-Z]+\\d+[a-zA-Z]+\\b", ""),
-    REPLACE(21, "\\b\\d+[a-zA-Z]+\\d+\\b", ""),
-    REPLACE(22, "(?:worldwide" S "+)?(?:free" S "+)?shipping", ""),
-    REPLACE(22, "(?:free" S ")?download(?:" S "free)?", ""),
-    REPLACE(22, "\\bclick\\b" S "(?:for|on)" S "\\w+", ""),
-    REPLACE(22, "\\b" FILES "(?:" S "images?)?", ""),
-    REPLACE(22, "\\bpage" S "+\\d+\\b", ""),
-    REPLACE(23, "\\b\\d*[a-zA-Z]+\\d+[a-zA-Z]+\\d+[a-zA-Z\\d]*\\b", " "),
-    REPLACE(24, "\\b" NUMBER "[xх×]" NUMBER "\\b", ""),
-    REPLACE(25, "\\b" S "+:" S "+", ": "),
-    REPLACE(25, "(\\D[,./])\\b", "$1 "),
-    REPLACE(25, S "+", " "),
-    REPLACE(26, "^[\"'](.+)[\"']$", "$1"),
-    REPLACE(26, "^['_,:;-]", ""),
-    REPLACE(26, "['_,:+-]$", ""),
-    REPLACE(26, "^\\." SMALTI_NON_SPACE "+$", ""),
-    CALL(26, strip),
+    {REPLACE(6, "@\\w+\\b", "")},
+    {REPLACE(7, IDEOGRAPHS "+", "")},
+    {REPLACE(8, DASHES "+", "-")},
+    {REPLACE(9, "[`´«»“”¨]", "\"")},
+    {REPLACE(9, "[‘’]", "'")},
+    {REPLACE(10, "&quot;?", "")},
+    {REPLACE(10, "&amp", "")},
+    {REPLACE(11, "\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}", " ")},
+    {REPLACE(12, "\\d:\\d\\d" S "+$", "")},
+    {REPLACE(13, "\\\\n", " ")},
+    {REPLACE(14, "#\\d{1,3}\\b", "")},
+    {REPLACE(14, "#\\d{5,}\\b", "")},
+    {REPLACE(14, "\\b\\d{6,}\\b", "")},
+    {REPLACE(15, SMALTI_NON_SPACE "+\\." FILES SKIP(SMALTI_NON_SPACE), "")},
+    {REPLACE(16, "[\"']{2,}", "\"")},
+    {REPLACE(16, "\\.{2,}", " ")},
+    {REPLACE(17, "[#®•©™&@·º½¾¿¡§~)(\\][}{|\\\\/*]+", " ")},
+    {REPLACE(18, S "+\\." S "+", " ")},
+    {CALL(19, spread_dashes)},
+    {CALL(20, smalti_fix_text)},
+    {CALL(20, unescape)},
+    {CALL(20, unescape)},
+    {REPLACE(21, "\\b[a-zA-Z]{1,3}\\d{3,15}\\b", "")},
+    {REPLACE(21, "\\b[a-zA-Z]+\\d+[a-zA-Z]+\\b", "")},
+    {REPLACE(21, "\\b\\d+[a-zA-Z]+\\d+\\b", "")},
+    {REPLACE(22, "(?:worldwide" S "+)?(?:free" S "+)?shipping", "")},
+    {REPLACE(22, "(?:free" S ")?download(?:" S "free)?", "")},
+    {REPLACE(22, "\\bclick\\b" S "(?:for|on)" S "\\w+", "")},
+    {REPLACE(22, "\\b" FILES "(?:" S "images?)?", "")},
+    {REPLACE(22, "\\bpage" S "+\\d+\\b", "")},
+    {REPLACE(23, "\\b\\d*[a-zA-Z]+\\d+[a-zA-Z]+\\d+[a-zA-Z\\d]*\\b", " ")},
+    {REPLACE(24, "\\b" NUMBER "[xх×]" NUMBER "\\b", "")},
+    {REPLACE(25, "\\b" S "+:" S "+", ": ")},
+    {REPLACE(25, "(\\D[,./])\\b", "$1 ")},
+    {REPLACE(25, S "+", " ")},
+    {REPLACE(26, "^[\"'](.+)[\"']$", "$1")},
+    {REPLACE(26, "^['_,:;-]", "")},
+    {REPLACE(26, "['_,:+-]$", "")},
+    {REPLACE(26, "^\\." SMALTI_NON_SPACE "+$", "")},
+    {CALL(26, strip)},
 };
 
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };

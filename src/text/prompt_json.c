@@ -11,16 +11,16 @@
 
 /* All but "seed". */
 static const struct smalti_field fields[] = {
-    FIELD_TEXT("prompt", REQUIRED, prompt),
-    FIELD_TEXT("negative_prompt", NULLABLE, negative),
-    FIELD_INT("width", OPTIONAL, width, 16, 1000000000),
-    FIELD_INT("height", OPTIONAL, height, 16, 1000000000),
-    FIELD_INT("num_inference_steps", OPTIONAL, steps, 1, 1000),
-    FIELD_DOUBLE("guidance_scale", OPTIONAL, guidance, 0, 1000),
-    FIELD_TEXT("id", NULLABLE, id),
-    FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000),
-    FIELD_TEXT("scheduler", NULLABLE, scheduler),
-    FIELD_BOOL("use_resolution_binning", OPTIONAL, binning),
+    {FIELD_TEXT("prompt", REQUIRED, prompt)},
+    {FIELD_TEXT("negative_prompt", NULLABLE, negative)},
+    {FIELD_INT("width", OPTIONAL, width, 16, 1000000000)},
+    {FIELD_INT("height", OPTIONAL, height, 16, 1000000000)},
+    {FIELD_INT("num_inference_steps", OPTIONAL, steps, 1, 1000)},
+    {FIELD_DOUBLE("guidance_scale", OPTIONAL, guidance, 0, 1000)},
+    {FIELD_TEXT("id", NULLABLE, id)},
+    {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
+    {FIELD_TEXT("scheduler", NULLABLE, scheduler)},
+    {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},
 };
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
