@@ -40,4 +40,4 @@ CLEANFILES += src/cli/report.html
 src/cli/report.html: src/cli/report.html.in $(CHARTJS)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e '/^@CHART@$$/{' -e 'r $(CHARTJS)' -e 'd' -e '}' \
 		$(srcdir)/src/cli/report.html.in >$@.part && mv $@.part $@
-src/cli/report_page.lo: src/cli/report.html
+src/cli/report_data.lo: src/cli/report.html
