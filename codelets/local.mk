@@ -18,6 +18,7 @@ libcore_la_SOURCES += \
 	codelets/device_attention.c \
 	codelets/device_conv.c \
 	codelets/device_dit.c \
+	codelets/device_linear.c \
 	codelets/device_parts.c codelets/device_parts.h \
 	codelets/device_text.c
 endif

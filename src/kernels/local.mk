@@ -74,6 +74,7 @@ device_kernels = \
 	src/kernels/device/dialect.h \
 	src/kernels/device/elementwise.cl \
 	src/kernels/device/layout.cl \
+	src/kernels/device/linear.cl \
 	src/kernels/device/norms.cl \
 	src/kernels/device/parts.h \
 	src/kernels/device/sampler.cl \

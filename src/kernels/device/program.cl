@@ -14,6 +14,7 @@
 #include "kernels/device/conv.cl"
 #include "kernels/device/elementwise.cl"
 #include "kernels/device/layout.cl"
+#include "kernels/device/linear.cl"
 #include "kernels/device/norms.cl"
 #include "kernels/device/sampler.cl"
 #include "kernels/device/text.cl"
