@@ -240,40 +240,166 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	return 0;
 }
 
+/* PoCL's devices, whose measurements are their own. */
 static void set_environment(void)
 {
 	setenv("POCL_DEVICES", "basic basic", 0);
 	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
 	setenv("STARPU_WORKERS_NOBIND", "1", 1);
+	setenv("STARPU_HOSTNAME", "devices", 1);
+}
+
+/* With `cpus` CPU workers, maybe none; NULL, said so, where there is no device to test. */
+static struct smalti_session *open_session(const char *test, const char *cpus,
+					   const struct smalti_session_options *options)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	set_environment();
+	setenv("STARPU_NCPU", cpus, 1);
+	struct smalti_session *session = smalti_session_open(options, &error);
+	unsetenv("STARPU_NCPU");
+	if (!session && error.code == SMALTI_ENODEV)
+		printf("\n    %s: skipped: %s", test, error.message);
+	else
+		SUCCEEDS(session ? 0 : -1, &error, test);
+	return session;
+}
+
+static void close_session(struct smalti_session *session)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
 /* Devices alone: whatever has a form for them runs there. */
 static void operations(void)
 {
-	const struct smalti_session_options options = {.opencl = 1};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct trials trials = {.count = 0};
-	set_environment();
-	setenv("STARPU_NCPU", "0", 1);
-	trials.session = smalti_session_open(&options, &error);
-	unsetenv("STARPU_NCPU");
-	if (!trials.session && error.code == SMALTI_ENODEV) {
-		printf("\n    operations on devices: skipped: %s", error.message);
-		return;
-	}
-	SUCCEEDS(trials.session ? 0 : -1, &error, "session");
 	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16};
-	for (int i = 0; trials.session && i < COUNT(precisions); i++) {
+	const struct smalti_session_options options = {.opencl = 1};
+	struct trials trials = {.session = open_session("operations", "0", &options)};
+	if (!trials.session)
+		return;
+	for (int i = 0; i < COUNT(precisions); i++) {
 		trials.precision = precisions[i];
 		smalti_bench_each(precisions[i], try_case, &trials);
 	}
 	CHECK(trials.count > 0, "cases");
 	printf("\n    %d cases", trials.count);
-	SUCCEEDS(smalti_session_close(trials.session, &error), &error, "close");
+	close_session(trials.session);
+}
+
+enum { FLOATS = 1 << 20, TILES = 24 };
+
+static void fill(float *x, int tile)
+{
+	for (int i = 0; i < FLOATS; i++)
+		x[i] = (float)((i + tile) % 100) / 50.f - 1.f;
+}
+
+static double error_of(const float *y, int tile)
+{
+	double worst = 0;
+	for (int i = 0; i < FLOATS; i++) {
+		const double x = (double)((float)((i + tile) % 100) / 50.f - 1.f), z = x / (1 + exp(-x));
+		const double off = fabs((double)y[i] - z / (1 + exp(-z)));
+		worst = off <= worst ? worst : off;
+	}
+	return worst;
+}
+
+static void check_tile(struct smalti_tile *tile, int number)
+{
+	starpu_data_handle_t handle = smalti_tile_handle(tile);
+	CHECK(starpu_data_acquire(handle, STARPU_R) == 0, "acquired");
+	CHECK(error_of(starpu_data_get_local_ptr(handle), number) < 1e-6, "values");
+	starpu_data_release(handle);
+}
+
+/* Twice over tiles that the devices' memory does not hold together. */
+static void pass_over(struct smalti_task_group *task_group)
+{
+	struct smalti_tile *x[TILES], *y[TILES];
+	float *values = fresh(FLOATS * (int64_t)sizeof(float));
+	for (int i = 0; i < TILES; i++) {
+		fill(values, i);
+		x[i] = smalti_tile_upload(task_group, 1, FLOATS * (int64_t)sizeof(float), values);
+		y[i] = smalti_tile_new(task_group, 1, FLOATS * (int64_t)sizeof(float));
+		smalti_insert(silu, task_group, (.x = x[i], .y = y[i]), .count = FLOATS);
+	}
+	for (int i = 0; i < TILES; i++)
+		smalti_insert(silu, task_group, (.x = y[i], .y = x[i]), .count = FLOATS);
+	for (int i = 0; i < TILES; i++) {
+		check_tile(x[i], i);
+		smalti_tile_release(x[i]);
+		smalti_tile_release(y[i]);
+	}
+	free(values);
+}
+
+static void little_memory(void)
+{
+	const struct smalti_session_options options = {.opencl = 2, .policy = "dmda"};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	setenv("STARPU_LIMIT_OPENCL_MEM", "64", 1);
+	struct smalti_session *session = open_session("little memory", "1", &options);
+	unsetenv("STARPU_LIMIT_OPENCL_MEM");
+	if (!session)
+		return;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "memory", 0, &error);
+	pass_over(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "tasks");
+	smalti_task_group_free(task_group);
+	close_session(session);
+}
+
+/* A tile that no device has room for is the CPU's; without a CPU it is nobody's. */
+static void too_large(void)
+{
+	for (int cpus = 0; cpus <= 1; cpus++) {
+		const struct smalti_session_options options = {.opencl = 1};
+		const int64_t count = (int64_t)6 << 20;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		setenv("STARPU_LIMIT_OPENCL_MEM", "32", 1);
+		struct smalti_session *session = open_session("too large", cpus ? "1" : "0", &options);
+		unsetenv("STARPU_LIMIT_OPENCL_MEM");
+		if (!session)
+			return;
+		struct smalti_task_group *task_group = smalti_task_group_new(session, "large", 0, &error);
+		float *zeros = calloc((size_t)count, sizeof(*zeros));
+		struct smalti_tile *x =
+		    smalti_tile_upload(task_group, 1, count * (int64_t)sizeof(*zeros), zeros);
+		struct smalti_tile *y = smalti_tile_new(task_group, 1, count * (int64_t)sizeof(*zeros));
+		smalti_insert(silu, task_group, (.x = x, .y = y), .count = count);
+		smalti_task_group_wait(task_group);
+		if (cpus)
+			SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "on the CPU");
+		else
+			FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_ENODEV, "nowhere",
+			      "no worker");
+		free(zeros);
+		smalti_tile_release(x);
+		smalti_tile_release(y);
+		smalti_task_group_free(task_group);
+		close_session(session);
+	}
+}
+
+static void too_few(void)
+{
+	const struct smalti_session_options options = {.opencl = 8, .cpus = 1};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	set_environment();
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices", "OpenCL");
+	if (session)
+		close_session(session);
 }
 
 static const struct test tests[] = {
     {"operations on devices", operations},
+    {"little memory", little_memory},
+    {"too large", too_large},
+    {"too few", too_few},
 };
 
 TEST_MAIN("devices", tests)

@@ -114,6 +114,8 @@ static void print_workers(const struct smalti_topology *t, FILE *to)
 	for (int64_t i = 0; i < t->worker_count; i++) {
 		const struct smalti_topology_worker *worker = &t->workers[i];
 		label(to, worker->name);
+		if (strlen(worker->name) >= LABEL)
+			fprintf(to, "\n  %-*s", LABEL, "");
 		if (worker->core >= 0)
 			fprintf(to, "on core %" PRId64, worker->core);
 		else

@@ -46,7 +46,6 @@ static const char *const numbers[] = {
     "LIMIT_BANDWIDTH",
     "LIMIT_MAX_SUBMITTED_TASKS",
     "LIMIT_MIN_SUBMITTED_TASKS",
-    "LIMIT_OPENCL_MEM",
     "MAIN_THREAD_BIND",
     "MAX_MEMORY_USE",
     "MAX_PRIO",
@@ -122,6 +121,20 @@ static int check_range(const char *name, int64_t least, int64_t most, struct sma
 	return refuse(name, &cause, error);
 }
 
+/* StarPU would ask for ever for memory that a device may not have. */
+static int check_device_memory(struct smalti_error *error)
+{
+	char name[64];
+	if (check_range("STARPU_LIMIT_OPENCL_MEM", LEAST_MEGABYTES, INT_MAX, error) < 0)
+		return -1;
+	for (int device = 0; device < STARPU_MAXOPENCLDEVS; device++) {
+		snprintf(name, sizeof(name), "STARPU_LIMIT_OPENCL_%d_MEM", device);
+		if (check_range(name, LEAST_MEGABYTES, INT_MAX, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int check_numbers(struct smalti_error *error)
 {
 	char name[64];
@@ -141,7 +154,7 @@ static int check_numbers(struct smalti_error *error)
 	for (int i = 0; i < COUNT(memory); i++)
 		if (check_range(memory[i], LEAST_MEGABYTES, INT_MAX, error) < 0)
 			return -1;
-	return 0;
+	return check_device_memory(error);
 }
 
 /* What the machine has decides which of these StarPU takes. */

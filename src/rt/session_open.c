@@ -112,6 +112,13 @@ static int check_options(const struct smalti_session_options *options, const str
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
+/* The user's variable wins over the option. */
+static int64_t opencl_wanted(const struct smalti_session_options *options)
+{
+	const char *forced = getenv("STARPU_NOPENCL");
+	return forced ? strtoll(forced, NULL, 10) : options->opencl;
+}
+
 static int change_environment(struct smalti_session *session, struct smalti_environment *changes,
 			      struct smalti_error *error)
 {
@@ -161,13 +168,14 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.sched_policy_name = options->policy ? options->policy : "lws";
 	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
 	if (conf.ncpus == 0)
-		conf.ncpus = options->opencl ? cpus_beside(&session->cpus, options->opencl) : -1;
+		conf.ncpus =
+		    opencl_wanted(options) ? cpus_beside(&session->cpus, opencl_wanted(options)) : -1;
 	conf.nopencl = (int)options->opencl;
 	conf.ncuda = conf.nhip = 0; /* no codelet has a kernel for them */
 	conf.catch_signals = 0;     /* signals are the program's, not the library's */
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
-	    (session->codelets = smalti_task_open(error)))
+	    (session->codelets = smalti_task_open(opencl_wanted(options) > 0, error)))
 		status = change_environment(session, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
@@ -240,13 +248,11 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	return NULL;
 }
 
-/* The user's variable wins over the option. */
 static int open_devices(struct smalti_session *session, const struct smalti_session_options *options,
 			struct smalti_error *error)
 {
 #ifdef SMALTI_OPENCL
-	const char *forced = getenv("STARPU_NOPENCL");
-	const int64_t wanted = forced ? strtoll(forced, NULL, 10) : options->opencl;
+	const int64_t wanted = opencl_wanted(options);
 	if (wanted)
 		return (session->devices = smalti_devices_open(wanted, error)) ? 0 : -1;
 #endif

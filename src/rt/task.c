@@ -159,7 +159,21 @@ static uint32_t where(const struct smalti_op *op)
 	return STARPU_CPU | (smalti_op_device(op) ? STARPU_OPENCL : 0);
 }
 
-static void make_codelet(const struct smalti_op *op, struct smalti_codelet *made)
+/* Whether a device has room for the task's tiles, beside those of the next one, which come meanwhile, and
+ * scratch: StarPU would ask for ever for memory that is not there. */
+static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
+{
+	enum { SHARE = 4 };
+	(void)implementation;
+	if (starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER)
+		return 1;
+	int64_t bytes = 0;
+	for (int i = 0; i < task->nbuffers; i++)
+		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
+	return bytes <= (int64_t)starpu_memory_get_total(starpu_worker_get_memory_node(worker)) / SHARE;
+}
+
+static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
 {
 	made->model.type = STARPU_HISTORY_BASED;
 	made->model.footprint = footprint;
@@ -171,16 +185,17 @@ static void make_codelet(const struct smalti_op *op, struct smalti_codelet *made
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
 	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
 	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
+	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = op->name;
 	made->codelet.model = &made->model;
 }
 
-struct smalti_codelet *smalti_task_open(struct smalti_error *error)
+struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error)
 {
 	struct smalti_codelet *codelets = smalti_calloc(smalti_op_count, sizeof(*codelets), error);
 	for (int op = 0; codelets && op < smalti_op_count; op++)
-		make_codelet(&smalti_ops[op], &codelets[op]);
+		make_codelet(&smalti_ops[op], devices, &codelets[op]);
 	return codelets;
 }
 

@@ -15,8 +15,8 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 /* The entry of a task in its op's performance model; bit i of `present`: buffer i is given. */
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present);
 
-/* Before starpu_init: the codelets and performance models of all ops. */
-struct smalti_codelet *smalti_task_open(struct smalti_error *error);
+/* Before starpu_init: the codelets and performance models of all ops; `devices`: whether there may be any. */
+struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error);
 /* Before starpu_shutdown: what was measured is not written. */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);
 /* After starpu_shutdown. NULL is allowed. */
