@@ -122,7 +122,7 @@ static int walk(const char *directory,
 			struct smalti_features_row row;
 			status = smalti_shard_row(shard, i, &row, error);
 			if (status == 0)
-				tell(user, &row, test_row_digest(smalti_shard_schema(shard), &row));
+				tell(user, &row, test_row_digest(smalti_shard_info(shard)->schema, &row));
 		}
 		smalti_shard_close(shard);
 		free(path);

@@ -59,7 +59,7 @@ static void every_bad_item_is_told(void)
 						       .images = true};
 	struct smalti_dataset *dataset = smalti_dataset_open(&options, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
-	CU_ASSERT_EQUAL(smalti_dataset_count(dataset), BAD_ITEMS);
+	CU_ASSERT_EQUAL(smalti_dataset_info(dataset)->count, BAD_ITEMS);
 	for (int i = 0; i < BAD_ITEMS; i++) {
 		const struct bad_item *item = &bad_items[i];
 		struct smalti_error why = SMALTI_NO_ERROR;

@@ -80,9 +80,9 @@ static void all_formats_give_the_same(void)
 			CHECK(dataset, error.message);
 			if (!dataset)
 				continue;
-			CHECK(smalti_dataset_count(dataset) == ITEMS, format->name);
+			CHECK(smalti_dataset_info(dataset)->count == ITEMS, format->name);
 			struct smalti_dataset_digests digests;
-			smalti_dataset_digests(dataset, &digests);
+			digests = smalti_dataset_info(dataset)->digests;
 			digest = digest ? digest : digests.keys;
 			CHECK(digests.keys == digest, format->name);
 			check_all(dataset, format->name);
@@ -155,7 +155,7 @@ static void seeking_works_among_many(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_dataset *dataset = dataset_open(directory, "many.jsonl", false, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
-	CU_ASSERT_EQUAL(smalti_dataset_count(dataset), MANY);
+	CU_ASSERT_EQUAL(smalti_dataset_info(dataset)->count, MANY);
 	uint64_t state = 7;
 	for (int i = 0; i < 300; i++) {
 		const int index = i < 4 ? MANY - 1 - i : (int)((test_random(&state) + 1) * 0.5 * MANY);

@@ -149,7 +149,7 @@ static void check_list(struct smalti_dataset *dataset, const struct list *list)
 	int count = 0;
 	while (count < 6 && list->expected[count].key)
 		count++;
-	CHECK(smalti_dataset_count(dataset) == count, list->file);
+	CHECK(smalti_dataset_info(dataset)->count == count, list->file);
 	for (int i = 0; i < count; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_record record;
@@ -265,7 +265,7 @@ static void long_entries_are_bounded(void)
 			cases[i].end);
 		fclose(file);
 		struct smalti_dataset *dataset = dataset_open(directory, cases[i].file, false, &error);
-		CHECK(dataset && smalti_dataset_count(dataset) == 3, error.message);
+		CHECK(dataset && smalti_dataset_info(dataset)->count == 3, error.message);
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
 		CHECK(record.captions[0].length == LONG, cases[i].file);
 		CHECK(smalti_dataset_next(dataset, &record, &why) == SMALTI_DATASET_BAD, cases[i].file);

@@ -102,7 +102,7 @@ static struct smalti_dataset *open_names(const char *directory, const char *name
 static void check_keys(struct smalti_dataset *dataset, const char *expected)
 {
 	char text[512] = "", places[512] = "";
-	for (int64_t i = 0; i < smalti_dataset_count(dataset); i++) {
+	for (int64_t i = 0; i < smalti_dataset_info(dataset)->count; i++) {
 		struct smalti_record record;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const bool bad = smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_BAD;
@@ -113,7 +113,7 @@ static void check_keys(struct smalti_dataset *dataset, const char *expected)
 		      record.key);
 	}
 	CHECK(strcmp(text, expected) == 0, text);
-	for (int64_t i = smalti_dataset_count(dataset); i-- > 0;) {
+	for (int64_t i = smalti_dataset_info(dataset)->count; i-- > 0;) {
 		struct smalti_record record;
 		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
 		char all[512];
@@ -218,12 +218,12 @@ static void what_a_directory_has_else_is_noted(void)
 	struct smalti_dataset *dataset = open_names(directory, "", true, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
 	check_keys(dataset, "a.png b.jpg");
-	const char *note = smalti_dataset_note(dataset);
+	const char *note = smalti_dataset_info(dataset)->note;
 	CHECK(note && strstr(note, "passed over 2 .tiff, 1 .gif, 1 .tar"), note ? note : "no note");
 	smalti_dataset_close(dataset);
 	dataset = open_names(write_tars(), "", true, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
-	CU_ASSERT_PTR_NULL(smalti_dataset_note(dataset));
+	CU_ASSERT_PTR_NULL(smalti_dataset_info(dataset)->note);
 	smalti_dataset_close(dataset);
 }
 
@@ -254,9 +254,9 @@ static void captions_are_found(void)
 		CHECK(dataset, error.message);
 		if (!dataset)
 			continue;
-		int count = 0;
-		const char *const *keys = smalti_dataset_captions(dataset, &count);
-		CHECK(count == 1 && strcmp(keys[0], cases[i].key) == 0, cases[i].file);
+		const struct smalti_dataset_info *info = smalti_dataset_info(dataset);
+		CHECK(info->caption_count == 1 && strcmp(info->captions[0], cases[i].key) == 0,
+		      cases[i].file);
 		smalti_dataset_next(dataset, &record, &bad);
 		const char *text = record.captions[0].text;
 		CHECK(!text == !cases[i].caption && (!text || strcmp(text, cases[i].caption) == 0),
@@ -352,11 +352,11 @@ static void check_same(const char *directory, const char *names, const char *pac
 					open_names(directory, packed, true, &error)};
 	CU_ASSERT_FATAL(all[0] && all[1]);
 	struct smalti_dataset_digests digests[2];
-	smalti_dataset_digests(all[0], &digests[0]);
-	smalti_dataset_digests(all[1], &digests[1]);
+	digests[0] = smalti_dataset_info(all[0])->digests;
+	digests[1] = smalti_dataset_info(all[1])->digests;
 	CHECK(memcmp(&digests[0], &digests[1], sizeof(digests[0])) == 0, packed);
-	const int64_t count = smalti_dataset_count(all[0]);
-	for (int64_t i = 0; i < 2 * count && count == smalti_dataset_count(all[1]); i++) {
+	const int64_t count = smalti_dataset_info(all[0])->count;
+	for (int64_t i = 0; i < 2 * count && count == smalti_dataset_info(all[1])->count; i++) {
 		struct smalti_record records[2];
 		char bytes[2][64] = {{0}};
 		for (int k = 0; k < 2; k++) {
@@ -443,7 +443,7 @@ static void what_gzip_damaged_is_refused(void)
 			FAILS(dataset ? 0 : -1, &error, SMALTI_EFORMAT, cases[i].words, "x.jsonl.gz",
 			      cases[i].words);
 		else
-			CHECK(dataset && smalti_dataset_count(dataset) == 2, error.message);
+			CHECK(dataset && smalti_dataset_info(dataset)->count == 2, error.message);
 		smalti_dataset_close(dataset);
 	}
 	/* Cut anywhere, also where a line or a member ends. */

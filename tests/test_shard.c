@@ -78,7 +78,7 @@ static int compare_rows(struct smalti_shard *shard, const struct shard_case *c)
 {
 	const struct made_rows rows = {&c->schema, c->tokens_max, c->latent_max};
 	int status = 0;
-	for (int64_t i = smalti_shard_first(shard); i < smalti_shard_end(shard); i++) {
+	for (int64_t i = smalti_shard_info(shard)->first; i < smalti_shard_info(shard)->end; i++) {
 		struct smalti_features_row row;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		if (smalti_shard_row(shard, i, &row, &error) == 0) {
@@ -109,9 +109,9 @@ static void check_failures(struct smalti_shard *shard, const struct shard_case *
 	int64_t expected = 0;
 	for (int64_t i = c->first; i < c->first + c->rows; i++)
 		expected += made_failures(i);
-	CHECK(smalti_shard_failure_count(shard) == expected, c->name);
+	CHECK(smalti_shard_info(shard)->failures == expected, c->name);
 	int64_t before = -1;
-	for (int64_t n = 0; n < smalti_shard_failure_count(shard); n++) {
+	for (int64_t n = 0; n < smalti_shard_info(shard)->failures; n++) {
 		struct smalti_shard_failure failure;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		SUCCEEDS(smalti_shard_failure(shard, n, &failure, &error), &error, c->name);
@@ -134,9 +134,10 @@ static void rows_come_back_as_they_were(void)
 		SUCCEEDS(shard ? 0 : -1, &error, c->name);
 		if (!shard)
 			continue;
-		CHECK(smalti_shard_first(shard) == c->first && smalti_shard_end(shard) == c->first + c->rows,
+		CHECK(smalti_shard_info(shard)->first == c->first &&
+			  smalti_shard_info(shard)->end == c->first + c->rows,
 		      c->name);
-		check_schema(smalti_shard_schema(shard), &c->schema, c->name);
+		check_schema(smalti_shard_info(shard)->schema, &c->schema, c->name);
 		CHECK(compare_rows(shard, c) == 0, c->name);
 		check_failures(shard, c);
 		struct smalti_features_row row;

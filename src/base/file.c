@@ -76,7 +76,7 @@ int smalti_write_at(int fd, const void *data, int64_t bytes, int64_t offset)
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error)
 {
 	int64_t size;
-	int fd = smalti_open_regular(path, &size, error);
+	SCOPED(close) const int fd = smalti_open_regular(path, &size, error);
 	if (fd < 0)
 		return NULL;
 	char *text = NULL;
@@ -91,7 +91,6 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 		free(text);
 		text = NULL;
 	}
-	close(fd);
 	*length = text ? (size_t)got : 0;
 	return text;
 }
@@ -174,13 +173,11 @@ char *smalti_directory_of(const char *path, struct smalti_error *error)
 
 int smalti_sync_directory(const char *path, struct smalti_error *error)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	SCOPED(close) const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int status = fd < 0 ? -1 : fsync(fd);
 	if (status && fd >= 0 && errno == EINVAL)
 		status = 0; /* this file system has no fsync of directories */
 	if (status)
 		smalti_fail_errno(error, "%s: the directory cannot be synchronised", path);
-	if (fd >= 0)
-		close(fd);
 	return status;
 }

@@ -102,7 +102,7 @@ static int by_name(const void *a, const void *b)
 static int refuse_duplicates(const cJSON *object, struct smalti_error *error)
 {
 	int count = cJSON_GetArraySize(object);
-	const char **names = smalti_calloc(count, sizeof(*names), error);
+	SCOPED(free) const char **names = smalti_calloc(count, sizeof(*names), error);
 	if (!names)
 		return -1;
 	int used = 0, status = 0;
@@ -114,7 +114,6 @@ static int refuse_duplicates(const cJSON *object, struct smalti_error *error)
 		if (!strcmp(names[i - 1], names[i]))
 			status =
 			    smalti_fail(error, SMALTI_EFORMAT, "the key \"%.100s\" is there twice", names[i]);
-	free(names);
 	return status;
 }
 
@@ -141,13 +140,12 @@ static cJSON *parse_clean(const struct cleaner *c, struct smalti_error *error)
 
 cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error)
 {
-	struct cleaner c = {.in = (const unsigned char *)text, .length = length};
 	/* NaN grows by one byte to null */
-	c.out = smalti_calloc((int64_t)(length + length / 3 + 1), 1, error);
-	if (!c.out)
+	SCOPED(free) char *room = smalti_calloc((int64_t)(length + length / 3 + 1), 1, error);
+	struct cleaner c = {.in = (const unsigned char *)text, .length = length, .out = room};
+	if (!room)
 		return NULL;
 	cJSON *value = clean(&c, error) ? NULL : parse_clean(&c, error);
-	free(c.out);
 	if (value && refuse_all_duplicates(value, error)) {
 		cJSON_Delete(value);
 		return NULL;

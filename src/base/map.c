@@ -67,12 +67,10 @@ int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_erro
 {
 	*map = (struct smalti_map){0};
 	int64_t size;
-	int fd = smalti_open_regular(path, &size, error);
+	SCOPED(close) const int fd = smalti_open_regular(path, &size, error);
 	if (fd < 0)
 		return -1;
-	int status = size > 0 ? map_file(map, path, fd, size, error) : 0;
-	close(fd);
-	return status;
+	return size > 0 ? map_file(map, path, fd, size, error) : 0;
 }
 
 void smalti_map_close(struct smalti_map *map)

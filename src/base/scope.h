@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A local variable that is released where its scope ends, whichever way that is left:
  *
@@ -24,6 +25,13 @@ static inline void free_scoped(void *variable)
 	void *memory;
 	memcpy(&memory, variable, sizeof(memory));
 	free(memory);
+}
+
+/* Of a descriptor that is negative there is none. */
+static inline void close_scoped(const int *file)
+{
+	if (*file >= 0)
+		close(*file);
 }
 
 /* Holds the mutex to the end of the scope. */

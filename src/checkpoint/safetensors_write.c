@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
 
-#include <cjson/cJSON.h>
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,13 +41,12 @@ static bool describe(cJSON *header, const struct smalti_tensor_view *tensor, int
 static char *header_text(const struct smalti_tensor_view *tensors, const int64_t *bytes, int count,
 			 struct smalti_error *error)
 {
-	cJSON *header = cJSON_CreateObject();
+	SCOPED(cJSON_Delete) cJSON *header = cJSON_CreateObject();
 	int64_t end = 0;
 	bool ok = header;
 	for (int i = 0; ok && i < count; i++)
 		ok = describe(header, &tensors[i], bytes[i], &end);
 	char *text = ok ? cJSON_PrintUnformatted(header) : NULL;
-	cJSON_Delete(header);
 	if (!text)
 		smalti_fail(error, SMALTI_ENOMEM, "out of memory for the header of a safetensors file");
 	return text;

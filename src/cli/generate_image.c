@@ -20,17 +20,15 @@
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	char *program = NULL;
+	SCOPED(free) char *program = NULL;
 	if (smalti_png_read_text(file->path, "Software", &program, &cause) < 0)
 		return smalti_is_of_input(cause.code) ? 0 : smalti_pass(error, &cause);
-	const bool ours = program && strncmp(program, PACKAGE_NAME " ", strlen(PACKAGE_NAME " ")) == 0;
-	free(program);
-	return ours;
+	return program && strncmp(program, PACKAGE_NAME " ", strlen(PACKAGE_NAME " ")) == 0;
 }
 
 int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error)
 {
-	char *found = NULL;
+	SCOPED(free) char *found = NULL;
 	const int there = smalti_find_file(file->path, error);
 	if (there <= 0)
 		return there;
@@ -44,7 +42,6 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 	if (ours <= 0 || smalti_png_read_text(file->path, "parameters", &found, error) < 0)
 		return -1;
 	const bool same = found && strcmp(found, file->parameters) == 0;
-	free(found);
 	return same && file->latents_path ? smalti_find_file(file->latents_path, error) : same;
 }
 

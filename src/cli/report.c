@@ -60,12 +60,11 @@ static int read_data(const char *directory, struct smalti_report_data *data, str
 {
 	SCOPED(free) char *identity = smalti_format(error, "%s/extract.json", directory);
 	int64_t size = 0;
-	const int file = identity ? smalti_open_regular(identity, &size, error) : -1;
+	SCOPED(close) const int file = identity ? smalti_open_regular(identity, &size, error) : -1;
 	if (file < 0) {
 		smalti_error_prefix(error, "%s: not a directory of features", directory);
 		return -1;
 	}
-	close(file);
 	*data = (struct smalti_report_data){.directory = directory};
 	if (smalti_runs_read(directory, &data->runs, error) < 0)
 		return -1;

@@ -134,12 +134,10 @@ int smalti_failures_read(const char *directory, struct smalti_failures *failures
 		return -1;
 	int64_t size = 0;
 	const int found = smalti_find_file(path, error);
-	const int file = found > 0 ? smalti_open_regular(path, &size, error) : -1;
+	SCOPED(close) const int file = found > 0 ? smalti_open_regular(path, &size, error) : -1;
 	int status = found && file < 0 ? -1 : 0;
-	if (file >= 0) {
+	if (file >= 0)
 		status = read_lines(file, failures, error);
-		close(file);
-	}
 	qsort(failures->groups, (size_t)failures->count, sizeof(*failures->groups), by_count);
 	if (status)
 		smalti_failures_free(failures);

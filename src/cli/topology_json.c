@@ -33,7 +33,7 @@ static const struct field worker[] = {{FIELD(_worker, name)},
 				      {FIELD(_worker, memory_node)},
 				      {0}};
 static const struct field memory_node[] = {{FIELD(_memory_node, name)}, {FIELD(_memory_node, bytes)}, {0}};
-static const struct field link[] = {
+static const struct field connection[] = {
     {FIELD(_link, from)}, {FIELD(_link, to)}, {FIELD(_link, bandwidth)}, {FIELD(_link, latency)}, {0}};
 static const struct field rate[] = {{FIELD(_rate, workers)},
 				    {FIELD(_rate, bytes)},
@@ -61,7 +61,7 @@ static const struct array {
     {ARRAY(gpu, gpus, gpu_count)},
     {ARRAY(worker, workers, worker_count)},
     {ARRAY(memory_node, memory_nodes, memory_node_count)},
-    {ARRAY(link, links, link_count)},
+    {ARRAY(connection, links, link_count)},
     {ARRAY(rate, rates, rate_count)},
     {ARRAY(library, libraries, library_count)},
     {ARRAY(policy, policies, policy_count)},

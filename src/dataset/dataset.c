@@ -25,8 +25,8 @@ struct smalti_dataset {
 	const struct smalti_dataset_format *format;
 	void *state;
 	char *image_root; /* the directory of images */
-	int64_t count, next;
-	struct smalti_dataset_digests digests, prefix; /* prefix.items 0: there is none */
+	struct smalti_dataset_info info;
+	int64_t next;
 	struct smalti_dataset_place *places;
 	int64_t stride;
 	int64_t *repeated; /* indices of items whose key was there before, ascending */
@@ -105,14 +105,14 @@ static enum smalti_dataset_status next_item(struct smalti_dataset *d, int64_t in
 
 static void keep_place(struct smalti_dataset *d)
 {
-	if (d->count % d->stride != 0)
+	if (d->info.count % d->stride != 0)
 		return;
-	if (d->count / d->stride == PLACES_MAX) {
+	if (d->info.count / d->stride == PLACES_MAX) {
 		for (int64_t i = 0; i < PLACES_MAX / 2; i++)
 			d->places[i] = d->places[2 * i];
 		d->stride *= 2;
 	}
-	d->places[d->count / d->stride] = d->format->tell(d->state);
+	d->places[d->info.count / d->stride] = d->format->tell(d->state);
 }
 
 static int add_repeated(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
@@ -137,7 +137,7 @@ static void digest_captions(const struct smalti_dataset *d, XXH3_state_t *digest
 
 static struct smalti_dataset_digests take_digests(const struct smalti_dataset *d, const struct survey *survey)
 {
-	return (struct smalti_dataset_digests){d->count, XXH3_64bits_digest(survey->key_digest),
+	return (struct smalti_dataset_digests){d->info.count, XXH3_64bits_digest(survey->key_digest),
 					       XXH3_64bits_digest(survey->caption_digest)};
 }
 
@@ -153,13 +153,13 @@ static int survey_item(struct smalti_dataset *d, struct survey *survey, enum sma
 	}
 	survey->good++;
 	const int added = smalti_set_add(&survey->keys, XXH3_64bits(d->key, strlen(d->key)), error);
-	return added == 0 ? add_repeated(d, d->count, error) : added < 0 ? -1 : 0;
+	return added == 0 ? add_repeated(d, d->info.count, error) : added < 0 ? -1 : 0;
 }
 
 static int tell_share(const struct smalti_dataset *d, struct smalti_error *error)
 {
 	const struct smalti_dataset_options *o = &d->options;
-	if (!o->on_progress || d->count % WATCH_EVERY != 0)
+	if (!o->on_progress || d->info.count % WATCH_EVERY != 0)
 		return 0;
 	const double share = (double)d->format->tell(d->state).offset / (double)(d->source.size + 1);
 	return o->on_progress(o->user, share)
@@ -179,12 +179,12 @@ static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error
 
 static int read_all(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
 {
-	for (;; d->count++) {
+	for (;; d->info.count++) {
 		struct smalti_error why = SMALTI_NO_ERROR;
 		keep_place(d);
-		if (d->count > 0 && d->count == d->options.prefix)
-			d->prefix = take_digests(d, survey);
-		const enum smalti_dataset_status status = next_item(d, d->count, false, &why);
+		if (d->info.count > 0 && d->info.count == d->options.prefix)
+			d->info.prefix = take_digests(d, survey);
+		const enum smalti_dataset_status status = next_item(d, d->info.count, false, &why);
 		if (status == SMALTI_DATASET_FAILED)
 			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
 		if (status == SMALTI_DATASET_END)
@@ -192,14 +192,14 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 		if (survey_item(d, survey, status, &why, error) < 0 || tell_share(d, error) < 0)
 			return -1;
 	}
-	if (d->count > 0 && survey->good == 0)
+	if (d->info.count > 0 && survey->good == 0)
 		return smalti_fail(error, survey->first.code,
 				   "%s: none of its %lld items can be read; the first: %s", d->source.name,
-				   (long long)d->count, survey->first.message);
-	if (d->count == 0)
+				   (long long)d->info.count, survey->first.message);
+	if (d->info.count == 0)
 		return fail_empty(d, error);
-	d->digests = take_digests(d, survey);
-	d->next = d->count;
+	d->info.digests = take_digests(d, survey);
+	d->next = d->info.count;
 	return 0;
 }
 
@@ -322,6 +322,10 @@ static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_op
 		return -1;
 	if (d->options.find_caption && settle_caption(d, error) < 0)
 		return -1;
+	d->info.name = d->source.name;
+	d->info.note = d->source.note[0] ? d->source.note : NULL;
+	d->info.captions = d->options.captions;
+	d->info.caption_count = d->options.caption_count;
 	d->state = d->format->open(&d->source, error);
 	return d->state ? survey(d, error) : -1;
 }
@@ -355,50 +359,23 @@ void smalti_dataset_close(struct smalti_dataset *d)
 	free(d);
 }
 
-const char *smalti_dataset_name(const struct smalti_dataset *d)
+const struct smalti_dataset_info *smalti_dataset_info(const struct smalti_dataset *d)
 {
-	return d->source.name;
-}
-
-const char *smalti_dataset_note(const struct smalti_dataset *d)
-{
-	return d->source.note[0] ? d->source.note : NULL;
-}
-
-const char *const *smalti_dataset_captions(const struct smalti_dataset *d, int *count)
-{
-	*count = d->options.caption_count;
-	return d->options.captions;
-}
-
-int64_t smalti_dataset_count(const struct smalti_dataset *d)
-{
-	return d->count;
-}
-
-void smalti_dataset_digests(const struct smalti_dataset *d, struct smalti_dataset_digests *digests)
-{
-	*digests = d->digests;
-}
-
-bool smalti_dataset_prefix(const struct smalti_dataset *d, struct smalti_dataset_digests *digests)
-{
-	*digests = d->prefix;
-	return d->prefix.items > 0;
+	return &d->info;
 }
 
 static int fail_changed(const struct smalti_dataset *d, struct smalti_error *error)
 {
 	return smalti_fail(error, SMALTI_EIO,
 			   "%s: it had %lld items when it was opened and has fewer now: it was changed",
-			   d->source.name, (long long)d->count);
+			   d->source.name, (long long)d->info.count);
 }
 
 int smalti_dataset_seek(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
 {
-	if (index < 0 || index > d->count)
+	if (index < 0 || index > d->info.count)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: item %lld was asked for, expected 0 to %lld",
-				   d->source.name, (long long)index, (long long)d->count);
+				   d->source.name, (long long)index, (long long)d->info.count);
 	if (index == d->next)
 		return 0;
 	d->next = index / d->stride * d->stride;
@@ -450,7 +427,7 @@ enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct 
 					       struct smalti_error *error)
 {
 	*record = (struct smalti_record){.index = d->next, .key = d->key};
-	if (d->next == d->count)
+	if (d->next == d->info.count)
 		return SMALTI_DATASET_END;
 	const enum smalti_dataset_status status = next_item(d, d->next, true, error);
 	if (status == SMALTI_DATASET_FAILED)

@@ -83,21 +83,24 @@ struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *
 					   struct smalti_error *error);
 void smalti_dataset_close(struct smalti_dataset *dataset); /* NULL is fine */
 
-int64_t smalti_dataset_count(const struct smalti_dataset *dataset);
-/* Its name for messages; and NULL, or a line on what a directory has that is not read. */
-const char *smalti_dataset_name(const struct smalti_dataset *dataset);
-const char *smalti_dataset_note(const struct smalti_dataset *dataset);
-/* The keys of captions, as they were given or found. */
-const char *const *smalti_dataset_captions(const struct smalti_dataset *dataset, int *count);
 /* XXH3 in order over the keys, and over the captions that the list itself holds: tells lists apart. Captions
  * in files beside it, and in tars, are not read for it. */
 struct smalti_dataset_digests {
 	int64_t items;
 	uint64_t keys, captions;
 };
-void smalti_dataset_digests(const struct smalti_dataset *dataset, struct smalti_dataset_digests *digests);
-/* The same of options.prefix items; false: there are fewer, or none were asked for. */
-bool smalti_dataset_prefix(const struct smalti_dataset *dataset, struct smalti_dataset_digests *digests);
+
+struct smalti_dataset_info {
+	const char *name;            /* for messages */
+	const char *note;            /* NULL, or a line on what a directory has that is not read */
+	const char *const *captions; /* the keys of captions, as they were given or found */
+	int caption_count;
+	int64_t count;
+	struct smalti_dataset_digests digests;
+	struct smalti_dataset_digests prefix; /* of options.prefix items; of none: there are fewer, or none
+						 were asked for */
+};
+const struct smalti_dataset_info *smalti_dataset_info(const struct smalti_dataset *dataset);
 
 /* The next call reads item `index`, 0 … count. */
 int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);

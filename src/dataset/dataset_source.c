@@ -112,11 +112,10 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 		return smalti_fail_errno(error, "%s: cannot be opened", tar->path);
 	if (!S_ISREG(info.st_mode))
 		return smalti_dataset_refuse_mixture(tar->path, SMALTI_EINVAL, error);
-	const int file = smalti_open_regular(tar->path, &tar->bytes, error);
+	SCOPED(close) const int file = smalti_open_regular(tar->path, &tar->bytes, error);
 	if (file < 0)
 		return -1;
 	const int status = is_packed(file) ? spool_tar(s, tar, file, error) : 0;
-	close(file);
 	tar->start = s->size;
 	s->size += tar->bytes;
 	return status;
@@ -145,7 +144,7 @@ static int settle_tars(struct smalti_dataset_source *s, const char *directory, s
 /* Those in the directory's list, which ends after the first so many. */
 static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smalti_error *error)
 {
-	char *line = NULL;
+	SCOPED(free) char *line = NULL;
 	size_t capacity = 0;
 	rewind(s->list);
 	while (s->tar_count < count && getdelim(&line, &capacity, '\0', s->list) > 0) {
@@ -155,7 +154,6 @@ static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smal
 		if (!path || add_tar(s, path, error) < 0)
 			break;
 	}
-	free(line);
 	if (s->tar_count < count)
 		return smalti_fail_errno(error, "%s: the list of its files cannot be read", s->name);
 	return settle_tars(s, s->path, error);
@@ -256,25 +254,20 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 			return -1;
 	if (s->tar_count > 1)
 		return open_tars(s, error);
-	char *path = s->tars[0].path;
+	SCOPED(free) char *path = s->tars[0].path;
 	s->tars[0].path = NULL;
 	forget_tars(s);
-	const int status = open_path(s, path, error);
-	free(path);
-	return status;
+	return open_path(s, path, error);
 }
 
 /* PixArt's layout, or all in the directory that the list is in: resolved, so that its name is known. */
 static char *default_images(const char *path, struct smalti_error *error)
 {
 	static const char data[] = "/InternData";
-	const char *slash = strrchr(path, '/');
-	char *directory =
-	    slash ? smalti_format(error, "%.*s/", (int)(slash - path), path) : smalti_format(error, "./");
+	SCOPED(free) char *directory = smalti_directory_of(path, error);
 	char *resolved = directory ? realpath(directory, NULL) : NULL;
 	if (directory && !resolved)
 		smalti_fail_errno(error, "%s: cannot be resolved", directory);
-	free(directory);
 	const size_t length = resolved ? strlen(resolved) : 0, end = sizeof(data) - 1;
 	if (length < end || strcmp(resolved + length - end, data) != 0)
 		return resolved;

@@ -180,14 +180,12 @@ static int walk_directory(struct walk *w, const char *below, int depth, struct s
 				   "%s/%s: directories in more than %d directories", w->directory, below,
 				   DEPTH_MAX);
 	SCOPED(free) char *path = smalti_format(error, "%s/%s", w->directory, below);
-	const int directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	SCOPED(close) const int directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct names names = {0};
 	int status = directory >= 0 ? enter(w, directory, path, error) : -1;
 	if (status > 0)
 		status = read_names(directory, path, &names, error);
-	if (directory >= 0)
-		close(directory);
-	else if (path)
+	if (directory < 0 && path)
 		smalti_fail_errno(error, "%s: the directory cannot be opened", path);
 	if (status == 0)
 		status = walk_names(w, below, &names, depth, error);

@@ -69,6 +69,7 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 		     struct smalti_set *names, struct smalti_error *error)
 {
 	struct smalti_error own = SMALTI_NO_ERROR;
+	SCOPED(free)
 	char *name =
 	    smalti_export_has_features(row) ? smalti_loader_name(row->key, extension_of_all, &own) : NULL;
 	if (!name)
@@ -76,7 +77,6 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 	int status = smalti_set_add(names, XXH3_64bits(name, strlen(name)), error);
 	if (status == 0)
 		status = find_other(run, name, row->key, error);
-	free(name);
 	return status < 0 ? -1 : 0;
 }
 

@@ -86,7 +86,6 @@ static int add_row(struct smalti_export_run *run, const struct smalti_features_r
 	char *names[SMALTI_EXPORT_FEATURES_MAX] = {NULL};
 	char *text = make_names(run, row, names, error) ? NULL : describe(run, row, names, error);
 	const int status = text ? run->kind->sharding->add(run, row, names, text, error) : -1;
-	free(text);
 	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
 		free(names[i]);
 	return status;

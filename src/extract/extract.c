@@ -237,7 +237,8 @@ static enum smalti_claim_status claim(struct run *run, bool failed, struct smalt
 static enum smalti_claim_status extract_next(struct run *run, bool failed, struct smalti_error *error)
 {
 	struct smalti_range range;
-	char holder[256], *old = NULL;
+	char holder[256];
+	SCOPED(free) char *old = NULL;
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, &cause);
 	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
@@ -246,7 +247,6 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 		smalti_pass(error, &cause);
 	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
 		claimed = SMALTI_CLAIM_FAILED;
-	free(old);
 	if (claimed == SMALTI_CLAIM_WAIT && wait_for_windows(run, 0, error) == 0)
 		wait_for_others(run, holder);
 	return claimed;
@@ -282,7 +282,7 @@ static int run_all(struct run *run, struct smalti_error *error)
 static void resolve_range(struct run *run)
 {
 	const struct smalti_extract_options *o = &run->parts.options;
-	const int64_t count = smalti_dataset_count(run->parts.dataset);
+	const int64_t count = smalti_dataset_info(run->parts.dataset)->count;
 	run->within.first = o->first < count ? o->first : count;
 	run->within.end = o->end && o->end < count ? o->end : count;
 	if (o->parts)
@@ -304,7 +304,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	    .image_size = o->image_size,
 	    .fit = o->fit == SMALTI_FITTING_STRETCH ? SMALTI_FIT_STRETCH : SMALTI_FIT_COVER,
 	    .stored_orientation = o->stored_orientation};
-	run->progress.note = smalti_dataset_note(run->parts.dataset);
+	run->progress.note = smalti_dataset_info(run->parts.dataset)->note;
 	run->progress.unused = run->parts.unused.code ? run->parts.unused.message : NULL;
 	resolve_range(run);
 	run->shard_items = smalti_shard_items(&run->parts, &run->within, error);
@@ -340,7 +340,8 @@ static int close_run(struct run *run, int status, struct smalti_error *error)
 	record(run, &written);
 	smalti_run_record_close(run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
 	if (status == 0 && !run->stops)
-		status = smalti_store_complete(run->store, smalti_dataset_count(run->parts.dataset), error);
+		status =
+		    smalti_store_complete(run->store, smalti_dataset_info(run->parts.dataset)->count, error);
 	return status;
 }
 

@@ -61,7 +61,7 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 		 struct smalti_error *error)
 {
 	int64_t size = 0;
-	const int file = smalti_open_regular(item->path, &size, error);
+	SCOPED(close) const int file = smalti_open_regular(item->path, &size, error);
 	if (file < 0)
 		return -1;
 	const int64_t count = item->bytes < 0 ? size : item->bytes;
@@ -71,7 +71,6 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 		status =
 		    item->file ? read_bytes(file, item->path, item->file, count, item->offset, error) : -1;
 	}
-	close(file);
 	if (status < 0)
 		return -1;
 	item->input = smalti_input_image_open(name_of(item), item->file, count, &fetcher->options, error);

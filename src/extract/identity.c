@@ -21,20 +21,11 @@ static bool fill_list(cJSON *list, const struct smalti_dataset_digests *digests)
 	       cJSON_AddStringToObject(list, "captions", captions);
 }
 
-static bool add_list(cJSON *identity, const struct smalti_dataset *dataset)
-{
-	struct smalti_dataset_digests digests;
-	smalti_dataset_digests(dataset, &digests);
-	return fill_list(cJSON_AddObjectToObject(identity, "list"), &digests);
-}
-
 cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts)
 {
-	struct smalti_dataset_digests digests;
-	if (!smalti_dataset_prefix(parts->dataset, &digests))
-		return NULL;
-	cJSON *list = cJSON_CreateObject();
-	if (fill_list(list, &digests))
+	const struct smalti_dataset_digests *prefix = &smalti_dataset_info(parts->dataset)->prefix;
+	cJSON *list = prefix->items > 0 ? cJSON_CreateObject() : NULL;
+	if (!list || fill_list(list, prefix))
 		return list;
 	cJSON_Delete(list);
 	return NULL;
@@ -87,7 +78,8 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
 	    (!text_digest || add_text(identity, o, text_digest)) &&
 	    (!vae_digest || add_images(identity, o, &parts->vae->config, vae_digest)) &&
-	    add_list(identity, parts->dataset))
+	    fill_list(cJSON_AddObjectToObject(identity, "list"),
+		      &smalti_dataset_info(parts->dataset)->digests))
 		return identity; /* the list last: another --caption-key has other captions, too */
 	cJSON_Delete(identity);
 	smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");

@@ -200,6 +200,7 @@ static int64_t list_images(struct smalti_window *window, struct smalti_extract_i
 int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				     struct smalti_error *error)
 {
+	SCOPED(free)
 	struct smalti_extract_item **list =
 	    smalti_calloc(window->count, sizeof(struct smalti_extract_item *), error);
 	if (!list)
@@ -208,6 +209,5 @@ int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct sm
 	int status = count < 0 ? -1 : 0;
 	for (int64_t i = 0; i < count && status == 0; i++)
 		status = begin_image(jobs, window, list[i], error);
-	free(list);
 	return status;
 }

@@ -149,6 +149,7 @@ static int begin_pack(struct smalti_extract_jobs *jobs, struct smalti_window *wi
 int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				    struct smalti_error *error)
 {
+	SCOPED(free)
 	struct smalti_caption_job *list =
 	    smalti_calloc(window->count * jobs->parts->options.caption_count, sizeof(*list), error);
 	if (!list)
@@ -159,6 +160,5 @@ int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct sma
 		taken = cut_pack(jobs, list + begun, count - begun, &tokens);
 		status = begin_pack(jobs, window, list + begun, taken, tokens, error);
 	}
-	free(list);
 	return status;
 }

@@ -175,8 +175,9 @@ static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_callb
 	parts->dataset = smalti_dataset_open(&options, error);
 	if (!parts->dataset)
 		return -1;
-	const char *const *captions = smalti_dataset_captions(parts->dataset, &o->caption_count);
-	memcpy(o->captions, captions, (size_t)o->caption_count * sizeof(*captions));
+	const struct smalti_dataset_info *info = smalti_dataset_info(parts->dataset);
+	o->caption_count = info->caption_count;
+	memcpy(o->captions, info->captions, (size_t)info->caption_count * sizeof(*info->captions));
 	return 0;
 }
 

@@ -47,7 +47,8 @@ extern const char *const smalti_fittings[];
 cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
 			       const char *vae_digest, struct smalti_error *error);
 
-/* What the identity has under "list" of the items that smalti_dataset_prefix() knows; NULL: none. */
+/* What the identity has under "list" of the items that struct smalti_dataset_info has as its prefix; NULL:
+ * none. */
 cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts);
 
 /* Whether a difference in a dotted key does not matter, by the options (struct smalti_extract_options). */

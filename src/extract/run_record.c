@@ -26,8 +26,8 @@ static void free_record(struct smalti_run_record *record)
 static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 {
 	const int count = record->workers;
-	char(*text)[WORKER_NAME] = calloc((size_t)count, sizeof(*text));
-	const char **names = calloc((size_t)count, sizeof(*names));
+	SCOPED(free) char(*text)[WORKER_NAME] = calloc((size_t)count, sizeof(*text));
+	SCOPED(free) const char **names = calloc((size_t)count, sizeof(*names));
 	struct smalti_run_log *log = NULL;
 	for (int i = 0; text && names && i < count; i++) {
 		snprintf(text[i], sizeof(text[i]), "CPU %d", i);
@@ -38,8 +38,6 @@ static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 		    .workers = names, .worker_count = count, .options = record->parts->identity};
 		log = smalti_run_log_open(record->parts->options.output, &head, NULL);
 	}
-	free(names);
-	free(text);
 	return log;
 }
 

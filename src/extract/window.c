@@ -111,6 +111,7 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	int32_t *ids = NULL;
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	if (!caption->text) {
+		SCOPED(free)
 		char *reason =
 		    caption->problem
 			? smalti_format(error, "%s", caption->problem)
@@ -118,7 +119,6 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 					parts->options.captions[number]);
 		if (reason)
 			smalti_item_fail(item, "caption", reason);
-		free(reason);
 		return reason ? 0 : -1;
 	}
 	if (!smalti_utf8_valid(caption->text, caption->length)) {
@@ -171,7 +171,7 @@ static int read_parts(struct reading *reading, const struct smalti_record *recor
 /* Whether the shard that is made anew has all of the item's features. */
 static bool is_whole(const struct smalti_shard *old, int64_t index)
 {
-	return old && index >= smalti_shard_first(old) && index < smalti_shard_end(old) &&
+	return old && index >= smalti_shard_info(old)->first && index < smalti_shard_info(old)->end &&
 	       smalti_shard_row_is_complete(old, index);
 }
 
@@ -187,7 +187,7 @@ static int read_item(struct reading *reading, struct smalti_error *error)
 	if (status == SMALTI_DATASET_END)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: has fewer items than at first: it was changed meanwhile",
-				   smalti_dataset_name(dataset));
+				   smalti_dataset_info(dataset)->name);
 	if (open_item(item, &record, error) < 0) {
 		close_item(item);
 		return -1;

@@ -143,7 +143,7 @@ void smalti_features_info(const struct smalti_features *features, struct smalti_
 	    [SMALTI_BF16] = SMALTI_FEATURES_BF16,
 	};
 	const struct smalti_shard *model = features->set.model;
-	const struct smalti_shard_schema *schema = model ? smalti_shard_schema(model) : &none;
+	const struct smalti_shard_schema *schema = model ? smalti_shard_info(model)->schema : &none;
 	*info = (struct smalti_features_info){
 	    .rows = features->set.row_count,
 	    .type = types[schema->dtype],

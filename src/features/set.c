@@ -14,12 +14,13 @@
 static int check_shard(const struct smalti_shard *shard, const struct smalti_shard_entry *entry,
 		       const char *path, struct smalti_error *error)
 {
-	if (smalti_shard_first(shard) == entry->id.first && smalti_shard_end(shard) == entry->id.end)
+	if (smalti_shard_info(shard)->first == entry->id.first &&
+	    smalti_shard_info(shard)->end == entry->id.end)
 		return 0;
 	return smalti_fail(error, SMALTI_ECORRUPT,
 			   "%s: its rows are %" PRId64 " to %" PRId64
 			   ": not those that its name says; run smalti verify",
-			   path, smalti_shard_first(shard), smalti_shard_end(shard) - 1);
+			   path, smalti_shard_info(shard)->first, smalti_shard_info(shard)->end - 1);
 }
 
 static struct smalti_shard *open_shard(const struct smalti_features_set *set, int64_t number,
@@ -29,10 +30,10 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 	SCOPED(free) char *path = smalti_shard_path(set->directory, &entry->id, error);
 	struct smalti_shard *shard = path ? smalti_shard_open(path, error) : NULL;
 	int status = shard ? check_shard(shard, entry, path, error) : -1;
-	const char *other =
-	    status == 0 && set->model
-		? smalti_shard_schema_difference(smalti_shard_schema(shard), smalti_shard_schema(set->model))
-		: NULL;
+	const char *other = status == 0 && set->model
+				? smalti_shard_schema_difference(smalti_shard_info(shard)->schema,
+								 smalti_shard_info(set->model)->schema)
+				: NULL;
 	if (other)
 		status = smalti_fail(error, SMALTI_ECORRUPT,
 				     "%s: its %s is not that of the directory's others", path, other);

@@ -45,17 +45,14 @@ static int find_paths(struct paths *p, const struct smalti_model_options *o, str
 	p->text_encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
 	p->transformer = smalti_model_component(o->transformer, directory, "transformer", error);
 	p->vae = smalti_model_component(o->vae, directory, "vae", error);
-	char *scheduler = smalti_model_component(o->scheduler, directory, "scheduler", error);
-	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler) {
-		free(scheduler);
+	SCOPED(free) char *scheduler = smalti_model_component(o->scheduler, directory, "scheduler", error);
+	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler)
 		return -1;
-	}
 	p->scheduler = smalti_format(error, "%s/scheduler_config.json", scheduler);
 	p->tokenizer_config = smalti_format(error, "%s/tokenizer_config.json", p->tokenizer);
 	p->text_config = smalti_format(error, "%s/config.json", p->text_encoder);
 	p->transformer_config = smalti_format(error, "%s/config.json", p->transformer);
 	p->vae_config = smalti_format(error, "%s/config.json", p->vae);
-	free(scheduler);
 	return p->scheduler && p->tokenizer_config && p->text_config && p->transformer_config && p->vae_config
 		   ? 0
 		   : -1;

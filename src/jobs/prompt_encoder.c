@@ -54,13 +54,13 @@ int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, 
 				   int64_t *count, struct smalti_error *error)
 {
 	size_t prepared_length;
+	SCOPED(free)
 	char *prepared =
 	    smalti_caption_prepare(encoder->cleaner, cleaning, text, length, &prepared_length, error);
 	if (!prepared)
 		return -1;
 	const int status = smalti_tokenizer_encode(encoder->tokenizer, prepared, prepared_length,
 						   encoder->max_tokens, ids, count, error);
-	free(prepared);
 	if (status == 0 && check_ids(encoder, *ids, *count, error) < 0) {
 		free(*ids);
 		return -1;

@@ -74,12 +74,11 @@ static char *unknown_words(const char *list, const char *text, struct smalti_err
 static int fits(const struct smalti_prompt_encoder *encoder, const char *text, size_t length,
 		struct smalti_error *error)
 {
-	int32_t *ids;
+	SCOPED(free) int32_t *ids = NULL;
 	int64_t count;
 	if (smalti_tokenizer_encode(encoder->tokenizer, text, length, encoder->max_tokens + 1, &ids, &count,
 				    error) < 0)
 		return -1;
-	free(ids);
 	return count <= encoder->max_tokens;
 }
 
@@ -114,6 +113,7 @@ int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *wo
 {
 	*unread = (struct smalti_unread){NULL, NULL};
 	size_t length;
+	SCOPED(free)
 	char *prepared =
 	    smalti_caption_prepare(encoder->cleaner, cleaning, text, strlen(text), &length, error);
 	int status = prepared ? fits(encoder, prepared, length, error) : -1;
@@ -125,7 +125,6 @@ int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *wo
 		unread->unknown = unknown_words(words, prepared, error);
 		status = unread->unknown ? 1 : -1;
 	}
-	free(prepared);
 	if (unread->unknown && !*unread->unknown) {
 		free(unread->unknown);
 		unread->unknown = NULL;

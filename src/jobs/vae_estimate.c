@@ -42,14 +42,13 @@ static int estimate_time(const struct smalti_session *session, const struct smal
 {
 	struct smalti_vae_budget budget;
 	smalti_session_sleep(session);
-	double *speeds = smalti_vae_speeds(net, plan->width, error);
+	SCOPED(free) double *speeds = smalti_vae_speeds(net, plan->width, error);
 	smalti_session_wake(session);
 	int status = speeds ? smalti_vae_request_budget(session, net, request, &budget, error) : -1;
 	if (status == 0) {
 		budget.seconds_per_flop = speeds;
 		status = smalti_vae_plan_predict(plan, net, &budget, error);
 	}
-	free(speeds);
 	return status;
 }
 

@@ -48,12 +48,10 @@ static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t
 			  bool more, struct smalti_error *error)
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
-	hid_t creation = creation_properties(writer, array, chunk);
-	if (creation >= 0) {
+	SCOPED(hid) hid_t creation = creation_properties(writer, array, chunk);
+	if (creation >= 0)
 		a->dataset = smalti_shard_make_dataset(writer->file.id, &writer->schema, array, a->longest,
 						       count, more, creation);
-		H5Pclose(creation);
-	}
 	return a->dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
 }
 

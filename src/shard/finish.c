@@ -77,8 +77,8 @@ static int read_rows(const struct smalti_shard_writer *writer, struct smalti_sha
 {
 	struct smalti_features_row row;
 	int status = 0;
-	if (smalti_shard_first(shard) != writer->first ||
-	    smalti_shard_end(shard) != writer->first + writer->rows)
+	if (smalti_shard_info(shard)->first != writer->first ||
+	    smalti_shard_info(shard)->end != writer->first + writer->rows)
 		status = smalti_fail(error, SMALTI_ECORRUPT, "%s: reads back with other rows", writer->path);
 	for (int64_t i = 0; i < writer->rows && status == 0; i++)
 		status = smalti_shard_row(shard, writer->first + i, &row, error);

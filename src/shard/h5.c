@@ -65,11 +65,9 @@ int smalti_h5_create(struct smalti_h5_file *file, const char *path, struct smalt
 					H5I_INVALID_HID};
 	if (file->fd < 0)
 		return smalti_fail_errno(error, "%s: cannot be created", path);
-	hid_t access = access_properties(file);
-	if (access >= 0) {
+	SCOPED(hid) hid_t access = access_properties(file);
+	if (access >= 0)
 		file->id = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-		H5Pclose(access);
-	}
 	return file->id >= 0 ? 0 : smalti_h5_file_fail(file, "cannot be begun", error);
 }
 

@@ -3,6 +3,7 @@
 #define SMALTI_SHARD_H5_H
 
 #include "base/error.h"
+#include "base/scope.h"
 
 #include <hdf5.h>
 #include <stdint.h>
@@ -25,6 +26,13 @@ struct smalti_h5_file {
 int smalti_h5_create(struct smalti_h5_file *file, const char *path, struct smalti_error *error);
 /* Ends HDF5's work on it; the descriptor stays open. -1 also if a write had failed. */
 int smalti_h5_close(struct smalti_h5_file *file, struct smalti_error *error);
+/* SCOPED(hid): identifiers of all kinds; negative ones are none. */
+static inline void hid_scoped(hid_t *id)
+{
+	if (*id >= 0)
+		H5Idec_ref(*id);
+}
+
 /* Fills the error with the write that failed, if any, and what to do; else as smalti_h5_fail(). */
 int smalti_h5_file_fail(const struct smalti_h5_file *file, const char *what, struct smalti_error *error);
 /* Appends bytes of our own to the closed file, and brings all of it to the disk. Both loops over short

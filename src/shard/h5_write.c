@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/scope.h"
 #include "shard/h5.h"
 
 #include <stdlib.h>
@@ -9,19 +8,14 @@ int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents
 		    const void *entries)
 {
 	const hsize_t start[2] = {(hsize_t)first, 0};
-	hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
-	hid_t memory = H5Screate_simple(extents->rank, extents->sizes, NULL);
-	const bool written =
-	    type >= 0 && space >= 0 && memory >= 0 &&
-	    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents->sizes, NULL) >= 0 &&
-	    H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, entries) >= 0;
-	if (type >= 0)
-		H5Tclose(type);
-	if (space >= 0)
-		H5Sclose(space);
-	if (memory >= 0)
-		H5Sclose(memory);
-	return written ? 0 : -1;
+	SCOPED(hid) hid_t type = H5Dget_type(dataset);
+	SCOPED(hid) hid_t space = H5Dget_space(dataset);
+	SCOPED(hid) hid_t memory = H5Screate_simple(extents->rank, extents->sizes, NULL);
+	return type >= 0 && space >= 0 && memory >= 0 &&
+		       H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents->sizes, NULL) >= 0 &&
+		       H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, entries) >= 0
+		   ? 0
+		   : -1;
 }
 
 int smalti_h5_write_chunk(hid_t dataset, int64_t first, const void *chunk, int64_t bytes, uint32_t mask)
@@ -44,16 +38,12 @@ hid_t smalti_h5_text_type(int64_t bytes)
 static int write_attribute(hid_t object, const char *name, hid_t type, int count, const void *data)
 {
 	const hsize_t extent = (hsize_t)count;
-	hid_t space = count ? H5Screate_simple(1, &extent, NULL) : H5Screate(H5S_SCALAR);
-	hid_t attribute = H5I_INVALID_HID;
-	if (space >= 0 && type >= 0)
-		attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-	int status = attribute >= 0 && H5Awrite(attribute, type, data) >= 0 ? 0 : -1;
-	if (attribute >= 0 && H5Aclose(attribute) < 0)
-		status = -1;
-	if (space >= 0)
-		H5Sclose(space);
-	return status;
+	SCOPED(hid) hid_t space = count ? H5Screate_simple(1, &extent, NULL) : H5Screate(H5S_SCALAR);
+	if (space < 0 || type < 0)
+		return -1;
+	const hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	const bool written = attribute >= 0 && H5Awrite(attribute, type, data) >= 0;
+	return attribute >= 0 && H5Aclose(attribute) >= 0 && written ? 0 : -1;
 }
 
 int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, int count)
@@ -62,22 +52,16 @@ int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, in
 	for (int i = 0; i < count; i++)
 		longest = strlen(texts[i]) > longest ? strlen(texts[i]) : longest;
 	SCOPED(free) char *packed = calloc((size_t)count, longest);
-	hid_t type = smalti_h5_text_type((int64_t)longest);
+	SCOPED(hid) hid_t type = smalti_h5_text_type((int64_t)longest);
 	for (int i = 0; packed && i < count; i++)
 		memcpy(packed + (size_t)i * longest, texts[i], strlen(texts[i]));
-	int status = packed && type >= 0 ? write_attribute(object, name, type, count, packed) : -1;
-	if (type >= 0)
-		H5Tclose(type);
-	return status;
+	return packed && type >= 0 ? write_attribute(object, name, type, count, packed) : -1;
 }
 
 int smalti_h5_text(hid_t object, const char *name, const char *text)
 {
-	hid_t type = smalti_h5_text_type((int64_t)strlen(text));
-	int status = write_attribute(object, name, type, 0, text);
-	if (type >= 0)
-		H5Tclose(type);
-	return status;
+	SCOPED(hid) hid_t type = smalti_h5_text_type((int64_t)strlen(text));
+	return write_attribute(object, name, type, 0, text);
 }
 
 int smalti_h5_int(hid_t object, const char *name, int64_t value)

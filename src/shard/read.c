@@ -18,6 +18,7 @@ struct smalti_shard {
 	struct smalti_map map;
 	int64_t read_bytes; /* since pages of it were given back */
 	struct smalti_shard_index index;
+	struct smalti_shard_info info;
 	struct smalti_shard_values values[SMALTI_SHARD_ARRAYS];
 	char *key;
 	char *failure[FAILURE_TEXTS];
@@ -37,6 +38,10 @@ static int open_file(struct smalti_shard *shard, const char *path, bool unchecke
 		smalti_error_prefix(error, "%s", path);
 		return -1;
 	}
+	const struct smalti_shard_head *head = &shard->index.head;
+	shard->info =
+	    (struct smalti_shard_info){&shard->index.schema, head->first,    head->first + head->rows,
+				       shard->map.size,      head->failures, shard->index.seal};
 	shard->key = text_buffer(&shard->index.places[SMALTI_ITEM_KEY], error);
 	for (int i = 0; i < FAILURE_TEXTS; i++)
 		shard->failure[i] = text_buffer(&shard->index.places[SMALTI_FAILURE_KEY + i], error);
@@ -79,34 +84,14 @@ void smalti_shard_close(struct smalti_shard *shard)
 	free(shard);
 }
 
-const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard)
+const struct smalti_shard_info *smalti_shard_info(const struct smalti_shard *shard)
 {
-	return &shard->index.schema;
+	return &shard->info;
 }
 
 const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *shard)
 {
 	return &shard->index;
-}
-
-int64_t smalti_shard_first(const struct smalti_shard *shard)
-{
-	return shard->index.head.first;
-}
-
-int64_t smalti_shard_end(const struct smalti_shard *shard)
-{
-	return shard->index.head.first + shard->index.head.rows;
-}
-
-int64_t smalti_shard_bytes(const struct smalti_shard *shard)
-{
-	return shard->map.size;
-}
-
-uint64_t smalti_shard_seal(const struct smalti_shard *shard)
-{
-	return shard->index.seal;
 }
 
 /* Entry i of an array that is in one piece. */
@@ -225,10 +210,10 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error)
 {
-	if (index < smalti_shard_first(shard) || index >= smalti_shard_end(shard))
+	if (index < shard->info.first || index >= shard->info.end)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, shard->path, index);
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (read_row(shard, index - smalti_shard_first(shard), row, &cause) == 0)
+	if (read_row(shard, index - shard->info.first, row, &cause) == 0)
 		return 0;
 	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
 			   row->key, cause.message);
@@ -245,15 +230,10 @@ bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t inde
 						entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1) > 0);
 }
 
-int64_t smalti_shard_failure_count(const struct smalti_shard *shard)
-{
-	return shard->index.places[SMALTI_FAILURE_INDEX].count;
-}
-
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error)
 {
-	if (number < 0 || number >= smalti_shard_failure_count(shard))
+	if (number < 0 || number >= shard->info.failures)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no failure %" PRId64, shard->path, number);
 	*failure = (struct smalti_shard_failure){
 	    (int64_t)entry_u64(shard, SMALTI_FAILURE_INDEX, number),
@@ -261,7 +241,7 @@ int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smal
 	    entry_text(shard, SMALTI_FAILURE_STAGE, number, shard->failure[1]),
 	    entry_text(shard, SMALTI_FAILURE_REASON, number, shard->failure[2]),
 	};
-	if (failure->index < smalti_shard_first(shard) || failure->index >= smalti_shard_end(shard))
+	if (failure->index < shard->info.first || failure->index >= shard->info.end)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: a failure of item %" PRId64 ", which is not in it", shard->path,
 				   failure->index);

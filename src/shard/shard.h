@@ -65,20 +65,21 @@ struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *er
 struct smalti_shard *smalti_shard_open_unchecked(const char *path, struct smalti_error *error);
 void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
 SCOPED_RELEASE(struct smalti_shard *, smalti_shard_close)
-const struct smalti_shard_schema *smalti_shard_schema(const struct smalti_shard *shard);
-int64_t smalti_shard_first(const struct smalti_shard *shard);
-int64_t smalti_shard_end(const struct smalti_shard *shard);
-int64_t smalti_shard_bytes(const struct smalti_shard *shard); /* of the file */
-/* A checksum over all of its checksums: that of another shard is another. */
-uint64_t smalti_shard_seal(const struct smalti_shard *shard);
+struct smalti_shard_info {
+	const struct smalti_shard_schema *schema;
+	int64_t first, end;
+	int64_t bytes; /* of the file */
+	int64_t failures;
+	uint64_t seal; /* a checksum over all of its checksums: that of another shard is another */
+};
+const struct smalti_shard_info *smalti_shard_info(const struct smalti_shard *shard);
 /* Row `index`, checked against its checksum (ECORRUPT names shard and row). Pointers until the next call or
  * the close. */
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error);
 /* Whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
-/* 0 … count − 1, in the order of their indices. */
-int64_t smalti_shard_failure_count(const struct smalti_shard *shard);
+/* Failure 0 and so on, in the order of their indices. */
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error);
 

@@ -77,10 +77,8 @@ static int write_captions(hid_t root, const struct smalti_shard_schema *schema)
 	for (int i = 0; i < schema->caption_count && status == 0; i++) {
 		char path[SMALTI_SHARD_PATH];
 		smalti_shard_caption_path(schema->captions[i], path);
-		hid_t group = H5Gopen2(root, path, H5P_DEFAULT);
+		SCOPED(hid) hid_t group = H5Gopen2(root, path, H5P_DEFAULT);
 		status = group < 0 ? -1 : smalti_h5_text(group, "caption", schema->captions[i]);
-		if (group >= 0)
-			H5Gclose(group);
 	}
 	return status;
 }

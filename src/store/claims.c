@@ -139,7 +139,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 static int examine(struct smalti_claims *claims, int64_t now, struct smalti_claim *claim,
 		   struct smalti_error *error)
 {
-	char *path = path_of(claims, claim->first, claim->end, error);
+	SCOPED(free) char *path = path_of(claims, claim->first, claim->end, error);
 	if (!path)
 		return -1;
 	SCOPED(cJSON_Delete) cJSON *object = smalti_json_read(path, CLAIM_BYTES, NULL);
@@ -147,15 +147,13 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	int status = holds && !claim->mine;
 	if (!holds && claims->lease && unlink(path) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
-	free(path);
 	if (holds || status < 0 || !claims->lease || !claim->token[0])
 		return status;
-	path = smalti_part_path(claims->directory, claim->first, claim->end, claim->token, error);
-	if (!path)
-		return -1;
-	unlink(path); /* what it was at work on, if it was */
-	free(path);
-	return 0;
+	SCOPED(free)
+	char *part = smalti_part_path(claims->directory, claim->first, claim->end, claim->token, error);
+	if (part)
+		unlink(part); /* what it was at work on, if it was */
+	return part ? 0 : -1;
 }
 
 static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
@@ -276,7 +274,7 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 	if (!path)
 		return -1;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	cJSON *object = NULL;
+	SCOPED(cJSON_Delete) cJSON *object = NULL;
 	int status = smalti_find_file(path, &cause);
 	if (status > 0) {
 		object = smalti_json_read(path, CLAIM_BYTES, &cause);
@@ -286,7 +284,6 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 	}
 	if (cause.code != SMALTI_OK)
 		status = smalti_pass(error, &cause);
-	cJSON_Delete(object);
 	return status;
 }
 

@@ -109,7 +109,7 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 			   struct smalti_claims *claims, int64_t now, const struct smalti_strays *strays,
 			   struct smalti_error *error)
 {
-	struct smalti_claim *list = NULL;
+	SCOPED(free) struct smalti_claim *list = NULL;
 	struct known known = {.directory = directory, .shards = shards};
 	SCOPED(free) char *inside = smalti_format(error, "%s/claims", directory);
 	int status = inside ? smalti_claims_list(claims, now, &list, &known.count, error) : -1;
@@ -118,6 +118,5 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 		status = sweep(&known, directory, is_stray, strays, error);
 	if (status == 0)
 		status = sweep(&known, inside, is_torn_claim, strays, error);
-	free(list);
 	return status;
 }

@@ -75,7 +75,7 @@ static void follow_up(struct smalti_store *store, const struct smalti_shard_id *
 static int commit_locked(struct smalti_store *store, const struct smalti_claim *claim, const char *part,
 			 struct smalti_shard *shard, bool *lost, struct smalti_error *error)
 {
-	const struct smalti_shard_id id = {smalti_shard_first(shard), smalti_shard_end(shard),
+	const struct smalti_shard_id id = {smalti_shard_info(shard)->first, smalti_shard_info(shard)->end,
 					   claim->replaces + 1};
 	if (smalti_store_read(store, error))
 		return -1;
@@ -99,7 +99,7 @@ static int end_work(struct smalti_store *store, const struct smalti_claim *claim
 		const int holds = smalti_claims_holds(store->claims, claim->first, claim->end, error);
 		status = holds < 0 ? -1 : 0;
 		*lost = holds == 0;
-		if (holds > 0 && shard && smalti_shard_end(shard) > smalti_shard_first(shard))
+		if (holds > 0 && shard && smalti_shard_info(shard)->end > smalti_shard_info(shard)->first)
 			status = commit_locked(store, claim, part, shard, lost, error);
 		unlink(part);
 		smalti_claims_remove(store->claims, claim->first, claim->end);

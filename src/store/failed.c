@@ -16,7 +16,7 @@ static char *path_of(const char *directory, struct smalti_error *error)
 static int print(FILE *stream, const struct smalti_shard_failure *failure, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
-	char *line = NULL;
+	SCOPED(free) char *line = NULL;
 	if (cJSON_AddNumberToObject(object, "index", (double)failure->index) &&
 	    smalti_json_add_text(object, "key", failure->key) &&
 	    cJSON_AddStringToObject(object, "stage", failure->stage) &&
@@ -25,14 +25,13 @@ static int print(FILE *stream, const struct smalti_shard_failure *failure, struc
 	if (!line)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a line of failed.jsonl");
 	fprintf(stream, "%s\n", line);
-	free(line);
 	return 0;
 }
 
 static int print_shard(FILE *stream, struct smalti_shard *shard, struct smalti_error *error)
 {
 	int status = 0;
-	for (int64_t i = 0; i < smalti_shard_failure_count(shard) && status == 0; i++) {
+	for (int64_t i = 0; i < smalti_shard_info(shard)->failures && status == 0; i++) {
 		struct smalti_shard_failure failure;
 		status =
 		    smalti_shard_failure(shard, i, &failure, error) ? -1 : print(stream, &failure, error);
@@ -42,7 +41,7 @@ static int print_shard(FILE *stream, struct smalti_shard *shard, struct smalti_e
 
 int smalti_failed_append(const char *directory, struct smalti_shard *shard, struct smalti_error *error)
 {
-	if (smalti_shard_failure_count(shard) == 0)
+	if (smalti_shard_info(shard)->failures == 0)
 		return 0;
 	SCOPED(free) char *path = path_of(directory, error);
 	FILE *stream = path ? fopen(path, "ae") : NULL;
@@ -59,12 +58,10 @@ bool smalti_failed_fits(const char *directory, const struct smalti_shards *shard
 		wanted += shards->entries[i].reasons;
 	size_t length;
 	SCOPED(free) char *path = path_of(directory, NULL);
-	char *text = path ? smalti_file_read(path, SIZE_MAX / 2, &length, NULL) : NULL;
+	SCOPED(free) char *text = path ? smalti_file_read(path, SIZE_MAX / 2, &length, NULL) : NULL;
 	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
 		found++;
-	const bool fits = wanted == found && (!text || length == 0 || text[length - 1] == '\n');
-	free(text);
-	return fits;
+	return wanted == found && (!text || length == 0 || text[length - 1] == '\n');
 }
 
 static int print_all(FILE *stream, const char *directory, const struct smalti_shards *shards,

@@ -136,13 +136,12 @@ static int map_shard(const struct join *join, hid_t creation, hid_t space, int a
 	smalti_shard_array_path(join->schema, array, path);
 	double_percents(path, pattern);
 	smalti_shard_name(&join->shards->entries[number].id, name);
-	hid_t source = H5Screate_simple(extents.rank, extents.sizes, NULL);
-	const bool mapped =
-	    source >= 0 &&
-	    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents.sizes, NULL) >= 0 &&
-	    H5Pset_virtual(creation, space, name, pattern, source) >= 0;
-	H5Sclose(source);
-	return mapped ? 0 : -1;
+	SCOPED(hid) hid_t source = H5Screate_simple(extents.rank, extents.sizes, NULL);
+	return source >= 0 &&
+		       H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extents.sizes, NULL) >= 0 &&
+		       H5Pset_virtual(creation, space, name, pattern, source) >= 0
+		   ? 0
+		   : -1;
 }
 
 /* The creation properties of an array that is made of the shards' ones; without entries it is empty. */
@@ -166,14 +165,9 @@ static hid_t virtual_properties(const struct join *join, int array)
 
 static int make_virtual(const struct join *join, int array)
 {
-	hid_t creation = virtual_properties(join, array);
-	hid_t dataset = creation >= 0 ? make_dataset(join, array, creation, join->total.of[array]) : -1;
-	int status = dataset >= 0 ? 0 : -1;
-	if (creation >= 0)
-		H5Pclose(creation);
-	if (dataset >= 0 && H5Dclose(dataset) < 0)
-		status = -1;
-	return status;
+	SCOPED(hid) hid_t creation = virtual_properties(join, array);
+	const hid_t dataset = creation >= 0 ? make_dataset(join, array, creation, join->total.of[array]) : -1;
+	return dataset >= 0 && H5Dclose(dataset) >= 0 ? 0 : -1;
 }
 
 static int fill(struct join *join, struct smalti_error *error)
@@ -225,7 +219,7 @@ static int run(struct join *join, struct smalti_error *error)
 	SCOPED(free) char *path = smalti_format(error, "%s/features.h5", join->directory);
 	int status = join->model && join->counts && part && path ? 0 : -1;
 	if (status == 0) {
-		join->schema = smalti_shard_schema(join->model);
+		join->schema = smalti_shard_info(join->model)->schema;
 		status = write_file(join, part, path, error);
 	}
 	smalti_shard_close(join->model);

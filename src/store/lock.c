@@ -125,7 +125,7 @@ static void read_holder(int fd, char holder[SMALTI_HOLDER])
 static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiting, double passed)
 {
 	struct stat info;
-	const int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	SCOPED(close) const int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	waiting->silent += passed < 2 * LOOK_SECONDS ? passed : 0;
 	if (fd >= 0 && fstat(fd, &info) == 0) {
 		if (info.st_mtim.tv_sec != waiting->stamp.tv_sec ||
@@ -134,8 +134,6 @@ static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiti
 		waiting->stamp = info.st_mtim;
 		read_holder(fd, waiting->holder);
 	}
-	if (fd >= 0)
-		close(fd);
 }
 
 /* After it was another's: whether to wait on. */

@@ -215,10 +215,8 @@ static int add_run(const char *path, const char *name, struct smalti_runs *runs,
 	int64_t size = 0;
 	struct smalti_error own = SMALTI_NO_ERROR;
 	struct smalti_run run = {.file = strdup(name)};
-	const int file = smalti_open_regular(path, &size, &own);
+	SCOPED(close) const int file = smalti_open_regular(path, &size, &own);
 	const int status = file >= 0 && run.file ? smalti_run_read(file, &run, &own) : -1;
-	if (file >= 0)
-		close(file);
 	if (status > 0)
 		runs->items[runs->count++] = run;
 	else

@@ -190,15 +190,15 @@ static int describe(struct smalti_shard_entry *entry, const char *path, struct s
 	int64_t last = -1;
 	int status = 0;
 	entry->failures = 0;
-	entry->reasons = smalti_shard_failure_count(shard);
+	entry->reasons = smalti_shard_info(shard)->failures;
 	for (int64_t i = 0; i < entry->reasons && status == 0; i++) {
 		struct smalti_shard_failure failure;
 		status = smalti_shard_failure(shard, i, &failure, error);
 		entry->failures += status == 0 && failure.index != last;
 		last = failure.index;
 	}
-	entry->bytes = smalti_shard_bytes(shard);
-	entry->seal = smalti_shard_seal(shard);
+	entry->bytes = smalti_shard_info(shard)->bytes;
+	entry->seal = smalti_shard_info(shard)->seal;
 	entry->described = status == 0;
 	return status;
 }

@@ -185,7 +185,8 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	size_t length;
 	SCOPED(free) char *path = smalti_format(error, "%s/failed.jsonl", checker->directory);
-	char *found = NULL, *wanted = smalti_failed_print(checker->directory, &checker->shards, error);
+	SCOPED(free) char *found = NULL;
+	SCOPED(free) char *wanted = smalti_failed_print(checker->directory, &checker->shards, error);
 	if (path)
 		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
 	const int status = path && wanted ? 0 : -1;
@@ -194,8 +195,6 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 	else if (status == 0 && hash_lines(found) != hash_lines(wanted))
 		smalti_checker_say(checker, "different", "failed.jsonl",
 				   "does not list the failures that the shards have");
-	free(wanted);
-	free(found);
 	return status;
 }
 

@@ -40,7 +40,7 @@ static void say(struct examined *examined, int64_t row, const char *key, const s
 
 static int check_rows(struct examined *examined, struct smalti_shard *shard, struct smalti_error *error)
 {
-	for (int64_t i = smalti_shard_first(shard); i < smalti_shard_end(shard); i++) {
+	for (int64_t i = smalti_shard_info(shard)->first; i < smalti_shard_info(shard)->end; i++) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
 		struct smalti_features_row row = {0};
 		if (smalti_shard_row(shard, i, &row, &cause) == 0)
@@ -78,15 +78,16 @@ static const char *compare(const struct smalti_shard_schema *a, const struct sma
 static void check_words(struct examined *examined, struct smalti_shard *shard, const struct common *common)
 {
 	const struct smalti_shard_id *id = &examined->entry->id;
-	const char *other =
-	    common->shard ? compare(smalti_shard_schema(shard), smalti_shard_schema(common->shard)) : NULL;
+	const char *other = common->shard ? compare(smalti_shard_info(shard)->schema,
+						    smalti_shard_info(common->shard)->schema)
+					  : NULL;
 	if (other) {
 		smalti_checker_say(examined->checker, "different", examined->name, "its %s is not that of %s",
 				   other, common->name);
 		/* Nobody knows which of them is wrong. */
 		examined->checker->result->left += examined->checker->options->repair;
 	}
-	if (smalti_shard_first(shard) != id->first || smalti_shard_end(shard) != id->end) {
+	if (smalti_shard_info(shard)->first != id->first || smalti_shard_info(shard)->end != id->end) {
 		smalti_checker_say(examined->checker, "damaged", examined->name,
 				   "has other items than its name says");
 		examined->entry->broken = true;

@@ -146,13 +146,13 @@ static int open_file(struct smalti_tokenizer *tokenizer, const char *directory, 
 	SCOPED(free) char *path = smalti_tokenizer_file(directory, error);
 	const bool is_json = path && strcmp(path + strlen(path) - 5, ".json") == 0;
 	size_t length = 0;
+	SCOPED(free)
 	char *bytes =
 	    path ? smalti_file_read(path, is_json ? SMALTI_TOKENIZER_JSON_BYTES : MODEL_BYTES, &length, error)
 		 : NULL;
 	int status = bytes ? open_bytes(tokenizer, path, bytes, length, is_json, error) : -1;
 	if (!status && !is_json)
 		status = add_extra_ids(tokenizer, directory, error);
-	free(bytes);
 	return status;
 }
 

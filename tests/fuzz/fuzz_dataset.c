@@ -64,7 +64,7 @@ static void check(const struct smalti_record *record, int64_t index, int64_t siz
 /* Item after item, then each by itself: its key is the same. */
 static void read_all(struct smalti_dataset *dataset, int64_t size)
 {
-	const int64_t count = smalti_dataset_count(dataset);
+	const int64_t count = smalti_dataset_info(dataset)->count;
 	for (int64_t i = 0; i <= 2 * count; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR, seeking = SMALTI_NO_ERROR;
 		struct smalti_record record;

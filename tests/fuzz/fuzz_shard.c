@@ -19,16 +19,17 @@ static void read_all(const char *path)
 	struct smalti_shard *shard = smalti_shard_open(path, &error);
 	if (!shard != (error.code != SMALTI_OK))
 		abort();
-	for (int64_t i = 0; shard && i < ROWS_READ && smalti_shard_first(shard) + i < smalti_shard_end(shard);
+	for (int64_t i = 0;
+	     shard && i < ROWS_READ && smalti_shard_info(shard)->first + i < smalti_shard_info(shard)->end;
 	     i++) {
 		struct smalti_features_row row;
 		struct smalti_error cause = SMALTI_NO_ERROR;
-		(void)smalti_shard_row_is_complete(shard, smalti_shard_first(shard) + i);
-		if ((smalti_shard_row(shard, smalti_shard_first(shard) + i, &row, &cause) < 0) !=
+		(void)smalti_shard_row_is_complete(shard, smalti_shard_info(shard)->first + i);
+		if ((smalti_shard_row(shard, smalti_shard_info(shard)->first + i, &row, &cause) < 0) !=
 		    (cause.code != SMALTI_OK))
 			abort();
 	}
-	for (int64_t i = 0; shard && i < ROWS_READ && i < smalti_shard_failure_count(shard); i++) {
+	for (int64_t i = 0; shard && i < ROWS_READ && i < smalti_shard_info(shard)->failures; i++) {
 		struct smalti_shard_failure failure;
 		smalti_shard_failure(shard, i, &failure, NULL);
 	}
