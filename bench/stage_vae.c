@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "bench/stage_parts.h"
 #include "graphs/vae_ends.h"
-#include "jobs/vae_request.h"
+#include "jobs/vae.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "harness.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  *
  * What a data set is read from: several tars, a directory of them, a stream; which captions are found. */
 #include "base/file.h"
-#include "dataset/braces.h"
-#include "dataset/spool.h"
+#include "dataset/dataset_format.h"
 #include "datasets.h"
 #include "harness.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
-#include "export/name.h"
+#include "export/export.h"
 #include "features_directory.h"
 #include "harness.h"
 #include "smalti/export.h"

@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 #include "smalti/session.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 /* Options that mean the same in several commands; those of the machine are in a struct
  * smalti_session_options `session`. */

@@ -8,7 +8,7 @@
 #include "checkpoint/safetensors.h"
 #include "image/image_writer.h"
 #include "image/png_reader.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@ libcli_la_SOURCES = \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/report.c src/cli/report_data.c src/cli/report.h \
-	src/cli/report_failures.c src/cli/report_failures.h \
+	src/cli/report_failures.c \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \

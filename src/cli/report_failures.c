@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_failures.h"
+#include "cli/report.h"
 
 #include "base/alloc.h"
 #include "base/byte_reader.h"

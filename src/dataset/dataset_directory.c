@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "dataset/dataset_format.h"
-#include "dataset/dataset_walk.h"
 
 #include <string.h>
 

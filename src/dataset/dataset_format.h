@@ -3,11 +3,35 @@
 #define SMALTI_DATASET_DATASET_FORMAT_H
 
 #include "base/byte_reader.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "dataset/dataset.h"
-#include "dataset/spool.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* The directory for files without a name: $TMPDIR, or /tmp. */
+const char *smalti_temporary_directory(void);
+
+/* Streams that are kept one behind the other in a file without a name in that directory, so that they can be
+ * read again, and anywhere. */
+struct smalti_spool {
+	int file;             /* -1: nothing is kept yet */
+	char path[32];        /* by which this process can open it */
+	int64_t first, bytes; /* where the last stream begins: at a multiple of 512 bytes; where it ends */
+	int64_t limit;        /* of all bytes; 0, to begin with: half of what is free there */
+};
+
+bool smalti_is_gzip(const void *start, size_t length);
+
+/* Keeps a stream to its end: decompressed, if it is gzip's (each member of it, with zeros behind the last). A
+ * damaged one, or one that is cut short, is SMALTI_EFORMAT; more than the limit SMALTI_EUNSUPPORTED.
+ * `on_progress` (may be NULL) is called some times a second with 0; false ends it (ECANCELLED). Failed or
+ * not, the caller closes the file. */
+int smalti_spool_add(struct smalti_spool *spool, int from, const char *name,
+		     bool (*on_progress)(void *user, double share), void *user, struct smalti_error *error);
 
 /* What a data set is read from. */
 
@@ -26,7 +50,7 @@ struct smalti_dataset_source {
 	char *path;    /* of the file or directory; of several tars: of the first one */
 	int file;      /* -1: a directory, or several tars */
 	int64_t first; /* where it begins in the file */
-	FILE *list;    /* of a directory: what it holds (dataset_walk.h) */
+	FILE *list;    /* of a directory: what it holds */
 	struct smalti_dataset_tar_file *tars; /* several, or those of a directory; else NULL */
 	int64_t tar_count;
 	int64_t size;              /* where it ends in the file; of the directory's list, all tars */
@@ -142,5 +166,35 @@ void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64
 void smalti_dataset_text_close(void *state);
 struct smalti_dataset_place smalti_dataset_text_tell(const void *state);
 void smalti_dataset_text_seek(void *state, const struct smalti_dataset_place *place);
+
+/* What a directory holds for a data set, in a list: of each item a byte that says what it is, its path below
+ * the directory, a NUL. */
+enum { SMALTI_WALK_IMAGE = 'p', SMALTI_WALK_TEXT = 't', SMALTI_WALK_TAR = 'a' };
+
+enum { SMALTI_WALK_UNREAD = 16 };
+struct smalti_walk_counts {
+	int64_t images, texts, tars;
+	int64_t captions;                   /* those texts that are no JSON */
+	int64_t unread[SMALTI_WALK_UNREAD]; /* images of formats that are not read, by their extension */
+};
+
+/* Images, tars, and, if images are not asked for, captions without one, whose path is without the
+ * extension; in the bytewise order of the names, directory by directory. Names that begin with a dot are
+ * passed over, as is a directory that was already there under another name. */
+int smalti_dataset_walk(const char *directory, const struct smalti_dataset_options *options, FILE *list,
+			struct smalti_walk_counts *counts, struct smalti_error *error);
+
+/* Whether the tars are what the data set is made of; else images and captions are. */
+bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts);
+/* One line on what is not read, "" if there is nothing. */
+void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size);
+
+/* The names that a pattern stands for, in their order, as a shell and webdataset expand it: {00000..00009}
+ * are numbers (with as many digits, if one begins with a 0), {a,b} are texts; several braces are all
+ * combinations, the last one the fastest. Other braces are themselves. `each` gets each name, for free(), and
+ * returns -1 with an error to end it. At most `limit` names. */
+int smalti_braces_expand(const char *pattern, int64_t limit,
+			 int (*each)(void *user, char *name, struct smalti_error *error), void *user,
+			 struct smalti_error *error);
 
 #endif

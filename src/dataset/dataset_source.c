@@ -4,9 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/set.h"
-#include "dataset/braces.h"
 #include "dataset/dataset_format.h"
-#include "dataset/dataset_walk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_walk.h"
 
 #include "base/alloc.h"
 #include "base/set.h"

@@ -1,6 +1,6 @@
 # Sources of src/dataset
 libcore_la_SOURCES += \
-	src/dataset/braces.c src/dataset/braces.h \
+	src/dataset/braces.c \
 	src/dataset/dataset.c src/dataset/dataset.h \
 	src/dataset/dataset_csv.c \
 	src/dataset/dataset_directory.c \
@@ -12,5 +12,5 @@ libcore_la_SOURCES += \
 	src/dataset/dataset_tar.c \
 	src/dataset/dataset_tars.c \
 	src/dataset/dataset_text.c \
-	src/dataset/dataset_walk.c src/dataset/dataset_walk.h \
-	src/dataset/spool.c src/dataset/spool.h
+	src/dataset/dataset_walk.c \
+	src/dataset/spool.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/spool.h"
+#include "dataset/dataset_format.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

@@ -3,6 +3,7 @@
 #define SMALTI_EXPORT_EXPORT_H
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/scope.h"
 #include "smalti/export.h"
@@ -108,5 +109,18 @@ int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct 
 /* OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
 char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
 			       struct smalti_error *error);
+
+/* The name under which PixArt's multi-scale loader looks for an item's features (docs/reference.md 6.5, 6.6):
+ * in its path the last '/' becomes '_', and the extensions of images become `extension`, wherever they stand.
+ * Relative, without "." and "//"; SMALTI_EINVAL for one that would lie outside of its directory, is empty, or
+ * has a part of more than 255 bytes. NULL with an error; free with free(). */
+char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error);
+
+/* The directory of a caption's features: "caption_features_new" for "prompt", else NAME_caption_features_new,
+ * from which "prompt_" is taken away (6.3). */
+char *smalti_loader_directory(const char *caption, struct smalti_error *error);
+
+/* Makes the directories of `name` in `directory`. SMALTI_EINVAL where a file is in the way. */
+int smalti_make_parents(const char *directory, const char *name, struct smalti_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 # Sources of src/export
 libcore_la_SOURCES += \
 	src/export/export.c src/export/export.h \
-	src/export/name.c src/export/name.h \
+	src/export/name.c \
 	src/export/pixart.c \
 	src/export/safetensors.c \
 	src/export/sharding.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/name.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "export/export.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "base/set.h"
 #include "checkpoint/npy.h"
 #include "export/export.h"
-#include "export/name.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,13 +6,11 @@
 #include "base/error.h"
 #include "extract/jobs.h"
 #include "extract/parts.h"
-#include "extract/row_writer.h"
-#include "extract/run_record.h"
+#include "extract/window.h"
 #include "rt/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,7 +2,7 @@
 #include "extract/parts.h"
 
 #include "kernels/isa.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,6 +7,6 @@ libcore_la_SOURCES += \
 	src/extract/identity.c \
 	src/extract/options.c \
 	src/extract/parts.c src/extract/parts.h \
-	src/extract/row_writer.c src/extract/row_writer.h \
-	src/extract/run_record.c src/extract/run_record.h \
+	src/extract/row_writer.c \
+	src/extract/run_record.c \
 	src/extract/window.c src/extract/window.h

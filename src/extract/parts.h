@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "dataset/dataset.h"
-#include "jobs/digest.h"
 #include "jobs/prompt_encoder.h"
+#include "jobs/unused.h"
 #include "jobs/vae.h"
 #include "shard/shard.h"
 #include "smalti/extract.h"

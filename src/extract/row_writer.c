@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/row_writer.h"
+#include "extract/window.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/run_record.h"
+#include "extract/window.h"
 
 #include "rt/session.h"
 

@@ -3,6 +3,7 @@
 #define SMALTI_IMAGE_IMAGE_DECODER_H
 
 #include "image/image.h"
+#include "image/image_writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +59,29 @@ int smalti_image_hold(const struct smalti_image_reader *image, const char *kind,
 /* The orientation, 1 to 8, that EXIF data (a TIFF header and what follows, with or without "Exif\0\0" before
  * it) gives to an image; 0 when it gives none, or is something else, or damaged. */
 int smalti_exif_orientation(const uint8_t *bytes, int64_t size);
+
+/* What a format gives to image_writer.c: a file write_FORMAT.c each. */
+
+struct smalti_image_writer {
+	char *path; /* for messages */
+	struct smalti_writer *file;
+	FILE *stream;                /* the file's */
+	int64_t width, height, next; /* next row to come */
+	int depth;
+	bool finished;
+	const struct smalti_image_encoder *encoder;
+	void *state; /* the encoder's */
+};
+
+struct smalti_image_encoder {
+	/* Writes what comes before the rows; leaves in `state` what the close frees, also on failure. */
+	int (*open)(struct smalti_image_writer *writer, const struct smalti_image_format *format,
+		    struct smalti_error *error);
+	int (*write_row)(struct smalti_image_writer *writer, const void *row, struct smalti_error *error);
+	int (*finish)(struct smalti_image_writer *writer, struct smalti_error *error);
+	void (*close)(void *state);
+};
+
+extern const struct smalti_image_encoder smalti_png_encoder, smalti_ppm_encoder;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "image/image_encoder.h"
+#include "image/image_decoder.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 libcore_la_SOURCES += \
 	src/image/image.c src/image/image.h \
 	src/image/image_decoder.h \
-	src/image/image_encoder.h \
 	src/image/image_jpeg.c \
 	src/image/image_png.c \
 	src/image/image_webp.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "image/image_encoder.h"
+#include "image/image_decoder.h"
 
 #include <inttypes.h>
 

@@ -9,12 +9,10 @@
 #include "jobs/model.h"
 #include "jobs/plan.h"
 #include "jobs/queue.h"
-#include "jobs/text.h"
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 

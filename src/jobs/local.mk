@@ -1,7 +1,6 @@
 libcore_la_SOURCES += \
 	src/jobs/bins.c src/jobs/bins.h \
-	src/jobs/digest.c src/jobs/digest.h \
-	src/jobs/embedded.c \
+	src/jobs/digest.c \
 	src/jobs/generate.c \
 	src/jobs/input_image.c src/jobs/input_image.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
@@ -9,13 +8,12 @@ libcore_la_SOURCES += \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
-	src/jobs/text.c src/jobs/text.h \
+	src/jobs/text.c \
 	src/jobs/prompt_encoder.c src/jobs/prompt_encoder.h \
 	src/jobs/unread.c \
 	src/jobs/unused.c src/jobs/unused.h \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
-	src/jobs/vae_encode.c \
 	src/jobs/vae_estimate.c \
-	src/jobs/vae_request.c src/jobs/vae_request.h \
+	src/jobs/vae_request.c \
 	src/jobs/vae_speed.c

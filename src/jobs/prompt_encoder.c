@@ -2,7 +2,7 @@
 #include "jobs/prompt_encoder.h"
 
 #include "base/alloc.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/text.h"
+#include "jobs/model.h"
 
 #include "base/alloc.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <ctype.h>
 #include <stdbool.h>

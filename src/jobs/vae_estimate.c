@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "graphs/vae_cost.h"
 #include "jobs/vae.h"
-#include "jobs/vae_request.h"
 
 #include <stdlib.h>
 

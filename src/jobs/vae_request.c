@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/vae_request.h"
 
 #include "base/error.h"
 #include "graphs/vae_search.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/vae_request.h"
+#include "jobs/vae.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

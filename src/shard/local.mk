@@ -12,6 +12,6 @@ libcore_la_SOURCES += \
 	src/shard/read.c \
 	src/shard/shard.h \
 	src/shard/types.c src/shard/types.h \
-	src/shard/values.c src/shard/values.h \
+	src/shard/values.c \
 	src/shard/write.c \
 	src/shard/writer.h

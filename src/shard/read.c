@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "shard/values.h"
+#include "shard/index.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

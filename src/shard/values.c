@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shard/values.h"
+#include "shard/index.h"
 
 #include "base/alloc.h"
 

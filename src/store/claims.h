@@ -3,7 +3,7 @@
 #define SMALTI_STORE_CLAIMS_H
 
 #include "base/process.h"
-#include "store/heartbeat.h"
+#include "store/lock.h"
 #include "store/shards.h"
 
 #include <stdbool.h>

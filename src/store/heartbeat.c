@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/heartbeat.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "store/lock.h"
 
 #include <errno.h>
 #include <pthread.h>

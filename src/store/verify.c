@@ -7,7 +7,6 @@
 #include "store/sealed.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 

@@ -2,7 +2,11 @@
 #ifndef SMALTI_TEXT_CLEANING_H
 #define SMALTI_TEXT_CLEANING_H
 
+#include "base/error.h"
+#include "smalti/generate.h"
 #include "text/utf8.h"
+
+#include <stddef.h>
 
 /* One pass of diffusers' clean_caption: the 26 steps of docs/reference.md 2.3, in their order. Any number of
  * threads may use one. */
@@ -27,5 +31,18 @@ struct smalti_html *smalti_html_new(struct smalti_error *error);
 void smalti_html_free(struct smalti_html *html); /* NULL is fine */
 int smalti_html_text(const struct smalti_html *html, struct smalti_string *string,
 		     struct smalti_error *error);
+
+/* Of enum smalti_cleaning, ended by NULL. */
+extern const char *const smalti_cleanings[];
+
+/* Longest caption for full cleaning in bytes: the time of its patterns grows with the square. */
+enum { SMALTI_CLEANING_BYTES = 8 << 10 };
+
+/* Prepares a caption for the tokenizer (docs/reference.md 2.3); `cleaner` may be NULL unless cleaning is
+ * FULL. The result and its length (NUL may be inside; there is one more at the end) are for free(). RAW: the
+ * same bytes. Others: valid UTF-8. NULL with SMALTI_EINVAL for a caption that is too long,
+ * SMALTI_EUNSUPPORTED where a pattern takes too many steps, SMALTI_ENOMEM. */
+char *smalti_caption_prepare(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
+			     const char *text, size_t length, size_t *prepared, struct smalti_error *error);
 
 #endif

@@ -1,6 +1,5 @@
 # Sources of src/text
 libcore_la_SOURCES += \
-	src/text/caption.c src/text/caption.h \
 	src/text/cleaning.c src/text/cleaning.h \
 	src/text/entities.c src/text/entities.h \
 	src/text/fix_text.c \

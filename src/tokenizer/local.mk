@@ -1,7 +1,7 @@
 # Sources of src/tokenizer
 libcore_la_SOURCES += \
 	src/tokenizer/charsmap.c \
-	src/tokenizer/special_tokens.c src/tokenizer/special_tokens.h \
+	src/tokenizer/special_tokens.c \
 	src/tokenizer/spiece.c src/tokenizer/spiece.h \
 	src/tokenizer/tokenizer.c src/tokenizer/tokenizer.h \
 	src/tokenizer/tokenizer_json.c src/tokenizer/tokenizer_json.h \

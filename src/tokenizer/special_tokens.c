@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tokenizer/special_tokens.h"
+#include "tokenizer/tokenizer_json.h"
 
 #include "base/alloc.h"
 

@@ -6,7 +6,6 @@
 #include "base/json_fields.h"
 #include "checkpoint/pipeline_directory.h"
 #include "tokenizer/sentencepiece_shim.h"
-#include "tokenizer/special_tokens.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/tokenizer_json.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/caption.h"
+#include "text/cleaning.h"
 
 #include <stdlib.h>
 #include <unistr.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 #include "dataset/dataset.h"
-#include "dataset/spool.h"
+#include "dataset/dataset_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
