@@ -6,6 +6,7 @@
 #include "graphs/dit_conditions.h"
 #include "graphs/dit_weights.h"
 #include "graphs/linear.h"
+#include "rt/task.h"
 
 #include <stdlib.h>
 
@@ -126,6 +127,9 @@ static void release_cross_cache(struct smalti_cross_cache *cache)
 	free(cache);
 }
 
+/* What a task costs beside its arithmetic is 1 % of so many operations. */
+static const double smallest_task = 2e8;
+
 /* Parts of a block, by what is behind them: every band's queries wait for the keys of all. */
 enum phase { MLP, CROSS_ATTENTION, ATTENTION, KEYS, PHASES };
 
@@ -136,6 +140,7 @@ struct forward {
 	struct smalti_task_group *task_group;
 	const struct smalti_partition *partition;
 	struct smalti_tile *modulation; /* [layers·6, width] */
+	bool small;                     /* operations of a band are too small to be tasks */
 };
 
 static int64_t rows_of(const struct forward *f, int64_t band)
@@ -143,10 +148,23 @@ static int64_t rows_of(const struct forward *f, int64_t band)
 	return smalti_partition_rows(f->partition, band);
 }
 
+/* Whether a band's way through a block is less than a task should be. */
+static bool is_small(const struct smalti_dit *dit, const struct smalti_partition *partition)
+{
+	const double width = (double)dit->config.width, rows = (double)smalti_partition_rows(partition, 0);
+	return 28 * rows * width * width + 4 * rows * (double)partition->first[partition->bands] * width <
+	       smallest_task;
+}
+
 static void begin_phase(const struct forward *f, int64_t block, enum phase phase)
 {
 	smalti_task_group_path(f->task_group,
 			       f->behind + (f->dit->config.layers - 1 - block) * PHASES + phase + 1);
+}
+
+static void begin_half_block(const struct forward *f, const char *name)
+{
+	smalti_fuse_begin(f->task_group, SMALTI_GRAIN_HALF_BLOCK, f->small, name);
 }
 
 static struct smalti_grid new_tokens(const struct forward *f, enum smalti_dtype dtype)
@@ -169,86 +187,101 @@ static struct smalti_tile *modulate(const struct forward *f, int64_t band, struc
 	return h;
 }
 
-/* x += gate ⊙ O(attention(LN-modulated x)), every band's queries against the keys of all bands. */
-static void self_attention(const struct forward *f, int64_t block, const struct smalti_grid *x)
+/* What a block's self-attention reads: queries, and keys with values, of every band. */
+struct projections {
+	struct smalti_grid q, kv;
+};
+
+static struct smalti_grid no_tokens(const struct forward *f)
+{
+	struct smalti_grid grid = {f->partition, NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	grid.tile = smalti_calloc(f->partition->bands, sizeof(*grid.tile), &error);
+	if (!grid.tile)
+		smalti_task_group_break(f->task_group, &error);
+	return grid;
+}
+
+/* Of LN-modulated x. */
+static struct projections project(const struct forward *f, int64_t block, const struct smalti_grid *x)
 {
 	const struct smalti_dit_attention *w = &f->dit->blocks[block].self;
-	const struct smalti_heads heads = heads_of(f->dit);
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = block * BLOCK_ROWS;
-	struct smalti_grid q = {f->partition, NULL}, kv = {f->partition, NULL};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	q.tile = smalti_calloc(f->partition->bands, sizeof(*q.tile), &error);
-	kv.tile = smalti_calloc(f->partition->bands, sizeof(*kv.tile), &error);
-	if (!q.tile || !kv.tile)
-		smalti_task_group_break(f->task_group, &error);
-	const int64_t bands = q.tile && kv.tile ? f->partition->bands : 0;
+	struct projections p = {no_tokens(f), no_tokens(f)};
 	begin_phase(f, block, KEYS);
-	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
+	for (int64_t b = 0; b < f->partition->bands && !smalti_task_group_broken(f->task_group); b++) {
+		begin_half_block(f, "norm and projections");
 		struct smalti_tile *h =
 		    modulate(f, b, smalti_grid_tile(x, b), f->modulation, first_row + SHIFT_ATTENTION,
 			     first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
-		q.tile[b] =
+		p.q.tile[b] =
 		    smalti_linear(f->task_group, &w->q, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-		kv.tile[b] = smalti_linear(f->task_group, &w->kv, rows_of(f, b), dtype, h,
-					   SMALTI_EPILOGUE_NONE, dtype);
+		p.kv.tile[b] = smalti_linear(f->task_group, &w->kv, rows_of(f, b), dtype, h,
+					     SMALTI_EPILOGUE_NONE, dtype);
 		smalti_tile_release(h);
+		smalti_fuse_end(f->task_group);
 	}
+	return p;
+}
+
+static void release_projections(struct projections *p)
+{
+	smalti_grid_release(&p->q);
+	smalti_grid_release(&p->kv);
+}
+
+/* A band of x += gate ⊙ O(attention): its queries against the keys of all bands. */
+static void self_attention(const struct forward *f, int64_t block, int64_t b, const struct projections *p,
+			   struct smalti_tile *x)
+{
+	const struct smalti_dit_attention *w = &f->dit->blocks[block].self;
+	const struct smalti_heads heads = heads_of(f->dit);
 	begin_phase(f, block, ATTENTION);
-	for (int64_t b = 0; b < bands && !smalti_task_group_broken(f->task_group); b++) {
-		struct smalti_tile *o =
-		    smalti_attend(f->task_group, &heads, rows_of(f, b), q.tile[b], f->partition, 1, kv.tile);
-		smalti_linear_gate_add(f->task_group, &w->out, rows_of(f, b), dtype, o, f->modulation,
-				       first_row + GATE_ATTENTION, smalti_grid_tile(x, b));
-		smalti_tile_release(o);
-	}
-	smalti_grid_release(&q);
-	smalti_grid_release(&kv);
+	struct smalti_tile *o =
+	    smalti_attend(f->task_group, &heads, rows_of(f, b), p->q.tile[b], f->partition, 1, p->kv.tile);
+	smalti_linear_gate_add(f->task_group, &w->out, rows_of(f, b), f->dit->compute, o, f->modulation,
+			       block * BLOCK_ROWS + GATE_ATTENTION, x);
+	smalti_tile_release(o);
 }
 
 /* x += O(attention(x, cache)): neither norm, nor modulation, nor gate. */
-static void cross_attention(const struct forward *f, int64_t block, struct smalti_cross_cache *cache,
-			    const struct smalti_grid *x)
+static void cross_attention(const struct forward *f, int64_t block, int64_t b,
+			    struct smalti_cross_cache *cache, struct smalti_tile *x)
 {
 	const struct smalti_dit_attention *w = &f->dit->blocks[block].cross;
 	const struct smalti_heads heads = heads_of(f->dit);
 	const enum smalti_dtype dtype = f->dit->compute;
 	begin_phase(f, block, CROSS_ATTENTION);
-	for (int64_t b = 0; b < f->partition->bands; b++) {
-		struct smalti_tile *band = smalti_grid_tile(x, b);
-		if (cache->tokens == 1) {
-			smalti_insert(add_row, f->task_group, (.row = cache->block[block], .y = band),
-				      .rows = rows_of(f, b), .dim = f->dit->config.width);
-			continue;
-		}
-		struct smalti_tile *q = smalti_linear(f->task_group, &w->q, rows_of(f, b), SMALTI_F32, band,
-						      SMALTI_EPILOGUE_NONE, dtype);
-		struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows_of(f, b), q,
-						      &cache->partition, 1, &cache->block[block]);
-		smalti_linear_add(f->task_group, &w->out, rows_of(f, b), dtype, o, band);
-		smalti_tile_release(q);
-		smalti_tile_release(o);
+	if (cache->tokens == 1) {
+		smalti_insert(add_row, f->task_group, (.row = cache->block[block], .y = x),
+			      .rows = rows_of(f, b), .dim = f->dit->config.width);
+		return;
 	}
+	struct smalti_tile *q =
+	    smalti_linear(f->task_group, &w->q, rows_of(f, b), SMALTI_F32, x, SMALTI_EPILOGUE_NONE, dtype);
+	struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows_of(f, b), q, &cache->partition, 1,
+					      &cache->block[block]);
+	smalti_linear_add(f->task_group, &w->out, rows_of(f, b), dtype, o, x);
+	smalti_tile_release(q);
+	smalti_tile_release(o);
 }
 
 /* x += gate ⊙ MLP(LN-modulated x). */
-static void mlp(const struct forward *f, int64_t block, const struct smalti_grid *x)
+static void mlp(const struct forward *f, int64_t block, int64_t b, struct smalti_tile *x)
 {
 	const struct smalti_dit_block *w = &f->dit->blocks[block];
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = block * BLOCK_ROWS;
 	begin_phase(f, block, MLP);
-	for (int64_t b = 0; b < f->partition->bands; b++) {
-		struct smalti_tile *band = smalti_grid_tile(x, b);
-		struct smalti_tile *h = modulate(f, b, band, f->modulation, first_row + SHIFT_MLP,
-						 first_row + SCALE_MLP, f->dit->config.norm_eps);
-		struct smalti_tile *hidden = smalti_linear(f->task_group, &w->ff_in, rows_of(f, b), dtype, h,
-							   SMALTI_EPILOGUE_GELU, dtype);
-		smalti_linear_gate_add(f->task_group, &w->ff_out, rows_of(f, b), dtype, hidden, f->modulation,
-				       first_row + GATE_MLP, band);
-		smalti_tile_release(h);
-		smalti_tile_release(hidden);
-	}
+	struct smalti_tile *h = modulate(f, b, x, f->modulation, first_row + SHIFT_MLP, first_row + SCALE_MLP,
+					 f->dit->config.norm_eps);
+	struct smalti_tile *hidden =
+	    smalti_linear(f->task_group, &w->ff_in, rows_of(f, b), dtype, h, SMALTI_EPILOGUE_GELU, dtype);
+	smalti_linear_gate_add(f->task_group, &w->ff_out, rows_of(f, b), dtype, hidden, f->modulation,
+			       first_row + GATE_MLP, x);
+	smalti_tile_release(h);
+	smalti_tile_release(hidden);
 }
 
 static struct smalti_grid embed_patches(const struct forward *f, const struct smalti_conditions *conditions,
@@ -294,18 +327,40 @@ static struct smalti_grid project_out(const struct forward *f, struct smalti_til
 {
 	const struct smalti_linear *out = &f->dit->out;
 	const double epsilon = 1e-6; /* fixed, whatever norm_eps says */
-	struct smalti_grid v = {f->partition, NULL};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	v.tile = smalti_calloc(f->partition->bands, sizeof(*v.tile), &error);
-	if (!v.tile)
-		smalti_task_group_break(f->task_group, &error);
+	struct smalti_grid v = no_tokens(f);
 	for (int64_t b = 0; v.tile && b < f->partition->bands; b++) {
+		begin_half_block(f, "final layer");
 		struct smalti_tile *h = modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
 		v.tile[b] = smalti_linear(f->task_group, out, rows_of(f, b), f->dit->compute, h,
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
 		smalti_tile_release(h);
+		smalti_fuse_end(f->task_group);
 	}
 	return v;
+}
+
+/* One branch through a block; the first one's self-attention is behind it. */
+static void run_block(const struct forward *f, int64_t block, struct smalti_cross_cache *cache,
+		      const struct smalti_grid *z)
+{
+	const bool single = f->partition->bands == 1; /* nothing waits for other bands */
+	struct projections p = {{NULL, NULL}, {NULL, NULL}};
+	if (single)
+		smalti_fuse_begin(f->task_group, SMALTI_GRAIN_BLOCK, f->small, "block");
+	if (block > 0)
+		p = project(f, block, z);
+	for (int64_t b = 0; b < f->partition->bands && !smalti_task_group_broken(f->task_group); b++) {
+		struct smalti_tile *band = smalti_grid_tile(z, b);
+		begin_half_block(f, "attention and MLP");
+		if (block > 0)
+			self_attention(f, block, b, &p, band);
+		cross_attention(f, block, b, cache, band);
+		mlp(f, block, b, band);
+		smalti_fuse_end(f->task_group);
+	}
+	release_projections(&p);
+	if (single)
+		smalti_fuse_end(f->task_group);
 }
 
 /* The branches of the prompts differ only from the first cross-attention on: before it they are one. */
@@ -313,17 +368,19 @@ static void run_blocks(const struct forward *f, struct smalti_grid *z,
 		       struct smalti_cross_cache *const *caches, int count)
 {
 	smalti_task_group_at(f->task_group, 0, -1);
-	self_attention(f, 0, &z[0]);
+	struct projections first = project(f, 0, &z[0]);
+	for (int64_t b = 0; b < f->partition->bands && !smalti_task_group_broken(f->task_group); b++) {
+		begin_half_block(f, "attention");
+		self_attention(f, 0, b, &first, smalti_grid_tile(&z[0], b));
+		smalti_fuse_end(f->task_group);
+	}
+	release_projections(&first);
 	for (int k = 1; k < count; k++)
 		z[k] = copy_of(f, &z[0]);
 	for (int64_t block = 0; block < f->dit->config.layers; block++) {
 		smalti_task_group_at(f->task_group, block, -1);
-		for (int k = 0; k < count && !smalti_task_group_broken(f->task_group); k++) {
-			if (block > 0)
-				self_attention(f, block, &z[k]);
-			cross_attention(f, block, caches[k], &z[k]);
-			mlp(f, block, &z[k]);
-		}
+		for (int k = 0; k < count && !smalti_task_group_broken(f->task_group); k++)
+			run_block(f, block, caches[k], &z[k]);
 	}
 	smalti_task_group_at(f->task_group, -1, -1);
 }
@@ -340,6 +397,7 @@ static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *
 		v[k] = (struct smalti_grid){x->partition, NULL};
 	if (smalti_task_group_broken(task_group))
 		return;
+	f.small = is_small(dit, x->partition);
 	f.behind = (conditions->steps - 1 - step) * (dit->config.layers * PHASES + 1);
 	begin_phase(&f, 0, KEYS);
 	f.modulation = modulation_at(&f, dit->block_tables, dit->config.layers * BLOCK_ROWS,

@@ -33,6 +33,7 @@ check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_matmul_raw
 check_PROGRAMS += tests/test_onednn
+check_PROGRAMS += tests/test_fusion
 check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_bins
 check_PROGRAMS += tests/test_interpolator

@@ -131,7 +131,7 @@ static char stage_of(const char *task)
 {
 	if (strcmp(task, "conv") == 0 || strcmp(task, "emit_rows") == 0)
 		return 'v';
-	return strcmp(task, "ln_modulate") == 0 || strcmp(task, "sampler_step") == 0 ? 'd' : 0;
+	return strcmp(task, "block") == 0 || strcmp(task, "sampler_step") == 0 ? 'd' : 0;
 }
 
 static int read_spans(const cJSON *trace, struct span *spans, int room)
@@ -168,7 +168,7 @@ static void check_places(const cJSON *trace)
 {
 	static const struct {
 		const char *name, *keys[3];
-	} cases[] = {{"ln_modulate", {"stage", "layer"}},
+	} cases[] = {{"block", {"stage", "layer"}},
 		     {"sampler_step", {"stage"}},
 		     {"conv", {"stage", "layer", "band"}},
 		     {"rmsnorm", {"layer"}},

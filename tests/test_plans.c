@@ -113,9 +113,11 @@ static const struct smalti_token_ids unknown = {(const int32_t[]){12, 40, 100000
 static void begin(struct request *request, const struct smalti_sampler *sampler,
 		  const struct smalti_token_ids *text, int64_t most_rows)
 {
+	static int requests; /* each of another grain, which changes nothing */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
 	SUCCEEDS(task_group ? 0 : -1, &error, "scope");
+	smalti_task_group_set_grain(task_group, (enum smalti_grain)(requests++ % (SMALTI_GRAIN_BLOCK + 1)));
 	smalti_task_group_needs(task_group, model->task_group);
 	*request = (struct request){.task_group = task_group, .most_rows = most_rows};
 	struct smalti_diffusion diffusion = {

@@ -32,6 +32,11 @@ enum smalti_cleaning {
 /** The data type in which noise is drawn. The same seed gives unrelated images for each type. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
+/** What a task of the transformer is, for a band of tokens: one operation; a norm with its projections, or
+ * what follows up to the MLP; or a whole block, where one band is all. By default the operations that are
+ * large enough to be tasks are, and others are joined. It changes no bit of an image. */
+enum smalti_grain { SMALTI_GRAIN_AUTO, SMALTI_GRAIN_OPERATION, SMALTI_GRAIN_HALF_BLOCK, SMALTI_GRAIN_BLOCK };
+
 /** Bounds of a request's fields. */
 enum {
 	SMALTI_SIDE_MIN = 16,
@@ -62,8 +67,9 @@ struct smalti_request {
 	const float *latents;
 	int64_t latents_count; /**< number of floats in latents */
 	/* The tiling; 0: chosen from the size. */
-	int64_t tile_tokens; /**< tokens per tile of the transformer */
-	int64_t tile_rows;   /**< latent rows per tile of the VAE */
+	int64_t tile_tokens;     /**< tokens per tile of the transformer */
+	int64_t tile_rows;       /**< latent rows per tile of the VAE */
+	enum smalti_grain grain; /**< of the transformer's tasks */
 	/** How the tokens of the transformer are distributed: "2:1:1", the shares of the CPUs and of each
 	 * device in turn, as numbers of 0 or more. A tile then stays with its owner. NULL: the policy
 	 * chooses. */

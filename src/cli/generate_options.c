@@ -10,6 +10,7 @@
 
 #define TYPE struct smalti_generate_options
 
+static const char *const grains[] = {"auto", "operation", "half-block", "block", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
@@ -86,6 +87,11 @@ static const struct smalti_option rows[] = {
      "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
+    {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",
+     "what a task of the transformer is, for a band of tokens; auto joins operations that are too small to "
+     "be "
+     "tasks",
+     .choices = grains},
     {SMALTI_STRING(TYPE, request.shares), "shares", 0, "A:B:...",
      "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; default: the "
      "scheduling policy places each task"},

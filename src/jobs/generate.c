@@ -267,6 +267,7 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	for (int i = 0; i < 2; i++)
 		if (work->texts[i])
 			diffusion.caches[diffusion.cache_count++] = work->texts[i]->cache;
+	smalti_task_group_set_grain(work->job.task_group, request->grain);
 	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
 }
 

@@ -102,15 +102,20 @@ static void own_outputs(const struct smalti_op *op, struct smalti_tile *const *t
 				smalti_tile_set_owner(tiles[index], owner);
 }
 
-void smalti_places_choose(const struct smalti_places *places, const struct smalti_op *op,
-			  struct smalti_tile *const *tiles, const void *arguments, struct starpu_task *task)
+int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments)
 {
 	const int owner = owner_of(op, tiles, arguments);
+	if (owner != SMALTI_ANYWHERE)
+		own_outputs(op, tiles, arguments, owner);
+	return owner;
+}
+
+void smalti_places_restrict(const struct smalti_places *places, int owner, struct starpu_task *task)
+{
 	if (owner == SMALTI_ANYWHERE)
 		return;
-	own_outputs(op, tiles, arguments, owner);
 	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !smalti_op_device(op)))
+	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !(task->cl->where & STARPU_OPENCL)))
 		return;
 	task->workerids = (uint32_t *)(uintptr_t)place->workers;
 	task->workerids_len = WORDS;

@@ -16,9 +16,11 @@ struct smalti_places *smalti_places_new(struct smalti_error *error);
 void smalti_places_free(struct smalti_places *places);
 int smalti_places_count(const struct smalti_places *places);
 
-/* Has the task run where the owner of a tile wants it, and its outputs be owned there: see rt/tile.h. A task
- * whose op has no function for the owner's kind of device runs anywhere. */
-void smalti_places_choose(const struct smalti_places *places, const struct smalti_op *op,
-			  struct smalti_tile *const *tiles, const void *arguments, struct starpu_task *task);
+/* The place that an operation on these tiles belongs to, by the rule of rt/tile.h; what it makes is owned
+ * there. */
+int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments);
+/* Has a task run at this place alone, if its codelet can run there; else, and at SMALTI_ANYWHERE, anywhere.
+ */
+void smalti_places_restrict(const struct smalti_places *places, int place, struct starpu_task *task);
 
 #endif

@@ -2,220 +2,23 @@
 #include "rt/task.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "kernels/isa.h"
-#include "rt/device.h"
 #include "rt/places.h"
 #include "rt/session.h"
-#include "rt/tile_forms.h"
-#include "rt/tile_memory.h"
+#include "rt/task_message.h"
 #include "rt/trace.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <starpu.h>
 
-/* The StarPU side of an op. */
-struct smalti_codelet {
-	struct starpu_codelet codelet;
-	struct starpu_perfmodel model;
-	char symbol[64]; /* of the model */
-};
-
-/* What a task brings along. It stays in this process: arguments hold functions that are called back. */
-struct message {
-	const struct smalti_op *op;
-	struct smalti_task_group *task_group;
-	struct smalti_position position;
-	uint32_t present; /* bit i: buffer i was given */
-	/* Of a device's task: when it was handed over, and how long it should take. */
-	double began, predicted;
-	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
-};
-
-static int op_buffers(const struct smalti_op *op)
-{
-	int buffers = 0;
-	for (int kind = 0; kind < op->buffer_kinds; kind++)
-		buffers += op->buffers[kind].count;
-	return buffers;
-}
-
-/* Where a tile lies in main memory; NULL with an error if nowhere. */
-static void *memory_of(const void *interface, struct smalti_error *error)
-{
-	struct smalti_formed *formed = smalti_formed_of(interface);
-	if (formed)
-		return (void *)(uintptr_t)smalti_formed_memory(formed, error);
-	void *memory = (void *)STARPU_VECTOR_GET_PTR(interface);
-	if (!smalti_tile_memory_refused(memory))
-		return memory;
-	smalti_tile_memory_fail(
-	    (int64_t)STARPU_VECTOR_GET_NX(interface) * (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface), error);
-	return NULL;
-}
-
-static int find_data(const struct message *message, void *interfaces[], void *data[],
-		     struct smalti_error *error)
-{
-	const int buffers = op_buffers(message->op);
-	for (int i = 0, given = 0; i < buffers; i++)
-		if (message->present >> i & 1 && !(data[i] = memory_of(interfaces[given++], error)))
-			return -1;
-	return 0;
-}
-
-/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
-static double predicted_seconds(const struct smalti_task_group *task_group)
-{
-	struct starpu_task *task = starpu_task_get_current();
-	if (!smalti_task_group_compares(task_group))
-		return (double)NAN;
-	struct starpu_perfmodel_arch *arch =
-	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
-	return 1e-6 * starpu_task_expected_length(task, arch, 0);
-}
-
-/* Every codelet's CPU function: finds the op and its pointers, runs the kernel, keeps its error. */
-void smalti_task_run_cpu(void *interfaces[], void *argument);
-void smalti_task_run_cpu(void *interfaces[], void *argument)
-{
-	const struct message *message = argument;
-	struct smalti_task_group *task_group = message->task_group;
-	if (smalti_task_group_failed(task_group))
-		return;
-	void *data[SMALTI_MAX_BUFFERS] = {NULL};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const double predicted = predicted_seconds(task_group), began = smalti_now();
-	if (find_data(message, interfaces, data, &error) < 0 ||
-	    message->op->run(data, message->arguments, &error) < 0)
-		smalti_task_group_fail(task_group, &error);
-	const double seconds = smalti_now() - began;
-	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
-	smalti_task_group_task_took(task_group, seconds, predicted);
-}
-
-/* Where a tile lies in a device's memory. */
-static struct smalti_device_memory device_memory_of(const void *interface)
-{
-	if (smalti_formed_of(interface))
-		return smalti_formed_device_memory(interface);
-	return (struct smalti_device_memory){(void *)STARPU_VECTOR_GET_DEV_HANDLE(interface),
-					     (int64_t)STARPU_VECTOR_GET_NX(interface) *
-						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
-}
-
-static void find_memories(const struct message *message, void *interfaces[],
-			  struct smalti_device_memory *memories, const struct smalti_device_memory **given)
-{
-	const int buffers = op_buffers(message->op);
-	for (int i = 0, next = 0; i < buffers; i++) {
-		if (!(message->present >> i & 1))
-			continue;
-		memories[i] = device_memory_of(interfaces[next++]);
-		given[i] = &memories[i];
-	}
-}
-
-/* Every codelet's OpenCL function: hands the work to the device, which goes on with it when this returns. */
-void smalti_task_run_opencl(void *interfaces[], void *argument);
-void smalti_task_run_opencl(void *interfaces[], void *argument)
-{
-	struct message *message = argument;
-	struct smalti_task_group *task_group = message->task_group;
-	if (smalti_task_group_failed(task_group))
-		return;
-	struct smalti_device_memory memories[SMALTI_MAX_BUFFERS];
-	const struct smalti_device_memory *given[SMALTI_MAX_BUFFERS] = {NULL};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	message->predicted = predicted_seconds(task_group);
-	message->began = smalti_now();
-	find_memories(message, interfaces, memories, given);
-	struct smalti_device *device =
-	    smalti_session_device(smalti_task_group_session(task_group), starpu_worker_get_id());
-	if (smalti_op_device(message->op)(device, given, message->arguments, &error) < 0) {
-		smalti_error_prefix(&error, "%s", message->op->name);
-		smalti_task_group_fail(task_group, &error);
-	}
-}
-
-uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
-{
-	return op->key(arguments, starpu_hash_crc32c_be(present, 0));
-}
-
-static uint32_t footprint(struct starpu_task *task)
-{
-	const struct message *message = task->cl_arg;
-	return smalti_task_key(message->op, message->arguments, message->present);
-}
-
-/* Where the op can run. */
-static uint32_t where(const struct smalti_op *op)
-{
-	return STARPU_CPU | (smalti_op_device(op) ? STARPU_OPENCL : 0);
-}
-
-/* Whether a device has room for the task's tiles, beside those of the next one, which come meanwhile, and
- * scratch: StarPU would ask for ever for memory that is not there. */
-static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
-{
-	enum { SHARE = 4 };
-	(void)implementation;
-	if (starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER)
-		return 1;
-	int64_t bytes = 0;
-	for (int i = 0; i < task->nbuffers; i++)
-		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
-	return bytes <= (int64_t)starpu_memory_get_total(starpu_worker_get_memory_node(worker)) / SHARE;
-}
-
-static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
-{
-	made->model.type = STARPU_HISTORY_BASED;
-	made->model.footprint = footprint;
-	made->model.symbol = made->symbol;
-	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", op->name, smalti_isa_name(smalti_isa()));
-	starpu_codelet_init(&made->codelet);
-	made->codelet.where = where(op);
-	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
-	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
-	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
-	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
-	made->codelet.can_execute = devices ? can_execute : NULL;
-	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
-	made->codelet.name = op->name;
-	made->codelet.model = &made->model;
-}
-
-struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error)
-{
-	struct smalti_codelet *codelets = smalti_calloc(smalti_op_count, sizeof(*codelets), error);
-	for (int op = 0; codelets && op < smalti_op_count; op++)
-		make_codelet(&smalti_ops[op], devices, &codelets[op]);
-	return codelets;
-}
-
-void smalti_task_drop_measurements(struct smalti_codelet *codelets)
-{
-	for (int op = 0; op < smalti_op_count; op++)
-		codelets[op].model.type = STARPU_COMMON; /* a kind that has no file */
-}
-
-void smalti_task_close(struct smalti_codelet *codelets)
-{
-	free(codelets);
-}
-
 static void ended(void *argument)
 {
 	struct starpu_task *task = argument;
-	const struct message *message = task->cl_arg;
+	struct smalti_message *message = task->cl_arg;
 	struct smalti_task_group *task_group = message->task_group;
 	struct smalti_session *session = smalti_task_group_session(task_group);
+	free(message->local);
 	struct smalti_trace *trace = smalti_session_trace(session);
 	if (message->began > 0)
 		smalti_task_group_task_took(
@@ -241,78 +44,153 @@ static int check_missing(const struct smalti_op *op, const struct smalti_buffer 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing", op->name, buffer->name);
 }
 
-/* In arrays of the task's own, which StarPU frees: it may have been configured for tasks of 8 buffers. */
-static int attach(struct starpu_task *task, struct message *message, struct smalti_tile *const *tiles,
-		  struct smalti_error *error)
+/* What is to become a task, while operations are added. */
+struct smalti_recording {
+	const char *name;
+	int depth; /* of regions within the outermost */
+	struct smalti_message *message;
+	int capacity; /* of steps */
+	int tiles;
+	struct use {
+		struct smalti_tile *tile;
+		enum smalti_access access; /* of all steps together */
+		int first, last;           /* steps */
+	} use[SMALTI_TASK_TILES];
+};
+
+static int make_room(struct smalti_recording *r, struct smalti_error *error)
 {
-	const struct smalti_op *op = message->op;
-	const int buffers = op_buffers(op);
-	task->dyn_handles = smalti_calloc(buffers, sizeof(*task->dyn_handles), error);
-	task->dyn_modes = smalti_calloc(buffers, sizeof(*task->dyn_modes), error);
-	if (!task->dyn_handles || !task->dyn_modes)
-		return -1;
-	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
-		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
-			if (!tiles[index]) {
-				if (check_missing(op, &op->buffers[kind], error) < 0)
-					return -1;
-				continue;
-			}
-			task->dyn_handles[task->nbuffers] = smalti_tile_handle(tiles[index]);
-			task->dyn_modes[task->nbuffers++] =
-			    mode_of(smalti_op_access(op, kind, message->arguments));
-			message->present |= 1u << index;
-		}
+	if (r->message && r->message->steps < r->capacity)
+		return 0;
+	const int capacity = r->capacity ? 4 * r->capacity : 1;
+	struct smalti_message *message =
+	    realloc(r->message, sizeof(*message) + (size_t)capacity * sizeof(message->step[0]));
+	if (!message)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a task");
+	if (!r->message)
+		*message = (struct smalti_message){.steps = 0};
+	r->message = message;
+	r->capacity = capacity;
 	return 0;
 }
 
-static struct message *new_message(const struct smalti_op *op, struct smalti_task_group *task_group,
-				   const void *arguments, struct smalti_error *error)
+/* The number of a tile in the task. */
+static int use_tile(struct smalti_recording *r, struct smalti_tile *tile, enum smalti_access access)
 {
-	struct message *message = smalti_calloc(1, sizeof(*message), error);
-	if (!message)
-		return NULL;
-	message->op = op;
-	message->task_group = task_group;
-	memcpy(message->arguments, arguments, op->arguments_size);
-	return message;
+	const int step = r->message->steps;
+	for (int i = 0; i < r->tiles; i++)
+		if (r->use[i].tile == tile) {
+			r->use[i].last = step;
+			if (access != r->use[i].access && r->use[i].access == SMALTI_READ)
+				r->use[i].access = SMALTI_UPDATE;
+			return i;
+		}
+	r->use[r->tiles] = (struct use){tile, access, step, step};
+	return r->tiles++;
 }
 
-static int insert(struct smalti_task_group *task_group, const struct smalti_op *op,
-		  struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
+static int add_step(struct smalti_recording *r, const struct smalti_op *op, struct smalti_tile *const *tiles,
+		    const void *arguments, struct smalti_error *error)
 {
-	struct message *message = new_message(op, task_group, arguments, error);
-	if (!message)
+	if (make_room(r, error) < 0)
 		return -1;
-	struct starpu_task *task = starpu_task_create();
+	struct smalti_step *step = &r->message->step[r->message->steps];
+	step->op = op;
+	memcpy(step->arguments, arguments, op->arguments_size);
+	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
+		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
+			step->slot[index] = SMALTI_NO_SLOT;
+			if (tiles[index])
+				step->slot[index] =
+				    (int16_t)use_tile(r, tiles[index], smalti_op_access(op, kind, arguments));
+			else if (check_missing(op, &op->buffers[kind], error) < 0)
+				return -1;
+		}
+	r->message->steps++;
+	return 0;
+}
+
+/* Numbers StarPU's buffers first, in arrays of the task's own, which StarPU frees (it may have been
+ * configured for tasks of 8 buffers), and the locals behind them. */
+static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
+{
+	struct smalti_message *message = r->message;
+	int16_t number[SMALTI_TASK_TILES];
+	task->dyn_handles = smalti_calloc(r->tiles, sizeof(*task->dyn_handles), error);
+	task->dyn_modes = smalti_calloc(r->tiles, sizeof(*task->dyn_modes), error);
+	for (int i = 0; i < r->tiles; i++)
+		message->locals += smalti_tile_is_local(r->use[i].tile);
+	message->local =
+	    message->locals ? smalti_calloc(message->locals, sizeof(*message->local), error) : NULL;
+	if (!task->dyn_handles || !task->dyn_modes || (message->locals && !message->local))
+		return -1;
+	message->tiles = r->tiles - message->locals;
+	for (int i = 0, local = 0; i < r->tiles; i++) {
+		const struct use *use = &r->use[i];
+		const bool is_local = smalti_tile_is_local(use->tile);
+		number[i] = (int16_t)(is_local ? message->tiles + local : task->nbuffers);
+		if (is_local) {
+			message->local[local++] =
+			    (struct smalti_local){smalti_tile_bytes(use->tile), use->first, use->last};
+			continue;
+		}
+		task->dyn_handles[task->nbuffers] = smalti_tile_handle(use->tile);
+		task->dyn_modes[task->nbuffers++] = mode_of(use->access);
+	}
+	for (int step = 0; step < message->steps; step++) {
+		const int buffers = smalti_op_buffers(message->step[step].op);
+		for (int i = 0; i < buffers; i++)
+			if (message->step[step].slot[i] != SMALTI_NO_SLOT)
+				message->step[step].slot[i] = number[message->step[step].slot[i]];
+	}
+	return 0;
+}
+
+static struct starpu_task *new_task(const struct smalti_task_group *task_group, const char *name,
+				    struct smalti_message *message)
+{
 	struct smalti_session *session = smalti_task_group_session(task_group);
-	task->cl = &smalti_session_codelets(session)[op - smalti_ops].codelet;
-	task->name = op->name;
+	struct starpu_task *task = starpu_task_create();
+	task->cl = smalti_task_codelet(smalti_session_codelets(session), message);
+	task->name = message->steps > 1 ? name : message->step[0].op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);
 	task->cl_arg_free = 1;
 	task->nbuffers = 0;
 	task->priority = smalti_session_priority(session, smalti_task_group_priority(task_group));
-	task->flops = op->flops(arguments);
+	for (int step = 0; step < message->steps; step++)
+		task->flops += message->step[step].op->flops(message->step[step].arguments);
 	task->callback_func = ended;
 	task->callback_arg = task;
-	smalti_places_choose(smalti_session_places(session), op, tiles, arguments, task);
-	int status = attach(task, message, tiles, error);
+	return task;
+}
+
+/* Takes the message. */
+static int submit(struct smalti_task_group *task_group, struct smalti_recording *r, const char *name,
+		  int place, struct smalti_error *error)
+{
+	struct smalti_throttle *throttle = smalti_session_throttle(smalti_task_group_session(task_group));
+	struct smalti_message *message = r->message;
+	struct starpu_task *task = new_task(task_group, name, message);
+	message->task_group = task_group;
+	smalti_places_restrict(smalti_session_places(smalti_task_group_session(task_group)), place, task);
+	int status = attach(task, r, error);
 	if (status == 0) {
-		smalti_throttle_enter(smalti_session_throttle(session));
+		smalti_throttle_enter(throttle);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
 			return 0;
-		smalti_throttle_leave(smalti_session_throttle(session));
+		smalti_throttle_leave(throttle);
 		smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
-		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", op->name, strerror(-status));
+		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", task->name,
+			    strerror(-status));
 	}
+	free(message->local);
 	task->destroy = 0;
 	starpu_task_destroy(task);
 	return -1;
 }
-
 /* Without StarPU. */
 static int run_now(struct smalti_task_group *task_group, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
@@ -335,10 +213,97 @@ static void record(struct smalti_session *session, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments)
 {
 	int64_t numbers[1 + SMALTI_MAX_BUFFERS] = {op - smalti_ops};
-	const int buffers = op_buffers(op);
+	const int buffers = smalti_op_buffers(op);
 	for (int i = 0; i < buffers; i++)
 		numbers[1 + i] = tiles[i] ? smalti_tile_number(tiles[i]) : 0;
 	smalti_session_record(session, op->value(arguments, 0), numbers, 1 + buffers);
+}
+
+/* An operation that is a task. */
+static int insert_one(struct smalti_task_group *task_group, const struct smalti_op *op,
+		      struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
+{
+	struct smalti_recording recording;
+	recording.message = NULL;
+	recording.capacity = recording.tiles = 0;
+	const int place = smalti_places_own(op, tiles, arguments);
+	if (add_step(&recording, op, tiles, arguments, error) == 0)
+		return submit(task_group, &recording, op->name, place, error);
+	free(recording.message);
+	return -1;
+}
+
+/* Submits what is recorded, and begins anew. */
+static int flush(struct smalti_task_group *task_group, struct smalti_recording *r, struct smalti_error *error)
+{
+	int status = 0;
+	if (smalti_task_group_broken(task_group))
+		free(r->message);
+	else if (r->message)
+		status = submit(task_group, r, r->name, SMALTI_ANYWHERE, error);
+	for (int i = 0; i < r->tiles; i++)
+		smalti_tile_let_go(r->use[i].tile);
+	r->message = NULL;
+	r->capacity = r->tiles = 0;
+	return status;
+}
+
+static int record_one(struct smalti_task_group *task_group, const struct smalti_op *op,
+		      struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
+{
+	struct smalti_recording *r = smalti_task_group_recording(task_group);
+	const bool full = r->tiles + SMALTI_MAX_BUFFERS > SMALTI_TASK_TILES ||
+			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
+	if (full && flush(task_group, r, error) < 0)
+		return -1;
+	const int status = add_step(r, op, tiles, arguments, error);
+	for (int i = 0; i < r->tiles; i++)
+		smalti_tile_hold(r->use[i].tile);
+	return status;
+}
+
+void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain grain, bool small,
+		       const char *name)
+{
+	const struct smalti_session *session = smalti_task_group_session(task_group);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (smalti_session_plain(session) || smalti_session_place_count(session) > 1)
+		return;
+	if (smalti_task_group_recording(task_group)) {
+		smalti_task_group_recording(task_group)->depth++;
+		return;
+	}
+	const enum smalti_grain wanted = smalti_task_group_grain(task_group);
+	if (wanted == SMALTI_GRAIN_AUTO ? !small : wanted < grain)
+		return;
+	struct smalti_recording *recording = smalti_calloc(1, sizeof(*recording), &error);
+	if (!recording)
+		smalti_task_group_break(task_group, &error);
+	else
+		recording->name = name;
+	smalti_task_group_set_recording(task_group, recording);
+}
+
+void smalti_fuse_end(struct smalti_task_group *task_group)
+{
+	struct smalti_recording *recording = smalti_task_group_recording(task_group);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (recording && recording->depth-- > 0)
+		return;
+	if (recording && flush(task_group, recording, &error) < 0)
+		smalti_task_group_break(task_group, &error);
+	smalti_task_group_set_recording(task_group, NULL);
+	free(recording);
+}
+
+static int insert(struct smalti_task_group *task_group, const struct smalti_op *op,
+		  struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
+{
+	if (smalti_session_plain(smalti_task_group_session(task_group)))
+		return run_now(task_group, op, tiles, arguments, error);
+	if (smalti_task_group_recording(task_group))
+		return record_one(task_group, op, tiles, arguments, error);
+	return insert_one(task_group, op, tiles, arguments, error);
 }
 
 void smalti_task_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
@@ -346,11 +311,8 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 {
 	if (smalti_task_group_broken(task_group))
 		return;
-	struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	record(session, op, tiles, arguments);
-	int status = smalti_session_plain(session) ? run_now(task_group, op, tiles, arguments, &error)
-						   : insert(task_group, op, tiles, arguments, &error);
-	if (status < 0)
+	record(smalti_task_group_session(task_group), op, tiles, arguments);
+	if (insert(task_group, op, tiles, arguments, &error) < 0)
 		smalti_task_group_break(task_group, &error);
 }

@@ -23,6 +23,8 @@ struct smalti_task_group {
 	int64_t path; /* tasks behind those that are inserted */
 	char name[NAME_LENGTH];
 	bool compares;
+	enum smalti_grain grain;
+	struct smalti_recording *recording;
 	atomic_bool failed, broken;
 	pthread_mutex_t mutex;      /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
@@ -69,6 +71,26 @@ void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti
 	smalti_fail(&error, SMALTI_EINVAL, "'%s' needs more than %d others", task_group->name,
 		    SMALTI_MAX_NEEDS);
 	smalti_task_group_fail(task_group, &error);
+}
+
+void smalti_task_group_set_grain(struct smalti_task_group *task_group, enum smalti_grain grain)
+{
+	task_group->grain = grain;
+}
+
+enum smalti_grain smalti_task_group_grain(const struct smalti_task_group *task_group)
+{
+	return task_group->grain;
+}
+
+struct smalti_recording *smalti_task_group_recording(const struct smalti_task_group *task_group)
+{
+	return task_group->recording;
+}
+
+void smalti_task_group_set_recording(struct smalti_task_group *task_group, struct smalti_recording *recording)
+{
+	task_group->recording = recording;
 }
 
 /* Those of no stage, and those without arithmetic, say nothing of how far the work is. */

@@ -3,6 +3,7 @@
 #define SMALTI_RT_TASK_GROUP_H
 
 #include "base/error.h"
+#include "smalti/generate.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,6 +90,16 @@ const char *smalti_task_group_name(const struct smalti_task_group *task_group);
 struct smalti_session *smalti_task_group_session(const struct smalti_task_group *task_group);
 /* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
+
+/* How much of what is to be inserted becomes one task, where rt/task.h fuses; SMALTI_GRAIN_AUTO at first. */
+void smalti_task_group_set_grain(struct smalti_task_group *task_group, enum smalti_grain grain);
+enum smalti_grain smalti_task_group_grain(const struct smalti_task_group *task_group);
+
+/* For src/rt/task.c: what collects the task group's operations; NULL, as at first: each is a task. */
+struct smalti_recording;
+struct smalti_recording *smalti_task_group_recording(const struct smalti_task_group *task_group);
+void smalti_task_group_set_recording(struct smalti_task_group *task_group,
+				     struct smalti_recording *recording);
 
 /* For src/rt. A task of `flops`; returns its position. */
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);

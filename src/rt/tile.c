@@ -12,12 +12,13 @@
 #include <starpu.h>
 
 struct smalti_tile {
-	starpu_data_handle_t handle;
-	void *memory;                 /* of a plain session's tile, which has no handle */
+	starpu_data_handle_t handle;  /* once a task wants it; a plain session's tile has none */
+	void *memory;                 /* of a plain session's tile, or the caller's that it lies over */
 	struct smalti_pool *pool;     /* that the memory is of; NULL: it is the caller's */
 	struct smalti_formed *formed; /* the same of a tile of forms */
 	int64_t number, rows, row_bytes;
 	int owner;
+	bool held, released;
 };
 
 static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64_t bytes, const void *data,
@@ -49,18 +50,15 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 }
 
 static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
-				int home, const void *data)
+				const void *data)
 {
 	if (smalti_task_group_broken(task_group))
 		return NULL;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_tile *tile = new_tile(task_group, rows, row_bytes, &error);
-	if (tile && !smalti_session_plain(session)) {
-		starpu_vector_data_register(&tile->handle, home, (uintptr_t)data, (uint32_t)rows,
-					    (size_t)row_bytes);
-	} else if (tile &&
-		   take_memory(tile, smalti_session_pool(session), rows * row_bytes, data, &error) < 0) {
+	if (tile && (data || smalti_session_plain(session)) &&
+	    take_memory(tile, smalti_session_pool(session), rows * row_bytes, data, &error) < 0) {
 		free(tile);
 		tile = NULL;
 	}
@@ -82,20 +80,18 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
 	}
 	if (!tile)
 		smalti_task_group_break(task_group, &error);
-	else if (!smalti_session_plain(smalti_task_group_session(task_group)))
-		smalti_formed_register(tile->formed, &tile->handle);
 	return tile;
 }
 
 struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes)
 {
-	return make(task_group, rows, row_bytes, -1, NULL);
+	return make(task_group, rows, row_bytes, NULL);
 }
 
 struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data)
 {
-	return make(task_group, rows, row_bytes, STARPU_MAIN_RAM, data);
+	return make(task_group, rows, row_bytes, data);
 }
 
 struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
@@ -110,7 +106,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 	}
 	/* Does not block: the handle is new, nothing is pending on it. */
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (starpu_data_acquire(tile->handle, STARPU_W)) {
+	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile cannot be filled from within a task");
 		smalti_task_group_break(task_group, &error);
 		smalti_tile_release(tile);
@@ -131,6 +127,9 @@ void smalti_tile_release(struct smalti_tile *tile)
 {
 	if (!tile)
 		return;
+	tile->released = true;
+	if (tile->held)
+		return;
 	if (tile->handle)
 		starpu_data_unregister_submit(tile->handle);
 	else if (tile->formed)
@@ -138,6 +137,23 @@ void smalti_tile_release(struct smalti_tile *tile)
 	else if (tile->pool)
 		smalti_tile_memory_give(tile->pool, tile->memory);
 	free(tile);
+}
+
+void smalti_tile_hold(struct smalti_tile *tile)
+{
+	tile->held = true;
+}
+
+void smalti_tile_let_go(struct smalti_tile *tile)
+{
+	tile->held = false;
+	if (tile->released)
+		smalti_tile_release(tile);
+}
+
+bool smalti_tile_is_local(const struct smalti_tile *tile)
+{
+	return tile->released && !tile->handle && !tile->formed && !tile->memory;
 }
 
 int64_t smalti_tile_bytes(const struct smalti_tile *tile)
@@ -160,8 +176,14 @@ void smalti_tile_set_owner(struct smalti_tile *tile, int place)
 	tile->owner = place;
 }
 
-void *smalti_tile_handle(const struct smalti_tile *tile)
+void *smalti_tile_handle(struct smalti_tile *tile)
 {
+	if (!tile->handle && tile->formed)
+		smalti_formed_register(tile->formed, &tile->handle);
+	else if (!tile->handle)
+		starpu_vector_data_register(&tile->handle, tile->memory ? STARPU_MAIN_RAM : -1,
+					    (uintptr_t)tile->memory, (uint32_t)tile->rows,
+					    (size_t)tile->row_bytes);
 	return tile->handle;
 }
 

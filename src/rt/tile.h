@@ -4,6 +4,7 @@
 
 #include "rt/task_group.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
@@ -45,9 +46,14 @@ int smalti_tile_owner(const struct smalti_tile *tile);
 void smalti_tile_set_owner(struct smalti_tile *tile, int place);
 /* @} */
 
-/* For src/rt: the starpu_data_handle_t. */
-void *smalti_tile_handle(const struct smalti_tile *tile);
+/* For src/rt: the starpu_data_handle_t, registered now if it was not yet. */
+void *smalti_tile_handle(struct smalti_tile *tile);
 /* The same: where a plain session's tile lies; NULL with an error when its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
+/* The same: a task that is not whole yet uses it; its release waits until it is let go. */
+void smalti_tile_hold(struct smalti_tile *tile);
+void smalti_tile_let_go(struct smalti_tile *tile);
+/* The same: of one that is held, whether only what holds it knows it: it was made and released meanwhile. */
+bool smalti_tile_is_local(const struct smalti_tile *tile);
 
 #endif

@@ -23,8 +23,8 @@ struct smalti_formed {
 };
 
 /* StarPU's interface: main memory, the tile's home, has the forms and gives the CPU's away on demand; a
- * device has its form at `handle` (an address, or a cl_mem). StarPU keeps a freed tile's interface with what a
- * device has of it, for another tile of as many bytes; `formed` is not there any more then. */
+ * device has its form at `handle` (an address, or a cl_mem). StarPU keeps a freed tile's interface with what
+ * a device has of it, for another tile of as many bytes; `formed` is not there any more then. */
 struct interface {
 	enum starpu_data_interface_id id;
 	struct smalti_formed *formed;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "kernels/isa.h"
+#include "rt/task.h"
+#include "rt/task_message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <starpu.h>
+
+/* The StarPU side of an op. */
+struct smalti_codelet {
+	struct starpu_codelet codelet;
+	struct starpu_perfmodel model;
+	char symbol[64]; /* of the model */
+};
+
+uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
+{
+	return op->key(arguments, starpu_hash_crc32c_be(present, 0));
+}
+
+static uint32_t step_key(const struct smalti_step *step)
+{
+	uint32_t present = 0;
+	const int buffers = smalti_op_buffers(step->op);
+	for (int i = 0; i < buffers; i++)
+		present |= step->slot[i] != SMALTI_NO_SLOT ? 1u << i : 0;
+	return smalti_task_key(step->op, step->arguments, present);
+}
+
+static uint32_t footprint(struct starpu_task *task)
+{
+	const struct smalti_message *message = task->cl_arg;
+	uint32_t key = step_key(&message->step[0]);
+	for (int step = 1; step < message->steps; step++) {
+		key = starpu_hash_crc32c_be((uint32_t)(message->step[step].op - smalti_ops), key);
+		key = starpu_hash_crc32c_be(step_key(&message->step[step]), key);
+	}
+	return key;
+}
+
+/* Whether a device has room for the task's tiles, beside those of the next one, which come meanwhile, and
+ * scratch: StarPU would ask for ever for memory that is not there. */
+static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
+{
+	enum { SHARE = 4 };
+	(void)implementation;
+	if (starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER)
+		return 1;
+	int64_t bytes = 0;
+	for (int i = 0; i < task->nbuffers; i++)
+		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
+	return bytes <= (int64_t)starpu_memory_get_total(starpu_worker_get_memory_node(worker)) / SHARE;
+}
+
+/* Of an op, or with NULL of tasks of several. */
+static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
+{
+	const char *name = op ? op->name : "fused";
+	made->model.type = STARPU_HISTORY_BASED;
+	made->model.footprint = footprint;
+	made->model.symbol = made->symbol;
+	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", name, smalti_isa_name(smalti_isa()));
+	starpu_codelet_init(&made->codelet);
+	made->codelet.where = STARPU_CPU | (op && smalti_op_device(op) ? STARPU_OPENCL : 0);
+	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
+	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
+	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
+	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
+	made->codelet.can_execute = devices ? can_execute : NULL;
+	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
+	made->codelet.name = name;
+	made->codelet.model = &made->model;
+}
+
+/* One for each op, then that of fused tasks. */
+static int codelet_count(void)
+{
+	return smalti_op_count + 1;
+}
+
+struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error)
+{
+	struct smalti_codelet *codelets = smalti_calloc(codelet_count(), sizeof(*codelets), error);
+	for (int i = 0; codelets && i < codelet_count(); i++)
+		make_codelet(i < smalti_op_count ? &smalti_ops[i] : NULL, devices, &codelets[i]);
+	return codelets;
+}
+
+void smalti_task_drop_measurements(struct smalti_codelet *codelets)
+{
+	for (int i = 0; i < codelet_count(); i++)
+		codelets[i].model.type = STARPU_COMMON; /* a kind that has no file */
+}
+
+struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
+					   const struct smalti_message *message)
+{
+	return &codelets[message->steps > 1 ? smalti_op_count : message->step[0].op - smalti_ops].codelet;
+}
+
+void smalti_task_close(struct smalti_codelet *codelets)
+{
+	free(codelets);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SMALTI_RT_TASK_MESSAGE_H
+#define SMALTI_RT_TASK_MESSAGE_H
+
+#include "rt/op.h"
+#include "rt/task_group.h"
+
+/* For task.c, which makes tasks, and task_run.c, which runs them. */
+
+/* The distinct tiles of a task, and the operations that it may be made of. */
+enum { SMALTI_TASK_TILES = 192, SMALTI_TASK_STEPS = 64, SMALTI_NO_SLOT = -1 };
+
+/* One operation of a task. */
+struct smalti_step {
+	const struct smalti_op *op;
+	int16_t slot[SMALTI_MAX_BUFFERS]; /* of each buffer; SMALTI_NO_SLOT: absent */
+	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
+};
+
+/* A tile that lives in the task alone, from its first step to its last. */
+struct smalti_local {
+	int64_t bytes;
+	int first, last;
+};
+
+/* What a task brings along. It stays in this process: arguments hold functions that are called back. */
+struct smalti_message {
+	struct smalti_task_group *task_group;
+	struct smalti_position position;
+	double began,
+	    predicted;     /* of a device's task: when it was handed over, and how long it should take */
+	int tiles, locals; /* slots below `tiles` are StarPU's buffers, the others the locals */
+	struct smalti_local *local;
+	int steps;
+	struct smalti_step step[];
+};
+
+/* Every codelet's functions on CPUs and on OpenCL devices. */
+void smalti_task_run_cpu(void *interfaces[], void *message);
+void smalti_task_run_opencl(void *interfaces[], void *message);
+
+struct smalti_codelet;
+struct starpu_codelet;
+/* That of the op, or of fused tasks. */
+struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
+					   const struct smalti_message *message);
+
+static inline int smalti_op_buffers(const struct smalti_op *op)
+{
+	int buffers = 0;
+	for (int kind = 0; kind < op->buffer_kinds; kind++)
+		buffers += op->buffers[kind].count;
+	return buffers;
+}
+
+#endif

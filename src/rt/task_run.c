@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "rt/device.h"
+#include "rt/pool.h"
+#include "rt/session.h"
+#include "rt/task_message.h"
+#include "rt/tile_forms.h"
+#include "rt/tile_memory.h"
+
+#include <math.h>
+
+#include <starpu.h>
+
+/* Where a tile lies in main memory; NULL with an error if nowhere. */
+static void *memory_of(const void *interface, struct smalti_error *error)
+{
+	struct smalti_formed *formed = smalti_formed_of(interface);
+	if (formed)
+		return (void *)(uintptr_t)smalti_formed_memory(formed, error);
+	void *memory = (void *)STARPU_VECTOR_GET_PTR(interface);
+	if (!smalti_tile_memory_refused(memory))
+		return memory;
+	smalti_tile_memory_fail(
+	    (int64_t)STARPU_VECTOR_GET_NX(interface) * (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface), error);
+	return NULL;
+}
+
+/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
+static double predicted_seconds(const struct smalti_task_group *task_group)
+{
+	struct starpu_task *task = starpu_task_get_current();
+	if (!smalti_task_group_compares(task_group))
+		return (double)NAN;
+	struct starpu_perfmodel_arch *arch =
+	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
+	return 1e-6 * starpu_task_expected_length(task, arch, 0);
+}
+
+/* Takes the locals that this step is the first of. */
+static int take_locals(const struct smalti_message *message, int step, void *slots[],
+		       struct smalti_error *error)
+{
+	struct smalti_pool *pool = smalti_session_pool(smalti_task_group_session(message->task_group));
+	for (int i = 0; i < message->locals; i++)
+		if (message->local[i].first == step && !(slots[message->tiles + i] = smalti_tile_memory_take(
+							     pool, message->local[i].bytes, error)))
+			return -1;
+	return 0;
+}
+
+/* Gives back those that it is the last of, and behind the last step all. */
+static void give_locals(const struct smalti_message *message, int step, void *slots[])
+{
+	struct smalti_pool *pool = smalti_session_pool(smalti_task_group_session(message->task_group));
+	for (int i = 0; i < message->locals; i++) {
+		void **slot = &slots[message->tiles + i];
+		if (*slot && message->local[i].last <= step)
+			smalti_tile_memory_give(pool, *slot);
+		if (message->local[i].last <= step)
+			*slot = NULL;
+	}
+}
+
+static int run_step(const struct smalti_step *step, void *const slots[], struct smalti_error *error)
+{
+	void *data[SMALTI_MAX_BUFFERS] = {NULL};
+	const int buffers = smalti_op_buffers(step->op);
+	for (int i = 0; i < buffers; i++)
+		if (step->slot[i] != SMALTI_NO_SLOT)
+			data[i] = slots[step->slot[i]];
+	return step->op->run(data, step->arguments, error);
+}
+
+static int run_steps(const struct smalti_message *message, void *interfaces[], struct smalti_error *error)
+{
+	void *slots[SMALTI_TASK_TILES] = {NULL};
+	int status = 0;
+	for (int i = 0; i < message->tiles && status == 0; i++)
+		status = (slots[i] = memory_of(interfaces[i], error)) ? 0 : -1;
+	for (int step = 0; step < message->steps && status == 0; step++) {
+		status = take_locals(message, step, slots, error);
+		if (status == 0)
+			status = run_step(&message->step[step], slots, error);
+		give_locals(message, status == 0 ? step : SMALTI_TASK_STEPS, slots);
+	}
+	return status;
+}
+
+void smalti_task_run_cpu(void *interfaces[], void *argument)
+{
+	const struct smalti_message *message = argument;
+	struct smalti_task_group *task_group = message->task_group;
+	if (smalti_task_group_failed(task_group))
+		return;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const double predicted = predicted_seconds(task_group), began = smalti_now();
+	if (run_steps(message, interfaces, &error) < 0)
+		smalti_task_group_fail(task_group, &error);
+	const double seconds = smalti_now() - began;
+	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
+	smalti_task_group_task_took(task_group, seconds, predicted);
+}
+
+/* Where a tile lies in a device's memory. */
+static struct smalti_device_memory device_memory_of(const void *interface)
+{
+	if (smalti_formed_of(interface))
+		return smalti_formed_device_memory(interface);
+	return (struct smalti_device_memory){(void *)STARPU_VECTOR_GET_DEV_HANDLE(interface),
+					     (int64_t)STARPU_VECTOR_GET_NX(interface) *
+						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
+}
+
+static void find_memories(const struct smalti_step *step, void *interfaces[],
+			  struct smalti_device_memory *memories, const struct smalti_device_memory **given)
+{
+	const int buffers = smalti_op_buffers(step->op);
+	for (int i = 0; i < buffers; i++) {
+		if (step->slot[i] == SMALTI_NO_SLOT)
+			continue;
+		memories[i] = device_memory_of(interfaces[step->slot[i]]);
+		given[i] = &memories[i];
+	}
+}
+
+/* Hands the work to the device, which goes on with it when this returns. Tasks of several steps stay on CPUs.
+ */
+void smalti_task_run_opencl(void *interfaces[], void *argument)
+{
+	struct smalti_message *message = argument;
+	struct smalti_task_group *task_group = message->task_group;
+	const struct smalti_step *step = &message->step[0];
+	if (smalti_task_group_failed(task_group))
+		return;
+	struct smalti_device_memory memories[SMALTI_MAX_BUFFERS];
+	const struct smalti_device_memory *given[SMALTI_MAX_BUFFERS] = {NULL};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	message->predicted = predicted_seconds(task_group);
+	message->began = smalti_now();
+	find_memories(step, interfaces, memories, given);
+	struct smalti_device *device =
+	    smalti_session_device(smalti_task_group_session(task_group), starpu_worker_get_id());
+	if (smalti_op_device(step->op)(device, given, step->arguments, &error) < 0) {
+		smalti_error_prefix(&error, "%s", step->op->name);
+		smalti_task_group_fail(task_group, &error);
+	}
+}

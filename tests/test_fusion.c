@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operations that become one task: the same results, on tiles that nobody else sees.
+ */
+#include "codelets/codelets.h"
+#include "harness.h"
+#include "rt/pool.h"
+#include "rt/session.h"
+#include "rt/task.h"
+#include "rt/throttle.h"
+#include "smalti/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT_OF_VALUES = 37, BYTES_OF_TILE = COUNT_OF_VALUES * 4 };
+
+static int keep(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(user, values, (size_t)count * sizeof(*values));
+	return 0;
+}
+
+static int refuse(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)user, (void)count, (void)values;
+	return smalti_fail(error, SMALTI_EIO, "refused on purpose");
+}
+
+static struct smalti_tile *new_tile(struct smalti_task_group *task_group)
+{
+	return smalti_tile_new(task_group, 1, BYTES_OF_TILE);
+}
+
+/* result = silu(…silu(x) + x…) + x, `length` times; with regions of `fused` links each (0: none). */
+static void chain(struct smalti_task_group *task_group, const float *x, int length, int fused, float *result)
+{
+	struct smalti_tile *row = smalti_tile_upload(task_group, 1, BYTES_OF_TILE, x),
+			   *y = new_tile(task_group);
+	smalti_insert(copy, task_group, (.x = row, .y = y), .bytes = BYTES_OF_TILE);
+	for (int i = 0; i < length; i++) {
+		if (fused && i % fused == 0)
+			smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "links");
+		struct smalti_tile *z = new_tile(task_group);
+		smalti_insert(silu, task_group, (.x = y, .y = z), .count = COUNT_OF_VALUES);
+		smalti_tile_release(y);
+		smalti_insert(add_row, task_group, (.row = row, .y = z), .rows = 1, .dim = COUNT_OF_VALUES);
+		y = z;
+		if (fused && (i % fused == fused - 1 || i == length - 1))
+			smalti_fuse_end(task_group);
+	}
+	smalti_insert(deliver, task_group, (.x = y), .count = COUNT_OF_VALUES, .sink = keep, .user = result);
+	smalti_tile_release(y);
+	smalti_tile_release(row);
+}
+
+static void run_chain(struct smalti_session *session, int length, int fused, float *result)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	float x[COUNT_OF_VALUES];
+	test_fill(x, COUNT_OF_VALUES, 0.3, 0.1);
+	memset(result, 0, BYTES_OF_TILE);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "chain", 0, &error);
+	chain(task_group, x, length, fused, result);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "chain");
+	smalti_task_group_free(task_group);
+}
+
+/* Regions of one link, of some, of more than a task may have, and none. */
+static void same_results(struct smalti_session *session)
+{
+	static const int lengths[] = {1, 2, 7, 150}, sizes[] = {1, 2, 3, 100, 1000};
+	for (int i = 0; i < COUNT(lengths); i++)
+		for (int k = 0; k < COUNT(sizes); k++) {
+			float apart[COUNT_OF_VALUES], fused[COUNT_OF_VALUES];
+			const uint64_t before = smalti_session_sequence(session);
+			run_chain(session, lengths[i], 0, apart);
+			CHECK(smalti_session_sequence(session) != before, "insertions are recorded");
+			run_chain(session, lengths[i], sizes[k], fused);
+			CHECK(memcmp(apart, fused, sizeof(apart)) == 0, "the same bits");
+		}
+}
+
+/* A region counts as one task, and one in it not at all. */
+static void one_task(struct smalti_session *session)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "one", 0, &error);
+	struct smalti_task_group_progress progress;
+	struct smalti_tile *x = smalti_tile_upload(task_group, 1, BYTES_OF_TILE,
+						   (const float[COUNT_OF_VALUES]){1}),
+			   *y = new_tile(task_group);
+	smalti_session_sleep(session);
+	smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "outer");
+	for (int i = 0; i < 5; i++) {
+		smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "inner");
+		smalti_insert(copy, task_group, (.x = x, .y = y), .bytes = BYTES_OF_TILE);
+		smalti_fuse_end(task_group);
+	}
+	smalti_task_group_progress(task_group, &progress);
+	CHECK(progress.left == 0, "nothing is submitted before the end");
+	smalti_fuse_end(task_group);
+	smalti_task_group_progress(task_group, &progress);
+	CHECK(progress.left == 1, "one task");
+	smalti_session_wake(session);
+	smalti_tile_release(x);
+	smalti_tile_release(y);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "one task");
+	smalti_task_group_free(task_group);
+}
+
+/* What lives in the task is given back, also when an operation fails between the others. */
+static void failures(struct smalti_session *session)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_pool_state before, after;
+	smalti_pool_state(smalti_session_pool(session), &before);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "failing", 0, &error);
+	struct smalti_tile *x = smalti_tile_upload(task_group, 1, BYTES_OF_TILE,
+						   (const float[COUNT_OF_VALUES]){1}),
+			   *y = new_tile(task_group), *z = new_tile(task_group);
+	float unused[COUNT_OF_VALUES] = {0};
+	smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "failing");
+	smalti_insert(silu, task_group, (.x = x, .y = y), .count = COUNT_OF_VALUES);
+	smalti_insert(deliver, task_group, (.x = y), .count = COUNT_OF_VALUES, .sink = refuse);
+	smalti_insert(silu, task_group, (.x = y, .y = z), .count = COUNT_OF_VALUES);
+	smalti_insert(deliver, task_group, (.x = z), .count = COUNT_OF_VALUES, .sink = keep, .user = unused);
+	smalti_tile_release(y);
+	smalti_tile_release(z);
+	smalti_tile_release(x);
+	smalti_fuse_end(task_group);
+	smalti_task_group_wait(task_group);
+	FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_EIO, "failing", "on purpose");
+	CHECK(unused[0] == 0, "nothing runs behind a failure");
+	smalti_task_group_free(task_group);
+	smalti_pool_state(smalti_session_pool(session), &after);
+	CHECK(after.used <= before.used, "nothing is kept");
+}
+
+static void fused(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_session_options options = {.cpus = 3};
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
+	if (!session)
+		return;
+	same_results(session);
+	one_task(session);
+	failures(session);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+static const struct test tests[] = {
+    {"fused tasks", fused},
+};
+
+TEST_MAIN("fusion", tests)
