@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/alloc.h"
+#include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { LINE = 1 << 20 };
 
 /* A copy of the text that cJSON can take: its limits checked, Python's numbers rewritten. */
 struct cleaner {
@@ -182,4 +185,27 @@ bool smalti_json_add_text(cJSON *object, const char *key, const char *text)
 	if (clean)
 		smalti_utf8_repair(clean);
 	return clean && cJSON_AddStringToObject(object, key, clean);
+}
+
+int smalti_json_lines(int file, int (*each)(void *user, cJSON **line, struct smalti_error *error), void *user,
+		      int64_t *unreadable, struct smalti_error *error)
+{
+	SCOPED(free) struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
+	if (!reader)
+		return -1;
+	reader->file = file;
+	reader->limit = LINE;
+	int found = 1, taken = 0;
+	bool well = true;
+	while (found && taken <= 0 && well) {
+		struct smalti_error own = SMALTI_NO_ERROR;
+		found = smalti_item_line(reader, &own);
+		SCOPED(cJSON_Delete)
+		cJSON *line = found > 0 ? smalti_json_parse(reader->item, reader->length, &own) : NULL;
+		taken = line ? each(user, &line, &own) : -1;
+		*unreadable += found && taken < 0;
+		well = own.code == SMALTI_OK || smalti_is_of_input(own.code) || smalti_pass(error, &own) == 0;
+	}
+	smalti_byte_reader_free(reader);
+	return well ? 0 : -1;
 }

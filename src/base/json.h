@@ -59,4 +59,10 @@ int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_ne
 /* What a file holds, in words for a message: `3`, `"relu"`, `an array`. */
 const char *smalti_json_describe(const cJSON *item, char text[64]);
 
+/* The values of a file of JSON Lines to `each`, which may take one, and returns 1 to end the reading. Lines
+ * that are too long, or no JSON, and those of which `each` returns -1 without an error that is not of input
+ * (smalti_is_of_input), are passed over and counted. */
+int smalti_json_lines(int file, int (*each)(void *user, cJSON **line, struct smalti_error *error), void *user,
+		      int64_t *unreadable, struct smalti_error *error);
+
 #endif

@@ -24,6 +24,7 @@ struct smalti_failures {
 	struct smalti_failure_group groups[SMALTI_FAILURE_GROUPS]; /* most frequent first */
 	int count;
 	int64_t lines, items, others, unreadable; /* others: of groups that there was no room for */
+	int64_t last;                             /* index of the line before */
 };
 
 /* None if there is no such file. */

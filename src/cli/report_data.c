@@ -133,15 +133,33 @@ static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 	fputs("]", page);
 }
 
+static const char *text_of(const cJSON *item)
+{
+	const char *text = cJSON_GetStringValue(item);
+	return text ? text : "";
+}
+
+static void put_value(FILE *page, const char *key, const cJSON *object)
+{
+	put_member(page, key, text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
+}
+
 static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
 {
+	SCOPED(free) char *options = cJSON_Print(cJSON_GetObjectItemCaseSensitive(run->head, "options"));
 	fputc('{', page);
-	put_member(page, "host", run->host);
-	put_member(page, "program", run->program);
-	put_member(page, "policy", run->policy);
-	put_member(page, "end", run->end);
-	put_member(page, "options", run->options);
-	put_texts(page, "workers", run->workers, run->worker_count);
+	put_value(page, "host", run->head);
+	put_value(page, "program", run->head);
+	put_value(page, "policy", run->head);
+	put_member(page, "end", text_of(run->end));
+	put_member(page, "options", options ? options : "");
+	fputs("\"workers\":[", page);
+	const cJSON *worker = NULL;
+	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(run->head, "workers")) {
+		fputs(worker->prev->next ? "," : "", page);
+		smalti_page_text(page, text_of(worker));
+	}
+	fputs("],", page);
 	put_counts(page, "lengths", &run->lengths, false);
 	put_counts(page, "bins", &run->bins, true);
 	fprintf(page, "\"pid\":%" PRId64 ",\"began\":%.17g,\"unreadable\":%" PRId64 ",", run->pid, run->began,

@@ -2,7 +2,6 @@
 #include "cli/report.h"
 
 #include "base/alloc.h"
-#include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -10,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { LINE = 1 << 20 };
 
 static char *last_of(char *text, const char *word)
 {
@@ -73,27 +70,24 @@ static void add(struct smalti_failures *failures, const char *stage, char *reaso
 }
 
 /* Lines of one item follow each other. */
-static int read_line(const char *text, size_t length, struct smalti_failures *failures, int64_t *last,
-		     struct smalti_error *error)
+static int read_line(void *user, cJSON **line, struct smalti_error *error)
 {
+	struct smalti_failures *failures = user;
 	const char *stage = NULL, *reason = NULL, *key = NULL;
 	int64_t index = 0;
-	SCOPED(cJSON_Delete) cJSON *line = smalti_json_parse(text, length, error);
-	int status = line ? 0 : -1;
-	if (!status &&
-	    (smalti_json_int(line, "index", SMALTI_JSON_REQUIRED, 0, INT64_C(1) << 53, &index, error) ||
-	     smalti_json_string(line, "key", SMALTI_JSON_REQUIRED, &key, error) ||
-	     smalti_json_string(line, "stage", SMALTI_JSON_REQUIRED, &stage, error) ||
-	     smalti_json_string(line, "reason", SMALTI_JSON_REQUIRED, &reason, error)))
-		status = -1;
-	SCOPED(free) char *copy = status ? NULL : strdup(reason);
-	if (copy) {
-		failures->items += failures->lines == 0 || index != *last;
-		failures->lines++;
-		*last = index;
-		add(failures, stage, copy, key);
-	}
-	return copy ? 0 : -1;
+	if (smalti_json_int(*line, "index", SMALTI_JSON_REQUIRED, 0, INT64_C(1) << 53, &index, error) ||
+	    smalti_json_string(*line, "key", SMALTI_JSON_REQUIRED, &key, error) ||
+	    smalti_json_string(*line, "stage", SMALTI_JSON_REQUIRED, &stage, error) ||
+	    smalti_json_string(*line, "reason", SMALTI_JSON_REQUIRED, &reason, error))
+		return -1;
+	SCOPED(free) char *copy = strdup(reason);
+	if (!copy)
+		return -1;
+	failures->items += failures->lines == 0 || index != failures->last;
+	failures->lines++;
+	failures->last = index;
+	add(failures, stage, copy, key);
+	return 0;
 }
 
 static int by_count(const void *a, const void *b)
@@ -103,27 +97,6 @@ static int by_count(const void *a, const void *b)
 		return first->count < second->count ? 1 : -1;
 	const int order = strcmp(first->stage, second->stage);
 	return order ? order : strcmp(first->reason, second->reason);
-}
-
-static int read_lines(int file, struct smalti_failures *failures, struct smalti_error *error)
-{
-	SCOPED(free) struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
-	int64_t last = -1;
-	int status = reader ? 0 : -1;
-	for (int found = 1; !status && found;) {
-		struct smalti_error own = SMALTI_NO_ERROR;
-		reader->file = file;
-		reader->limit = LINE;
-		found = smalti_item_line(reader, &own);
-		if (found > 0)
-			found = read_line(reader->item, reader->length, failures, &last, &own) ? -1 : 1;
-		failures->unreadable += found < 0;
-		if (own.code != SMALTI_OK && !smalti_is_of_input(own.code))
-			status = smalti_pass(error, &own);
-	}
-	if (reader)
-		smalti_byte_reader_free(reader);
-	return status;
 }
 
 int smalti_failures_read(const char *directory, struct smalti_failures *failures, struct smalti_error *error)
@@ -137,7 +110,7 @@ int smalti_failures_read(const char *directory, struct smalti_failures *failures
 	SCOPED(close) const int file = found > 0 ? smalti_open_regular(path, &size, error) : -1;
 	int status = found && file < 0 ? -1 : 0;
 	if (file >= 0)
-		status = read_lines(file, failures, error);
+		status = smalti_json_lines(file, read_line, failures, &failures->unreadable, error);
 	qsort(failures->groups, (size_t)failures->count, sizeof(*failures->groups), by_count);
 	if (status)
 		smalti_failures_free(failures);

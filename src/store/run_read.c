@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/run_read.h"
 #include "base/alloc.h"
-#include "base/byte_reader.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -11,34 +10,10 @@
 #include <unistd.h>
 
 /* No run of ours comes near them. */
-enum { LINE = 1 << 20, WORKERS = 4096, POINTS = 1 << 17, COUNTS = 4096 };
+enum { WORKERS = 4096, POINTS = 1 << 17, COUNTS = 4096 };
 
 static const double LATEST = 1e12;
 static const int64_t MOST = (INT64_C(1) << 53) - 1;
-
-static char *copy_text(const cJSON *object, const char *key)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-	return strdup(text ? text : "");
-}
-
-static int read_workers(const cJSON *head, struct smalti_run *run, struct smalti_error *error)
-{
-	const cJSON *workers = cJSON_GetObjectItemCaseSensitive(head, "workers");
-	const int count = cJSON_GetArraySize(workers);
-	if (count > WORKERS)
-		return smalti_fail(error, SMALTI_EFORMAT, "%d workers", count);
-	run->workers = smalti_calloc(count, sizeof(*run->workers), error);
-	if (!run->workers)
-		return -1;
-	for (const cJSON *item = workers ? workers->child : NULL; item; item = item->next) {
-		const char *name = cJSON_GetStringValue(item);
-		run->workers[run->worker_count] = strdup(name ? name : "");
-		if (!run->workers[run->worker_count++])
-			return smalti_fail(error, SMALTI_ENOMEM, "out of memory");
-	}
-	return 0;
-}
 
 static int read_head(const cJSON *head, struct smalti_run *run, struct smalti_error *error)
 {
@@ -47,15 +22,8 @@ static int read_head(const cJSON *head, struct smalti_run *run, struct smalti_er
 	    smalti_json_double(head, "began", SMALTI_JSON_REQUIRED, 0, LATEST, &run->began, error) ||
 	    smalti_json_int(head, "pid", SMALTI_JSON_REQUIRED, 0, MOST, &run->pid, error))
 		return -1;
-	run->host = copy_text(head, "host");
-	run->policy = copy_text(head, "policy");
-	run->program = copy_text(head, "program");
-	run->end = strdup("");
-	const cJSON *options = cJSON_GetObjectItemCaseSensitive(head, "options");
-	run->options = options ? cJSON_Print(options) : strdup("");
-	if (!run->host || !run->policy || !run->program || !run->end || !run->options)
-		return smalti_fail(error, SMALTI_ENOMEM, "out of memory");
-	return read_workers(head, run, error);
+	run->worker_count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(head, "workers"));
+	return run->worker_count > WORKERS ? -1 : 0;
 }
 
 static int grow(struct smalti_run *run, struct smalti_error *error)
@@ -132,7 +100,7 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
-static int read_line(const cJSON *line, struct smalti_run *run, struct smalti_error *error)
+static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *error)
 {
 	double time = 0;
 	if (smalti_json_double(line, "t", SMALTI_JSON_REQUIRED, 0, LATEST, &time, error))
@@ -146,64 +114,39 @@ static int read_line(const cJSON *line, struct smalti_run *run, struct smalti_er
 			   : 0;
 	if (!cJSON_GetObjectItemCaseSensitive(line, "end"))
 		return read_point(line, time, run, error);
-	char *end = copy_text(line, "end");
-	if (!end)
-		return -1;
-	free(run->end);
-	run->end = end;
+	cJSON_Delete(run->end);
+	run->end = cJSON_DetachItemFromObjectCaseSensitive(line, "end");
 	return 0;
 }
 
 void smalti_run_free(struct smalti_run *run)
 {
-	for (int i = 0; i < run->worker_count; i++)
-		free(run->workers[i]);
-	free(run->workers);
 	free(run->file);
-	free(run->host);
-	free(run->policy);
-	free(run->program);
-	free(run->end);
-	free(run->options);
+	cJSON_Delete(run->head);
+	cJSON_Delete(run->end);
 	free(run->points);
 	free(run->busy);
 	free(run->lengths.items);
 	free(run->bins.items);
 }
 
-/* -1: no memory. */
-static int take_line(struct smalti_byte_reader *reader, bool head, struct smalti_run *run,
-		     struct smalti_error *error)
+static int take_line(void *user, cJSON **line, struct smalti_error *error)
 {
-	struct smalti_error own = SMALTI_NO_ERROR;
-	SCOPED(cJSON_Delete) cJSON *line = smalti_json_parse(reader->item, reader->length, &own);
-	const int read = !line ? -1 : head ? read_head(line, run, &own) : read_line(line, run, &own);
-	if (read && own.code == SMALTI_ENOMEM)
-		return smalti_pass(error, &own);
-	run->unreadable += read != 0;
+	struct smalti_run *run = user;
+	if (run->head)
+		return read_line(*line, run, error);
+	if (run->unreadable || read_head(*line, run, error))
+		return 1;
+	run->head = *line;
+	*line = NULL;
 	return 0;
 }
 
 int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error)
 {
-	SCOPED(free) struct smalti_byte_reader *reader = smalti_calloc(1, sizeof(*reader), error);
-	if (!reader)
+	if (smalti_json_lines(file, take_line, run, &run->unreadable, error))
 		return -1;
-	reader->file = file;
-	reader->limit = LINE;
-	int status = 0, lines = 0;
-	for (int found = 1; !status && found && (lines != 1 || !run->unreadable); lines++) {
-		struct smalti_error own = SMALTI_NO_ERROR;
-		found = smalti_item_line(reader, &own);
-		if (found > 0)
-			status = take_line(reader, lines == 0, run, error);
-		else if (found < 0 && own.code == SMALTI_EFORMAT)
-			run->unreadable++;
-		else if (found < 0)
-			status = smalti_pass(error, &own);
-	}
-	smalti_byte_reader_free(reader);
-	return status ? -1 : run->host != NULL && run->workers != NULL;
+	return run->head != NULL;
 }
 
 static int add_run(const char *path, const char *name, struct smalti_runs *runs, struct smalti_error *error)

@@ -2,6 +2,7 @@
 #ifndef SMALTI_STORE_RUN_READ_H
 #define SMALTI_STORE_RUN_READ_H
 
+#include "base/json.h"
 #include "store/run_log.h"
 
 /* What run_log.h has written, as far as it can be read: lines that cannot are passed over and counted. */
@@ -23,13 +24,11 @@ struct smalti_run_counts {
 };
 
 struct smalti_run {
-	char *file;                          /* its name in runs/ */
-	char *host, *policy, *program, *end; /* "" where there is none; end: how it ended, "": it was killed,
-						or is at work */
-	char *options;                       /* JSON */
+	char *file;  /* its name in runs/ */
+	cJSON *head; /* its first line, as run_log.h has it */
+	cJSON *end;  /* a text: how it ended; NULL: it was killed, or is at work */
 	int64_t pid;
 	double began; /* seconds since 1970 */
-	char **workers;
 	int worker_count;
 	struct smalti_run_point *points;
 	double *busy; /* [points, workers] */
