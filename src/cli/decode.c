@@ -66,21 +66,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run_command(void *options, int count, char **operands);
-
-const struct smalti_command smalti_decode_command = {
-    .name = "smalti decode",
-    .summary = "decode latents to images",
-    .operands = "LATENTS",
-    .description = "Decodes latents [channels, height, width] or [images, channels, height, width] of a "
-		   "safetensors or .npy file with the VAE's decoder. The result is exact at any size: "
-		   "nothing is approximated by tiles. Rows are written as they are decoded, and the file "
-		   "appears under its name when it is complete and stored safely on disk.\n\nSIGINT or "
-		   "SIGTERM drop the image in progress; finished images remain.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run_command,
-};
-
 struct decode {
 	const struct smalti_decode_options *options;
 	struct smalti_vae_command run;
@@ -259,3 +244,16 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	free(d.stem);
 	return status;
 }
+
+const struct smalti_command smalti_decode_command = {
+    .name = "smalti decode",
+    .summary = "decode latents to images",
+    .operands = "LATENTS",
+    .description = "Decodes latents [channels, height, width] or [images, channels, height, width] of a "
+		   "safetensors or .npy file with the VAE's decoder. The result is exact at any size: "
+		   "nothing is approximated by tiles. Rows are written as they are decoded, and the file "
+		   "appears under its name when it is complete and stored safely on disk.\n\nSIGINT or "
+		   "SIGTERM drop the image in progress; finished images remain.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run_command,
+};

@@ -57,24 +57,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run_command(void *options, int count, char **operands);
-
-const struct smalti_command smalti_encode_command = {
-    .name = "smalti encode",
-    .summary = "encode images to latents",
-    .operands = "IMAGE...",
-    .description =
-	"Encodes images with the VAE's encoder to the mean and standard deviation of their latents. The "
-	"result is exact at any size. Images are JPEG, PNG or WebP files; their EXIF orientation is applied, "
-	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) are cropped "
-	"equally at both ends.\n\nA safetensors file contains the tensors \"mean\" and \"std\" [channels, "
-	"height, width], unscaled as in features, and \"latents\" with --sample; for several images, which "
-	"must have the same size, [images, channels, height, width]. An .npy file contains one array: the "
-	"means, or the latents with --sample.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run_command,
-};
-
 /* What an image may ask for: headers lie at little cost. */
 static const struct smalti_image_limits limits = {.pixels = INT64_C(1) << 34, .bytes = INT64_C(1) << 31};
 
@@ -296,3 +278,19 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	free(e.latents);
 	return status;
 }
+
+const struct smalti_command smalti_encode_command = {
+    .name = "smalti encode",
+    .summary = "encode images to latents",
+    .operands = "IMAGE...",
+    .description =
+	"Encodes images with the VAE's encoder to the mean and standard deviation of their latents. The "
+	"result is exact at any size. Images are JPEG, PNG or WebP files; their EXIF orientation is applied, "
+	"transparency is dropped, and sides that are not a multiple of the VAE's factor (8) are cropped "
+	"equally at both ends.\n\nA safetensors file contains the tensors \"mean\" and \"std\" [channels, "
+	"height, width], unscaled as in features, and \"latents\" with --sample; for several images, which "
+	"must have the same size, [images, channels, height, width]. An .npy file contains one array: the "
+	"means, or the latents with --sample.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run_command,
+};

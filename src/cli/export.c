@@ -47,32 +47,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run_command(void *options, int count, char **operands);
-
-const struct smalti_command smalti_export_command = {
-    .name = "smalti export",
-    .summary = "export features to other formats",
-    .operands = "DIR",
-    .description =
-	"Converts a directory of features, as written by smalti extract, to files that other programs read. "
-	"The checksum of every row is verified; damaged rows are reported and skipped.\n\npixart: the files "
-	"that PixArt-Sigma's multi-scale training reads with this directory as its root: "
-	"caption_features_new/NAME.npz (\"caption_feature\" float16 [1, tokens, width] and "
-	"\"attention_mask\" int16 [1, tokens]; padding is zeros) for captions with the key \"prompt\", "
-	"sharegpt4v_caption_features_new/NAME.npz and so on for other keys, and "
-	"img_sdxl_vae_features_SIZEresolution_ms_new/NAME.npy (float32 [2 x channels, height, width]). As in "
-	"PixArt's loader, NAME is the item's path with the last '/' replaced by '_'. Items with equal names "
-	"are refused before anything is written.\n\nsafetensors: features-000000.safetensors and so on, with "
-	"tensors \"t5/CAPTION/KEY\" [tokens, width] and \"vae/KEY\" in the features' data type; "
-	"features-000000.jsonl contains the token ids and original size of each item.\n\nwebdataset: "
-	"features-000000.tar and so on, with members INDEX.json (which contains the item's key), "
-	"INDEX.t5.npy (INDEX.t5-2.npy for a second caption) and INDEX.vae.npy.\n\nEach file appears when it "
-	"is complete. The same command continues an interrupted export from what is stored safely on disk, "
-	"and leaves a complete one unchanged. .smalti-export.json records the progress.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run_command,
-};
-
 struct export
 {
 	const struct smalti_export_settings *settings;
@@ -212,3 +186,27 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	const int status = smalti_export(&export, &e.progress, &error);
 	return finish(&e, status, &error);
 }
+
+const struct smalti_command smalti_export_command = {
+    .name = "smalti export",
+    .summary = "export features to other formats",
+    .operands = "DIR",
+    .description =
+	"Converts a directory of features, as written by smalti extract, to files that other programs read. "
+	"The checksum of every row is verified; damaged rows are reported and skipped.\n\npixart: the files "
+	"that PixArt-Sigma's multi-scale training reads with this directory as its root: "
+	"caption_features_new/NAME.npz (\"caption_feature\" float16 [1, tokens, width] and "
+	"\"attention_mask\" int16 [1, tokens]; padding is zeros) for captions with the key \"prompt\", "
+	"sharegpt4v_caption_features_new/NAME.npz and so on for other keys, and "
+	"img_sdxl_vae_features_SIZEresolution_ms_new/NAME.npy (float32 [2 x channels, height, width]). As in "
+	"PixArt's loader, NAME is the item's path with the last '/' replaced by '_'. Items with equal names "
+	"are refused before anything is written.\n\nsafetensors: features-000000.safetensors and so on, with "
+	"tensors \"t5/CAPTION/KEY\" [tokens, width] and \"vae/KEY\" in the features' data type; "
+	"features-000000.jsonl contains the token ids and original size of each item.\n\nwebdataset: "
+	"features-000000.tar and so on, with members INDEX.json (which contains the item's key), "
+	"INDEX.t5.npy (INDEX.t5-2.npy for a second caption) and INDEX.vae.npy.\n\nEach file appears when it "
+	"is complete. The same command continues an interrupted export from what is stored safely on disk, "
+	"and leaves a complete one unchanged. .smalti-export.json records the progress.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run_command,
+};

@@ -127,28 +127,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run_command(void *options, int count, char **operands);
-
-const struct smalti_command smalti_extract_command = {
-    .name = "smalti extract",
-    .summary = "extract features of captions and images for training",
-    .operands = "DATASET...",
-    .description =
-	"Computes the features of a data set: T5 hidden states of captions, and VAE means and standard "
-	"deviations of images. They are written to shards, HDF5 files of about a thousand items each, "
-	"without padding and with a checksum per item.\n\nDATASET is a list (PixArt's data_info.json, JSON "
-	"Lines, CSV or TSV with a header; \"path\" is the image), a directory of images with captions beside "
-	"them (NAME.txt or NAME.json), or a webdataset: a tar file, several ({00000..00009}.tar also works), "
-	"or a directory of them. Lists and tar files may be compressed by gzip: they are decompressed to a "
-	"temporary file in $TMPDIR. \"-\" reads a list or tar file from standard input.\n\nThe same command "
-	"continues an interrupted run: no item is processed twice and none is lost. Several processes may "
-	"run it at the same time, on any machines that share DIR. Items that fail are listed in "
-	"DIR/failed.jsonl with the reason, and the exit status is 3.\n\nAfter SIGINT or SIGTERM the work in "
-	"progress is completed and kept; after a second signal only completed work is kept.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run_command,
-};
-
 struct extract {
 	const struct smalti_extract_settings *settings;
 	struct smalti_extract_options options;
@@ -366,3 +344,23 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 		exit = smalti_command_fail(&smalti_extract_command, &error);
 	return exit;
 }
+
+const struct smalti_command smalti_extract_command = {
+    .name = "smalti extract",
+    .summary = "extract features of captions and images for training",
+    .operands = "DATASET...",
+    .description =
+	"Computes the features of a data set: T5 hidden states of captions, and VAE means and standard "
+	"deviations of images. They are written to shards, HDF5 files of about a thousand items each, "
+	"without padding and with a checksum per item.\n\nDATASET is a list (PixArt's data_info.json, JSON "
+	"Lines, CSV or TSV with a header; \"path\" is the image), a directory of images with captions beside "
+	"them (NAME.txt or NAME.json), or a webdataset: a tar file, several ({00000..00009}.tar also works), "
+	"or a directory of them. Lists and tar files may be compressed by gzip: they are decompressed to a "
+	"temporary file in $TMPDIR. \"-\" reads a list or tar file from standard input.\n\nThe same command "
+	"continues an interrupted run: no item is processed twice and none is lost. Several processes may "
+	"run it at the same time, on any machines that share DIR. Items that fail are listed in "
+	"DIR/failed.jsonl with the reason, and the exit status is 3.\n\nAfter SIGINT or SIGTERM the work in "
+	"progress is completed and kept; after a second signal only completed work is kept.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run_command,
+};

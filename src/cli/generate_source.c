@@ -87,24 +87,15 @@ static struct smalti_request request_of(const struct smalti_source *source,
 {
 	struct smalti_request request = source->options->request;
 	request.prompt = line->prompt;
-	if (line->negative)
-		request.negative_prompt = line->negative;
-	if (line->scheduler)
-		request.scheduler = line->scheduler;
-	if (line->has_seed)
-		request.seed = line->seed;
-	if (line->width)
-		request.width = line->width;
-	if (line->height)
-		request.height = line->height;
-	if (line->steps)
-		request.steps = line->steps;
-	if (line->images)
-		request.images = line->images;
-	if (line->has_binning)
-		request.resolution_binning = line->binning;
-	if (line->has_guidance)
-		request.guidance = line->guidance;
+	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
+	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
+	request.seed = line->has_seed ? line->seed : request.seed;
+	request.width = line->width ? line->width : request.width;
+	request.height = line->height ? line->height : request.height;
+	request.steps = line->steps ? line->steps : request.steps;
+	request.images = line->images ? line->images : request.images;
+	request.resolution_binning = line->has_binning ? line->binning : request.resolution_binning;
+	request.guidance = line->has_guidance ? line->guidance : request.guidance;
 	return request;
 }
 

@@ -19,26 +19,8 @@ static const struct option common[] = {
 };
 enum { COMMON = sizeof(common) / sizeof(common[0]) };
 
-struct tables {
-	struct option *long_options;
-	char *letters;
-};
-
-static void free_tables(struct tables *tables)
+static void make_tables(const struct smalti_option_table *table, struct option *next, char *letter)
 {
-	free(tables->long_options);
-	free(tables->letters);
-}
-
-static int make_tables(const struct smalti_option_table *table, struct tables *tables,
-		       struct smalti_error *error)
-{
-	tables->long_options = smalti_calloc(2 * table->count + COMMON, sizeof(struct option), error);
-	tables->letters = smalti_calloc(table->count * 2 + 4, 1, error);
-	if (!tables->long_options || !tables->letters)
-		return -1;
-	struct option *next = tables->long_options;
-	char *letter = tables->letters;
 	*letter++ = ':'; /* distinguishes a missing argument from an unknown option */
 	*letter++ = 'h';
 	*letter++ = 'V';
@@ -56,7 +38,6 @@ static int make_tables(const struct smalti_option_table *table, struct tables *t
 			*letter++ = ':';
 	}
 	memcpy(next, common, sizeof(common));
-	return 0;
 }
 
 static const struct smalti_option *find_row(const struct smalti_option_table *table, int value)
@@ -177,14 +158,21 @@ static int fail_option(const struct smalti_option_table *table, int value, const
 	return fail_unknown(table, text, error);
 }
 
-static int parse(const struct smalti_option_table *table, const struct tables *tables, int argc, char **argv,
-		 void *values, enum smalti_invocation *request, struct smalti_error *error)
+int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
+			 enum smalti_invocation *request, int *first, struct smalti_error *error)
 {
+	SCOPED(free)
+	struct option *long_options = smalti_calloc(2 * table->count + COMMON, sizeof(struct option), error);
+	SCOPED(free) char *letters = smalti_calloc(table->count * 2 + 4, 1, error);
+	if (!long_options || !letters)
+		return -1;
+	make_tables(table, long_options, letters);
 	*request = SMALTI_RUN;
 	opterr = 0;
 	optind = 0; /* GNU: start afresh */
 	for (;;) {
-		int value = getopt_long(argc, argv, tables->letters, tables->long_options, NULL);
+		const int value = getopt_long(argc, argv, letters, long_options, NULL);
+		*first = optind;
 		if (value == -1)
 			return 0;
 		if (value == '?' || value == ':')
@@ -201,18 +189,6 @@ static int parse(const struct smalti_option_table *table, const struct tables *t
 			return -1;
 		}
 	}
-}
-
-int smalti_options_parse(const struct smalti_option_table *table, int argc, char **argv, void *values,
-			 enum smalti_invocation *request, int *first, struct smalti_error *error)
-{
-	struct tables tables = {NULL, NULL};
-	int status = make_tables(table, &tables, error);
-	if (status == 0)
-		status = parse(table, &tables, argc, argv, values, request, error);
-	*first = optind;
-	free_tables(&tables);
-	return status;
 }
 
 void smalti_options_free(const struct smalti_option_table *table, void *values)

@@ -26,20 +26,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run(void *values, int count, char **operands);
-
-const struct smalti_command smalti_topology_command = {
-    .name = "smalti topology",
-    .summary = "show the machine, its workers and their speed, and the libraries",
-    .operands = "",
-    .description = "Shows the processors, caches, memory and GPUs that hwloc finds, StarPU's workers and "
-		   "memory nodes, the memory bandwidth and f32 arithmetic rate of one worker and of all "
-		   "workers, the libraries in use, and the scheduling policies.\n\nThe measurement takes "
-		   "less than a second. Other programs that run at the same time lower the measured rates.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run,
-};
-
 /* Reads it from a session that lasts no longer. */
 static struct smalti_topology *read_topology(const struct topology_options *options,
 					     struct smalti_error *error)
@@ -73,3 +59,15 @@ static enum smalti_exit run(void *values, int count, char **operands)
 		return smalti_finish_stdout();
 	return smalti_command_fail(&smalti_topology_command, &error);
 }
+
+const struct smalti_command smalti_topology_command = {
+    .name = "smalti topology",
+    .summary = "show the machine, its workers and their speed, and the libraries",
+    .operands = "",
+    .description = "Shows the processors, caches, memory and GPUs that hwloc finds, StarPU's workers and "
+		   "memory nodes, the memory bandwidth and f32 arithmetic rate of one worker and of all "
+		   "workers, the libraries in use, and the scheduling policies.\n\nThe measurement takes "
+		   "less than a second. Other programs that run at the same time lower the measured rates.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run,
+};

@@ -32,25 +32,6 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-static enum smalti_exit run(void *values, int count, char **operands);
-
-const struct smalti_command smalti_verify_command = {
-    .name = "smalti verify",
-    .summary = "check and repair a directory of features",
-    .operands = "DIR",
-    .description =
-	"Reads every byte of the features in DIR and of the files that describe them (except runs/, the "
-	"measurements of smalti extract) and prints a line for every problem: files and rows with a wrong "
-	"checksum, duplicate or missing items, shards made with other options, stray files, and lists that "
-	"do "
-	"not match the shards. The exit status is 0 if there is no problem, else 1.\n\n--repair renames the "
-	"files of broken shards to NAME.broken, so that the next smalti extract computes their items again. "
-	"It removes stray files, and writes failed.jsonl, manifest.json and features.h5 again if all their "
-	"parts are there. The exit status is 0 if no problem is left that cannot be repaired.",
-    SMALTI_COMMAND_TABLES(rows, examples, defaults),
-    .run = run,
-};
-
 struct verification {
 	const struct verify_options *options;
 	struct smalti_progress progress;
@@ -173,3 +154,20 @@ static enum smalti_exit run(void *values, int count, char **operands)
 		return smalti_usage_error(&smalti_verify_command, "expected one directory, found %d", count);
 	return verify(values, operands[0]);
 }
+
+const struct smalti_command smalti_verify_command = {
+    .name = "smalti verify",
+    .summary = "check and repair a directory of features",
+    .operands = "DIR",
+    .description =
+	"Reads every byte of the features in DIR and of the files that describe them (except runs/, the "
+	"measurements of smalti extract) and prints a line for every problem: files and rows with a wrong "
+	"checksum, duplicate or missing items, shards made with other options, stray files, and lists that "
+	"do "
+	"not match the shards. The exit status is 0 if there is no problem, else 1.\n\n--repair renames the "
+	"files of broken shards to NAME.broken, so that the next smalti extract computes their items again. "
+	"It removes stray files, and writes failed.jsonl, manifest.json and features.h5 again if all their "
+	"parts are there. The exit status is 0 if no problem is left that cannot be repaired.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run,
+};
