@@ -62,8 +62,9 @@ static void print_value(const cJSON *item, char text[128])
 	snprintf(text, 128, "%.120s", whole ? whole : "nothing");
 }
 
-int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,
-			    const struct smalti_identity_rules *rules, struct smalti_error *error)
+/* SMALTI_EINVAL unless the two say the same, in whatever order. */
+static int compare_identities(const char *directory, const cJSON *old, const cJSON *new,
+			      const struct smalti_identity_rules *rules, struct smalti_error *error)
 {
 	struct place place = {.rules = rules, .key = ""};
 	if (!differs(old, new, &place))
@@ -128,7 +129,7 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 	    cJSON_Compare(options->before, cJSON_GetObjectItemCaseSensitive(old, options->grows), true);
 	int status = old && !(grows && grow(old, options, error)) ? 0 : -1;
 	if (status == 0)
-		status = smalti_identity_compare(directory, old, options->identity, &options->rules, error);
+		status = compare_identities(directory, old, options->identity, &options->rules, error);
 	if (status == 0 && grows) {
 		smalti_manifest_remove(directory);
 		status = smalti_directory_describe(directory, old, error);

@@ -16,11 +16,6 @@ struct smalti_identity_rules {
 	void *user;
 };
 
-/* SMALTI_EINVAL unless the two say the same, in whatever order: names the first key that differs, dotted,
- * both values and the remedy, which the rules know by the key. */
-int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,
-			    const struct smalti_identity_rules *rules, struct smalti_error *error);
-
 /* A directory of features as those see it that fill it: any number of processes on any machines that share
  * it.
  *

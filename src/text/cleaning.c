@@ -186,8 +186,8 @@ static int run_step(const struct smalti_cleaner *cleaner, int i, struct smalti_s
 	return smalti_html_text(cleaner->html, string, error);
 }
 
-int smalti_cleaner_run(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		       struct smalti_error *error)
+static int run_steps(const struct smalti_cleaner *cleaner, struct smalti_string *string,
+		     struct smalti_error *error)
 {
 	for (int i = 0; i < STEP_COUNT; i++)
 		if (run_step(cleaner, i, string, error)) {
@@ -213,7 +213,7 @@ static int prepare(const struct smalti_cleaner *cleaner, enum smalti_cleaning cl
 		return 0;
 	}
 	/* The reference cleans twice. */
-	if (smalti_cleaner_run(cleaner, string, error) || smalti_cleaner_run(cleaner, string, error))
+	if (run_steps(cleaner, string, error) || run_steps(cleaner, string, error))
 		return -1;
 	return 0;
 }

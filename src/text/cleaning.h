@@ -14,8 +14,6 @@ struct smalti_cleaner;
 
 struct smalti_cleaner *smalti_cleaner_new(struct smalti_error *error);
 void smalti_cleaner_free(struct smalti_cleaner *cleaner); /* NULL is fine */
-int smalti_cleaner_run(const struct smalti_cleaner *cleaner, struct smalti_string *string,
-		       struct smalti_error *error);
 
 /* ftfy.fix_text() with its defaults, but for two of its fixes: line breaks stay as they are (white space
  * is evened out later), and wrongly decoded text is not decoded again, for by then captions are in lower
