@@ -11,12 +11,12 @@ libcore_la_SOURCES += \
 	graphs/t5.c graphs/t5.h \
 	graphs/text_encoder.h \
 	graphs/tensors.c graphs/tensors.h \
-	graphs/vae_attention.c graphs/vae_attention.h \
+	graphs/vae_attention.c \
 	graphs/vae_cost.c graphs/vae_cost.h \
 	graphs/vae_ends.c graphs/vae_ends.h \
 	graphs/vae_net.c graphs/vae_net.h \
 	graphs/vae_pass.c graphs/vae_pass.h \
 	graphs/vae_plan.c graphs/vae_plan.h \
-	graphs/vae_search.c graphs/vae_search.h \
+	graphs/vae_search.c \
 	graphs/weight_forms.c graphs/weight_forms.h \
 	graphs/weights.c graphs/weights.h

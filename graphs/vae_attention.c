@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_attention.h"
+#include "graphs/vae_pass.h"
 
 #include "base/alloc.h"
 #include "graphs/attention.h"

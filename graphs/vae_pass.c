@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/offload.h"
 #include "graphs/features.h"
-#include "graphs/vae_attention.h"
 #include "graphs/vae_cost.h"
 #include "rt/session.h"
 

@@ -3,6 +3,7 @@
 #define SMALTI_GRAPHS_VAE_PASS_H
 
 #include "graphs/features.h"
+#include "graphs/vae_net.h"
 #include "graphs/vae_plan.h"
 
 /* Runs a net of the VAE as its plan says. Every map between two layers is kept whole, offloaded to a file, or
@@ -21,5 +22,13 @@ struct smalti_vae_ends {
 
 void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 		    struct smalti_task_group *task_group, const struct smalti_vae_ends *ends);
+
+/* Of GroupNorm, everywhere in this VAE (docs/reference.md 5.1). */
+#define SMALTI_VAE_EPSILON 1e-6
+
+/* The bodies of x, whole and with known moments, += O(attention(GroupNorm(x))): each band's queries against
+ * all bands' keys, one head over all positions. */
+void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
+			  struct smalti_task_group *task_group, struct smalti_features *x);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_search.h"
+#include "graphs/vae_plan.h"
 
 #include "base/alloc.h"
 #include "graphs/vae_cost.h"

@@ -4,7 +4,7 @@
  * same bits, other bands change rounding only. And a plan holds what it promises of memory. */
 #include "embedded.h"
 #include "graphs/vae_cost.h"
-#include "graphs/vae_search.h"
+#include "graphs/vae_plan.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "judge.h"

@@ -34,15 +34,10 @@ struct smalti_checkpoint {
 	enum smalti_dtype record_dtype;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct entry *)a)->view.name, ((const struct entry *)b)->view.name);
-}
-
 static const struct entry *find_entry(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	struct entry key = {.view.name = name};
-	return bsearch(&key, checkpoint->entries, (size_t)checkpoint->count, sizeof(key), by_name);
+	return bsearch(&key, checkpoint->entries, (size_t)checkpoint->count, sizeof(key), smalti_by_name);
 }
 
 /* --- old names ------------------------------------------------------------------------------- */
@@ -93,7 +88,7 @@ static int rename_all_old(struct smalti_checkpoint *checkpoint, struct smalti_er
 	for (int64_t i = 0; i < checkpoint->count; i++)
 		if (checkpoint->entries[i].renamed)
 			checkpoint->entries[i].view.name = checkpoint->entries[i].renamed;
-	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), by_name);
+	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), smalti_by_name);
 	return 0;
 }
 
@@ -178,7 +173,7 @@ static int read_index(struct smalti_checkpoint *checkpoint, const cJSON *index, 
 	cJSON_ArrayForEach (item, map)
 		if (add_indexed(checkpoint, item, error))
 			return -1;
-	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), by_name);
+	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), smalti_by_name);
 	return 0;
 }
 

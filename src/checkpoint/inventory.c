@@ -32,16 +32,11 @@ const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *i
 	return tensor;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct smalti_tensor_view *)a)->name,
-		      ((const struct smalti_tensor_view *)b)->name);
-}
-
 void smalti_inventory_sort(struct smalti_inventory *inventory)
 {
 	if (inventory->count)
-		qsort(inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors), by_name);
+		qsort(inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors),
+		      smalti_by_name);
 }
 
 void smalti_inventory_free(struct smalti_inventory *inventory)

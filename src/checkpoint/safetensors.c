@@ -125,10 +125,9 @@ static int by_begin(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-static int by_name(const void *a, const void *b)
+int smalti_by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct smalti_tensor_view *)a)->name,
-		      ((const struct smalti_tensor_view *)b)->name);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Every byte behind the header belongs to exactly one tensor. */
@@ -173,7 +172,7 @@ static int read_tensors(struct smalti_safetensors *file, const struct smalti_map
 	}
 	if (check_cover(ranges, file->count, data->size, error))
 		return -1;
-	qsort(file->tensors, (size_t)file->count, sizeof(*file->tensors), by_name);
+	qsort(file->tensors, (size_t)file->count, sizeof(*file->tensors), smalti_by_name);
 	return 0;
 }
 
@@ -271,5 +270,5 @@ const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_saf
 							 const char *name)
 {
 	struct smalti_tensor_view key = {.name = name};
-	return bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), by_name);
+	return bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), smalti_by_name);
 }

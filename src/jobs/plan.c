@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/parse.h"
-#include "graphs/vae_search.h"
+#include "graphs/vae_plan.h"
 #include "jobs/bins.h"
 
 #include <math.h>

@@ -24,15 +24,10 @@ static bool is_harmless(const char *name, const char *const *prefixes)
 	return strstr(name, "position_ids") != NULL;
 }
 
-static int by_name(const void *name, const void *tensor)
-{
-	return strcmp(name, ((const struct smalti_tensor_view *)tensor)->name);
-}
-
 static bool is_known(const char *name, const struct smalti_inventory *inventory)
 {
-	return bsearch(name, inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors),
-		       by_name) != NULL;
+	return bsearch(&name, inventory->tensors, (size_t)inventory->count, sizeof(*inventory->tensors),
+		       smalti_by_name) != NULL;
 }
 
 static void append(struct smalti_error *note, const char *text)

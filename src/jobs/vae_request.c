@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/error.h"
-#include "graphs/vae_search.h"
+#include "graphs/vae_plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
 
