@@ -43,7 +43,7 @@ static int leave_edges(struct smalti_device *device, const struct edges_argument
 	if ((top || bottom) &&
 	    smalti_device_elements(device, "copy_edges", edges.row, copied, &edges, error) < 0)
 		return -1;
-	return moments ? smalti_device_groups(device, "moments", a->groups, summed, &counted, error) : 0;
+	return moments ? smalti_device_groups(device, "band_moments", a->groups, summed, &counted, error) : 0;
 }
 
 int smalti_device_edges(struct smalti_device *device, const struct edges_memories *data,

@@ -73,9 +73,10 @@ KERNEL(merge_moments)(MANY_PARAMETERS(const struct smalti_moments, part),
 
 /* Of x [pixels, channels]: the sums of deviations from the group's first element, whose squares do not cancel
  * when the mean is large. Each thread takes the same elements on every run. */
-KERNEL(moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments, struct moments_arguments a)
+KERNEL(band_moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments, struct moments_arguments a)
 {
 	LOCAL_ARRAY(double, room, SMALTI_DEVICE_THREADS);
+	LOCAL_ARRAY(double, more, SMALTI_DEVICE_THREADS); /* PoCL 3.1 makes `room` static if it is used twice */
 	const int64_t width = a.channels / a.groups, first = GROUP * width, count = a.pixels * width;
 	const double origin = count > 0 ? x[first] : 0;
 	double sum = 0, squares = 0;
@@ -85,13 +86,13 @@ KERNEL(moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments, st
 		squares += deviation * deviation;
 	}
 	sum = group_sum_double(sum, room);
-	squares = group_sum_double(squares, room);
-	if (THREAD > 0)
-		return;
-	const double offset = count > 0 ? sum / (double)count : 0;
-	moments[GROUP].count = (double)count;
-	moments[GROUP].mean = origin + offset;
-	moments[GROUP].m2 = squares - sum * offset;
+	squares = group_sum_double(squares, more);
+	if (THREAD == 0) {
+		const double offset = count > 0 ? sum / (double)count : 0;
+		moments[GROUP].count = (double)count;
+		moments[GROUP].mean = origin + offset;
+		moments[GROUP].m2 = squares - sum * offset;
+	}
 }
 
 /* GroupNorm as a·x + b: coefficients [2, channels] are all a, then all b. */
