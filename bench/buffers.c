@@ -16,6 +16,7 @@ static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
     [SMALTI_BENCH_F16] = 2,
     [SMALTI_BENCH_BF16] = 2,
     [SMALTI_BENCH_IDS] = 4,
+    [SMALTI_BENCH_STARTS] = 8,
     [SMALTI_BENCH_MOMENTS] = sizeof(struct smalti_moments),
     [SMALTI_BENCH_GENERATOR] = sizeof(struct smalti_generator),
 };
@@ -44,6 +45,8 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
 		else if (kind == SMALTI_BENCH_IDS)
 			((int32_t *)to)[i] = (int32_t)((value + 0.5f) * 999);
+		else if (kind == SMALTI_BENCH_STARTS)
+			((int64_t *)to)[i] = 20 * i;
 		else if (kind == SMALTI_BENCH_MOMENTS)
 			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
 		else
@@ -148,11 +151,13 @@ void smalti_bench_sum_shards(const struct sum_shards_arguments *a, struct sum_sh
 #define HEADS(i) of(a->dtype[i], (a->first_head + a->heads) * a->head_dim * a->in)
 BUFFERS(attend_heads, .x = of(a->compute, a->tokens * a->in), .q = HEADS(0), .k = HEADS(1), .v = HEADS(2),
 	.bias = f32((a->first_head + a->heads) * (2 * a->bias_reach - 1)),
+	.starts = {a->captions > 1 ? SMALTI_BENCH_STARTS : SMALTI_BENCH_ABSENT, a->captions + 1},
 	.y = of(a->compute, a->tokens * a->heads * a->head_dim))
 
-#define OUTPUT f32(a->rows * a->out_channels * a->patch * a->patch)
+#define OUTPUT a->rows * a->out_channels * a->patch * a->patch
 #define TOKENS a->rows * a->channels * a->patch * a->patch
-BUFFERS(sampler_step, .conditional = OUTPUT, .unconditional = OUTPUT, .x = f32(TOKENS),
+BUFFERS(sampler_step, .conditional = f32(OUTPUT), .unconditional = f32(a->guidance > 0 ? OUTPUT : 0),
+	.noise = f32(a->step.draws_noise ? a->channels * a->height * a->width : 0), .x = f32(TOKENS),
 	.history = f32(a->step.history * TOKENS))
 
 /* In the middle of an image: with neighbours above and below. */

@@ -27,6 +27,7 @@ struct trial {
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
 	void *data[SMALTI_MAX_BUFFERS];
 	struct smalti_tile *tiles[SMALTI_MAX_BUFFERS];
+	int absent;  /* the index of a buffer that is not given; -1: none */
 	void *plain; /* a weight's tensor */
 	struct smalti_weight_source source;
 };
@@ -106,7 +107,7 @@ static void make_buffer(struct trial *t, int kind, int index, struct smalti_task
 {
 	const struct smalti_bench_buffer *buffer = &t->buffers[index];
 	const int64_t bytes = smalti_bench_bytes(buffer);
-	if (buffer->kind == SMALTI_BENCH_ABSENT)
+	if (buffer->kind == SMALTI_BENCH_ABSENT || index == t->absent)
 		return;
 	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source)) {
 		make_weight(t, index, task_group, state);
@@ -218,15 +219,11 @@ static void run(struct trial *t, struct smalti_task_group *task_group)
 		compare_outputs(t);
 }
 
-static int try_case(void *user, const struct smalti_bench_case *c)
+static void try_without(struct trials *trials, const struct smalti_bench_case *c, int absent)
 {
-	struct trials *trials = user;
-	const struct smalti_op *op = &smalti_ops[c->op];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (!smalti_op_device(op) || op->flops(c->arguments) > most_flops ||
-	    op->bytes(c->arguments) > most_bytes)
-		return 0;
-	struct trial t = {.bench = c, .op = op, .precision = trials->precision};
+	struct trial t = {
+	    .bench = c, .op = &smalti_ops[c->op], .precision = trials->precision, .absent = absent};
 	struct smalti_task_group *task_group = smalti_task_group_new(trials->session, c->name, 0, &error);
 	run(&t, task_group);
 	for (int i = 0; i < SMALTI_MAX_BUFFERS; i++) {
@@ -237,6 +234,48 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	starpu_task_wait_for_all();
 	free(t.plain);
 	trials->count++;
+}
+
+/* Where a buffer is among the op's, one that may be left out whatever the arguments are; -1 elsewhere. */
+static int find_spare(enum smalti_op_number op, const char *name)
+{
+	static const struct {
+		enum smalti_op_number op;
+		const char *buffer;
+	} spares[] = {
+	    {SMALTI_OP_attention, "bias"}, {SMALTI_OP_conv, "above"}, {SMALTI_OP_conv, "below"},
+	    {SMALTI_OP_conv, "moments"},   {SMALTI_OP_conv, "top"},   {SMALTI_OP_conv, "bottom"},
+	    {SMALTI_OP_conv, "y_moments"}, {SMALTI_OP_edges, "top"},  {SMALTI_OP_edges, "bottom"},
+	    {SMALTI_OP_edges, "moments"},
+	};
+	bool spare = false;
+	for (int i = 0; i < COUNT(spares); i++)
+		spare = spare || (spares[i].op == op && strcmp(spares[i].buffer, name) == 0);
+	int index = 0;
+	for (int kind = 0; spare && kind < smalti_ops[op].buffer_kinds; kind++) {
+		if (strcmp(smalti_ops[op].buffers[kind].name, name) == 0)
+			return index;
+		index += smalti_ops[op].buffers[kind].count;
+	}
+	return -1;
+}
+
+/* With all its buffers, then without one each time. */
+static int try_case(void *user, const struct smalti_bench_case *c)
+{
+	struct trials *trials = user;
+	const struct smalti_op *op = &smalti_ops[c->op];
+	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
+	if (!smalti_op_device(op) || op->flops(c->arguments) > most_flops ||
+	    op->bytes(c->arguments) > most_bytes)
+		return 0;
+	smalti_bench_buffers(c, buffers);
+	try_without(trials, c, -1);
+	for (int kind = 0; kind < op->buffer_kinds; kind++) {
+		const int index = find_spare(c->op, op->buffers[kind].name);
+		if (index >= 0 && buffers[index].kind != SMALTI_BENCH_ABSENT)
+			try_without(trials, c, index);
+	}
 	return 0;
 }
 
