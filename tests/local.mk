@@ -137,6 +137,7 @@ dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
 dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/decode.sh
+dist_check_SCRIPTS += tests/devices.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh

@@ -42,9 +42,9 @@ void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
  * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers, or
- * fewer OpenCL devices than asked for), SMALTI_ENOMEM
- * (threads or memory are refused), SMALTI_EIO (scratch, or no directory for measurements). The environment is
- * changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program
+ * fewer OpenCL devices than asked for), SMALTI_EUNSUPPORTED (a device that does not run the kernels),
+ * SMALTI_ENOMEM (threads or memory are refused), SMALTI_EIO (scratch, or no directory for measurements). The
+ * environment is changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program
  * itself takes) is the session's memory limit. */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error);

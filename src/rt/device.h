@@ -47,7 +47,8 @@ const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *d
 							 int64_t bytes, struct smalti_error *error);
 
 /* For sessions, when StarPU runs: the devices of its OpenCL workers, by the workers' numbers (NULL: another
- * worker's), of which there have to be `wanted`. NULL with SMALTI_ENODEV or SMALTI_ENOMEM. */
+ * worker's), of which there have to be `wanted`. NULL with
+ * SMALTI_ENODEV, SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(int64_t wanted, struct smalti_error *error);
 /* Before StarPU stops; its workers must be idle. NULL is allowed. */
 void smalti_devices_close(struct smalti_device **devices);

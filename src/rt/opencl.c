@@ -90,7 +90,7 @@ static int fail_build(const struct smalti_device *device, const char *name, stru
 	if (log)
 		clGetProgramBuildInfo(device->program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
 	smalti_fail(
-	    error, SMALTI_ENODEV,
+	    error, SMALTI_EUNSUPPORTED,
 	    "OpenCL device '%s' does not compile Smalti's kernels (update its driver, or leave it out "
 	    "by STARPU_WORKERS_OPENCLID): %.300s",
 	    name, log ? log : "it does not say why");
@@ -145,7 +145,7 @@ static struct smalti_device *new_device(int worker, struct smalti_error *error)
 	clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, sizeof(extensions) - 1, extensions, NULL);
 	int status = 0;
 	if (!strstr(extensions, "cl_khr_fp64"))
-		status = smalti_fail(error, SMALTI_ENODEV,
+		status = smalti_fail(error, SMALTI_EUNSUPPORTED,
 				     "OpenCL device '%s' has no double precision (cl_khr_fp64): leave it out "
 				     "by STARPU_WORKERS_OPENCLID",
 				     name);
