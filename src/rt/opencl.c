@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,29 @@ __asm__(".pushsection .rodata\n"
 	".byte 0\n"
 	".popsection\n");
 extern const char smalti_opencl_program[] __attribute__((visibility("hidden")));
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+void smalti_device_begin(const struct smalti_device *device)
+{
+	if (device->takes_turns)
+		pthread_mutex_lock(&turn);
+}
+
+void smalti_device_end(const struct smalti_device *device)
+{
+	if (device->takes_turns)
+		pthread_mutex_unlock(&turn);
+}
+
+static bool is_pocl(cl_device_id id)
+{
+	cl_platform_id platform = NULL;
+	char name[128] = "";
+	clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
+	clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(name) - 1, name, NULL);
+	return strcmp(name, "Portable Computing Language") == 0;
+}
 
 static cl_kernel find_kernel(const struct smalti_device *device, const char *name)
 {
@@ -40,9 +64,11 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 	}
 	if (!status)
 		status = clSetKernelArg(kernel, (cl_uint)count, argument_bytes, arguments);
+	smalti_device_begin(device);
 	if (!status)
 		status =
 		    clEnqueueNDRangeKernel(device->queue, kernel, 1, NULL, &items, &threads, 0, NULL, NULL);
+	smalti_device_end(device);
 	if (!status)
 		return 0;
 	return smalti_fail(error, SMALTI_ENODEV, "kernel '%s' of %lld x %d threads: OpenCL says '%s' (%d)",
@@ -140,6 +166,7 @@ static struct smalti_device *new_device(int worker, struct smalti_error *error)
 	starpu_opencl_get_context(number, &device->context);
 	starpu_opencl_get_device(number, &device->id);
 	starpu_opencl_get_queue(number, &device->queue);
+	device->takes_turns = is_pocl(device->id);
 	device->memory_node = starpu_worker_get_memory_node((unsigned)worker);
 	clGetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, sizeof(extensions) - 1, extensions, NULL);

@@ -15,7 +15,14 @@ struct smalti_device {
 	cl_program program;
 	cl_kernel *kernels;
 	cl_uint kernel_count;
+	bool takes_turns;
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
 };
+
+/* Around whatever runs a kernel: PoCL's devices take turns, since 3.1 ends the program when two of them
+ * launch a kernel for the first time at once: its cache of libraries then has it twice and releases the first
+ * of them twice. With its `basic` driver the kernel has run when the launch returns. */
+void smalti_device_begin(const struct smalti_device *device);
+void smalti_device_end(const struct smalti_device *device);
 
 #endif

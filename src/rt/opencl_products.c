@@ -10,11 +10,13 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 {
 	if (p->rows == 0 || p->out == 0)
 		return 0;
+	smalti_device_begin(device);
 	const CLBlastStatusCode status = CLBlastSgemm(
 	    CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeYes, (size_t)p->rows, (size_t)p->out,
 	    (size_t)p->in, 1.f, x->memory, (size_t)p->x_first, (size_t)p->x_stride, w->memory,
 	    (size_t)p->w_first, (size_t)p->w_stride, p->adds ? 1.f : 0.f, y->memory, (size_t)p->y_first,
 	    (size_t)p->y_stride, &device->queue, NULL);
+	smalti_device_end(device);
 	if (status == CLBlastSuccess)
 		return 0;
 	return smalti_fail(error, SMALTI_ENODEV, "product of %lld x %lld x %lld: CLBlast fails with %d",
