@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The golden outputs of the stages and of whole images, again on two OpenCL devices (PoCL's) and a CPU, under policies that
-# choose differently, by the tolerances for CPUs; and what topologies and traces tell of devices.
+# An image under policies that choose differently, and golden outputs of the stages, on two OpenCL devices (PoCL's) and a
+# CPU, by the tolerances for CPUs; and what topologies and traces tell of devices.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 export STARPU_HOME=$work POCL_DEVICES='basic basic' STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
@@ -13,19 +13,42 @@ if ! "$SMALTI" topology --opencl 2 --cpus 1 >"$work/topology" 2>"$work/err"; the
 fi
 [ "$(grep -c '^  OpenCL [01] ' "$work/topology")" -eq 2 ] || fail "not two devices: $(cat "$work/topology")"
 
-"$SMALTI" generate -p 'a red star' --size 64x64 --steps 2 --opencl 2 --cpus 1 --sched eager --trace "$work/trace" \
-    -o "$work/image.png" -q
-for device in 0 1; do
-    worker=$(grep -o "\"tid\":[0-9]*,\"name\":\"thread_name\",\"args\":{\"name\":\"OpenCL $device " "$work/trace" |
+# latents NAME OPTION...: of a small image.
+latents() {
+    local name=$1
+    shift
+    "$SMALTI" generate -p 'a red star' --size 96x64 --steps 3 --save-latents -o "$work/$name.png" -q "$@"
+}
+
+# near NAME: the latents are those of the CPU, but for rounding.
+near() {
+    python3 - "$work/cpu.safetensors" "$work/$1.safetensors" <<'END' || fail "$1: other latents than a CPU's"
+import array, struct, sys
+def values(path):
+    data = open(path, "rb").read()
+    return array.array("f", data[8 + struct.unpack("<Q", data[:8])[0]:])
+expected, found = map(values, sys.argv[1:])
+worst = max(abs(a - b) for a, b in zip(expected, found, strict=True))
+sys.exit(not worst <= 5e-4 * max(map(abs, expected)))
+END
+}
+
+# traced DEVICE: tasks ran there.
+traced() {
+    local worker
+    worker=$(grep -o "\"tid\":[0-9]*,\"name\":\"thread_name\",\"args\":{\"name\":\"OpenCL $1 " "$work/trace" |
         grep -o '[0-9]*' | head -n 1)
-    grep -q "\"ph\":\"X\",\"pid\":1,\"tid\":$worker,.*\"cat\":\"task\"" "$work/trace" || fail "no task on device $device"
-done
+    grep -q "\"ph\":\"X\",\"pid\":1,\"tid\":$worker,.*\"cat\":\"task\"" "$work/trace" || fail "no task on device $1"
+}
 
 programs=$(dirname "$SMALTI")/tests
-export STARPU_NOPENCL=2 STARPU_NCPU=1
-for policy in dmda dmdas lws; do
-    export STARPU_SCHED=$policy
-    SMALTI_TEST='' "$programs/test_golden" >"$work/log" 2>&1 || fail "test_golden under $policy: $(cat "$work/log")"
-    SMALTI_TEST='outputs of the reference' "$programs/test_generate" >"$work/log" 2>&1 ||
-        fail "test_generate under $policy: $(cat "$work/log")"
+latents cpu --cpus 1
+for policy in eager dmda dmdas lws; do
+    latents $policy --opencl 2 --cpus 1 --sched $policy --trace "$work/trace"
+    near $policy
+    [ $policy != eager ] || { traced 0 && traced 1; }
+done
+for stage in 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, bf16'; do
+    SMALTI_TEST=$stage STARPU_NOPENCL=2 STARPU_NCPU=1 STARPU_SCHED=lws "$programs/test_golden" >"$work/log" 2>&1 ||
+        fail "$stage: $(cat "$work/log")"
 done
