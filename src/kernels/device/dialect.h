@@ -20,7 +20,6 @@ typedef long int64_t;
 #define GLOBAL                         __global
 #define LOCAL                          __local
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
-#define UNROLL                         __attribute__((opencl_unroll_hint))
 #define GROUP                          ((int64_t)get_group_id(0))
 #define GROUPS                         ((int64_t)get_num_groups(0))
 #define THREAD                         ((int)get_local_id(0))
@@ -41,7 +40,6 @@ typedef unsigned int uint;
 #define GLOBAL
 #define LOCAL
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
-#define UNROLL                         _Pragma("unroll")
 #define GROUP                          ((int64_t)blockIdx.x)
 #define GROUPS                         ((int64_t)gridDim.x)
 #define THREAD                         ((int)threadIdx.x)
@@ -65,6 +63,9 @@ typedef unsigned int uint;
 		x##0, x##1, x##2, x##3, x##4, x##5, x##6, x##7, x##8, x##9, x##10, x##11, x##12, x##13,      \
 		    x##14, x##15                                                                             \
 	}
+
+/* Before a loop of constant extent, whose arrays are to be registers. */
+#define UNROLL _Pragma("unroll")
 
 /* Of all threads. */
 #define INDEX (GROUP * THREADS + THREAD)
