@@ -44,8 +44,8 @@ void smalti_session_defaults(struct smalti_session_options *options);
  * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers, or
  * fewer OpenCL devices than asked for), SMALTI_EUNSUPPORTED (a device that does not run the kernels),
  * SMALTI_ENOMEM (threads or memory are refused), SMALTI_EIO (scratch, or no directory for measurements). The
- * environment is changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program
- * itself takes) is the session's memory limit. */
+ * environment is changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what
+ * the program itself takes) is the session's memory limit. */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error);
 
