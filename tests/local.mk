@@ -25,6 +25,7 @@ check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_arguments
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
+check_PROGRAMS += tests/test_transfers
 check_PROGRAMS += tests/test_tile_forms
 check_PROGRAMS += tests/test_tokenizer
 check_PROGRAMS += tests/test_tokenizer_json

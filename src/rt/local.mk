@@ -23,7 +23,8 @@ libcore_la_SOURCES += \
 	src/rt/topology.c src/rt/topology.h \
 	src/rt/topology_hwloc.c \
 	src/rt/topology_starpu.c \
-	src/rt/trace.c src/rt/trace.h
+	src/rt/trace.c src/rt/trace.h \
+	src/rt/transfers.c src/rt/transfers.h
 if OPENCL
 libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "rt/pool.h"
 #include "rt/session.h"
+#include "rt/transfers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,17 @@ static void write_row(FILE *file, int worker, const struct row *row)
 		write_event(file, worker, &row->events[i]);
 }
 
+/* What went from memory to memory, all together. */
+static void write_transfers(FILE *file)
+{
+	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
+	const int count = smalti_transfers_take(transfers);
+	for (int i = 0; i < count; i++)
+		fprintf(file, "%s{\"from\":%d,\"to\":%d,\"bytes\":%lld,\"count\":%lld}", i ? "," : "",
+			transfers[i].from, transfers[i].to, (long long)transfers[i].bytes,
+			(long long)transfers[i].count);
+}
+
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(trace->writer);
@@ -170,7 +182,9 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	      file);
 	for (int worker = 0; worker < trace->workers; worker++)
 		write_row(file, worker, &trace->rows[worker]);
-	fputs("\n]}\n", file);
+	fputs("\n],\"transfers\":[", file);
+	write_transfers(file);
+	fputs("]}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
 	trace->writer = NULL;
 	if (status)
