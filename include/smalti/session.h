@@ -33,6 +33,8 @@ struct smalti_session_options {
 	int64_t opencl;       /**< OpenCL devices; 0: none */
 	int64_t memory_limit; /**< bytes that the process may keep resident; 0: what the machine, a control
 				   group or ulimit allows */
+	int64_t
+	    gpu_memory_limit; /**< bytes of tiles and weights in the memory of each device; 0: all of it */
 	const char *scratch;  /**< directory for data that does not fit under the limit; NULL: none */
 	const char *trace;    /**< file for the Chrome/Perfetto trace, written on close; NULL: none */
 };

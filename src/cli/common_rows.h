@@ -39,7 +39,10 @@ extern const char *const smalti_precisions[];
 	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \
 	 .maximum = INT64_MAX}, \
 	{SMALTI_INT64(type, session.opencl), "opencl", 0, "N", "number of OpenCL devices to compute on, too", .minimum = 0, \
-	 .maximum = INT64_MAX}
+	 .maximum = INT64_MAX}, \
+	{SMALTI_BYTES(type, session.gpu_memory_limit), "gpu-memory-limit", 0, "SIZE", \
+	 "use at most SIZE of each device's memory; weights that do not fit are loaded again when they are read", \
+	 .minimum = 1 << 20, .maximum = INT64_MAX}
 
 #define SMALTI_POLICY_ROW(type) \
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \

@@ -99,6 +99,10 @@ static int check_options(const struct smalti_session_options *options, const str
 				   (long long)options->cpus, STARPU_MAXCPUS);
 	if (check_opencl(options->opencl, error) < 0)
 		return -1;
+	if (options->gpu_memory_limit && options->gpu_memory_limit < LEAST_TILES)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "GPU memory limit: expected %d MB or more, found %lld MB",
+				   LEAST_TILES / MEGABYTE, (long long)(options->gpu_memory_limit / MEGABYTE));
 	if (options->scratch && check_scratch(options->scratch, error) < 0)
 		return -1;
 	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
@@ -119,8 +123,18 @@ static int64_t opencl_wanted(const struct smalti_session_options *options)
 	return forced ? strtoll(forced, NULL, 10) : options->opencl;
 }
 
-static int change_environment(struct smalti_session *session, struct smalti_environment *changes,
-			      struct smalti_error *error)
+static int limit_devices(const struct smalti_session_options *options, struct smalti_environment *changes,
+			 struct smalti_error *error)
+{
+	char megabytes[32];
+	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(options->gpu_memory_limit / MEGABYTE));
+	if (!options->gpu_memory_limit || getenv("STARPU_LIMIT_OPENCL_MEM"))
+		return 0;
+	return smalti_environment_set(changes, "STARPU_LIMIT_OPENCL_MEM", megabytes, error);
+}
+
+static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
+			      struct smalti_environment *changes, struct smalti_error *error)
 {
 	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
 	if (session->offloads)
@@ -130,7 +144,8 @@ static int change_environment(struct smalti_session *session, struct smalti_envi
 	if (!getenv("STARPU_SILENT") && smalti_environment_set(changes, "STARPU_SILENT", "1", error) < 0)
 		return -1;
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
-	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0)
+	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
+	    limit_devices(options, changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
@@ -176,7 +191,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
 	    (session->codelets = smalti_task_open(opencl_wanted(options) > 0, error)))
-		status = change_environment(session, &changes, error);
+		status = change_environment(session, options, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
 			smalti_fail(error, SMALTI_ENODEV,
