@@ -16,11 +16,12 @@ cd "$work"
 
 grep -E '^    build/smalti(-bench)? ' "$root/README.md" >commands
 [ "$(wc -l <commands)" -ge 5 ] || { echo "FAILED: the README has no commands" && exit 1; }
+export STARPU_OPENCL_ON_CPUS=1 POCL_DEVICES=basic STARPU_WORKERS_NOBIND=1 # devices wherever PoCL is
 while read -r command; do
     echo "$command"
     bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
-for image in diamond.png images/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors again.png trace.json heart.png features/features.h5 \
+for image in diamond.png device.png images/8.png rings/1-3.png rings/1-3.safetensors ring.png ring.safetensors again.png trace.json heart.png features/features.h5 \
     report.html InternData/caption_features_new/000.npz; do
     [ -s "$image" ] || { echo "FAILED: no $image" && exit 1; }
 done
@@ -37,4 +38,4 @@ while read -r command; do
     PATH=$work/build:$PATH bash -c "$command" </dev/null >out 2>err || { echo "FAILED: $(cat err)" && exit 1; }
 done <commands
 cd ..
-"${SMALTI%/*}/tests/shown" diamond.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png
+"${SMALTI%/*}/tests/shown" diamond.png device.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png
