@@ -20,18 +20,18 @@ struct smalti_places {
 	struct place place[STARPU_MAXNODES];
 };
 
-static bool computes(unsigned node, enum smalti_device_kind *kind)
+/* The memories of devices. */
+static const struct {
+	enum starpu_node_kind node;
+	enum smalti_device_kind kind;
+} memories[] = {{STARPU_OPENCL_RAM, SMALTI_DEVICE_OPENCL}};
+
+enum smalti_device_kind smalti_memory_kind(unsigned node)
 {
-	switch (starpu_node_get_kind((int)node)) {
-	case STARPU_CPU_RAM:
-		*kind = SMALTI_DEVICE_CPU;
-		return node == STARPU_MAIN_RAM;
-	case STARPU_OPENCL_RAM:
-		*kind = SMALTI_DEVICE_OPENCL;
-		return true;
-	default: /* a disk */
-		return false;
-	}
+	for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++)
+		if (starpu_node_get_kind((int)node) == memories[i].node)
+			return memories[i].kind;
+	return SMALTI_DEVICE_CPU;
 }
 
 static void add_workers(struct place *place, unsigned node)
@@ -48,8 +48,9 @@ struct smalti_places *smalti_places_new(struct smalti_error *error)
 	struct smalti_places *places = smalti_calloc(1, sizeof(*places), error);
 	for (unsigned node = 0; places && node < starpu_memory_nodes_get_count(); node++) {
 		struct place *place = &places->place[places->count];
-		if (!computes(node, &place->kind))
-			continue;
+		place->kind = smalti_memory_kind(node);
+		if (place->kind == SMALTI_DEVICE_CPU && node != STARPU_MAIN_RAM)
+			continue; /* a disk */
 		add_workers(place, node);
 		places->count++;
 	}

@@ -11,6 +11,9 @@ struct starpu_task;
  * others are devices, in StarPU's order. */
 struct smalti_places;
 
+/* Of the devices that have a memory node; SMALTI_DEVICE_CPU: main memory or a disk. */
+enum smalti_device_kind smalti_memory_kind(unsigned node);
+
 /* After starpu_init(). Free it. */
 struct smalti_places *smalti_places_new(struct smalti_error *error);
 void smalti_places_free(struct smalti_places *places);

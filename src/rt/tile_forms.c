@@ -2,6 +2,7 @@
 #include "rt/tile_forms.h"
 
 #include "base/alloc.h"
+#include "rt/places.h"
 #include "rt/session.h"
 #include "rt/task_group.h"
 #include "rt/tile_memory.h"
@@ -82,13 +83,6 @@ const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_err
 	return memory;
 }
 
-/* The kind of device that has this memory. */
-static enum smalti_device_kind kind_of(unsigned node)
-{
-	return starpu_node_get_kind((int)node) == STARPU_OPENCL_RAM ? SMALTI_DEVICE_OPENCL
-								    : SMALTI_DEVICE_CPU;
-}
-
 static struct interface *interface_on(starpu_data_handle_t handle, unsigned node)
 {
 	return starpu_data_get_interface_on_node(handle, node);
@@ -109,7 +103,7 @@ static void unregister(starpu_data_handle_t handle)
 static starpu_ssize_t allocate(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device_kind kind = kind_of(node);
+	const enum smalti_device_kind kind = smalti_memory_kind(node);
 	if (kind == SMALTI_DEVICE_CPU)
 		return 0;
 	const int64_t bytes = i->bytes[kind];
@@ -120,7 +114,7 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 static void give_back(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device_kind kind = kind_of(node);
+	const enum smalti_device_kind kind = smalti_memory_kind(node);
 	if (kind != SMALTI_DEVICE_CPU)
 		starpu_free_on_node(node, i->handle, (size_t)i->bytes[kind]);
 	i->handle = 0;
@@ -143,7 +137,7 @@ static void reuse_allocation(void *to, const void *from, unsigned node)
 static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const enum smalti_device_kind kind = kind_of(node);
+	const enum smalti_device_kind kind = smalti_memory_kind(node);
 	const struct smalti_tile_forms *forms = &formed->forms;
 	const int64_t bytes = forms->bytes[kind];
 	const void *there = forms->there[kind];
@@ -163,11 +157,11 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 {
 	const struct interface *source = from, *target = to;
 	struct smalti_formed *formed = source->formed;
-	const enum smalti_device_kind kind = kind_of(to_node);
+	const enum smalti_device_kind kind = smalti_memory_kind(to_node);
 	if (kind == SMALTI_DEVICE_CPU)
 		return 0;
 	starpu_interface_data_copy(from_node, to_node, (size_t)formed->forms.bytes[kind]);
-	if (kind_of(from_node) == SMALTI_DEVICE_CPU)
+	if (smalti_memory_kind(from_node) == SMALTI_DEVICE_CPU)
 		return fetch(formed, target->handle, to_node);
 	return starpu_interface_copy(source->handle, 0, from_node, target->handle, 0, to_node,
 				     (size_t)formed->forms.bytes[kind], async);
