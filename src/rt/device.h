@@ -46,6 +46,13 @@ enum { SMALTI_DEVICE_SCRATCH = 8 };
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error);
 
+/* Memory of so many bytes for a tile that lives in one task, until it is given back; what the device was told
+ * to do before still has it. NULL with an error. @{ */
+const struct smalti_device_memory *smalti_device_take(struct smalti_device *device, int64_t bytes,
+						      struct smalti_error *error);
+void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory);
+/* @} */
+
 /* For sessions, when StarPU runs: the devices of its OpenCL workers, by the workers' numbers (NULL: another
  * worker's), of which there have to be `wanted`. NULL with
  * SMALTI_ENODEV, SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */

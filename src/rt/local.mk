@@ -26,6 +26,7 @@ libcore_la_SOURCES += \
 	src/rt/trace.c src/rt/trace.h \
 	src/rt/transfers.c src/rt/transfers.h
 if OPENCL
-libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
+libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_locals.c src/rt/opencl_products.c \
+	src/rt/task_run_device.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl
 endif

@@ -148,6 +148,7 @@ static void free_device(struct smalti_device *device)
 		return;
 	for (int i = 0; i < SMALTI_DEVICE_SCRATCH; i++)
 		free_scratch(device, &device->scratch[i]);
+	smalti_device_locals_free(device);
 	for (cl_uint i = 0; i < device->kernel_count; i++)
 		clReleaseKernel(device->kernels[i]);
 	free(device->kernels);

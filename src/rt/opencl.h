@@ -17,6 +17,8 @@ struct smalti_device {
 	cl_uint kernel_count;
 	bool takes_turns;
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
+	struct smalti_device_local *locals; /* opencl_locals.c */
+	int local_count;
 };
 
 /* Around whatever runs a kernel: PoCL's devices take turns, since 3.1 ends the program when two of them
@@ -24,5 +26,7 @@ struct smalti_device {
  * of them twice. With its `basic` driver the kernel has run when the launch returns. */
 void smalti_device_begin(const struct smalti_device *device);
 void smalti_device_end(const struct smalti_device *device);
+
+void smalti_device_locals_free(struct smalti_device *device);
 
 #endif

@@ -116,7 +116,7 @@ void smalti_places_restrict(const struct smalti_places *places, int owner, struc
 	if (owner == SMALTI_ANYWHERE)
 		return;
 	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !(task->cl->where & STARPU_OPENCL)))
+	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !(task->where & STARPU_OPENCL)))
 		return;
 	task->workerids = (uint32_t *)(uintptr_t)place->workers;
 	task->workerids_len = WORDS;

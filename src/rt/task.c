@@ -48,6 +48,7 @@ static int check_missing(const struct smalti_op *op, const struct smalti_buffer 
 struct smalti_recording {
 	const char *name;
 	int depth; /* of regions within the outermost */
+	int place; /* of the first operation that has one */
 	struct smalti_message *message;
 	int capacity; /* of steps */
 	int tiles;
@@ -158,8 +159,12 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	task->cl_arg_free = 1;
 	task->nbuffers = 0;
 	task->priority = smalti_session_priority(session, smalti_task_group_priority(task_group));
-	for (int step = 0; step < message->steps; step++)
+	bool on_devices = true;
+	for (int step = 0; step < message->steps; step++) {
 		task->flops += message->step[step].op->flops(message->step[step].arguments);
+		on_devices = on_devices && smalti_op_device(message->step[step].op);
+	}
+	task->where = on_devices ? task->cl->where : STARPU_CPU;
 	task->callback_func = ended;
 	task->callback_arg = task;
 	return task;
@@ -240,11 +245,12 @@ static int flush(struct smalti_task_group *task_group, struct smalti_recording *
 	if (smalti_task_group_broken(task_group))
 		free(r->message);
 	else if (r->message)
-		status = submit(task_group, r, r->name, SMALTI_ANYWHERE, error);
+		status = submit(task_group, r, r->name, r->place, error);
 	for (int i = 0; i < r->tiles; i++)
 		smalti_tile_let_go(r->use[i].tile);
 	r->message = NULL;
 	r->capacity = r->tiles = 0;
+	r->place = SMALTI_ANYWHERE;
 	return status;
 }
 
@@ -256,6 +262,8 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
 	if (full && flush(task_group, r, error) < 0)
 		return -1;
+	const int place = smalti_places_own(op, tiles, arguments);
+	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
 	const int status = add_step(r, op, tiles, arguments, error);
 	for (int i = 0; i < r->tiles; i++)
 		smalti_tile_hold(r->use[i].tile);
@@ -267,7 +275,7 @@ void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain g
 {
 	const struct smalti_session *session = smalti_task_group_session(task_group);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (smalti_session_plain(session) || smalti_session_place_count(session) > 1)
+	if (smalti_session_plain(session))
 		return;
 	if (smalti_task_group_recording(task_group)) {
 		smalti_task_group_recording(task_group)->depth++;
@@ -280,7 +288,7 @@ void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain g
 	if (!recording)
 		smalti_task_group_break(task_group, &error);
 	else
-		recording->name = name;
+		*recording = (struct smalti_recording){.name = name, .place = SMALTI_ANYWHERE};
 	smalti_task_group_set_recording(task_group, recording);
 }
 

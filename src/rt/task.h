@@ -15,8 +15,7 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 /* What the task group inserts from here to the end becomes one task, called `name` (static), if its grain is
  * `grain` or coarser, or automatic with operations that are `small`. The operations then run one after the
  * other on one worker, and tiles that are made and released in between stay there: the results are the same.
- * Regions may lie within each other: the outermost counts. In a session with devices each operation remains a
- * task. */
+ * Regions may lie within each other: the outermost counts. */
 void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain grain, bool small,
 		       const char *name);
 void smalti_fuse_end(struct smalti_task_group *task_group);

@@ -64,11 +64,14 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	made->model.symbol = made->symbol;
 	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", name, smalti_isa_name(smalti_isa()));
 	starpu_codelet_init(&made->codelet);
-	made->codelet.where = STARPU_CPU | (op && smalti_op_device(op) ? STARPU_OPENCL : 0);
+	made->codelet.where = STARPU_CPU;
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
+#ifdef SMALTI_OPENCL
+	made->codelet.where |= !op || smalti_op_device(op) ? STARPU_OPENCL : 0;
 	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
 	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
+#endif
 	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = name;

@@ -38,6 +38,8 @@ struct smalti_message {
 /* Every codelet's functions on CPUs and on OpenCL devices. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_opencl(void *interfaces[], void *message);
+/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
+double smalti_task_predicted(const struct smalti_task_group *task_group);
 
 struct smalti_codelet;
 struct starpu_codelet;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "rt/device.h"
 #include "rt/pool.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
@@ -26,7 +25,7 @@ static void *memory_of(const void *interface, struct smalti_error *error)
 }
 
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
-static double predicted_seconds(const struct smalti_task_group *task_group)
+double smalti_task_predicted(const struct smalti_task_group *task_group)
 {
 	struct starpu_task *task = starpu_task_get_current();
 	if (!smalti_task_group_compares(task_group))
@@ -93,55 +92,10 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	if (smalti_task_group_failed(task_group))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const double predicted = predicted_seconds(task_group), began = smalti_now();
+	const double predicted = smalti_task_predicted(task_group), began = smalti_now();
 	if (run_steps(message, interfaces, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
 	const double seconds = smalti_now() - began;
 	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
 	smalti_task_group_task_took(task_group, seconds, predicted);
-}
-
-/* Where a tile lies in a device's memory. */
-static struct smalti_device_memory device_memory_of(const void *interface)
-{
-	if (smalti_formed_of(interface))
-		return smalti_formed_device_memory(interface);
-	return (struct smalti_device_memory){(void *)STARPU_VECTOR_GET_DEV_HANDLE(interface),
-					     (int64_t)STARPU_VECTOR_GET_NX(interface) *
-						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
-}
-
-static void find_memories(const struct smalti_step *step, void *interfaces[],
-			  struct smalti_device_memory *memories, const struct smalti_device_memory **given)
-{
-	const int buffers = smalti_op_buffers(step->op);
-	for (int i = 0; i < buffers; i++) {
-		if (step->slot[i] == SMALTI_NO_SLOT)
-			continue;
-		memories[i] = device_memory_of(interfaces[step->slot[i]]);
-		given[i] = &memories[i];
-	}
-}
-
-/* Hands the work to the device, which goes on with it when this returns. Tasks of several steps stay on CPUs.
- */
-void smalti_task_run_opencl(void *interfaces[], void *argument)
-{
-	struct smalti_message *message = argument;
-	struct smalti_task_group *task_group = message->task_group;
-	const struct smalti_step *step = &message->step[0];
-	if (smalti_task_group_failed(task_group))
-		return;
-	struct smalti_device_memory memories[SMALTI_MAX_BUFFERS];
-	const struct smalti_device_memory *given[SMALTI_MAX_BUFFERS] = {NULL};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	message->predicted = predicted_seconds(task_group);
-	message->began = smalti_now();
-	find_memories(step, interfaces, memories, given);
-	struct smalti_device *device =
-	    smalti_session_device(smalti_task_group_session(task_group), starpu_worker_get_id());
-	if (smalti_op_device(step->op)(device, given, step->arguments, &error) < 0) {
-		smalti_error_prefix(&error, "%s", step->op->name);
-		smalti_task_group_fail(task_group, &error);
-	}
 }
