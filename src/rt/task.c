@@ -26,7 +26,9 @@ static void ended(void *argument)
 		    message->predicted);
 	if (trace)
 		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->position);
-	smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
+	if (!message->did)
+		smalti_task_group_task_did(task_group, message->position.stage, message->flops);
+	smalti_task_group_task_ends(task_group);
 	smalti_throttle_leave(smalti_session_throttle(session));
 }
 
@@ -178,6 +180,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	struct smalti_message *message = r->message;
 	struct starpu_task *task = new_task(task_group, name, message);
 	message->task_group = task_group;
+	message->flops = task->flops;
 	smalti_places_restrict(smalti_session_places(smalti_task_group_session(task_group)), place, task);
 	int status = attach(task, r, error);
 	if (status == 0) {
@@ -187,7 +190,8 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		if (status == 0)
 			return 0;
 		smalti_throttle_leave(throttle);
-		smalti_task_group_task_ends(task_group, message->position.stage, task->flops);
+		smalti_task_group_task_did(task_group, message->position.stage, task->flops);
+		smalti_task_group_task_ends(task_group);
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", task->name,
 			    strerror(-status));
 	}

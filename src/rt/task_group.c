@@ -147,17 +147,23 @@ void smalti_task_group_task_took(struct smalti_task_group *task_group, double se
 	pthread_mutex_unlock(&task_group->mutex);
 }
 
-void smalti_task_group_task_ends(struct smalti_task_group *task_group, int64_t stage, double flops)
+void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops)
 {
 	pthread_mutex_lock(&task_group->mutex);
 	struct smalti_task_group_progress *progress = &task_group->progress;
-	progress->left--;
 	progress->done += flops;
 	if (counts(stage, flops))
 		task_group->left[stage]--;
 	/* tasks that wait for nothing of their stage run ahead: the stage is over with its last task only */
 	while (progress->stage < task_group->now.stage && task_group->left[progress->stage] == 0)
 		progress->stage++;
+	pthread_mutex_unlock(&task_group->mutex);
+}
+
+void smalti_task_group_task_ends(struct smalti_task_group *task_group)
+{
+	pthread_mutex_lock(&task_group->mutex);
+	task_group->progress.left--;
 	one_less(task_group);
 }
 

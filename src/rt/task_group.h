@@ -106,6 +106,10 @@ struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *t
 bool smalti_task_group_compares(const struct smalti_task_group *task_group);
 /* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
-void smalti_task_group_task_ends(struct smalti_task_group *task_group, int64_t stage, double flops);
+/* Its arithmetic is done: before any task that waits for it can begin, so that what such a task asks is
+ * right. */
+void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops);
+/* Behind all else. */
+void smalti_task_group_task_ends(struct smalti_task_group *task_group);
 
 #endif

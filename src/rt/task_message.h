@@ -27,6 +27,8 @@ struct smalti_local {
 struct smalti_message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
+	double flops;
+	bool did; /* smalti_task_group_task_did() was called */
 	double began,
 	    predicted;     /* of a device's task: when it was handed over, and how long it should take */
 	int tiles, locals; /* slots below `tiles` are StarPU's buffers, the others the locals */

@@ -87,7 +87,7 @@ static int run_steps(const struct smalti_message *message, void *interfaces[], s
 
 void smalti_task_run_cpu(void *interfaces[], void *argument)
 {
-	const struct smalti_message *message = argument;
+	struct smalti_message *message = argument;
 	struct smalti_task_group *task_group = message->task_group;
 	if (smalti_task_group_failed(task_group))
 		return;
@@ -98,4 +98,6 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	const double seconds = smalti_now() - began;
 	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
 	smalti_task_group_task_took(task_group, seconds, predicted);
+	smalti_task_group_task_did(task_group, message->position.stage, message->flops);
+	message->did = true;
 }
