@@ -80,7 +80,7 @@ static int read_line(void *user, cJSON **line, struct smalti_error *error)
 	    smalti_json_string(*line, "stage", SMALTI_JSON_REQUIRED, &stage, error) ||
 	    smalti_json_string(*line, "reason", SMALTI_JSON_REQUIRED, &reason, error))
 		return -1;
-	SCOPED(free) char *copy = strdup(reason);
+	SCOPED(free) char *copy = smalti_format(error, "%s", reason);
 	if (!copy)
 		return -1;
 	failures->items += failures->lines == 0 || index != failures->last;

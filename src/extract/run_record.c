@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
 
+#include "base/alloc.h"
 #include "rt/session.h"
 
 #include <stdio.h>
@@ -26,8 +27,8 @@ static void free_record(struct smalti_run_record *record)
 static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 {
 	const int count = record->workers;
-	SCOPED(free) char(*text)[WORKER_NAME] = calloc((size_t)count, sizeof(*text));
-	SCOPED(free) const char **names = calloc((size_t)count, sizeof(*names));
+	SCOPED(free) char(*text)[WORKER_NAME] = smalti_calloc(count, sizeof(*text), NULL);
+	SCOPED(free) const char **names = smalti_calloc(count, sizeof(*names), NULL);
 	struct smalti_run_log *log = NULL;
 	for (int i = 0; text && names && i < count; i++) {
 		snprintf(text[i], sizeof(text[i]), "CPU %d", i);

@@ -59,7 +59,7 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 	if (items == 0)
 		return 0;
 	for (int i = 0; i < count && !status; i++) {
-		const cl_mem memory = buffers[i] ? buffers[i]->memory : NULL;
+		cl_mem memory = buffers[i] ? buffers[i]->memory : NULL;
 		status = clSetKernelArg(kernel, (cl_uint)i, sizeof(memory), &memory);
 	}
 	if (!status)

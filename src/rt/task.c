@@ -113,12 +113,10 @@ static int add_step(struct smalti_recording *r, const struct smalti_op *op, stru
 	return 0;
 }
 
-/* Numbers StarPU's buffers first, in arrays of the task's own, which StarPU frees (it may have been
- * configured for tasks of 8 buffers), and the locals behind them. */
-static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
+/* Arrays of the task's own, which StarPU frees: it may have been configured for tasks of 8 buffers. */
+static int take_arrays(struct starpu_task *task, const struct smalti_recording *r, struct smalti_error *error)
 {
 	struct smalti_message *message = r->message;
-	int16_t number[SMALTI_TASK_TILES];
 	task->dyn_handles = smalti_calloc(r->tiles, sizeof(*task->dyn_handles), error);
 	task->dyn_modes = smalti_calloc(r->tiles, sizeof(*task->dyn_modes), error);
 	for (int i = 0; i < r->tiles; i++)
@@ -128,24 +126,39 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 	if (!task->dyn_handles || !task->dyn_modes || (message->locals && !message->local))
 		return -1;
 	message->tiles = r->tiles - message->locals;
-	for (int i = 0, local = 0; i < r->tiles; i++) {
-		const struct use *use = &r->use[i];
-		const bool is_local = smalti_tile_is_local(use->tile);
-		number[i] = (int16_t)(is_local ? message->tiles + local : task->nbuffers);
-		if (is_local) {
-			message->local[local++] =
-			    (struct smalti_local){smalti_tile_bytes(use->tile), use->first, use->last};
-			continue;
-		}
-		task->dyn_handles[task->nbuffers] = smalti_tile_handle(use->tile);
-		task->dyn_modes[task->nbuffers++] = mode_of(use->access);
-	}
+	return 0;
+}
+
+static void renumber(struct smalti_message *message, const int16_t *number)
+{
 	for (int step = 0; step < message->steps; step++) {
 		const int buffers = smalti_op_buffers(message->step[step].op);
 		for (int i = 0; i < buffers; i++)
 			if (message->step[step].slot[i] != SMALTI_NO_SLOT)
 				message->step[step].slot[i] = number[message->step[step].slot[i]];
 	}
+}
+
+/* Numbers StarPU's buffers first and the locals behind them. */
+static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
+{
+	struct smalti_message *message = r->message;
+	int16_t number[SMALTI_TASK_TILES];
+	if (take_arrays(task, r, error) < 0)
+		return -1;
+	for (int i = 0, local = 0; i < r->tiles; i++) {
+		const struct use *use = &r->use[i];
+		if (message->local && smalti_tile_is_local(use->tile)) {
+			number[i] = (int16_t)(message->tiles + local);
+			message->local[local++] =
+			    (struct smalti_local){smalti_tile_bytes(use->tile), use->first, use->last};
+			continue;
+		}
+		number[i] = (int16_t)task->nbuffers;
+		task->dyn_handles[task->nbuffers] = smalti_tile_handle(use->tile);
+		task->dyn_modes[task->nbuffers++] = mode_of(use->access);
+	}
+	renumber(message, number);
 	return 0;
 }
 

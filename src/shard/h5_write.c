@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/h5.h"
 
+#include "base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +53,7 @@ int smalti_h5_texts(hid_t object, const char *name, const char *const *texts, in
 	size_t longest = 1;
 	for (int i = 0; i < count; i++)
 		longest = strlen(texts[i]) > longest ? strlen(texts[i]) : longest;
-	SCOPED(free) char *packed = calloc((size_t)count, longest);
+	SCOPED(free) char *packed = smalti_calloc(count, (int64_t)longest, NULL);
 	SCOPED(hid) hid_t type = smalti_h5_text_type((int64_t)longest);
 	for (int i = 0; packed && i < count; i++)
 		memcpy(packed + (size_t)i * longest, texts[i], strlen(texts[i]));

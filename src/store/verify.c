@@ -187,7 +187,8 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 	SCOPED(free) char *found = NULL;
 	SCOPED(free) char *wanted = smalti_failed_print(checker->directory, &checker->shards, error);
 	if (path)
-		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause) : strdup("");
+		found = there ? smalti_file_read(path, SIZE_MAX / 2, &length, &cause)
+			      : smalti_format(error, "%s", "");
 	const int status = path && wanted ? 0 : -1;
 	if (status == 0 && !found)
 		smalti_checker_say_error(checker, "damaged", "failed.jsonl", -1, NULL, &cause);
