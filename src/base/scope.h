@@ -36,7 +36,8 @@ static inline void close_scoped(const int *file)
 
 /* Holds the mutex to the end of the scope. */
 #define HOLD_MUTEX(mutex)                                                                                    \
-	pthread_mutex_t *held_mutex __attribute__((cleanup(smalti_mutex_release))) = smalti_mutex_take(mutex)
+	pthread_mutex_t *held_mutex __attribute__((cleanup(smalti_mutex_release), unused)) =                 \
+	    smalti_mutex_take(mutex)
 static inline pthread_mutex_t *smalti_mutex_take(pthread_mutex_t *mutex)
 {
 	pthread_mutex_lock(mutex);

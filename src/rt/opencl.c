@@ -40,11 +40,8 @@ static bool is_pocl(cl_device_id id)
 
 static cl_kernel find_kernel(const struct smalti_device *device, const char *name)
 {
-	char found[64];
 	for (cl_uint i = 0; i < device->kernel_count; i++)
-		if (!clGetKernelInfo(device->kernels[i], CL_KERNEL_FUNCTION_NAME, sizeof(found), found,
-				     NULL) &&
-		    strcmp(found, name) == 0)
+		if (strcmp(device->names[i], name) == 0)
 			return device->kernels[i];
 	return NULL;
 }
@@ -134,11 +131,16 @@ static int build(struct smalti_device *device, const char *name, struct smalti_e
 	cl_uint count = 0;
 	clCreateKernelsInProgram(device->program, 0, NULL, &count);
 	device->kernels = smalti_calloc(count, sizeof(*device->kernels), error);
-	if (!device->kernels)
+	device->names = smalti_calloc(count, sizeof(*device->names), error);
+	if (!device->kernels || !device->names)
 		return -1;
 	if (clCreateKernelsInProgram(device->program, count, device->kernels, NULL))
 		return fail_build(device, name, error);
 	device->kernel_count = count;
+	for (cl_uint i = 0; i < count; i++)
+		if (clGetKernelInfo(device->kernels[i], CL_KERNEL_FUNCTION_NAME, sizeof(device->names[i]) - 1,
+				    device->names[i], NULL))
+			return fail_build(device, name, error);
 	return 0;
 }
 
@@ -152,6 +154,7 @@ static void free_device(struct smalti_device *device)
 	for (cl_uint i = 0; i < device->kernel_count; i++)
 		clReleaseKernel(device->kernels[i]);
 	free(device->kernels);
+	free(device->names);
 	if (device->program)
 		clReleaseProgram(device->program);
 	free(device);

@@ -14,6 +14,7 @@ struct smalti_device {
 	unsigned memory_node;
 	cl_program program;
 	cl_kernel *kernels;
+	char (*names)[64]; /* of the kernels */
 	cl_uint kernel_count;
 	bool takes_turns;
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
