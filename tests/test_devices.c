@@ -441,4 +441,8 @@ static const struct test tests[] = {
     {"too few", too_few},
 };
 
-TEST_MAIN("devices", tests)
+int main(void)
+{
+	test_unwind_with_care();
+	return test_main("devices", tests, COUNT(tests));
+}

@@ -107,13 +107,14 @@ struct gate {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool open;
-	atomic_int passed;
+	atomic_int entered, passed;
 };
 
 static int pass(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	(void)count, (void)values, (void)error;
 	struct gate *gate = user;
+	atomic_fetch_add(&gate->entered, 1);
 	pthread_mutex_lock(&gate->mutex);
 	while (!gate->open)
 		pthread_cond_wait(&gate->changed, &gate->mutex);
@@ -202,6 +203,8 @@ static void ordered_by(const char *policy)
 	struct smalti_task_group *group[] = {smalti_task_group_new(session, "first", 0, &error),
 					     smalti_task_group_new(session, "second", -1, &error)};
 	insert_pass(group[0], &gate);
+	while (atomic_load(&gate.entered) == 0) /* the worker takes nothing else before all are there */
+		usleep(100);
 	for (int i = 0; i < 6; i++) {
 		const float number = (float)i;
 		smalti_task_group_path(group[i / 3], paths[i % 3]);

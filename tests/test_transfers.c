@@ -130,6 +130,7 @@ static const struct test tests[] = {
 
 int main(void)
 {
+	test_unwind_with_care();
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_session_options options = {.cpus = 1, .opencl = 2, .policy = "dmda"};
 	/* Devices that the machine's CPUs are; what is idle writes nothing back unasked. */

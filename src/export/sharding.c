@@ -84,6 +84,7 @@ static int add_row(struct smalti_export_run *run, const struct smalti_features_r
 		   struct smalti_error *error)
 {
 	char *names[SMALTI_EXPORT_FEATURES_MAX] = {NULL};
+	SCOPED(free)
 	char *text = make_names(run, row, names, error) ? NULL : describe(run, row, names, error);
 	const int status = text ? run->kind->sharding->add(run, row, names, text, error) : -1;
 	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
