@@ -36,14 +36,7 @@ typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t 
 typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values, struct smalti_error *error);
 
 /* struct NAME_arguments: plain values only. */
-#define drop_pages_arguments read_ahead_arguments
-#define unpatchify_arguments patchify_arguments
-#define ARGUMENTS(name, ...)                                                                                 \
-	struct name##_arguments {                                                                            \
-		__VA_ARGS__                                                                                  \
-	};
-#define CODELET(name, list, members, flops, bytes)
-#include "codelets/codelets.def"
+#include "codelets/argument_structs.h"
 
 /* Formulas that are more than a line of the table. */
 double smalti_matmul_bytes(const struct matmul_arguments *a);

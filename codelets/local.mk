@@ -1,5 +1,5 @@
 libcore_la_SOURCES += \
-	codelets/arguments.h \
+	codelets/argument_structs.h codelets/arguments.h \
 	codelets/attention.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
 	codelets/devices.c codelets/devices.def codelets/devices.h \

@@ -80,7 +80,7 @@ device_kernels = \
 	src/kernels/device/sampler.cl \
 	src/kernels/device/text.cl
 device_headers = \
-	codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
+	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
 	src/samplers/step.h
 EXTRA_DIST += $(device_kernels)
 CLEANFILES += src/kernels/device/opencl.cl

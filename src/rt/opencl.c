@@ -73,33 +73,37 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 			   starpu_opencl_error_string(status), status);
 }
 
-static void free_scratch(struct smalti_device *device, struct smalti_device_memory *scratch)
+int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
+			   struct smalti_error *error)
 {
-	if (!scratch->memory)
+	cl_int status;
+	memory->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &status);
+	if (!memory->memory)
+		return smalti_fail(error, SMALTI_ENOMEM,
+				   "%lld bytes of scratch memory on a device: OpenCL says '%s' (%d)",
+				   (long long)bytes, starpu_opencl_error_string(status), status);
+	memory->bytes = bytes;
+	starpu_memory_allocate(device->memory_node, (size_t)bytes, STARPU_MEMORY_OVERFLOW); /* counts it */
+	return 0;
+}
+
+void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory)
+{
+	if (!memory->memory)
 		return;
-	clReleaseMemObject(scratch->memory); /* when the commands before have ended */
-	starpu_memory_deallocate(device->memory_node, (size_t)scratch->bytes);
-	*scratch = (struct smalti_device_memory){NULL, 0};
+	clReleaseMemObject(memory->memory); /* when the commands before have ended */
+	starpu_memory_deallocate(device->memory_node, (size_t)memory->bytes);
+	*memory = (struct smalti_device_memory){NULL, 0};
 }
 
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error)
 {
 	struct smalti_device_memory *scratch = &device->scratch[slot];
-	cl_int status;
 	if (scratch->memory && scratch->bytes >= bytes)
 		return scratch;
-	free_scratch(device, scratch);
-	scratch->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &status);
-	if (!scratch->memory) {
-		smalti_fail(error, SMALTI_ENOMEM,
-			    "%lld bytes of scratch memory on a device: OpenCL says '%s' (%d)",
-			    (long long)bytes, starpu_opencl_error_string(status), status);
-		return NULL;
-	}
-	scratch->bytes = bytes;
-	starpu_memory_allocate(device->memory_node, (size_t)bytes, STARPU_MEMORY_OVERFLOW); /* counts it */
-	return scratch;
+	smalti_device_release(device, scratch);
+	return smalti_device_allocate(device, scratch, bytes, error) == 0 ? scratch : NULL;
 }
 
 /* The beginning of what the compiler says. */
@@ -149,7 +153,7 @@ static void free_device(struct smalti_device *device)
 	if (!device)
 		return;
 	for (int i = 0; i < SMALTI_DEVICE_SCRATCH; i++)
-		free_scratch(device, &device->scratch[i]);
+		smalti_device_release(device, &device->scratch[i]);
 	smalti_device_locals_free(device);
 	for (cl_uint i = 0; i < device->kernel_count; i++)
 		clReleaseKernel(device->kernels[i]);

@@ -28,6 +28,12 @@ struct smalti_device {
 void smalti_device_begin(const struct smalti_device *device);
 void smalti_device_end(const struct smalti_device *device);
 
+/* Memory that StarPU counts but does not manage. Releasing what is empty does nothing. @{ */
+int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
+			   struct smalti_error *error);
+void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory);
+/* @} */
+
 void smalti_device_locals_free(struct smalti_device *device);
 
 #endif

@@ -18,8 +18,7 @@ static void release(struct smalti_device *device, struct smalti_device_local **a
 {
 	struct smalti_device_local *local = *at;
 	*at = local->next;
-	clReleaseMemObject(local->memory.memory); /* when the commands before have ended */
-	starpu_memory_deallocate(device->memory_node, (size_t)local->memory.bytes);
+	smalti_device_release(device, &local->memory);
 	free(local);
 	device->local_count--;
 }
@@ -27,20 +26,11 @@ static void release(struct smalti_device *device, struct smalti_device_local **a
 static struct smalti_device_local *add(struct smalti_device *device, int64_t bytes,
 				       struct smalti_error *error)
 {
-	cl_int status;
 	struct smalti_device_local *local = smalti_calloc(1, sizeof(*local), error);
-	if (!local)
-		return NULL;
-	local->memory.bytes = bytes;
-	local->memory.memory =
-	    clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &status);
-	if (!local->memory.memory) {
-		smalti_fail(error, SMALTI_ENOMEM, "%lld bytes of a device's memory: OpenCL says '%s' (%d)",
-			    (long long)bytes, starpu_opencl_error_string(status), status);
+	if (!local || smalti_device_allocate(device, &local->memory, bytes, error) < 0) {
 		free(local);
 		return NULL;
 	}
-	starpu_memory_allocate(device->memory_node, (size_t)bytes, STARPU_MEMORY_OVERFLOW); /* counts it */
 	local->next = device->locals;
 	device->locals = local;
 	device->local_count++;

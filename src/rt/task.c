@@ -213,6 +213,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	starpu_task_destroy(task);
 	return -1;
 }
+
 /* Without StarPU. */
 static int run_now(struct smalti_task_group *task_group, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
@@ -281,8 +282,8 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 		return -1;
 	const int place = smalti_places_own(op, tiles, arguments);
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
-	const int status = add_step(r, op, tiles, arguments, error);
-	for (int i = 0; i < r->tiles; i++)
+	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
+	for (int i = before; i < r->tiles; i++)
 		smalti_tile_hold(r->use[i].tile);
 	return status;
 }
@@ -305,7 +306,7 @@ void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain g
 	if (!recording)
 		smalti_task_group_break(task_group, &error);
 	else
-		*recording = (struct smalti_recording){.name = name, .place = SMALTI_ANYWHERE};
+		recording->name = name, recording->place = SMALTI_ANYWHERE;
 	smalti_task_group_set_recording(task_group, recording);
 }
 

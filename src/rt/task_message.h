@@ -40,6 +40,19 @@ struct smalti_message {
 /* Every codelet's functions on CPUs and on OpenCL devices. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_opencl(void *interfaces[], void *message);
+
+/* How a kind of device runs steps: where locals are, and what calls an operation's function. */
+struct smalti_executor {
+	void *(*take)(void *user, int64_t bytes, struct smalti_error *error);
+	void (*give)(void *user, void *memory);
+	int (*run)(void *user, const struct smalti_step *step, void *const data[],
+		   struct smalti_error *error);
+	void *user;
+};
+/* `slots`: where the tiles are; NULL for the locals. */
+int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
+			  void *slots[], struct smalti_error *error);
+
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);
 

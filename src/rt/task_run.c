@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "rt/pool.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/tile_forms.h"
@@ -36,53 +35,78 @@ double smalti_task_predicted(const struct smalti_task_group *task_group)
 }
 
 /* Takes the locals that this step is the first of. */
-static int take_locals(const struct smalti_message *message, int step, void *slots[],
-		       struct smalti_error *error)
+static int take_locals(const struct smalti_message *message, const struct smalti_executor *executor, int step,
+		       void *slots[], struct smalti_error *error)
 {
-	struct smalti_pool *pool = smalti_session_pool(smalti_task_group_session(message->task_group));
 	for (int i = 0; i < message->locals; i++)
-		if (message->local[i].first == step && !(slots[message->tiles + i] = smalti_tile_memory_take(
-							     pool, message->local[i].bytes, error)))
+		if (message->local[i].first == step && !(slots[message->tiles + i] = executor->take(
+							     executor->user, message->local[i].bytes, error)))
 			return -1;
 	return 0;
 }
 
 /* Gives back those that it is the last of, and behind the last step all. */
-static void give_locals(const struct smalti_message *message, int step, void *slots[])
+static void give_locals(const struct smalti_message *message, const struct smalti_executor *executor,
+			int step, void *slots[])
 {
-	struct smalti_pool *pool = smalti_session_pool(smalti_task_group_session(message->task_group));
 	for (int i = 0; i < message->locals; i++) {
 		void **slot = &slots[message->tiles + i];
-		if (*slot && message->local[i].last <= step)
-			smalti_tile_memory_give(pool, *slot);
-		if (message->local[i].last <= step)
+		if (*slot && message->local[i].last <= step) {
+			executor->give(executor->user, *slot);
 			*slot = NULL;
+		}
 	}
 }
 
-static int run_step(const struct smalti_step *step, void *const slots[], struct smalti_error *error)
+static int run_step(const struct smalti_step *step, const struct smalti_executor *executor,
+		    void *const slots[], struct smalti_error *error)
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
 	const int buffers = smalti_op_buffers(step->op);
 	for (int i = 0; i < buffers; i++)
 		if (step->slot[i] != SMALTI_NO_SLOT)
 			data[i] = slots[step->slot[i]];
+	return executor->run(executor->user, step, data, error);
+}
+
+int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
+			  void *slots[], struct smalti_error *error)
+{
+	int status = 0;
+	for (int step = 0; step < message->steps && status == 0; step++) {
+		status = take_locals(message, executor, step, slots, error);
+		if (status == 0)
+			status = run_step(&message->step[step], executor, slots, error);
+		give_locals(message, executor, status == 0 ? step : SMALTI_TASK_STEPS, slots);
+	}
+	return status;
+}
+
+static void *take(void *pool, int64_t bytes, struct smalti_error *error)
+{
+	return smalti_tile_memory_take(pool, bytes, error);
+}
+
+static void give(void *pool, void *memory)
+{
+	smalti_tile_memory_give(pool, memory);
+}
+
+static int run(void *pool, const struct smalti_step *step, void *const data[], struct smalti_error *error)
+{
+	(void)pool;
 	return step->op->run(data, step->arguments, error);
 }
 
 static int run_steps(const struct smalti_message *message, void *interfaces[], struct smalti_error *error)
 {
+	const struct smalti_executor cpu = {
+	    take, give, run, smalti_session_pool(smalti_task_group_session(message->task_group))};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
-	int status = 0;
-	for (int i = 0; i < message->tiles && status == 0; i++)
-		status = (slots[i] = memory_of(interfaces[i], error)) ? 0 : -1;
-	for (int step = 0; step < message->steps && status == 0; step++) {
-		status = take_locals(message, step, slots, error);
-		if (status == 0)
-			status = run_step(&message->step[step], slots, error);
-		give_locals(message, status == 0 ? step : SMALTI_TASK_STEPS, slots);
-	}
-	return status;
+	for (int i = 0; i < message->tiles; i++)
+		if (!(slots[i] = memory_of(interfaces[i], error)))
+			return -1;
+	return smalti_task_run_steps(message, &cpu, slots, error);
 }
 
 void smalti_task_run_cpu(void *interfaces[], void *argument)

@@ -72,8 +72,6 @@ static void *make(const struct smalti_formed *formed, enum smalti_device_kind ki
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error)
 {
 	const struct smalti_tile_forms *forms = &formed->forms;
-	if (forms->there[SMALTI_DEVICE_CPU])
-		return forms->there[SMALTI_DEVICE_CPU];
 	pthread_mutex_lock(&formed->lock);
 	if (!formed->memory && (formed->memory = make(formed, SMALTI_DEVICE_CPU, error)) && formed->counted)
 		starpu_memory_allocate(STARPU_MAIN_RAM, (size_t)forms->bytes[SMALTI_DEVICE_CPU],
@@ -138,17 +136,14 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const enum smalti_device_kind kind = smalti_memory_kind(node);
-	const struct smalti_tile_forms *forms = &formed->forms;
-	const int64_t bytes = forms->bytes[kind];
-	const void *there = forms->there[kind];
-	void *staging = there ? NULL : make(formed, kind, &error);
-	there = there ? there : staging;
-	if (there)
-		starpu_interface_copy((uintptr_t)there, 0, STARPU_MAIN_RAM, to, 0, node, (size_t)bytes, NULL);
-	else
+	void *staging = make(formed, kind, &error);
+	if (!staging) {
 		smalti_task_group_fail(formed->task_group, &error);
-	if (staging)
-		smalti_tile_memory_give(formed->pool, staging);
+		return 0;
+	}
+	starpu_interface_copy((uintptr_t)staging, 0, STARPU_MAIN_RAM, to, 0, node,
+			      (size_t)formed->forms.bytes[kind], NULL);
+	smalti_tile_memory_give(formed->pool, staging);
 	return 0;
 }
 

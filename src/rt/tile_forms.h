@@ -13,7 +13,6 @@ struct smalti_task_group;
 struct smalti_tile_forms {
 	const void *source; /* what `make` makes them of; it outlives the tile */
 	int64_t bytes[SMALTI_DEVICE_KINDS];
-	const void *there[SMALTI_DEVICE_KINDS]; /* a form that need not be made, in main memory, or NULL */
 	/* Fills `memory`, in main memory, with the form of a kind. On any thread, of several kinds at a time.
 	 */
 	int (*make)(const void *source, enum smalti_device_kind kind, void *memory,

@@ -4,12 +4,6 @@ typedef long smalti_offload_writer, smalti_offload_reader, smalti_row_source, sm
     smalti_float_sink;
 #define bool uchar
 #include "samplers/step.h"
-#define drop_pages_arguments read_ahead_arguments
-#define unpatchify_arguments patchify_arguments
-#define ARGUMENTS(name, ...)                                                                                 \
-	struct name##_arguments {                                                                            \
-		__VA_ARGS__                                                                                  \
-	};
-#define CODELET(name, list, members, flops, bytes)
-#include "codelets/codelets.def"
+
+#include "codelets/argument_structs.h"
 #undef bool

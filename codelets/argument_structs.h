@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* struct NAME_arguments of every operation, for who has the types of their members: the host (arguments.h)
+ * and device kernels (src/kernels/device/arguments.h). It includes nothing else. */
+#define drop_pages_arguments read_ahead_arguments
+#define unpatchify_arguments patchify_arguments
+#define ARGUMENTS(name, ...)                                                                                 \
+	struct name##_arguments {                                                                            \
+		__VA_ARGS__                                                                                  \
+	};
+#define CODELET(name, list, members, flops, bytes)
+#include "codelets/codelets.def"
