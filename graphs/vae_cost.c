@@ -266,6 +266,22 @@ static int check_storage(const struct smalti_vae_plan *plan, const struct smalti
 	return 0;
 }
 
+/* Every map that is stored and every window, as if nothing were released before the end. */
+static int64_t all_at_once(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
+			   const struct smalti_vae_budget *budget)
+{
+	const struct sweep s = {.layers = l, .plan = plan, .budget = budget};
+	int64_t bytes = plan->workspace;
+	for (int map = 0; map <= l->count; map++) {
+		const bool attention = map > 0 && l->layer[map - 1].kind == SMALTI_VAE_ATTENTION;
+		bytes += plan->storage[map] == SMALTI_KEEP ? body_bytes(&s, map) + edge_bytes(&s, map)
+							   : stored_bytes(&s, map) + window_bytes(&s, map);
+		bytes += attention ? 3 * body_bytes(&s, map) : 0;
+		bytes += map > 0 ? transient(&s, map - 1) : 0;
+	}
+	return bytes;
+}
+
 int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			    const struct smalti_vae_budget *budget, struct smalti_error *error)
 {
@@ -286,5 +302,9 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 		if (smalti_vae_is_last(l, plan->storage, map))
 			alive = map;
 	}
+	const int64_t bytes = all_at_once(plan, l, budget);
+	plan->bounded = budget->memory < INT64_MAX && bytes > budget->at_once;
+	if (bytes <= budget->at_once)
+		plan->memory = bytes;
 	return 0;
 }

@@ -95,7 +95,6 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_n
 	*plan = (struct smalti_vae_plan){.width = width,
 					 .workers = budget->workers,
 					 .bf16 = budget->bf16,
-					 .bounded = budget->memory < INT64_MAX,
 					 .window = LEAST_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);
 	plan->times = smalti_calloc(l->count + 1, sizeof(*plan->times), error);

@@ -18,7 +18,8 @@ struct smalti_vae_plan {
 	int64_t width;                     /* of map 0 */
 	int64_t tallest;                   /* rows of the tallest band */
 	int workers;
-	bool bounded;   /* keeps to `memory`: tasks are inserted only a little ahead of those that run */
+	bool bounded;   /* keeps to `memory` by inserting tasks only a little ahead of those that run, which
+			 * holds up whoever would insert others */
 	int64_t window; /* bands of a map that is not kept: 3 or more */
 	enum smalti_storage *storage; /* of each map; the last one is handed on band by band */
 	bool bf16;                    /* offloaded maps are rounded to bf16, and others may be kept so */
@@ -34,6 +35,7 @@ struct smalti_vae_plan {
 struct smalti_vae_budget {
 	int64_t memory;  /* for what plan->memory counts; INT64_MAX: no bound */
 	int64_t scratch; /* for plan->offloaded */
+	int64_t at_once; /* when all of its maps together take no more, a plan is not bounded */
 	int workers;
 	bool bf16; /* maps may be rounded to be stored: then the bits depend on the plan */
 	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */

@@ -2,6 +2,7 @@
  *
  * Many requests at a time: each image has the bytes of its single run, and the trace shows that stages of
  * different requests ran at the same time. */
+#include "base/clock.h"
 #include "base/json.h"
 #include "embedded.h"
 #include "harness.h"
@@ -72,12 +73,13 @@ static void check_done(const struct canvas *canvas)
 	CHECK(canvas->done == 1 && canvas->status == 0, canvas->message);
 }
 
-static void open_all(const char *trace, struct smalti_session **session, struct smalti_model **model)
+static void open_all(int cpus, const char *trace, struct smalti_session **session,
+		     struct smalti_model **model)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options options;
 	smalti_session_defaults(&options);
-	options.cpus = 2;
+	options.cpus = cpus;
 	options.trace = trace;
 	*session = smalti_session_open(&options, &error);
 	SUCCEEDS(*session ? 0 : -1, &error, "session");
@@ -99,7 +101,7 @@ static void a_batch_has_the_bytes_of_single_runs(void)
 	struct smalti_session *session;
 	struct smalti_model *model;
 	struct canvas together[REQUESTS], alone;
-	open_all(NULL, &session, &model);
+	open_all(2, NULL, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
 	for (int i = 0; i < REQUESTS; i++)
 		submit(batch, i, &together[i]);
@@ -211,7 +213,7 @@ static void stages_of_different_requests_overlap(void)
 	struct smalti_model *model;
 	struct canvas canvases[REQUESTS];
 	const char *path = test_file("trace.json");
-	open_all(path, &session, &model);
+	open_all(2, path, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
 	for (int i = 0; i < REQUESTS; i++)
 		submit(batch, i, &canvases[i]);
@@ -241,7 +243,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 	const struct smalti_image_callbacks callbacks = {
 	    .user = &canvas, .rows = keep_rows, .done = keep_status};
 	const float not_finite[4 * 2 * 2] = {1e38f * 1e38f};
-	open_all(NULL, &session, &model);
+	open_all(2, NULL, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
 	static const struct {
 		const char *what, *word;
@@ -309,7 +311,7 @@ static void threads_share_a_batch(void)
 	struct smalti_model *model;
 	struct submitter submitters[THREADS];
 	pthread_t threads[THREADS];
-	open_all(NULL, &session, &model);
+	open_all(2, NULL, &session, &model);
 	struct smalti_batch *batch = open_batch(model);
 	for (int t = 0; t < THREADS; t++) {
 		submitters[t] = (struct submitter){.batch = batch, .first = t * EACH};
@@ -333,7 +335,56 @@ static void threads_share_a_batch(void)
 	embedded_close(session, model);
 }
 
+/* What the only worker waits for in the middle of an image. */
+struct gate {
+	pthread_mutex_t mutex;
+	pthread_cond_t opened;
+	bool open, late;
+};
+
+static int wait_for_gate(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+			 struct smalti_error *error)
+{
+	struct gate *gate = user;
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, INT64_C(20000000000));
+	(void)first, (void)count, (void)rgb, (void)error;
+	pthread_mutex_lock(&gate->mutex);
+	while (!gate->open && !gate->late)
+		gate->late = pthread_cond_timedwait(&gate->opened, &gate->mutex, &until) != 0;
+	pthread_mutex_unlock(&gate->mutex);
+	return 0;
+}
+
+static void ignore_status(void *user, int status, const struct smalti_error *error)
+{
+	(void)user, (void)status, (void)error;
+}
+
+/* All tasks of an image can be inserted while those of the image before it wait for their worker. */
+static void small_images_do_not_hold_up_those_behind_them(void)
+{
+	struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
+	const struct smalti_image_callbacks callbacks = {
+	    .user = &gate, .rows = wait_for_gate, .done = ignore_status};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_request request = request_of(0);
+	struct smalti_session *session;
+	struct smalti_model *model;
+	open_all(1, NULL, &session, &model);
+	struct smalti_batch *batch = open_batch(model);
+	for (int i = 0; i < 3; i++)
+		SUCCEEDS(embedded_submit(painter, batch, &request, 0, &callbacks, &error), &error, "submit");
+	pthread_mutex_lock(&gate.mutex);
+	CHECK(!gate.late, "three images are inserted before the first of them has ended");
+	gate.open = true;
+	pthread_cond_broadcast(&gate.opened);
+	pthread_mutex_unlock(&gate.mutex);
+	smalti_batch_close(batch);
+	embedded_close(session, model);
+}
+
 static const struct test tests[] = {
+    {"small images do not hold up those behind them", small_images_do_not_hold_up_those_behind_them},
     {"a batch has the bytes of single runs", a_batch_has_the_bytes_of_single_runs},
     {"threads share a batch", threads_share_a_batch},
     {"stages of different requests overlap", stages_of_different_requests_overlap},

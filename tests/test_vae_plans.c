@@ -236,6 +236,39 @@ static void budgets(void)
 	free(whole);
 }
 
+/* A plan whose maps fit at once lets all of its tasks be inserted, and counts what that may take. */
+static void maps_at_once(void)
+{
+	enum { SIDE = 64, BAND = 2 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_budget budget = smalti_vae_no_budget(2);
+	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4), *whole = NULL;
+	int64_t memory[2] = {0};
+	budget.memory = INT64_C(1) << 40;
+	for (int at_once = 0; at_once < 2; at_once++) {
+		struct smalti_vae_plan plan;
+		open_model(&(const struct judge_schedule){"lws", 2});
+		smalti_weights_set_transient(model->vae->weights, false);
+		const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
+		budget.at_once = at_once ? budget.memory : 0;
+		SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,
+			 "plan");
+		whole = whole ? whole : judge_array(count);
+		const int64_t used = most_used(&plan, z, whole, count, !at_once);
+		memory[at_once] = plan.memory;
+		CHECK(plan.bounded == !at_once, "bounded where maps do not fit at once");
+		CHECK(!SMALTI_POOLED || used <= plan.memory, "it keeps to what was promised");
+		budget.at_once = plan.memory - 1;
+		SUCCEEDS(smalti_vae_plan_predict(&plan, model->vae, &budget, &error), &error, "predict");
+		CHECK(plan.bounded, "a byte less than all maps take");
+		smalti_vae_plan_free(&plan);
+		close_model();
+	}
+	CHECK(memory[0] < memory[1], "maps at once take more memory");
+	free(z);
+	free(whole);
+}
+
 /* What is stored in bf16 takes less, and is off by bf16's rounding: by every plan that the search makes, and
  * with every other map stored so or offloaded so. */
 static void rounded_storage(void)
@@ -343,8 +376,8 @@ static void shares_of_workers(void)
 
 static const struct test tests[] = {
     {"the same bands, the same bits", plans}, {"statistics of all bands", global_statistics},
-    {"smaller and smaller budgets", budgets}, {"rounded storage", rounded_storage},
-    {"shares of workers", shares_of_workers},
+    {"smaller and smaller budgets", budgets}, {"maps at once", maps_at_once},
+    {"rounded storage", rounded_storage},     {"shares of workers", shares_of_workers},
 };
 
 TEST_MAIN("plans of the VAE", tests)

@@ -76,8 +76,11 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 {
 	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(model->session));
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	if (!smalti_session_offloads(model->session))
+	enum { SMALL = 8 }; /* so many images fit: then none has to hold up the others' tasks */
+	if (!smalti_session_offloads(model->session)) {
 		budget.memory = smalti_memory_for_images(model);
+		budget.at_once = budget.memory / SMALL;
+	}
 	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->request.tile_rows,
 				&budget, &plan->decoding, &ignored) < 0 &&
 	    !plan->decoding.storage)
