@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_BENCH_H
-#define SMALTI_BENCH_BENCH_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -31,5 +30,3 @@ struct smalti_bench_options {
 		SMALTI_STRING(type, bench.compare), "compare", 0, "FILE",                                    \
 		    "show ratios to what FILE, an earlier --json or --output of the same command, holds"     \
 	}
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_CASES_H
-#define SMALTI_BENCH_CASES_H
+#pragma once
 
 #include "codelets/codelets.h"
 
@@ -54,5 +53,3 @@ int smalti_bench_each(enum smalti_dtype precision,
 
 /* Fills `buffers` in the order of the op's pointers; absent ones have kind SMALTI_BENCH_ABSENT. */
 void smalti_bench_buffers(const struct smalti_bench_case *c, struct smalti_bench_buffer *buffers);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_COMPARE_H
-#define SMALTI_BENCH_COMPARE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -19,5 +18,3 @@ void smalti_baseline_free(struct smalti_baseline *baseline);
 double smalti_baseline_ratio(struct smalti_baseline *baseline, const char *name, double seconds);
 /* The geometric mean of these ratios, and how many they were. */
 double smalti_baseline_mean(const struct smalti_baseline *baseline, int *count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_FILL_H
-#define SMALTI_BENCH_FILL_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -27,5 +26,3 @@ struct smalti_fill smalti_fill_of(const struct smalti_tensor_view *tensor, int k
 
 /* Elements `first` to `first + count`. */
 void smalti_fill(const struct smalti_fill *fill, int64_t first, int64_t count, float *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_GEOMETRY_H
-#define SMALTI_BENCH_GEOMETRY_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/json.h"
@@ -37,5 +36,3 @@ cJSON *smalti_geometry_config(enum smalti_geometry geometry, enum smalti_compone
 /* What a component of that config.json holds. */
 int smalti_component_inventory(enum smalti_component component, const cJSON *config, enum smalti_dtype dtype,
 			       struct smalti_inventory *inventory, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_IMAGES_H
-#define SMALTI_BENCH_IMAGES_H
+#pragma once
 
 #include "smalti/generate.h"
 
@@ -18,5 +17,3 @@ struct smalti_images_result {
 int smalti_images_measure(const struct smalti_session_options *session,
 			  const struct smalti_model_options *model, const struct smalti_request *request,
 			  int repeats, struct smalti_images_result *result, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_KERNELS_H
-#define SMALTI_BENCH_KERNELS_H
+#pragma once
 
 #include "bench/cases.h"
 #include "bench/roofline.h"
@@ -19,5 +18,3 @@ struct smalti_bench_kernel {
 int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 			const struct smalti_roofline *roofline, struct smalti_bench_kernel *result,
 			struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_MAKE_MODEL_H
-#define SMALTI_BENCH_MAKE_MODEL_H
+#pragma once
 
 #include "bench/geometry.h"
 
@@ -21,5 +20,3 @@ struct smalti_make_model_options {
  * of it: everything is made in a hidden directory inside `directory` and put in place when all of it is on
  * the disk. SMALTI_EINVAL when `directory` holds a part of a model, SMALTI_ECANCELLED when stopped. */
 int smalti_make_model(const struct smalti_make_model_options *options, struct smalti_error *error);
-
-#endif

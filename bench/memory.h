@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_MEMORY_H
-#define SMALTI_BENCH_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@ bool smalti_peak_reset(void);
 
 /* Bytes; -1 where the system does not tell. */
 int64_t smalti_peak_read(void);
-
-#endif

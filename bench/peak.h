@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_PEAK_H
-#define SMALTI_BENCH_PEAK_H
+#pragma once
 
 struct smalti_session;
 
@@ -11,5 +10,3 @@ double smalti_peak_here(void);
 
 /* The same of all workers at once, which must be idle, or of the calling thread where there are none. */
 double smalti_peak_of_workers(const struct smalti_session *session);
-
-#endif

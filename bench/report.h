@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_REPORT_H
-#define SMALTI_BENCH_REPORT_H
+#pragma once
 
 #include "bench/bench.h"
 #include "smalti/session.h"
@@ -45,5 +44,3 @@ int smalti_bench_report_close(struct smalti_bench_report *report, const char *no
 enum smalti_exit smalti_bench_run(const struct smalti_command *command,
 				  int (*measure)(const void *options, struct smalti_error *error),
 				  const void *options, int count, char **operands);
-
-#endif

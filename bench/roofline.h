@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_ROOFLINE_H
-#define SMALTI_BENCH_ROOFLINE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -15,5 +14,3 @@ struct smalti_roofline {
 
 /* The best of many short pieces, in about a second. -1 with SMALTI_ENOMEM. */
 int smalti_roofline_measure(struct smalti_roofline *roofline, struct smalti_error *error);
-
-#endif

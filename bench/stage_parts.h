@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_STAGE_PARTS_H
-#define SMALTI_BENCH_STAGE_PARTS_H
+#pragma once
 
 #include "bench/stages.h"
 #include "checkpoint/checkpoint.h"
@@ -38,5 +37,3 @@ int smalti_stage_size(struct smalti_stage_run *run, int64_t native, int64_t mult
 		      struct smalti_error *error);
 /* A tile [rows, columns] of f32 noise in [-1, 1). */
 struct smalti_tile *smalti_stage_noise(struct smalti_task_group *task_group, int64_t rows, int64_t columns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_STAGES_H
-#define SMALTI_BENCH_STAGES_H
+#pragma once
 
 #include "base/dtype.h"
 #include "smalti/session.h"
@@ -46,5 +45,3 @@ struct smalti_stage_result {
 int smalti_stage_measure(const struct smalti_stage_spec *stage, const struct smalti_stage_model *model,
 			 const struct smalti_session_options *options, int repeats,
 			 struct smalti_stage_result *result, struct smalti_error *error);
-
-#endif

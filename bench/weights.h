@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BENCH_WEIGHTS_H
-#define SMALTI_BENCH_WEIGHTS_H
+#pragma once
 
 #include "checkpoint/inventory.h"
 
@@ -19,5 +18,3 @@ struct smalti_advance {
 int smalti_weights_write(const char *directory, const char *stem, const struct smalti_inventory *inventory,
 			 int64_t shard_bytes, const struct smalti_advance *advance,
 			 struct smalti_error *error);
-
-#endif

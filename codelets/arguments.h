@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CODELETS_ARGUMENTS_H
-#define SMALTI_CODELETS_ARGUMENTS_H
+#pragma once
 
 #include "base/dtype.h"
 #include "codelets/many.h"
@@ -52,5 +51,3 @@ double smalti_conv_result_bytes(const struct conv_arguments *a);
 #define SMALTI_CONV_FLOPS(a)                                                                                 \
 	(18.0 * ((a)->upsample ? 4.0 : 1.0) * ((a)->stride == 2 ? 0.25 : 1.0) * (double)(a)->rows *          \
 	 (double)(a)->width * (double)(a)->in * (double)(a)->out)
-
-#endif

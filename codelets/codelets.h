@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CODELETS_H
-#define SMALTI_CODELETS_H
+#pragma once
 
 #include "codelets/arguments.h"
 #include "rt/task_group.h"
@@ -41,5 +40,3 @@ enum smalti_op_number {
 #include "codelets/codelets.def"
 	SMALTI_OPS
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CODELETS_DEVICE_PARTS_H
-#define SMALTI_CODELETS_DEVICE_PARTS_H
+#pragma once
 
 #include "codelets/devices.h"
 #include "kernels/device/parts.h"
@@ -45,5 +44,3 @@ enum { SMALTI_ATTEND_BUFFERS = 5 + SMALTI_MANY };
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS],
 			 struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CODELETS_DEVICES_H
-#define SMALTI_CODELETS_DEVICES_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "rt/device.h"
@@ -19,5 +18,3 @@
 	int smalti_device_##name(struct smalti_device *device, const struct name##_memories *data,           \
 				 const struct name##_arguments *a, struct smalti_error *error);
 #include "codelets/devices.def"
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_ATTENTION_H
-#define SMALTI_GRAPHS_ATTENTION_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "rt/grid.h"
@@ -16,5 +15,3 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 				  int64_t queries, struct smalti_tile *q,
 				  const struct smalti_partition *partition, int64_t rows_per,
 				  struct smalti_tile *const *kv);
-
-#endif

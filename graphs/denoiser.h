@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_DENOISER_H
-#define SMALTI_GRAPHS_DENOISER_H
+#pragma once
 
 #include "graphs/weights.h"
 #include "rt/grid.h"
@@ -67,5 +66,3 @@ static inline void smalti_denoiser_free(struct smalti_denoiser *denoiser)
 	if (denoiser)
 		denoiser->functions->free(denoiser);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_DIFFUSION_H
-#define SMALTI_GRAPHS_DIFFUSION_H
+#pragma once
 
 #include "graphs/denoiser.h"
 #include "samplers/sampler.h"
@@ -28,5 +27,3 @@ struct smalti_diffusion {
 /* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */
 struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_diffusion *diffusion);
-
-#endif

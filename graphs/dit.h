@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_DIT_H
-#define SMALTI_GRAPHS_DIT_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "graphs/denoiser.h"
@@ -10,5 +9,3 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				       struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_DIT_CONDITIONS_H
-#define SMALTI_GRAPHS_DIT_CONDITIONS_H
+#pragma once
 
 #include "graphs/denoiser.h"
 
@@ -18,5 +17,3 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser
 						int64_t steps, int64_t height, int64_t width,
 						int64_t vae_factor);
 void smalti_dit_release_conditions(struct smalti_conditions *conditions);
-
-#endif

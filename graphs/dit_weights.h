@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_DIT_WEIGHTS_H
-#define SMALTI_GRAPHS_DIT_WEIGHTS_H
+#pragma once
 
 #include "graphs/dit.h"
 
@@ -36,5 +35,3 @@ struct smalti_dit {
 /* Fills all but denoiser, config and compute. */
 int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
 		    struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_FEATURES_H
-#define SMALTI_GRAPHS_FEATURES_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "graphs/weights.h"
@@ -59,5 +58,3 @@ void smalti_features_conv(struct smalti_task_group *task_group, struct smalti_fe
 /* The body of a band of y = a 1×1 convolution of x. */
 void smalti_features_linear(struct smalti_task_group *task_group, struct smalti_features *x, int64_t band,
 			    const struct smalti_linear *linear, struct smalti_features *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_LATENT_TRANSFORM_H
-#define SMALTI_GRAPHS_LATENT_TRANSFORM_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "codelets/codelets.h"
@@ -18,5 +17,3 @@ void smalti_latent_transform_insert(struct smalti_task_group *task_group,
 				    const struct smalti_latent_transform *transform, int64_t pixels,
 				    int64_t channels, struct smalti_tile *x, struct smalti_tile *y);
 void smalti_latent_transform_release(struct smalti_latent_transform *transform);
-
-#endif

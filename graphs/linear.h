@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_LINEAR_H
-#define SMALTI_GRAPHS_LINEAR_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "graphs/weights.h"
@@ -23,5 +22,3 @@ void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti
 void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 			    int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 			    struct smalti_tile *gates, int64_t gate_row, struct smalti_tile *y);
-
-#endif

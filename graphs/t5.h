@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_T5_H
-#define SMALTI_GRAPHS_T5_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "graphs/text_encoder.h"
@@ -12,5 +11,3 @@ struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 					  const struct smalti_t5_config *config,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_TENSORS_H
-#define SMALTI_GRAPHS_TENSORS_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "checkpoint/inventory.h"
@@ -13,5 +12,3 @@ enum smalti_component { SMALTI_TEXT_ENCODER, SMALTI_TRANSFORMER, SMALTI_VAE, SMA
  * is too large for 64 bits. Free the inventory, which is empty after a failure. */
 int smalti_component_tensors(struct smalti_inventory *inventory, enum smalti_component component,
 			     const void *config, enum smalti_dtype dtype, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_TEXT_ENCODER_H
-#define SMALTI_GRAPHS_TEXT_ENCODER_H
+#pragma once
 
 #include "graphs/weights.h"
 
@@ -46,5 +45,3 @@ static inline void smalti_text_encoder_free(struct smalti_text_encoder *encoder)
 	if (encoder)
 		encoder->functions->free(encoder);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_COST_H
-#define SMALTI_GRAPHS_VAE_COST_H
+#pragma once
 
 #include "graphs/vae_plan.h"
 
@@ -27,5 +26,3 @@ int64_t smalti_vae_tasks_ahead(int workers, int maps);
  */
 int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers,
 			    const struct smalti_vae_budget *budget, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_ENDS_H
-#define SMALTI_GRAPHS_VAE_ENDS_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "graphs/vae_plan.h"
@@ -20,5 +19,3 @@ void smalti_vae_decode(const struct smalti_vae_net *net, struct smalti_task_grou
 struct smalti_tile *smalti_vae_encode(const struct smalti_vae_net *net, struct smalti_task_group *task_group,
 				      const struct smalti_vae_plan *plan, smalti_row_source source,
 				      void *user);
-
-#endif

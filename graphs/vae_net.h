@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_NET_H
-#define SMALTI_GRAPHS_VAE_NET_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "graphs/weights.h"
@@ -62,5 +61,3 @@ int64_t smalti_vae_map_groups(const struct smalti_vae_net *net, int map);
 /* The arithmetic of a layer for an input of so many positions, and of all. */
 double smalti_vae_layer_flops(const struct smalti_vae_net *net, int layer, double input_pixels);
 double smalti_vae_net_flops(const struct smalti_vae_net *net, double input_pixels);
-
-#endif

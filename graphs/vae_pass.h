@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_PASS_H
-#define SMALTI_GRAPHS_VAE_PASS_H
+#pragma once
 
 #include "graphs/features.h"
 #include "graphs/vae_net.h"
@@ -30,5 +29,3 @@ void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae
  * all bands' keys, one head over all positions. */
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_task_group *task_group, struct smalti_features *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_VAE_PLAN_H
-#define SMALTI_GRAPHS_VAE_PLAN_H
+#pragma once
 
 #include "base/offload.h"
 #include "graphs/vae_net.h"
@@ -72,5 +71,3 @@ int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_n
 int smalti_vae_net_plan(const struct smalti_vae_net *net, int64_t height, int64_t width, int64_t band_rows,
 			const struct smalti_vae_budget *budget, struct smalti_vae_plan *plan,
 			struct smalti_error *error);
-
-#endif

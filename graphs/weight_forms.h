@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_WEIGHT_FORMS_H
-#define SMALTI_GRAPHS_WEIGHT_FORMS_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "rt/tile_forms.h"
@@ -29,5 +28,3 @@ struct smalti_weight_source {
 /* The forms of a source, which outlives them; -1 with an error when it has none. */
 int smalti_weight_forms(const struct smalti_weight_source *source, struct smalti_tile_forms *forms,
 			struct smalti_error *error);
-
-#endif

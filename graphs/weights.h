@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GRAPHS_WEIGHTS_H
-#define SMALTI_GRAPHS_WEIGHTS_H
+#pragma once
 
 #include "base/dtype.h"
 #include "checkpoint/checkpoint.h"
@@ -103,5 +102,3 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after);
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight);
-
-#endif

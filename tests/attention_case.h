@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_ATTENTION_CASE_H
-#define SMALTI_TESTS_ATTENTION_CASE_H
+#pragma once
 
 #include "kernels/attention.h"
 #include "kernels/cpu/kernels.h"
@@ -48,5 +47,3 @@ void attention_call_in_blocks(enum smalti_isa isa, const struct attention_proble
 
 /* Says which case it is, in a static buffer. */
 const char *attention_name(enum smalti_isa isa, const struct attention_shape *shape);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_BAD_DATASET_H
-#define SMALTI_TESTS_BAD_DATASET_H
+#pragma once
 
 /* A data set with every kind of bad item, and good ones among them that only look bad. */
 
@@ -22,5 +21,3 @@ extern const struct bad_item bad_items[BAD_ITEMS];
 /* Writes DIRECTORY/InternImgs, DIRECTORY/InternData/data_info.json, and DIRECTORY/failed: index, stage and
  * key of each item that fails, a line each, tabs between. */
 void bad_dataset_write(const char *directory);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_CODELET_CASE_H
-#define SMALTI_TESTS_CODELET_CASE_H
+#pragma once
 
 #include "codelets/codelets.h"
 #include "graphs/weight_forms.h"
@@ -54,5 +53,3 @@ static inline float *random_floats(int64_t count, uint64_t *state)
 		values[i] = test_random(state);
 	return values;
 }
-
-#endif

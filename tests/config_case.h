@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONFIG_CASE_H
-#define CONFIG_CASE_H
+#pragma once
 
 #include "harness.h"
 
@@ -19,5 +18,3 @@ struct bad_config {
 typedef int config_parse_function(const cJSON *file, struct smalti_error *error);
 
 void check_bad_configs(config_parse_function *parse, const struct bad_config *cases, size_t count);
-
-#endif

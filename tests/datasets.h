@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_DATASETS_H
-#define SMALTI_TESTS_DATASETS_H
+#pragma once
 
 #include "dataset/dataset.h"
 
@@ -37,5 +36,3 @@ struct smalti_dataset *dataset_open(const char *directory, const char *file, boo
 void dataset_write_member(FILE *tar, char type, const char *name, const void *bytes, size_t length);
 /* The header alone, of a member said to have so many bytes. */
 void dataset_tar_header(unsigned char block[512], char type, const char *name, uint64_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_EMBEDDED_H
-#define SMALTI_TESTS_EMBEDDED_H
+#pragma once
 
 #include "smalti/generate.h"
 
@@ -13,5 +12,3 @@ void embedded_close(struct smalti_session *session, struct smalti_model *model);
 int embedded_submit(const struct smalti_model *model, struct smalti_batch *batch,
 		    const struct smalti_request *request, int64_t image,
 		    const struct smalti_image_callbacks *callbacks, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_FEATURES_DIRECTORY_H
-#define SMALTI_TESTS_FEATURES_DIRECTORY_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -26,5 +25,3 @@ struct features_directory {
 
 int make_features_directory(const char *path, const struct features_directory *directory,
 			    struct smalti_error *error);
-
-#endif

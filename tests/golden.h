@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_GOLDEN_H
-#define SMALTI_TESTS_GOLDEN_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -16,5 +15,3 @@ float *golden_values(const struct smalti_tensor_view *view);
 /* Within `tolerance` of the largest value. */
 void golden_near(const float *found, const float *expected, int64_t count, double tolerance,
 		 const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_HARNESS_H
-#define SMALTI_TESTS_HARNESS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -62,5 +61,3 @@ double test_max_abs(const float *a, int64_t count);
 void test_fill(float *to, int64_t count, double a, double b);
 /* A repeatable stream of values in [-1, 1). */
 float test_random(uint64_t *state);
-
-#endif

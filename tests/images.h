@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_IMAGES_H
-#define SMALTI_TESTS_IMAGES_H
+#pragma once
 
 #include "image/image.h"
 
@@ -18,5 +17,3 @@ uint8_t *image_read_whole(const char *path, int64_t *width, int64_t *height, str
 const char *image_data(const char *name);
 /* Writes a PNG that claims its extents but holds no pixels, as test_write(). */
 const char *image_claim(uint64_t width, uint64_t height, int interlace);
-
-#endif

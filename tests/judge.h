@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_JUDGE_H
-#define SMALTI_TESTS_JUDGE_H
+#pragma once
 
 #include "smalti/session.h"
 
@@ -38,5 +37,3 @@ int64_t judge_draw(uint64_t *state, const int64_t *choices, int count);
 /* A tile no taller than what it tiles: then equal numbers are equal tilings. */
 int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
 			int64_t most_tiles);
-
-#endif

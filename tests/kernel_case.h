@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_KERNEL_CASE_H
-#define SMALTI_TESTS_KERNEL_CASE_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -41,5 +40,3 @@ struct smalti_moments kernel_moments(int64_t pixels, int64_t channels, int64_t g
 /* Two threads call it at once, many times, and each gets the bytes of one that was alone. */
 void kernel_check_threads(int (*call)(const void *operands, void *y, struct smalti_error *error),
 			  const void *operands, const void *alone, int64_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_MATMUL_CASE_H
-#define SMALTI_TESTS_MATMUL_CASE_H
+#pragma once
 
 #include "kernels/matmul.h"
 
@@ -24,5 +23,3 @@ double matmul_finish(enum smalti_epilogue epilogue, double z, double y, double o
 
 /* Relative to the largest result. */
 double matmul_tolerance(const struct smalti_matmul *m);
-
-#endif

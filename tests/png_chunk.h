@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_PNG_CHUNK_H
-#define SMALTI_TESTS_PNG_CHUNK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ void png_put32(uint8_t *to, uint64_t value);
 size_t png_put_chunk(uint8_t *to, const char *name, const void *data, size_t length);
 /* A file that claims its extents (8-bit RGB) but holds no pixels. */
 void png_put_claim(uint8_t to[PNG_CLAIM_BYTES], uint64_t width, uint64_t height, int interlace);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_ROOT_H
-#define SMALTI_TESTS_ROOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ char *root_get(const char *name, size_t *size);
 /* Entries of a directory in it ("": itself) whose names hold the word. */
 int root_count(const char *directory, const char *word);
 int64_t root_lines(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_ROWS_H
-#define SMALTI_TESTS_ROWS_H
+#pragma once
 
 #include "shard/shard.h"
 
@@ -27,5 +26,3 @@ uint64_t test_row_digest(const struct smalti_shard_schema *schema, const struct 
 /* The row and why it lacks what it lacks. */
 int test_row_append(struct smalti_shard_writer *writer, int64_t index, bool whole,
 		    struct smalti_error *error);
-
-#endif

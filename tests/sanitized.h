@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_SANITIZED_H
-#define SMALTI_TESTS_SANITIZED_H
+#pragma once
 
 /* SANITIZED: 1 with AddressSanitizer, which takes more memory and time, else 0. */
 #if defined(__has_feature)
@@ -12,6 +11,4 @@
 #endif
 #ifndef SANITIZED
 #define SANITIZED 0
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_SHARDS_H
-#define SMALTI_TESTS_SHARDS_H
+#pragma once
 
 #include "shard/shard.h"
 
@@ -28,5 +27,3 @@ int write_directory(const char *directory, const struct made_rows *rows, int64_t
 		    struct smalti_error *error);
 /* A way to the shard of the items first … end − 1 in it, in a static buffer. */
 const char *shard_path(const char *directory, int64_t first, int64_t end);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_STAGE_H
-#define SMALTI_TESTS_STAGE_H
+#pragma once
 
 #include "graphs/dit.h"
 #include "graphs/t5.h"
@@ -45,5 +44,3 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 		    const struct smalti_vae_plan *plan, float *planes, struct smalti_error *error);
 /* The encoder of a model's VAE, for smalti_vae_net_free(). */
 struct smalti_vae_net *stage_encoder(struct smalti_model *model, struct smalti_error *error);
-
-#endif

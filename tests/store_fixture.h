@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_STORE_FIXTURE_H
-#define SMALTI_TESTS_STORE_FIXTURE_H
+#pragma once
 
 #include "harness.h"
 #include "root.h"
@@ -24,5 +23,3 @@ void store_fill(struct smalti_store *store, int64_t end, int64_t items);
 void store_check_all(int64_t end, bool whole);
 /* The directory holds nothing besides what it should, when no process is at work on it. */
 void store_check_cleanup(void);
-
-#endif

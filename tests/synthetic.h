@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TESTS_SYNTHETIC_H
-#define SMALTI_TESTS_SYNTHETIC_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
@@ -13,5 +12,3 @@ struct smalti_checkpoint *synthetic_transformer(const struct smalti_transformer_
 						double amplitude);
 struct smalti_checkpoint *synthetic_vae(const struct smalti_vae_config *config, double amplitude);
 struct smalti_checkpoint *synthetic_t5(const struct smalti_t5_config *config, double amplitude);
-
-#endif

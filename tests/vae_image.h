@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef VAE_IMAGE_H
-#define VAE_IMAGE_H
+#pragma once
 
 #include "smalti/vae.h"
 
@@ -31,5 +30,3 @@ void check_vae_progress(void *user, double share);
 struct smalti_vae_decoding vae_decoding_of(const float *latents, struct vae_image *to);
 struct vae_image decoded_vae_image(struct smalti_vae *vae, const float *latents, int64_t size, bool raw,
 				   int64_t tile_rows);
-
-#endif

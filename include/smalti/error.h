@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_ERROR_H
-#define SMALTI_ERROR_H
+#pragma once
 
 /** @file
  * The one error contract: a function that can fail takes a `struct smalti_error *` last, returns -1
@@ -47,5 +46,4 @@ struct smalti_error {
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXPORT_H
-#define SMALTI_EXPORT_H
+#pragma once
 
 #include <smalti/error.h>
 #include <stdbool.h>
@@ -69,6 +68,4 @@ int smalti_export(const struct smalti_export_options *options, struct smalti_exp
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXTRACT_H
-#define SMALTI_EXTRACT_H
+#pragma once
 
 #include <smalti/features.h>
 #include <smalti/generate.h>
@@ -109,6 +108,4 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_FEATURES_H
-#define SMALTI_FEATURES_H
+#pragma once
 
 #include <smalti/error.h>
 #include <stdbool.h>
@@ -99,6 +98,4 @@ int smalti_features_get(struct smalti_features *features, int64_t index, struct 
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
-
 #endif

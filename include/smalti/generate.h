@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_GENERATE_H
-#define SMALTI_GENERATE_H
+#pragma once
 
 #include <smalti/model.h>
 
@@ -166,5 +165,4 @@ const char *smalti_scheduler_name(int index);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_MODEL_H
-#define SMALTI_MODEL_H
+#pragma once
 
 #include <smalti/session.h>
 
@@ -72,5 +71,4 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

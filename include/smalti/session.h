@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SESSION_H
-#define SMALTI_SESSION_H
+#pragma once
 
 #include <smalti/error.h>
 #include <stdint.h>
@@ -58,5 +57,4 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

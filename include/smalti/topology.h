@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TOPOLOGY_H
-#define SMALTI_TOPOLOGY_H
+#pragma once
 
 #include <smalti/session.h>
 #include <stdbool.h>
@@ -123,5 +122,4 @@ void smalti_topology_free(struct smalti_topology *topology);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

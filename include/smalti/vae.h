@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_VAE_H
-#define SMALTI_VAE_H
+#pragma once
 
 #include <smalti/model.h>
 #include <stdbool.h>
@@ -153,5 +152,4 @@ void smalti_vae_cancel(struct smalti_vae *vae);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_VERIFY_H
-#define SMALTI_VERIFY_H
+#pragma once
 
 #include <smalti/error.h>
 #include <stdbool.h>
@@ -58,6 +57,4 @@ int smalti_verify(const char *directory, const struct smalti_verify_options *opt
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
-
 #endif

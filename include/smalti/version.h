@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_VERSION_H
-#define SMALTI_VERSION_H
+#pragma once
 
 /** @file
  * Which Smalti this is. While the first number is 0, the second changes with the interface; a program that
@@ -25,5 +24,4 @@ const char *smalti_version(void);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif

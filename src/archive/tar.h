@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_ARCHIVE_TAR_H
-#define SMALTI_ARCHIVE_TAR_H
+#pragma once
 
 #include "base/error.h"
 
@@ -39,5 +38,3 @@ int smalti_tar_member(int file, int64_t size, int64_t at, struct smalti_tar_memb
 
 /* Reads bytes offset … offset + bytes − 1 of a file; SMALTI_EFORMAT if it is shorter. */
 int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct smalti_error *error);
-
-#endif

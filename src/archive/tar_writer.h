@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_ARCHIVE_TAR_WRITER_H
-#define SMALTI_ARCHIVE_TAR_WRITER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -20,5 +19,3 @@ int smalti_tar_add(struct smalti_tar_writer *tar, const char *name, int64_t byte
 		   struct smalti_error *error);
 void smalti_tar_write(struct smalti_tar_writer *tar, const void *data, int64_t bytes);
 void smalti_tar_finish(struct smalti_tar_writer *tar);
-
-#endif

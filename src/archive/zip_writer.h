@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_ARCHIVE_ZIP_WRITER_H
-#define SMALTI_ARCHIVE_ZIP_WRITER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -19,5 +18,3 @@ int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, i
 /* Writes the directory; frees the archive in any case. */
 int smalti_zip_finish(struct smalti_zip *zip, struct smalti_error *error);
 void smalti_zip_discard(struct smalti_zip *zip); /* NULL is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_ALLOC_H
-#define SMALTI_BASE_ALLOC_H
+#pragma once
 
 #include "base/error.h"
 #include "base/scope.h"
@@ -26,5 +25,3 @@ void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *err
 /* printf into fresh memory; NULL with an error. Free with free(). */
 char *smalti_format(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

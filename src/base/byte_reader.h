@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_BYTE_READER_H
-#define SMALTI_BASE_BYTE_READER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -65,5 +64,3 @@ int smalti_item_end(struct smalti_byte_reader *reader, struct smalti_error *erro
 
 /* Puts the next line together, without its end. 1, 0: there is none, -1 as above. */
 int smalti_item_line(struct smalti_byte_reader *reader, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_CLOCK_H
-#define SMALTI_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -12,5 +11,3 @@ double smalti_wall_clock(void);
 
 /* The time of the clock in so many nanoseconds, for pthread_cond_timedwait(). */
 struct timespec smalti_deadline(clockid_t clock, int64_t nanoseconds);
-
-#endif

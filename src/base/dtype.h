@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_DTYPE_H
-#define SMALTI_BASE_DTYPE_H
+#pragma once
 
 #include "base/dtype_enum.h"
 
@@ -39,5 +38,3 @@ uint16_t smalti_f32_to_f16(float value); /* nearest even, overflow to infinity *
 void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to);
 /* f32 to `dtype`, nearest even. */
 void smalti_narrow(enum smalti_dtype dtype, const float *from, int64_t count, void *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_ERROR_H
-#define SMALTI_BASE_ERROR_H
+#pragma once
 
 #include "smalti/error.h"
 
@@ -55,5 +54,3 @@ int smalti_check_text(const char *text, const char *what, struct smalti_error *e
 /* least <= value <= most. Of an enum: 0 and its last name. */
 int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
 		       struct smalti_error *error);
-
-#endif

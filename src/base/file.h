@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_FILE_H
-#define SMALTI_BASE_FILE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -80,5 +79,3 @@ void smalti_writer_abort(struct smalti_writer *writer);
  * for a day.
  */
 void smalti_writer_clean(const char *directory, bool deep);
-
-#endif

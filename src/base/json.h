@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_JSON_H
-#define SMALTI_BASE_JSON_H
+#pragma once
 
 #include "base/error.h"
 #include "base/scope.h"
@@ -64,5 +63,3 @@ const char *smalti_json_describe(const cJSON *item, char text[64]);
  * (smalti_is_of_input), are passed over and counted. */
 int smalti_json_lines(int file, int (*each)(void *user, cJSON **line, struct smalti_error *error), void *user,
 		      int64_t *unreadable, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_JSON_FIELDS_H
-#define SMALTI_BASE_JSON_FIELDS_H
+#pragma once
 
 #include "base/json.h"
 
@@ -59,5 +58,3 @@ int smalti_config_close(cJSON *file, const char *path, int status, struct smalti
 		return smalti_config_close(file, path, file ? name##_parse(file, config, error) : -1,        \
 					   error);                                                           \
 	}
-
-#endif

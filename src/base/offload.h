@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_OFFLOAD_H
-#define SMALTI_BASE_OFFLOAD_H
+#pragma once
 
 #include "base/error.h"
 
@@ -24,5 +23,3 @@ int smalti_offload_write(void *user, int64_t offset, int64_t bytes, const void *
 /* With `last` its space is given back to the disk. */
 int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, void *data,
 			struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_PARSE_H
-#define SMALTI_BASE_PARSE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -34,5 +33,3 @@ int smalti_parse_bytes(const char *text, int64_t minimum, int64_t maximum, int64
 /* WxH in pixels, both in the range. */
 int smalti_parse_size(const char *text, int64_t minimum, int64_t maximum, struct smalti_size *value,
 		      struct smalti_error *error);
-
-#endif

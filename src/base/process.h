@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_PROCESS_H
-#define SMALTI_BASE_PROCESS_H
+#pragma once
 
 #include "base/json.h"
 
@@ -29,5 +28,3 @@ const char *smalti_process_read_tag(const char *text, const struct smalti_proces
 
 int smalti_process_print(const struct smalti_process *process, cJSON *object, struct smalti_error *error);
 int smalti_process_read(struct smalti_process *process, const cJSON *object, struct smalti_error *error);
-
-#endif

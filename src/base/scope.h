@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_SCOPE_H
-#define SMALTI_BASE_SCOPE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,5 +46,3 @@ static inline void smalti_mutex_release(pthread_mutex_t **mutex)
 {
 	pthread_mutex_unlock(*mutex);
 }
-
-#endif

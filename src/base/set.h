@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_SET_H
-#define SMALTI_BASE_SET_H
+#pragma once
 
 #include "base/error.h"
 
@@ -16,5 +15,3 @@ struct smalti_set {
 /* 1: added, 0: was there, -1: no memory. */
 int smalti_set_add(struct smalti_set *set, uint64_t hash, struct smalti_error *error);
 void smalti_set_free(struct smalti_set *set);
-
-#endif

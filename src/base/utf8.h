@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_BASE_UTF8_H
-#define SMALTI_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ bool smalti_utf8_valid(const char *text, size_t length);
 
 /* Bytes of the byte order mark at the beginning: 3 or 0. */
 size_t smalti_utf8_mark(const char *text, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_CHECKPOINT_H
-#define SMALTI_CHECKPOINT_CHECKPOINT_H
+#pragma once
 
 #include "checkpoint/inventory.h"
 
@@ -37,5 +36,3 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 int64_t smalti_checkpoint_count(const struct smalti_checkpoint *checkpoint);
 const struct smalti_tensor_view *smalti_checkpoint_at(const struct smalti_checkpoint *checkpoint,
 						      int64_t index);
-
-#endif

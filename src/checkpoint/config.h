@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_CONFIG_H
-#define SMALTI_CHECKPOINT_CONFIG_H
+#pragma once
 
 #include "base/error.h"
 #include "base/json.h"
@@ -122,5 +121,3 @@ int smalti_model_check(const struct smalti_model_index *index,
 struct smalti_checkpoint;
 int smalti_transformer_config_check(const struct smalti_transformer_config *config,
 				    const struct smalti_checkpoint *weights, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_INVENTORY_H
-#define SMALTI_CHECKPOINT_INVENTORY_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -17,5 +16,3 @@ const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *i
 /* In bytewise order of the names. */
 void smalti_inventory_sort(struct smalti_inventory *inventory);
 void smalti_inventory_free(struct smalti_inventory *inventory);
-
-#endif

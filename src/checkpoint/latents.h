@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_LATENTS_H
-#define SMALTI_CHECKPOINT_LATENTS_H
+#pragma once
 
 #include "base/error.h"
 #include "base/scope.h"
@@ -30,5 +29,3 @@ int smalti_latents_read(const struct smalti_latents *latents, int64_t index, flo
 
 void smalti_latents_close(struct smalti_latents *latents); /* NULL is fine */
 SCOPED_RELEASE(struct smalti_latents *, smalti_latents_close)
-
-#endif

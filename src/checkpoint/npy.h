@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_NPY_H
-#define SMALTI_CHECKPOINT_NPY_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -21,5 +20,3 @@ int smalti_npy_write(const char *path, const struct smalti_tensor_view *array, s
  * the like. 0: its extents have too many digits. */
 enum { SMALTI_NPY_HEADER = 512 };
 int64_t smalti_npy_header(const char *descr, int rank, const int64_t *shape, char header[SMALTI_NPY_HEADER]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_PIPELINE_DIRECTORY_H
-#define SMALTI_CHECKPOINT_PIPELINE_DIRECTORY_H
+#pragma once
 
 #include "base/error.h"
 
@@ -16,5 +15,3 @@ int smalti_pipeline_check(const char *directory, struct smalti_error *error);
 
 /* The bytes of a file are not a pointer that Git LFS left in its place. */
 int smalti_pointer_check(const void *bytes, size_t length, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CHECKPOINT_SAFETENSORS_H
-#define SMALTI_CHECKPOINT_SAFETENSORS_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -56,5 +55,3 @@ enum { SMALTI_SOURCE_ELEMENTS = 1 << 18 }; /* the largest `count` */
  * of the first tensor to the last of the last; `data` of the views is not looked at. */
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error);
-
-#endif

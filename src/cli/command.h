@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_COMMAND_H
-#define SMALTI_CLI_COMMAND_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -70,5 +69,3 @@ void smalti_json_line(cJSON *object, bool *broken);
 
 /* Adds "seconds", to the millisecond. */
 void smalti_json_add_seconds(cJSON *object, double seconds);
-
-#endif

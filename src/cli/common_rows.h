@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_COMMON_ROWS_H
-#define SMALTI_CLI_COMMON_ROWS_H
+#pragma once
 
 #include "cli/options.h"
 #include "smalti/session.h"
@@ -59,5 +58,3 @@ extern const char *const smalti_precisions[];
 	{SMALTI_INT64(type, field), "tile-tokens", 0, "N", \
 	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 /* clang-format on */
-
-#endif

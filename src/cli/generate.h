@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_GENERATE_H
-#define SMALTI_CLI_GENERATE_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/image_report.h"
@@ -127,5 +126,3 @@ struct smalti_generation {
 /* Makes the images of all requests, many at a time. Failures of single ones go to the report;
  * -1 when no batch can be opened. */
 int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_HELP_H
-#define SMALTI_CLI_HELP_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -40,5 +39,3 @@ void smalti_print_version(FILE *to);
  * what commands there are. */
 void smalti_print_help(const struct smalti_command *command, FILE *to);
 void smalti_print_man(const struct smalti_command *command, FILE *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_IMAGE_REPORT_H
-#define SMALTI_CLI_IMAGE_REPORT_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -45,5 +44,3 @@ void smalti_image_report_warning(struct smalti_image_report *report, const char 
  * where all images went (NULL: each names its file). Returns the command's exit status. */
 enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, const char *signal,
 					 const char *remedy, const char *result);
-
-#endif

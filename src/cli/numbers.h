@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_NUMBERS_H
-#define SMALTI_CLI_NUMBERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER]); /* "4
 
 /* "" or "s" behind what there are so many of. */
 const char *smalti_plural(int64_t count);
-
-#endif

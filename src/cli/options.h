@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_OPTIONS_H
-#define SMALTI_CLI_OPTIONS_H
+#pragma once
 
 #include "base/parse.h"
 
@@ -107,5 +106,3 @@ struct smalti_suggestion {
 
 struct smalti_suggestion smalti_suggest_start(const char *typed, int length);
 void smalti_suggest(struct smalti_suggestion *suggestion, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_OUTPUT_H
-#define SMALTI_CLI_OUTPUT_H
+#pragma once
 
 #include "base/error.h"
 #include "base/set.h"
@@ -45,5 +44,3 @@ char *smalti_output_image(const struct smalti_output *output, const char *id, in
 			  struct smalti_error *error);
 /* The file of its latents, checked likewise: of the same name, but for .safetensors. */
 char *smalti_output_latents(const char *image, struct smalti_error *error);
-
-#endif

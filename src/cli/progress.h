@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_PROGRESS_H
-#define SMALTI_CLI_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void smalti_progress_locked(struct smalti_progress *progress, const char *comman
 
 /* Takes the bar away and leaves a line that sums up, if anything was shown at all. */
 void smalti_progress_end(struct smalti_progress *progress);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_REPORT_H
-#define SMALTI_CLI_REPORT_H
+#pragma once
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -51,5 +50,3 @@ void smalti_page_text(FILE *page, const char *text);
 /* The page of report.html.in, in two parts between which the data belongs: src/cli/report_data.c. */
 void smalti_page_begin(FILE *page);
 void smalti_page_end(FILE *page);
-
-#endif

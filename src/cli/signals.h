@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_SIGNALS_H
-#define SMALTI_CLI_SIGNALS_H
+#pragma once
 
 #include "smalti/session.h"
 
@@ -25,5 +24,3 @@ const char *smalti_signals_caught(void);
  */
 struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
 					   struct smalti_error *error);
-
-#endif

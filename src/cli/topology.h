@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_TOPOLOGY_H
-#define SMALTI_CLI_TOPOLOGY_H
+#pragma once
 
 #include "base/error.h"
 #include "smalti/topology.h"
@@ -11,5 +10,3 @@
 void smalti_topology_print(const struct smalti_topology *topology, FILE *to);
 /* -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
 int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error);
-
-#endif

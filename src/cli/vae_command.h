@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_CLI_VAE_COMMAND_H
-#define SMALTI_CLI_VAE_COMMAND_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/common_rows.h"
@@ -82,5 +81,3 @@ int smalti_vae_command_plan(struct smalti_vae_command *run, smalti_vae_estimator
 			    const char *file, struct smalti_error *error);
 /* The last line; `result` is the file or directory that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_DATASET_DATASET_H
-#define SMALTI_DATASET_DATASET_H
+#pragma once
 
 #include "base/error.h"
 
@@ -106,5 +105,3 @@ const struct smalti_dataset_info *smalti_dataset_info(const struct smalti_datase
 int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);
 enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *dataset, struct smalti_record *record,
 					       struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_DATASET_DATASET_FORMAT_H
-#define SMALTI_DATASET_DATASET_FORMAT_H
+#pragma once
 
 #include "base/byte_reader.h"
 #include "base/error.h"
@@ -196,5 +195,3 @@ void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_
 int smalti_braces_expand(const char *pattern, int64_t limit,
 			 int (*each)(void *user, char *name, struct smalti_error *error), void *user,
 			 struct smalti_error *error);
-
-#endif

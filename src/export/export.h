@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXPORT_EXPORT_H
-#define SMALTI_EXPORT_EXPORT_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -122,5 +121,3 @@ char *smalti_loader_directory(const char *caption, struct smalti_error *error);
 
 /* Makes the directories of `name` in `directory`. SMALTI_EINVAL where a file is in the way. */
 int smalti_make_parents(const char *directory, const char *name, struct smalti_error *error);
-
-#endif

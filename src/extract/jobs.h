@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXTRACT_JOBS_H
-#define SMALTI_EXTRACT_JOBS_H
+#pragma once
 
 #include "extract/window.h"
 #include "jobs/queue.h"
@@ -72,5 +71,3 @@ int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct sm
 /* Values in the shards' type, for free(); NULL with an error, also (ECORRUPT) for what is not finite. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, struct smalti_error *error);
-
-#endif

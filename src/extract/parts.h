@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXTRACT_PARTS_H
-#define SMALTI_EXTRACT_PARTS_H
+#pragma once
 
 #include "base/json.h"
 #include "dataset/dataset.h"
@@ -56,5 +55,3 @@ bool smalti_extract_accepts(void *options, const char *key);
 
 /* The option, or what else the user gave, that decides the value under a dotted key of the identity. */
 const char *smalti_extract_remedy(const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_EXTRACT_WINDOW_H
-#define SMALTI_EXTRACT_WINDOW_H
+#pragma once
 
 #include "dataset/dataset.h"
 #include "extract/parts.h"
@@ -138,5 +137,3 @@ void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most);
  * shard that was begun. *state is the last one. -1 with what failed ever. NULL is fine. */
 int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_writer_state *state,
 			    struct smalti_error *error);
-
-#endif

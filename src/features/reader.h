@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_FEATURES_READER_H
-#define SMALTI_FEATURES_READER_H
+#pragma once
 
 #include "base/error.h"
 #include "shard/shard.h"
@@ -80,5 +79,3 @@ struct smalti_features_queue *smalti_features_queue_open(struct smalti_features_
 void smalti_features_queue_close(struct smalti_features_queue *queue);
 int smalti_features_queue_next(struct smalti_features_queue *queue, struct smalti_features_row *row,
 			       struct smalti_error *error);
-
-#endif

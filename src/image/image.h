@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IMAGE_IMAGE_H
-#define SMALTI_IMAGE_IMAGE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -48,5 +47,3 @@ int smalti_image_read_rows(struct smalti_image_reader *image, int64_t first, int
 			   struct smalti_error *error);
 
 void smalti_image_close(struct smalti_image_reader *image); /* NULL is fine */
-
-#endif

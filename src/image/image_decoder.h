@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IMAGE_IMAGE_DECODER_H
-#define SMALTI_IMAGE_IMAGE_DECODER_H
+#pragma once
 
 #include "image/image.h"
 #include "image/image_writer.h"
@@ -83,5 +82,3 @@ struct smalti_image_encoder {
 };
 
 extern const struct smalti_image_encoder smalti_png_encoder, smalti_ppm_encoder;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IMAGE_IMAGE_WRITER_H
-#define SMALTI_IMAGE_IMAGE_WRITER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -49,5 +48,3 @@ int smalti_image_commit(struct smalti_image_writer *writer, struct smalti_error 
 
 /* Leaves no file and frees `writer`; NULL is fine. */
 void smalti_image_abort(struct smalti_image_writer *writer);
-
-#endif

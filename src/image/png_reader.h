@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IMAGE_PNG_READER_H
-#define SMALTI_IMAGE_PNG_READER_H
+#pragma once
 
 #include "base/error.h"
 #include "image/image_decoder.h"
@@ -33,5 +32,3 @@ int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smal
 /* The metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
  * NULL when there is none. The file may be anything. */
 int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error);
-
-#endif

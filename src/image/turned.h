@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_IMAGE_TURNED_H
-#define SMALTI_IMAGE_TURNED_H
+#pragma once
 
 #include "image/image.h"
 
@@ -20,5 +19,3 @@ void smalti_turned_open(struct smalti_turned_image *turned, struct smalti_image_
  * ended. */
 int smalti_turned_rows(void *turned, int64_t first, int64_t count, uint8_t *rows, struct smalti_error *error);
 void smalti_turned_close(struct smalti_turned_image *turned); /* not the image */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_BINS_H
-#define SMALTI_JOBS_BINS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -28,5 +27,3 @@ int smalti_bins_list(int64_t resolution, enum smalti_bins bins, struct smalti_bi
  * without bins, or a side below 1. */
 int smalti_bins_nearest(int64_t resolution, enum smalti_bins bins, int64_t height, int64_t width,
 			struct smalti_bin *bin, struct smalti_error *error);
-
-#endif

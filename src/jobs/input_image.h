@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_INPUT_IMAGE_H
-#define SMALTI_JOBS_INPUT_IMAGE_H
+#pragma once
 
 #include "image/image.h"
 #include "jobs/bins.h"
@@ -48,5 +47,3 @@ int smalti_input_image_rows(struct smalti_input_image *image, int64_t first, int
 			    struct smalti_error *error);
 
 void smalti_input_image_close(struct smalti_input_image *image); /* NULL is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_INTERPOLATOR_H
-#define SMALTI_JOBS_INTERPOLATOR_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ typedef int smalti_interpolator_sink(void *user, int64_t row, const float *pixel
 int smalti_interpolator_rows(struct smalti_interpolator *interpolator, int64_t first, int64_t count,
 			     const float *rows, smalti_interpolator_sink *sink, void *user,
 			     struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_MODEL_H
-#define SMALTI_JOBS_MODEL_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "graphs/denoiser.h"
@@ -63,5 +62,3 @@ int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
 void smalti_texts_drop_unused(struct smalti_texts *texts);
 void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text);
-
-#endif

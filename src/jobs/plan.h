@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_PLAN_H
-#define SMALTI_JOBS_PLAN_H
+#pragma once
 
 #include "jobs/model.h"
 #include "samplers/sampler.h"
@@ -33,5 +32,3 @@ struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
 /* What of the memory that the session may hold is left beside the weights and the program. */
 int64_t smalti_memory_for_images(const struct smalti_model *model);
-
-#endif

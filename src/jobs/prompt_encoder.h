@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_PROMPT_ENCODER_H
-#define SMALTI_JOBS_PROMPT_ENCODER_H
+#pragma once
 
 #include "graphs/t5.h"
 #include "smalti/generate.h"
@@ -35,5 +34,3 @@ int smalti_words_read(const char *directory, char **words, struct smalti_error *
 /* What is not read of a text; `words` may be NULL. Free it in any case. */
 int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *words, const char *text,
 		     enum smalti_cleaning cleaning, struct smalti_unread *unread, struct smalti_error *error);
-
-#endif

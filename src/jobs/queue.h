@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_QUEUE_H
-#define SMALTI_JOBS_QUEUE_H
+#pragma once
 
 #include "rt/session.h"
 
@@ -57,5 +56,3 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 		    struct smalti_error *error);
 /* No more tasks. */
 void smalti_job_submit(struct smalti_job *job);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_RESIZER_H
-#define SMALTI_JOBS_RESIZER_H
+#pragma once
 
 #include "base/error.h"
 #include "kernels/resize.h"
@@ -50,5 +49,3 @@ int smalti_resizer_rows(struct smalti_resizer *resizer, int64_t first, int64_t c
 			struct smalti_error *error);
 
 void smalti_resizer_close(struct smalti_resizer *resizer); /* NULL is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_UNUSED_H
-#define SMALTI_JOBS_UNUSED_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
@@ -20,5 +19,3 @@ enum { SMALTI_DIGEST_LENGTH = 32 }; /* hexadecimal digits */
  * gigabytes at every start would take longer than the work. */
 int smalti_digest(const char *const *files, int file_count, const struct smalti_checkpoint *const *weights,
 		  int weight_count, char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error);
-
-#endif

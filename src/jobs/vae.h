@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_JOBS_VAE_H
-#define SMALTI_JOBS_VAE_H
+#pragma once
 
 #include "graphs/vae_ends.h"
 #include "graphs/vae_net.h"
@@ -72,5 +71,3 @@ int smalti_vae_request_plan(const struct smalti_session *session, const struct s
  * layer (layers->count), measured on a piece of each in a second or so. Owned by the caller; NULL with an
  * error. */
 double *smalti_vae_speeds(const struct smalti_vae_net *layers, int64_t width, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_ATTENTION_H
-#define SMALTI_KERNELS_ATTENTION_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -45,5 +44,3 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
  * has any weight (none at all, or every score -inf) are 0. head_dim is at most 1024. */
 int smalti_attention(const struct smalti_attention *attention, const void *q,
 		     const struct smalti_keys *blocks, float *state, void *y, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CONDITIONING_H
-#define SMALTI_KERNELS_CONDITIONING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ int64_t smalti_relative_bucket(int64_t r, int64_t buckets, int64_t max_distance)
 /* bias[h][r + reach − 1] = table[bucket(r)][h] for |r| < reach; table f32 [buckets, heads]. */
 void smalti_relative_bias(int64_t heads, int64_t buckets, int64_t max_distance, int64_t reach,
 			  const float *table, float *bias);
-
-#endif

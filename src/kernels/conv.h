@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CONV_H
-#define SMALTI_KERNELS_CONV_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -39,5 +38,3 @@ int64_t smalti_conv_scratch(const struct smalti_conv *conv);
 
 int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,
 		float *y, struct smalti_error *error);
-
-#endif

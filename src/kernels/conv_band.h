@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CONV_BAND_H
-#define SMALTI_KERNELS_CONV_BAND_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -32,5 +31,3 @@ int smalti_conv_band(const struct smalti_conv_band *band, struct smalti_error *e
  * moments; those that are not NULL. */
 void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x,
 		       float *top, float *bottom, struct smalti_moments *moments);
-
-#endif

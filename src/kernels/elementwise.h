@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_ELEMENTWISE_H
-#define SMALTI_KERNELS_ELEMENTWISE_H
+#pragma once
 
 #include "base/dtype.h"
 
@@ -21,5 +20,3 @@ void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtyp
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y);
 /* The same with 65535 levels. */
 void smalti_to_u16(int64_t count, const float *x, uint16_t *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_EPILOGUE_H
-#define SMALTI_KERNELS_EPILOGUE_H
+#pragma once
 
 /* What becomes of z = x·Wᵀ + bias (matmul.h). Included by device kernels, too. */
 enum smalti_epilogue {
@@ -12,5 +11,3 @@ enum smalti_epilogue {
 	SMALTI_EPILOGUE_MULTIPLY, /* y = z ⊙ operand[rows, out]    gated GELU; operand has y's dtype */
 	SMALTI_EPILOGUES
 };
-
-#endif

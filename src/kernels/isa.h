@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_ISA_H
-#define SMALTI_KERNELS_ISA_H
+#pragma once
 
 #include "base/error.h"
 
@@ -39,5 +38,3 @@ bool smalti_isa_bf16(void);
 /* The CPU's own features relevant here, whatever the limit: "avx2 fma avx512f avx512_bf16 amx_bf16 …";
  * empty where nothing is known. */
 const char *smalti_isa_features(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_LAYOUT_H
-#define SMALTI_KERNELS_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width,
 
 /* Bytes to [-1, 1]: y = x / 127.5 − 1. */
 void smalti_from_u8(int64_t count, const unsigned char *x, float *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_MATMUL_H
-#define SMALTI_KERNELS_MATMUL_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -66,5 +65,3 @@ struct smalti_raw_columns {
 int smalti_matmul_raw(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
 		      const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 		      int64_t y_stride, void *y, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_MEASURE_H
-#define SMALTI_KERNELS_MEASURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ float smalti_measure_read(int64_t count, const float *x);
 
 /* z = x + y/2, each [count]. */
 void smalti_measure_triad(int64_t count, const float *x, const float *y, float *z);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_MOMENTS_H
-#define SMALTI_KERNELS_MOMENTS_H
+#pragma once
 
 /* Statistics of one group of channels over some pixels; m2 is the sum of squared deviations. Included by
  * device kernels, too. */
 struct smalti_moments {
 	double count, mean, m2;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_NORMS_H
-#define SMALTI_KERNELS_NORMS_H
+#pragma once
 
 #include "base/dtype.h"
 #include "kernels/moments.h"
@@ -33,5 +32,3 @@ void smalti_groupnorm_coefficients(int64_t channels, int64_t groups, const struc
 /* y = a·x + b per channel of x [pixels, channels], then SiLU if asked. */
 void smalti_groupnorm_apply(int64_t pixels, int64_t channels, const float *x, const float *a, const float *b,
 			    bool silu, enum smalti_dtype dtype, void *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_RESIZE_H
-#define SMALTI_KERNELS_RESIZE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ void smalti_resize_along(int64_t width, const struct smalti_taps *taps, const ui
 /* y [width, 3] from the rows [width, 3] of the taps: rows[0] is the one of taps->first. */
 void smalti_resize_across(int64_t width, const struct smalti_taps *taps, const uint8_t *const *rows,
 			  uint8_t *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_ROWS_H
-#define SMALTI_KERNELS_ROWS_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -36,5 +35,3 @@ void smalti_scale(int64_t count, const float *x, float factor, float *y);
 
 /* c[i] = u[i] + guidance·(c[i] − u[i]) */
 void smalti_guide(int64_t count, const float *u, float guidance, float *c);
-
-#endif

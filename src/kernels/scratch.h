@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_SCRATCH_H
-#define SMALTI_KERNELS_SCRATCH_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ void *smalti_scratch(enum smalti_scratch_use use, int64_t bytes, struct smalti_e
 
 /* What all threads hold at this moment, in bytes. */
 int64_t smalti_scratch_held(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_CGROUP_H
-#define SMALTI_RT_CGROUP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct smalti_cgroup {
 
 /* `root` is put in front of /proc and /sys; "" outside of tests. */
 struct smalti_cgroup smalti_cgroup_read(const char *root);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_DEVICE_H
-#define SMALTI_RT_DEVICE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -59,5 +58,3 @@ void smalti_device_give(struct smalti_device *device, const struct smalti_device
 struct smalti_device **smalti_devices_open(int64_t wanted, struct smalti_error *error);
 /* Before StarPU stops; its workers must be idle. NULL is allowed. */
 void smalti_devices_close(struct smalti_device **devices);
-
-#endif

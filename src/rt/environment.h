@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_ENVIRONMENT_H
-#define SMALTI_RT_ENVIRONMENT_H
+#pragma once
 
 #include "base/error.h"
 #include "rt/machine.h"
@@ -30,5 +29,3 @@ int smalti_environment_set(struct smalti_environment *environment, const char *n
 /* Hides the limits to memory: StarPU would wait for ever for memory beyond them. */
 int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error);
 void smalti_environment_restore(struct smalti_environment *environment);
-
-#endif

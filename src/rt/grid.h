@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_GRID_H
-#define SMALTI_RT_GRID_H
+#pragma once
 
 #include "rt/tile.h"
 
@@ -39,5 +38,3 @@ struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
 struct smalti_tile *smalti_grid_tile(const struct smalti_grid *grid, int64_t band);
 /* As smalti_tile_release for every tile; the grid is empty afterwards. */
 void smalti_grid_release(struct smalti_grid *grid);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_MACHINE_H
-#define SMALTI_RT_MACHINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ int smalti_machine_quota(const struct smalti_machine_cpus *cpus);
 
 /* Bytes that the process may hold: the machine's memory, or less where a control group or ulimit says so. */
 int64_t smalti_machine_memory(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_OP_H
-#define SMALTI_RT_OP_H
+#pragma once
 
 #include "base/error.h"
 
@@ -62,5 +61,3 @@ static inline enum smalti_access smalti_op_access(const struct smalti_op *op, in
 		return access;
 	return op->updates(arguments) ? SMALTI_UPDATE : SMALTI_WRITE;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_OPENCL_H
-#define SMALTI_RT_OPENCL_H
+#pragma once
 
 #include "rt/device.h"
 
@@ -35,5 +34,3 @@ void smalti_device_release(struct smalti_device *device, struct smalti_device_me
 /* @} */
 
 void smalti_device_locals_free(struct smalti_device *device);
-
-#endif

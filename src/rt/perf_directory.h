@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_PERF_DIRECTORY_H
-#define SMALTI_RT_PERF_DIRECTORY_H
+#pragma once
 
 #include "rt/environment.h"
 
@@ -23,5 +22,3 @@ int smalti_perf_directory_open(struct smalti_perf_directory *directory,
 bool smalti_perf_directory_writable(const struct smalti_perf_directory *directory);
 /* After starpu_shutdown(). */
 void smalti_perf_directory_close(struct smalti_perf_directory *directory);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_PLACES_H
-#define SMALTI_RT_PLACES_H
+#pragma once
 
 #include "rt/op.h"
 #include "rt/tile.h"
@@ -25,5 +24,3 @@ int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *til
 /* Has a task run at this place alone, if its codelet can run there; else, and at SMALTI_ANYWHERE, anywhere.
  */
 void smalti_places_restrict(const struct smalti_places *places, int place, struct starpu_task *task);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_POLICIES_H
-#define SMALTI_RT_POLICIES_H
+#pragma once
 
 #include "base/error.h"
 
@@ -12,5 +11,3 @@ const struct starpu_sched_policy *smalti_policy(int index);
 /* Whether StarPU has the policy, or the library has it that the environment's STARPU_SCHED_LIB names. -1 with
  * SMALTI_EINVAL. NULL or "": the default, which it has. */
 int smalti_policy_check(const char *name, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_POOL_H
-#define SMALTI_RT_POOL_H
+#pragma once
 
 #include "base/error.h"
 
@@ -36,5 +35,3 @@ struct smalti_pool_state {
 	int64_t most_used;  /* largest `used` since then */
 };
 void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_SESSION_H
-#define SMALTI_RT_SESSION_H
+#pragma once
 
 #include "rt/throttle.h"
 #include "smalti/session.h"
@@ -63,5 +62,3 @@ struct smalti_device *smalti_session_device(const struct smalti_session *session
 struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session);
 struct smalti_trace *smalti_session_trace(const struct smalti_session *session);   /* NULL: not traced */
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_SESSION_STATE_H
-#define SMALTI_RT_SESSION_STATE_H
+#pragma once
 
 #include "rt/machine.h"
 #include "rt/perf_directory.h"
@@ -29,5 +28,3 @@ struct smalti_session {
 	_Atomic int64_t tiles;          /* made so far */
 	uint64_t sequence;              /* hash of what was inserted */
 };
-
-#endif

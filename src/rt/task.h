@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TASK_H
-#define SMALTI_RT_TASK_H
+#pragma once
 
 #include "rt/op.h"
 #include "rt/task_group.h"
@@ -29,5 +28,3 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);
 /* After starpu_shutdown. NULL is allowed. */
 void smalti_task_close(struct smalti_codelet *codelets);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TASK_GROUP_H
-#define SMALTI_RT_TASK_GROUP_H
+#pragma once
 
 #include "base/error.h"
 #include "smalti/generate.h"
@@ -111,5 +110,3 @@ void smalti_task_group_task_took(struct smalti_task_group *task_group, double se
 void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops);
 /* Behind all else. */
 void smalti_task_group_task_ends(struct smalti_task_group *task_group);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TASK_MESSAGE_H
-#define SMALTI_RT_TASK_MESSAGE_H
+#pragma once
 
 #include "rt/op.h"
 #include "rt/task_group.h"
@@ -69,5 +68,3 @@ static inline int smalti_op_buffers(const struct smalti_op *op)
 		buffers += op->buffers[kind].count;
 	return buffers;
 }
-
-#endif

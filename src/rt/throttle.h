@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_THROTTLE_H
-#define SMALTI_RT_THROTTLE_H
+#pragma once
 
 #include "rt/task_group.h"
 
@@ -44,5 +43,3 @@ void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_
 /* What the inserting thread does now and then while it is blocked, so that completed work is not kept
  * waiting; it must not insert. NULL: nothing. */
 void smalti_throttle_serve(struct smalti_throttle *throttle, void (*serve)(void *user), void *user);
-
-#endif

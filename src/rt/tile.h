@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TILE_H
-#define SMALTI_RT_TILE_H
+#pragma once
 
 #include "rt/task_group.h"
 
@@ -55,5 +54,3 @@ void smalti_tile_hold(struct smalti_tile *tile);
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* The same: of one that is held, whether only what holds it knows it: it was made and released meanwhile. */
 bool smalti_tile_is_local(const struct smalti_tile *tile);
-
-#endif

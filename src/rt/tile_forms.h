@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TILE_FORMS_H
-#define SMALTI_RT_TILE_FORMS_H
+#pragma once
 
 #include "rt/device.h"
 #include "rt/op.h"
@@ -36,5 +35,3 @@ struct smalti_formed *smalti_formed_of(const void *interface);
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error);
 /* A device's form, behind a buffer of a task there. */
 struct smalti_device_memory smalti_formed_device_memory(const void *interface);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TILE_MEMORY_H
-#define SMALTI_RT_TILE_MEMORY_H
+#pragma once
 
 #include "base/error.h"
 
@@ -25,5 +24,3 @@ bool smalti_tile_memory_refused(const void *memory);
 
 /* Fails with SMALTI_ENOMEM for a tile of so many bytes. */
 int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error);
-
-#endif

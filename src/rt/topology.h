@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TOPOLOGY_H
-#define SMALTI_RT_TOPOLOGY_H
+#pragma once
 
 #include "base/error.h"
 #include "smalti/topology.h"
@@ -21,5 +20,3 @@ void smalti_topology_isa(struct smalti_topology *topology);
 int smalti_topology_runtime(struct smalti_topology *topology, struct smalti_error *error);
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error);
 int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error *error);
-
-#endif

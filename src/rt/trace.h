@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TRACE_H
-#define SMALTI_RT_TRACE_H
+#pragma once
 
 #include "rt/task_group.h"
 
@@ -21,5 +20,3 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 /* Once: the file appears complete or not at all. */
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error);
 void smalti_trace_free(struct smalti_trace *trace);
-
-#endif

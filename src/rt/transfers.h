@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_RT_TRANSFERS_H
-#define SMALTI_RT_TRANSFERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ enum { SMALTI_MOST_LINKS = 64 * 63 };
 /* Of each link that something went over since the last call, or since the session was opened; returns how
  * many. While StarPU runs, one thread at a time. */
 int smalti_transfers_take(struct smalti_transfer transfers[SMALTI_MOST_LINKS]);
-
-#endif

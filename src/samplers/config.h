@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_CONFIG_H
-#define SMALTI_SAMPLERS_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ struct smalti_scheduler_config {
 	int64_t original_inference_steps;
 	double timestep_scaling;
 };
-
-#endif

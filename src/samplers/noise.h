@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_NOISE_H
-#define SMALTI_SAMPLERS_NOISE_H
+#pragma once
 
 #include "base/dtype.h"
 
@@ -36,5 +35,3 @@ void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed);
  * a multiple of 16. The noise of f16 and of bf16 is unrelated to the f32 noise of the same seed.
  * The same bits on every machine. */
 void smalti_randn(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count, float *out);
-
-#endif

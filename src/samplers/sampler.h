@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_SAMPLER_H
-#define SMALTI_SAMPLERS_SAMPLER_H
+#pragma once
 
 #include "base/error.h"
 #include "samplers/config.h"
@@ -45,5 +44,3 @@ const struct smalti_sampler_name *smalti_sampler_name_at(int index);
 const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
 /* What a configuration is called, NULL when nothing. */
 const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config);
-
-#endif

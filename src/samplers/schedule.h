@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_SCHEDULE_H
-#define SMALTI_SAMPLERS_SCHEDULE_H
+#pragma once
 
 #include "base/error.h"
 #include "samplers/config.h"
@@ -58,5 +57,3 @@ smalti_fill smalti_fill_dpm_solver, smalti_fill_sa_solver, smalti_fill_euler, sm
 /* Sets x0 of a step whose latents are alpha · x0 + sigma · noise. */
 void smalti_predict_x0(struct smalti_sampler_step *step, enum smalti_prediction prediction,
 		       struct smalti_point point);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SAMPLERS_STEP_H
-#define SMALTI_SAMPLERS_STEP_H
+#pragma once
 
 /* One step. With x the latents, o the model's output for x · input_scale at `timestep`, and what
  * the previous step left (its clean prediction m', and where a corrector needs it the latents x'
@@ -26,5 +25,3 @@ struct smalti_sampler_step {
 	bool draws_noise; /* one smalti_randn of the latents' shape belongs to this step, used or not */
 	int history;      /* as in struct smalti_sampler */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_DEFLATE_H
-#define SMALTI_SHARD_DEFLATE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -34,5 +33,3 @@ void smalti_inflater_close(struct smalti_inflater *inflater);
 /* The values; ECORRUPT where that many bytes do not come of it. */
 int smalti_inflate(struct smalti_inflater *inflater, const struct smalti_deflated *deflated, void *values,
 		   int64_t bytes, int64_t size, struct smalti_error *error);
-
-#endif

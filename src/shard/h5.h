@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_H5_H
-#define SMALTI_SHARD_H5_H
+#pragma once
 
 #include "base/error.h"
 #include "base/scope.h"
@@ -65,5 +64,3 @@ hid_t smalti_h5_text_type(int64_t bytes);
 
 /* Lets HDF5 write to the file's descriptor through us (h5.h says why). */
 int smalti_h5_set_driver(hid_t access, struct smalti_h5_file *file);
-
-#endif

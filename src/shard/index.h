@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_INDEX_H
-#define SMALTI_SHARD_INDEX_H
+#pragma once
 
 #include "shard/deflate.h"
 #include "shard/layout.h"
@@ -89,5 +88,3 @@ const void *smalti_shard_values_get(struct smalti_shard_values *values,
 				    const struct smalti_shard_index *index, int array, const char *file,
 				    int64_t start, int64_t count, struct smalti_error *error);
 void smalti_shard_values_free(struct smalti_shard_values *values);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_LAYOUT_H
-#define SMALTI_SHARD_LAYOUT_H
+#pragma once
 
 #include "shard/shard.h"
 
@@ -89,5 +88,3 @@ bool smalti_shard_text_bytes(const struct smalti_shard_schema *schema,
 			     const struct smalti_features_text *text, int64_t *bytes);
 bool smalti_shard_image_bytes(const struct smalti_shard_schema *schema,
 			      const struct smalti_features_image *image, int64_t *bytes);
-
-#endif

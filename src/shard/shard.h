@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_SHARD_H
-#define SMALTI_SHARD_SHARD_H
+#pragma once
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -82,5 +81,3 @@ bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t inde
 /* Failure 0 and so on, in the order of their indices. */
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error);
-
-#endif

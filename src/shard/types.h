@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_TYPES_H
-#define SMALTI_SHARD_TYPES_H
+#pragma once
 
 #include "shard/h5.h"
 #include "shard/layout.h"
@@ -17,5 +16,3 @@ hid_t smalti_shard_make_dataset(hid_t file, const struct smalti_shard_schema *sc
 /* What shards have in common, as attributes of the root and of the captions' groups, which have to be there.
  */
 int smalti_shard_write_schema(hid_t root, const struct smalti_shard_schema *schema, const char *format);
-
-#endif

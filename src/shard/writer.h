@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_SHARD_WRITER_H
-#define SMALTI_SHARD_WRITER_H
+#pragma once
 
 #include "shard/deflate.h"
 #include "shard/h5.h"
@@ -40,5 +39,3 @@ int smalti_array_append_text(struct smalti_shard_writer *writer, int array, cons
  * the place, by HDF5's own account. */
 int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_shard_place *place,
 			struct smalti_error *error);
-
-#endif

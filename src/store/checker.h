@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_CHECKER_H
-#define SMALTI_STORE_CHECKER_H
+#pragma once
 
 #include "smalti/verify.h"
 #include "store/directory.h"
@@ -36,5 +35,3 @@ int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *e
 int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
 int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
 			 struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_CLAIMS_H
-#define SMALTI_STORE_CLAIMS_H
+#pragma once
 
 #include "base/process.h"
 #include "store/lock.h"
@@ -46,5 +45,3 @@ int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end
 /* Gives the claim back, if it is these claims' own. */
 void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t end);
 void smalti_claims_remove_all(struct smalti_claims *claims);
-
-#endif

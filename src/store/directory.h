@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_DIRECTORY_H
-#define SMALTI_STORE_DIRECTORY_H
+#pragma once
 
 #include "shard/shard.h"
 #include "store/claims.h"
@@ -69,5 +68,3 @@ char *smalti_failed_print(const char *directory, const struct smalti_shards *sha
 			  struct smalti_error *error);
 int smalti_failed_rebuild(const char *directory, const struct smalti_shards *shards,
 			  struct smalti_error *error);
-
-#endif

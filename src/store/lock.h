@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_LOCK_H
-#define SMALTI_STORE_LOCK_H
+#pragma once
 
 #include "base/error.h"
 
@@ -49,5 +48,3 @@ void smalti_lock_close(struct smalti_lock *lock); /* NULL is fine */
  * its holder was given up; after that nothing waits for the lock any more, but takes it if it is free. */
 int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error);
 void smalti_lock_give(struct smalti_lock *lock);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_RUN_LOG_H
-#define SMALTI_STORE_RUN_LOG_H
+#pragma once
 
 #include "base/json.h"
 
@@ -68,5 +67,3 @@ struct smalti_run_field {
 };
 enum { SMALTI_RUN_FIELDS = 15 };
 extern const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS];
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_RUN_READ_H
-#define SMALTI_STORE_RUN_READ_H
+#pragma once
 
 #include "base/json.h"
 #include "store/run_log.h"
@@ -50,5 +49,3 @@ struct smalti_runs {
 /* All of DIRECTORY/runs; none if there is no such directory. */
 int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error);
 void smalti_runs_free(struct smalti_runs *runs);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_SEALED_H
-#define SMALTI_STORE_SEALED_H
+#pragma once
 
 #include "base/error.h"
 #include "base/json.h"
@@ -24,5 +23,3 @@ bool smalti_hex_parse(const char *text, uint64_t *value);
 
 /* Of a whole file, with its size. Never by mapping: a file that is cut short meanwhile is an error then. */
 int smalti_file_digest(const char *path, uint64_t *digest, int64_t *bytes, struct smalti_error *error);
-
-#endif

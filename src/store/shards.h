@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_SHARDS_H
-#define SMALTI_STORE_SHARDS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -76,5 +75,3 @@ struct smalti_shard_entry *smalti_shards_find(const struct smalti_shards *shards
 
 /* DIRECTORY/shard-….h5; NULL with an error. Free with free(). */
 char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id, struct smalti_error *error);
-
-#endif

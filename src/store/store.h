@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_STORE_STORE_H
-#define SMALTI_STORE_STORE_H
+#pragma once
 
 #include "base/json.h"
 #include "shard/shard.h"
@@ -110,5 +109,3 @@ void smalti_store_totals(struct smalti_store *store, const struct smalti_range *
 /* features.h5, manifest.json and failed.jsonl, when 0 … items − 1 are committed; before that, and when they
  * are there, nothing is done. */
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TEXT_CLEANING_H
-#define SMALTI_TEXT_CLEANING_H
+#pragma once
 
 #include "base/error.h"
 #include "smalti/generate.h"
@@ -42,5 +41,3 @@ enum { SMALTI_CLEANING_BYTES = 8 << 10 };
  * SMALTI_EUNSUPPORTED where a pattern takes too many steps, SMALTI_ENOMEM. */
 char *smalti_caption_prepare(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
 			     const char *text, size_t length, size_t *prepared, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TEXT_ENTITIES_H
-#define SMALTI_TEXT_ENTITIES_H
+#pragma once
 
 #include "text/utf8.h"
 
@@ -21,5 +20,3 @@ uint32_t smalti_character_number(const char *digits, size_t length);
 /* Decodes references. Lenient as Python's html.unescape(): also old names without a semicolon, even when
  * letters follow. Strict as ftfy: only what a semicolon ends. */
 int smalti_unescape(struct smalti_string *string, bool strict, struct smalti_error *error);
-
-#endif

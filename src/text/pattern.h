@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TEXT_PATTERN_H
-#define SMALTI_TEXT_PATTERN_H
+#pragma once
 
 #include "text/utf8.h"
 
@@ -32,5 +31,3 @@ struct smalti_match {
 /* Is there a match that begins exactly at `at`? */
 int smalti_pattern_match(const struct smalti_pattern *pattern, const struct smalti_string *string, size_t at,
 			 bool *found, struct smalti_match *match, struct smalti_error *error);
-
-#endif

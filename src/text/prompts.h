@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TEXT_PROMPTS_H
-#define SMALTI_TEXT_PROMPTS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -66,5 +65,3 @@ int smalti_check_id(const char *id, struct smalti_error *error);
  * when it fails: free them either way. */
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
 			     struct smalti_error *error);
-
-#endif

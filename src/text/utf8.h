@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TEXT_UTF8_H
-#define SMALTI_TEXT_UTF8_H
+#pragma once
 
 #include "base/error.h"
 
@@ -39,5 +38,3 @@ int smalti_rewritten(struct smalti_rewriting *rewriting, struct smalti_string *s
 
 /* One character as UTF-8; what is none (a surrogate, too large) as U+FFFD. */
 void smalti_put_character(FILE *to, uint32_t character);
-
-#endif

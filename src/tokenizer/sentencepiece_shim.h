@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TOKENIZER_SENTENCEPIECE_SHIM_H
-#define SMALTI_TOKENIZER_SENTENCEPIECE_SHIM_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,5 +28,4 @@ int smalti_sentencepiece_encode(const struct smalti_sentencepiece *model, const 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

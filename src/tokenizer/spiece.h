@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TOKENIZER_SPIECE_H
-#define SMALTI_TOKENIZER_SPIECE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -19,5 +18,3 @@ int smalti_spiece_sanitize(uint8_t *model, size_t *length, struct smalti_error *
  * no text has more than 32 matching prefixes (the room that SentencePiece has for them), and no
  * replacement is longer than 64 bytes. SMALTI_EFORMAT otherwise. */
 int smalti_charsmap_check(const uint8_t *blob, size_t length, struct smalti_error *error);
-
-#endif

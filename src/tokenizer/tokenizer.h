@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TOKENIZER_TOKENIZER_H
-#define SMALTI_TOKENIZER_TOKENIZER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -34,5 +33,3 @@ int64_t smalti_tokenizer_vocabulary(const struct smalti_tokenizer *tokenizer);
  * free(); *count >= 1. Any number of threads may encode with one tokenizer. */
 int smalti_tokenizer_encode(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
 			    int64_t max_length, int32_t **ids, int64_t *count, struct smalti_error *error);
-
-#endif

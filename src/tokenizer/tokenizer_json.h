@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_TOKENIZER_TOKENIZER_JSON_H
-#define SMALTI_TOKENIZER_TOKENIZER_JSON_H
+#pragma once
 
 #include "base/error.h"
 #include "base/json.h"
@@ -95,5 +94,3 @@ int smalti_tokenizer_read_part(const cJSON *file, const char *key, smalti_tokeni
 /* That part[key] is `wanted`, or if it is not there that `otherwise` is. */
 int smalti_tokenizer_expect(const cJSON *part, const char *key, bool wanted, bool otherwise,
 			    struct smalti_error *error);
-
-#endif

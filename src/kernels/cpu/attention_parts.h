@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_ATTENTION_PARTS_H
-#define SMALTI_KERNELS_CPU_ATTENTION_PARTS_H
+#pragma once
 
 /* What the f32 and the bf16 form of attention share. */
 #include "kernels/cpu/suffix.h"
@@ -175,5 +174,3 @@ INLINE void finish_vector(const struct smalti_attention *a, const float *from, i
 		}
 	}
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_KERNELS_H
-#define SMALTI_KERNELS_CPU_KERNELS_H
+#pragma once
 
 #include "kernels/attention.h"
 #include "kernels/conv.h"
@@ -57,5 +56,3 @@ struct smalti_cpu_kernels {
 
 /* Of one instruction set, whether or not this machine has it; NULL where it was not compiled. */
 const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_ONEDNN_H
-#define SMALTI_KERNELS_CPU_ONEDNN_H
+#pragma once
 
 #include "kernels/cpu/onednn_api.h"
 #include "kernels/matmul.h"
@@ -53,5 +52,3 @@ int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describ
 int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t plain,
 		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
 		       void *to, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_ONEDNN_API_H
-#define SMALTI_KERNELS_CPU_ONEDNN_API_H
+#pragma once
 
 #include <dnnl.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ dnnl_status_t smalti_onednn_convolution(dnnl_primitive_desc_t *description, dnnl
 					smalti_const_layout bias, smalti_const_layout y,
 					const struct smalti_onednn_steps *steps,
 					const_dnnl_primitive_attr_t attributes);
-
-#endif

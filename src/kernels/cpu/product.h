@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_PRODUCT_H
-#define SMALTI_KERNELS_CPU_PRODUCT_H
+#pragma once
 
 #include "kernels/cpu/onednn.h"
 
@@ -22,5 +21,3 @@ smalti_layout smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype o
 
 int smalti_product_run(const struct smalti_product *product, const void *x, const void *weights,
 		       const float *bias, const void *operand, void *y, struct smalti_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_RAW_PARTS_H
-#define SMALTI_KERNELS_CPU_RAW_PARTS_H
+#pragma once
 
 /* What the f32 and the bf16 form of products with raw weights share. */
 #include "kernels/cpu/suffix.h"
@@ -70,5 +69,3 @@ INLINE void finish_row(const struct smalti_matmul *m, int64_t first, int64_t end
 		vec_write(m->result, y, at + o, left, apply(m->epilogue, sum, gate, factor, old));
 	}
 }
-
-#endif

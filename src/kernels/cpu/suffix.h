@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_SUFFIX_H
-#define SMALTI_KERNELS_CPU_SUFFIX_H
+#pragma once
 
 #include "kernels/cpu/kernels.h"
 
@@ -55,5 +54,3 @@ void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const void *x, con
 int64_t FOR_ISA(smalti_measure_fma)(int64_t rounds, float *sum);
 float FOR_ISA(smalti_measure_read)(int64_t count, const float *x);
 void FOR_ISA(smalti_measure_triad)(int64_t count, const float *x, const float *y, float *z);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_TILES_H
-#define SMALTI_KERNELS_CPU_TILES_H
+#pragma once
 
 /* Products of bf16 tiles with f32 sums, by AMX or else by AVX-512's dot products of pairs. A tile is 1 KiB,
  * 16 rows of 64 bytes:
@@ -140,7 +139,5 @@ INLINE void tiles_multiply(const int rows, const int columns, const bool add, co
 				      p->b + column * p->b_column * TILE_FLOATS,
 				      p->c + (row * p->c_row + column * p->c_column) * TILE_FLOATS);
 }
-
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_VECTOR_H
-#define SMALTI_KERNELS_CPU_VECTOR_H
+#pragma once
 
 /* Vectors of f32 as wide as the instruction set that this source is being compiled for: the compiler's
  * vector extensions do arithmetic and comparison, and the few functions here what those cannot name.
@@ -268,5 +267,3 @@ INLINE void vec_write(enum smalti_dtype dtype, void *to, int64_t index, int64_t 
 	hvec half = dtype == SMALTI_BF16 ? vec_to_bf16(value) : vec_to_f16(value);
 	half_store((char *)to + 2 * index, half, count);
 }
-
-#endif

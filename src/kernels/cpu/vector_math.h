@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_VECTOR_MATH_H
-#define SMALTI_KERNELS_CPU_VECTOR_MATH_H
+#pragma once
 
 #include "kernels/cpu/vector.h"
 
@@ -61,5 +60,3 @@ INLINE vec vec_silu(vec x)
 {
 	return x / (vec_exp(-x) + 1.f);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_WINOGRAD_H
-#define SMALTI_KERNELS_CPU_WINOGRAD_H
+#pragma once
 
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/workspace.h"
@@ -27,5 +26,3 @@ INLINE int64_t winograd_point_floats(int64_t in, int64_t out)
 {
 	return round_up(in, LANES) * round_up(out, LANES);
 }
-
-#endif

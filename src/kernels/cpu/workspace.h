@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SMALTI_KERNELS_CPU_WORKSPACE_H
-#define SMALTI_KERNELS_CPU_WORKSPACE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline int64_t workspace_layout(float *scratch, const struct part *parts,
 	}
 	return used;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * A kernel has the buffers of its operation in their order (NULL: an absent one), then the arguments by
  * value. Work groups and threads have one dimension. Pointers name their address space, also in functions
  * (DEVICE). LOCAL_ARRAY() stands at the beginning of a kernel; its extent is a constant. */
-#ifndef SMALTI_KERNELS_DEVICE_DIALECT_H
-#define SMALTI_KERNELS_DEVICE_DIALECT_H
+#pragma once
 
 #ifdef SMALTI_OPENCL
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -139,5 +138,3 @@ DEVICE float gelu_of(float x)
 {
 	return 0.5f * x * (1.f + tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Arguments of kernels that are no operation of codelets.def, but parts of one: for the kernels and for those
  * who launch them. */
-#ifndef SMALTI_KERNELS_DEVICE_PARTS_H
-#define SMALTI_KERNELS_DEVICE_PARTS_H
+#pragma once
 
 enum {
 	SMALTI_DEVICE_THREADS = 256, /* of a group, where nothing else is said */
@@ -57,5 +56,3 @@ struct coefficients_arguments {
 struct bias_run_arguments {
 	int64_t heads, length, bucket, first, last;
 };
-
-#endif
