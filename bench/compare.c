@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/compare.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/file.h"
 #include "base/json.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 
 /* An earlier report, JSON Lines as `smalti-bench` writes them: names and seconds. */
 struct smalti_baseline;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/make_model.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/file.h"
 #include "bench/weights.h"
 #include "smalti/model.h"

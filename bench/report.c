@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/report.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/file.h"
 #include "bench/compare.h"
 #include "cli/common_rows.h"

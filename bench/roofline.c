@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/roofline.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/clock.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"

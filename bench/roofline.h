@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 
 /* What one thread of this machine reaches: the bounds that kernels are compared with. */
 struct smalti_roofline {

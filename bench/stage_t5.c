@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
+#include "base/base.h"
 #include "bench/stage_parts.h"
 #include "graphs/t5.h"
 #include "rt/session.h"

@@ -6,8 +6,6 @@
 #include "kernels/matmul.h"
 #include "samplers/sampler.h"
 
-#include <stdbool.h>
-
 /* Of a tensor [rows, columns]. */
 static inline double smalti_bytes(enum smalti_dtype dtype, int64_t rows, int64_t columns)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
-#include <string.h>
-
 /* The scores are computed again for each part of the values' columns. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS],

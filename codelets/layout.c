@@ -3,8 +3,6 @@
 #include "codelets/codelets.h"
 #include "kernels/elementwise.h"
 
-#include <string.h>
-
 int smalti_cpu_copy(const struct copy_data *data, const struct copy_arguments *a, struct smalti_error *error)
 {
 	(void)error;

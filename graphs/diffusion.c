@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/diffusion.h"
 
-#include "base/alloc.h"
 #include "codelets/codelets.h"
 #include "rt/session.h"
 #include "samplers/noise.h"
-
-#include <stdlib.h>
 
 /* A denoising under way. */
 struct run {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit.h"
 
-#include "base/alloc.h"
 #include "graphs/attention.h"
 #include "graphs/dit_conditions.h"
 #include "graphs/dit_weights.h"
 #include "graphs/linear.h"
 #include "rt/task.h"
-
-#include <stdlib.h>
 
 /* Rows of a block's modulation (3.5). */
 enum { SHIFT_ATTENTION, SCALE_ATTENTION, GATE_ATTENTION, SHIFT_MLP, SCALE_MLP, GATE_MLP, BLOCK_ROWS };

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit_conditions.h"
 
-#include "base/alloc.h"
 #include "graphs/dit_weights.h"
 #include "graphs/linear.h"
 #include "kernels/conditioning.h"
-
-#include <stdlib.h>
 
 /* linear_2(SiLU(linear_1(sinusoid(values)))): [rows, width of the embedder]. */
 static struct smalti_tile *embed(struct smalti_task_group *task_group,

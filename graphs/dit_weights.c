@@ -3,8 +3,6 @@
 
 #include "kernels/conditioning.h"
 
-#include <stdio.h>
-
 static const char *const only[3] = {""};
 
 static struct smalti_linear load_linear(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)

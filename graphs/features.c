@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/features.h"
 
-#include "base/alloc.h"
 #include "graphs/linear.h"
 #include "kernels/norms.h"
-
-#include <stdlib.h>
 
 static struct smalti_tile **new_tiles(struct smalti_task_group *task_group, int64_t count)
 {

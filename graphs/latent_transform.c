@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/latent_transform.h"
 
-#include "base/alloc.h"
 #include "kernels/norms.h"
-
-#include <stdlib.h>
 
 static struct smalti_tile *upload(struct smalti_task_group *task_group,
 				  const struct smalti_vae_config *config, bool shift)

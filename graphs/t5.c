@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5.h"
 
-#include "base/alloc.h"
 #include "codelets/codelets.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
  * How many there are depends on the geometry alone, so that the order of all sums does. */

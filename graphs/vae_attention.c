@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_pass.h"
 
-#include "base/alloc.h"
 #include "graphs/attention.h"
 #include "graphs/linear.h"
-
-#include <stdlib.h>
 
 /* Queries, and keys with values, of each band. */
 struct projections {

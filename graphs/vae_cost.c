@@ -3,8 +3,6 @@
 
 #include "kernels/conv.h"
 
-#include <string.h>
-
 /* Unless somebody measured. */
 static const double seconds_per_flop = 1 / 1.5e11, seconds_per_byte = 1 / 5e8;
 

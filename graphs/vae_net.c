@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_net.h"
 
-#include "base/alloc.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { PREFIX_LENGTH = 48 };
 
 /* Weights of a decoder above this are packed anew in each decoding, layer by layer: that takes no longer than

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_pass.h"
 
-#include "base/alloc.h"
 #include "base/offload.h"
 #include "graphs/features.h"
 #include "graphs/vae_cost.h"
 #include "rt/session.h"
-
-#include <stdlib.h>
 
 /* A map of the net that runs. */
 struct map {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_plan.h"
 
-#include "base/alloc.h"
 #include "kernels/conv.h"
-
-#include <stdlib.h>
 
 const char *const smalti_storage_names[] = {"recompute", "keep", "offload", "keep bf16", NULL};
 

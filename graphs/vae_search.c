@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_plan.h"
 
-#include "base/alloc.h"
 #include "graphs/vae_cost.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The search: the best way to have a map stored as the latest one and nothing before it, from map to map. */
 struct way {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weight_forms.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { TAPS = 9 };
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weights.h"
 
-#include "base/alloc.h"
 #include "codelets/codelets.h"
 #include "graphs/weight_forms.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NAME_LENGTH = 160 };
 

@@ -5,8 +5,6 @@
 #include "checkpoint/checkpoint.h"
 #include "rt/tile.h"
 
-#include <stdbool.h>
-
 /* The weights of one component. They lie in the mapped checkpoint, in its dtype; the form that kernels
  * want (f32 vectors, matrices packed for this CPU) is made by a task in front of the first reader, once.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features_directory.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "store/store.h"
 
 #include <stdlib.h>

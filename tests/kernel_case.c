@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_case.h"
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "harness.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shown IMAGE...: whether images of the embedded model show what their prompts say, which stand in the
  * files: "a red star above a blue ring on a white background". Says what is missing, and then fails. */
-#include "base/error.h"
+#include "base/base.h"
 #include "image/image.h"
 #include "image/png_reader.h"
 

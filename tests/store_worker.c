@@ -10,7 +10,7 @@
  *   store_worker faults DIR ITEMS SHARD KIND...
  *       a run for each Nth call of a kind that fails, then another that has to bring it to the end (with
  *       tests/fault.c) */
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/parse.h"
 #include "fault.h"
 #include "rows.h"

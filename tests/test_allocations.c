@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The linker puts these in front of base/alloc.h (--wrap). */
+/* The linker puts these in front of base/base.h (--wrap). */
 
 static atomic_int calls, failing; /* which call is to fail; 0: none */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "harness.h"

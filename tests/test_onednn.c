@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What oneDNN picks for the shapes of real models: never its reference code, which is right and a
  * hundred times slower. */
-#include "base/alloc.h"
+#include "base/base.h"
 #include "harness.h"
 #include "kernels/conv.h"
 #include "kernels/isa.h"

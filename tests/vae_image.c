@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vae_image.h"
 
-#include "base/error.h"
+#include "base/base.h"
 #include "harness.h"
 
 #include <stdlib.h>

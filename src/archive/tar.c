@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
-
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Extended headers of one member, and how many there may be. */
 enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };

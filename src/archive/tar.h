@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Members of tar archives: ustar, with the long names and sizes of pax and GNU. */
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar_writer.h"
 #include "archive/tar.h"
-#include "base/alloc.h"
-
-#include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
 
 enum { BLOCK = SMALTI_TAR_BLOCK, RECORD = 20 * BLOCK };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* Writes a tar archive (POSIX ustar; names past 100 bytes or of other characters than ASCII in pax headers)
  * into any stream, member by member, without time stamps or owners. Write errors of the stream are left to

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/zip_writer.h"
-#include "base/alloc.h"
 
 #include <libdeflate.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Fast: values of features hardly shrink, padding does at any level. */
 enum { LEVEL = 1, NAME = 65535 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* Writes a zip archive into a file, from where its stream stands, member by member: compressed, without time
  * stamps; with zip64 records for what needs them (4 GiB, 65,535 members) and for nothing else. Write errors

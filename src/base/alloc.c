@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
+#include "base/base.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { ALIGNMENT = 64, FIRST_ITEMS = 16 };
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/byte_reader.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 enum { FIRST_CAPACITY = 4096 };
 
 void smalti_byte_reader_seek(struct smalti_byte_reader *reader, int64_t offset)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* A file byte after byte, and the item that a parser puts together of them. Initialise with zeros but for the
  * file and the limit. */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
-#include "base/alloc.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* O_NONBLOCK, so that a pipe cannot keep us waiting. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* A descriptor of a regular file and its size; -1 with an error for anything else. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error);

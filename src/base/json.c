@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "base/alloc.h"
 #include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/utf8.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { LINE = 1 << 20 };
 

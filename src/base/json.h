@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-#include "base/scope.h"
+#include "base/base.h"
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 SCOPED_RELEASE(cJSON *, cJSON_Delete)
 

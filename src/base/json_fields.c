@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_fields.h"
 
-#include "base/alloc.h"
-
 enum { MAX_CONFIG = 4 << 20 };
 
 static int only(const cJSON *file, const char *key, const char *supported, bool ok,

@@ -1,15 +1,15 @@
 libcore_la_SOURCES += \
-	src/base/alloc.c src/base/alloc.h \
+	src/base/base.h src/base/alloc.c \
 	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h src/base/dtype_enum.h \
-	src/base/error.c src/base/error.h \
+	src/base/error.c \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \
 	src/base/file.h \
 	src/base/json.c src/base/json_get.c src/base/json.h \
 	src/base/json_fields.c src/base/json_fields.h \
 	src/base/parse.c src/base/parse.h \
-	src/base/process.c src/base/process.h src/base/scope.h \
+	src/base/process.c src/base/process.h \
 	src/base/set.c src/base/set.h \
 	src/base/offload.c src/base/offload.h \
 	src/base/utf8.c src/base/utf8.h \

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 
-#include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* What is mapped at present: pages are only given back of memory that is sure to come from a file. */
 struct open_map {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parse.h"
 
-#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Reads decimal digits; returns the first character after them, or NULL when there is none or the
  * number is past 2^64-1. */

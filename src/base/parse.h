@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* Numbers written by people. The whole text has to be the number: no blanks, nothing after it, no
  * hexadecimal; the locale does not matter. Errors are SMALTI_EINVAL: "expected ..., found '...'". */

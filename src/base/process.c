@@ -2,13 +2,8 @@
 #include "base/process.h"
 #include "base/file.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* Files of /proc have no size: they are read as streams. */

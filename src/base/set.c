@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/set.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-
 enum { FIRST_CAPACITY = 64 }; /* a power of two, as all capacities are */
 
 /* The slot that holds the hash, or the free one where it belongs. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* A set of 64-bit hashes, for "was this there before" among millions of names: 16 bytes a name, and two
  * names of n are mistaken for one with a probability of n²/2⁶⁵. Initialise with zeros. */

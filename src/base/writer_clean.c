@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* What a process elsewhere, which nobody can ask about, has not written to for so long is a dead one's. */
 enum { FORGOTTEN = 24 * 60 * 60 /* seconds */ };

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/checkpoint.h"
-#include "base/alloc.h"
 #include "base/json.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { MAX_INDEX = 16 << 20, MAX_SHARDS = 4096 };

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "base/json.h"
 #include "samplers/config.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* The JSON files of a diffusers directory, as numbers that later code can trust: every extent is at
  * least 1, no product of two of them and the number of layers leaves 64 bits, and a value that would

@@ -2,8 +2,6 @@
 #include "base/json_fields.h"
 #include "checkpoint/config.h"
 
-#include <string.h>
-
 int smalti_pipeline_tokens(enum smalti_pipeline pipeline)
 {
 	return pipeline == SMALTI_PIXART_SIGMA ? 300 : 120;

@@ -3,7 +3,6 @@
 #include "checkpoint/config.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *const classes[SMALTI_SCHEDULERS + 1] = {
     [SMALTI_SCHEDULER_DPM_SOLVER] = "DPMSolverMultistepScheduler",

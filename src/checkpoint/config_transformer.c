@@ -3,8 +3,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
 
-#include <string.h>
-
 static const char *const classes[] = {"PixArtTransformer2DModel", "Transformer2DModel", NULL};
 static const char *const norms[] = {"ada_norm_single", NULL};
 static const char *const activations[] = {"gelu-approximate", NULL};

@@ -2,8 +2,6 @@
 #include "base/json_fields.h"
 #include "checkpoint/config.h"
 
-#include <string.h>
-
 static const char *const classes[] = {"AutoencoderKL", NULL};
 static const char *const activations[] = {"silu", "swish", NULL}; /* two names of one function */
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/inventory.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *inventory, const char *name,
 						      enum smalti_dtype dtype, int rank, const int64_t *shape,
 						      struct smalti_error *error)

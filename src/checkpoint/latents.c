@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/latents.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/npy.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct smalti_latents {
 	char *path;

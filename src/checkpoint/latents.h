@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-#include "base/scope.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Latents [count, channels, height, width], or of one image [channels, height, width], in a safetensors
  * file (F32, F16, BF16, F64) or an .npy file (checkpoint/npy.h), recognised by what it holds. The file is

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/npy.h"
-#include "base/alloc.h"
 #include "base/file.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The header is a dictionary as Python writes it; NumPy's own are below 200 bytes. */
 enum { MAGIC_BYTES = 6, MAX_HEADER = 1 << 16, ALIGNMENT = 64 };

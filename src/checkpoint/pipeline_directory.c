@@ -4,7 +4,6 @@
 #include "base/file.h"
 
 #include <ctype.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* OWNER/NAME */

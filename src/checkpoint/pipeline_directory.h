@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stddef.h>
+#include "base/base.h"
 
 /* What is often given in place of a pipeline's directory is named, with what to do about it. 0, or -1 with
  * SMALTI_EIO or SMALTI_EUNSUPPORTED. */

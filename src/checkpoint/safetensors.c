@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/safetensors.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/pipeline_directory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Headers of real files are below 1 MiB; JSON takes some thirty times its text in memory. */
 enum { LENGTH_BYTES = 8, MAX_HEADER = 16 << 20 };

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
 
 #include "base/json.h"
-#include <stdlib.h>
-#include <string.h>
 
 static int tensor_bytes(const struct smalti_tensor_view *tensor, int64_t *bytes, struct smalti_error *error)
 {

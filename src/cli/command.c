@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
-#include "base/alloc.h"
 #include "base/json.h"
 #include "cli/help.h"
 #include "cli/options.h"
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
 {

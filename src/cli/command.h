@@ -4,7 +4,6 @@
 #include "cli/options.h"
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 
 /* Exit statuses of the command. */
 enum smalti_exit {

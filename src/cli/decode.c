@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "base/error.h"
 #include "checkpoint/latents.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "image/image_writer.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The options of `smalti decode`; strings belong to argv. */
 struct smalti_decode_options {

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "base/error.h"
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "jobs/input_image.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum smalti_latents_format { SMALTI_LATENTS_SAFETENSORS, SMALTI_LATENTS_NPY };
 

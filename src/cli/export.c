@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/export.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-
-#include <inttypes.h>
-#include <stdio.h>
 
 /* The options of `smalti export`; strings belong to argv. */
 struct smalti_export_settings {

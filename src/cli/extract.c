@@ -2,7 +2,6 @@
 
 #include "smalti/extract.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "cli/command.h"
 #include "cli/common_rows.h"
 #include "cli/numbers.h"
@@ -10,10 +9,7 @@
 #include "cli/signals.h"
 #include "extract/parts.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The options of `smalti extract`; strings belong to argv. */
 struct smalti_extract_settings {

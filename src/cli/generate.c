@@ -4,8 +4,6 @@
 #include "cli/common_rows.h"
 #include "cli/signals.h"
 
-#include <stdio.h>
-
 static const char *const suffixes[] = {".png", NULL};
 
 /* Prompts, latents and outputs: before StarPU is started for nothing. */

@@ -7,8 +7,6 @@
 #include "smalti/generate.h"
 #include "text/prompts.h"
 
-#include <stdbool.h>
-
 /* The options of `smalti generate`; strings belong to argv. */
 struct smalti_generate_options {
 	struct smalti_string_list prompt;

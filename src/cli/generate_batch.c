@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "cli/signals.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* An image that is being generated. */
 struct image {

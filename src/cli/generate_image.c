@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "image/image_writer.h"
 #include "image/png_reader.h"
 #include "text/cleaning.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* 1 or 0; -1 if the machine could not at this moment. */
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "checkpoint/latents.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 static int read_all(struct smalti_start *start, const struct smalti_latents *latents,

@@ -6,8 +6,6 @@
 #include "cli/output.h"
 #include "samplers/sampler.h"
 
-#include <string.h>
-
 #define TYPE struct smalti_generate_options
 
 static const char *const grains[] = {"auto", "operation", "half-block", "block", NULL};

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate.h"
 
-#include "base/alloc.h"
 #include "cli/signals.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* A first pass over a file that can be read twice. */

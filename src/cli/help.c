@@ -2,9 +2,7 @@
 #include "cli/help.h"
 #include "smalti/version.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <string.h>
 
 enum { WIDTH = 79, HELP_COLUMN = 29 };
 

@@ -3,8 +3,6 @@
 
 #include "cli/command.h"
 
-#include <stdio.h>
-
 extern const char smalti_about[];
 
 /* A name and what is there; a list ends with one without a name. The environment that the program looks at.

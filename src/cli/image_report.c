@@ -5,11 +5,6 @@
 #include "cli/command.h"
 #include "cli/numbers.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
 			       bool json, bool quiet, int64_t total)
 {

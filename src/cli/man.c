@@ -2,8 +2,6 @@
 #include "cli/help.h"
 #include "smalti/version.h"
 
-#include <string.h>
-
 /* One character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
  * quote is no request, an empty line is a new paragraph. */
 static void put_roff(char c, char before, FILE *to)

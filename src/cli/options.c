@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-#include "base/alloc.h"
-
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* getopt's value of row i is FIRST_ROW + i, so that letters and rows never meet. */
 enum { FIRST_ROW = 256, GET_HELP = 1 << 20, GET_VERSION, GET_MAN };

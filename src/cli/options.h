@@ -3,9 +3,6 @@
 
 #include "base/parse.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* A subcommand's options are a table of rows: parsing, --help and the man page all come from it.
  *
  *	struct paint_options { bool quiet; bool has_seed; uint64_t seed; int64_t steps; };

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "base/set.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Where images go: one file, or files in a directory that are named after their ids. */
 struct smalti_output {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
+#include "base/base.h"
 
 #include "base/clock.h"
 #include "cli/numbers.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15,
 		    STALL_SECONDS = 60, LOCKED_SECONDS = 3 /* a shard is committed in less */;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 enum { SMALTI_PROGRESS_DETAIL = 48 };
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "cli/signals.h"
 #include "smalti/features.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct settings {
 	const char *output;

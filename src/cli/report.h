@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "cli/command.h"
 #include "store/run_read.h"
-
-#include <stdint.h>
-#include <stdio.h>
 
 /* The lines of a directory's failed.jsonl, grouped by stage and by reasons that are alike but for names and
  * numbers. */

@@ -2,9 +2,6 @@
 #include "base/utf8.h"
 #include "cli/report.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 /* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
 

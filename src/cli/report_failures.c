@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char *last_of(char *text, const char *word)
 {

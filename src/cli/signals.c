@@ -5,14 +5,8 @@
 #include "cli/command.h"
 #include "rt/session.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Seconds that the work that is dropped has to end by itself. */
 enum { GRACE = 10 };

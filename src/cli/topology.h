@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 #include "smalti/topology.h"
-
-#include <stdio.h>
 
 /* A topology for a person, and the same as one JSON object. */
 void smalti_topology_print(const struct smalti_topology *topology, FILE *to);

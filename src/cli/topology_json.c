@@ -3,8 +3,6 @@
 
 #include "base/json.h"
 
-#include <stddef.h>
-
 /* A field of one of the structs of smalti/topology.h under its key. */
 enum kind { TEXT, INTEGER, NUMBER, BOOLEAN };
 

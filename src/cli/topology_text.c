@@ -4,10 +4,6 @@
 #include "cli/help.h"
 #include "cli/numbers.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
-
 enum { LABEL = 14 };
 
 static void label(FILE *to, const char *name)

@@ -5,8 +5,6 @@
 #include "cli/command.h"
 #include "cli/signals.h"
 
-#include <stdio.h>
-
 static void on_progress(void *user, double share)
 {
 	struct smalti_vae_command *run = user;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/verify.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
-
-#include <inttypes.h>
-#include <stdio.h>
 
 #define TYPE struct verify_options
 

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/dataset_format.h"
 
-#include "base/alloc.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { BRACES_MAX = 16, DIGITS_MAX = 12 };
 
 struct expansion {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/dataset.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/set.h"
 #include "base/utf8.h"
 #include "dataset/dataset_format.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* Places of items that are kept, so that to go to one means to read over few: of every stride-th, the stride

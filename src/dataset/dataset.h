@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* The items of a data set, images and their captions, in the order of its list: a PixArt data_info.json (an
  * array of objects), JSON Lines, CSV or TSV with a header, a directory of images with captions beside them

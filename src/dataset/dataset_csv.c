@@ -2,8 +2,6 @@
 #include "base/utf8.h"
 #include "dataset/dataset_format.h"
 
-#include <string.h>
-
 /* Fields that are wanted: the path, the id, the captions. */
 enum { PATH, ID, CAPTIONS, WANTED = CAPTIONS + SMALTI_DATASET_CAPTIONS_MAX };
 

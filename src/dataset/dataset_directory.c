@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "dataset/dataset_format.h"
-
-#include <string.h>
 
 /* A directory is a list in an unlinked file: its order is the same to the end, and nothing of it stays in
  * memory.

@@ -3,9 +3,6 @@
 #include "dataset/dataset_format.h"
 #include "text/utf8.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 const char *const smalti_dataset_path_names[] = {"path", "image", "file_name", "filename", NULL};

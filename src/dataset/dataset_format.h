@@ -2,14 +2,8 @@
 #pragma once
 
 #include "base/byte_reader.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "dataset/dataset.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 /* The directory for files without a name: $TMPDIR, or /tmp. */
 const char *smalti_temporary_directory(void);

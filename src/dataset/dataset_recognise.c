@@ -3,9 +3,6 @@
 #include "base/utf8.h"
 #include "dataset/dataset_format.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #define EXPECTED                                                                                             \
 	"expected a PixArt data_info.json, JSON Lines, CSV or TSV with a header, a directory of images or "  \
 	"tars, or a tar, as it is or compressed by gzip"

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/set.h"
 #include "dataset/dataset_format.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 enum { TARS_MAX = 1 << 20 };

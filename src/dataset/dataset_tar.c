@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar.h"
-#include "base/alloc.h"
 #include "base/byte_reader.h"
 #include "dataset/dataset_format.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* A webdataset: members that follow each other and have the same name up to the first dot are an item. */
 struct tar {

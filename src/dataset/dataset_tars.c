@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "dataset/dataset_format.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Several tars, one after the other; one is open at a time. */
 struct tars {

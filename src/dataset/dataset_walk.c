@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/alloc.h"
 #include "base/set.h"
 #include "dataset/dataset_format.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 enum { DEPTH_MAX = 64, WATCH_EVERY = 1024, DIRECTORY = 'd' };

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/dataset_format.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 #include <zlib.h>
 
 enum { CHUNK = 1 << 20, WAIT_MILLISECONDS = 200, UNIT = 512, GZIP = 16 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/file.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 enum { PREFETCH = 16, SHARD_BYTES = 1 << 30 };

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "base/dtype.h"
-#include "base/error.h"
 #include "base/json.h"
-#include "base/scope.h"
 #include "smalti/export.h"
 #include "smalti/features.h"
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "export/export.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { PART = 255 }; /* of a path: NAME_MAX */

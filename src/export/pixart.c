@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/zip_writer.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/set.h"
@@ -8,10 +7,6 @@
 #include "export/export.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* One file per caption and per image, as the reference has it (docs/reference.md 6.3, 6.4). Files appear

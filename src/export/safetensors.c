@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/safetensors.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "export/export.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The header, with every tensor's name and place, comes first: rows are collected by their extents until a
  * shard is full; then a second reader, which follows the first, brings their values. */

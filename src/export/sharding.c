@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 
-#include "base/alloc.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-
 static void describe_text(cJSON *captions, const char *caption, const struct smalti_features_text *text,
 			  const char *name)
 {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar_writer.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/npy.h"
 #include "export/export.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Members that follow each other and agree up to the first dot are one item to webdataset. Keys may hold
  * dots, slashes and more, so an item is called by its index and its key stands in its JSON. */

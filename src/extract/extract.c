@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/extract.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "extract/jobs.h"
 #include "extract/parts.h"
 #include "extract/window.h"
 #include "rt/session.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 /* Windows that are computed or wait to be written. */

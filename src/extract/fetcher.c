@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
-
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* A disk answers several readers faster than one; more than a few help a network's alone. */
 enum { THREADS = 4 };

@@ -4,10 +4,6 @@
 #include "kernels/isa.h"
 #include "text/cleaning.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 const char *const smalti_fittings[] = {
     [SMALTI_FITTING_COVER] = "cover", [SMALTI_FITTING_STRETCH] = "stretch", NULL};
 

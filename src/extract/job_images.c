@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "extract/jobs.h"
 #include "graphs/vae_plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
-
-#include <stdlib.h>
 
 /* Latent rows in a band: many images keep the workers busy, so one is only cut into so many tasks that its
  * maps come in pieces of some megabytes. Decided by the shape alone, as the bits are by it. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "codelets/codelets.h"
 #include "extract/jobs.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* A caption on its way through T5. */
 struct smalti_caption_job {

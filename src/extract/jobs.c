@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/jobs.h"
-#include "base/alloc.h"
-
-#include <stdlib.h>
 
 /* For each worker: enough to have tasks ready at any time, few enough that their tiles are in memory that was
  * used a moment ago. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/error.h"
 #include "extract/parts.h"
 #include "jobs/bins.h"
-
-#include <inttypes.h>
-#include <string.h>
 
 enum { TOKENS_MAX = 1 << 16, SHARD_ITEMS_MAX = 1 << 30, INPUTS_MAX = 1 << 20 };
 

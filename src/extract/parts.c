@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/parts.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/unused.h"
 #include "rt/session.h"
 #include "store/directory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static int read_max_tokens(const char *directory, const char *path, int64_t *tokens,
 			   struct smalti_error *error)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "shard/deflate.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SAMPLE_BYTES = 1 << 20, WORTH_PERCENT = 80 };
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
 
-#include "base/alloc.h"
 #include "rt/session.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { WORKER_NAME = 16 };
 

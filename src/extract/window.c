@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static char *copy(const char *text, struct smalti_error *error)

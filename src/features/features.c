@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/features.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "features/reader.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 /* Finds the next row that is wanted. 1: *shard has it as its row *index; else as next(). */
 static int find_next(struct smalti_features_source *source, struct smalti_shard **shard, int64_t *index,

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/reader.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-
 struct smalti_features_order {
 	bool shuffled;
 	const int64_t *rows;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/reader.h"
 
-#include "base/alloc.h"
 #include "shard/layout.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A row with all that it points to. */
 struct slot {

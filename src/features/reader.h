@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "shard/shard.h"
 #include "smalti/features.h"
 #include "store/shards.h"

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/reader.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "shard/layout.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The rows are those that its name says; its own checksums do the rest. */
 static int check_shard(const struct smalti_shard *shard, const struct smalti_shard_entry *entry,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* Images of JPEG, PNG and WebP files, recognised by what they hold, whatever their names, as 8-bit RGB rows
  * from top to bottom. The values are those of Pillow's Image.open(path).convert("RGB"), which the reference

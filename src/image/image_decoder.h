@@ -4,10 +4,6 @@
 #include "image/image.h"
 #include "image/image_writer.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 /* The bytes of a file in their order, from its stream or from memory that has all of them. The C library
  * could make a stream of memory; but it keeps a list of its streams that it goes through when it closes one,
  * and of images many are open at a time. */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "image/image_decoder.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <setjmp.h>
-#include <stdlib.h>
 /* After stdio.h, which it needs. */
 #include <jpeglib.h>
 /* After jpeglib.h. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "image/image_decoder.h"
 #include "image/png_reader.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 struct decoder {
 	struct smalti_png_reader reader;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "image/image_decoder.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <webp/decode.h>
 
 /* A chunk: its name, its length in 32 bits, so many bytes, one of padding where they are odd. The container

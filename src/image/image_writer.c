@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "image/image_decoder.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct smalti_image_encoder *const encoders[] = {
     [SMALTI_IMAGE_PNG] = &smalti_png_encoder,

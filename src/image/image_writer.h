@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* RGB images as files. Writing streams rows, so that an image need never be whole in memory; the same rows
  * and texts give the same bytes (there is no time stamp). */

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/png_reader.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/utf8.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* No chunk before the pixels needs more memory than this, and no file needs more of them: a small file of
  * texts that inflate to zeros takes no more than both allow. */

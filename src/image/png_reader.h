@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "image/image_decoder.h"
 
 #include <png.h>
-#include <stdint.h>
 
 /* libpng on a file, up to the pixels, with bounded memory; errors are kept in `cause` and jump. */
 struct smalti_png_reader {

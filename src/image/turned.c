@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/turned.h"
 
-#include "base/alloc.h"
 #include "image/image_decoder.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Of EXIF's orientations 1 to 8: whether rows and columns change places, and which way those of what is
  * stored then run. */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/utf8.h"
 #include "image/image_decoder.h"
 
 #include <png.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 struct encoder {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/image_decoder.h"
 
-#include <inttypes.h>
-
 static int failed(const struct smalti_image_writer *writer, struct smalti_error *error)
 {
 	return smalti_fail_errno(error, "%s: cannot be written", writer->path);

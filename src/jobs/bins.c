@@ -2,8 +2,6 @@
 #include "jobs/bins.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 /* Those of 512, 1024 and 2048 are twice, four and eight times as large. */
 static const struct smalti_bin bins_256[SMALTI_BINS_MAX] = {

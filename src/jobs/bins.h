@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* The sizes that models of a resolution are trained at, one per aspect ratio: every image belongs to the
  * bin whose ratio is nearest to its own height / width (docs/reference.md 7.1, 7.2). */

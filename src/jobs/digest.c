@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/unused.h"
 
-#include "base/error.h"
 #include "base/file.h"
 #include "smalti/model.h"
 
-#include <inttypes.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 enum { TENSOR_BYTES = 4096 }; /* a page, of each tensor */

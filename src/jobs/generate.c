@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/generate.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
 #include "jobs/interpolator.h"
@@ -12,9 +10,6 @@
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 /* An image that is made. */
 struct image_job {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/input_image.h"
 
-#include "base/alloc.h"
 #include "image/turned.h"
 #include "jobs/resizer.h"
 #include "kernels/layout.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 static const struct smalti_image_limits default_limits = {.pixels = 1 << 28, .bytes = 1 << 30};
 

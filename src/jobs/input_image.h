@@ -4,8 +4,6 @@
 #include "image/image.h"
 #include "jobs/bins.h"
 
-#include <stdbool.h>
-
 /* The file of an image as what the VAE encoder takes: decoded, turned, brought to a size that a model is
  * trained at, in [-1, 1]. Rows pass by; images are held whole only where image.h and turned.h say so. */
 struct smalti_input_image;

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/interpolator.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 enum { CHANNELS = 3 };
 
 /* A sample between two of an axis: the second one's part is `weight`. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* Resizes an image in proportion until it covers another size and cuts off evenly what is too much, as its
  * rows pass by: what diffusers' resize_and_crop_tensor() does to an image that was made at the size of a

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "checkpoint/pipeline_directory.h"
 #include "graphs/dit.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
 #include "samplers/sampler.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 void smalti_model_defaults(struct smalti_model_options *options)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/parse.h"
 #include "graphs/vae_plan.h"
 #include "jobs/bins.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static int check_request(const struct smalti_request *r, struct smalti_error *error)
 {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/prompt_encoder.h"
 
-#include "base/alloc.h"
 #include "text/cleaning.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 			       const char *tokenizer, const char *directory, const char *variant,

@@ -2,7 +2,6 @@
 #include "jobs/queue.h"
 
 #include "base/clock.h"
-#include "base/scope.h"
 enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,

@@ -3,8 +3,6 @@
 
 #include "rt/session.h"
 
-#include <pthread.h>
-
 /* The active jobs: each is a graph of tasks with a task group of its own, several at a time as far as memory
  * goes. A job's last task ends on a worker; the thread that submits or waits then completes the job. */
 struct smalti_queue;

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/resizer.h"
 
-#include "base/alloc.h"
-
-#include <stdbool.h>
-#include <stdlib.h>
-
 struct smalti_fit smalti_fit_stretch(int64_t height, int64_t width)
 {
 	return (struct smalti_fit){

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 #include "kernels/resize.h"
-
-#include <stdint.h>
 
 /* How an image becomes one of another shape: it is resized to `height` by `width`, of which then the rows
  * from `top` and the columns from `left` are kept, `crop_height` by `crop_width`. */

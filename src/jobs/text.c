@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 enum { KEPT_UNUSED = 8 };
 
 /* Texts that are encoded together share a task group. */

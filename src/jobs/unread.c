@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/prompt_encoder.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "text/cleaning.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 enum { LIST_BYTES = 1 << 20, UNKNOWN_BYTES = 400 };

@@ -3,10 +3,6 @@
 
 #include "graphs/tensors.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAMED = 3 };
 
 /* Of a whole T5, whose decoder is not used; the embedding once more; what torch computes from the sizes. */

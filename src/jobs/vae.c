@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/unused.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 void smalti_vae_defaults(struct smalti_vae_options *options)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/error.h"
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding *d,
 		 struct smalti_error *error)

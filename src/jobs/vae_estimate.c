@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "base/error.h"
 #include "graphs/vae_cost.h"
 #include "jobs/vae.h"
-
-#include <stdlib.h>
 
 void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate)
 {

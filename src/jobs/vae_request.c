@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/error.h"
 #include "graphs/vae_plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
-
-#include <inttypes.h>
 
 const char *const smalti_vae_doing[] = {"decoding", "encoding"};
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "kernels/attention.h"
@@ -9,8 +8,6 @@
 #include "rt/op.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A piece of a map: wide and high enough for a kernel's full speed. */
 enum { ROWS = 16, MOST_WIDTH = 512, KEYS = 1024, MOST_REPEATS = 16, MOST_PARTS = 12 };

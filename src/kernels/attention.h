@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/base.h"
 #include "base/dtype.h"
-#include "base/error.h"
-
-#include <stdbool.h>
 
 /* Keys and values of some tokens. */
 struct smalti_keys {

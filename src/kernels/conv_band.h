@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/base.h"
 #include "base/dtype.h"
-#include "base/error.h"
 #include "kernels/norms.h"
-
-#include <stdbool.h>
 
 /* y = conv3×3(f(x)) + bias over a band of rows of a map, channels last; f is GroupNorm and SiLU when
  * `moments` is given, and nearest ×2 when `upsample`. */

@@ -2,15 +2,10 @@
 #include "kernels/isa.h"
 
 #include <dnnl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 static const char *const names[SMALTI_ISAS] = {"generic", "avx2", "avx512", "avx512_bf16", "amx"};

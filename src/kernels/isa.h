@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
+#include "base/base.h"
 
 /* Instruction sets that kernels are compiled for, each holding the ones before it. */
 enum smalti_isa {

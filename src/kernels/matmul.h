@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/base.h"
 #include "base/dtype.h"
-#include "base/error.h"
 #include "kernels/epilogue.h"
-
-#include <stdbool.h>
 
 /* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
  * checkpoints have it. Products of `compute` values (f32, or bf16 with f32 sums). */

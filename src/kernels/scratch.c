@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/scratch.h"
 
-#include "base/alloc.h"
-
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 struct scratch {
 	struct {

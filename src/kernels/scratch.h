@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* Working memory of the calling thread, one block per use so that kernels may call each other. */
 enum smalti_scratch_use {

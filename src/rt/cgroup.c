@@ -3,10 +3,6 @@
 
 #include "base/parse.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { PATH = 4096, LINE = 4096 };
 
 /* Version 1 says "no limit" by a number near 2^63. */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* What operations compute with on a device that has a memory of its own. Nothing here waits for the device:
  * it runs what it is given in order, and StarPU waits for the last of it. */

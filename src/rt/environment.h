@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 #include "rt/machine.h"
-
-#include <stdint.h>
 
 /* StarPU takes settings from the environment, and ends the program over those that it cannot use: so they are
  * looked at before it starts. -1 with SMALTI_EINVAL, naming the variable. */

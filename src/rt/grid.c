@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/grid.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-
 int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int64_t height,
 			  struct smalti_error *error)
 {

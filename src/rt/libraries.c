@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which library does what, in the version that runs. */
-#include "base/alloc.h"
 #include "kernels/isa.h"
 #include "rt/topology.h"
 #include "smalti/version.h"
@@ -11,7 +10,6 @@
 #include <libdeflate.h>
 #include <png.h>
 #include <starpu.h>
-#include <stdio.h>
 #include <webp/decode.h>
 #include <xxhash.h>
 

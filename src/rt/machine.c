@@ -5,9 +5,7 @@
 #include "rt/environment.h"
 
 #include <hwloc.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static int count(hwloc_topology_t machine, hwloc_const_cpuset_t set, hwloc_obj_type_t type)
 {

@@ -2,14 +2,10 @@
 /* What the workers reach, alone and together: memory bandwidth and f32 arithmetic. */
 #include "kernels/measure.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rt/topology.h"
 
-#include <pthread.h>
 #include <starpu.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	PIECES = 32, /* of a worker's share, each timed: shorter than a time slice of a busy machine */

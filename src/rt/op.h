@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* How a task touches a buffer. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE };

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/opencl.h"
 
-#include "base/alloc.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* src/kernels/device/opencl.cl, as the build made it of program.cl. */
 __asm__(".pushsection .rodata\n"
 	".local smalti_opencl_program\n"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/opencl.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-
 /* What tasks took from a device, in a list: most take what others like them gave back. */
 struct smalti_device_local {
 	struct smalti_device_memory memory; /* first: callers have its address */

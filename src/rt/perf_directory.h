@@ -3,8 +3,6 @@
 
 #include "rt/environment.h"
 
-#include <stdbool.h>
-
 /* Where StarPU keeps what it has measured: of the machine, which it needs to start, and of tasks, which some
  * policies go by. It ends the program over a directory that it cannot write to or a file that it cannot read.
  */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/places.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-
 #include <starpu.h>
 
 enum { WORD_BITS = 32, WORDS = (STARPU_NMAXWORKERS - 1) / WORD_BITS + 1 };

@@ -2,10 +2,6 @@
 #include "rt/policies.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include <starpu.h>

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/pool.h"
 
-#include "base/alloc.h"
 #include "kernels/scratch.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* A segregated fit: free blocks hang in bins by size, eight to a power of two, and grow together with their
  * neighbours when they are freed. Blocks are cut from large mapped chunks, whose fresh end is touched only

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* Where tiles get their memory. A fresh page costs the kernel more time than most tasks take to fill it, and
  * tiles come and go all the time: so what is freed is kept for the next one, of whatever size, and given back

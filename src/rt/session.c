@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "rt/places.h"
 
-#include <unistd.h>
-
 #include <starpu.h>
 #include <xxhash.h>
 

@@ -4,8 +4,6 @@
 #include "rt/throttle.h"
 #include "smalti/session.h"
 
-#include <stdbool.h>
-
 struct smalti_device;
 struct smalti_trace;
 struct smalti_codelet;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session_state.h"
 
-#include "base/alloc.h"
 #include "kernels/isa.h"
 #include "rt/device.h"
 #include "rt/environment.h"
@@ -13,12 +12,7 @@
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <starpu.h>
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
 
-#include "base/alloc.h"
 #include "rt/places.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/trace.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include <starpu.h>
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "kernels/isa.h"
 #include "rt/task.h"
 #include "rt/task_message.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <starpu.h>
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rt/session.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* StarPU's priorities have 32 bits: so they tell 2^17 requests from each other. */
 enum { NAME_LENGTH = 64, LONGEST_PATH = (1 << 14) - 1 };

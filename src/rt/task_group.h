@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 #include "smalti/generate.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* A task group is what belongs together and fails together: one request, or one model's weights. A task
  * that fails marks its task group; what is left of that task group is inserted as before, but does nothing

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/threads.h"
 
-#include "base/alloc.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static void *wait_for_end(void *gate)

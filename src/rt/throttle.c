@@ -3,9 +3,6 @@
 
 #include "base/clock.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-
 enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
 void smalti_throttle_open(struct smalti_throttle *throttle)

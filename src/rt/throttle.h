@@ -3,8 +3,6 @@
 
 #include "rt/task_group.h"
 
-#include <pthread.h>
-
 /* A task and the tiles it brings cost some 12 kB from insertion to end, so a session has only so many at a
  * time: enough for any number of workers to look ahead, few enough to stay small beside the tiles. */
 enum { SMALTI_MOST_TASKS = 6000 };

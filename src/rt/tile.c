@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
 
-#include "base/alloc.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include <starpu.h>
 

@@ -3,9 +3,6 @@
 
 #include "rt/task_group.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
  * allocates it where its first writer runs, and may move, evict or offload it. */
 struct smalti_tile;

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_forms.h"
 
-#include "base/alloc.h"
 #include "rt/places.h"
 #include "rt/session.h"
 #include "rt/task_group.h"
 #include "rt/tile_memory.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <starpu.h>
 

@@ -3,9 +3,6 @@
 
 #include "rt/pool.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include <starpu.h>
 
 static char refused;

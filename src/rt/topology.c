@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/topology.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "kernels/isa.h"
 #include "rt/session.h"
 
 #include <hwloc.h>
 #include <starpu.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 void smalti_topology_isa(struct smalti_topology *topology)
 {

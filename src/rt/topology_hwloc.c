@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packages, cores, caches, NUMA nodes and GPUs. */
-#include "base/alloc.h"
 #include "rt/machine.h"
 #include "rt/topology.h"
 
 #include <hwloc.h>
-#include <stdio.h>
-#include <string.h>
 
 /* PCI base classes. */
 enum { DISPLAY_CONTROLLER = 0x03, PROCESSING_ACCELERATOR = 0x12 };

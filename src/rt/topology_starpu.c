@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StarPU's workers, memory nodes, links between them, and scheduling policies. */
-#include "base/alloc.h"
 #include "rt/policies.h"
 #include "rt/topology.h"
 
 #include <hwloc.h>
 #include <starpu.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The core of what the worker is bound to, -1 when it is free to move. */
 static int64_t bound_core(int worker)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/trace.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "rt/pool.h"
 #include "rt/session.h"
 #include "rt/transfers.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <starpu.h>
 

@@ -2,7 +2,6 @@
 #include "samplers/sampler.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* Rows of the history. */
 enum { LAST_M, LAST_X, LAST_NOISE };

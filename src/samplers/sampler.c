@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "samplers/sampler.h"
 
-#include "base/alloc.h"
 #include "samplers/schedule.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct scheduler {
 	smalti_place *place;

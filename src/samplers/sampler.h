@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
+#include "base/base.h"
 #include "samplers/config.h"
 #include "samplers/step.h"
 

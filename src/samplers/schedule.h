@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "samplers/config.h"
 #include "samplers/sampler.h"
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "samplers/schedule.h"
 
-#include "base/alloc.h"
-
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* torch.linspace in f32: filled from both ends with fused multiply-adds. */
 static float torch_linspace(float from, float to, int64_t count, int64_t index)

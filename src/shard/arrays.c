@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "shard/types.h"
 #include "shard/writer.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_CAPACITY = 4096, TEXT_BLOCK = 1 << 20 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "shard/layout.h"
 
-#include <string.h>
 #include <xxhash.h>
 
 bool smalti_shard_text_bytes(const struct smalti_shard_schema *schema,

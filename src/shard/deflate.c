@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/deflate.h"
 
-#include "base/alloc.h"
-
 #include <libdeflate.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it holds. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, BLOCK_HEAD = 5, BLOCK = 65535 };

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdint.h>
+#include "base/base.h"
 
 /* What HDF5's shuffle and DEFLATE filters make of chunks of values, and their way back, in a third of the
  * time: by libdeflate, without HDF5. */

@@ -3,11 +3,7 @@
 
 #include "base/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static H5E_auto2_t users_words; /* how the program wanted HDF5 to complain */

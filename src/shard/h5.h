@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-#include "base/scope.h"
+#include "base/base.h"
 
 #include <hdf5.h>
-#include <stdint.h>
 
 /* HDF5 from one thread at a time and without a word on the standard error: every call of it lies between
  * these two. */

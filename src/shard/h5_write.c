@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/h5.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents *extents,
 		    const void *entries)
 {

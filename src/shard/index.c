@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/index.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 /* "smalti shard 2 HASH-OF-THE-REST HASH-OF-THE-INDEX LENGTH-OF-THE-INDEX\n" */

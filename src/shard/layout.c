@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/layout.h"
 
-#include "base/alloc.h"
 #include "base/utf8.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct smalti_shard_kind kinds[] = {
     [SMALTI_ITEM_INDEX] = {"/items/index", SMALTI_UNIT_U64, 1, SMALTI_PER_ROW},

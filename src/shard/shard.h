@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/base.h"
 #include "base/dtype.h"
-#include "base/error.h"
-#include "base/scope.h"
 #include "smalti/features.h"
 
 /* A shard: one HDF5 file with the features of the items first … end − 1 of a data set, packed without padding

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/index.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 static int inflate_piece(struct smalti_shard_values *values, const struct smalti_shard_piece *piece,
 			 const char *file, int64_t bytes, int64_t size, struct smalti_error *error)
 {

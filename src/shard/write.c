@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "shard/writer.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int copy_schema(struct smalti_shard_schema *to, const struct smalti_shard_schema *from,
 		       struct smalti_error *error)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/checker.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/directory.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static void tell(struct smalti_checker *checker, const struct smalti_problem *problem)
 {

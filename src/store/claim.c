@@ -2,10 +2,6 @@
 #include "store/directory.h"
 #include "store/store.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 /* What is looked through for something to do. */
 struct search {
 	struct smalti_shards *shards;

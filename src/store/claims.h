@@ -5,9 +5,6 @@
 #include "store/lock.h"
 #include "store/shards.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* DIRECTORY/claims/FIRST-END: a range of items that a process is at work on. The file says which: host, boot,
  * process, its start, a token that no other claim has. A heartbeat renews the files' times, so that those of
  * a process that is gone, or cannot reach the directory, run out. Who calls holds the directory's lock, but

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "store/directory.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 /* What decides whether a file is anybody's. */
 struct known {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
-#include "base/scope.h"
 #include "store/directory.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <unistd.h>
 
 static char *part_of(const struct smalti_store *store, const struct smalti_claim *claim,
 		     struct smalti_error *error)

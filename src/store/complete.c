@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "store/directory.h"
 #include "store/sealed.h"
 
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char *const outputs[] = {"features.h5", "failed.jsonl", "extract.json"};
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/directory.h"
-#include "base/alloc.h"
 #include "base/file.h"
 #include "store/sealed.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
 static const char FORMAT[] = "smalti features";

@@ -7,8 +7,6 @@
 #include "store/shards.h"
 #include "store/store.h"
 
-#include <pthread.h>
-
 /* What a store is made of: for the files of it alone. */
 
 struct smalti_store {

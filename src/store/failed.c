@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "store/directory.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static char *path_of(const char *directory, struct smalti_error *error)
 {

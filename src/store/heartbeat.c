@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "store/lock.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { BEATS = 4 }; /* in a lease */

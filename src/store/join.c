@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/directory.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "shard/index.h"
 #include "shard/types.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* What is known of each shard when it was looked at: entries of each array. */
 struct counts {

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/lock.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { HOLDER_BYTES = 1024, SHORTEST_NAP = 1000000, LONGEST_NAP = 128 * SHORTEST_NAP /* nanoseconds */ };
 static const double TELL_SECONDS = 0.2, LOOK_SECONDS = 1;

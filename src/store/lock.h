@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* A thread that renews the times of open files, four times in a lease: others see by them that this process
  * is there and reaches the directory. */

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/run_log.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/utf8.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Captions of LENGTHS - 1 tokens and more are counted together; so are images past BINS bins (no table has
  * more than 40). */

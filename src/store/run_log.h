@@ -3,8 +3,6 @@
 
 #include "base/json.h"
 
-#include <stdint.h>
-
 /* What one extracting process measures, as JSON Lines in DIRECTORY/runs/HOST-PID-TIME.jsonl, for `smalti
  * report`:
  *

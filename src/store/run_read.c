@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/run_read.h"
-#include "base/alloc.h"
 #include "base/file.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* No run of ours comes near them. */
 enum { WORKERS = 4096, POINTS = 1 << 17, COUNTS = 4096 };

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sealed.h"
-#include "base/alloc.h"
 #include "base/file.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 void smalti_hex_print(uint64_t value, char text[SMALTI_HEX_DIGITS + 1])

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "base/json.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* A JSON object in a file that ends with the key "xxh3": the checksum of every byte before it. */
 

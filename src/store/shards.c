@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/shards.h"
-#include "base/alloc.h"
 #include "shard/shard.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DIGITS = 12 };
 

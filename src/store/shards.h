@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* How a shard's file is called. Its name says what is in it: items first … end − 1, made anew `remake` times
  * (shard-000000000000-000000001000.h5, shard-000000000000-000000001000-r1.h5). */

@@ -4,8 +4,6 @@
 #include "base/json.h"
 #include "shard/shard.h"
 
-#include <stdbool.h>
-
 /* What is known of keys, dotted ones. Members may be NULL. */
 struct smalti_identity_rules {
 	/* What has to be given as it was, as in "--dtype"; NULL: not known. */

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "store/checker.h"
 #include "store/directory.h"
 #include "store/sealed.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <xxhash.h>
 
 /* Not what is wrong with the directory, but with the machine. */

@@ -2,8 +2,6 @@
 #include "shard/layout.h"
 #include "store/checker.h"
 
-#include <string.h>
-
 /* What all shards have in common, of the first one that can be read. */
 struct common {
 	struct smalti_shard *shard;

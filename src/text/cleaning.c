@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/cleaning.h"
 
-#include "base/alloc.h"
 #include "text/entities.h"
 #include "text/pattern.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef int transformation(struct smalti_string *string, struct smalti_error *error);
 static transformation unquote, strip, spread_dashes, unescape;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "smalti/generate.h"
 #include "text/utf8.h"
-
-#include <stddef.h>
 
 /* One pass of diffusers' clean_caption: the 26 steps of docs/reference.md 2.3, in their order. Any number of
  * threads may use one. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/entities.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct entity {
 	const char *name;
 	const char *text;

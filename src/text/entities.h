@@ -3,8 +3,6 @@
 
 #include "text/utf8.h"
 
-#include <stdbool.h>
-
 /* The HTML 5 character references whose names are lower case: captions have lost their capitals
  * before. */
 

@@ -3,9 +3,6 @@
 
 #include "text/entities.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <uninorm.h>
 #include <unistr.h>
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/cleaning.h"
 
-#include "base/alloc.h"
 #include "text/entities.h"
 #include "text/pattern.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* What to do with the match. */

@@ -3,8 +3,6 @@
 
 #include "text/utf8.h"
 
-#include <stdbool.h>
-
 /* Regular expressions over valid UTF-8 with the meaning they have in Python's re: \w \d \b know
  * Unicode, `.` matches a newline too. White space has a class of its own, for \s differs. */
 #define SMALTI_SPACES                                                                                        \

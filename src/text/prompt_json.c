@@ -4,9 +4,6 @@
 #include "base/json_fields.h"
 #include "base/parse.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define CONFIG struct smalti_prompt_line
 
 /* All but "seed". */

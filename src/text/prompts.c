@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/prompts.h"
 
-#include "base/alloc.h"
 #include "base/byte_reader.h"
 #include "base/utf8.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum format { UNKNOWN, TEXT, JSON_LINES };
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
  * first other line decides: when it begins with '{' the file is JSON Lines, an object a line with the

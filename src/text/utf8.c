@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/utf8.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unicase.h>
 #include <unictype.h>
 #include <uninorm.h>

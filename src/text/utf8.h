@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* Owned bytes that are valid UTF-8 (NUL is a character like any other), with a NUL behind them. The functions
  * change it in place; they fail only for want of memory. Free bytes with free(). */

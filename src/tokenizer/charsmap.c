@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/spiece.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 enum {
 	BLOCK_BYTES = 256 * 4, /* the builder allots units in blocks of 256 */
 	MAX_DEPTH = 64,

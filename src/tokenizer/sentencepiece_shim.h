@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/base.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#include "base/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
 
 /* libsentencepiece (C++) behind C; no exception passes. The model must have gone through
  * smalti_spiece_sanitize(). */

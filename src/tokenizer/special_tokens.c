@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/tokenizer_json.h"
 
-#include "base/alloc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 enum { MAX_TOKENS = 1 << 14 };
 
 int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *text, int32_t id,

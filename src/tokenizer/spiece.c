@@ -3,9 +3,6 @@
 
 #include "tokenizer/tokenizer_json.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 enum {
 	MAX_PIECES = 1 << 20,
 	MAX_PIECE_BYTES = 1024, /* the trie is built by recursion over the bytes of a piece */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Makes a SentencePiece model (a ModelProto, docs/reference.md 2.1) safe for libsentencepiece, which
  * trusts it: checks the wire format, the model type (unigram), number and length of pieces and the

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/tokenizer.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "checkpoint/pipeline_directory.h"
 #include "tokenizer/sentencepiece_shim.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/tokenizer_json.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MODEL_BYTES = 16 << 20, MAX_EXTRA_IDS = 10000 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* The T5 tokenizer of docs/reference.md 2.1: SentencePiece pieces, then end-of-sentence. Special tokens
  * written in the text (`</s>`, `<pad>`, `<unk>`, `<extra_id_K>`) are those tokens; the stretches between them

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/tokenizer_json.h"
 
-#include "base/alloc.h"
-
 #include <float.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAX_IDS = 1 << 20 };
 

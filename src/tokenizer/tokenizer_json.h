@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/error.h"
 #include "base/json.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 /* Words that are one token wherever they stand in a text, as `</s>` and `<extra_id_0>`. Initialise with
  * zeros. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/tokenizer_json.h"
 
-#include <string.h>
-
 #define SPACE_MARK "\xe2\x96\x81" /* U+2581: stands for a space in pieces */
 
 int smalti_tokenizer_read_part(const cJSON *file, const char *key, smalti_tokenizer_part *read, void *to,

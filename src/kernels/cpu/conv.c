@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv.h"
 
-#include "base/alloc.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/elementwise.h"
 #include "kernels/isa.h"
 #include "kernels/scratch.h"
-
-#include <string.h>
 
 enum { LONGEST = 1 << 24 }; /* sizes of all forms stay within 64 bits */
 

@@ -5,8 +5,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
-#include <string.h>
-
 void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x,
 		       float *top, float *bottom, struct smalti_moments *moments)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions of attention.h, norms.h and elementwise.h on the CPU. */
-#include "base/alloc.h"
 #include "kernels/attention.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"

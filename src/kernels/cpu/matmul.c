@@ -8,15 +8,11 @@
  * all start at a multiple of what a layout's padding needs at most. */
 #include "kernels/matmul.h"
 
-#include "base/alloc.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	LONGEST = INT32_MAX, /* oneDNN counts with int in places */

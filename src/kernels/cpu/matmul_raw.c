@@ -2,8 +2,6 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/scratch.h"
 
-#include <stdbool.h>
-
 /* Keeps offsets in bytes within 64 bits. */
 #define LONGEST ((int64_t)1 << 30)
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/onednn.h"
 
-#include "base/alloc.h"
 #include "kernels/isa.h"
 #include "kernels/scratch.h"
 
 #include <dnnl_debug.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of the OpenMP runtime that libdnnl is linked with; its header belongs to one compiler or another. */
 extern void omp_set_num_threads(int count);

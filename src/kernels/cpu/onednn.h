@@ -4,8 +4,6 @@
 #include "kernels/cpu/onednn_api.h"
 #include "kernels/matmul.h"
 
-#include <stdbool.h>
-
 /* What matmul.c and conv.c share: the engine, each thread's primitives, and the packing of weights.
  * oneDNN's own threads are never used: whoever calls does the work. */
 

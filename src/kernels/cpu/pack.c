@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/onednn.h"
 
-#include "base/alloc.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 

@@ -3,8 +3,6 @@
 
 #include "kernels/cpu/onednn.h"
 
-#include <stdbool.h>
-
 /* A matmul as oneDNN does it in one go. All of its matrices are dense: for strided ones it has only
  * reference code. */
 struct smalti_product {

@@ -5,8 +5,6 @@
 #include "kernels/norms.h"
 #include "kernels/scratch.h"
 
-#include <string.h>
-
 int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int64_t dim, float epsilon,
 			 const float *weight, enum smalti_dtype dtype, void *y, struct smalti_error *error)
 {

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+/* What nearly every file uses, and so is included once: standard headers, errors, checked allocation, and
+ * variables that are released where their scope ends. */
+
 #include "smalti/error.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
  * the one worth reading. Control characters in the text become '?', so that hostile names cannot
@@ -54,3 +69,67 @@ int smalti_check_text(const char *text, const char *what, struct smalti_error *e
 /* least <= value <= most. Of an enum: 0 and its last name. */
 int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
 		       struct smalti_error *error);
+
+/* product *= factor, false on overflow (or a negative extent). */
+bool smalti_multiply(int64_t *product, int64_t factor);
+
+/* Zeroed memory for count × size bytes, both checked; NULL with an error when it cannot be had.
+ * Free with free(). */
+void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
+
+/* Room for one more of the items of `size` bytes behind `count` that are there: where they are from then on,
+ * or NULL with an error and the items as they were. Asked before each one that is added, from the first
+ * (NULL, 0) on; the new one is not initialised. Free with free(). */
+void *smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
+
+/* Uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
+void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
+
+/* printf into fresh memory; NULL with an error. Free with free(). */
+char *smalti_format(struct smalti_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A local variable that is released where its scope ends, whichever way that is left:
+ *
+ *	SCOPED(free) char *path = smalti_format(error, "%s/claims", directory);
+ *
+ * What is handed on is replaced by NULL. Not in functions that longjmp() leaves. */
+#define SCOPED(release) __attribute__((cleanup(release##_scoped)))
+/* Makes it possible for `type`, a pointer; `release` takes NULL, too. */
+#define SCOPED_RELEASE(type, release)                                                                        \
+	static inline void release##_scoped(type *variable)                                                  \
+	{                                                                                                    \
+		release(*variable);                                                                          \
+	}
+
+static inline void free_scoped(void *variable)
+{
+	void *memory;
+	memcpy(&memory, variable, sizeof(memory));
+	free(memory);
+}
+
+/* Of a descriptor that is negative there is none. */
+static inline void close_scoped(const int *file)
+{
+	if (*file >= 0)
+		close(*file);
+}
+
+/* Holds the mutex to the end of the scope. */
+#define HOLD_MUTEX(mutex)                                                                                    \
+	pthread_mutex_t *held_mutex __attribute__((cleanup(smalti_mutex_release), unused)) =                 \
+	    smalti_mutex_take(mutex)
+static inline pthread_mutex_t *smalti_mutex_take(pthread_mutex_t *mutex)
+{
+	pthread_mutex_lock(mutex);
+	return mutex;
+}
+static inline void smalti_mutex_release(pthread_mutex_t **mutex)
+{
+	pthread_mutex_unlock(*mutex);
+}
+
+#ifdef __cplusplus
+}
+#endif
