@@ -131,6 +131,7 @@ tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
 check_PROGRAMS += tests/test_topology
+include tests/cuda/local.mk
 
 # A test of the command is tests/SUBJECT.sh, run with the programs' paths in SMALTI and SMALTI_BENCH: one line here adds it.
 TEST_EXTENSIONS = .sh

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The threads of one work group, taking turns on the calling thread. */
+#ifndef SMALTI_TESTS_FIBERS_H
+#define SMALTI_TESTS_FIBERS_H
+
+enum { STANDIN_MOST_THREADS = 1024 };
+
+/* Runs body(argument) in `threads` fibers, one after another up to its next barrier, in one order and the
+ * next time in the opposite one. One call at a time. Aborts if some end where others wait. */
+void standin_fibers(unsigned threads, void (*body)(void *argument), void *argument);
+
+/* Of the running fiber, from 0. */
+unsigned standin_fiber(void);
+
+/* Goes on when all fibers have come here. */
+void standin_barrier(void);
+
+#endif

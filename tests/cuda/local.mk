@@ -1,0 +1,20 @@
+# The device kernels compiled for CPUs, by CUDA's branch of their dialect.
+check_LTLIBRARIES += libtwins.la
+libtwins_la_SOURCES = \
+	tests/cuda/emulator/cuda_fp16.h \
+	tests/cuda/fibers.cc tests/cuda/fibers.h \
+	tests/cuda/twins.cc tests/cuda/twins.h
+# Fortified, longjmp() takes a fiber's stack for a mistake.
+libtwins_la_CPPFLAGS = -I$(srcdir)/tests/cuda/emulator -I$(top_srcdir)/src -I$(top_srcdir) -I$(srcdir)/tests -I$(builddir)/tests \
+	-U_FORTIFY_SOURCE
+libtwins_la_CXXFLAGS = $(AM_CXXFLAGS) -Wno-unknown-pragmas -fno-math-errno
+$(libtwins_la_OBJECTS): tests/cuda/kernels.def
+tests/cuda/kernels.def: $(device_kernels)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		sed -n 's/^KERNEL(\([a-z0-9_]*\)).*/KERNEL_OF(\1)/p' $(device_kernels:%=$(srcdir)/%) >$@.part && mv $@.part $@
+CLEANFILES += tests/cuda/kernels.def
+
+check_PROGRAMS += tests/cuda/test_twins
+tests_cuda_test_twins_SOURCES = tests/cuda/test_twins.cc
+tests_cuda_test_twins_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_cuda_test_twins_LDADD = libtwins.la $(LDADD)

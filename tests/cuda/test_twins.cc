@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What executes device kernels on CPUs in tests: its barriers, and kernels without and with them. */
+extern "C" {
+#include "harness.h"
+}
+#include "cuda/fibers.h"
+#include "cuda/twins.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/dtype_enum.h"
+#include "codelets/many.h"
+#include "kernels/epilogue.h"
+#include "kernels/moments.h"
+typedef unsigned char uchar;
+#include "kernels/device/arguments.h"
+#include "kernels/device/parts.h"
+
+static void run(const char *kernel, unsigned groups, unsigned threads, std::vector<void *> parameters)
+{
+	const standin_twin *twin = standin_find_twin(kernel);
+	CHECK(twin && twin->parameters.size() == parameters.size(), kernel);
+	if (twin)
+		standin_run_twin(twin, groups, threads, parameters.data());
+}
+
+/* Each adds up what all had before the barrier. */
+static void add_up(void *argument)
+{
+	static int values[100];
+	const unsigned i = standin_fiber();
+	for (int round = 0; round < 3; round++) {
+		int sum = 0;
+		values[i] = round + 1;
+		standin_barrier();
+		for (int value : values)
+			sum += value;
+		standin_barrier();
+		static_cast<int *>(argument)[i] = sum;
+	}
+}
+
+static void barriers(void)
+{
+	int sums[100];
+	for (int time = 0; time < 3; time++) {
+		memset(sums, 0, sizeof(sums));
+		standin_fibers(100, add_up, sums);
+		for (int sum : sums)
+			CHECK(sum == 300, "a sum over all threads");
+	}
+}
+
+static void leave_early(void *)
+{
+	if (standin_fiber() != 0)
+		standin_barrier();
+}
+
+static void missed_barrier(void)
+{
+	int status = 0;
+	const pid_t child = fork();
+	if (child == 0) {
+		const struct rlimit none = {0, 0};
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGABRT, SIG_DFL);
+		fclose(stderr);
+		standin_fibers(2, leave_early, nullptr);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+	      "aborted");
+}
+
+static void without_barriers(void)
+{
+	const int count = 1000;
+	std::vector<float> x(count), y(count, NAN);
+	silu_arguments arguments = {};
+	arguments.count = count;
+	test_fill(x.data(), count, 0.1, 0);
+	float *from = x.data(), *to = y.data();
+	run("silu", (count + 255) / 256, 256, {&from, &to, &arguments});
+	for (int i = 0; i < count; i++)
+		CHECK(fabsf(to[i] - from[i] / (1 + expf(-from[i]))) < 1e-6f, "silu");
+}
+
+static void with_barriers(void)
+{
+	const int rows = 3, dim = 1152;
+	std::vector<float> x(rows * dim), modulation(2 * dim), y(rows * dim, NAN);
+	ln_modulate_arguments arguments = {};
+	arguments.rows = rows;
+	arguments.dim = dim;
+	arguments.shift_row = 1;
+	arguments.epsilon = 1e-6f;
+	arguments.dtype = SMALTI_F32;
+	test_fill(x.data(), rows * dim, 0.1, 0);
+	test_fill(modulation.data(), 2 * dim, 0.3, 1);
+	float *from = x.data(), *factors = modulation.data();
+	float *to = y.data();
+	run("ln_modulate", rows, 128, {&from, &factors, &to, &arguments});
+	for (int row = 0; row < rows; row++) {
+		const float *in = from + row * dim;
+		double mean = 0, squares = 0;
+		for (int i = 0; i < dim; i++)
+			mean += (double)in[i] / dim;
+		for (int i = 0; i < dim; i++)
+			squares += ((double)in[i] - mean) * ((double)in[i] - mean) / dim;
+		for (int i = 0; i < dim; i++) {
+			const double norm = ((double)in[i] - mean) / sqrt(squares + 1e-6);
+			const double expected = norm * (1 + (double)factors[i]) + (double)factors[dim + i];
+			CHECK(fabs((double)to[row * dim + i] - expected) < 1e-5, "ln_modulate");
+		}
+	}
+}
+
+static const struct test tests[] = {
+    {"barriers", barriers},
+    {"a missed barrier", missed_barrier},
+    {"a kernel without barriers", without_barriers},
+    {"a kernel with barriers", with_barriers},
+};
+
+int main(void)
+{
+	return test_main("twins", tests, COUNT(tests));
+}

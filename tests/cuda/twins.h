@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The device kernels, compiled for the CPU. */
+#ifndef SMALTI_TESTS_TWINS_H
+#define SMALTI_TESTS_TWINS_H
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+struct standin_parameter {
+	size_t bytes;
+	bool is_pointer;
+};
+
+struct standin_twin {
+	const char *name;
+	std::vector<standin_parameter> parameters;
+	std::function<void(void *const *)> run_thread; /* with the addresses of the parameters */
+};
+
+/* NULL: none of that name. */
+const standin_twin *standin_find_twin(const char *name);
+
+/* One call at a time. */
+void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters);
+
+#endif
