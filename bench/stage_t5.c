@@ -42,7 +42,7 @@ static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
 	state->t5 = smalti_t5_new(run->weights, &config, run->checkpoint, run->model->precision, error);
 	if (!state->t5)
 		return -1;
-	const int64_t limit = smalti_session_memory_limit(run->session);
+	const int64_t limit = run->session->memory_limit;
 	if (limit && state->t5->functions->mapped_bytes(state->t5) > limit / 2)
 		state->t5->functions->stream(state->t5);
 	return write_captions(run->stage, &config, state, error);

@@ -175,8 +175,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	if (smalti_partition_even(&r.partition, tokens, diffusion->band_tokens, &error) < 0 ||
 	    (diffusion->shares &&
 	     smalti_partition_distribute(&r.partition, diffusion->shares,
-					 smalti_session_place_count(smalti_task_group_session(task_group)),
-					 &error) < 0)) {
+					 smalti_session_place_count(task_group->session), &error) < 0)) {
 		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);

@@ -284,7 +284,7 @@ static void sweep(struct pass *p)
 {
 	const int64_t groups = smalti_vae_map_groups(p->layers, p->target);
 	struct map *map = &p->map[p->target];
-	struct smalti_throttle *throttle = smalti_session_throttle(smalti_task_group_session(p->task_group));
+	struct smalti_throttle *throttle = &p->task_group->session->throttle;
 	open_target(p);
 	if (p->target > 0 && p->layers->layer[p->target - 1].kind == SMALTI_VAE_ATTENTION)
 		attend(p, p->target);

@@ -184,7 +184,7 @@ int stage_decode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 int stage_decode(struct smalti_session *session, struct smalti_vae_net *vae, const float *latents,
 		 int64_t height, int64_t width, int64_t band_rows, float *image, struct smalti_error *error)
 {
-	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	const struct smalti_vae_budget all = smalti_vae_no_budget(session->workers);
 	struct smalti_vae_plan plan;
 	int status = smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, error);
 	if (status == 0)
@@ -197,8 +197,7 @@ void stage_insert_decoding(struct smalti_vae_net *vae, struct smalti_task_group 
 			   struct smalti_tile *latents, int64_t height, int64_t width, int64_t band_rows,
 			   smalti_row_sink sink, void *user)
 {
-	const struct smalti_vae_budget all =
-	    smalti_vae_no_budget(smalti_session_workers(smalti_task_group_session(task_group)));
+	const struct smalti_vae_budget all = smalti_vae_no_budget(task_group->session->workers);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_plan plan;
 	if (smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, &error) < 0)
@@ -244,7 +243,7 @@ int stage_encode_by(struct smalti_session *session, struct smalti_vae_net *vae, 
 int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, const float *pixels,
 		 int64_t height, int64_t width, int64_t band_rows, float *planes, struct smalti_error *error)
 {
-	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	const struct smalti_vae_budget all = smalti_vae_no_budget(session->workers);
 	struct smalti_vae_plan plan;
 	int status = smalti_vae_net_plan(vae, height, width, band_rows, &all, &plan, error);
 	if (status == 0)

@@ -122,7 +122,7 @@ static void memory_limit(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = open_with("STARPU_LIMIT_CPU_MEM", "200", &error);
 	SUCCEEDS(session ? 0 : -1, &error, "200 MB");
-	CHECK(smalti_session_memory(session) == SMALTI_PROGRAM_BYTES + (200 << 20), "200 MB of tiles");
+	CHECK(session->memory == SMALTI_PROGRAM_BYTES + (200 << 20), "200 MB of tiles");
 	close_session(session);
 }
 

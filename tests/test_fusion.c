@@ -75,9 +75,9 @@ static void same_results(struct smalti_session *session)
 	for (int i = 0; i < COUNT(lengths); i++)
 		for (int k = 0; k < COUNT(sizes); k++) {
 			float apart[COUNT_OF_VALUES], fused[COUNT_OF_VALUES];
-			const uint64_t before = smalti_session_sequence(session);
+			const uint64_t before = session->sequence;
 			run_chain(session, lengths[i], 0, apart);
-			CHECK(smalti_session_sequence(session) != before, "insertions are recorded");
+			CHECK(session->sequence != before, "insertions are recorded");
 			run_chain(session, lengths[i], sizes[k], fused);
 			CHECK(memcmp(apart, fused, sizeof(apart)) == 0, "the same bits");
 		}
@@ -117,7 +117,7 @@ static void failures(struct smalti_session *session)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_pool_state before, after;
-	smalti_pool_state(smalti_session_pool(session), &before);
+	smalti_pool_state(session->pool, &before);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "failing", 0, &error);
 	struct smalti_tile *x = smalti_tile_upload(task_group, 1, BYTES_OF_TILE,
 						   (const float[COUNT_OF_VALUES]){1}),
@@ -136,7 +136,7 @@ static void failures(struct smalti_session *session)
 	FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_EIO, "failing", "on purpose");
 	CHECK(unused[0] == 0, "nothing runs behind a failure");
 	smalti_task_group_free(task_group);
-	smalti_pool_state(smalti_session_pool(session), &after);
+	smalti_pool_state(session->pool, &after);
 	CHECK(after.used <= before.used, "nothing is kept");
 }
 

@@ -83,7 +83,7 @@ static uint64_t sequence_of(const char *policy, int cpus, struct run *run)
 	if (run->wait)
 		pthread_join(canceller, NULL);
 	smalti_batch_close(run->batch);
-	const uint64_t sequence = taken ? smalti_session_sequence(session) : 0;
+	const uint64_t sequence = taken ? session->sequence : 0;
 	embedded_close(session, model);
 	return sequence;
 }

@@ -117,7 +117,7 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
 	SUCCEEDS(task_group ? 0 : -1, &error, "scope");
-	smalti_task_group_set_grain(task_group, (enum smalti_grain)(requests++ % (SMALTI_GRAIN_BLOCK + 1)));
+	task_group->grain = (enum smalti_grain)(requests++ % (SMALTI_GRAIN_BLOCK + 1));
 	smalti_task_group_needs(task_group, model->task_group);
 	*request = (struct request){.task_group = task_group, .most_rows = most_rows};
 	struct smalti_diffusion diffusion = {
@@ -273,11 +273,11 @@ static int64_t held_after_decoding(bool transient)
 	SUCCEEDS(stage_decode(session, model->vae, z, SIDE, SIDE, 2, image, &error), &error, "decode");
 	struct smalti_pool_state state;
 	int64_t before;
-	smalti_pool_state(smalti_session_pool(session), &state);
+	smalti_pool_state(session->pool, &state);
 	do { /* StarPU frees in its own time */
 		before = state.used;
 		usleep(50000);
-		smalti_pool_state(smalti_session_pool(session), &state);
+		smalti_pool_state(session->pool, &state);
 	} while (state.used < before);
 	free(z);
 	free(image);

@@ -62,7 +62,7 @@ static void plain(void)
 	smalti_session_defaults(&defaults);
 	struct smalti_session *session = smalti_session_open_plain(&error);
 	SUCCEEDS(session ? 0 : -1, &error, "plain");
-	CHECK(smalti_session_plain(session) && smalti_session_workers(session) == 1, "one that works");
+	CHECK(session->plain && session->workers == 1, "one that works");
 	FAILS(smalti_session_open(&defaults, &error) ? 0 : -1, &error, SMALTI_EINVAL, "second",
 	      "one per process");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
@@ -91,7 +91,7 @@ static void environment(void)
 	unsetenv(variable);
 	struct smalti_session *session = smalti_session_open(&limited, &error);
 	SUCCEEDS(session ? 0 : -1, &error, "limited");
-	CHECK(smalti_session_memory_limit(session) == limited.memory_limit, "limit");
+	CHECK(session->memory_limit == limited.memory_limit, "limit");
 	close_session(session);
 	CHECK(!getenv(variable), "the limit is gone with its session");
 	setenv(variable, "1000", 1);

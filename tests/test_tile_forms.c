@@ -52,7 +52,7 @@ static struct smalti_tile *tile_of(struct smalti_task_group *task_group, struct 
 static int64_t used(const struct smalti_session *session)
 {
 	struct smalti_pool_state state;
-	smalti_pool_state(smalti_session_pool(session), &state);
+	smalti_pool_state(session->pool, &state);
 	return state.used;
 }
 

@@ -83,7 +83,7 @@ static void shuffle(struct smalti_vae_plan *plan, const struct smalti_vae_net *l
 static void make_plan(struct smalti_vae_plan *plan, const struct smalti_vae_net *layers, int64_t rows,
 		      int64_t tile, int64_t factor, int64_t width, uint64_t *state)
 {
-	const struct smalti_vae_budget all = smalti_vae_no_budget(smalti_session_workers(session));
+	const struct smalti_vae_budget all = smalti_vae_no_budget(session->workers);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_partition partition = cut_of(rows, tile, factor);
 	SUCCEEDS(smalti_vae_plan_make(plan, layers, &partition, width, &all, &error), &error, "plan");
@@ -190,7 +190,7 @@ static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, flo
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_pool_state state;
 	SUCCEEDS(stage_decode_by(session, model->vae, z, plan, image, &error), &error, "decode");
-	smalti_pool_state(smalti_session_pool(session), &state);
+	smalti_pool_state(session->pool, &state);
 	CHECK(memcmp(image, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
 	if (!keep)
 		free(image);

@@ -123,9 +123,9 @@ static void mask(int how)
 static void note_crowd(const struct smalti_session *session)
 {
 	const int places = smalti_session_processors(session);
-	if (smalti_session_workers(session) > places)
+	if (session->workers > places)
 		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
-			smalti_session_workers(session), places, places == 1 ? "" : "s");
+			session->workers, places, places == 1 ? "" : "s");
 }
 
 struct smalti_session *smalti_held_session(const struct smalti_session_options *options,

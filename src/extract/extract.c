@@ -54,11 +54,10 @@ static bool bear_lock(void *user, const char *holder, double seconds)
 {
 	struct run *run = user;
 	if (!pthread_equal(pthread_self(), run->thread)) {
-		pthread_mutex_lock(&run->locked.mutex);
+		HOLD_MUTEX(&run->locked.mutex);
 		snprintf(run->locked.holder, sizeof(run->locked.holder), "%s", holder);
 		run->locked.seconds = seconds;
 		run->locked.at = smalti_now();
-		pthread_mutex_unlock(&run->locked.mutex);
 		return !atomic_load(&run->drops);
 	}
 	run->progress.locked_by = holder;

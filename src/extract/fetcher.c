@@ -91,11 +91,10 @@ static void *work(void *user)
 	struct smalti_fetcher *fetcher = user;
 	for (struct smalti_extract_item *item; (item = take(fetcher));) {
 		fetch(fetcher, item, &item->fetched);
-		pthread_mutex_lock(&fetcher->mutex);
+		HOLD_MUTEX(&fetcher->mutex);
 		item->is_fetched = true;
 		fetcher->depth--;
 		pthread_cond_broadcast(&fetcher->fetched);
-		pthread_mutex_unlock(&fetcher->mutex);
 	}
 	return NULL;
 }

@@ -30,7 +30,7 @@ static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, str
 		     struct smalti_error *error)
 {
 	const struct smalti_vae *vae = jobs->parts->vae;
-	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(jobs->parts->session));
+	struct smalti_vae_budget budget = smalti_vae_no_budget(jobs->parts->session->workers);
 	budget.memory = memory;
 	return smalti_vae_net_plan(vae->net[SMALTI_VAE_ENCODE], bin->height, bin->width,
 				   choose_rows(vae, bin), &budget, &bin->plan, error);

@@ -30,8 +30,8 @@ int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smal
 					     .user = user,
 					     .memory = memory,
 					     .pack_tokens = choose_pack(parts, memory)};
-	if (smalti_queue_open(&jobs->queue, parts->session,
-			      JOBS_EACH * (int64_t)smalti_session_workers(parts->session), error) < 0)
+	if (smalti_queue_open(&jobs->queue, parts->session, JOBS_EACH * (int64_t)parts->session->workers,
+			      error) < 0)
 		return -1;
 	jobs->queue.progress = on_progress;
 	jobs->queue.user = user;

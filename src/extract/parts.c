@@ -104,18 +104,17 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 /* A text encoder that leaves no room for its own work is given back layer by layer. */
 static void fit_into_memory(struct smalti_extract_parts *parts)
 {
-	if (parts->text.model && smalti_session_memory_limit(parts->session) &&
-	    parts->text.model->functions->mapped_bytes(parts->text.model) >
-		smalti_session_memory_limit(parts->session) / 2)
+	if (parts->text.model && parts->session->memory_limit &&
+	    parts->text.model->functions->mapped_bytes(parts->text.model) > parts->session->memory_limit / 2)
 		parts->text.model->functions->stream(parts->text.model);
 }
 
 int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
 {
-	int64_t left = smalti_session_memory(parts->session) - SMALTI_PROGRAM_BYTES;
+	int64_t left = parts->session->memory - SMALTI_PROGRAM_BYTES;
 	if (parts->text.model)
 		left -= smalti_weights_bytes(parts->text.model->weights);
-	if (parts->text.model && smalti_session_memory_limit(parts->session))
+	if (parts->text.model && parts->session->memory_limit)
 		left -= parts->text.model->functions->mapped_bytes(parts->text.model);
 	if (parts->vae)
 		left -= smalti_weights_bytes(parts->vae->net[SMALTI_VAE_ENCODE]->weights);

@@ -115,10 +115,9 @@ static int end_shard(struct smalti_row_writer *writer, struct smalti_error *erro
 	    smalti_store_commit(writer->store, &shard->range, shard->file, &shard->timing, &lost, error);
 	smalti_shard_close(shard->old);
 	if (status == 0 && !lost) {
-		pthread_mutex_lock(&writer->mutex);
+		HOLD_MUTEX(&writer->mutex);
 		writer->state.written += shard->rows;
 		writer->state.bytes += shard->bytes;
-		pthread_mutex_unlock(&writer->mutex);
 	}
 	*shard = (struct open_shard){0};
 	return status;

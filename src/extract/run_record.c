@@ -44,7 +44,7 @@ struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_par
 	if (!record)
 		return NULL;
 	record->parts = parts;
-	record->workers = smalti_session_workers(parts->session);
+	record->workers = parts->session->workers;
 	record->busy = calloc((size_t)record->workers, sizeof(double));
 	record->busy_before = calloc((size_t)record->workers, sizeof(double));
 	if (record->busy && record->busy_before)

@@ -53,7 +53,7 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 		return NULL;
 	batch->model = model;
 	/* Enough images to keep every worker busy while others are between stages. */
-	const int64_t most = 2 * (int64_t)smalti_session_workers(model->session) + 2;
+	const int64_t most = 2 * (int64_t)model->session->workers + 2;
 	if (smalti_queue_open(&batch->queue, model->session, most, error) == 0)
 		batch->texts = smalti_texts_new(model, batch->queue.cancelled, error);
 	if (!batch->texts) {
@@ -168,14 +168,14 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 	struct smalti_model_info info;
 	smalti_model_info(batch->model, &info);
 	const int64_t budget = smalti_memory_for_images(batch->model);
-	if (plan->bytes > budget && !smalti_session_offloads(session))
+	if (plan->bytes > budget && !session->offloads)
 		return smalti_fail(
 		    error, SMALTI_ENOMEM,
 		    "an image of %lldx%lld needs about %lld MB but %lld MB are allowed; raise the memory "
 		    "limit, give a scratch directory, or make it smaller",
 		    (long long)plan->request.width, (long long)plan->request.height,
 		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
-		    (long long)(smalti_session_memory(session) >> 20));
+		    (long long)(session->memory >> 20));
 	smalti_queue_admit(&batch->queue, plan->bytes, budget);
 	if (batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) > budget)
 		smalti_texts_drop_unused(batch->texts);
@@ -262,7 +262,7 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	for (int i = 0; i < 2; i++)
 		if (work->texts[i])
 			diffusion.caches[diffusion.cache_count++] = work->texts[i]->cache;
-	smalti_task_group_set_grain(work->job.task_group, request->grain);
+	work->job.task_group->grain = request->grain;
 	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
 }
 
@@ -377,7 +377,7 @@ int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, in
 	SMALTI_REPORT(error);
 	if (check(batch, plan, image, callbacks, error) < 0)
 		return -1;
-	struct smalti_throttle *throttle = smalti_session_throttle(batch->model->session);
+	struct smalti_throttle *throttle = &batch->model->session->throttle;
 	smalti_insertion_begin(throttle);
 	const int status = submit(batch, plan, image, callbacks, error);
 	smalti_insertion_end(throttle);

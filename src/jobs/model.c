@@ -96,14 +96,14 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
  * stay as the file has them, the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
-	int64_t left = smalti_session_memory(model->session) - SMALTI_PROGRAM_BYTES -
+	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES -
 		       smalti_weights_bytes(model->text.model->weights) -
 		       smalti_weights_bytes(model->vae->weights);
 	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
 		smalti_weights_leave_raw(model->denoiser->weights);
 		model->mapped_bytes += smalti_weights_file_bytes(model->denoiser->weights);
 	}
-	if (!smalti_session_memory_limit(model->session)) {
+	if (!model->session->memory_limit) {
 		model->mapped_bytes = 0; /* the kernel takes pages of files back as it likes */
 		return;
 	}

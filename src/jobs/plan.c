@@ -71,10 +71,10 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model,
 			 struct smalti_error *error)
 {
-	struct smalti_vae_budget budget = smalti_vae_no_budget(smalti_session_workers(model->session));
+	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->workers);
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	enum { SMALL = 8 }; /* so many images fit: then none has to hold up the others' tasks */
-	if (!smalti_session_offloads(model->session)) {
+	if (!model->session->offloads) {
 		budget.memory = smalti_memory_for_images(model);
 		budget.at_once = budget.memory / SMALL;
 	}
@@ -237,5 +237,5 @@ int64_t smalti_memory_for_images(const struct smalti_model *model)
 {
 	struct smalti_model_info info;
 	smalti_model_info(model, &info);
-	return smalti_session_memory(model->session) - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+	return model->session->memory - info.weight_bytes - SMALTI_PROGRAM_BYTES;
 }

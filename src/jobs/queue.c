@@ -120,7 +120,7 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 /* Between one look and the next, other threads may submit. */
 static bool any_active(struct smalti_queue *queue)
 {
-	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
+	struct smalti_throttle *throttle = &queue->session->throttle;
 	smalti_insertion_begin(throttle);
 	complete_ended(queue);
 	const bool any = queue->active > 0;
@@ -144,7 +144,7 @@ void smalti_queue_cancel(struct smalti_queue *queue)
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error)
 {
-	struct smalti_throttle *throttle = smalti_session_throttle(queue->session);
+	struct smalti_throttle *throttle = &queue->session->throttle;
 	smalti_insertion_begin(throttle);
 	/* What began first is ended first, while its tiles are in the caches. */
 	job->task_group = smalti_task_group_new(queue->session, name, -queue->submitted, error);
@@ -161,7 +161,7 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 
 void smalti_job_submit(struct smalti_job *job)
 {
-	struct smalti_throttle *throttle = smalti_session_throttle(job->queue->session);
+	struct smalti_throttle *throttle = &job->queue->session->throttle;
 	smalti_throttle_serve(throttle, NULL, NULL);
 	smalti_task_group_seal(job->task_group, ended, job);
 	smalti_insertion_end(throttle);

@@ -35,8 +35,8 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
 			      const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
 			      struct smalti_error *error)
 {
-	*budget = smalti_vae_no_budget(smalti_session_workers(session));
-	budget->memory = smalti_session_memory(session) - smalti_vae_fixed_bytes(net);
+	*budget = smalti_vae_no_budget(session->workers);
+	budget->memory = session->memory - smalti_vae_fixed_bytes(net);
 	budget->bf16 = request->store == SMALTI_PRECISION_BF16;
 	if (request->scratch)
 		budget->scratch = smalti_offload_space(request->scratch, error);
@@ -98,5 +98,5 @@ int smalti_vae_request_plan(const struct smalti_session *session, const struct s
 	    "%s an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " MB of memory at least, but %" PRId64
 	    " MB are allowed: raise the memory limit, or give a scratch directory with more space",
 	    smalti_vae_doing[net->direction], request->width, request->height,
-	    ((plan->memory + smalti_vae_fixed_bytes(net)) >> 20) + 1, smalti_session_memory(session) >> 20);
+	    ((plan->memory + smalti_vae_fixed_bytes(net)) >> 20) + 1, session->memory >> 20);
 }

@@ -10,7 +10,7 @@ libcore_la_SOURCES += \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
-	src/rt/session_open.c src/rt/session_state.h \
+	src/rt/session_open.c \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \
 	src/rt/threads.c src/rt/threads.h \

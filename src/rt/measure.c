@@ -150,11 +150,10 @@ int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error 
 	if (!topology->rates)
 		return -1;
 	int64_t bytes = bytes_to_touch(topology);
-	pthread_mutex_lock(&one_at_a_time);
+	HOLD_MUTEX(&one_at_a_time);
 	int status = measure(ids, 1, bytes, &topology->rates[0], error);
 	if (status == 0 && workers > 1)
 		status = measure(ids, workers, bytes, &topology->rates[1], error);
-	pthread_mutex_unlock(&one_at_a_time);
 	topology->rate_count = workers > 1 ? 2 : 1;
 	return status;
 }

@@ -252,7 +252,7 @@ static void join(struct block *first, struct block *second)
 void smalti_pool_give(struct smalti_pool *pool, void *memory)
 {
 	struct block *block = (struct block *)(void *)((char *)memory - HEAD);
-	pthread_mutex_lock(&pool->mutex);
+	HOLD_MUTEX(&pool->mutex);
 	pool->state.used -= block->bytes;
 	struct block *following = after(block);
 	if (following && following->state != TAKEN) {
@@ -268,7 +268,6 @@ void smalti_pool_give(struct smalti_pool *pool, void *memory)
 	link_block(pool, block, KEPT);
 	if (over_budget(pool, 0))
 		drop_kept(pool);
-	pthread_mutex_unlock(&pool->mutex);
 }
 
 struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error)
@@ -296,7 +295,6 @@ void smalti_pool_free(struct smalti_pool *pool)
 
 void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state)
 {
-	pthread_mutex_lock(&pool->mutex);
+	HOLD_MUTEX(&pool->mutex);
 	*state = pool->state;
-	pthread_mutex_unlock(&pool->mutex);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/session_state.h"
+#include "rt/session.h"
 
 #include "base/clock.h"
 #include "rt/places.h"
 
 #include <starpu.h>
-#include <xxhash.h>
-
-int smalti_session_workers(const struct smalti_session *session)
-{
-	return session->workers;
-}
 
 int smalti_session_processors(const struct smalti_session *session)
 {
@@ -30,26 +24,6 @@ void smalti_session_wake(const struct smalti_session *session)
 		starpu_resume();
 }
 
-int64_t smalti_session_memory_limit(const struct smalti_session *session)
-{
-	return session->memory_limit;
-}
-
-int64_t smalti_session_memory(const struct smalti_session *session)
-{
-	return session->memory;
-}
-
-bool smalti_session_offloads(const struct smalti_session *session)
-{
-	return session->offloads;
-}
-
-bool smalti_session_plain(const struct smalti_session *session)
-{
-	return session->plain;
-}
-
 int smalti_session_check(const struct smalti_session *session, struct smalti_error *error)
 {
 	if (session->process == getpid())
@@ -60,11 +34,6 @@ int smalti_session_check(const struct smalti_session *session, struct smalti_err
 	    (long)session->process);
 }
 
-struct smalti_trace *smalti_session_trace(const struct smalti_session *session)
-{
-	return session->trace;
-}
-
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted)
 {
 	if (wanted < session->lowest_priority)
@@ -72,29 +41,9 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 	return wanted > session->highest_priority ? session->highest_priority : (int)wanted;
 }
 
-struct smalti_codelet *smalti_session_codelets(const struct smalti_session *session)
-{
-	return session->codelets;
-}
-
-const struct smalti_places *smalti_session_places(const struct smalti_session *session)
-{
-	return session->places;
-}
-
 int smalti_session_place_count(const struct smalti_session *session)
 {
 	return session->plain ? 1 : smalti_places_count(session->places);
-}
-
-struct smalti_pool *smalti_session_pool(const struct smalti_session *session)
-{
-	return session->pool;
-}
-
-struct smalti_throttle *smalti_session_throttle(struct smalti_session *session)
-{
-	return &session->throttle;
 }
 
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds)
@@ -119,20 +68,4 @@ struct smalti_device *smalti_session_device(const struct smalti_session *session
 double smalti_session_busy(const struct smalti_session *session, int worker)
 {
 	return 1e-9 * (double)atomic_load_explicit(&session->busy[worker], memory_order_relaxed);
-}
-
-int64_t smalti_session_count_tile(struct smalti_session *session)
-{
-	return atomic_fetch_add(&session->tiles, 1) + 1;
-}
-
-void smalti_session_record(struct smalti_session *session, uint32_t arguments, const int64_t *numbers,
-			   int count)
-{
-	session->sequence = XXH64(numbers, (size_t)count * sizeof(*numbers), session->sequence + arguments);
-}
-
-uint64_t smalti_session_sequence(const struct smalti_session *session)
-{
-	return session->sequence;
 }

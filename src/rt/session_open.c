@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/session_state.h"
+#include "rt/session.h"
 
 #include "kernels/isa.h"
 #include "rt/device.h"

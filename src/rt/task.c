@@ -7,25 +7,26 @@
 #include "rt/trace.h"
 
 #include <starpu.h>
+#include <xxhash.h>
 
 static void ended(void *argument)
 {
 	struct starpu_task *task = argument;
 	struct smalti_message *message = task->cl_arg;
 	struct smalti_task_group *task_group = message->task_group;
-	struct smalti_session *session = smalti_task_group_session(task_group);
+	struct smalti_session *session = task_group->session;
 	free(message->local);
-	struct smalti_trace *trace = smalti_session_trace(session);
+	struct smalti_trace *trace = session->trace;
 	if (message->began > 0)
 		smalti_task_group_task_took(
 		    task_group, smalti_session_device_ended(session, starpu_worker_get_id(), message->began),
 		    message->predicted);
 	if (trace)
-		smalti_trace_task(trace, task, smalti_task_group_name(task_group), &message->position);
+		smalti_trace_task(trace, task, task_group->name, &message->position);
 	if (!message->did)
 		smalti_task_group_task_did(task_group, message->position.stage, message->flops);
 	smalti_task_group_task_ends(task_group);
-	smalti_throttle_leave(smalti_session_throttle(session));
+	smalti_throttle_leave(&session->throttle);
 }
 
 static enum starpu_data_access_mode mode_of(enum smalti_access access)
@@ -161,9 +162,9 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 static struct starpu_task *new_task(const struct smalti_task_group *task_group, const char *name,
 				    struct smalti_message *message)
 {
-	struct smalti_session *session = smalti_task_group_session(task_group);
+	struct smalti_session *session = task_group->session;
 	struct starpu_task *task = starpu_task_create();
-	task->cl = smalti_task_codelet(smalti_session_codelets(session), message);
+	task->cl = smalti_task_codelet(session->codelets, message);
 	task->name = message->steps > 1 ? name : message->step[0].op->name;
 	task->cl_arg = message;
 	task->cl_arg_size = sizeof(*message);
@@ -185,12 +186,12 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 static int submit(struct smalti_task_group *task_group, struct smalti_recording *r, const char *name,
 		  int place, struct smalti_error *error)
 {
-	struct smalti_throttle *throttle = smalti_session_throttle(smalti_task_group_session(task_group));
+	struct smalti_throttle *throttle = &task_group->session->throttle;
 	struct smalti_message *message = r->message;
 	struct starpu_task *task = new_task(task_group, name, message);
 	message->task_group = task_group;
 	message->flops = task->flops;
-	smalti_places_restrict(smalti_session_places(smalti_task_group_session(task_group)), place, task);
+	smalti_places_restrict(task_group->session->places, place, task);
 	int status = attach(task, r, error);
 	if (status == 0) {
 		smalti_throttle_enter(throttle);
@@ -235,7 +236,8 @@ static void record(struct smalti_session *session, const struct smalti_op *op,
 	const int buffers = smalti_op_buffers(op);
 	for (int i = 0; i < buffers; i++)
 		numbers[1 + i] = tiles[i] ? smalti_tile_number(tiles[i]) : 0;
-	smalti_session_record(session, op->value(arguments, 0), numbers, 1 + buffers);
+	session->sequence = XXH64(numbers, (size_t)(1 + buffers) * sizeof(*numbers),
+				  session->sequence + op->value(arguments, 0));
 }
 
 /* An operation that is a task. */
@@ -271,7 +273,7 @@ static int flush(struct smalti_task_group *task_group, struct smalti_recording *
 static int record_one(struct smalti_task_group *task_group, const struct smalti_op *op,
 		      struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
-	struct smalti_recording *r = smalti_task_group_recording(task_group);
+	struct smalti_recording *r = task_group->recording;
 	const bool full = r->tiles + SMALTI_MAX_BUFFERS > SMALTI_TASK_TILES ||
 			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
 	if (full && flush(task_group, r, error) < 0)
@@ -287,15 +289,15 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain grain, bool small,
 		       const char *name)
 {
-	const struct smalti_session *session = smalti_task_group_session(task_group);
+	const struct smalti_session *session = task_group->session;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (smalti_session_plain(session))
+	if (session->plain)
 		return;
-	if (smalti_task_group_recording(task_group)) {
-		smalti_task_group_recording(task_group)->depth++;
+	if (task_group->recording) {
+		task_group->recording->depth++;
 		return;
 	}
-	const enum smalti_grain wanted = smalti_task_group_grain(task_group);
+	const enum smalti_grain wanted = task_group->grain;
 	if (wanted == SMALTI_GRAIN_AUTO ? !small : wanted < grain)
 		return;
 	struct smalti_recording *recording = smalti_calloc(1, sizeof(*recording), &error);
@@ -303,27 +305,27 @@ void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain g
 		smalti_task_group_break(task_group, &error);
 	else
 		recording->name = name, recording->place = SMALTI_ANYWHERE;
-	smalti_task_group_set_recording(task_group, recording);
+	task_group->recording = recording;
 }
 
 void smalti_fuse_end(struct smalti_task_group *task_group)
 {
-	struct smalti_recording *recording = smalti_task_group_recording(task_group);
+	struct smalti_recording *recording = task_group->recording;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (recording && recording->depth-- > 0)
 		return;
 	if (recording && flush(task_group, recording, &error) < 0)
 		smalti_task_group_break(task_group, &error);
-	smalti_task_group_set_recording(task_group, NULL);
+	task_group->recording = NULL;
 	free(recording);
 }
 
 static int insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 		  struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
-	if (smalti_session_plain(smalti_task_group_session(task_group)))
+	if (task_group->session->plain)
 		return run_now(task_group, op, tiles, arguments, error);
-	if (smalti_task_group_recording(task_group))
+	if (task_group->recording)
 		return record_one(task_group, op, tiles, arguments, error);
 	return insert_one(task_group, op, tiles, arguments, error);
 }
@@ -334,7 +336,7 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 	if (smalti_task_group_broken(task_group))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	record(smalti_task_group_session(task_group), op, tiles, arguments);
+	record(task_group->session, op, tiles, arguments);
 	if (insert(task_group, op, tiles, arguments, &error) < 0)
 		smalti_task_group_break(task_group, &error);
 }

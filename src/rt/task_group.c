@@ -8,33 +8,7 @@
 #include <stdatomic.h>
 
 /* StarPU's priorities have 32 bits: so they tell 2^17 requests from each other. */
-enum { NAME_LENGTH = 64, LONGEST_PATH = (1 << 14) - 1 };
-
-struct smalti_task_group {
-	struct smalti_session *session;
-	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
-	int needs_count;
-	int64_t priority;
-	int64_t path; /* tasks behind those that are inserted */
-	char name[NAME_LENGTH];
-	bool compares;
-	enum smalti_grain grain;
-	struct smalti_recording *recording;
-	atomic_bool failed, broken;
-	pthread_mutex_t mutex;      /* guards what follows */
-	struct smalti_position now; /* of the tasks that are inserted */
-	int64_t *left;              /* tasks of each stage from 1 on that are inserted and not ended */
-	int64_t stages;             /* that it has room for */
-	pthread_cond_t idle;
-	bool sealed;
-	int64_t running; /* tasks inserted and not ended, and one more until sealed */
-	struct smalti_task_group_progress progress;
-	void (*done)(void *user);
-	void *done_user;
-	/* NULL: none. Not within, since a task group is made for every image: the C library gives out small
-	 * pieces of memory at once, but tidies up all that were freed before it gives out a large one. */
-	const struct smalti_error *cause;
-};
+enum { LONGEST_PATH = (1 << 14) - 1 };
 
 static const struct smalti_error no_memory = {SMALTI_ENOMEM, "no memory to say what failed"};
 
@@ -68,26 +42,6 @@ void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti
 	smalti_task_group_fail(task_group, &error);
 }
 
-void smalti_task_group_set_grain(struct smalti_task_group *task_group, enum smalti_grain grain)
-{
-	task_group->grain = grain;
-}
-
-enum smalti_grain smalti_task_group_grain(const struct smalti_task_group *task_group)
-{
-	return task_group->grain;
-}
-
-struct smalti_recording *smalti_task_group_recording(const struct smalti_task_group *task_group)
-{
-	return task_group->recording;
-}
-
-void smalti_task_group_set_recording(struct smalti_task_group *task_group, struct smalti_recording *recording)
-{
-	task_group->recording = recording;
-}
-
 /* Those of no stage, and those without arithmetic, say nothing of how far the work is. */
 static bool counts(int64_t stage, double flops)
 {
@@ -96,15 +50,13 @@ static bool counts(int64_t stage, double flops)
 
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops)
 {
-	pthread_mutex_lock(&task_group->mutex);
-	const struct smalti_position position = task_group->now;
+	HOLD_MUTEX(&task_group->mutex);
 	task_group->running++;
 	task_group->progress.left++;
 	task_group->progress.inserted += flops;
-	if (counts(position.stage, flops))
-		task_group->left[position.stage]++;
-	pthread_mutex_unlock(&task_group->mutex);
-	return position;
+	if (counts(task_group->now.stage, flops))
+		task_group->left[task_group->now.stage]++;
+	return task_group->now;
 }
 
 /* Unlocks the mutex. */
@@ -120,31 +72,20 @@ static void one_less(struct smalti_task_group *task_group)
 		done(user); /* may free the task group */
 }
 
-void smalti_task_group_compare(struct smalti_task_group *task_group)
-{
-	task_group->compares = true;
-}
-
-bool smalti_task_group_compares(const struct smalti_task_group *task_group)
-{
-	return task_group->compares;
-}
-
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted)
 {
 	static const double shortest = 1e-4; /* of the tasks whose predictions count */
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	task_group->progress.seconds += seconds;
 	if (seconds >= shortest && !isnan(predicted)) {
 		task_group->progress.predicted += seconds;
 		task_group->progress.deviation += fabs(seconds - predicted);
 	}
-	pthread_mutex_unlock(&task_group->mutex);
 }
 
 void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	struct smalti_task_group_progress *progress = &task_group->progress;
 	progress->done += flops;
 	if (counts(stage, flops))
@@ -152,7 +93,6 @@ void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t st
 	/* tasks that wait for nothing of their stage run ahead: the stage is over with its last task only */
 	while (progress->stage < task_group->now.stage && task_group->left[progress->stage] == 0)
 		progress->stage++;
-	pthread_mutex_unlock(&task_group->mutex);
 }
 
 void smalti_task_group_task_ends(struct smalti_task_group *task_group)
@@ -165,9 +105,8 @@ void smalti_task_group_task_ends(struct smalti_task_group *task_group)
 void smalti_task_group_progress(struct smalti_task_group *task_group,
 				struct smalti_task_group_progress *progress)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	*progress = task_group->progress;
-	pthread_mutex_unlock(&task_group->mutex);
 }
 
 /* Under the mutex. */
@@ -200,10 +139,9 @@ void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage
 
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	task_group->now.layer = layer;
 	task_group->now.band = band;
-	pthread_mutex_unlock(&task_group->mutex);
 }
 
 void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user)
@@ -223,22 +161,19 @@ static bool is_idle(const struct smalti_task_group *task_group)
 
 void smalti_task_group_wait(struct smalti_task_group *task_group)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	while (!is_idle(task_group))
 		pthread_cond_wait(&task_group->idle, &task_group->mutex);
-	pthread_mutex_unlock(&task_group->mutex);
 }
 
 bool smalti_task_group_wait_for(struct smalti_task_group *task_group, int64_t nanoseconds)
 {
 	const struct timespec until = smalti_deadline(CLOCK_REALTIME, nanoseconds);
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	int status = 0;
 	while (!is_idle(task_group) && status == 0)
 		status = pthread_cond_timedwait(&task_group->idle, &task_group->mutex, &until);
-	const bool idle = is_idle(task_group);
-	pthread_mutex_unlock(&task_group->mutex);
-	return idle;
+	return is_idle(task_group);
 }
 
 void smalti_task_group_free(struct smalti_task_group *task_group)
@@ -256,14 +191,13 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	HOLD_MUTEX(&task_group->mutex);
 	if (!task_group->cause) {
 		struct smalti_error *kept = malloc(sizeof(*kept));
 		if (kept)
 			*kept = *cause;
 		task_group->cause = kept ? kept : &no_memory;
 	}
-	pthread_mutex_unlock(&task_group->mutex);
 	atomic_store(&task_group->failed, true);
 }
 
@@ -303,25 +237,14 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 {
 	int status = 0;
 	if (atomic_load(&task_group->failed)) {
-		pthread_mutex_lock(&task_group->mutex);
+		HOLD_MUTEX(&task_group->mutex);
 		status = task_group->cause
 			     ? smalti_fail(error, task_group->cause->code, "%s", task_group->cause->message)
 			     : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
-		pthread_mutex_unlock(&task_group->mutex);
 	}
 	for (int i = 0; i < task_group->needs_count && status == 0; i++)
 		status = smalti_task_group_status(task_group->needs[i], error);
 	return status;
-}
-
-const char *smalti_task_group_name(const struct smalti_task_group *task_group)
-{
-	return task_group->name;
-}
-
-struct smalti_session *smalti_task_group_session(const struct smalti_task_group *task_group)
-{
-	return task_group->session;
 }
 
 void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)

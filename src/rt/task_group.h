@@ -4,6 +4,8 @@
 #include "base/base.h"
 #include "smalti/generate.h"
 
+#include <stdatomic.h>
+
 /* A task group is what belongs together and fails together: one request, or one model's weights. A task
  * that fails marks its task group; what is left of that task group is inserted as before, but does nothing
  * when it runs: what is inserted depends on no failure, and so on no timing. Other task groups go on. Only
@@ -12,8 +14,55 @@
 
 struct smalti_session;
 struct smalti_task_group;
+struct smalti_recording;
 
 enum { SMALTI_MAX_NEEDS = 4 };
+
+/* Where in the work a task is, as traces tell it. */
+struct smalti_position {
+	int64_t stage;
+	int64_t layer, band; /* -1: of none */
+};
+
+/* What becomes of a task group's tasks. */
+struct smalti_task_group_progress {
+	double inserted, done; /* floating-point operations */
+	double seconds;        /* that workers were in its tasks */
+	double predicted;      /* the seconds of those that `compares` is about */
+	double deviation;      /* by how much these were mispredicted, all together */
+	int64_t left;          /* tasks inserted and not ended */
+	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
+};
+
+/* Of a task group only these may be set by others, before its first task: `grain` and `compares`. */
+struct smalti_task_group {
+	struct smalti_session *session;
+	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
+	int needs_count;
+	int64_t priority;
+	int64_t path; /* tasks behind those that are inserted */
+	char name[64];
+	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
+	 * models predict, once these know them. */
+	bool compares;
+	enum smalti_grain grain; /* how much becomes one task, where rt/task.h fuses */
+	struct smalti_recording
+	    *recording; /* of rt/task.c, which collects operations; NULL: each is a task */
+	atomic_bool failed, broken;
+	pthread_mutex_t mutex;      /* guards what follows */
+	struct smalti_position now; /* of the tasks that are inserted */
+	int64_t *left;              /* tasks of each stage from 1 on that are inserted and not ended */
+	int64_t stages;             /* that it has room for */
+	pthread_cond_t idle;
+	bool sealed;
+	int64_t running; /* tasks inserted and not ended, and one more until sealed */
+	struct smalti_task_group_progress progress;
+	void (*done)(void *user);
+	void *done_user;
+	/* NULL: none. Not within, since a task group is made for every image: the C library gives out small
+	 * pieces of memory at once, but tidies up all that were freed before it gives out a large one. */
+	const struct smalti_error *cause;
+};
 
 /* Higher `priority` runs first. `name` labels the task group in traces. */
 struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, const char *name,
@@ -49,30 +98,12 @@ bool smalti_task_group_broken(const struct smalti_task_group *task_group);
 /* 0, or -1 with the first cause. */
 int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti_error *error);
 
-/* What becomes of a task group's tasks. */
-struct smalti_task_group_progress {
-	double inserted, done; /* floating-point operations */
-	double seconds;        /* that workers were in its tasks */
-	double predicted;      /* the seconds of those that smalti_task_group_compare() is about */
-	double deviation;      /* by how much these were mispredicted, all together */
-	int64_t left;          /* tasks inserted and not ended */
-	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
-};
 void smalti_task_group_progress(struct smalti_task_group *task_group,
 				struct smalti_task_group_progress *progress);
 /* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
  * inserting thread. */
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage);
 
-/* Before the first task: compares the seconds of tasks that take 0.1 ms or more with what StarPU's
- * performance models predict, once these know them. */
-void smalti_task_group_compare(struct smalti_task_group *task_group);
-
-/* Where in the work a task is, as traces tell it. */
-struct smalti_position {
-	int64_t stage;
-	int64_t layer, band; /* -1: of none */
-};
 /* The tasks inserted from here on are of this layer and band; before, and after -1, of none. By the inserting
  * thread. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
@@ -82,24 +113,11 @@ void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, i
  * with the higher priority run first, and within it those with more behind them. By the inserting thread. */
 void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks);
 
-const char *smalti_task_group_name(const struct smalti_task_group *task_group);
-struct smalti_session *smalti_task_group_session(const struct smalti_task_group *task_group);
 /* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
-/* How much of what is to be inserted becomes one task, where rt/task.h fuses; SMALTI_GRAIN_AUTO at first. */
-void smalti_task_group_set_grain(struct smalti_task_group *task_group, enum smalti_grain grain);
-enum smalti_grain smalti_task_group_grain(const struct smalti_task_group *task_group);
-
-/* For src/rt/task.c: what collects the task group's operations; NULL, as at first: each is a task. */
-struct smalti_recording;
-struct smalti_recording *smalti_task_group_recording(const struct smalti_task_group *task_group);
-void smalti_task_group_set_recording(struct smalti_task_group *task_group,
-				     struct smalti_recording *recording);
-
 /* For src/rt. A task of `flops`; returns its position. */
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
-bool smalti_task_group_compares(const struct smalti_task_group *task_group);
 /* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
 /* Its arithmetic is done: before any task that waits for it can begin, so that what such a task asks is

@@ -27,7 +27,7 @@ static void *memory_of(const void *interface, struct smalti_error *error)
 double smalti_task_predicted(const struct smalti_task_group *task_group)
 {
 	struct starpu_task *task = starpu_task_get_current();
-	if (!smalti_task_group_compares(task_group))
+	if (!task_group->compares)
 		return (double)NAN;
 	struct starpu_perfmodel_arch *arch =
 	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
@@ -100,8 +100,7 @@ static int run(void *pool, const struct smalti_step *step, void *const data[], s
 
 static int run_steps(const struct smalti_message *message, void *interfaces[], struct smalti_error *error)
 {
-	const struct smalti_executor cpu = {
-	    take, give, run, smalti_session_pool(smalti_task_group_session(message->task_group))};
+	const struct smalti_executor cpu = {take, give, run, message->task_group->session->pool};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
 	for (int i = 0; i < message->tiles; i++)
 		if (!(slots[i] = memory_of(interfaces[i], error)))
@@ -120,7 +119,7 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	if (run_steps(message, interfaces, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
 	const double seconds = smalti_now() - began;
-	smalti_session_add_busy(smalti_task_group_session(task_group), starpu_worker_get_id(), seconds);
+	smalti_session_add_busy(task_group->session, starpu_worker_get_id(), seconds);
 	smalti_task_group_task_took(task_group, seconds, predicted);
 	smalti_task_group_task_did(task_group, message->position.stage, message->flops);
 	message->did = true;

@@ -59,8 +59,7 @@ void smalti_task_run_opencl(void *interfaces[], void *argument)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	message->predicted = smalti_task_predicted(task_group);
 	message->began = smalti_now();
-	struct smalti_device *device =
-	    smalti_session_device(smalti_task_group_session(task_group), starpu_worker_get_id());
+	struct smalti_device *device = smalti_session_device(task_group->session, starpu_worker_get_id());
 	if (run_steps(device, message, interfaces, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
 }

@@ -33,16 +33,11 @@ void smalti_insertion_end(struct smalti_throttle *throttle)
 	pthread_mutex_unlock(&throttle->inserting);
 }
 
-static void wait_a_moment(struct smalti_throttle *throttle)
-{
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, SERVE_NANOSECONDS);
-	pthread_cond_timedwait(&throttle->room, &throttle->mutex, &until);
-}
-
 /* With the mutex, which it lets go meanwhile. */
 static void wait_and_serve(struct smalti_throttle *throttle)
 {
-	wait_a_moment(throttle);
+	const struct timespec until = smalti_deadline(CLOCK_REALTIME, SERVE_NANOSECONDS);
+	pthread_cond_timedwait(&throttle->room, &throttle->mutex, &until);
 	pthread_mutex_unlock(&throttle->mutex);
 	if (throttle->serve)
 		throttle->serve(throttle->user);
@@ -51,28 +46,24 @@ static void wait_and_serve(struct smalti_throttle *throttle)
 
 void smalti_throttle_enter(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&throttle->mutex);
+	HOLD_MUTEX(&throttle->mutex);
 	if (throttle->tasks >= SMALTI_MOST_TASKS)
 		while (throttle->tasks > RESUME_AT)
 			wait_and_serve(throttle);
 	throttle->tasks++;
-	pthread_mutex_unlock(&throttle->mutex);
 }
 
 int64_t smalti_throttle_tasks(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&throttle->mutex);
-	const int64_t count = throttle->tasks;
-	pthread_mutex_unlock(&throttle->mutex);
-	return count;
+	HOLD_MUTEX(&throttle->mutex);
+	return throttle->tasks;
 }
 
 void smalti_throttle_leave(struct smalti_throttle *throttle)
 {
-	pthread_mutex_lock(&throttle->mutex);
+	HOLD_MUTEX(&throttle->mutex);
 	if (--throttle->tasks == RESUME_AT || throttle->waits_for_task_group)
 		pthread_cond_signal(&throttle->room);
-	pthread_mutex_unlock(&throttle->mutex);
 }
 
 static int64_t tasks_of(struct smalti_task_group *task_group)
@@ -85,12 +76,11 @@ static int64_t tasks_of(struct smalti_task_group *task_group)
 void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
 				int64_t most)
 {
-	pthread_mutex_lock(&throttle->mutex);
+	HOLD_MUTEX(&throttle->mutex);
 	throttle->waits_for_task_group = true;
 	while (tasks_of(task_group) > most)
 		wait_and_serve(throttle);
 	throttle->waits_for_task_group = false;
-	pthread_mutex_unlock(&throttle->mutex);
 }
 
 void smalti_throttle_serve(struct smalti_throttle *throttle, void (*serve)(void *user), void *user)

@@ -38,7 +38,7 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
 	if (!tile)
 		return NULL;
-	tile->number = smalti_session_count_tile(smalti_task_group_session(task_group));
+	tile->number = atomic_fetch_add(&task_group->session->tiles, 1) + 1;
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
 	tile->owner = SMALTI_ANYWHERE;
@@ -51,10 +51,10 @@ static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t ro
 	if (smalti_task_group_broken(task_group))
 		return NULL;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *session = smalti_task_group_session(task_group);
+	struct smalti_session *session = task_group->session;
 	struct smalti_tile *tile = new_tile(task_group, rows, row_bytes, &error);
-	if (tile && (data || smalti_session_plain(session)) &&
-	    take_memory(tile, smalti_session_pool(session), rows * row_bytes, data, &error) < 0) {
+	if (tile && (data || session->plain) &&
+	    take_memory(tile, session->pool, rows * row_bytes, data, &error) < 0) {
 		free(tile);
 		tile = NULL;
 	}

@@ -35,7 +35,7 @@ struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
 		return NULL;
 	formed->forms = *forms;
 	formed->task_group = task_group;
-	formed->pool = smalti_session_pool(smalti_task_group_session(task_group));
+	formed->pool = task_group->session->pool;
 	pthread_mutex_init(&formed->lock, NULL);
 	return formed;
 }
@@ -66,13 +66,11 @@ static void *make(const struct smalti_formed *formed, enum smalti_device_kind ki
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error)
 {
 	const struct smalti_tile_forms *forms = &formed->forms;
-	pthread_mutex_lock(&formed->lock);
+	HOLD_MUTEX(&formed->lock);
 	if (!formed->memory && (formed->memory = make(formed, SMALTI_DEVICE_CPU, error)) && formed->counted)
 		starpu_memory_allocate(STARPU_MAIN_RAM, (size_t)forms->bytes[SMALTI_DEVICE_CPU],
 				       STARPU_MEMORY_OVERFLOW);
-	const void *memory = formed->memory;
-	pthread_mutex_unlock(&formed->lock);
-	return memory;
+	return formed->memory;
 }
 
 static struct interface *interface_on(starpu_data_handle_t handle, unsigned node)

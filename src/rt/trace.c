@@ -86,9 +86,9 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
 	event->position = *position;
-	smalti_pool_state(smalti_session_pool(trace->session), &pool);
+	smalti_pool_state(trace->session->pool, &pool);
 	event->tiles = pool.used;
-	event->tasks = smalti_throttle_tasks(smalti_session_throttle(trace->session));
+	event->tasks = smalti_throttle_tasks(&trace->session->throttle);
 	snprintf(event->request, sizeof(event->request), "%s", request);
 }
 
