@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
+#include "base/dtype.h"
+
 /* Bytes that the patches of some rows take at most, if more than one row. */
 enum { PATCH_BYTES = 64 << 20 };
 
@@ -64,7 +66,8 @@ static int convolve(struct smalti_device *device, const struct conv_memories *da
 		    const struct conv_arguments *a, const struct band *band, int64_t first_row, int64_t rows,
 		    struct smalti_error *error)
 {
-	const struct conv_patches_arguments patches = {*a, first_row, rows};
+	const enum smalti_dtype dtype = band->weight.dtype;
+	const struct conv_patches_arguments patches = {*a, first_row, rows, dtype};
 	const int64_t pixels = rows * band->width, in = 9 * a->in;
 	const struct smalti_device_product product = {.rows = pixels,
 						      .in = in,
@@ -74,9 +77,10 @@ static int convolve(struct smalti_device *device, const struct conv_memories *da
 						      .w_stride = in,
 						      .y_first = first_row * band->width * a->out,
 						      .y_stride = a->out,
-						      .adds = a->residual};
+						      .adds = a->residual,
+						      .dtype = dtype};
 	const struct smalti_device_memory *memory =
-	    smalti_device_scratch(device, SMALTI_DEVICE_X, pixels * in * (int64_t)sizeof(float), error);
+	    smalti_device_scratch(device, SMALTI_DEVICE_X, pixels * in * smalti_dtype_bytes(dtype), error);
 	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
 							      band->coefficients, memory};
 	if (!memory ||
@@ -90,7 +94,8 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 {
 	const int64_t scale = a->upsample ? 2 : 1;
 	const struct coefficients_arguments of = {a->in, a->groups, a->epsilon};
-	const struct operand_arguments weight = {a->out, 9 * a->in, 0, 9 * a->in, a->compute, a->compute};
+	const struct operand_arguments weight = {a->out,     9 * a->in,  0,         9 * a->in,
+						 a->compute, a->compute, a->compute};
 	*band = (struct band){.rows = scale * a->rows / a->stride, .width = scale * a->width / a->stride};
 	if (data->moments) {
 		band->coefficients =

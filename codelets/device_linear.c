@@ -7,7 +7,7 @@ static int multiply(struct smalti_device *device, const struct matmul_arguments 
 		    enum smalti_dtype dtype, int64_t first, int64_t columns,
 		    const struct smalti_device_memory *z, struct smalti_error *error)
 {
-	const struct operand_arguments operand = {columns, a->in, 0, a->in, dtype, a->compute};
+	const struct operand_arguments operand = {columns, a->in, 0, a->in, dtype, a->compute, a->compute};
 	struct smalti_device_matrix w;
 	if (smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &operand, &w, error) < 0)
 		return -1;
@@ -19,16 +19,18 @@ static int multiply(struct smalti_device *device, const struct matmul_arguments 
 						      .w_first = w.first,
 						      .w_stride = w.stride,
 						      .y_first = first,
-						      .y_stride = a->out};
+						      .y_stride = a->out,
+						      .dtype = w.dtype};
 	return smalti_device_product(device, &product, x->memory, w.memory, z, error);
 }
 
-/* What a matrix product is made of: x in f32, and room for z. */
+/* What a matrix product is made of: x as products take it, and room for z. */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *given, struct smalti_device_matrix *x,
 		 const struct smalti_device_memory **z, struct smalti_error *error)
 {
-	const struct operand_arguments operand = {a->rows, a->in, 0, a->in, a->x_dtype, a->compute};
+	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
+						  a->x_dtype, a->compute, a->compute};
 	*z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, a->rows * a->out * (int64_t)sizeof(float),
 				   error);
 	return *z ? smalti_device_operand(device, SMALTI_DEVICE_X, given, &operand, x, error) : -1;

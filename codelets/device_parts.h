@@ -27,13 +27,15 @@ enum smalti_device_slot {
 	smalti_device_launch(device, &(const struct smalti_launch){kernel, (groups), SMALTI_DEVICE_THREADS}, \
 			     buffers, SMALTI_DEVICE_COUNT(buffers), arguments, sizeof(*(arguments)), error)
 
-/* A matrix in f32, of which element (row, column) is first + row·stride + column. */
+/* A matrix, of which element (row, column) is first + row·stride + column. */
 struct smalti_device_matrix {
 	const struct smalti_device_memory *memory;
 	int64_t first, stride;
+	enum smalti_dtype dtype;
 };
 
-/* What products take: x itself where it is in f32, else a copy in scratch. 0, or -1 with an error. */
+/* What products take: x itself where its dtype is `compute` and the device multiplies that, else a copy in
+ * scratch; `result` is set here. 0, or -1 with an error. */
 int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot slot,
 			  const struct smalti_device_memory *x, const struct operand_arguments *a,
 			  struct smalti_device_matrix *matrix, struct smalti_error *error);

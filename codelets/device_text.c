@@ -28,12 +28,12 @@ int smalti_device_relative_bias(struct smalti_device *device, const struct relat
 	return 0;
 }
 
-/* Rows first … of a weight [*, in], in f32 as rounded to `compute`. */
+/* Rows first … of a weight [*, in], as products take them. */
 static int weight_rows(struct smalti_device *device, const struct smalti_device_memory *weight, int64_t first,
 		       int64_t rows, int64_t in, enum smalti_dtype dtype, enum smalti_dtype compute,
 		       struct smalti_device_matrix *matrix, struct smalti_error *error)
 {
-	const struct operand_arguments a = {rows, in, first * in, in, dtype, compute};
+	const struct operand_arguments a = {rows, in, first * in, in, dtype, compute, compute};
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 
@@ -42,8 +42,8 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
 		    const struct smalti_device_matrix *y, bool adds, struct smalti_error *error)
 {
-	const struct smalti_device_product product = {rows,     in,        out,      x->first,  x->stride,
-						      w->first, w->stride, y->first, y->stride, adds};
+	const struct smalti_device_product product = {
+	    rows, in, out, x->first, x->stride, w->first, w->stride, y->first, y->stride, adds, x->dtype};
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
 }
 
@@ -52,14 +52,15 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 {
 	const int64_t columns = a->heads * a->head_dim;
 	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
-	const struct operand_arguments operand = {a->tokens, a->in, 0, a->in, a->compute, a->compute};
+	const struct operand_arguments operand = {a->tokens,  a->in,      0,         a->in,
+						  a->compute, a->compute, a->compute};
 	const struct smalti_device_memory *all = smalti_device_scratch(
 	    device, SMALTI_DEVICE_PRODUCT, 3 * a->tokens * columns * (int64_t)sizeof(float), error);
 	struct smalti_device_matrix x, w;
 	if (!all || smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
 	for (int i = 0; i < 3; i++) {
-		const struct smalti_device_matrix y = {all, i * columns, 3 * columns};
+		const struct smalti_device_matrix y = {all, i * columns, 3 * columns, SMALTI_F32};
 		if (weight_rows(device, matrices[i], a->first_head * a->head_dim, columns, a->in, a->dtype[i],
 				a->compute, &w, error) < 0 ||
 		    multiply(device, a->tokens, a->in, columns, &x, &w, &y, false, error) < 0)
@@ -97,7 +98,7 @@ project(struct smalti_device *device, const struct gated_gelu_arguments *a,
 {
 	const struct smalti_device_memory *memory =
 	    smalti_device_scratch(device, slot, a->rows * a->columns * (int64_t)sizeof(float), error);
-	const struct smalti_device_matrix y = {memory, 0, a->columns};
+	const struct smalti_device_matrix y = {memory, 0, a->columns, SMALTI_F32};
 	struct smalti_device_matrix w;
 	if (!memory ||
 	    weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0 ||
@@ -109,7 +110,8 @@ project(struct smalti_device *device, const struct gated_gelu_arguments *a,
 int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_gelu_memories *data,
 			     const struct gated_gelu_arguments *a, struct smalti_error *error)
 {
-	const struct operand_arguments operand = {a->rows, a->in, 0, a->in, a->compute, a->compute};
+	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
+						  a->compute, a->compute, a->compute};
 	struct smalti_device_matrix x;
 	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
@@ -125,14 +127,15 @@ int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_ge
 int smalti_device_sum_shards(struct smalti_device *device, const struct sum_shards_memories *data,
 			     const struct sum_shards_arguments *a, struct smalti_error *error)
 {
-	const struct smalti_device_matrix y = {data->y, 0, a->columns};
+	const struct smalti_device_matrix y = {data->y, 0, a->columns, SMALTI_F32};
 	struct smalti_device_matrix x, w;
 	if (weight_rows(device, data->weight, a->first, a->columns, a->in, a->dtype, a->compute, &w, error) <
 	    0)
 		return -1;
 	for (int i = 0; i < SMALTI_MANY && data->x[i]; w.first += a->x_columns[i++]) {
 		const int64_t in = a->x_columns[i];
-		const struct operand_arguments operand = {a->rows, in, 0, in, a->compute, a->compute};
+		const struct operand_arguments operand = {a->rows,    in,         0,         in,
+							  a->compute, a->compute, a->compute};
 		if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x[i], &operand, &x, error) < 0 ||
 		    multiply(device, a->rows, in, a->columns, &x, &w, &y, true, error) < 0)
 			return -1;

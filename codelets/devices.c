@@ -3,7 +3,6 @@
 
 #include "rt/op.h"
 
-#ifdef SMALTI_OPENCL
 #define KERNEL(name, group_count, group_threads)                                                             \
 	static int name##_device(struct smalti_device *device,                                               \
 				 const struct smalti_device_memory *const *memories, const void *arguments,  \
@@ -29,9 +28,6 @@ static const smalti_device_run runs[SMALTI_OPS] = {
 #define FUNCTION(name)                [SMALTI_OP_##name] = name##_device,
 #include "codelets/devices.def"
 };
-#else
-static const smalti_device_run runs[SMALTI_OPS];
-#endif
 
 smalti_device_run smalti_op_device(const struct smalti_op *op)
 {

@@ -12,13 +12,10 @@ libcore_la_SOURCES += \
 	codelets/shards.c \
 	codelets/text.c \
 	codelets/vae.c \
-	codelets/weights.c
-if OPENCL
-libcore_la_SOURCES += \
+	codelets/weights.c \
 	codelets/device_attention.c \
 	codelets/device_conv.c \
 	codelets/device_dit.c \
 	codelets/device_linear.c \
 	codelets/device_parts.c codelets/device_parts.h \
 	codelets/device_text.c
-endif

@@ -87,7 +87,7 @@ static void plain_matrix(void)
 		uint16_t rounded[COUNT_OF_ALL];
 		struct parts p = given(SMALTI_WEIGHT_MATRIX, 3, counts, &state);
 		p.source.in = IN, p.source.out = OUT, p.source.compute = (enum smalti_dtype)compute;
-		void *found = form_of(&p.source, SMALTI_DEVICE_OPENCL);
+		void *found = form_of(&p.source, SMALTI_DEVICE_GPU);
 		smalti_narrow(SMALTI_BF16, p.values, COUNT_OF_ALL, rounded);
 		if (compute == SMALTI_F32)
 			CHECK(memcmp(found, p.values, COUNT_OF_ALL * sizeof(float)) == 0, "f32");
@@ -105,7 +105,7 @@ static void plain_kernel(void)
 	uint64_t state = 8;
 	struct parts p = given(SMALTI_WEIGHT_KERNEL, 1, (const int64_t[3]){IN * OUT * TAPS}, &state);
 	p.source.in = IN, p.source.out = OUT, p.source.stride = 1;
-	const float *found = form_of(&p.source, SMALTI_DEVICE_OPENCL);
+	const float *found = form_of(&p.source, SMALTI_DEVICE_GPU);
 	for (int i = 0; i < IN * OUT * TAPS; i++) {
 		const int out = i / (IN * TAPS), in = i / TAPS % IN, tap = i % TAPS;
 		CHECK(found[(out * TAPS + tap) * IN + in] == p.values[i], "channels last");

@@ -71,6 +71,7 @@ static void refused(void)
 	    {"STARPU_LIMIT_CPU_MEM", "1", SMALTI_EINVAL, "from 32"},
 	    {"STARPU_LIMIT_CPU_NUMA_MEM", "1", SMALTI_EINVAL, "from 32"},
 	    {"STARPU_LIMIT_OPENCL_MEM", "1", SMALTI_EINVAL, "from 32"},
+	    {"STARPU_LIMIT_CUDA_MEM", "31", SMALTI_EINVAL, "from 32"},
 	    {"STARPU_LIMIT_OPENCL_1_MEM", "x", SMALTI_EINVAL, "'x'"},
 	    {"STARPU_OPENCL_ON_CPUS", "yes", SMALTI_EINVAL, "'yes'"},
 	    {"STARPU_PERF_MODEL_DIR", "/proc/none", SMALTI_EIO, "/proc/none"},

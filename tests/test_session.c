@@ -34,6 +34,7 @@ static void options(void)
 	    {"policy", {.policy = "none such"}, SMALTI_EINVAL, {"none such", "lws"}},
 	    {"cpus", {.cpus = -1}, SMALTI_EINVAL, {"-1", "CPU workers"}},
 	    {"too many cpus", {.cpus = INT64_MAX}, SMALTI_EINVAL, {"9223372036854775807", "CPU workers"}},
+	    {"CUDA devices", {.cuda = -2}, SMALTI_EINVAL, {"-2", "CUDA devices"}},
 	    {"no scratch", {.scratch = "/none/such"}, SMALTI_EIO, {"/none/such", "exist"}},
 	    {"scratch", {.scratch = "/dev/null"}, SMALTI_EIO, {"/dev/null", "writable"}},
 	    {"trace", {.trace = "/none/such"}, SMALTI_ENOENT, {"/none/such", "trace"}},

@@ -33,3 +33,11 @@ bad_usage() {
 have() {
     command -v "$1" >/dev/null
 }
+
+# The folder of CUDA's toolkit: CUDA_HOME, else that of nvcc, else the usual place.
+cuda_toolkit() {
+    local nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
+    [ -n "${CUDA_HOME:-}" ] || ! have nvcc || nvcc=$(realpath "$(command -v nvcc)")
+    [ -x "$nvcc" ] || die "no CUDA toolkit: $nvcc is not there; install CUDA 12 or 13 and set CUDA_HOME to its folder"
+    dirname "$(dirname "$nvcc")"
+}

@@ -37,6 +37,8 @@ extern const char *const smalti_precisions[];
 #define SMALTI_WORKER_ROWS(type) \
 	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \
 	 .maximum = INT64_MAX}, \
+	{SMALTI_INT64(type, session.cuda), "cuda", 0, "N", "number of CUDA devices to compute on, too; -1: all that there are", \
+	 .minimum = -1, .maximum = INT64_MAX}, \
 	{SMALTI_INT64(type, session.opencl), "opencl", 0, "N", "number of OpenCL devices to compute on, too", .minimum = 0, \
 	 .maximum = INT64_MAX}, \
 	{SMALTI_BYTES(type, session.gpu_memory_limit), "gpu-memory-limit", 0, "SIZE", \

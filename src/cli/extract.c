@@ -102,7 +102,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_extract_settings defaults = {
     .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
     .image_size = 1,
-    .session = {.policy = "lws"},
+    .session = {.policy = "lws", .cuda = -1},
 };
 
 static const struct smalti_example examples[] = {

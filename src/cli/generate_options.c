@@ -98,7 +98,7 @@ static const struct smalti_option rows[] = {
 
 static const struct smalti_generate_options defaults = {
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
-    .session = {.policy = "lws"},
+    .session = {.policy = "lws", .cuda = -1},
 };
 
 static const struct smalti_example examples[] = {

@@ -17,7 +17,7 @@ struct smalti_vae_settings {
 	bool json, quiet, plan;
 };
 
-#define SMALTI_VAE_DEFAULTS .session = {.policy = "lws"}
+#define SMALTI_VAE_DEFAULTS .session = {.policy = "lws", .cuda = -1}
 
 /* clang-format off */
 #define SMALTI_VAE_REPORT_ROWS \

@@ -64,7 +64,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/resize.c \
 	src/kernels/epilogue.h src/kernels/moments.h
 
-# What devices compile: one text, which src/rt/opencl.c has in it.
+# What devices run: one text, which src/rt/opencl.c has in it as it is, src/rt/cuda.c compiled.
 device_kernels = \
 	src/kernels/device/program.cl \
 	src/kernels/device/arguments.h \
@@ -83,7 +83,10 @@ device_headers = \
 	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
 	src/samplers/step.h
 EXTRA_DIST += $(device_kernels)
-CLEANFILES += src/kernels/device/opencl.cl
+CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
 		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
+src/kernels/device/cuda.fatbin: $(device_kernels) $(device_headers)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(CUDA_FLAGS) -I$(top_srcdir)/src \
+		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/program.cl && mv $@.part $@

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/dtype_enum.h"
 
 /* What operations compute with on a device that has a memory of its own. Nothing here waits for the device:
  * it runs what it is given in order, and StarPU waits for the last of it. */
@@ -10,7 +11,7 @@
 struct smalti_device;
 
 struct smalti_device_memory {
-	void *memory; /* OpenCL's cl_mem */
+	void *memory; /* an address of CUDA's, or OpenCL's cl_mem */
 	int64_t bytes;
 };
 
@@ -26,14 +27,17 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error);
 
-/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ in f32; offsets and strides in elements. */
+/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ, y in f32; offsets and strides in elements. */
 struct smalti_device_product {
 	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
 	bool adds;
+	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() tells */
 };
 int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,
 			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			  const struct smalti_device_memory *y, struct smalti_error *error);
+/* What products take operands in that are rounded to `compute`: that, or f32. */
+enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute);
 
 /* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
  * with an error. */
@@ -48,9 +52,21 @@ const struct smalti_device_memory *smalti_device_take(struct smalti_device *devi
 void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory);
 /* @} */
 
-/* For sessions, when StarPU runs: the devices of its OpenCL workers, by the workers' numbers (NULL: another
- * worker's), of which there have to be `wanted`. NULL with
- * SMALTI_ENODEV, SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
-struct smalti_device **smalti_devices_open(int64_t wanted, struct smalti_error *error);
+/* For sessions: how many devices of each driver. */
+enum smalti_device_driver_number { SMALTI_OPENCL_DEVICES, SMALTI_CUDA_DEVICES, SMALTI_DEVICE_DRIVERS };
+struct smalti_device_counts {
+	int64_t of[SMALTI_DEVICE_DRIVERS], sum;
+};
+
+/* `wanted` (-1: all that there are), unless the user's variables say otherwise. SMALTI_EINVAL, or
+ * SMALTI_ENODEV for a driver that was not built. */
+int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct smalti_device_counts *counts,
+			 struct smalti_error *error);
+/* StarPU's variable for the megabytes that tiles may take of each device of a driver. */
+const char *smalti_devices_limit(int driver);
+/* When StarPU runs: the devices of its workers, by the workers' numbers (NULL: a CPU's). NULL with
+ * SMALTI_ENODEV (fewer than counted), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
+struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,
+					   struct smalti_error *error);
 /* Before StarPU stops; its workers must be idle. NULL is allowed. */
 void smalti_devices_close(struct smalti_device **devices);

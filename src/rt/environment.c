@@ -23,12 +23,18 @@ static const char *const numbers[] = {
     "CALIBRATE_MINIMUM",
     "CATCH_SIGNALS",
     "CODELET_PROFILING",
+    "CUDA_ONLY_FAST_ALLOC_OTHER_MEMNODES",
+    "CUDA_PIPELINE",
+    "CUDA_THREAD_PER_DEV",
+    "CUDA_THREAD_PER_WORKER",
     "DATA_LOCALITY_ENFORCE",
     "DISABLE_ASYNCHRONOUS_COPY",
+    "DISABLE_ASYNCHRONOUS_CUDA_COPY",
     "DISABLE_ASYNCHRONOUS_OPENCL_COPY",
     "DISABLE_PINNING",
     "DISK_SWAP_SIZE",
     "DISPLAY_BINDINGS",
+    "ENABLE_CUDA_GPU_GPU_DIRECT",
     "ENABLE_MAP",
     "ENERGY_PROFILING",
     "EXPECTED_TRANSFER_TIME_WRITEBACK",
@@ -58,6 +64,7 @@ static const char *const numbers[] = {
     "NOPENCL",
     "NTASKS_THRESHOLD",
     "NTCPIP_MS",
+    "NWORKER_PER_CUDA",
     "OPENCL_ONLY_ON_CPUS",
     "OPENCL_ON_CPUS",
     "OPENCL_PIPELINE",
@@ -120,14 +127,19 @@ static int check_range(const char *name, int64_t least, int64_t most, struct sma
 /* StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
+	static const struct {
+		const char *driver;
+		int devices;
+	} drivers[] = {{"OPENCL", STARPU_MAXOPENCLDEVS}, {"CUDA", STARPU_MAXCUDADEVS}};
 	char name[64];
-	if (check_range("STARPU_LIMIT_OPENCL_MEM", LEAST_MEGABYTES, INT_MAX, error) < 0)
-		return -1;
-	for (int device = 0; device < STARPU_MAXOPENCLDEVS; device++) {
-		snprintf(name, sizeof(name), "STARPU_LIMIT_OPENCL_%d_MEM", device);
-		if (check_range(name, LEAST_MEGABYTES, INT_MAX, error) < 0)
-			return -1;
-	}
+	for (int i = 0; i < COUNT(drivers); i++)
+		for (int device = -1; device < drivers[i].devices; device++) {
+			snprintf(name, sizeof(name), "STARPU_LIMIT_%s_%d_MEM", drivers[i].driver, device);
+			if (device < 0) /* all of them */
+				snprintf(name, sizeof(name), "STARPU_LIMIT_%s_MEM", drivers[i].driver);
+			if (check_range(name, LEAST_MEGABYTES, INT_MAX, error) < 0)
+				return -1;
+		}
 	return 0;
 }
 
@@ -177,7 +189,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 static int check_lists(struct smalti_error *error)
 {
 	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID",
-					    "STARPU_WORKERS_OPENCLID"};
+					    "STARPU_WORKERS_CUDAID", "STARPU_WORKERS_OPENCLID"};
 	for (int i = 0; i < COUNT(names); i++) {
 		const char *text = getenv(names[i]);
 		if (text && (*text < '0' || *text > '9' || text[strspn(text, "0123456789-, ")]))

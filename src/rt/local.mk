@@ -1,6 +1,6 @@
 libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
-	src/rt/device.h \
+	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_locals.c \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \
@@ -13,6 +13,7 @@ libcore_la_SOURCES += \
 	src/rt/session_open.c \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \
+	src/rt/task_run_device.c \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \
@@ -26,7 +27,10 @@ libcore_la_SOURCES += \
 	src/rt/trace.c src/rt/trace.h \
 	src/rt/transfers.c src/rt/transfers.h
 if OPENCL
-libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_locals.c src/rt/opencl_products.c \
-	src/rt/task_run_device.c
+libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl
+endif
+if CUDA
+libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c
+src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif

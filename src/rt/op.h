@@ -16,8 +16,8 @@ struct smalti_buffer {
 
 enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 
-/* The kinds of memory that a tile may have a form for. */
-enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_OPENCL, SMALTI_DEVICE_KINDS };
+/* The kinds of memory that a tile may have a form for: main memory, and that of whatever device. */
+enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_GPU, SMALTI_DEVICE_KINDS };
 
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that a function is given (NULL for an absent one). */

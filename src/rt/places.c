@@ -16,18 +16,10 @@ struct smalti_places {
 	struct place place[STARPU_MAXNODES];
 };
 
-/* The memories of devices. */
-static const struct {
-	enum starpu_node_kind node;
-	enum smalti_device_kind kind;
-} memories[] = {{STARPU_OPENCL_RAM, SMALTI_DEVICE_OPENCL}};
-
 enum smalti_device_kind smalti_memory_kind(unsigned node)
 {
-	for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++)
-		if (starpu_node_get_kind((int)node) == memories[i].node)
-			return memories[i].kind;
-	return SMALTI_DEVICE_CPU;
+	const enum starpu_node_kind kind = starpu_node_get_kind((int)node);
+	return kind == STARPU_OPENCL_RAM || kind == STARPU_CUDA_RAM ? SMALTI_DEVICE_GPU : SMALTI_DEVICE_CPU;
 }
 
 static void add_workers(struct place *place, unsigned node)
@@ -112,7 +104,7 @@ void smalti_places_restrict(const struct smalti_places *places, int owner, struc
 	if (owner == SMALTI_ANYWHERE)
 		return;
 	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && !(task->where & STARPU_OPENCL)))
+	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && task->where == STARPU_CPU))
 		return;
 	task->workerids = (uint32_t *)(uintptr_t)place->workers;
 	task->workerids_len = WORDS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/device.h"
 #include "rt/machine.h"
 #include "rt/perf_directory.h"
 #include "rt/throttle.h"
@@ -31,8 +32,9 @@ struct smalti_session {
 	struct smalti_places *places;    /* where it computes; a plain session has none */
 	struct smalti_pool *pool;        /* where its tiles lie in main memory */
 	struct smalti_throttle throttle;
-	_Atomic int64_t *busy;          /* nanoseconds of each worker in tasks */
-	struct smalti_device **devices; /* of each worker; NULL without any */
+	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */
+	struct smalti_device_counts device_counts;
+	struct smalti_device **devices; /* of each worker; NULL: a CPU's */
 	double *ended;                  /* when each worker's last task has, by smalti_now() */
 	_Atomic int64_t tiles;          /* made so far */
 	/* A hash of what was inserted: the same whenever the same tasks were inserted on the same tiles in

@@ -26,7 +26,7 @@ static bool is_open; /* StarPU is one per process */
 
 void smalti_session_defaults(struct smalti_session_options *options)
 {
-	*options = (struct smalti_session_options){0};
+	*options = (struct smalti_session_options){.cuda = -1};
 }
 
 static int refuse_scratch(const char *directory, struct smalti_error *error)
@@ -66,22 +66,6 @@ static int check_alone(struct smalti_error *error)
 	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
 }
 
-static int check_opencl(int64_t devices, struct smalti_error *error)
-{
-#ifdef SMALTI_OPENCL
-	if (devices < 0 || devices > STARPU_MAXOPENCLDEVS)
-		return smalti_fail(error, SMALTI_EINVAL, "%lld OpenCL devices: expected 0 to %d",
-				   (long long)devices, STARPU_MAXOPENCLDEVS);
-#else
-	if (devices)
-		return smalti_fail(error, SMALTI_ENODEV,
-				   "%lld OpenCL devices: this Smalti was built without OpenCL; run "
-				   "'scripts/packages opencl' and build it again",
-				   (long long)devices);
-#endif
-	return 0;
-}
-
 static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,
 			 struct smalti_error *error)
 {
@@ -91,8 +75,6 @@ static int check_options(const struct smalti_session_options *options, const str
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
 				   (long long)options->cpus, STARPU_MAXCPUS);
-	if (check_opencl(options->opencl, error) < 0)
-		return -1;
 	if (options->gpu_memory_limit && options->gpu_memory_limit < LEAST_TILES)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "GPU memory limit: expected %d MB or more, found %lld MB",
@@ -110,11 +92,12 @@ static int check_options(const struct smalti_session_options *options, const str
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
-/* The user's variable wins over the option. */
-static int64_t opencl_wanted(const struct smalti_session_options *options)
+static int count_devices(struct smalti_session *session, const struct smalti_session_options *options,
+			 struct smalti_error *error)
 {
-	const char *forced = getenv("STARPU_NOPENCL");
-	return forced ? strtoll(forced, NULL, 10) : options->opencl;
+	const int64_t wanted[SMALTI_DEVICE_DRIVERS] = {
+	    [SMALTI_OPENCL_DEVICES] = options->opencl, [SMALTI_CUDA_DEVICES] = options->cuda};
+	return smalti_devices_count(wanted, &session->device_counts, error);
 }
 
 static int limit_devices(const struct smalti_session_options *options, struct smalti_environment *changes,
@@ -122,9 +105,12 @@ static int limit_devices(const struct smalti_session_options *options, struct sm
 {
 	char megabytes[32];
 	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(options->gpu_memory_limit / MEGABYTE));
-	if (!options->gpu_memory_limit || getenv("STARPU_LIMIT_OPENCL_MEM"))
-		return 0;
-	return smalti_environment_set(changes, "STARPU_LIMIT_OPENCL_MEM", megabytes, error);
+	for (int driver = 0; options->gpu_memory_limit && driver < SMALTI_DEVICE_DRIVERS; driver++) {
+		const char *name = smalti_devices_limit(driver);
+		if (!getenv(name) && smalti_environment_set(changes, name, megabytes, error) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
@@ -173,18 +159,19 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 {
 	struct starpu_conf conf;
 	struct smalti_environment changes = {.count = 0};
+	const struct smalti_device_counts *counts = &session->device_counts;
 	starpu_conf_init(&conf);
 	conf.sched_policy_name = options->policy ? options->policy : "lws";
 	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
 	if (conf.ncpus == 0)
-		conf.ncpus =
-		    opencl_wanted(options) ? cpus_beside(&session->cpus, opencl_wanted(options)) : -1;
-	conf.nopencl = (int)options->opencl;
-	conf.ncuda = conf.nhip = 0; /* no codelet has a kernel for them */
-	conf.catch_signals = 0;     /* signals are the program's, not the library's */
+		conf.ncpus = counts->sum ? cpus_beside(&session->cpus, counts->sum) : -1;
+	conf.nopencl = (int)counts->of[SMALTI_OPENCL_DEVICES];
+	conf.ncuda = (int)counts->of[SMALTI_CUDA_DEVICES];
+	conf.nhip = 0;          /* no codelet has a kernel for them */
+	conf.catch_signals = 0; /* signals are the program's, not the library's */
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
-	    (session->codelets = smalti_task_open(opencl_wanted(options) > 0, error)))
+	    (session->codelets = smalti_task_open(counts->sum > 0, error)))
 		status = change_environment(session, options, &changes, error);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
@@ -206,9 +193,7 @@ static void stop_starpu(struct smalti_session *session)
 {
 	if (!smalti_perf_directory_writable(&session->directory))
 		smalti_task_drop_measurements(session->codelets);
-#ifdef SMALTI_OPENCL
 	smalti_devices_close(session->devices);
-#endif
 	starpu_shutdown();
 	smalti_tile_memory_close();
 	smalti_perf_directory_close(&session->directory);
@@ -257,18 +242,6 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	return NULL;
 }
 
-static int open_devices(struct smalti_session *session, const struct smalti_session_options *options,
-			struct smalti_error *error)
-{
-#ifdef SMALTI_OPENCL
-	const int64_t wanted = opencl_wanted(options);
-	if (wanted)
-		return (session->devices = smalti_devices_open(wanted, error)) ? 0 : -1;
-#endif
-	(void)session, (void)options, (void)error;
-	return 0;
-}
-
 /* With StarPU running. */
 static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
 		       struct smalti_error *error)
@@ -279,8 +252,9 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
 	session->ended = smalti_calloc(session->workers, sizeof(*session->ended), error);
 	session->places = smalti_places_new(error);
-	if (!session->busy || !session->ended || !session->places ||
-	    open_devices(session, options, error) < 0 || add_scratch_disk(options, error) < 0)
+	session->devices = smalti_devices_open(&session->device_counts, error);
+	if (!session->busy || !session->ended || !session->places || !session->devices ||
+	    add_scratch_disk(options, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }
@@ -299,7 +273,8 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 	if (!session)
 		return NULL;
 	session->cpus = cpus;
-	if ((!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
+	if (count_devices(session, options, error) == 0 &&
+	    (!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
 	    start_starpu(session, options, error) == 0) {
 		if (look_around(session, options, error) == 0) {
 			is_open = true;

@@ -63,11 +63,10 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	made->codelet.where = STARPU_CPU;
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
 	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
-#ifdef SMALTI_OPENCL
-	made->codelet.where |= !op || smalti_op_device(op) ? STARPU_OPENCL : 0;
-	made->codelet.opencl_funcs[0] = smalti_task_run_opencl;
+	made->codelet.where |= !op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA : 0;
+	made->codelet.opencl_funcs[0] = made->codelet.cuda_funcs[0] = smalti_task_run_device;
 	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
-#endif
+	made->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
 	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = name;

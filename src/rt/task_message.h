@@ -36,9 +36,9 @@ struct smalti_message {
 	struct smalti_step step[];
 };
 
-/* Every codelet's functions on CPUs and on OpenCL devices. */
+/* Every codelet's functions on CPUs and on devices. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
-void smalti_task_run_opencl(void *interfaces[], void *message);
+void smalti_task_run_device(void *interfaces[], void *message);
 
 /* How a kind of device runs steps: where locals are, and what calls an operation's function. */
 struct smalti_executor {

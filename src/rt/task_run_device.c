@@ -50,7 +50,7 @@ static int run_steps(struct smalti_device *device, const struct smalti_message *
 }
 
 /* Hands the work to the device, which goes on with it when this returns. */
-void smalti_task_run_opencl(void *interfaces[], void *argument)
+void smalti_task_run_device(void *interfaces[], void *argument)
 {
 	struct smalti_message *message = argument;
 	struct smalti_task_group *task_group = message->task_group;

@@ -209,7 +209,7 @@ void smalti_formed_register(struct smalti_formed *formed, void *handle)
 struct smalti_device_memory smalti_formed_device_memory(const void *interface)
 {
 	const struct interface *i = interface;
-	return (struct smalti_device_memory){(void *)i->handle, i->formed->forms.bytes[SMALTI_DEVICE_OPENCL]};
+	return (struct smalti_device_memory){(void *)i->handle, i->formed->forms.bytes[SMALTI_DEVICE_GPU]};
 }
 
 struct smalti_formed *smalti_formed_of(const void *interface)

@@ -3,10 +3,10 @@
  * Around a 3×3 convolution (kernels/conv_band.h), which is a product of patches and the weight
  * [out, 3, 3, in]. */
 
-/* patches [rows, width of the result, 3, 3, in] f32: GroupNorm and SiLU of x when there are coefficients
+/* patches [rows, width of the result, 3, 3, in]: GroupNorm and SiLU of x when there are coefficients
  * [2, in], rounded to `compute`; zeros beyond the map. A thread for each element. */
 KERNEL(conv_patches)(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,
-		     GLOBAL const float *coefficients, GLOBAL float *patches, struct conv_patches_arguments a)
+		     GLOBAL const float *coefficients, GLOBAL void *patches, struct conv_patches_arguments a)
 {
 	const int64_t scale = a.conv.upsample ? 2 : 1, before = a.conv.stride == 2 ? 0 : 1;
 	const int64_t width = scale * a.conv.width, height = scale * a.conv.rows;
@@ -25,7 +25,7 @@ KERNEL(conv_patches)(GLOBAL const float *x, GLOBAL const float *above, GLOBAL co
 		if (coefficients)
 			value = silu_of(fma(coefficients[channel], value, coefficients[a.conv.in + channel]));
 	}
-	patches[INDEX] = rounded_to(a.conv.compute, value);
+	store_element(patches, a.result, INDEX, rounded_to(a.conv.compute, value));
 }
 
 /* The first and the last of x's rows, those that are wanted: a thread for each element. */

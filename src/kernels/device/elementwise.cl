@@ -72,9 +72,11 @@ KERNEL(clear)(GLOBAL uchar *y, struct clear_arguments a)
 }
 
 /* See struct operand_arguments. */
-KERNEL(operand)(GLOBAL const void *x, GLOBAL float *y, struct operand_arguments a)
+KERNEL(operand)(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a)
 {
 	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
 	if (row < a.rows)
-		y[INDEX] = rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column));
+		store_element(
+		    y, a.result, INDEX,
+		    rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column)));
 }

@@ -11,11 +11,11 @@ enum {
 	SMALTI_ATTEND_COLUMNS = 128, /* of the values of a head: the most that a launch makes */
 };
 
-/* y f32 [rows, columns] = columns first … of a matrix whose rows are `stride` elements of `dtype` apart,
- * rounded to `compute`. */
+/* y [rows, columns] in `result` = columns first … of a matrix whose rows are `stride` elements of `dtype`
+ * apart, rounded to `compute`. */
 struct operand_arguments {
 	int64_t rows, columns, first, stride;
-	enum smalti_dtype dtype, compute;
+	enum smalti_dtype dtype, compute, result;
 };
 
 /* Attention of `queries` tokens, in rows of q of `q_stride` elements; a row of `kv_stride` elements has a
@@ -33,10 +33,11 @@ struct attend_arguments {
 	int first, last; /* whether */
 };
 
-/* Rows first_row … of the map that the convolution makes. */
+/* Rows first_row … of the map that the convolution makes, of patches in `result`. */
 struct conv_patches_arguments {
 	struct conv_arguments conv;
 	int64_t first_row, rows;
+	enum smalti_dtype result;
 };
 
 struct moments_arguments {

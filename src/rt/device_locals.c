@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/opencl.h"
+#include "rt/device_driver.h"
 
 /* What tasks took from a device, in a list: most take what others like them gave back. */
 struct smalti_device_local {

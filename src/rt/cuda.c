@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/cuda.h"
+
+#include "rt/op.h"
+
+#include <limits.h>
+
+/* src/kernels/device/cuda.fatbin, as the build made it of program.cl. */
+__asm__(".pushsection .rodata\n"
+	".balign 16\n"
+	".local smalti_cuda_program\n"
+	"smalti_cuda_program: .incbin \"src/kernels/device/cuda.fatbin\"\n"
+	".popsection\n");
+extern const char smalti_cuda_program[] __attribute__((visibility("hidden")));
+
+/* The compute capability that the kernels are compiled for at least. */
+enum { LEAST_CAPABILITY = 8 };
+
+static int64_t available(void)
+{
+	int count = 0;
+	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
+{
+	if (!cuda->stream)
+		cuda->stream = starpu_cuda_get_local_stream();
+	return cuda->stream;
+}
+
+/* What fails is told once: CUDA would hand it to whoever asks next. */
+static int fail(cudaError_t status, struct smalti_error *error, const char *what)
+{
+	cudaGetLastError();
+	return smalti_fail(error, status == cudaErrorMemoryAllocation ? SMALTI_ENOMEM : SMALTI_ENODEV,
+			   "%s: CUDA says '%s' (%d)", what, cudaGetErrorString(status), (int)status);
+}
+
+static int launch_kernel(struct smalti_device *device, const struct smalti_launch *launch,
+			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
+			 size_t argument_bytes, struct smalti_error *error)
+{
+	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
+	const struct dim3 groups = {(unsigned)launch->groups, 1, 1},
+			  threads = {(unsigned)launch->threads, 1, 1};
+	void *addresses[SMALTI_MAX_BUFFERS], *parameters[SMALTI_MAX_BUFFERS + 1];
+	char what[128];
+	cudaKernel_t kernel = NULL;
+	(void)argument_bytes; /* the compiled kernel knows */
+	for (int i = 0; i < count; i++) {
+		addresses[i] = buffers[i] ? buffers[i]->memory : NULL;
+		parameters[i] = &addresses[i];
+	}
+	parameters[count] = (void *)(uintptr_t)arguments;
+	cudaError_t status = launch->groups <= INT_MAX ? cudaSuccess : cudaErrorInvalidConfiguration;
+	if (!status)
+		status = cudaLibraryGetKernel(&kernel, cuda->kernels, launch->kernel);
+	if (!status)
+		status = cudaLaunchKernel(kernel, groups, threads, parameters, 0, smalti_cuda_stream(cuda));
+	if (!status)
+		return 0;
+	snprintf(what, sizeof(what), "kernel '%s' of %lld x %d threads", launch->kernel,
+		 (long long)launch->groups, launch->threads);
+	return fail(status, error, what);
+}
+
+static void *allocate(struct smalti_device *device, int64_t bytes, struct smalti_error *error)
+{
+	char what[128];
+	void *memory = NULL;
+	const cudaError_t status =
+	    cudaMallocAsync(&memory, (size_t)bytes, smalti_cuda_stream((struct smalti_cuda_device *)device));
+	if (!status)
+		return memory;
+	snprintf(what, sizeof(what), "%lld bytes of scratch memory on a device", (long long)bytes);
+	fail(status, error, what);
+	return NULL;
+}
+
+/* Has the calling thread use another device; returns which it used before. */
+static int change_device(int number)
+{
+	int before = 0;
+	cudaGetDevice(&before);
+	cudaSetDevice(number);
+	return before;
+}
+
+static void release(struct smalti_device *device, void *memory)
+{
+	const struct smalti_cuda_device *cuda = (const struct smalti_cuda_device *)device;
+	const int before = change_device(cuda->number); /* when a session closes */
+	cudaFreeAsync(memory, cuda->stream);
+	cudaSetDevice(before);
+}
+
+static void close_device(struct smalti_device *device)
+{
+	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
+	const int before = change_device(cuda->number);
+	smalti_device_release(device, &cuda->workspace);
+	smalti_cuda_products_close(cuda);
+	if (cuda->stream)
+		cudaStreamSynchronize(cuda->stream);
+	if (cuda->kernels)
+		cudaLibraryUnload(cuda->kernels);
+	cudaSetDevice(before);
+	free(cuda);
+}
+
+static int check_capability(int number, struct smalti_error *error)
+{
+	int major = 0, minor = 0;
+	cudaError_t status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number);
+	if (!status)
+		status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
+	if (status)
+		return fail(status, error, "the compute capability of a device");
+	if (major >= LEAST_CAPABILITY)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EUNSUPPORTED,
+	    "CUDA device %d has compute capability %d.%d: expected %d.0 or more; leave it out by "
+	    "STARPU_WORKERS_CUDAID",
+	    number, major, minor, LEAST_CAPABILITY);
+}
+
+static int load(struct smalti_cuda_device *cuda, struct smalti_error *error)
+{
+	if (check_capability(cuda->number, error) < 0)
+		return -1;
+	const cudaError_t status =
+	    cudaLibraryLoadData(&cuda->kernels, smalti_cuda_program, NULL, NULL, 0, NULL, NULL, 0);
+	return status ? fail(status, error, "Smalti's kernels") : smalti_cuda_products_open(cuda, error);
+}
+
+static struct smalti_device *open_device(int worker, struct smalti_error *error)
+{
+	struct smalti_cuda_device *cuda = smalti_calloc(1, sizeof(*cuda), error);
+	if (!cuda)
+		return NULL;
+	cuda->number = starpu_worker_get_devid(worker);
+	const int before = change_device(cuda->number);
+	const int status = load(cuda, error);
+	cudaSetDevice(before);
+	if (status == 0)
+		return &cuda->device;
+	close_device(&cuda->device);
+	return NULL;
+}
+
+const struct smalti_device_driver smalti_cuda = {
+    .worker = STARPU_CUDA_WORKER,
+    .operands = 1u << SMALTI_F32 | 1u << SMALTI_F16 | 1u << SMALTI_BF16,
+    .available = available,
+    .open = open_device,
+    .close = close_device,
+    .launch = launch_kernel,
+    .product = smalti_cuda_product,
+    .allocate = allocate,
+    .release = release,
+};

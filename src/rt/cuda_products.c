@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products, by cuBLASLt: what it chose for a shape is kept for the next product like it. */
+#include "rt/cuda.h"
+
+#include <xxhash.h>
+
+enum {
+	KEPT = 1024, /* shapes, a place for each hash */
+	ALIGNMENT = 256,
+	WORKSPACE = 32 << 20,
+};
+
+/* All that a choice depends on. */
+struct shape {
+	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype;
+	uint64_t x_alignment, w_alignment, y_alignment;
+};
+
+/* cuBLASLt's matrices have their columns one after the other: so it makes yᵀ[out, rows] of w and xᵀ, as they
+ * lie in memory, w transposed. */
+struct smalti_cuda_product {
+	struct shape shape;
+	cublasLtMatmulDesc_t operation; /* NULL: nothing is here yet */
+	cublasLtMatrixLayout_t w, x, y;
+	cublasLtMatmulAlgo_t algorithm;
+};
+
+static const struct {
+	cudaDataType_t type;
+	int bytes;
+} operands[] = {
+    [SMALTI_F32] = {CUDA_R_32F, 4},
+    [SMALTI_F16] = {CUDA_R_16F, 2},
+    [SMALTI_BF16] = {CUDA_R_16BF, 2},
+};
+
+static int fail(cublasStatus_t status, const struct shape *shape, struct smalti_error *error)
+{
+	return smalti_fail(error, status == CUBLAS_STATUS_ALLOC_FAILED ? SMALTI_ENOMEM : SMALTI_ENODEV,
+			   "product of %lld x %lld x %lld: cuBLASLt says '%s' (%d)", (long long)shape->rows,
+			   (long long)shape->in, (long long)shape->out, cublasLtGetStatusString(status),
+			   (int)status);
+}
+
+static void forget(struct smalti_cuda_product *p)
+{
+	if (p->w)
+		cublasLtMatrixLayoutDestroy(p->w);
+	if (p->x)
+		cublasLtMatrixLayoutDestroy(p->x);
+	if (p->y)
+		cublasLtMatrixLayoutDestroy(p->y);
+	if (p->operation)
+		cublasLtMatmulDescDestroy(p->operation);
+	*p = (struct smalti_cuda_product){.operation = NULL};
+}
+
+static cublasStatus_t describe(struct smalti_cuda_product *p)
+{
+	const struct shape *s = &p->shape;
+	const cudaDataType_t type = operands[s->dtype].type;
+	const uint64_t in = (uint64_t)s->in, out = (uint64_t)s->out, rows = (uint64_t)s->rows;
+	const cublasOperation_t transposed = CUBLAS_OP_T;
+	cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+	if (!status)
+		status = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+							&transposed, sizeof(transposed));
+	if (!status)
+		status = cublasLtMatrixLayoutCreate(&p->w, type, in, out, s->w_stride);
+	if (!status)
+		status = cublasLtMatrixLayoutCreate(&p->x, type, in, rows, s->x_stride);
+	if (!status)
+		status = cublasLtMatrixLayoutCreate(&p->y, CUDA_R_32F, out, rows, s->y_stride);
+	return status;
+}
+
+static cublasStatus_t prefer(const struct shape *s, cublasLtMatmulPreference_t preference)
+{
+	const struct {
+		cublasLtMatmulPreferenceAttributes_t name;
+		uint32_t bytes;
+	} alignments[] = {
+	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)s->w_alignment},
+	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)s->x_alignment},
+	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)s->y_alignment},
+	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)s->y_alignment},
+	};
+	const size_t workspace = WORKSPACE;
+	cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+	    preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+	for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]) && !status; i++)
+		status = cublasLtMatmulPreferenceSetAttribute(
+		    preference, alignments[i].name, &alignments[i].bytes, sizeof(alignments[i].bytes));
+	return status;
+}
+
+static cublasStatus_t choose(cublasLtHandle_t cublas, struct smalti_cuda_product *p)
+{
+	cublasLtMatmulPreference_t preference = NULL;
+	cublasLtMatmulHeuristicResult_t result;
+	int found = 0;
+	cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+	if (status)
+		return status;
+	status = prefer(&p->shape, preference);
+	if (!status)
+		status = cublasLtMatmulAlgoGetHeuristic(cublas, p->operation, p->w, p->x, p->y, p->y,
+							preference, 1, &result, &found);
+	cublasLtMatmulPreferenceDestroy(preference);
+	if (status)
+		return status;
+	p->algorithm = result.algo;
+	return found ? result.state : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* The place of a shape, filled; NULL with an error. */
+static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, const struct shape *shape,
+					      struct smalti_error *error)
+{
+	struct smalti_cuda_product *p = &cuda->products[XXH32(shape, sizeof(*shape), 0) % KEPT];
+	if (p->operation && memcmp(&p->shape, shape, sizeof(*shape)) == 0)
+		return p;
+	forget(p);
+	p->shape = *shape;
+	cublasStatus_t status = describe(p);
+	if (!status)
+		status = choose(cuda->cublas, p);
+	if (!status)
+		return p;
+	fail(status, shape, error);
+	forget(p);
+	return NULL;
+}
+
+static char *address(const struct smalti_device_memory *memory, int64_t first, int bytes)
+{
+	return (char *)memory->memory + first * bytes;
+}
+
+static uint64_t alignment_of(const char *address)
+{
+	const uint64_t bits = (uint64_t)(uintptr_t)address | ALIGNMENT;
+	return bits & -bits;
+}
+
+int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *p,
+			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			const struct smalti_device_memory *y, struct smalti_error *error)
+{
+	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
+	const int bytes = operands[p->dtype].bytes;
+	const char *x_at = address(x, p->x_first, bytes), *w_at = address(w, p->w_first, bytes);
+	char *y_at = address(y, p->y_first, (int)sizeof(float));
+	const struct shape shape = {p->rows,
+				    p->in,
+				    p->out,
+				    p->x_stride,
+				    p->w_stride,
+				    p->y_stride,
+				    p->dtype,
+				    alignment_of(x_at),
+				    alignment_of(w_at),
+				    alignment_of(y_at)};
+	const float one = 1, kept = p->adds ? 1 : 0;
+	const struct smalti_cuda_product *product = find(cuda, &shape, error);
+	if (!product || (!cuda->workspace.memory &&
+			 smalti_device_allocate(device, &cuda->workspace, WORKSPACE, error) < 0))
+		return -1;
+	const cublasStatus_t status =
+	    cublasLtMatmul(cuda->cublas, product->operation, &one, w_at, product->w, x_at, product->x, &kept,
+			   y_at, product->y, y_at, product->y, &product->algorithm, cuda->workspace.memory,
+			   WORKSPACE, smalti_cuda_stream(cuda));
+	return status ? fail(status, &shape, error) : 0;
+}
+
+int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error)
+{
+	cuda->products = smalti_calloc(KEPT, sizeof(*cuda->products), error);
+	if (!cuda->products)
+		return -1;
+	const cublasStatus_t status = cublasLtCreate(&cuda->cublas);
+	if (!status)
+		return 0;
+	return smalti_fail(error, SMALTI_ENODEV, "cuBLASLt does not start on CUDA device %d: '%s' (%d)",
+			   cuda->number, cublasLtGetStatusString(status), (int)status);
+}
+
+void smalti_cuda_products_close(struct smalti_cuda_device *cuda)
+{
+	for (int i = 0; cuda->products && i < KEPT; i++)
+		forget(&cuda->products[i]);
+	free(cuda->products);
+	if (cuda->cublas)
+		cublasLtDestroy(cuda->cublas);
+}

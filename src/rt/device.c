@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices have in common, whatever drives them. */
+#include "rt/device.h"
+
+#include "rt/device_driver.h"
+
+static const struct {
+	const char *name, *count, *limit; /* StarPU's variables */
+	int64_t most;
+	const struct smalti_device_driver *driver; /* NULL: it was not built */
+	const char *absent, *build;                /* what to do */
+} drivers[SMALTI_DEVICE_DRIVERS] = {
+    [SMALTI_OPENCL_DEVICES] = {"OpenCL", "STARPU_NOPENCL", "STARPU_LIMIT_OPENCL_MEM", STARPU_MAXOPENCLDEVS,
+#ifdef SMALTI_OPENCL
+			       &smalti_opencl,
+#else
+			       NULL,
+#endif
+			       "install the device's driver (clinfo -l lists devices), or set "
+			       "STARPU_OPENCL_ON_CPUS=1 for a CPU's, such as PoCL",
+			       "run 'scripts/packages opencl' and build it again"},
+    [SMALTI_CUDA_DEVICES] = {"CUDA", "STARPU_NCUDA", "STARPU_LIMIT_CUDA_MEM", STARPU_MAXCUDADEVS,
+#ifdef SMALTI_CUDA
+			     &smalti_cuda,
+#else
+			     NULL,
+#endif
+			     "install NVIDIA's driver (nvidia-smi lists devices)",
+			     "build it with 'scripts/build --cuda'"},
+};
+
+static int count(int driver, int64_t wanted, int64_t *found, struct smalti_error *error)
+{
+	const char *name = drivers[driver].name, *forced = getenv(drivers[driver].count);
+	const struct smalti_device_driver *built = drivers[driver].driver;
+	if (wanted < -1 || (built && wanted > drivers[driver].most))
+		return smalti_fail(error, SMALTI_EINVAL, "%lld %s devices: expected 0 to %lld",
+				   (long long)wanted, name, (long long)drivers[driver].most);
+	if (wanted > 0 && !built)
+		return smalti_fail(error, SMALTI_ENODEV,
+				   "%lld %s devices: this Smalti was built without %s; %s", (long long)wanted,
+				   name, name, drivers[driver].build);
+	*found = 0;
+	if (built && forced)
+		*found = strtoll(forced, NULL, 10);
+	else if (wanted >= 0)
+		*found = wanted;
+	else if (built && built->available)
+		*found = built->available();
+	return 0;
+}
+
+int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct smalti_device_counts *counts,
+			 struct smalti_error *error)
+{
+	counts->sum = 0;
+	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++) {
+		if (count(driver, wanted[driver], &counts->of[driver], error) < 0)
+			return -1;
+		counts->sum += counts->of[driver];
+	}
+	return 0;
+}
+
+const char *smalti_devices_limit(int driver)
+{
+	return drivers[driver].limit;
+}
+
+static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
+{
+	for (int i = 0; i < SMALTI_DEVICE_DRIVERS; i++) {
+		if (counts->of[i] == 0)
+			continue;
+		const int64_t found = starpu_worker_get_count_by_type(drivers[i].driver->worker);
+		if (found < counts->of[i])
+			return smalti_fail(
+			    error, SMALTI_ENODEV, "%lld %s devices are asked for and %lld found: %s",
+			    (long long)counts->of[i], drivers[i].name, (long long)found, drivers[i].absent);
+	}
+	return 0;
+}
+
+static const struct smalti_device_driver *driver_of(int worker)
+{
+	for (int i = 0; i < SMALTI_DEVICE_DRIVERS; i++)
+		if (drivers[i].driver && drivers[i].driver->worker == starpu_worker_get_type(worker))
+			return drivers[i].driver;
+	return NULL;
+}
+
+struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,
+					   struct smalti_error *error)
+{
+	const int workers = (int)starpu_worker_get_count();
+	if (check_found(counts, error) < 0)
+		return NULL;
+	struct smalti_device **devices = smalti_calloc(workers + 1, sizeof(struct smalti_device *), error);
+	for (int i = 0; devices && i < workers; i++) {
+		const struct smalti_device_driver *driver = driver_of(i);
+		if (!driver)
+			continue;
+		devices[i] = driver->open(i, error);
+		if (!devices[i]) {
+			smalti_devices_close(devices);
+			return NULL;
+		}
+		devices[i]->driver = driver;
+		devices[i]->memory_node = starpu_worker_get_memory_node((unsigned)i);
+	}
+	return devices;
+}
+
+void smalti_devices_close(struct smalti_device **devices)
+{
+	const int workers = devices ? (int)starpu_worker_get_count() : 0;
+	for (int i = 0; i < workers; i++) {
+		struct smalti_device *device = devices[i];
+		if (!device)
+			continue;
+		for (int slot = 0; slot < SMALTI_DEVICE_SCRATCH; slot++)
+			smalti_device_release(device, &device->scratch[slot]);
+		smalti_device_locals_free(device);
+		device->driver->close(device);
+	}
+	free(devices);
+}
+
+int smalti_device_launch(struct smalti_device *device, const struct smalti_launch *launch,
+			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
+			 size_t argument_bytes, struct smalti_error *error)
+{
+	if (launch->groups == 0)
+		return 0;
+	return device->driver->launch(device, launch, buffers, count, arguments, argument_bytes, error);
+}
+
+int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,
+			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			  const struct smalti_device_memory *y, struct smalti_error *error)
+{
+	if (product->rows == 0 || product->out == 0)
+		return 0;
+	return device->driver->product(device, product, x, w, y, error);
+}
+
+enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute)
+{
+	return device->driver->operands >> compute & 1 ? compute : SMALTI_F32;
+}
+
+int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
+			   struct smalti_error *error)
+{
+	memory->memory = device->driver->allocate(device, bytes, error);
+	if (!memory->memory)
+		return -1;
+	memory->bytes = bytes;
+	starpu_memory_allocate(device->memory_node, (size_t)bytes, STARPU_MEMORY_OVERFLOW); /* counts it */
+	return 0;
+}
+
+void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory)
+{
+	if (!memory->memory)
+		return;
+	device->driver->release(device, memory->memory);
+	starpu_memory_deallocate(device->memory_node, (size_t)memory->bytes);
+	*memory = (struct smalti_device_memory){NULL, 0};
+}
+
+const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
+							 int64_t bytes, struct smalti_error *error)
+{
+	struct smalti_device_memory *scratch = &device->scratch[slot];
+	if (scratch->memory && scratch->bytes >= bytes)
+		return scratch;
+	smalti_device_release(device, scratch);
+	return smalti_device_allocate(device, scratch, bytes, error) == 0 ? scratch : NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "rt/device.h"
+
+#include <starpu.h>
+
+/* What a driver's own form of a device begins with. */
+struct smalti_device {
+	const struct smalti_device_driver *driver;
+	unsigned memory_node;
+	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
+	struct smalti_device_local *locals; /* device_locals.c */
+	int local_count;
+};
+
+/* A driver: the functions of rt/device.h in its form. Only the device's worker calls those that follow
+ * `close`, but for release(), which closing calls, too. */
+struct smalti_device_driver {
+	enum starpu_worker_archtype worker;
+	unsigned operands;          /* bit d: products take operands of dtype d; f32 they always do */
+	int64_t (*available)(void); /* how many devices there are; NULL: none is used unasked */
+	struct smalti_device *(*open)(int worker, struct smalti_error *error);
+	void (*close)(struct smalti_device *device); /* what is empty; frees it */
+	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
+		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
+		      size_t argument_bytes, struct smalti_error *error);
+	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
+		       const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+		       const struct smalti_device_memory *y, struct smalti_error *error);
+	void *(*allocate)(struct smalti_device *device, int64_t bytes, struct smalti_error *error);
+	/* When the commands before have ended. */
+	void (*release)(struct smalti_device *device, void *memory);
+};
+
+extern const struct smalti_device_driver smalti_opencl, smalti_cuda;
+
+/* Memory that StarPU counts but does not manage. Releasing what is empty does nothing. @{ */
+int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
+			   struct smalti_error *error);
+void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory);
+/* @} */
+
+void smalti_device_locals_free(struct smalti_device *device);
