@@ -63,6 +63,10 @@ AC_DEFUN([AX_SMALTI_OPENCL], [
   AS_IF([test -z "$opencl_lacks"], [
     AC_MSG_RESULT([yes])
     AC_DEFINE([SMALTI_OPENCL], [1], [whether it runs on OpenCL devices])
+    AC_DEFINE_UNQUOTED([SMALTI_OPENCL_VERSION], ["`$PKG_CONFIG --modversion OpenCL 2>/dev/null || echo 1.2`"],
+      [the loader of OpenCL that this was built against])
+    AC_DEFINE_UNQUOTED([SMALTI_CLBLAST_VERSION], ["`$PKG_CONFIG --modversion clblast 2>/dev/null || echo 1`"],
+      [the CLBlast that this was built against])
     OPENCL_LIBS="-lclblast -lOpenCL"], [AC_MSG_RESULT([no: $opencl_lacks])])
   AC_DEFINE([CL_TARGET_OPENCL_VERSION], [120], [the OpenCL whose functions its headers, which StarPU's include, declare])
   AC_SUBST([OPENCL_LIBS])

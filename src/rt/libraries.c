@@ -13,6 +13,10 @@
 #include <webp/decode.h>
 #include <xxhash.h>
 
+#ifdef SMALTI_CUDA
+#include <cublasLt.h>
+#endif
+
 struct version {
 	char text[64];
 };
@@ -82,7 +86,7 @@ static struct version cjson(void)
 	return named(cJSON_Version());
 }
 
-/* Cannot be asked either. */
+/* Cannot be asked either, as OpenCL's loader and CLBlast. */
 static struct version deflate(void)
 {
 	return named(LIBDEFLATE_VERSION_STRING);
@@ -93,6 +97,33 @@ static struct version xxhash(void)
 	unsigned version = XXH_versionNumber();
 	return join(version / 10000, version / 100 % 100, version % 100);
 }
+
+#ifdef SMALTI_OPENCL
+static struct version opencl(void)
+{
+	return named(SMALTI_OPENCL_VERSION);
+}
+
+static struct version clblast(void)
+{
+	return named(SMALTI_CLBLAST_VERSION);
+}
+#endif
+
+#ifdef SMALTI_CUDA
+static struct version cuda(void)
+{
+	int version = 0;
+	cudaRuntimeGetVersion(&version);
+	return join((unsigned)version / 1000, (unsigned)version / 10 % 100, (unsigned)version % 10);
+}
+
+static struct version cublaslt(void)
+{
+	const unsigned version = (unsigned)cublasLtGetVersion();
+	return join(version / 10000, version / 100 % 100, version % 100);
+}
+#endif
 
 static const struct {
 	const char *name;
@@ -110,6 +141,14 @@ static const struct {
     {"cJSON", cjson, "JSON"},
     {"xxHash", xxhash, "checksums"},
     {"libdeflate", deflate, "compressed features"},
+#ifdef SMALTI_OPENCL
+    {"OpenCL", opencl, "OpenCL devices"},
+    {"CLBlast", clblast, "matmul on them"},
+#endif
+#ifdef SMALTI_CUDA
+    {"CUDA", cuda, "CUDA devices"},
+    {"cuBLASLt", cublaslt, "matmul on them"},
+#endif
 };
 
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
