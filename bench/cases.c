@@ -51,7 +51,7 @@ static bool multiplies(enum smalti_op_number op)
 int smalti_bench_each(enum smalti_dtype precision,
 		      int (*visit)(void *user, const struct smalti_bench_case *c), void *user)
 {
-	const enum smalti_dtype T = precision;
+	const enum smalti_dtype T = precision, WIDE = T == SMALTI_F16 ? SMALTI_F32 : T; /* graphs/t5.c */
 	int status;
 #define CASE(codelet, text, ...)                                                                             \
 	if ((status = visit(user, &(const struct smalti_bench_case){                                         \

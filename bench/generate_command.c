@@ -14,7 +14,7 @@ struct generate_options {
 	int64_t steps, tile_tokens, tile_rows;
 	struct smalti_session_options session;
 	double guidance;
-	int precision;
+	enum smalti_precision precision;
 };
 
 #define TYPE struct generate_options
@@ -139,7 +139,7 @@ static int measure(const void *options, struct smalti_error *error)
 	smalti_model_defaults(&model);
 	model.directory = o->model;
 	model.variant = o->variant;
-	model.precision = o->precision ? SMALTI_PRECISION_BF16 : SMALTI_PRECISION_F32;
+	model.precision = o->precision;
 	struct smalti_bench_report *report = smalti_bench_report_open(
 	    &smalti_bench_generate_command, &o->bench, facts_of(o), columns, COLUMNS, error);
 	int status = report ? smalti_images_measure(&o->session, &model, &request, (int)o->bench.repeats,

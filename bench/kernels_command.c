@@ -10,7 +10,7 @@
 struct kernels_options {
 	struct smalti_bench_options bench;
 	const char *filter;
-	int precision;
+	enum smalti_precision precision;
 };
 
 static const struct kernels_options defaults = {.bench = {.repeats = 5}};
@@ -113,13 +113,14 @@ static int measure_all(const void *options, struct smalti_error *error)
 {
 	const struct kernels_options *o = options;
 	struct measuring m = {.options = o, .error = error};
-	if (smalti_isa_check(error) < 0 || smalti_roofline_measure(&m.roofline, error) < 0)
+	if (smalti_precision_check(o->precision, error) < 0 || smalti_isa_check(error) < 0 ||
+	    smalti_roofline_measure(&m.roofline, error) < 0)
 		return -1;
 	if (!o->bench.json)
 		print_roofline(&m.roofline);
 	m.report = smalti_bench_report_open(&smalti_bench_kernels_command, &o->bench, facts_of(&m), columns,
 					    COLUMNS, error);
-	int status = m.report ? smalti_bench_each(o->precision ? SMALTI_BF16 : SMALTI_F32, measure, &m) : -1;
+	int status = m.report ? smalti_bench_each(smalti_precision_dtype(o->precision), measure, &m) : -1;
 	if (status == 0 && !m.measured)
 		status = smalti_fail(error, SMALTI_EINVAL, "no operation has '%s' in its name", o->filter);
 	return smalti_bench_report_close(m.report, note, status, error);

@@ -93,7 +93,8 @@ static int begin(const struct smalti_bench_report *report, const struct smalti_c
 	return put_line(report, head, error);
 }
 
-cJSON *smalti_bench_facts(const char *model, int precision, const struct smalti_session_options *session)
+cJSON *smalti_bench_facts(const char *model, enum smalti_precision precision,
+			  const struct smalti_session_options *session)
 {
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", model);

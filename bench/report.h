@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/bench.h"
-#include "smalti/session.h"
+#include "smalti/model.h"
 
 #include <cjson/cJSON.h>
 
@@ -25,7 +25,8 @@ struct smalti_bench_value {
 struct smalti_bench_report;
 
 /* Facts for a report: the model, the precision and the workers that are measured. */
-cJSON *smalti_bench_facts(const char *model, int precision, const struct smalti_session_options *session);
+cJSON *smalti_bench_facts(const char *model, enum smalti_precision precision,
+			  const struct smalti_session_options *session);
 
 /* Reads the file to compare with, opens the output. The machine is added to `facts`, which this takes, also
  * on failure. Texts live longer than the report. */

@@ -14,7 +14,7 @@
 struct stages_options {
 	struct smalti_bench_options bench;
 	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode;
-	int precision;
+	enum smalti_precision precision;
 	struct smalti_session_options session;
 	bool plain;
 };
@@ -222,7 +222,8 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 		    double runtime)
 {
 	const double speed = result->flops / result->seconds;
-	const double peak = m->options->precision ? NAN : result->ceiling; /* f32's says nothing of bf16 */
+	const bool f32 = m->model.precision == SMALTI_F32; /* whose peak says nothing of other dtypes */
+	const double peak = f32 ? result->ceiling : NAN;
 	const struct smalti_bench_value line[COLUMNS] = {
 	    {result->seconds, NULL}, {result->least, NULL},
 	    {result->packing, NULL}, {result->peak < 0 ? NAN : (double)result->peak, NULL},
@@ -271,8 +272,8 @@ static int measure_all(const void *options, struct smalti_error *error)
 	struct measuring m = {.options = o, .error = error};
 	m.model.directory = o->model ? o->model : smalti_embedded_model(error);
 	m.model.variant = o->variant;
-	m.model.precision = o->precision ? SMALTI_BF16 : SMALTI_F32;
-	if (!m.model.directory || choose_stages(&m) < 0)
+	m.model.precision = smalti_precision_dtype(o->precision);
+	if (smalti_precision_check(o->precision, error) < 0 || !m.model.directory || choose_stages(&m) < 0)
 		return -1;
 	if (o->plain && o->session.cpus > 1)
 		return smalti_fail(error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",

@@ -85,12 +85,12 @@ int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct a
 int smalti_cpu_gated_gelu(const struct gated_gelu_data *data, const struct gated_gelu_arguments *a,
 			  struct smalti_error *error)
 {
-	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(a->compute);
+	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(a->result);
 	struct smalti_matmul matmul = {.rows = a->rows,
 				       .in = a->in,
 				       .out = a->columns,
 				       .compute = a->compute,
-				       .result = a->compute,
+				       .result = a->result,
 				       .epilogue = SMALTI_EPILOGUE_GELU};
 	const struct smalti_raw_weight gate = part_of(data->gate, a->dtype[0], a->in, a->first, 0);
 	const struct smalti_raw_weight weight = part_of(data->weight, a->dtype[1], a->in, a->first, 0);

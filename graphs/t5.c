@@ -25,6 +25,7 @@ struct t5 {
 	struct smalti_text_encoder encoder; /* first: it is what others know */
 	struct smalti_t5_config config;
 	enum smalti_dtype compute;
+	enum smalti_dtype wide; /* of the last product of a block: its operands may go beyond f16 */
 	int shards;
 	bool streamed;
 	struct smalti_task_group *task_group; /* of the weights */
@@ -186,25 +187,26 @@ static struct smalti_tile *gated_gelu(const struct encoding *e, const struct ban
 	const struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t columns = shard_size(t5, c->ff_width, shard);
-	struct smalti_tile *y = new_shard(e, band, columns, t5->compute);
+	struct smalti_tile *y = new_shard(e, band, columns, t5->wide);
 	smalti_insert(gated_gelu, e->task_group,
 		      (.x = x, .gate = smalti_weight_tile(b->matrix[WI_0].weight),
 		       .weight = smalti_weight_tile(b->matrix[WI_1].weight), .y = y),
 		      .rows = band->tokens, .in = c->width, .first = shard_begin(t5, c->ff_width, shard),
-		      .columns = columns, .compute = t5->compute,
+		      .columns = columns, .compute = t5->compute, .result = t5->wide,
 		      .dtype = {b->matrix[WI_0].dtype, b->matrix[WI_1].dtype});
 	return y;
 }
 
-/* x += the output projection of the shards y, which are `count` things of `each` columns; releases y. */
+/* x += the output projection of the shards y, which are `count` things of `each` columns in the dtype
+ * `compute`; releases y. */
 static void add_projection(const struct encoding *e, const struct band *band, const struct matrix *matrix,
-			   struct smalti_tile **y, int64_t count, int64_t each)
+			   enum smalti_dtype compute, struct smalti_tile **y, int64_t count, int64_t each)
 {
 	const struct t5 *t5 = e->t5;
 	const int64_t width = t5->config.width;
 	struct sum_shards_buffers buffers = {.weight = smalti_weight_tile(matrix->weight)};
 	struct sum_shards_arguments arguments = {
-	    .rows = band->tokens, .in = count * each, .compute = t5->compute, .dtype = matrix->dtype};
+	    .rows = band->tokens, .in = count * each, .compute = compute, .dtype = matrix->dtype};
 	shard_columns(t5, count, each, arguments.x_columns);
 	for (int shard = 0; shard < t5->shards; shard++)
 		buffers.x[shard] = y[shard];
@@ -226,7 +228,7 @@ static void self_attention(const struct encoding *e, const struct band *band, co
 	for (int shard = 0; shard < e->t5->shards; shard++)
 		y[shard] = attend_heads(e, band, b, h, shard);
 	smalti_tile_release(h);
-	add_projection(e, band, &b->matrix[O], y, c->heads, c->head_dim);
+	add_projection(e, band, &b->matrix[O], e->t5->compute, y, c->heads, c->head_dim);
 }
 
 /* x += Wo(gelu(W0·n) ⊙ (W1·n)), n = RMS(x) (2.2, step 5). */
@@ -237,7 +239,7 @@ static void feed_forward(const struct encoding *e, const struct band *band, cons
 	for (int shard = 0; shard < e->t5->shards; shard++)
 		y[shard] = gated_gelu(e, band, b, h, shard);
 	smalti_tile_release(h);
-	add_projection(e, band, &b->matrix[WO], y, e->t5->config.ff_width, 1);
+	add_projection(e, band, &b->matrix[WO], e->t5->wide, y, e->t5->config.ff_width, 1);
 }
 
 /* The captions in their order, cut into the fewest bands that hold their tokens, as evenly as can be: each
@@ -447,6 +449,7 @@ struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 	};
 	t5->config = *config;
 	t5->compute = compute;
+	t5->wide = compute == SMALTI_F16 ? SMALTI_F32 : compute; /* docs/reference.md 2.2 */
 	t5->shards = count_shards(config);
 	t5->task_group = task_group;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);

@@ -61,7 +61,7 @@ static void expect_row(struct attention_problem *p, int64_t head, int64_t query,
 	}
 }
 
-/* q, k and v become what bf16 holds of them. */
+/* q, k and v become what the dtype holds of them. */
 static void narrow(struct attention_problem *p)
 {
 	const struct attention_shape *s = &p->shape;
@@ -69,8 +69,8 @@ static void narrow(struct attention_problem *p)
 	for (int i = 0; i < 3; i++) {
 		int64_t count = (i ? s->keys : s->queries) * p->stride;
 		p->operands[i] = malloc((size_t)count * 2 + 1);
-		smalti_narrow(SMALTI_BF16, wide[i], count, p->operands[i]);
-		smalti_widen(SMALTI_BF16, p->operands[i], count, wide[i]);
+		smalti_narrow(p->attention.dtype, wide[i], count, p->operands[i]);
+		smalti_widen(p->attention.dtype, p->operands[i], count, wide[i]);
 	}
 	p->operands[3] = malloc((size_t)(s->queries * s->heads * s->head_dim) * 2 + 1);
 }
@@ -105,7 +105,7 @@ struct attention_problem attention_problem(const struct attention_shape *shape, 
 	    .bias_length = p.bias_length,
 	    .bias_origin = shape->queries + 2,
 	};
-	if (dtype == SMALTI_BF16)
+	if (dtype != SMALTI_F32)
 		narrow(&p);
 	else
 		memcpy(p.operands, (void *[]){p.q, p.k, p.v, p.y}, sizeof(p.operands));
@@ -123,7 +123,7 @@ void attention_expect(struct attention_problem *p)
 
 void attention_free(struct attention_problem *p)
 {
-	for (int i = 0; i < 4 && p->attention.dtype == SMALTI_BF16; i++)
+	for (int i = 0; i < 4 && p->attention.dtype != SMALTI_F32; i++)
 		free(p->operands[i]);
 	free(p->q);
 	free(p->k);
@@ -146,8 +146,8 @@ void attention_call(enum smalti_isa isa, const struct smalti_attention *a, const
 
 void attention_widen(const struct attention_problem *p)
 {
-	if (p->attention.dtype == SMALTI_BF16)
-		smalti_widen(SMALTI_BF16, p->operands[3],
+	if (p->attention.dtype != SMALTI_F32)
+		smalti_widen(p->attention.dtype, p->operands[3],
 			     p->shape.queries * p->shape.heads * p->shape.head_dim, p->y);
 }
 

@@ -64,11 +64,14 @@ worst=$(tail -c +16 deep.ppm | od -An -v -tu2 --endian=big -w2 | paste levels - 
 # Other bands are the same image but for rounding, other precisions nearly.
 expect 0 '' decode star.safetensors --tile-rows 1 -o bands.ppm
 expect 0 '' decode star.safetensors --precision bf16 -o bf16.ppm
+expect 0 '' decode star.safetensors --precision f16 -o f16.ppm
 expect 0 '' decode star.safetensors --raw -o raw.ppm
 differ() {
     cmp -l "$1" "$2" | awk '{ n++ } END { print n + 0 }'
 }
 [ "$(differ star.ppm bands.ppm)" -le 20 ] || fail "bands: $(differ star.ppm bands.ppm) values differ"
+[ "$(differ star.ppm f16.ppm)" -gt 0 ] || fail "f16 is f32"
+[ "$(differ star.ppm f16.ppm)" -le 1000 ] || fail "f16: $(differ star.ppm f16.ppm) values differ"
 [ "$(differ star.ppm raw.ppm)" -gt 1000 ] || fail "--raw is not used"
 
 # Several, one of them, half types, a tensor by its name.
@@ -150,9 +153,21 @@ wrong 1 'column 0: a finite number was expected, found nan' nan.safetensors --in
 wrong 1 'item 1, channel 3, row 1, column 2: ' inf.safetensors --index 1 -o made/x.png
 grep -qF 'found -inf' err || fail "$(cat err)"
 
-# Weights that are readable and yet no numbers; no decoder at all.
+# What f16 has not is no image; a VAE that is said to have it is computed in f32.
+for _ in {1..96}; do
+    printf '\0\044\164\111' # 1e6
+done | safetensors F32 1,4,4,6 >large.safetensors
+expect 0 '' decode large.safetensors --raw -o large.png
+wrong 1 'computing in f16: it has none beyond 65504, so choose the precision bf16 or f32' \
+    large.safetensors --raw --precision f16 -o made/x.png
 cp -r "$SMALTI_MODELS/tesserae/vae" vae
 chmod -R u+w vae
+sed -i 's/"force_upcast": false/"force_upcast": true/' vae/config.json
+expect 0 '' decode large.safetensors --raw --precision f16 --vae vae -o upcast.png
+cmp upcast.png large.png
+wrong 1 'precision tf32: only CUDA devices have it, and there is none: choose f32' star.safetensors --precision tf32 -o made/x.png
+
+# Weights that are readable and yet no numbers; no decoder at all.
 weights=vae/diffusion_pytorch_model.safetensors
 sed -i 's/decoder.conv_in.bias/decoder.conv_in.bais/' $weights
 wrong 1 'decoder.conv_in.bias' star.safetensors --vae vae -o made/x.png

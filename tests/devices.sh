@@ -50,7 +50,7 @@ for policy in eager dmda dmdas lws; do
     near $policy
     [ $policy != eager ] || { traced 0 && traced 1; }
 done
-for stage in 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, bf16'; do
+for stage in 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE decoder, f16'; do
     SMALTI_TEST=$stage STARPU_NOPENCL=2 STARPU_NCPU=1 STARPU_SCHED=lws "$programs/test_golden" >"$work/log" 2>&1 ||
         fail "$stage: $(cat "$work/log")"
 done

@@ -8,10 +8,16 @@
 
 struct smalti_model *embedded_open(struct smalti_session *session)
 {
+	return embedded_open_in(session, SMALTI_PRECISION_F32);
+}
+
+struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalti_precision precision)
+{
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
 	options.directory = test_model("tesserae");
+	options.precision = precision;
 	struct smalti_model *model = smalti_model_open(session, &options, &error);
 	if (!model) {
 		fprintf(stderr, "%s\n", error.message);

@@ -5,6 +5,7 @@
 
 /* The embedded model in a session; ends the program when there is none: no test makes sense without. */
 struct smalti_model *embedded_open(struct smalti_session *session);
+struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalti_precision precision);
 /* Closes both and asserts that it goes well. */
 void embedded_close(struct smalti_session *session, struct smalti_model *model);
 

@@ -22,11 +22,8 @@ void *kernel_array(int64_t count, int64_t size)
 float *kernel_random(int64_t count, enum smalti_dtype dtype, uint64_t *state)
 {
 	float *values = kernel_array(count, 4);
-	for (int64_t i = 0; i < count; i++) {
-		values[i] = test_random(state);
-		if (dtype == SMALTI_BF16)
-			values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
-	}
+	for (int64_t i = 0; i < count; i++)
+		values[i] = smalti_round(dtype, test_random(state));
 	return values;
 }
 

@@ -5,10 +5,10 @@
 
 const char *const epilogue_names[SMALTI_EPILOGUES] = {"none", "gelu", "silu", "add", "gate-add", "multiply"};
 
-const struct matmul_dtypes matmul_dtypes[MATMUL_DTYPES] = {{SMALTI_F32, SMALTI_F32},
-							   {SMALTI_F32, SMALTI_BF16},
-							   {SMALTI_BF16, SMALTI_F32},
-							   {SMALTI_BF16, SMALTI_BF16}};
+const struct matmul_dtypes matmul_dtypes[MATMUL_DTYPES] = {
+    {SMALTI_F32, SMALTI_F32},   {SMALTI_F32, SMALTI_BF16}, {SMALTI_BF16, SMALTI_F32},
+    {SMALTI_BF16, SMALTI_BF16}, {SMALTI_F32, SMALTI_F16},  {SMALTI_F16, SMALTI_F32},
+    {SMALTI_F16, SMALTI_F16}};
 
 bool matmul_has(enum smalti_epilogue epilogue, enum smalti_dtype result)
 {
@@ -34,8 +34,9 @@ double matmul_finish(enum smalti_epilogue epilogue, double z, double y, double o
 	}
 }
 
-/* Sums of K products in f32 err by about sqrt(K) roundings; a bf16 result by half of its last place. */
+/* Sums of K products in f32 err by about sqrt(K) roundings; one of 16 bits by half of its last place. */
 double matmul_tolerance(const struct smalti_matmul *m)
 {
-	return 2e-6 + 1e-7 * sqrt((double)m->in) + (m->result == SMALTI_BF16 ? 1. / 256 : 0);
+	static const double places[] = {[SMALTI_F16] = 1. / 2048, [SMALTI_BF16] = 1. / 256};
+	return 2e-6 + 1e-7 * sqrt((double)m->in) + places[m->result];
 }

@@ -10,7 +10,7 @@
 extern const char *const epilogue_names[SMALTI_EPILOGUES];
 
 /* What is computed in and what comes out. */
-enum { MATMUL_DTYPES = 4 };
+enum { MATMUL_DTYPES = 7 };
 extern const struct matmul_dtypes {
 	enum smalti_dtype compute, result;
 } matmul_dtypes[MATMUL_DTYPES];

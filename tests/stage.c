@@ -255,5 +255,5 @@ int stage_encode(struct smalti_session *session, struct smalti_vae_net *vae, con
 struct smalti_vae_net *stage_encoder(struct smalti_model *model, struct smalti_error *error)
 {
 	return smalti_vae_net_new(SMALTI_VAE_ENCODE, model->task_group, &model->vae->config,
-				  model->vae_checkpoint, model->compute, error);
+				  model->vae_checkpoint, model->vae->compute, error);
 }

@@ -270,9 +270,9 @@ static void models_and_sessions_are_checked(void)
 	struct smalti_topology *topology;
 	FAILS(smalti_model_open(NULL, NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "model", "session");
 	FAILS(smalti_model_open(session, &precise, &error) ? 0 : -1, &error, SMALTI_EINVAL, "model",
-	      "precision: expected 0 to 1, found 7");
+	      "precision: expected 0 to 3, found 7");
 	FAILS(smalti_vae_open(session, &vaes, &error) ? 0 : -1, &error, SMALTI_EINVAL, "VAE",
-	      "precision: expected 0 to 1, found -1");
+	      "precision: expected 0 to 3, found -1");
 	FAILS(smalti_topology_read(NULL, &topology, &error), &error, SMALTI_EINVAL, "topology", "session");
 	FAILS(smalti_topology_read(session, NULL, &error), &error, SMALTI_EINVAL, "topology", "topology");
 	struct smalti_model *model = smalti_model_open(session, NULL, &error);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond the rounding of a bf16 result. */
+/* Beyond the rounding of a result of 16 bits. */
 static double largest_error(const struct attention_problem *p)
 {
-	const double rounding = p->attention.dtype == SMALTI_BF16 ? 0x1p-8 : 0;
+	static const double roundings[] = {[SMALTI_F16] = 0x1p-11, [SMALTI_BF16] = 0x1p-8};
+	const double rounding = roundings[p->attention.dtype];
 	double largest = 0;
 	for (int64_t i = 0; i < p->shape.queries * p->shape.heads * p->shape.head_dim; i++) {
 		double error = fabs((double)p->y[i] - p->expected[i]) - rounding * fabs(p->expected[i]);
@@ -22,7 +23,7 @@ static double largest_error(const struct attention_problem *p)
  * 2^-8 of it at most; these errors partly cancel. */
 static double tolerance(enum smalti_isa isa, enum smalti_dtype dtype)
 {
-	return dtype == SMALTI_F32 || isa < SMALTI_ISA_AVX512_BF16 ? 2e-6 : 3e-3;
+	return dtype != SMALTI_BF16 || isa < SMALTI_ISA_AVX512_BF16 ? 2e-6 : 3e-3;
 }
 
 /* `loss` is how much larger an error may be, for scores that are large. */
@@ -50,10 +51,12 @@ static void agrees_with_double(void)
 }
 
 /* Operands are taken exactly: the answer is that of the rounded operands, rounded once. */
-static void takes_bf16(void)
+static void takes_16_bits(void)
 {
-	for (size_t i = 0; i < ATTENTION_SHAPES; i++)
+	for (size_t i = 0; i < ATTENTION_SHAPES; i++) {
 		compare(&attention_shapes[i], 1, SMALTI_BF16, 1);
+		compare(&attention_shapes[i], 1, SMALTI_F16, 1);
+	}
 }
 
 /* Scores of several hundreds: all weight on few keys, the others underflow. */
@@ -62,14 +65,15 @@ static void survives_large_scores(void)
 	const struct attention_shape shape = {19, 150, 2, 24, false, 40};
 	compare(&shape, 40, SMALTI_F32, 250);
 	compare(&shape, 40, SMALTI_BF16, 250);
+	compare(&shape, 40, SMALTI_F16, 250);
 }
 
 /* Negative scores are the larger ones then; every score is far below 0. */
 static void takes_a_negative_scale(void)
 {
 	const struct attention_shape shape = {5, 37, 1, 8, false, 9};
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		p.attention.scale = -p.attention.scale;
 		attention_expect(&p);
 		for (int i = 0; i <= (int)smalti_isa(); i++) {
@@ -128,6 +132,7 @@ static void masked_keys_weigh_nothing(void)
 {
 	mask_keys(SMALTI_F32);
 	mask_keys(SMALTI_BF16);
+	mask_keys(SMALTI_F16);
 }
 
 /* No keys at all, and an empty block before and after some, which changes nothing. */
@@ -162,8 +167,8 @@ static void no_keys_give_zero(void)
 {
 	const struct attention_shape shape = {5, 12, 2, 24, false, 0};
 	float *state = malloc((size_t)smalti_attention_state(5, 2, 24) * sizeof(float));
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		attention_expect(&p);
 		for (int isa = 0; isa <= (int)smalti_isa(); isa++)
 			attend_to_nothing((enum smalti_isa)isa, &p, state);
@@ -218,8 +223,8 @@ static void pass_on(const struct attention_problem *half, const struct attention
 static void any_instruction_set_goes_on(void)
 {
 	const struct attention_shape shape = {37, 150, 2, 40, true, 0}, first = {37, 70, 2, 40, true, 0};
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		struct attention_problem half = p;
 		const int64_t values = first.queries * first.heads * first.head_dim;
 		float *state = malloc((size_t)smalti_attention_state(37, 2, 40) * sizeof(float));
@@ -240,8 +245,8 @@ static void no_queries_write_nothing(void)
 {
 	const struct attention_shape shape = {0, 12, 2, 24, false, 0};
 	float untouched = 7;
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		const struct smalti_keys keys = attention_keys(&p, 0, shape.keys);
 		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
 			attention_call((enum smalti_isa)isa, &p.attention, p.operands[0], &keys, NULL,
@@ -256,8 +261,8 @@ static void not_a_number_stays_in_its_row(void)
 {
 	const struct attention_shape shape = {20, 30, 1, 16, false, 0};
 	const uint32_t payload = 0x7fc00001; /* which arithmetic on the exponent would turn into a number */
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		if (dtype)
 			((uint16_t *)p.operands[0])[3 * p.stride] = 0xffff;
 		else
@@ -267,6 +272,30 @@ static void not_a_number_stays_in_its_row(void)
 			bool ok = true;
 			for (int64_t i = 0; i < 20 * 16; i++)
 				ok = ok && !isnan(p.y[i]) == (i / 16 != 3);
+			CHECK(ok, attention_name((enum smalti_isa)isa, &shape));
+		}
+		attention_free(&p);
+	}
+}
+
+/* What was too large for f16 shows, even where it makes all scores of a query -inf, or those of a key. */
+static void infinity_is_no_mask(void)
+{
+	const struct attention_shape shape = {4, 6, 1, 8, false, 0};
+	enum { QUERY, KEY };
+	for (int which = QUERY; which <= KEY; which++) {
+		struct attention_problem p = attention_problem(&shape, 1, SMALTI_F16);
+		uint16_t *q = p.operands[0], *k = p.operands[1];
+		for (int64_t i = 0; i < 4; i++)
+			q[i * p.stride] = 0x3c00; /* 1 */
+		for (int64_t i = 0; i < 6; i++)
+			k[i * p.stride] = 0x3c00;
+		*(which == QUERY ? q : k) = 0xfc00; /* -inf */
+		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+			attention_call_whole((enum smalti_isa)isa, &p);
+			bool ok = true;
+			for (int64_t i = 0; i < 4 * 8; i++)
+				ok = ok && !isnan(p.y[i]) == (which == QUERY && i >= 8);
 			CHECK(ok, attention_name((enum smalti_isa)isa, &shape));
 		}
 		attention_free(&p);
@@ -291,7 +320,7 @@ static void refuses_nonsense(void)
 	cases[2].heads = 0;
 	cases[3].head_dim = 1025;
 	cases[4].q_stride = 15;
-	cases[5].dtype = SMALTI_F16;
+	cases[5].v_stride = 15;
 	cases[6].bias = cases[7].bias = bias;
 	cases[6].bias_length = cases[7].bias_length = 8;
 	cases[6].bias_origin = 2;
@@ -308,7 +337,7 @@ static void refuses_nonsense(void)
 
 static const struct test tests[] = {
     {"agrees with double arithmetic, whole and in blocks", agrees_with_double},
-    {"takes bf16", takes_bf16},
+    {"takes bf16 and f16", takes_16_bits},
     {"survives large scores", survives_large_scores},
     {"takes a negative scale", takes_a_negative_scale},
     {"no weight is subnormal", no_weight_is_subnormal},
@@ -317,6 +346,7 @@ static const struct test tests[] = {
     {"any instruction set goes on with a state", any_instruction_set_goes_on},
     {"no queries write nothing", no_queries_write_nothing},
     {"NaN stays in its row", not_a_number_stays_in_its_row},
+    {"infinity of f16 is no mask", infinity_is_no_mask},
     {"refuses nonsense", refuses_nonsense},
 };
 

@@ -10,9 +10,9 @@
 /* The same blocks in one call, in a call each, in calls of three. */
 static void calls_change_no_bit(void)
 {
-	for (size_t i = 0; i < 2 * ATTENTION_SHAPES; i++) {
-		const struct attention_shape *shape = &attention_shapes[i / 2];
-		struct attention_problem p = attention_problem(shape, 1, i % 2 ? SMALTI_BF16 : SMALTI_F32);
+	for (size_t i = 0; i < 3 * ATTENTION_SHAPES; i++) {
+		const struct attention_shape *shape = &attention_shapes[i / 3];
+		struct attention_problem p = attention_problem(shape, 1, (enum smalti_dtype)(i % 3));
 		const size_t bytes =
 		    (size_t)(shape->queries * shape->heads * shape->head_dim) * sizeof(float);
 		float *before = malloc(bytes);
@@ -36,8 +36,8 @@ static void whole_spans_change_no_bit(void)
 	const struct attention_shape shape = {37, 600, 2, 72, true, 0};
 	const size_t bytes = (size_t)(shape.queries * shape.heads * shape.head_dim) * sizeof(float);
 	float *before = malloc(bytes);
-	for (int dtype = 0; dtype < 2; dtype++) {
-		struct attention_problem p = attention_problem(&shape, 1, dtype ? SMALTI_BF16 : SMALTI_F32);
+	for (enum smalti_dtype dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
+		struct attention_problem p = attention_problem(&shape, 1, dtype);
 		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
 			attention_call_whole((enum smalti_isa)isa, &p);
 			memcpy(before, p.y, bytes);
@@ -78,6 +78,7 @@ static void repeats_to_the_bit(void)
 {
 	repeat(SMALTI_F32);
 	repeat(SMALTI_BF16);
+	repeat(SMALTI_F16);
 }
 
 static const struct test tests[] = {

@@ -107,7 +107,7 @@ static int see(void *user, const struct smalti_bench_case *c)
 
 static void every_codelet_has_a_case(void)
 {
-	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16};
+	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
 	for (int p = 0; p < COUNT(precisions); p++) {
 		static struct seen seen;
 		memset(&seen, 0, sizeof(seen));
@@ -162,6 +162,7 @@ static void bytes_are_those_of_the_buffers(void)
 {
 	CHECK(smalti_bench_each(SMALTI_F32, weigh, NULL) == 0, "all in f32");
 	CHECK(smalti_bench_each(SMALTI_BF16, weigh, NULL) == 0, "all in bf16");
+	CHECK(smalti_bench_each(SMALTI_F16, weigh, NULL) == 0, "all in f16");
 }
 
 /* A machine whose numbers are easily divided by. */
@@ -188,7 +189,8 @@ static void awkward_cases_run(void)
 	int measured = 0;
 	CHECK(smalti_bench_each(SMALTI_F32, measure_odd, &measured) == 0, "all in f32");
 	CHECK(smalti_bench_each(SMALTI_BF16, measure_odd, &measured) == 0, "all in bf16");
-	CHECK(measured >= 2 * SMALTI_OPS, "one of each codelet");
+	CHECK(smalti_bench_each(SMALTI_F16, measure_odd, &measured) == 0, "all in f16");
+	CHECK(measured >= 3 * SMALTI_OPS, "one of each codelet");
 }
 
 static const struct test tests[] = {

@@ -82,17 +82,13 @@ static void plain_matrix(void)
 	static const int64_t counts[3] = {2 * IN, 2 * IN, 2 * IN};
 	uint64_t state = 7;
 	for (int compute = SMALTI_F32; compute <= SMALTI_BF16; compute++) {
-		if (compute == SMALTI_F16)
-			continue;
-		uint16_t rounded[COUNT_OF_ALL];
+		float rounded[COUNT_OF_ALL];
 		struct parts p = given(SMALTI_WEIGHT_MATRIX, 3, counts, &state);
 		p.source.in = IN, p.source.out = OUT, p.source.compute = (enum smalti_dtype)compute;
 		void *found = form_of(&p.source, SMALTI_DEVICE_GPU);
-		smalti_narrow(SMALTI_BF16, p.values, COUNT_OF_ALL, rounded);
-		if (compute == SMALTI_F32)
-			CHECK(memcmp(found, p.values, COUNT_OF_ALL * sizeof(float)) == 0, "f32");
-		else
-			CHECK(memcmp(found, rounded, sizeof(rounded)) == 0, "bf16");
+		smalti_narrow(p.source.compute, p.values, COUNT_OF_ALL, rounded);
+		const int64_t bytes = COUNT_OF_ALL * smalti_dtype_bytes(p.source.compute);
+		CHECK(memcmp(found, rounded, (size_t)bytes) == 0, smalti_dtype_name(p.source.compute));
 		free(found);
 		drop(&p);
 	}
@@ -167,32 +163,37 @@ static void linear(void)
 	}
 }
 
-/* f32 activations are rounded to the dtype of the products, as bf16 ones are given. */
-static void linear_bf16(void)
+/* f32 activations are rounded to the dtype of the products, as ones of 16 bits are given. */
+static void linear_of(enum smalti_dtype compute)
 {
 	enum { ROWS = 5, IN = 33, OUT = 7 };
 	uint64_t state = 3;
 	float *w, *x = random_floats(ROWS * IN, &state), y[ROWS * OUT], y_rounded[ROWS * OUT];
 	uint16_t rounded[ROWS * IN];
-	void *packed = pack(1, IN, OUT, SMALTI_BF16, &w, &state);
-	smalti_narrow(SMALTI_BF16, x, ROWS * IN, rounded);
+	void *packed = pack(1, IN, OUT, compute, &w, &state);
+	smalti_narrow(compute, x, ROWS * IN, rounded);
 	RUN(matmul, (.x = x, .weight = packed, .y = y), .rows = ROWS, .in = IN, .out = OUT,
-	    .x_dtype = SMALTI_F32, .compute = SMALTI_BF16);
+	    .x_dtype = SMALTI_F32, .compute = compute);
 	RUN(matmul, (.x = rounded, .weight = packed, .y = y_rounded), .rows = ROWS, .in = IN, .out = OUT,
-	    .x_dtype = SMALTI_BF16, .compute = SMALTI_BF16);
+	    .x_dtype = compute, .compute = compute);
 	CHECK(memcmp(y, y_rounded, sizeof(y)) == 0, "rounding on the way in");
-	smalti_widen(SMALTI_BF16, rounded, ROWS * IN, x);
+	smalti_widen(compute, rounded, ROWS * IN, x);
 	for (int i = 0; i < ROWS * OUT; i++) {
 		const float *row = w + i % OUT * IN;
 		double sum = 0;
 		for (int j = 0; j < IN; j++)
-			sum += (double)x[i / OUT * IN + j] *
-			       (double)smalti_bf16_to_f32(smalti_f32_to_bf16(row[j]));
-		CHECK(fabs((double)y[i] - sum) < 1e-4, "bf16 products");
+			sum += (double)x[i / OUT * IN + j] * (double)smalti_round(compute, row[j]);
+		CHECK(fabs((double)y[i] - sum) < 1e-4, smalti_dtype_name(compute));
 	}
 	free(w);
 	free(x);
 	free(packed);
+}
+
+static void linear_16_bits(void)
+{
+	linear_of(SMALTI_F16);
+	linear_of(SMALTI_BF16);
 }
 
 /* As the packed ones, from each part's own dtype. */
@@ -372,7 +373,7 @@ static const struct test tests[] = {
     {"weights: plain matrix", plain_matrix},
     {"weights: plain kernel", plain_kernel},
     {"linear: stacked parts, gate row", linear},
-    {"linear: bf16", linear_bf16},
+    {"linear: bf16", linear_16_bits},
     {"linear: raw parts", linear_raw},
     {"attention in blocks", attention},
     {"patch_embed", patch_embed},

@@ -221,13 +221,15 @@ static void vaes_are_checked(void)
 	    {"{\"use_quant_conv\": \"no\"}", SMALTI_EFORMAT, {"use_quant_conv"}},
 	};
 	check_bad_configs(parse_vae, cases, COUNT(cases));
-	cJSON *file = config_object("{\"shift_factor\": null, \"latents_mean\": null, \"force_upcast\": true,"
-				    " \"use_post_quant_conv\": false, \"act_fn\": \"swish\"}");
+	cJSON *file =
+	    config_object("{\"shift_factor\": null, \"latents_mean\": null, \"force_upcast\": false,"
+			  " \"use_post_quant_conv\": false, \"act_fn\": \"swish\"}");
 	struct smalti_vae_config config;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_vae_config_parse(file, &config, &error), &error, "defaults");
 	CU_ASSERT_TRUE(config.blocks == 1 && config.channels[0] == 64 && config.scaling_factor == 0.18215);
 	CU_ASSERT_TRUE(config.quant_conv && !config.post_quant_conv && smalti_vae_factor(&config) == 1);
+	CU_ASSERT_FALSE(config.force_upcast);
 	cJSON_Delete(file);
 }
 

@@ -143,7 +143,7 @@ COUNT_OF(attend_heads)
 COUNT_OF(gated_gelu)
 {
 	const struct matmul_arguments both = {
-	    .rows = a->rows, .in = a->in, .out = a->columns, .x_dtype = a->compute, .result = a->compute};
+	    .rows = a->rows, .in = a->in, .out = a->columns, .x_dtype = a->compute, .result = a->result};
 	product(&both, a->columns, 0, 2, a->dtype[0]);
 	product(&both, a->columns, 0, 3, a->dtype[1]);
 }
@@ -270,7 +270,8 @@ static void formulas(void)
 	int compared = 0;
 	CHECK(smalti_bench_each(SMALTI_F32, compare, &compared) == 0, "all in f32");
 	CHECK(smalti_bench_each(SMALTI_BF16, compare, &compared) == 0, "all in bf16");
-	CHECK(compared >= 2 * SMALTI_OPS, "every operation");
+	CHECK(smalti_bench_each(SMALTI_F16, compare, &compared) == 0, "all in f16");
+	CHECK(compared >= 3 * SMALTI_OPS, "every operation");
 }
 
 static const struct test tests[] = {

@@ -164,8 +164,9 @@ static void compare(const struct trial *t, const char *name, const struct smalti
 		    const void *found, const void *expected)
 {
 	const int64_t count = buffer->count * (buffer->kind == SMALTI_BENCH_MOMENTS ? 3 : 1);
-	const bool rounds = buffer->kind == SMALTI_BENCH_BF16 || t->precision == SMALTI_BF16;
-	const double tolerance = rounds ? 2e-2 : 2e-5;
+	const bool bf16 = buffer->kind == SMALTI_BENCH_BF16 || t->precision == SMALTI_BF16;
+	const bool f16 = buffer->kind == SMALTI_BENCH_F16 || t->precision == SMALTI_F16;
+	const double tolerance = bf16 ? 2e-2 : f16 ? 2e-2 / 8 : 2e-5;
 	double worst = 0, largest = 0;
 	char what[200];
 	snprintf(what, sizeof(what), "%s, %s: %s", t->bench->name, smalti_dtype_name(t->precision), name);
@@ -313,7 +314,7 @@ static void close_session(struct smalti_session *session)
 /* Devices alone: whatever has a form for them runs there. */
 static void operations(void)
 {
-	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16};
+	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
 	const struct smalti_session_options options = {.opencl = 1};
 	struct trials trials = {.session = open_session("operations", "0", &options)};
 	if (!trials.session)

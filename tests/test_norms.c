@@ -10,7 +10,7 @@
 
 enum { MOST = 64 * 1024 };
 static float x[MOST], y[MOST], first[2048], second[2048];
-static uint16_t half[MOST];
+static uint16_t half[MOST], other_half[MOST];
 
 static void fill(float *to, int64_t count, double mean, double spread, uint64_t seed)
 {
@@ -66,6 +66,8 @@ static void layernorm_agrees_with_double(void)
 						    y);
 			kernels->layernorm_modulate(rows[c].rows, dim, x, 1e-6f, first, second, SMALTI_BF16,
 						    half);
+			kernels->layernorm_modulate(rows[c].rows, dim, x, 1e-6f, first, second, SMALTI_F16,
+						    other_half);
 			double worst = 0;
 			bool rounded = true;
 			for (int64_t i = 0; i < count; i++) {
@@ -76,10 +78,11 @@ static void layernorm_agrees_with_double(void)
 				double expected =
 				    normal * (1 + (double)second[i % dim]) + (double)first[i % dim];
 				worst = fmax(worst, fabs((double)y[i] - expected));
-				rounded = rounded && half[i] == smalti_f32_to_bf16(y[i]);
+				rounded = rounded && half[i] == smalti_f32_to_bf16(y[i]) &&
+					  other_half[i] == smalti_f32_to_f16(y[i]);
 			}
 			CHECK(worst < 3e-6, name_of(isa, "layernorm", rows[c].rows, dim));
-			CHECK(rounded, name_of(isa, "layernorm bf16", rows[c].rows, dim));
+			CHECK(rounded, name_of(isa, "layernorm of 16 bits", rows[c].rows, dim));
 		}
 	}
 }

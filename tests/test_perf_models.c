@@ -38,6 +38,7 @@ static void keys(void)
 {
 	CHECK(smalti_bench_each(SMALTI_F32, change_words, NULL) == 0, "all in f32");
 	CHECK(smalti_bench_each(SMALTI_BF16, change_words, NULL) == 0, "all in bf16");
+	CHECK(smalti_bench_each(SMALTI_F16, change_words, NULL) == 0, "all in f16");
 }
 
 /* The file of an op's model in `directory`, or NULL. */

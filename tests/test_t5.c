@@ -226,8 +226,10 @@ static void shards_agree_with_formula(void)
 	static const struct {
 		enum smalti_dtype compute;
 		double tolerance;
-	} rows[] = {{SMALTI_F32, 1e-5}, {SMALTI_BF16, 0.15 /* the sines cancel in most sums */}};
-	for (int i = 0; i < 2; i++) {
+	} rows[] = {{SMALTI_F32, 1e-5},
+		    {SMALTI_BF16, 0.15 /* the sines cancel in most sums */},
+		    {SMALTI_F16, 0.15 / 8}};
+	for (int i = 0; i < COUNT(rows); i++) {
 		struct encoder encoder = open_encoder(&odd, synthetic_t5(&odd, 0.01), rows[i].compute);
 		float *expected = by_formula(&encoder, &words), *y = calloc(TOKENS, 522 * sizeof(*y));
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -249,8 +251,8 @@ static void together_is_as_alone(void)
 {
 	static const int64_t lengths[] = {300, 1, 250, 513, 7, 40};
 	enum { CAPTIONS = COUNT(lengths) };
-	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16};
-	for (int i = 0; i < 2; i++) {
+	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
+	for (int i = 0; i < COUNT(computes); i++) {
 		struct encoder encoder = tesserae(computes[i]);
 		const int64_t width = encoder.config.width;
 		struct smalti_error error = SMALTI_NO_ERROR;

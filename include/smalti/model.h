@@ -21,7 +21,12 @@ struct smalti_model;
  * f32. */
 enum smalti_precision {
 	SMALTI_PRECISION_F32,
-	SMALTI_PRECISION_BF16 /**< operands rounded to bf16 */
+	SMALTI_PRECISION_BF16, /**< operands rounded to bf16 */
+	/** Operands rounded to f16, which has none beyond 65504: but f32 for those that are known to be
+	 * larger, of the text encoder's last product in a layer, and of a VAE unless its "force_upcast" is
+	 * false. */
+	SMALTI_PRECISION_F16,
+	SMALTI_PRECISION_TF32 /**< f32, which CUDA devices multiply by their TF32 units; for these alone */
 };
 
 struct smalti_model_options {

@@ -62,7 +62,7 @@ struct smalti_vae_request {
 	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
 	enum smalti_precision
-	    store;  /**< BF16: maps may be rounded to bf16 where memory is short: less of it,
+	    store;  /**< F32 or BF16: maps may be rounded to bf16 where memory is short: less of it,
 		       or less time, for results that are not exact and depend on the memory */
 	void *user; /**< of the functions */
 	/** Progress callback, or NULL: called about ten times per second on the calling thread with the

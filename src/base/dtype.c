@@ -50,6 +50,13 @@ uint16_t smalti_f32_to_f16(float value)
 	return (uint16_t)(sign | ((bits - 0x38000000u) >> 13));
 }
 
+float smalti_round(enum smalti_dtype dtype, float value)
+{
+	return dtype == SMALTI_F32   ? value
+	       : dtype == SMALTI_F16 ? smalti_f16_to_f32(smalti_f32_to_f16(value))
+				     : smalti_bf16_to_f32(smalti_f32_to_bf16(value));
+}
+
 void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to)
 {
 	if (dtype == SMALTI_F32) {

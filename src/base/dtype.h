@@ -34,6 +34,9 @@ static inline uint16_t smalti_f32_to_bf16(float value)
 float smalti_f16_to_f32(uint16_t value);
 uint16_t smalti_f32_to_f16(float value); /* nearest even, overflow to infinity */
 
+/* What is left of a value in `dtype`. */
+float smalti_round(enum smalti_dtype dtype, float value);
+
 /* count elements of `dtype` at `from` (any alignment) to f32, exactly. */
 void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to);
 /* f32 to `dtype`, nearest even. */

@@ -53,6 +53,7 @@ struct smalti_vae_config {
 	bool quant_conv;
 	bool post_quant_conv;
 	bool mid_block_attention;
+	bool force_upcast; /* numbers in it go beyond f16 */
 };
 
 /* The VAE's latents z of a channel are scale·y + shift of the diffusion model's y, and y is inverse·(z −

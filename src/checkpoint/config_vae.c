@@ -19,6 +19,7 @@ static const struct smalti_field fields[] = {
     {FIELD_BOOL("use_quant_conv", OPTIONAL, quant_conv)},
     {FIELD_BOOL("use_post_quant_conv", OPTIONAL, post_quant_conv)},
     {FIELD_BOOL("mid_block_add_attention", OPTIONAL, mid_block_attention)},
+    {FIELD_BOOL("force_upcast", OPTIONAL, force_upcast)},
 };
 
 int64_t smalti_vae_factor(const struct smalti_vae_config *config)
@@ -135,6 +136,7 @@ int smalti_vae_config_parse(const cJSON *file, struct smalti_vae_config *config,
 	    .quant_conv = true,
 	    .post_quant_conv = true,
 	    .mid_block_attention = true,
+	    .force_upcast = true,
 	};
 	if (smalti_fields_read(file, fields, sizeof(fields) / sizeof(fields[0]), config, error) ||
 	    read_channels(file, config, error) || read_latent_scale(file, config, error) ||

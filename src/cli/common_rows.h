@@ -2,19 +2,18 @@
 #pragma once
 
 #include "cli/options.h"
+#include "jobs/precision.h"
 #include "smalti/session.h"
 #include "text/cleaning.h"
 
 /* Options that mean the same in several commands; those of the machine are in a struct
  * smalti_session_options `session`. */
 
-/* The index is the option's value. */
-extern const char *const smalti_precisions[];
-
 /* clang-format off */
 #define SMALTI_PRECISION_ROW(type, field) \
 	{SMALTI_CHOICE(type, field), "precision", 0, "TYPE", \
-	 "data type of the operands of matrix products and convolutions", .choices = smalti_precisions}
+	 "data type of the operands of matrix products and convolutions; f16 ends at 65504, so not every model can have it; " \
+	 "tf32 is for CUDA devices", .choices = smalti_precisions}
 
 #define SMALTI_CLEANING_ROW(type, field, texts) \
 	{SMALTI_CHOICE(type, field), "clean", 0, "HOW", \

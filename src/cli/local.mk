@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/command.c src/cli/command.h \
-	src/cli/common_rows.c src/cli/common_rows.h \
+	src/cli/common_rows.h \
 	src/cli/decode.c \
 	src/cli/encode.c \
 	src/cli/export.c \

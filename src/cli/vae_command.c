@@ -5,6 +5,8 @@
 #include "cli/command.h"
 #include "cli/signals.h"
 
+const char *const smalti_stores[] = {"f32", "bf16", NULL};
+
 static void on_progress(void *user, double share)
 {
 	struct smalti_vae_command *run = user;

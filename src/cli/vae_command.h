@@ -8,6 +8,9 @@
 
 /* What `smalti decode` and `smalti encode` have in common: options, the open VAE, reports. */
 
+/* Of enum smalti_precision: the dtypes that maps are stored in. */
+extern const char *const smalti_stores[];
+
 /* The first member of both commands' options. */
 struct smalti_vae_settings {
 	const char *model; /* that the VAE is of, unless its own directory is given */
@@ -43,7 +46,7 @@ struct smalti_vae_settings {
 	 "directory for an unlinked temporary file with the data that does not fit under --memory-limit"}, \
 	{SMALTI_CHOICE(struct smalti_vae_settings, request.store), "store", 0, "TYPE", \
 	 "data type of feature maps that are kept or offloaded when memory is short; bf16 is not exact", \
-	 .choices = smalti_precisions}, \
+	 .choices = smalti_stores}, \
 	SMALTI_TILE_ROWS_ROW(struct smalti_vae_settings, request.tile_rows), \
 	SMALTI_TRACE_ROW(struct smalti_vae_settings)
 /* clang-format on */

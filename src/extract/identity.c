@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/parts.h"
 
+#include "jobs/precision.h"
 #include "kernels/isa.h"
 #include "text/cleaning.h"
 
@@ -68,9 +69,8 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 {
 	const struct smalti_extract_options *o = &parts->options;
 	cJSON *identity = cJSON_CreateObject();
-	const bool bf16 = o->model.precision == SMALTI_PRECISION_BF16;
 	if (cJSON_AddStringToObject(identity, "type", smalti_dtype_name(parts->schema.dtype)) &&
-	    cJSON_AddStringToObject(identity, "precision", bf16 ? "bf16" : "f32") &&
+	    cJSON_AddStringToObject(identity, "precision", smalti_precisions[o->model.precision]) &&
 	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
 	    (!text_digest || add_text(identity, o, text_digest)) &&
 	    (!vae_digest || add_images(identity, o, &parts->vae->config, vae_digest)) &&

@@ -91,7 +91,8 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct smalti_extract_job *job = user;
-	job->item->row.image.values = smalti_extract_job_keep(job->of, count, values, "VAE", error);
+	job->item->row.image.values =
+	    smalti_extract_job_keep(job->of, count, values, "VAE", job->of->parts->vae->compute, error);
 	return job->item->row.image.values ? 0 : -1;
 }
 

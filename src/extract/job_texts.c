@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "extract/jobs.h"
+#include "jobs/precision.h"
 
 /* A caption on its way through T5. */
 struct smalti_caption_job {
@@ -55,8 +56,10 @@ static int deliver(void *user, int64_t count, const float *values, struct smalti
 {
 	const struct smalti_caption_job *caption = user;
 	struct smalti_error refused = SMALTI_NO_ERROR;
+	const struct smalti_extract_jobs *jobs = caption->job->of;
+	const enum smalti_dtype compute = smalti_precision_dtype(jobs->parts->options.model.precision);
 	caption->text->values =
-	    smalti_extract_job_keep(caption->job->of, count, values, "text encoder", &refused);
+	    smalti_extract_job_keep(jobs, count, values, "text encoder", compute, &refused);
 	if (caption->text->values)
 		return 0;
 	if (refused.code != SMALTI_ECORRUPT)

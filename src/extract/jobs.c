@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/jobs.h"
+#include "jobs/precision.h"
 
 /* For each worker: enough to have tasks ready at any time, few enough that their tiles are in memory that was
  * used a moment ago. */
@@ -115,10 +116,10 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 }
 
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
-			      const char *maker, struct smalti_error *error)
+			      const char *maker, enum smalti_dtype compute, struct smalti_error *error)
 {
 	const enum smalti_dtype dtype = jobs->parts->schema.dtype;
-	if (smalti_check_made(count, values, maker, error) < 0)
+	if (smalti_precision_check_made(count, values, maker, compute, error) < 0)
 		return NULL;
 	void *kept = smalti_aligned_alloc(count, smalti_dtype_bytes(dtype), error);
 	if (kept)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
+#include "jobs/precision.h"
 #include "jobs/unused.h"
 #include "rt/session.h"
 #include "store/directory.h"
@@ -63,7 +64,6 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 {
 	const struct smalti_model_options *o = &parts->options.model;
 	const char *directory = o->directory ? o->directory : smalti_embedded_model(error);
-	const enum smalti_dtype compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	if (!directory || find_max_tokens(parts, directory, error) < 0)
 		return -1;
 	SCOPED(free) char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
@@ -71,7 +71,7 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
 	int status = tokenizer && encoder
 			 ? smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
-						      o->variant, compute, error)
+						      o->variant, smalti_precision_dtype(o->precision), error)
 			 : -1;
 	if (status == 0)
 		status = digest_text(parts, tokenizer, encoder, digest, error);

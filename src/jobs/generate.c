@@ -6,6 +6,7 @@
 #include "jobs/interpolator.h"
 #include "jobs/model.h"
 #include "jobs/plan.h"
+#include "jobs/precision.h"
 #include "jobs/queue.h"
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
@@ -195,7 +196,8 @@ static int get_texts(struct image_job *work, int64_t priority, struct smalti_err
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct image_job *work = user;
-	if (smalti_check_made(count, values, "transformer", error) < 0)
+	if (smalti_precision_check_made(count, values, "transformer",
+					smalti_precision_dtype(work->batch->model->precision), error) < 0)
 		return -1;
 	if (!work->receiver.latents)
 		return 0;
@@ -229,7 +231,8 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	const int64_t keep = left < rows ? left : rows;
 	if (keep <= 0)
 		return 0;
-	if (smalti_check_made(rows * width * 3, pixels, "VAE", error) < 0)
+	if (smalti_precision_check_made(rows * width * 3, pixels, "VAE", work->batch->model->vae->compute,
+					error) < 0)
 		return -1;
 	if (work->resizer) /* bins are never padded */
 		return smalti_interpolator_rows(work->resizer, first, keep, pixels, hand_over_row, work,

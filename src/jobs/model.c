@@ -3,6 +3,7 @@
 
 #include "checkpoint/pipeline_directory.h"
 #include "graphs/dit.h"
+#include "jobs/precision.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
@@ -76,7 +77,7 @@ static int open_transformer(struct smalti_model *model, const struct paths *p, c
 	if (!model->dit_checkpoint)
 		return -1;
 	model->denoiser = smalti_dit_new(model->task_group, &model->transformer, model->dit_checkpoint,
-					 model->compute, error);
+					 smalti_precision_dtype(model->precision), error);
 	return model->denoiser ? 0 : -1;
 }
 
@@ -88,7 +89,7 @@ static int open_vae(struct smalti_model *model, const struct paths *p, const cha
 	if (!model->vae_checkpoint)
 		return -1;
 	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->task_group, &config, model->vae_checkpoint,
-					model->compute, error);
+					smalti_precision_vae_dtype(model->precision, &config), error);
 	return model->vae ? 0 : -1;
 }
 
@@ -141,7 +142,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 		      struct smalti_error *error)
 {
 	struct smalti_model_index index;
-	model->compute = o->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
+	model->precision = o->precision;
 	if (smalti_pipeline_check(directory_of(o, error), error) < 0 ||
 	    smalti_model_index_read(p->index, &index, error) < 0)
 		return -1;
@@ -151,7 +152,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
 		return -1;
 	if (smalti_prompt_encoder_open(&model->text, model->task_group, p->tokenizer, p->text_encoder,
-				       o->variant, model->compute, error) < 0 ||
+				       o->variant, smalti_precision_dtype(o->precision), error) < 0 ||
 	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
@@ -174,7 +175,7 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 	smalti_model_defaults(&defaults);
 	options = options ? options : &defaults;
 	if (smalti_check_given(session, "session", error) < 0 ||
-	    smalti_check_range((int)options->precision, 0, SMALTI_PRECISION_BF16, "precision", error) < 0)
+	    smalti_precision_check(options->precision, error) < 0)
 		return NULL;
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
 	if (!model)

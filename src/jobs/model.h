@@ -13,7 +13,7 @@
 struct smalti_model {
 	struct smalti_session *session;
 	struct smalti_task_group *task_group; /* of the tasks that make weights */
-	enum smalti_dtype compute;
+	enum smalti_precision precision;
 	struct smalti_prompt_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_denoiser *denoiser;

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
+#include "jobs/precision.h"
 #include "jobs/unused.h"
 
 #include <math.h>
@@ -33,13 +34,13 @@ static char *find_directory(const char *given, struct smalti_error *error)
 static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *options,
 		      struct smalti_error *error)
 {
-	vae->compute = options->precision == SMALTI_PRECISION_BF16 ? SMALTI_BF16 : SMALTI_F32;
 	vae->weights = smalti_task_group_new(vae->session, "weights", INT64_MAX, error);
 	if (!vae->weights || smalti_queue_open(&vae->queue, vae->session, 1, error) < 0)
 		return -1;
 	vae->directory = find_directory(options->directory, error);
 	if (vae->directory)
 		vae->checkpoint = smalti_vae_read(vae->directory, options->variant, &vae->config, error);
+	vae->compute = smalti_precision_vae_dtype(options->precision, &vae->config);
 	return vae->checkpoint
 		   ? smalti_unused_tensors(vae->checkpoint, SMALTI_VAE, &vae->config, &vae->unused, error)
 		   : -1;
@@ -53,7 +54,7 @@ struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct 
 	smalti_vae_defaults(&defaults);
 	options = options ? options : &defaults;
 	if (smalti_check_given(session, "session", error) < 0 ||
-	    smalti_check_range((int)options->precision, 0, SMALTI_PRECISION_BF16, "precision", error) < 0)
+	    smalti_precision_check(options->precision, error) < 0)
 		return NULL;
 	struct smalti_vae *vae = smalti_calloc(1, sizeof(*vae), error);
 	if (!vae)
@@ -181,18 +182,4 @@ int smalti_check_planes(const float *planes, int64_t channels, int64_t height, i
 					   (double)planes[i], i / (height * width), i / width % height,
 					   i % width);
 	return 0;
-}
-
-int smalti_check_made(int64_t count, const float *values, const char *maker, struct smalti_error *error)
-{
-	int64_t bad = 0;
-	for (int64_t i = 0; i < count; i++)
-		bad += !isfinite(values[i]);
-	if (bad == 0)
-		return 0;
-	return smalti_fail(error, SMALTI_ECORRUPT,
-			   "the %s gave %" PRId64
-			   " values that are not finite: the model's weights are damaged, "
-			   "or were not trained for this precision",
-			   maker, bad);
 }

@@ -46,9 +46,6 @@ int smalti_vae_request_run(struct smalti_vae *vae, enum smalti_vae_direction dir
 int smalti_check_planes(const float *planes, int64_t channels, int64_t height, int64_t width,
 			struct smalti_error *error);
 
-/* Damaged weights make images, too: but of numbers that are none. */
-int smalti_check_made(int64_t count, const float *values, const char *maker, struct smalti_error *error);
-
 extern const char *const smalti_vae_doing[]; /* by direction: "decoding" */
 
 /* Whether its numbers are in range. */

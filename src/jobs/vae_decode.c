@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/precision.h"
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
@@ -20,14 +21,25 @@ static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding 
 				   d->request.width / factor, error);
 }
 
+/* A request on its way, and what its VAE computes in. */
+struct decoding {
+	struct smalti_vae_decoding given;
+	enum smalti_dtype compute;
+};
+struct encoding {
+	struct smalti_vae_encoding given;
+	enum smalti_dtype compute;
+};
+
 /* A band of finished rows, as the caller wants it. */
 static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			struct smalti_error *error)
 {
 	static const int64_t sizes[] = {[SMALTI_SAMPLES_U8] = 1, [SMALTI_SAMPLES_U16] = 2};
-	const struct smalti_vae_decoding *d = user;
+	const struct decoding *decoding = user;
+	const struct smalti_vae_decoding *d = &decoding->given;
 	const int64_t count = rows * width * 3;
-	if (smalti_check_made(count, pixels, "VAE", error) < 0)
+	if (smalti_precision_check_made(count, pixels, "VAE", decoding->compute, error) < 0)
 		return -1;
 	if (d->samples == SMALTI_SAMPLES_F32)
 		return d->rows(d->request.user, first, rows, pixels, error);
@@ -44,12 +56,12 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 static void insert(struct smalti_vae_net *net, struct smalti_task_group *task_group,
 		   const struct smalti_vae_plan *plan, void *decoding)
 {
-	struct smalti_vae_decoding *d = decoding;
+	const struct smalti_vae_decoding *d = &((const struct decoding *)decoding)->given;
 	const int64_t factor = smalti_vae_factor(&net->config);
 	struct smalti_tile *latents =
 	    smalti_tile_upload(task_group, net->config.latent_channels * (d->request.height / factor),
 			       d->request.width / factor * (int64_t)sizeof(float), d->latents);
-	smalti_vae_decode(net, task_group, latents, d->raw, plan, deliver_rows, d);
+	smalti_vae_decode(net, task_group, latents, d->raw, plan, deliver_rows, decoding);
 	smalti_tile_release(latents);
 }
 
@@ -59,8 +71,8 @@ int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_deco
 	SMALTI_REPORT(error);
 	if (check(vae, decoding, error) < 0)
 		return -1;
-	struct smalti_vae_decoding d = *decoding;
-	return smalti_vae_request_run(vae, SMALTI_VAE_DECODE, &d.request, insert, &d, error);
+	struct decoding d = {*decoding, vae->compute};
+	return smalti_vae_request_run(vae, SMALTI_VAE_DECODE, &d.given.request, insert, &d, error);
 }
 
 static int check_encoding(const struct smalti_vae *vae, const struct smalti_vae_encoding *e,
@@ -78,7 +90,7 @@ static int check_encoding(const struct smalti_vae *vae, const struct smalti_vae_
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
-	const struct smalti_vae_encoding *e = user;
+	const struct smalti_vae_encoding *e = &((const struct encoding *)user)->given;
 	if (e->rows(e->request.user, first, rows, pixels, error))
 		return -1;
 	for (int64_t i = 0; i < rows * width * 3; i++)
@@ -93,8 +105,9 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 /* The encoder's planes: means, then deviations. */
 static int deliver_planes(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
-	const struct smalti_vae_encoding *e = user;
-	if (smalti_check_made(count, values, "VAE", error) < 0)
+	const struct encoding *encoding = user;
+	const struct smalti_vae_encoding *e = &encoding->given;
+	if (smalti_precision_check_made(count, values, "VAE", encoding->compute, error) < 0)
 		return -1;
 	const size_t half = (size_t)count / 2;
 	memcpy(e->mean, values, half * sizeof(float));
@@ -105,7 +118,7 @@ static int deliver_planes(void *user, int64_t count, const float *values, struct
 static void insert_encoding(struct smalti_vae_net *net, struct smalti_task_group *task_group,
 			    const struct smalti_vae_plan *plan, void *encoding)
 {
-	const struct smalti_vae_encoding *e = encoding;
+	const struct smalti_vae_encoding *e = &((const struct encoding *)encoding)->given;
 	const int64_t factor = smalti_vae_factor(&net->config);
 	struct smalti_tile *planes = smalti_vae_encode(net, task_group, plan, read_rows, encoding);
 	smalti_insert(deliver, task_group, (.x = planes),
@@ -121,8 +134,8 @@ int smalti_vae_encode_image(struct smalti_vae *vae, const struct smalti_vae_enco
 	SMALTI_REPORT(error);
 	if (check_encoding(vae, encoding, error) < 0)
 		return -1;
-	struct smalti_vae_encoding e = *encoding;
-	return smalti_vae_request_run(vae, SMALTI_VAE_ENCODE, &e.request, insert_encoding, &e, error);
+	struct encoding e = {*encoding, vae->compute};
+	return smalti_vae_request_run(vae, SMALTI_VAE_ENCODE, &e.given.request, insert_encoding, &e, error);
 }
 
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,

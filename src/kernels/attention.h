@@ -14,13 +14,14 @@ struct smalti_keys {
  * never whole in memory. A call takes some blocks of keys; the caller's order of blocks fixes the
  * arithmetic, whatever calls they are spread over, so the bits do not depend on who runs it when.
  *
- * Head h is columns h·head_dim … of each token's row. Softmax and sums in f32. */
+ * Head h is columns h·head_dim … of each token's row. Softmax and sums in f32. An infinite query or key, which
+ * is what f16 makes of numbers beyond 65504, gives NaN: it must not pass for a key without any weight. */
 struct smalti_attention {
 	int64_t queries; /* tokens */
 	int64_t blocks;  /* of keys, of this call */
 	int64_t heads, head_dim;
 	int64_t q_stride, k_stride, v_stride; /* elements from a token to the next */
-	enum smalti_dtype dtype;              /* of q, k, v and y: f32 or bf16 */
+	enum smalti_dtype dtype;              /* of q, k, v and y */
 	float scale;                          /* on the scores, before bias */
 	bool first, last;                     /* whether the first and the last block are in this call */
 	/* NULL, or f32 [heads, bias_length]: what is added to head h's score of query i and key j, counted

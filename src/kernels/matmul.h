@@ -6,7 +6,7 @@
 #include "kernels/epilogue.h"
 
 /* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
- * checkpoints have it. Products of `compute` values (f32, or bf16 with f32 sums). */
+ * checkpoints have it. Products of `compute` values, with f32 sums. */
 
 /* Whether y is added to. */
 static inline bool smalti_epilogue_adds(enum smalti_epilogue epilogue)
@@ -16,8 +16,8 @@ static inline bool smalti_epilogue_adds(enum smalti_epilogue epilogue)
 
 struct smalti_matmul {
 	int64_t rows, in, out;
-	enum smalti_dtype compute; /* SMALTI_F32 or SMALTI_BF16: dtype of x, and of the products */
-	enum smalti_dtype result;  /* SMALTI_F32 or SMALTI_BF16: dtype of y */
+	enum smalti_dtype compute; /* dtype of x, and of the products */
+	enum smalti_dtype result;  /* dtype of y: f32 where it is added to */
 	enum smalti_epilogue epilogue;
 };
 

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Everything row-major and contiguous; x is f32; y has the dtype named (f32 or bf16). None can fail. */
+/* Everything row-major and contiguous; x is f32; y has the dtype named. None can fail. */
 
 /* y = LN(x)·(1 + scale) + shift over each row of `dim`; LN without affine (docs/reference.md 3.5). */
 void smalti_layernorm_modulate(int64_t rows, int64_t dim, const float *x, float epsilon, const float *shift,

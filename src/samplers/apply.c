@@ -24,7 +24,7 @@ void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count,
 	for (int64_t k = 0; k < count; k++) {
 		double now = x[k];
 		double m = term(step->x0.x, x, k) + term(step->x0.output, output, k);
-		if (step->clip != 0 && fabs(m) > step->clip)
+		if (step->clip != 0 && fabs(m) > step->clip && fabs(m) < INFINITY)
 			m = copysign(step->clip, m);
 		if (step->corrects)
 			now = term(correct->x, last_x, k) + correct->m * m +

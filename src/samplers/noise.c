@@ -110,9 +110,7 @@ static void transform_f32(float *block)
 
 static float rounded(enum smalti_dtype dtype, double value)
 {
-	float f = (float)value;
-	return dtype == SMALTI_F16 ? smalti_f16_to_f32(smalti_f32_to_f16(f))
-				   : smalti_bf16_to_f32(smalti_f32_to_bf16(f));
+	return smalti_round(dtype, (float)value);
 }
 
 /* The same with every intermediate rounded to the half type. */

@@ -5,7 +5,7 @@
  * the previous step left (its clean prediction m', and where a corrector needs it the latents x'
  * and the noise z' that it started from):
  *
- *     m = x0.x · x + x0.output · o, clamped to ±clip unless clip is 0
+ *     m = x0.x · x + x0.output · o, clamped to ±clip unless clip is 0 or m infinite
  *     x = correct.x · x' + correct.m · m + correct.previous_m · m' + correct.noise · z'   if corrects
  *     x = next.x · x + next.m · m + next.previous_m · m' + next.output · o + next.noise · z
  *

@@ -228,6 +228,12 @@ static int64_t count_products(const struct smalti_attention *a, int64_t keys)
 	return tiles * (scores + (a->head_dim + ROWS - 1) / ROWS);
 }
 
+/* NaN where f16 has infinity; see kernels/attention.h. */
+INLINE vec without_infinity(const enum smalti_dtype dtype, vec value)
+{
+	return dtype == SMALTI_F16 ? vec_fma(value, vec_set1(0), value) : value;
+}
+
 /* At most LANES rows, scaled and transposed: to[d·step + lane]; further lanes repeat the last. */
 INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t stride, int64_t rows,
 			int64_t dim, float scale, int64_t step, float *to)
@@ -235,8 +241,10 @@ INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t
 	for (int64_t d = 0; d < dim; d += LANES) {
 		vec lanes[LANES];
 		UNROLL
-		for (int i = 0; i < LANES; i++)
-			lanes[i] = vec_read(dtype, from, smaller(i, rows - 1) * stride + d, dim - d) * scale;
+		for (int i = 0; i < LANES; i++) {
+			vec row = vec_read(dtype, from, smaller(i, rows - 1) * stride + d, dim - d);
+			lanes[i] = without_infinity(dtype, row) * scale;
+		}
 		vec_transpose(lanes);
 		UNROLL
 		for (int i = 0; i < LANES; i++)
@@ -248,10 +256,7 @@ INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t
 static void pack_rows(const struct smalti_attention *a, const void *from, int64_t stride, int64_t rows,
 		      float scale, int64_t step, float *to)
 {
-	if (a->dtype == SMALTI_F32)
-		pack_vector(SMALTI_F32, from, stride, rows, a->head_dim, scale, step, to);
-	else
-		pack_vector(SMALTI_BF16, from, stride, rows, a->head_dim, scale, step, to);
+	FOR_DTYPE(a->dtype, pack_vector, from, stride, rows, a->head_dim, scale, step, to);
 }
 
 /* Qᵀ of one head, in tiles. */

@@ -24,9 +24,6 @@ static int check(const struct smalti_conv *conv, struct smalti_error *error)
 		    error, SMALTI_EINVAL,
 		    "convolution of width %lld by stride %d: expected stride 1, or 2 with an even width",
 		    (long long)conv->width, conv->stride);
-	if (conv->compute != SMALTI_F32 && conv->compute != SMALTI_BF16)
-		return smalti_fail(error, SMALTI_EINVAL, "a convolution computes in f32 or bf16, not %s",
-				   smalti_dtype_name(conv->compute));
 	return 0;
 }
 
@@ -164,9 +161,9 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 }
 
 /* Winograd's form pays where sums over the input channels are longer than its transforms. It multiplies in
- * f32 also what was rounded to bf16, since rounding the transforms again would cost accuracy: with a quarter
- * of the products that is faster than direct sums in bf16 everywhere but on AMX. Packed weights know no rows
- * or width, so the rule may not either. */
+ * f32 also what was rounded to 16 bits, since rounding the transforms again would cost accuracy: with a
+ * quarter of the products that is faster than direct sums in bf16 everywhere but on AMX. Packed weights know
+ * no rows or width, so the rule may not either. */
 static bool by_winograd(const struct smalti_conv *conv)
 {
 	const bool direct_is_faster = conv->compute == SMALTI_BF16 && smalti_isa() == SMALTI_ISA_AMX;
@@ -222,7 +219,7 @@ static const float *widened(const struct smalti_conv *conv, const void *x, struc
 	}
 	float *wide = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
 	if (wide)
-		smalti_convert(count, SMALTI_BF16, x, SMALTI_F32, wide);
+		smalti_convert(count, conv->compute, x, SMALTI_F32, wide);
 	return wide;
 }
 

@@ -76,9 +76,6 @@ static int check_attention(const struct smalti_attention *a, const struct smalti
 		return smalti_fail(
 		    error, SMALTI_EINVAL, "attention with strides %lld, %lld, %lld: expected at least %lld",
 		    (long long)a->q_stride, (long long)a->k_stride, (long long)a->v_stride, (long long)width);
-	if (a->dtype != SMALTI_F32 && a->dtype != SMALTI_BF16)
-		return smalti_fail(error, SMALTI_EINVAL, "attention of %s: expected f32 or bf16",
-				   smalti_dtype_name(a->dtype));
 	if (a->bias && a->queries && keys &&
 	    (a->bias_origin - (a->queries - 1) < 0 || a->bias_origin + keys > a->bias_length))
 		return smalti_fail(

@@ -40,8 +40,8 @@ struct smalti_cpu_kernels {
 			   int64_t y_stride, void *y, float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
 	void (*to_u16)(int64_t count, const float *x, uint16_t *y);
-	/* For conv.c: floats of the packed form and of working memory; the stride is 1. In bf16 x and the
-	 * weights are, their transforms and sums are f32. */
+	/* For conv.c: floats of the packed form and of working memory; the stride is 1. x and the weights
+	 * are of the products' dtype, their transforms and sums are f32. */
 	int64_t (*winograd_packed)(int64_t in, int64_t out);
 	void (*winograd_pack)(const struct smalti_conv *conv, const void *weight, enum smalti_dtype dtype,
 			      float *packed);
@@ -53,6 +53,9 @@ struct smalti_cpu_kernels {
 	float (*measure_read)(int64_t count, const float *x);
 	void (*measure_triad)(int64_t count, const float *x, const float *y, float *z);
 };
+
+/* Whether y can have the dtype that it is to have: for matmul.c and matmul_raw.c. */
+int smalti_matmul_check_result(const struct smalti_matmul *matmul, struct smalti_error *error);
 
 /* Of one instruction set, whether or not this machine has it; NULL where it was not compiled. */
 const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa);

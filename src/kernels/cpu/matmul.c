@@ -2,8 +2,8 @@
 /* matmul.h on oneDNN: in one go where it has the dtypes and the epilogue at speed, else in f32 with the
  * rest done here.
  *
- * Packed f32 weights, and bf16 ones where oneDNN is good at bf16, are in its own layout. Elsewhere bf16
- * weights stay bf16 in memory: they are panels of columns, each in oneDNN's f32 layout with its elements
+ * Packed f32 weights, and bf16 ones where oneDNN is good at bf16, are in its own layout. Other weights of 16
+ * bits stay so in memory: they are panels of columns, each in oneDNN's f32 layout with its elements
  * narrowed, widened into the cache when their turn comes. Every panel but the last has as many columns;
  * all start at a multiple of what a layout's padding needs at most. */
 #include "kernels/matmul.h"
@@ -21,22 +21,18 @@ enum {
 	DEPTH = 16           /* … and along the inputs, in f32 */
 };
 
-static int check_extents(int64_t rows, int64_t in, int64_t out, enum smalti_dtype compute,
-			 struct smalti_error *error)
+static int check_extents(int64_t rows, int64_t in, int64_t out, struct smalti_error *error)
 {
 	if (rows < 0 || in < 1 || out < 1 || rows > LONGEST || in > LONGEST || out > LONGEST)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "matmul of %lld rows, %lld in, %lld out: expected 1 to %d",
 				   (long long)rows, (long long)in, (long long)out, LONGEST);
-	if (compute != SMALTI_F32 && compute != SMALTI_BF16)
-		return smalti_fail(error, SMALTI_EINVAL, "a matmul computes in f32 or bf16, not %s",
-				   smalti_dtype_name(compute));
 	return 0;
 }
 
 static bool in_panels(enum smalti_dtype compute)
 {
-	return compute == SMALTI_BF16 && !smalti_isa_bf16();
+	return compute == SMALTI_F16 || (compute == SMALTI_BF16 && !smalti_isa_bf16());
 }
 
 static int64_t panel_columns(int64_t in)
@@ -53,7 +49,7 @@ static int64_t panel_elements(int64_t in, int64_t columns)
 int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
 				   struct smalti_error *error)
 {
-	if (check_extents(0, in, out, compute, error))
+	if (check_extents(0, in, out, error))
 		return -1;
 	if (in_panels(compute)) {
 		int64_t bytes = 2;
@@ -86,8 +82,8 @@ static int pack_whole(int64_t in, int64_t out, enum smalti_dtype compute,
 	return status;
 }
 
-static int pack_panel(int64_t in, int64_t first, int64_t columns, const struct smalti_weight_part *parts,
-		      uint16_t *packed, struct smalti_error *error)
+static int pack_panel(int64_t in, int64_t first, int64_t columns, enum smalti_dtype compute,
+		      const struct smalti_weight_part *parts, uint16_t *packed, struct smalti_error *error)
 {
 	const int64_t elements = panel_elements(in, columns);
 	float *wide = NULL;
@@ -101,7 +97,7 @@ static int pack_panel(int64_t in, int64_t first, int64_t columns, const struct s
 		status = pack_layout(layout, in, SMALTI_F32, parts, first, wide, error);
 	}
 	if (!status)
-		smalti_convert(elements, SMALTI_F32, wide, SMALTI_BF16, packed);
+		smalti_convert(elements, SMALTI_F32, wide, compute, packed);
 	free(wide);
 	smalti_layout_free(layout);
 	return status;
@@ -111,7 +107,7 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		       const struct smalti_weight_part *parts, int part_count, void *packed,
 		       struct smalti_error *error)
 {
-	if (check_extents(0, in, out, compute, error))
+	if (check_extents(0, in, out, error))
 		return -1;
 	int64_t rows = 0;
 	for (int i = 0; i < part_count; i++)
@@ -126,7 +122,7 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		return pack_whole(in, out, compute, parts, packed, error);
 	int64_t columns = panel_columns(in);
 	for (int64_t first = 0; first < out; first += columns)
-		if (pack_panel(in, first, out - first < columns ? out - first : columns, parts,
+		if (pack_panel(in, first, out - first < columns ? out - first : columns, compute, parts,
 			       (uint16_t *)packed + panel_elements(in, first), error))
 			return -1;
 	return 0;
@@ -187,11 +183,11 @@ static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t co
 	}
 }
 
-/* Whether oneDNN does it all at speed: it has no f32 products with bf16 results, and below AVX-512 only
+/* Whether oneDNN does it all at speed: it has no f32 products with results of 16 bits, and below AVX-512 only
  * reference code for a multiplication before a sum. */
 static bool in_one_go(const struct smalti_matmul *matmul)
 {
-	if (in_panels(matmul->compute) || (matmul->compute == SMALTI_F32 && matmul->result == SMALTI_BF16))
+	if (in_panels(matmul->compute) || (matmul->result != SMALTI_F32 && matmul->result != matmul->compute))
 		return false;
 	return matmul->epilogue != SMALTI_EPILOGUE_GATE_ADD || smalti_isa() >= SMALTI_ISA_AVX512;
 }
@@ -206,7 +202,7 @@ static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, 
 	if (reserve(&work, rows, panels ? in : 0, panels ? panel_elements(in, step) : 0, step, error))
 		return -1;
 	if (panels)
-		smalti_convert(rows * in, SMALTI_BF16, x, SMALTI_F32, work.x);
+		smalti_convert(rows * in, matmul->compute, x, SMALTI_F32, work.x);
 	for (int64_t first = 0; first < out; first += step) {
 		const struct smalti_product product = {
 		    .rows = rows,
@@ -216,7 +212,7 @@ static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, 
 		    .bias = bias != NULL,
 		};
 		if (panels)
-			smalti_convert(panel_elements(in, product.out), SMALTI_BF16,
+			smalti_convert(panel_elements(in, product.out), matmul->compute,
 				       (const uint16_t *)packed + panel_elements(in, first), SMALTI_F32,
 				       work.weights);
 		if (smalti_product_run(&product, panels ? work.x : x, panels ? work.weights : packed,
@@ -227,15 +223,20 @@ static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, 
 	return 0;
 }
 
+int smalti_matmul_check_result(const struct smalti_matmul *matmul, struct smalti_error *error)
+{
+	if (matmul->result == SMALTI_F32 || !smalti_epilogue_adds(matmul->epilogue))
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "a matmul's result cannot be %s where it is added",
+			   smalti_dtype_name(matmul->result));
+}
+
 int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,
 		  const void *operand, void *y, struct smalti_error *error)
 {
-	if (check_extents(matmul->rows, matmul->in, matmul->out, matmul->compute, error))
+	if (check_extents(matmul->rows, matmul->in, matmul->out, error) ||
+	    smalti_matmul_check_result(matmul, error))
 		return -1;
-	bool added = matmul->epilogue == SMALTI_EPILOGUE_ADD || matmul->epilogue == SMALTI_EPILOGUE_GATE_ADD;
-	if (matmul->result == SMALTI_F16 || (added && matmul->result != SMALTI_F32))
-		return smalti_fail(error, SMALTI_EINVAL, "a matmul's result cannot be %s%s",
-				   smalti_dtype_name(matmul->result), added ? " where it is added" : "");
 	if (!matmul->rows)
 		return 0;
 	if (!in_one_go(matmul))

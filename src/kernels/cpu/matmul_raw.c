@@ -38,14 +38,7 @@ static int check(const struct smalti_matmul *m, const struct smalti_raw_weight *
 				   "expected an extent to %lld",
 				   (long long)m->in, (long long)m->out, (long long)weight->stride,
 				   (long long)y_stride, (long long)LONGEST);
-	if (m->compute != SMALTI_F32 && m->compute != SMALTI_BF16)
-		return smalti_fail(error, SMALTI_EINVAL, "a matmul computes in f32 or bf16, not %s",
-				   smalti_dtype_name(m->compute));
-	bool added = m->epilogue == SMALTI_EPILOGUE_ADD || m->epilogue == SMALTI_EPILOGUE_GATE_ADD;
-	if (m->result == SMALTI_F16 || (added && m->result != SMALTI_F32))
-		return smalti_fail(error, SMALTI_EINVAL, "a matmul's result cannot be %s%s",
-				   smalti_dtype_name(m->result), added ? " where it is added" : "");
-	return 0;
+	return smalti_matmul_check_result(m, error);
 }
 
 int smalti_matmul_raw(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,

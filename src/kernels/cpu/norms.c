@@ -214,7 +214,7 @@ void FOR_ISA(smalti_groupnorm_moments)(int64_t pixels, int64_t channels, int64_t
 	}
 }
 
-INLINE void apply_rows(const bool silu, const enum smalti_dtype dtype, int64_t rows, int64_t channels,
+INLINE void apply_rows(const enum smalti_dtype dtype, const bool silu, int64_t rows, int64_t channels,
 		       const float *x, const float *a, const float *b, int64_t at, void *y)
 {
 	for (int64_t row = 0; row < rows; row++, at += channels) {
@@ -231,12 +231,10 @@ INLINE void apply_rows(const bool silu, const enum smalti_dtype dtype, int64_t r
 static void apply(bool silu, enum smalti_dtype dtype, int64_t rows, int64_t channels, const float *x,
 		  const float *a, const float *b, int64_t at, void *y)
 {
-	if (dtype == SMALTI_F32)
-		silu ? apply_rows(true, SMALTI_F32, rows, channels, x, a, b, at, y)
-		     : apply_rows(false, SMALTI_F32, rows, channels, x, a, b, at, y);
+	if (silu)
+		FOR_DTYPE(dtype, apply_rows, true, rows, channels, x, a, b, at, y);
 	else
-		silu ? apply_rows(true, SMALTI_BF16, rows, channels, x, a, b, at, y)
-		     : apply_rows(false, SMALTI_BF16, rows, channels, x, a, b, at, y);
+		FOR_DTYPE(dtype, apply_rows, false, rows, channels, x, a, b, at, y);
 }
 
 /* Pixels with few channels share a vector, when they fill it. */

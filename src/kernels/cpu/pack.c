@@ -34,10 +34,10 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 }
 
 /* oneDNN's own rounding would do, but the layout may keep f32. */
-static void round_bf16(float *values, int64_t count)
+static void round_values(enum smalti_dtype dtype, float *values, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
-		values[i] = smalti_bf16_to_f32(smalti_f32_to_bf16(values[i]));
+		values[i] = smalti_round(dtype, values[i]);
 }
 
 /* Where values come from and go to. */
@@ -119,8 +119,8 @@ int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t p
 	for (int64_t row = 0; row < total; row += chunk) {
 		int64_t rows = total - row < chunk ? total - row : chunk;
 		read_rows(&reader, rows, stage);
-		if (compute == SMALTI_BF16)
-			round_bf16(stage, rows * reader.row_length);
+		if (compute != SMALTI_F32)
+			round_values(compute, stage, rows * reader.row_length);
 		if (reorder(packed, axis, row, rows, plain, stage, to, error))
 			return -1;
 	}

@@ -210,13 +210,8 @@ INLINE vec gather_places(const char *from, int64_t stride)
 #endif
 }
 
-INLINE vec rounded_if(const bool rounded, vec value)
-{
-	return rounded ? vec_from_bf16(vec_to_bf16(value)) : value;
-}
-
 /* Four inputs of all outputs, whose rows lie a LINE apart, to [input, OUTPUTS]. */
-INLINE void turn_floats(const bool rounded, const char *staged, float *to)
+INLINE void turn_floats(const enum smalti_dtype compute, const char *staged, float *to)
 {
 	UNROLL
 	for (int v = 0; v < VECTORS; v++) {
@@ -236,12 +231,13 @@ INLINE void turn_floats(const bool rounded, const char *staged, float *to)
 		}
 		UNROLL
 		for (int i = 0; i < 4; i++)
-			vec_store(to + i * OUTPUTS + v * LANES, rounded_if(rounded, rows[i]));
+			vec_store(to + i * OUTPUTS + v * LANES, vec_round(compute, rows[i]));
 	}
 }
 
 /* The same of eight inputs of 16 bits. */
-INLINE void turn_halves(enum smalti_dtype dtype, const bool rounded, const char *staged, float *to)
+INLINE void turn_halves(enum smalti_dtype dtype, const enum smalti_dtype compute, const char *staged,
+			float *to)
 {
 	halves rows[8], turned[8];
 	UNROLL
@@ -262,7 +258,7 @@ INLINE void turn_halves(enum smalti_dtype dtype, const bool rounded, const char 
 		UNROLL
 		for (int v = 0; v < VECTORS; v++) {
 			vec value = vec_read(dtype, &rows[i], v * LANES, LANES);
-			vec_store(to + i * OUTPUTS + v * LANES, rounded_if(rounded, value));
+			vec_store(to + i * OUTPUTS + v * LANES, vec_round(compute, value));
 		}
 	}
 }
@@ -278,9 +274,9 @@ INLINE void stage(const char *from, int64_t stride, int64_t outputs, int64_t byt
 	}
 }
 
-/* Weights of `outputs` outputs to [depth, OUTPUTS]. */
-INLINE void widen(enum smalti_dtype dtype, const bool rounded, const struct panel *panel, int64_t outputs,
-		  int64_t depth, float *to)
+/* Weights of `outputs` outputs to [depth, OUTPUTS], rounded. */
+INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, const struct panel *panel,
+		  int64_t outputs, int64_t depth, float *to)
 {
 	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
 	const int64_t size = dtype == SMALTI_F32 ? 4 : 2;
@@ -293,27 +289,28 @@ INLINE void widen(enum smalti_dtype dtype, const bool rounded, const struct pane
 		for (int64_t at = 0; at < bytes; at += 16) {
 			float *turned = to + (first + at) / size * OUTPUTS;
 			if (dtype == SMALTI_F32)
-				turn_floats(rounded, staged + at, turned);
+				turn_floats(compute, staged + at, turned);
 			else
-				turn_halves(dtype, rounded, staged + at, turned);
+				turn_halves(dtype, compute, staged + at, turned);
 		}
 	}
+}
+
+INLINE void widen_for(enum smalti_dtype dtype, enum smalti_dtype compute, const struct panel *panel,
+		      int64_t outputs, int64_t depth, float *to)
+{
+	if (compute == SMALTI_F32 || compute == dtype)
+		widen(dtype, SMALTI_F32, panel, outputs, depth, to);
+	else if (compute == SMALTI_F16)
+		widen(dtype, SMALTI_F16, panel, outputs, depth, to);
+	else
+		widen(dtype, SMALTI_BF16, panel, outputs, depth, to);
 }
 
 static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, const struct panel *panel,
 			int64_t outputs, int64_t depth, float *to)
 {
-	bool rounded = m->compute == SMALTI_BF16;
-	if (dtype == SMALTI_BF16)
-		widen(SMALTI_BF16, false, panel, outputs, depth, to);
-	else if (dtype == SMALTI_F16 && rounded)
-		widen(SMALTI_F16, true, panel, outputs, depth, to);
-	else if (dtype == SMALTI_F16)
-		widen(SMALTI_F16, false, panel, outputs, depth, to);
-	else if (rounded)
-		widen(SMALTI_F32, true, panel, outputs, depth, to);
-	else
-		widen(SMALTI_F32, false, panel, outputs, depth, to);
+	FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
 }
 
 /* The next weights, asked for while others are multiplied. */

@@ -176,12 +176,7 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 			const int64_t depth = smaller(piece - k, DEPTH);
 			const char *next =
 			    k + DEPTH < piece ? panel.from + DEPTH * size : from + OUTPUTS * panel.stride;
-			if (weight->dtype == SMALTI_F16)
-				pack_panel(SMALTI_F16, &panel, next, outputs, depth, work->weights);
-			else if (weight->dtype == SMALTI_BF16)
-				pack_panel(SMALTI_BF16, &panel, next, outputs, depth, work->weights);
-			else
-				pack_panel(SMALTI_F32, &panel, next, outputs, depth, work->weights);
+			FOR_DTYPE(weight->dtype, pack_panel, &panel, next, outputs, depth, work->weights);
 			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS, depth);
 		}
 		for (int64_t row = 0; row < rows; row += TILE)

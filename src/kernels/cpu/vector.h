@@ -29,6 +29,17 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* function(dtype, ...) with a dtype that the compiler knows: an INLINE function, one copy for each. */
+#define FOR_DTYPE(dtype, function, ...)                                                                      \
+	do {                                                                                                 \
+		if ((dtype) == SMALTI_F32)                                                                   \
+			function(SMALTI_F32, __VA_ARGS__);                                                   \
+		else if ((dtype) == SMALTI_F16)                                                              \
+			function(SMALTI_F16, __VA_ARGS__);                                                   \
+		else                                                                                         \
+			function(SMALTI_BF16, __VA_ARGS__);                                                  \
+	} while (0)
+
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -243,6 +254,22 @@ INLINE void half_store(char *to, hvec half, int64_t count)
 #endif
 }
 
+INLINE vec vec_widen(enum smalti_dtype dtype, hvec half)
+{
+	return dtype == SMALTI_BF16 ? vec_from_bf16(half) : vec_from_f16(half);
+}
+
+INLINE hvec vec_narrow(enum smalti_dtype dtype, vec value)
+{
+	return dtype == SMALTI_BF16 ? vec_to_bf16(value) : vec_to_f16(value);
+}
+
+/* What is left of values in `dtype`. */
+INLINE vec vec_round(enum smalti_dtype dtype, vec value)
+{
+	return dtype == SMALTI_F32 ? value : vec_widen(dtype, vec_narrow(dtype, value));
+}
+
 /* Elements [index, index + count) of `from`, any dtype and alignment, the other lanes 0. */
 INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, int64_t count)
 {
@@ -250,8 +277,7 @@ INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, in
 		const float *floats = (const float *)from + index;
 		return count >= LANES ? vec_load(floats) : vec_load_some(floats, count);
 	}
-	hvec half = half_load((const char *)from + 2 * index, count);
-	return dtype == SMALTI_BF16 ? vec_from_bf16(half) : vec_from_f16(half);
+	return vec_widen(dtype, half_load((const char *)from + 2 * index, count));
 }
 
 INLINE void vec_write(enum smalti_dtype dtype, void *to, int64_t index, int64_t count, vec value)
@@ -264,6 +290,5 @@ INLINE void vec_write(enum smalti_dtype dtype, void *to, int64_t index, int64_t 
 			vec_store_some(floats, value, count);
 		return;
 	}
-	hvec half = dtype == SMALTI_BF16 ? vec_to_bf16(value) : vec_to_f16(value);
-	half_store((char *)to + 2 * index, half, count);
+	half_store((char *)to + 2 * index, vec_narrow(dtype, value), count);
 }

@@ -110,10 +110,8 @@ static void read_inputs(const struct block *b, const void *x, float *v)
 			 * them. */
 			find_pixels(b, x, b->first + smaller(group + row, b->tiles - 1), pixels);
 			float *to = v + group * deep + row * LANES;
-			if (b->conv->compute == SMALTI_BF16)
-				transform_tile(SMALTI_BF16, pixels, in, b->v_stride, rows * LANES, to);
-			else
-				transform_tile(SMALTI_F32, pixels, in, b->v_stride, rows * LANES, to);
+			FOR_DTYPE(b->conv->compute, transform_tile, pixels, in, b->v_stride, rows * LANES,
+				  to);
 		}
 	}
 }

@@ -41,11 +41,6 @@ INLINE void transform(const vec taps[TAPS], int64_t stride, float *to)
 	}
 }
 
-INLINE vec rounded(enum smalti_dtype compute, vec value)
-{
-	return compute == SMALTI_BF16 ? vec_from_bf16(vec_to_bf16(value)) : value;
-}
-
 /* The taps of LANES × LANES channels from [out, in, 3, 3], turned so that output channels are lanes. */
 static void gather(const struct smalti_conv *conv, int64_t outs, const void *weight, enum smalti_dtype dtype,
 		   int64_t first_out, int64_t first_in, vec taps[TAPS * LANES])
@@ -55,9 +50,9 @@ static void gather(const struct smalti_conv *conv, int64_t outs, const void *wei
 		vec rows[LANES] = {0};
 		for (int64_t o = 0; o < outs && at < there; o++)
 			rows[o] =
-			    rounded(conv->compute,
-				    vec_read(dtype, weight, ((first_out + o) * in + first_in) * TAPS + at,
-					     there - at));
+			    vec_round(conv->compute,
+				      vec_read(dtype, weight, ((first_out + o) * in + first_in) * TAPS + at,
+					       there - at));
 		vec_transpose(rows);
 		memcpy(taps + at, rows, sizeof(rows));
 	}

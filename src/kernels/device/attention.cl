@@ -38,6 +38,12 @@ DEVICE struct share share_of_group(GLOBAL const int64_t *starts, const struct at
 	return share;
 }
 
+/* NaN where f16 has infinity; see kernels/attention.h. */
+DEVICE float without_infinity(enum smalti_dtype dtype, float value)
+{
+	return dtype == SMALTI_F16 && fabs(value) == INFINITY ? NAN : value;
+}
+
 /* to[row][column] = `rows` × `columns` elements, times scale, and zeros up to `most` rows. */
 DEVICE void load_rows(GLOBAL const void *x, enum smalti_dtype dtype, int64_t first, int64_t stride,
 		      int64_t rows, int columns, float scale, int most, LOCAL float *to)
@@ -45,7 +51,10 @@ DEVICE void load_rows(GLOBAL const void *x, enum smalti_dtype dtype, int64_t fir
 	for (int row = THREAD / WIDE; row < most; row += SMALTI_ATTEND_THREADS / WIDE)
 		for (int column = THREAD % WIDE; column < columns; column += WIDE)
 			to[row * ROW + column] =
-			    row < rows ? load_element(x, dtype, first + row * stride + column) * scale : 0;
+			    row < rows ? without_infinity(dtype, load_element(x, dtype,
+									      first + row * stride + column)) *
+					     scale
+				       : 0;
 }
 
 /* What a thread keeps of its query. */

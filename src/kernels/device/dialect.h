@@ -28,6 +28,12 @@ typedef long int64_t;
 #define BITS_OF_FLOAT(value)           as_uint(value)
 #define LOAD_F16(x, i)                 vload_half((size_t)(i), (GLOBAL const half *)(x))
 #define STORE_F16(y, i, value)         vstore_half_rte(value, (size_t)(i), (GLOBAL half *)(y))
+static inline float ROUND_F16(float value)
+{
+	ushort bits; /* not every device has variables of type half */
+	vstore_half_rte(value, 0, (half *)&bits);
+	return vload_half(0, (const half *)&bits);
+}
 #else
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -48,6 +54,7 @@ typedef unsigned int uint;
 #define BITS_OF_FLOAT(value)           __float_as_uint(value)
 #define LOAD_F16(x, i)                 __half2float(((const __half *)(x))[i])
 #define STORE_F16(y, i, value)         (((__half *)(y))[i] = __float2half_rn(value))
+#define ROUND_F16(value)               __half2float(__float2half_rn(value))
 #endif
 
 /* Up to SMALTI_MANY buffers of one kind: the parameters of a kernel, and what an array of them begins with.
@@ -88,10 +95,12 @@ DEVICE ushort bf16_of(float value)
 	return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* What is left of a value in `dtype` (f32 or bf16). */
+/* What is left of a value in `dtype`. */
 DEVICE float rounded_to(enum smalti_dtype dtype, float value)
 {
-	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)bf16_of(value) << 16) : value;
+	if (dtype == SMALTI_BF16)
+		return FLOAT_OF_BITS((uint)bf16_of(value) << 16);
+	return dtype == SMALTI_F16 ? ROUND_F16(value) : value;
 }
 
 DEVICE void store_element(GLOBAL void *y, enum smalti_dtype dtype, int64_t i, float value)

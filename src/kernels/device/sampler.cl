@@ -32,7 +32,7 @@ KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *uncond
 	const float drawn = noise ? noise[pixel_of(a.channels, a.height, a.width, a.patch, a.first, i)] : 0;
 	double now = x[i];
 	double m = term(a.step.x0.x, x, i) + (a.step.x0.output == 0 ? 0 : a.step.x0.output * output);
-	if (a.step.clip != 0 && fabs(m) > a.step.clip)
+	if (a.step.clip != 0 && fabs(m) > a.step.clip && fabs(m) < INFINITY)
 		m = copysign(a.step.clip, m);
 	if (a.step.corrects)
 		now = term(a.step.correct.x, last_x, i) + a.step.correct.m * m +

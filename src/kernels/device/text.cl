@@ -20,5 +20,5 @@ KERNEL(gelu_multiply)(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL vo
 		      struct gated_gelu_arguments a)
 {
 	if (INDEX < a.rows * a.columns)
-		store_element(y, a.compute, INDEX, rounded_to(a.compute, gelu_of(gate[INDEX])) * x[INDEX]);
+		store_element(y, a.result, INDEX, rounded_to(a.result, gelu_of(gate[INDEX])) * x[INDEX]);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/precision.h"
+
+#include <math.h>
+
+const char *const smalti_precisions[] = {[SMALTI_PRECISION_F32] = "f32",
+					 [SMALTI_PRECISION_BF16] = "bf16",
+					 [SMALTI_PRECISION_F16] = "f16",
+					 [SMALTI_PRECISION_TF32] = "tf32",
+					 NULL};
+
+int smalti_precision_check(enum smalti_precision precision, struct smalti_error *error)
+{
+	if (smalti_check_range((int)precision, 0, SMALTI_PRECISION_TF32, "precision", error) < 0)
+		return -1;
+	if (precision != SMALTI_PRECISION_TF32)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EUNSUPPORTED,
+	    "precision tf32: only CUDA devices have it, and there is none: choose f32, which is "
+	    "more exact, or bf16 or f16");
+}
+
+enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision)
+{
+	static const enum smalti_dtype dtypes[] = {[SMALTI_PRECISION_F32] = SMALTI_F32,
+						   [SMALTI_PRECISION_BF16] = SMALTI_BF16,
+						   [SMALTI_PRECISION_F16] = SMALTI_F16,
+						   [SMALTI_PRECISION_TF32] = SMALTI_F32};
+	return dtypes[precision];
+}
+
+enum smalti_dtype smalti_precision_vae_dtype(enum smalti_precision precision,
+					     const struct smalti_vae_config *config)
+{
+	const enum smalti_dtype dtype = smalti_precision_dtype(precision);
+	return dtype == SMALTI_F16 && config->force_upcast ? SMALTI_F32 : dtype;
+}
+
+int smalti_precision_check_made(int64_t count, const float *values, const char *maker,
+				enum smalti_dtype compute, struct smalti_error *error)
+{
+	static const char *const causes[] = {
+	    [SMALTI_F32] = "the model's weights are damaged",
+	    [SMALTI_F16] = "it has none beyond 65504, so choose the precision bf16 or f32; if it is the same "
+			   "then, the model's weights are damaged",
+	    [SMALTI_BF16] = "the model's weights are damaged, or were not trained for this precision: choose "
+			    "f32 to know",
+	};
+	int64_t bad = 0;
+	for (int64_t i = 0; i < count; i++)
+		bad += !isfinite(values[i]);
+	if (bad == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_ECORRUPT,
+			   "the %s gave %" PRId64 " values that are not finite, computing in %s: %s", maker,
+			   bad, smalti_dtype_name(compute), causes[compute]);
+}
