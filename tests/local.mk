@@ -161,6 +161,7 @@ dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
+dist_check_SCRIPTS += tests/oclgrind.sh
 dist_check_SCRIPTS += tests/random_lines.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh

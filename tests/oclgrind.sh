@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every device kernel under Oclgrind, which sees races between the threads of a group and accesses out of bounds.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+program=$(dirname "$SMALTI")/tests/test_devices
+
+skip() {
+    echo "SKIPPED: $*"
+    exit 77
+}
+command -v oclgrind >/dev/null || skip "oclgrind is not installed (Debian: oclgrind)"
+if nm "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti* 2>/dev/null | grep -q __asan_init; then
+    skip "oclgrind's library cannot come before AddressSanitizer"
+fi
+
+export STARPU_HOME=$work SMALTI_TEST='operations on devices'
+oclgrind --data-races --log "$work/log" "$program" >"$work/out" 2>&1 || fail "$(head -c 2000 "$work/log" "$work/out")"
+[ ! -s "$work/log" ] || fail "$(head -c 4000 "$work/log")"
+grep -q '[1-9][0-9]* cases' "$work/out" || skip "$(grep skipped "$work/out")"
