@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The threads of one work group, taking turns on the calling thread. */
-#ifndef SMALTI_TESTS_FIBERS_H
-#define SMALTI_TESTS_FIBERS_H
+#pragma once
 
 enum { STANDIN_MOST_THREADS = 1024 };
 
@@ -15,5 +14,3 @@ unsigned standin_fiber(void);
 
 /* Goes on when all fibers have come here. */
 void standin_barrier(void);
-
-#endif

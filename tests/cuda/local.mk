@@ -18,3 +18,20 @@ check_PROGRAMS += tests/cuda/test_twins
 tests_cuda_test_twins_SOURCES = tests/cuda/test_twins.cc
 tests_cuda_test_twins_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_cuda_test_twins_LDADD = libtwins.la $(LDADD)
+
+# What stands in for CUDA's libraries where a test puts it in front of them.
+if CUDA
+check_LTLIBRARIES += libstandin.la
+libstandin_la_SOURCES = \
+	src/base/dtype.c \
+	tests/cuda/blas.cc \
+	tests/cuda/memory.cc tests/cuda/memory.h \
+	tests/cuda/runtime.cc \
+	tests/cuda/streams.cc tests/cuda/streams.h
+libstandin_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=default
+libstandin_la_LIBADD = libtwins.la
+libstandin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
+	-Wl,--version-script=$(srcdir)/tests/cuda/standin.map
+endif
+EXTRA_DIST += tests/cuda/standin.map

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device kernels, compiled for the CPU. */
-#ifndef SMALTI_TESTS_TWINS_H
-#define SMALTI_TESTS_TWINS_H
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -24,5 +23,3 @@ const standin_twin *standin_find_twin(const char *name);
 
 /* One call at a time. */
 void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What the kernels' dialect takes of CUDA, for a compiler of CPUs: it stands before CUDA's header of that
  * name. The threads of a group are fibers (../fibers.h). */
-#ifndef SMALTI_TESTS_CUDA_FP16_H
-#define SMALTI_TESTS_CUDA_FP16_H
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -60,5 +59,3 @@ static inline __half __float2half_rn(float value)
 {
 	return {smalti_f32_to_f16(value)};
 }
-
-#endif

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CUDA's runtime library, as far as StarPU and Smalti call it, without a GPU: kernels are their twins. */
+#include "cuda/memory.h"
+#include "cuda/streams.h"
+#include "cuda/twins.h"
+
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <map>
+#include <utility>
+
+#define TURN const std::lock_guard<std::recursive_mutex> turn(standin_turn)
+
+namespace
+{
+thread_local int current;
+thread_local cudaError_t last_error;
+
+cudaError_t result(cudaError_t error)
+{
+	if (error != cudaSuccess && error != cudaErrorNotReady)
+		last_error = error;
+	return error;
+}
+
+/* NULL: the device's default stream. */
+standin_stream *stream_of(cudaStream_t stream)
+{
+	return stream == cudaStreamLegacy ? nullptr : reinterpret_cast<standin_stream *>(stream);
+}
+
+standin_event_pointer &event_of(cudaEvent_t event)
+{
+	return *reinterpret_cast<standin_event_pointer *>(event);
+}
+
+/* Work of the default stream is done at once, after that of the streams that it waits for. */
+template <typename step> cudaError_t enqueue(cudaStream_t stream, step work)
+{
+	if (stream_of(stream)) {
+		standin_add_step(stream_of(stream), work);
+	} else {
+		standin_run_device(current, false);
+		work();
+	}
+	return cudaSuccess;
+}
+
+enum side { HOST, DEVICE_SIDE, EITHER };
+
+char *at(const void *address, size_t bytes, side wanted)
+{
+	const int device = standin_device_of(address);
+	if ((wanted == HOST && device >= 0) || (wanted == DEVICE_SIDE && device < 0))
+		standin_refuse("a copy has an address of the %s, %p, where it says otherwise",
+			       device >= 0 ? "device" : "host", address);
+	return device >= 0 ? standin_at(address, device, bytes, "a copy")
+			   : static_cast<char *>(const_cast<void *>(address));
+}
+
+cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+{
+	static const side sides[][2] = {{HOST, HOST},
+					{DEVICE_SIDE, HOST},
+					{HOST, DEVICE_SIDE},
+					{DEVICE_SIDE, DEVICE_SIDE},
+					{EITHER, EITHER}};
+	const auto work = [=] {
+		memcpy(at(to, bytes, sides[kind][0]), at(from, bytes, sides[kind][1]), bytes);
+	};
+	at(to, bytes, sides[kind][0]);
+	at(from, bytes, sides[kind][1]);
+	return enqueue(stream, work);
+}
+
+cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+		      size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+	for (size_t row = 0; row < height; row++)
+		copy(static_cast<char *>(to) + row * to_pitch,
+		     static_cast<const char *>(from) + row * from_pitch, width, kind, stream);
+	return cudaSuccess;
+}
+
+cudaError_t copy_between(void *to, int to_device, const void *from, int from_device, size_t bytes,
+			 cudaStream_t stream)
+{
+	const auto work = [=] {
+		memcpy(standin_at(to, to_device, bytes, "a copy between devices"),
+		       standin_at(from, from_device, bytes, "a copy between devices"), bytes);
+	};
+	return enqueue(stream, work);
+}
+
+std::map<const char *, size_t> &registered()
+{
+	static std::map<const char *, size_t> ranges;
+	return ranges;
+}
+} // namespace
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	*count = standin_device_count();
+	return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	if (device < 0 || device >= standin_device_count())
+		return result(cudaErrorInvalidDevice);
+	current = device;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	*device = current;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+	*properties = {};
+	strcpy(properties->name, "stand-in");
+	properties->totalGlobalMem = standin_memory_total();
+	properties->major = 9;
+	properties->multiProcessorCount = 1;
+	properties->pciBusID = device + 1;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+	*value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+	*can = device != peer;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+	TURN;
+	standin_run_device(current, true);
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceReset()
+{
+	return cudaDeviceSynchronize();
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	return cudaRuntimeGetVersion(version);
+}
+
+cudaError_t cudaGetLastError()
+{
+	return std::exchange(last_error, cudaSuccess);
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+	switch (error) {
+	case cudaSuccess:
+		return "no error";
+	case cudaErrorMemoryAllocation:
+		return "out of memory";
+	case cudaErrorLaunchOutOfResources:
+		return "too many resources requested for launch";
+	default:
+		return "another error of the stand-in";
+	}
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+	TURN;
+	*memory = standin_fails("malloc") ? nullptr : standin_allocate(current, bytes);
+	return *memory ? cudaSuccess : result(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFree(void *memory)
+{
+	TURN;
+	if (!memory)
+		return cudaSuccess;
+	standin_run_device(standin_device_of(memory), true);
+	standin_release(memory);
+	return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
+{
+	return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+	TURN;
+	return enqueue(stream, [=] { standin_release(memory); });
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+	TURN;
+	*available = standin_memory_free(current);
+	*total = standin_memory_total();
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
+{
+	*memory = malloc(bytes);
+	if (!*memory)
+		return result(cudaErrorMemoryAllocation);
+	memset(*memory, 0xff, bytes);
+	return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+	free(memory);
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
+{
+	TURN;
+	const char *const begin = static_cast<char *>(memory);
+	const auto next = registered().lower_bound(begin + bytes);
+	if (next != registered().begin()) {
+		const auto before = std::prev(next);
+		if (before->first + before->second > begin)
+			return result(cudaErrorHostMemoryAlreadyRegistered);
+	}
+	registered()[begin] = bytes;
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+	TURN;
+	return registered().erase(static_cast<char *>(memory)) ? cudaSuccess
+							       : result(cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **, void *, unsigned)
+{
+	return result(cudaErrorNotSupported);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *address)
+{
+	*attributes = {};
+	attributes->device = standin_device_of(address);
+	attributes->type = attributes->device < 0 ? cudaMemoryTypeUnregistered : cudaMemoryTypeDevice;
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *memory, int value, size_t bytes)
+{
+	TURN;
+	return enqueue(nullptr, [=] { memset(at(memory, bytes, DEVICE_SIDE), value, bytes); });
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+	TURN;
+	return enqueue(stream, [=] { memset(at(memory, bytes, DEVICE_SIDE), value, bytes); });
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+	TURN;
+	return copy(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+			    cudaStream_t stream)
+{
+	TURN;
+	return copy(to, from, bytes, kind, stream);
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+			 size_t height, cudaMemcpyKind kind)
+{
+	TURN;
+	return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+			      size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+	TURN;
+	return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+
+cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
+{
+	TURN;
+	return copy_between(to, to_device, from, from_device, bytes, nullptr);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+				cudaStream_t stream)
+{
+	TURN;
+	return copy_between(to, to_device, from, from_device, bytes, stream);
+}
+
+/* StarPU's, for data that Smalti has none of. */
+cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *)
+{
+	return result(cudaErrorNotSupported);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *, cudaStream_t)
+{
+	return result(cudaErrorNotSupported);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	TURN;
+	*stream = reinterpret_cast<cudaStream_t>(standin_new_stream(current, flags != cudaStreamNonBlocking));
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	TURN;
+	standin_free_stream(stream_of(stream));
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	TURN;
+	if (!stream_of(stream))
+		return cudaSuccess;
+	standin_run_step(stream_of(stream));
+	return stream_of(stream)->steps.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	TURN;
+	if (stream_of(stream))
+		standin_run_all(stream_of(stream));
+	else
+		standin_run_device(current, false);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+	TURN;
+	standin_wait(stream_of(stream), event_of(event));
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+	*event = reinterpret_cast<cudaEvent_t>(new standin_event_pointer(new standin_event{}));
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	TURN;
+	delete &event_of(event);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	TURN;
+	if (stream_of(stream))
+		standin_record(event_of(event), stream_of(stream));
+	else
+		standin_run_device(current, false);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	TURN;
+	if (!standin_is_done(event_of(event)))
+		standin_run_step(event_of(event)->stream);
+	return standin_is_done(event_of(event)) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	while (cudaEventQuery(event) == cudaErrorNotReady)
+		;
+	return cudaSuccess;
+}
+
+/* The build's binary of the kernels is nothing that runs here, but it has to be one. */
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *, void **, unsigned,
+				cudaLibraryOption *, void **, unsigned)
+{
+	const unsigned fatbin = 0xba55ed50;
+	if (memcmp(code, &fatbin, sizeof(fatbin)) != 0)
+		return result(cudaErrorInvalidKernelImage);
+	*library = reinterpret_cast<cudaLibrary_t>(const_cast<void *>(code));
+	return cudaSuccess;
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t, const char *name)
+{
+	const standin_twin *twin = standin_find_twin(name);
+	*kernel = reinterpret_cast<cudaKernel_t>(const_cast<standin_twin *>(twin));
+	return twin ? cudaSuccess : result(cudaErrorSymbolNotFound);
+}
+
+namespace
+{
+/* A launch with its own copy of the parameters. */
+struct launch {
+	const standin_twin *twin;
+	int device;
+	unsigned groups, threads;
+	std::vector<std::vector<char>> parameters;
+
+	void run()
+	{
+		std::vector<void *> addresses;
+		for (size_t i = 0; i < parameters.size(); i++) {
+			if (twin->parameters[i].is_pointer)
+				strip(reinterpret_cast<void **>(parameters[i].data()));
+			addresses.push_back(parameters[i].data());
+		}
+		standin_run_twin(twin, groups, threads, addresses.data());
+	}
+
+	void strip(void **address) const
+	{
+		if (*address)
+			*address = standin_at(*address, device, 1, twin->name);
+	}
+};
+} // namespace
+
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t,
+			     cudaStream_t stream)
+{
+	TURN;
+	const auto *twin = static_cast<const standin_twin *>(function);
+	launch launch = {twin, current, grid.x, block.x, {}};
+	if (grid.x == 0 || block.x == 0 || grid.y * grid.z * block.y * block.z != 1)
+		return result(cudaErrorInvalidConfiguration);
+	if (block.x > 1024 || standin_fails("launch"))
+		return result(cudaErrorLaunchOutOfResources);
+	if (stream_of(stream) && stream_of(stream)->device != current)
+		return result(cudaErrorInvalidResourceHandle);
+	for (size_t i = 0; i < twin->parameters.size(); i++) {
+		const char *value = static_cast<char *>(parameters[i]);
+		launch.parameters.emplace_back(value, value + twin->parameters[i].bytes);
+	}
+	return enqueue(stream, [launch]() mutable { launch.run(); });
+}

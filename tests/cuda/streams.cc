@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/streams.h"
+
+#include <algorithm>
+
+std::recursive_mutex standin_turn;
+
+static std::vector<standin_stream *> streams;
+
+standin_stream *standin_new_stream(int device, bool waits_for_default)
+{
+	streams.push_back(new standin_stream{device, waits_for_default, {}});
+	return streams.back();
+}
+
+void standin_free_stream(standin_stream *stream)
+{
+	standin_run_all(stream);
+	streams.erase(std::find(streams.begin(), streams.end(), stream));
+	delete stream;
+}
+
+void standin_add_step(standin_stream *stream, std::function<void()> step)
+{
+	stream->steps.push_back([step = std::move(step)] {
+		step();
+		return true;
+	});
+}
+
+void standin_run_step(standin_stream *stream)
+{
+	if (!stream->steps.empty() && stream->steps.front()())
+		stream->steps.pop_front();
+}
+
+void standin_run_all(standin_stream *stream)
+{
+	while (!stream->steps.empty())
+		standin_run_step(stream);
+}
+
+void standin_run_device(int device, bool with_independent)
+{
+	for (standin_stream *stream : streams)
+		if (stream->device == device && (with_independent || stream->waits_for_default))
+			standin_run_all(stream);
+}
+
+void standin_record(const standin_event_pointer &event, standin_stream *stream)
+{
+	const long number = ++event->recorded;
+	event->stream = stream;
+	standin_add_step(stream, [event, number] { event->passed = std::max(event->passed, number); });
+}
+
+void standin_wait(standin_stream *stream, const standin_event_pointer &event)
+{
+	const long number = event->recorded;
+	standin_stream *other = event->stream;
+	stream->steps.push_back([event, number, other] {
+		if (event->passed < number)
+			standin_run_step(other);
+		return event->passed >= number;
+	});
+}
+
+bool standin_is_done(const standin_event_pointer &event)
+{
+	return event->passed >= event->recorded;
+}

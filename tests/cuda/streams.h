@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams that run as late as they may: a step for each question whether something is done, and all of them
+ * where somebody waits. Whoever calls holds standin_turn. */
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+extern std::recursive_mutex standin_turn;
+
+struct standin_stream {
+	int device;
+	bool waits_for_default;                  /* and the default stream for it */
+	std::deque<std::function<bool()>> steps; /* whether it is done; the first one is the next */
+};
+
+struct standin_event {
+	standin_stream *stream; /* of the last record; NULL: none yet */
+	long recorded, passed;
+};
+
+standin_stream *standin_new_stream(int device, bool waits_for_default);
+void standin_free_stream(standin_stream *stream); /* after its steps */
+void standin_add_step(standin_stream *stream, std::function<void()> step);
+void standin_run_step(standin_stream *stream);
+void standin_run_all(standin_stream *stream);
+/* All streams of the device, or those that the default stream waits for. */
+void standin_run_device(int device, bool with_independent);
+
+using standin_event_pointer = std::shared_ptr<standin_event>;
+void standin_record(const standin_event_pointer &event, standin_stream *stream);
+void standin_wait(standin_stream *stream, const standin_event_pointer &event);
+bool standin_is_done(const standin_event_pointer &event);
