@@ -2,6 +2,7 @@
 #pragma once
 
 #include <smalti/error.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** @file
@@ -27,10 +28,14 @@ struct smalti_session;
 
 /** Settings; the user's `STARPU_*` environment variables override them. */
 struct smalti_session_options {
-	const char *policy;   /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws` */
-	int64_t cpus;         /**< CPU workers; 0: one per core that the process may use */
-	int64_t opencl;       /**< OpenCL devices; 0: none */
-	int64_t cuda;         /**< CUDA devices; -1: all that there are (the default), 0: none */
+	const char *policy; /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws` */
+	int64_t cpus;       /**< CPU workers; 0: one per core that the process may use */
+	int64_t opencl;     /**< OpenCL devices; 0: none */
+	int64_t cuda;       /**< CUDA devices; -1: all that there are (the default), 0: none */
+	/** With devices: have every operation that devices have a form of run on devices, and all others on
+	 * CPUs, so that results repeat to the bit whatever the policy and the number of workers. The devices
+	 * have to be of one kind. Without devices results repeat in any case. */
+	bool reproducible;
 	int64_t memory_limit; /**< bytes that the process may keep resident; 0: what the machine, a control
 				   group or ulimit allows */
 	int64_t
@@ -44,10 +49,11 @@ void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
  * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers, or
- * fewer devices than asked for), SMALTI_EUNSUPPORTED (a device that does not run the kernels),
- * SMALTI_ENOMEM (threads or memory are refused), SMALTI_EIO (scratch, or no directory for measurements). The
- * environment is changed while StarPU starts, and then as it was. `STARPU_LIMIT_CPU_MEM` (in MB, without what
- * the program itself takes) is the session's memory limit. */
+ * fewer devices than asked for), SMALTI_EUNSUPPORTED (a device that does not run the kernels, or devices of
+ * several kinds that are to be reproducible), SMALTI_ENOMEM (threads or memory are refused), SMALTI_EIO
+ * (scratch, or no directory for measurements). The environment is changed while StarPU starts, and then as it
+ * was. `STARPU_LIMIT_CPU_MEM` (in MB, without what the program itself takes) is the session's memory limit.
+ */
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
 					   struct smalti_error *error);
 

@@ -44,9 +44,14 @@
 	 "use at most SIZE of each device's memory; weights that do not fit are loaded again when they are read", \
 	 .minimum = 1 << 20, .maximum = INT64_MAX}
 
+#define SMALTI_REPRODUCIBLE_ROW(type) \
+	{SMALTI_FLAG(type, session.reproducible), "reproducible", 0, NULL, \
+	 "with devices: run all that they can on devices and nothing else, so that results repeat to the bit whatever the " \
+	 "policy; the devices have to be of one kind"}
+
 #define SMALTI_POLICY_ROW(type) \
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
-	 "StarPU scheduling policy; the results do not depend on it"}
+	 "StarPU scheduling policy; the results do not depend on it, but with devices see --reproducible"}
 
 #define SMALTI_TRACE_ROW(type) \
 	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a trace of all tasks in the Chrome/Perfetto format"}

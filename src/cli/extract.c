@@ -95,6 +95,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };

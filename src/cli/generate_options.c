@@ -80,6 +80,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_STRING(TYPE, session.scratch), "scratch", 0, "DIR",
      "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"},
@@ -122,7 +123,8 @@ const struct smalti_command smalti_generate_command = {
 	"Generates images from prompts. Several images are computed at the same time; each file appears "
 	"under its name when it is complete and stored safely on disk. The request, the model, the precision "
 	"and the tiling determine every bit of an image; the scheduling policy, the number of workers and "
-	"other requests do not change it.\n\nAfter SIGINT or SIGTERM the images in progress are finished; a "
+	"other requests do not change it; with GPUs --reproducible sees to that.\n\nAfter SIGINT or SIGTERM "
+	"the images in progress are finished; a "
 	"second signal drops them. --resume continues an interrupted run.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = smalti_generate_run,

@@ -8,6 +8,7 @@ libcore_la_SOURCES += \
 	src/rt/places.c src/rt/places.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
+	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/session_open.c \

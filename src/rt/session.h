@@ -24,8 +24,9 @@ struct smalti_session {
 	int64_t memory_limit; /* 0: none */
 	int64_t memory;       /* bytes that the process may hold: the limit, else smalti_machine_memory() */
 	pid_t process;
-	bool offloads; /* data that does not fit under the limit goes to the scratch directory */
-	bool plain;    /* without StarPU: see smalti_session_open_plain() */
+	bool offloads;     /* data that does not fit under the limit goes to the scratch directory */
+	bool plain;        /* without StarPU: see smalti_session_open_plain() */
+	bool reproducible; /* with devices: see rt/reproducible.h */
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;      /* NULL: not traced */
 	struct smalti_codelet *codelets; /* one per op, in the order of smalti_ops[] */

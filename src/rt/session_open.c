@@ -7,6 +7,7 @@
 #include "rt/places.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
+#include "rt/reproducible.h"
 #include "rt/task.h"
 #include "rt/threads.h"
 #include "rt/tile_memory.h"
@@ -253,8 +254,9 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->ended = smalti_calloc(session->workers, sizeof(*session->ended), error);
 	session->places = smalti_places_new(error);
 	session->devices = smalti_devices_open(&session->device_counts, error);
+	session->reproducible = options->reproducible && session->device_counts.sum > 0;
 	if (!session->busy || !session->ended || !session->places || !session->devices ||
-	    add_scratch_disk(options, error) < 0)
+	    smalti_reproducible_check(session, error) < 0 || add_scratch_disk(options, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }

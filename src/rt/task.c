@@ -2,6 +2,7 @@
 #include "rt/task.h"
 
 #include "rt/places.h"
+#include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/trace.h"
@@ -194,6 +195,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	smalti_places_restrict(task_group->session->places, place, task);
 	int status = attach(task, r, error);
 	if (status == 0) {
+		smalti_reproducible_restrict(task_group->session, task);
 		smalti_throttle_enter(throttle);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
