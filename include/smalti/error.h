@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <smalti/version.h>
+
 /** @file
  * The one error contract: a function that can fail takes a `struct smalti_error *` last, returns -1
  * (or NULL) and leaves there a code and one line for a person: which file, which key, what was
@@ -12,10 +14,7 @@
  * time per object; different objects of one session may be used by different threads.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 enum smalti_code {
 	SMALTI_OK = 0,
@@ -43,7 +42,4 @@ struct smalti_error {
 		SMALTI_OK, ""                                                                                \
 	}
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

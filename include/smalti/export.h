@@ -11,10 +11,7 @@
  * Threads: any, each with an output of its own.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 enum smalti_export_format {
 	/** What PixArt's multi-scale training reads: an .npz per caption, padded with
@@ -65,7 +62,4 @@ void smalti_export_defaults(struct smalti_export_options *options);
 int smalti_export(const struct smalti_export_options *options, struct smalti_export_progress *progress,
 		  struct smalti_error *error);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

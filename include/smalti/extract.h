@@ -11,10 +11,7 @@
  * and any number of processes can share the work.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 /** How an image is resized to its bin. */
 enum smalti_fitting {
@@ -105,7 +102,4 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 		   smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result,
 		   struct smalti_error *error);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -12,10 +12,7 @@
  * Threads: a reader is used by one at a time; any number of readers may have one directory open.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 /** The data type of values. */
 enum smalti_features_type { SMALTI_FEATURES_F32, SMALTI_FEATURES_F16, SMALTI_FEATURES_BF16 };
@@ -95,7 +92,4 @@ int smalti_features_next(struct smalti_features *features, struct smalti_feature
 int smalti_features_get(struct smalti_features *features, int64_t index, struct smalti_features_row *row,
 			struct smalti_error *error);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

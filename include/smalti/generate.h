@@ -14,10 +14,7 @@
  * close it.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 /** How a prompt is preprocessed. */
 enum smalti_cleaning {
@@ -162,7 +159,4 @@ void smalti_batch_close(struct smalti_batch *batch);
 /** The name of supported scheduler number `index`; NULL past the last. */
 const char *smalti_scheduler_name(int index);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -10,10 +10,7 @@
  * Threads: one thread opens and closes it; while it is open, any thread may use it.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 struct smalti_model;
 
@@ -73,7 +70,4 @@ struct smalti_model_info {
 };
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -19,10 +19,7 @@
  * with the session. Measurements that are not complete are made again.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 struct smalti_session;
 
@@ -61,7 +58,4 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
  * is that of writing the trace). */
 int smalti_session_close(struct smalti_session *session, struct smalti_error *error);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -11,10 +11,7 @@
  * Threads: what was read is the caller's; one thread reads at a time.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 /** Equal caches, counted. */
 struct smalti_topology_cache {
@@ -119,7 +116,4 @@ int smalti_topology_read(struct smalti_session *session, struct smalti_topology 
 /** NULL is allowed. */
 void smalti_topology_free(struct smalti_topology *topology);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -13,10 +13,7 @@
  * Threads: one at a time decodes or encodes in a session; any may cancel.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 struct smalti_vae;
 
@@ -149,7 +146,4 @@ void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plan
  * ended. Only sets a flag: any thread and a signal handler may call it. */
 void smalti_vae_cancel(struct smalti_vae *vae);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

@@ -11,10 +11,7 @@
  * Threads: any.
  */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+SMALTI_BEGIN_DECLS
 
 /** A problem that was found. Strings are valid during the call. */
 struct smalti_problem {
@@ -54,7 +51,4 @@ struct smalti_verify_result {
 int smalti_verify(const char *directory, const struct smalti_verify_options *options,
 		  struct smalti_verify_result *result, struct smalti_error *error);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS

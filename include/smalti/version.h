@@ -6,10 +6,18 @@
  * was built against one version compares SMALTI_VERSION with smalti_version(). Safe on any thread.
  */
 
+/* What public headers begin and end with: their functions are C's, and visible outside of the library. */
+/* clang-format off */
 #ifdef __cplusplus
-extern "C" {
+#define SMALTI_BEGIN_DECLS _Pragma("GCC visibility push(default)") extern "C" {
+#define SMALTI_END_DECLS   } _Pragma("GCC visibility pop")
+#else
+#define SMALTI_BEGIN_DECLS _Pragma("GCC visibility push(default)")
+#define SMALTI_END_DECLS   _Pragma("GCC visibility pop")
 #endif
-#pragma GCC visibility push(default)
+/* clang-format on */
+
+SMALTI_BEGIN_DECLS
 
 /** Of the headers. @{ */
 #define SMALTI_VERSION_MAJOR 0
@@ -21,7 +29,4 @@ extern "C" {
 /** Of the library, such as "0.1.0". Static storage. */
 const char *smalti_version(void);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+SMALTI_END_DECLS
