@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/devices.h"
-
 #include "rt/op.h"
 
 #define KERNEL(name, group_count, group_threads)                                                             \

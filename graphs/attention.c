@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/attention.h"
-
 #include "kernels/attention.h"
 
 #include <math.h>

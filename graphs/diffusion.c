@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/diffusion.h"
-
 #include "codelets/codelets.h"
 #include "rt/session.h"
 #include "samplers/noise.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit_conditions.h"
-
 #include "graphs/dit_weights.h"
 #include "graphs/linear.h"
 #include "kernels/conditioning.h"

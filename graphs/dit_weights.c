@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit_weights.h"
-
 #include "kernels/conditioning.h"
 
 static const char *const only[3] = {""};

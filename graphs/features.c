@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/features.h"
-
 #include "graphs/linear.h"
 #include "kernels/norms.h"
 

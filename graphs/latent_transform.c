@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/latent_transform.h"
-
 #include "kernels/norms.h"
 
 static struct smalti_tile *upload(struct smalti_task_group *task_group,

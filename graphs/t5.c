@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5.h"
-
 #include "codelets/codelets.h"
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.

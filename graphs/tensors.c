@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/tensors.h"
-
 #include "graphs/dit.h"
 #include "graphs/t5.h"
 #include "graphs/vae_net.h"

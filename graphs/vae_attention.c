@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_pass.h"
-
 #include "graphs/attention.h"
 #include "graphs/linear.h"
+#include "graphs/vae_pass.h"
 
 /* Queries, and keys with values, of each band. */
 struct projections {

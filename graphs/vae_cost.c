@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_cost.h"
-
 #include "kernels/conv.h"
 
 /* Unless somebody measured. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_ends.h"
-
 #include "graphs/latent_transform.h"
 #include "graphs/vae_pass.h"
 

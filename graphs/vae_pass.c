@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_pass.h"
-
 #include "base/offload.h"
 #include "graphs/features.h"
 #include "graphs/vae_cost.h"

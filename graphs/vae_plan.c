@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_plan.h"
-
 #include "kernels/conv.h"
 
 const char *const smalti_storage_names[] = {"recompute", "keep", "offload", "keep bf16", NULL};

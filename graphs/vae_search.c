@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_plan.h"
-
 #include "graphs/vae_cost.h"
+#include "graphs/vae_plan.h"
 
 #include <math.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weight_forms.h"
-
 #include "base/file.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"

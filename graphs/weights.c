@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weights.h"
-
 #include "codelets/codelets.h"
 #include "graphs/weight_forms.h"
 

@@ -54,7 +54,7 @@ static void elements(int64_t count, double each, enum smalti_dtype from, enum sm
 	operations += each * (double)count;
 }
 
-#define COUNT_OF(op) static void count_##op(const struct op##_arguments *a)
+#define WORK_OF(op) static void count_##op(const struct op##_arguments *a)
 
 /* x [rows, in] in array 0, a weight [out, in] in `array`, y [rows, columns] from column `first` in array 1.
  */
@@ -74,12 +74,12 @@ static void product(const struct matmul_arguments *a, int64_t out, int64_t first
 		}
 }
 
-COUNT_OF(matmul)
+WORK_OF(matmul)
 {
 	product(a, a->out, 0, 2, a->compute);
 }
 
-COUNT_OF(matmul_raw)
+WORK_OF(matmul_raw)
 {
 	int64_t first = 0;
 	for (int part = 0; part < 3; first += a->part_out[part++])
@@ -87,7 +87,7 @@ COUNT_OF(matmul_raw)
 }
 
 /* Keys and values of block b in array 2 + b; the state, as large as the kernel's, in array 1 behind y. */
-COUNT_OF(attention)
+WORK_OF(attention)
 {
 	const int64_t width = a->heads * a->head_dim;
 	const int64_t state = a->queries * a->heads * (a->head_dim + 2), behind = a->queries * width;
@@ -106,7 +106,7 @@ COUNT_OF(attention)
 		mark_all(1, a->dtype, behind, WRITTEN);
 }
 
-COUNT_OF(embed_tokens)
+WORK_OF(embed_tokens)
 {
 	for (int64_t t = 0; t < a->tokens; t++) {
 		mark(2, SMALTI_F32, t, READ);
@@ -118,13 +118,13 @@ COUNT_OF(embed_tokens)
 }
 
 /* Sum of squares: 2, by the root: 1, by the weight: 1. */
-COUNT_OF(rmsnorm)
+WORK_OF(rmsnorm)
 {
 	elements(a->rows * a->dim, 2 + 1 + 1, SMALTI_F32, a->dtype);
 	mark_all(2, SMALTI_F32, a->dim, READ);
 }
 
-COUNT_OF(attend_heads)
+WORK_OF(attend_heads)
 {
 	const int64_t columns = a->heads * a->head_dim;
 	for (int64_t t = 0; t < a->tokens; t++)
@@ -140,7 +140,7 @@ COUNT_OF(attend_heads)
 	mark_all(1, a->compute, a->tokens * columns, WRITTEN);
 }
 
-COUNT_OF(gated_gelu)
+WORK_OF(gated_gelu)
 {
 	const struct matmul_arguments both = {
 	    .rows = a->rows, .in = a->in, .out = a->columns, .x_dtype = a->compute, .result = a->result};
@@ -148,7 +148,7 @@ COUNT_OF(gated_gelu)
 	product(&both, a->columns, 0, 3, a->dtype[1]);
 }
 
-COUNT_OF(sum_shards)
+WORK_OF(sum_shards)
 {
 	const struct matmul_arguments sum = {.rows = a->rows,
 					     .in = a->in,
@@ -158,7 +158,7 @@ COUNT_OF(sum_shards)
 	product(&sum, a->columns, 0, 2, a->dtype);
 }
 
-COUNT_OF(modulation)
+WORK_OF(modulation)
 {
 	elements(a->rows * a->dim, 1, SMALTI_F32, SMALTI_F32);
 	for (int64_t r = 0; r < a->rows; r++)
@@ -166,7 +166,7 @@ COUNT_OF(modulation)
 			mark(2, SMALTI_F32, (a->step * a->period + r % a->period) * a->dim + d, READ);
 }
 
-COUNT_OF(patch_embed)
+WORK_OF(patch_embed)
 {
 	const struct matmul_arguments same = {.rows = a->rows, .in = a->in, .out = a->out};
 	product(&same, a->out, 0, 2, SMALTI_F32);
@@ -174,7 +174,7 @@ COUNT_OF(patch_embed)
 }
 
 /* With guidance (3), a prediction of two terms (3), the next latents of five (9), a corrector of four (7). */
-COUNT_OF(sampler_step)
+WORK_OF(sampler_step)
 {
 	const int64_t pixels = a->rows * a->patch * a->patch;
 	operations += (double)(pixels * a->channels) * (3 + 3 + 9 + (a->step.corrects ? 7 : 0));
@@ -196,7 +196,7 @@ static void tap(const struct conv_arguments *a, int64_t row, int64_t column, int
 		mark(0, SMALTI_F32, (row / scale * a->width + column / scale) * a->in + in, READ);
 }
 
-COUNT_OF(conv)
+WORK_OF(conv)
 {
 	const int64_t scale = a->upsample ? 2 : 1, step = a->stride, back = step == 1 ? 1 : 0;
 	const int64_t rows = scale * a->rows / step, width = scale * a->width / step;
@@ -213,7 +213,7 @@ COUNT_OF(conv)
 			}
 }
 
-COUNT_OF(edges)
+WORK_OF(edges)
 {
 	const int64_t row = a->width * a->channels;
 	for (int64_t r = 0; r < a->rows; r++)
@@ -221,14 +221,14 @@ COUNT_OF(edges)
 			mark(0, SMALTI_F32, r * row + i, READ);
 }
 
-COUNT_OF(merge_moments)
+WORK_OF(merge_moments)
 {
 	mark_bytes(0, a->groups * 24, READ);
 	mark_bytes(1, a->groups * 24, WRITTEN);
 }
 
 #define COUNTS(op, ...)                                                                                      \
-	COUNT_OF(op)                                                                                         \
+	WORK_OF(op)                                                                                          \
 	{                                                                                                    \
 		(void)a;                                                                                     \
 		__VA_ARGS__                                                                                  \

@@ -32,13 +32,12 @@ static void write_decoder(const char *directory)
 	struct smalti_checkpoint *whole =
 	    smalti_checkpoint_open(test_model("tesserae/vae"), SMALTI_STEM_DIFFUSERS, NULL, &error);
 	SUCCEEDS(whole ? 0 : -1, &error, "embedded VAE");
-	struct smalti_tensor_view *kept =
-	    calloc((size_t)smalti_checkpoint_count(whole), sizeof(struct smalti_tensor_view));
+	struct smalti_tensor_view *kept = calloc((size_t)whole->count, sizeof(struct smalti_tensor_view));
 	if (!kept)
 		abort();
 	int64_t count = 0;
-	for (int64_t i = 0; i < smalti_checkpoint_count(whole); i++) {
-		const struct smalti_tensor_view *view = smalti_checkpoint_at(whole, i);
+	for (int64_t i = 0; i < whole->count; i++) {
+		const struct smalti_tensor_view *view = &whole->entries[i].view;
 		if (strncmp(view->name, "encoder.", 8) != 0)
 			kept[count++] = *view;
 	}

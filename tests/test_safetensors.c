@@ -40,9 +40,9 @@ static void tensors_are_found_where_they_lie(void)
 	struct smalti_safetensors *file = smalti_safetensors_parse(bytes, (int64_t)size, &error);
 	SUCCEEDS(file ? 0 : -1, &error, "parse");
 	static const char *const sorted[] = {"Z", "a.scalar", "b", "empty", "odd"};
-	CU_ASSERT_EQUAL_FATAL(smalti_safetensors_count(file), 5);
+	CU_ASSERT_EQUAL_FATAL(file->count, 5);
 	for (int i = 0; i < 5; i++)
-		CU_ASSERT_STRING_EQUAL(smalti_safetensors_at(file, i)->name, sorted[i]);
+		CU_ASSERT_STRING_EQUAL(file->tensors[i].name, sorted[i]);
 
 	const unsigned char *data = bytes + size - GOOD_DATA;
 	const struct smalti_tensor_view *b = smalti_safetensors_find(file, "b");
@@ -144,8 +144,8 @@ static bool opens(const unsigned char *bytes, size_t size)
 	bool opened = file;
 	CHECK(opened == (error.code == SMALTI_OK), "an error or a file");
 	unsigned sum = 0;
-	for (int64_t i = 0; opened && i < smalti_safetensors_count(file); i++) {
-		const struct smalti_tensor_view *view = smalti_safetensors_at(file, i);
+	for (int64_t i = 0; opened && i < file->count; i++) {
+		const struct smalti_tensor_view *view = &file->tensors[i];
 		for (int64_t j = 0; j < view->bytes; j++)
 			sum += ((const unsigned char *)view->data)[j];
 	}
@@ -196,7 +196,7 @@ static void what_is_written_is_read(void)
 		SUCCEEDS(smalti_safetensors_write(path, tensors, count, &error), &error, "write");
 		struct smalti_safetensors *file = smalti_safetensors_open(path, &error);
 		SUCCEEDS(file ? 0 : -1, &error, "open");
-		CU_ASSERT_EQUAL_FATAL(smalti_safetensors_count(file), count);
+		CU_ASSERT_EQUAL_FATAL(file->count, count);
 		for (int i = 0; i < count; i++) {
 			const struct smalti_tensor_view *view =
 			    smalti_safetensors_find(file, tensors[i].name);

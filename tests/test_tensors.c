@@ -89,7 +89,7 @@ static void check_same(struct smalti_inventory *inventory, int status, struct sm
 	snprintf(path, sizeof(path), "tesserae/%s", component);
 	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(test_model(path), stem, NULL, error);
 	SUCCEEDS(checkpoint ? 0 : -1, error, component);
-	CHECK(smalti_checkpoint_count(checkpoint) == inventory->count, component);
+	CHECK(checkpoint->count == inventory->count, component);
 	for (int i = 0; i < inventory->count; i++) {
 		const struct smalti_tensor_view *tensor = &inventory->tensors[i];
 		struct smalti_tensor_view found;

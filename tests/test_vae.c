@@ -51,7 +51,7 @@ static void golden_decodings(void)
 		free(expected);
 		free(found.samples);
 	}
-	CHECK(number > 0 && 2 * number == smalti_safetensors_count(file), "every case was seen");
+	CHECK(number > 0 && 2 * number == file->count, "every case was seen");
 	smalti_safetensors_close(file);
 	smalti_vae_close(vae);
 }
@@ -85,7 +85,7 @@ static void golden_encodings(void)
 		free(found);
 		free(image.samples);
 	}
-	CHECK(number > 0 && 2 * number == smalti_safetensors_count(file), "every case was seen");
+	CHECK(number > 0 && 2 * number == file->count, "every case was seen");
 	smalti_safetensors_close(file);
 	smalti_vae_close(vae);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/tar.h"
-
 #include "base/file.h"
 
 /* Extended headers of one member, and how many there may be. */

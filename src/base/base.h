@@ -21,6 +21,9 @@
 extern "C" {
 #endif
 
+/* Items of an array, not of a pointer. */
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
  * the one worth reading. Control characters in the text become '?', so that hostile names cannot
  * break the line. Always returns -1, so that `return smalti_fail(...)` reads well. */

@@ -42,7 +42,7 @@ static enum smalti_code code_of(int cause)
 	    {ENOMEM, SMALTI_ENOMEM}, {ENOENT, SMALTI_ENOENT}, {ENOTDIR, SMALTI_ENOENT},
 	    {ELOOP, SMALTI_ENOENT},  {ENXIO, SMALTI_ENOENT},  {ENAMETOOLONG, SMALTI_ENOENT},
 	};
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(codes); i++)
 		if (codes[i].cause == cause)
 			return codes[i].code;
 	return SMALTI_EIO;

@@ -58,7 +58,7 @@ static bool clean_python_number(struct cleaner *c)
 	static const struct {
 		const char *python, *json;
 	} words[] = {{"NaN", "null"}, {"Infinity", "1e999"}, {"-Infinity", "-1e999"}};
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(words); i++) {
 		size_t length = strlen(words[i].python);
 		if (c->length - c->at < length || memcmp(c->in + c->at, words[i].python, length))
 			continue;

@@ -7,31 +7,10 @@
 
 enum { MAX_INDEX = 16 << 20, MAX_SHARDS = 4096 };
 
-struct shard {
-	char *path;
-	const char *name; /* in the index */
-	struct smalti_safetensors *file;
-};
-
-struct entry {
-	struct smalti_tensor_view view;
-	const char *path; /* of the shard */
-	char *renamed;    /* owns view.name when that is not the file's */
-};
-
-struct smalti_checkpoint {
-	char *directory;
-	struct shard *shards;
-	int shard_count;
-	struct entry *entries;
-	int64_t count;
-	struct smalti_inventory *record; /* NULL: it has files */
-	enum smalti_dtype record_dtype;
-};
-
-static const struct entry *find_entry(const struct smalti_checkpoint *checkpoint, const char *name)
+static const struct smalti_checkpoint_entry *find_entry(const struct smalti_checkpoint *checkpoint,
+							const char *name)
 {
-	struct entry key = {.view.name = name};
+	struct smalti_checkpoint_entry key = {.view.name = name};
 	return bsearch(&key, checkpoint->entries, (size_t)checkpoint->count, sizeof(key), smalti_by_name);
 }
 
@@ -52,11 +31,11 @@ static void drop_kernel_axes(struct smalti_tensor_view *view)
 		view->rank = 2;
 }
 
-static int rename_old(const struct smalti_checkpoint *checkpoint, struct entry *entry,
+static int rename_old(const struct smalti_checkpoint *checkpoint, struct smalti_checkpoint_entry *entry,
 		      struct smalti_error *error)
 {
 	const char *name = entry->view.name;
-	for (size_t i = 0; i < sizeof(old_names) / sizeof(old_names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(old_names); i++) {
 		const char *at = strstr(name, old_names[i].old);
 		if (!at)
 			continue;
@@ -91,7 +70,7 @@ static int rename_all_old(struct smalti_checkpoint *checkpoint, struct smalti_er
 
 static int open_shard(struct smalti_checkpoint *checkpoint, const char *name, struct smalti_error *error)
 {
-	struct shard *shard = &checkpoint->shards[checkpoint->shard_count++];
+	struct smalti_checkpoint_shard *shard = &checkpoint->shards[checkpoint->shard_count++];
 	shard->name = name;
 	shard->path = smalti_format(error, "%s/%s", checkpoint->directory, name);
 	shard->file = shard->path ? smalti_safetensors_open(shard->path, error) : NULL;
@@ -103,14 +82,14 @@ static int open_single(struct smalti_checkpoint *checkpoint, const char *name, s
 	checkpoint->shards = smalti_calloc(1, sizeof(*checkpoint->shards), error);
 	if (!checkpoint->shards || open_shard(checkpoint, name, error))
 		return -1;
-	const struct shard *shard = checkpoint->shards;
-	checkpoint->count = smalti_safetensors_count(shard->file);
+	const struct smalti_checkpoint_shard *shard = checkpoint->shards;
+	checkpoint->count = shard->file->count;
 	checkpoint->entries = smalti_calloc(checkpoint->count, sizeof(*checkpoint->entries), error);
 	if (!checkpoint->entries)
 		return -1;
 	for (int64_t i = 0; i < checkpoint->count; i++)
 		checkpoint->entries[i] =
-		    (struct entry){.view = *smalti_safetensors_at(shard->file, i), .path = shard->path};
+		    (struct smalti_checkpoint_entry){.view = shard->file->tensors[i], .path = shard->path};
 	return 0;
 }
 
@@ -124,7 +103,8 @@ static bool plain_name(const char *name)
 	       !strcmp(name + length - strlen(suffix), suffix);
 }
 
-static const struct shard *find_shard(const struct smalti_checkpoint *checkpoint, const char *name)
+static const struct smalti_checkpoint_shard *find_shard(const struct smalti_checkpoint *checkpoint,
+							const char *name)
 {
 	for (int i = 0; i < checkpoint->shard_count; i++)
 		if (!strcmp(checkpoint->shards[i].name, name))
@@ -140,7 +120,7 @@ static int add_indexed(struct smalti_checkpoint *checkpoint, const cJSON *item, 
 		    "tensor %.200s should name a .safetensors file in the index's own directory",
 		    item->string);
 	const char *name = item->valuestring;
-	const struct shard *shard = find_shard(checkpoint, name);
+	const struct smalti_checkpoint_shard *shard = find_shard(checkpoint, name);
 	if (!shard && checkpoint->shard_count == MAX_SHARDS)
 		return smalti_fail(error, SMALTI_EFORMAT, "more than %d shards", MAX_SHARDS);
 	if (!shard && open_shard(checkpoint, name, error))
@@ -150,7 +130,8 @@ static int add_indexed(struct smalti_checkpoint *checkpoint, const cJSON *item, 
 	if (!view)
 		return smalti_fail(error, SMALTI_EFORMAT, "tensor %.200s is not in %s", item->string,
 				   shard->path);
-	checkpoint->entries[checkpoint->count++] = (struct entry){.view = *view, .path = shard->path};
+	checkpoint->entries[checkpoint->count++] =
+	    (struct smalti_checkpoint_entry){.view = *view, .path = shard->path};
 	return 0;
 }
 
@@ -215,7 +196,7 @@ static int fail_without(const struct smalti_checkpoint *checkpoint, const char *
 	static const char *const pickled[] = {"diffusion_pytorch_model.bin", "pytorch_model.bin",
 					      "pytorch_model.bin.index.json",
 					      "diffusion_pytorch_model.bin.index.json"};
-	for (size_t i = 0; i < sizeof(pickled) / sizeof(pickled[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(pickled); i++)
 		if (is_there(checkpoint, pickled[i]))
 			return smalti_fail(
 			    error, SMALTI_EUNSUPPORTED,
@@ -268,11 +249,6 @@ struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inve
 	return checkpoint;
 }
 
-bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint)
-{
-	return checkpoint->record != NULL;
-}
-
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 {
 	if (!checkpoint)
@@ -291,25 +267,9 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 
 /* --- what is in it ---------------------------------------------------------------------------- */
 
-const char *smalti_checkpoint_directory(const struct smalti_checkpoint *checkpoint)
-{
-	return checkpoint->directory;
-}
-
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	return find_entry(checkpoint, name) != NULL;
-}
-
-int64_t smalti_checkpoint_count(const struct smalti_checkpoint *checkpoint)
-{
-	return checkpoint->count;
-}
-
-const struct smalti_tensor_view *smalti_checkpoint_at(const struct smalti_checkpoint *checkpoint,
-						      int64_t index)
-{
-	return &checkpoint->entries[index].view;
 }
 
 /* "[6912, 1152]" */
@@ -334,7 +294,7 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 		return added ? 0 : -1;
 	}
 	shape_text(rank, shape, wanted);
-	const struct entry *entry = find_entry(checkpoint, name);
+	const struct smalti_checkpoint_entry *entry = find_entry(checkpoint, name);
 	if (!entry)
 		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing",
 				   checkpoint->directory, name, wanted);

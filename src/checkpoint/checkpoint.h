@@ -7,7 +7,23 @@
  * STEM.safetensors.index.json names; with a variant STEM.VARIANT.safetensors, or the index
  * STEM.safetensors.index.VARIANT.json. Names that old writers used are offered under their present
  * names: the attention of a VAE, and T5's encoder.embed_tokens.weight where shared.weight is absent. */
-struct smalti_checkpoint;
+struct smalti_checkpoint {
+	char *directory; /* the component's */
+	struct smalti_checkpoint_shard {
+		char *path;
+		const char *name; /* in the index */
+		struct smalti_safetensors *file;
+	} * shards;
+	int shard_count;
+	struct smalti_checkpoint_entry {
+		struct smalti_tensor_view view;
+		const char *path; /* of the shard */
+		char *renamed;    /* owns view.name when that is not the file's */
+	} * entries;              /* in bytewise order of their (present) names */
+	int64_t count;
+	struct smalti_inventory *record; /* NULL: it has files */
+	enum smalti_dtype record_dtype;
+};
 
 #define SMALTI_STEM_DIFFUSERS "diffusion_pytorch_model" /* transformer and vae */
 #define SMALTI_STEM_T5        "model"                   /* text_encoder */
@@ -18,11 +34,7 @@ struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const ch
 /* No files at all: it has whatever tensor is asked for, without data, and notes it in the inventory. */
 struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
 						   enum smalti_dtype dtype, struct smalti_error *error);
-bool smalti_checkpoint_is_record(const struct smalti_checkpoint *checkpoint);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
-
-/* The component's. */
-const char *smalti_checkpoint_directory(const struct smalti_checkpoint *checkpoint);
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
 
@@ -31,8 +43,3 @@ bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const cha
  * that cannot be computed with. */
 int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const char *name, int rank,
 			   const int64_t *shape, struct smalti_tensor_view *view, struct smalti_error *error);
-
-/* All tensors in bytewise order of their (present) names. */
-int64_t smalti_checkpoint_count(const struct smalti_checkpoint *checkpoint);
-const struct smalti_tensor_view *smalti_checkpoint_at(const struct smalti_checkpoint *checkpoint,
-						      int64_t index);

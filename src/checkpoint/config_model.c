@@ -45,7 +45,7 @@ int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index
 	if (smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, pipelines, &pipeline, error))
 		return -1;
 	index->pipeline = (enum smalti_pipeline)pipeline;
-	for (size_t i = 0; i < sizeof(components) / sizeof(components[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(components); i++)
 		if (check_component(file, components[i].key, components[i].classes, error))
 			return -1;
 	return 0;

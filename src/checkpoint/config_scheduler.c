@@ -97,7 +97,7 @@ static const struct smalti_field sa_fields[] = {
     {FIELD_NULL("variance_type")},
 };
 
-#define FIELDS(table) table, sizeof(table) / sizeof((table)[0])
+#define FIELDS(table) table, COUNT_OF(table)
 
 /* algorithm_type has other words in each class: what another class wrote there is not meant for us. */
 static const struct smalti_field dpm_own[] = {

@@ -45,7 +45,7 @@ int smalti_t5_config_parse(const cJSON *file, struct smalti_t5_config *config, s
 	    .pad_id = 0,
 	    .eos_id = 1,
 	};
-	if (smalti_fields_read(file, fields, sizeof(fields) / sizeof(fields[0]), config, error))
+	if (smalti_fields_read(file, fields, COUNT_OF(fields), config, error))
 		return -1;
 	config->inner = config->heads * config->head_dim;
 	if (config->pad_id >= config->vocabulary || config->eos_id >= config->vocabulary)

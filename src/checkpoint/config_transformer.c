@@ -96,7 +96,7 @@ int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer
 	    .attention_bias = true,
 	};
 	int64_t cross_width = 1152;
-	if (smalti_fields_read(file, fields, sizeof(fields) / sizeof(fields[0]), config, error) ||
+	if (smalti_fields_read(file, fields, COUNT_OF(fields), config, error) ||
 	    smalti_json_int(file, "cross_attention_dim", SMALTI_JSON_OPTIONAL, 1, 1 << 20, &cross_width,
 			    error) ||
 	    check_old_class(file, error))
@@ -117,7 +117,7 @@ static const char *const foreign[] = {
 int smalti_transformer_config_check(const struct smalti_transformer_config *config,
 				    const struct smalti_checkpoint *weights, struct smalti_error *error)
 {
-	if (smalti_checkpoint_is_record(weights))
+	if (weights->record)
 		return 0;
 	bool there = smalti_checkpoint_has(weights, "adaln_single.emb.resolution_embedder.linear_1.weight");
 	if (there != config->additional_conditions)
@@ -127,7 +127,7 @@ int smalti_transformer_config_check(const struct smalti_transformer_config *conf
 		    "set \"use_additional_conditions\" there to %s",
 		    there ? "have" : "have no", there ? "denies them" : "implies them",
 		    there ? "true" : "false");
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(foreign); i++)
 		if (smalti_checkpoint_has(weights, foreign[i]))
 			return smalti_fail(error, SMALTI_EUNSUPPORTED,
 					   "the transformer has the tensor %s, which "

@@ -138,7 +138,7 @@ int smalti_vae_config_parse(const cJSON *file, struct smalti_vae_config *config,
 	    .mid_block_attention = true,
 	    .force_upcast = true,
 	};
-	if (smalti_fields_read(file, fields, sizeof(fields) / sizeof(fields[0]), config, error) ||
+	if (smalti_fields_read(file, fields, COUNT_OF(fields), config, error) ||
 	    read_channels(file, config, error) || read_latent_scale(file, config, error) ||
 	    check_blocks(file, "down_block_types", "DownEncoderBlock2D", config->blocks, error))
 		return -1;

@@ -22,10 +22,10 @@ static bool has_shape(const struct smalti_tensor_view *view)
 static void list(const struct smalti_safetensors *tensors, char text[512])
 {
 	enum { LISTED = 6 };
-	const int64_t count = smalti_safetensors_count(tensors);
+	const int64_t count = tensors->count;
 	snprintf(text, 512, count ? "" : "none");
 	for (int64_t i = 0; i < count && i < LISTED; i++) {
-		const struct smalti_tensor_view *view = smalti_safetensors_at(tensors, i);
+		const struct smalti_tensor_view *view = &tensors->tensors[i];
 		size_t length = strlen(text);
 		snprintf(text + length, 512 - length, "%s%.40s", i ? ", " : "", view->name);
 		for (int axis = 0; axis < view->rank; axis++) {
@@ -56,11 +56,11 @@ static const struct smalti_tensor_view *choose(const struct smalti_safetensors *
 	if (!chosen && !key)
 		chosen = find_mean(tensors);
 	int64_t candidates = 0;
-	for (int64_t i = 0; i < smalti_safetensors_count(tensors) && !chosen && !key; i++)
-		candidates += has_shape(smalti_safetensors_at(tensors, i));
-	for (int64_t i = 0; i < smalti_safetensors_count(tensors) && !chosen && candidates == 1; i++)
-		if (has_shape(smalti_safetensors_at(tensors, i)))
-			chosen = smalti_safetensors_at(tensors, i);
+	for (int64_t i = 0; i < tensors->count && !chosen && !key; i++)
+		candidates += has_shape(&tensors->tensors[i]);
+	for (int64_t i = 0; i < tensors->count && !chosen && candidates == 1; i++)
+		if (has_shape(&tensors->tensors[i]))
+			chosen = &tensors->tensors[i];
 	if (chosen)
 		return chosen;
 	char found[512];

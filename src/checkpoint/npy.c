@@ -81,7 +81,7 @@ static int read_descr(struct cursor *c, struct header *header, struct smalti_err
 				   "an array of records; save one of its fields alone");
 	if (read_string(c, text, error))
 		return -1;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(types); i++)
 		if (strcmp(text, types[i].descr) == 0) {
 			header->type = &types[i];
 			return 0;

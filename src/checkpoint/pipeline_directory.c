@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/pipeline_directory.h"
-
 #include "base/file.h"
 
 #include <ctype.h>

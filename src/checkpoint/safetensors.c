@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/safetensors.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "checkpoint/pipeline_directory.h"
 
 /* Headers of real files are below 1 MiB; JSON takes some thirty times its text in memory. */
 enum { LENGTH_BYTES = 8, MAX_HEADER = 16 << 20 };
-
-struct smalti_safetensors {
-	struct smalti_map map;
-	cJSON *header; /* owns the names */
-	struct smalti_tensor_view *tensors;
-	int64_t count;
-};
 
 struct range {
 	int64_t begin, end;
@@ -47,7 +38,7 @@ static const struct stored_dtype {
     {.name = "F4"},
 };
 
-enum { STORED_DTYPES = sizeof(stored_dtypes) / sizeof(stored_dtypes[0]) };
+enum { STORED_DTYPES = COUNT_OF(stored_dtypes) };
 
 static int read_dtype(const cJSON *item, const struct stored_dtype **dtype, struct smalti_error *error)
 {
@@ -250,16 +241,6 @@ void smalti_safetensors_close(struct smalti_safetensors *file)
 	free(file->tensors);
 	smalti_map_close(&file->map);
 	free(file);
-}
-
-int64_t smalti_safetensors_count(const struct smalti_safetensors *file)
-{
-	return file->count;
-}
-
-const struct smalti_tensor_view *smalti_safetensors_at(const struct smalti_safetensors *file, int64_t index)
-{
-	return &file->tensors[index];
 }
 
 const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_safetensors *file,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
 #include "base/dtype.h"
+#include "base/file.h"
+#include "base/json.h"
 
 enum { SMALTI_MAX_RANK = 8 };
 
@@ -23,7 +24,12 @@ int smalti_by_name(const void *a, const void *b);
 
 /* A safetensors file (docs/reference.md 1.2), checked whole when it is opened: every view lies in the
  * file, the views cover it without overlap or hole, and no name is there twice. */
-struct smalti_safetensors;
+struct smalti_safetensors {
+	struct smalti_map map;
+	cJSON *header;                      /* owns the names */
+	struct smalti_tensor_view *tensors; /* in bytewise order of their names */
+	int64_t count;
+};
 
 struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smalti_error *error);
 /* The same on `size` bytes of memory that the caller keeps until after the close. */
@@ -31,9 +37,6 @@ struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t si
 						    struct smalti_error *error);
 void smalti_safetensors_close(struct smalti_safetensors *file);
 
-/* The tensors in bytewise order of their names; the views live as long as the file is open. */
-int64_t smalti_safetensors_count(const struct smalti_safetensors *file);
-const struct smalti_tensor_view *smalti_safetensors_at(const struct smalti_safetensors *file, int64_t index);
 /* NULL when there is none of that name. */
 const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_safetensors *file,
 							 const char *name);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-
 #include "base/json.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -100,7 +99,7 @@ static enum smalti_exit run_group(const struct smalti_command *group, int argc, 
 		return SMALTI_EXIT_USAGE;
 	}
 	const char *word = argv[1];
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(requests); i++)
 		if (strcmp(word, requests[i].word) == 0)
 			return answer(group, requests[i].request);
 	if (strcmp(word, "help") == 0)

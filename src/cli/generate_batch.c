@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate.h"
-
 #include "base/clock.h"
+#include "cli/generate.h"
 #include "cli/signals.h"
 
 #include <ctype.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate.h"
-
 #include "checkpoint/latents.h"
+#include "cli/generate.h"
 
 #include <xxhash.h>
 

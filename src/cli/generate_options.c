@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate.h"
-
 #include "base/utf8.h"
 #include "cli/common_rows.h"
+#include "cli/generate.h"
 #include "cli/output.h"
 #include "samplers/sampler.h"
 

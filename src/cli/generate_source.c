@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate.h"
-
 #include "cli/signals.h"
 
 #include <sys/stat.h>

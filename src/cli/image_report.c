@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/image_report.h"
-
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/numbers.h"

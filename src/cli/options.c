@@ -12,7 +12,7 @@ static const struct option common[] = {
     {"man", no_argument, NULL, GET_MAN},
     {NULL, 0, NULL, 0},
 };
-enum { COMMON = sizeof(common) / sizeof(common[0]) };
+enum { COMMON = COUNT_OF(common) };
 
 static void make_tables(const struct smalti_option_table *table, struct option *next, char *letter)
 {

@@ -80,7 +80,7 @@ struct smalti_option_table {
 	const struct smalti_option *rows;
 	int count;
 };
-#define SMALTI_OPTION_TABLE(array) (array), (int)(sizeof(array) / sizeof((array)[0]))
+#define SMALTI_OPTION_TABLE(array) (array), (int)(COUNT_OF(array))
 
 /* What the command line asks for: --help, --version and --man are known to every command. */
 enum smalti_invocation { SMALTI_RUN, SMALTI_HELP, SMALTI_SHOW_VERSION, SMALTI_MAN };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
-
 #include "base/file.h"
 
 #include <sys/stat.h>

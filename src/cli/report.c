@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
-
 #include "base/file.h"
 #include "cli/signals.h"
 #include "smalti/features.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report.h"
-
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/report.h"
 
 #include <ctype.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/signals.h"
-
 #include "base/clock.h"
 #include "cli/command.h"
 #include "rt/session.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/topology.h"
-
 #include "cli/command.h"
 #include "cli/common_rows.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/topology.h"
-
 #include "base/json.h"
+#include "cli/topology.h"
 
 /* A field of one of the structs of smalti/topology.h under its key. */
 enum kind { TEXT, INTEGER, NUMBER, BOOLEAN };
@@ -117,7 +116,7 @@ int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to,
 {
 	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	bool done = object && add_fields(object, machine, topology);
-	for (size_t i = 0; done && i < sizeof(arrays) / sizeof(arrays[0]); i++)
+	for (size_t i = 0; done && i < COUNT_OF(arrays); i++)
 		done = add_array(object, &arrays[i], topology);
 	SCOPED(free) char *text = done ? cJSON_Print(object) : NULL;
 	if (!text)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/topology.h"
-
 #include "cli/help.h"
 #include "cli/numbers.h"
+#include "cli/topology.h"
 
 enum { LABEL = 14 };
 
@@ -156,7 +155,7 @@ static void print_rates(const struct smalti_topology *t, FILE *to)
 		fprintf(to, "%4" PRId64 " worker%-1s", t->rates[i].workers,
 			smalti_plural(t->rates[i].workers));
 	fputc('\n', to);
-	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+	for (size_t row = 0; row < COUNT_OF(rows); row++) {
 		label(to, rows[row].name);
 		for (int64_t i = 0; i < t->rate_count; i++)
 			fprintf(to, "%11.1f ",

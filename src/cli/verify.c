@@ -110,7 +110,7 @@ static void print_json(const char *directory, const struct smalti_verify_result 
 	    {"shards", result->shards}, {"items", result->rows},      {"failures", result->failures},
 	    {"bytes", result->bytes},   {"dropped", result->dropped}, {"left", result->left},
 	};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, (double)numbers[i].value);
 	cJSON_AddItemToObject(object, "problems", problems);
 	SCOPED(free) char *text = cJSON_Print(object);

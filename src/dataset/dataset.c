@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/dataset.h"
-
 #include "base/file.h"
 #include "base/set.h"
 #include "base/utf8.h"

@@ -30,7 +30,7 @@ static const struct foreign {
 
 static int refuse_foreign(const char *path, const char *start, size_t length, struct smalti_error *error)
 {
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++) {
+	for (size_t i = 0; i < COUNT_OF(foreign); i++) {
 		const struct foreign *f = &foreign[i];
 		if (f->length <= length && memcmp(start, f->bytes, f->length) == 0)
 			return smalti_fail(error, SMALTI_EUNSUPPORTED, "%s: " EXPECTED "; this is %s: %s",

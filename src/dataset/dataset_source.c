@@ -126,9 +126,7 @@ static int settle_tars(struct smalti_dataset_source *s, const char *directory, s
 		const size_t below = directory ? strlen(directory) + 1
 				     : slash   ? (size_t)(slash - tar->path) + 1
 					       : 0;
-		status = measure_tar(s, tar, error);
-		if (status == 0)
-			status = name_tar(s, tar, below, &names, error);
+		status = measure_tar(s, tar, error) || name_tar(s, tar, below, &names, error) ? -1 : 0;
 	}
 	smalti_set_free(&names);
 	return status;

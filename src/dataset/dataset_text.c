@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_format.h"
-
 #include "base/utf8.h"
+#include "dataset/dataset_format.h"
 
 void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
 			       struct smalti_error *error)

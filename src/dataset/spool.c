@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/dataset_format.h"
-
 #include "base/file.h"
+#include "dataset/dataset_format.h"
 
 #include <poll.h>
 #include <sys/statvfs.h>

@@ -53,7 +53,7 @@ char *smalti_loader_name(const char *key, const char *extension, struct smalti_e
 	if (slash)
 		*slash = '_';
 	const bool absolute = name[0] == '/';
-	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(images); i++)
 		replace(name, images[i], extension);
 	if (absolute)
 		smalti_fail(error, SMALTI_EINVAL, "its features would lie outside of the directory");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/extract.h"
-
 #include "base/clock.h"
 #include "extract/jobs.h"
 #include "extract/parts.h"
@@ -22,7 +21,7 @@ struct run {
 	struct smalti_fetcher *fetcher; /* NULL: no images */
 	struct smalti_extract_jobs jobs;
 	struct smalti_row_writer *writer;
-	struct smalti_run_record *record;
+	struct smalti_run_record record;
 	struct smalti_range within; /* this process's items */
 	int64_t shard_items;
 	int64_t computed; /* items whose rows went to the writer */
@@ -92,7 +91,7 @@ static void record(struct run *run, const struct smalti_row_writer_state *writte
 	sample.waiting = run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0;
 	sample.finished = written->rows;
 	sample.write = written->seconds;
-	smalti_run_record_add(run->record, sample);
+	smalti_run_record_add(&run->record, sample);
 }
 
 static void report(void *user)
@@ -123,7 +122,7 @@ static void on_done(void *user, struct smalti_window *window)
 	run->computed += window->count;
 	for (int64_t i = 0; i < window->count; i++)
 		run->progress.failed += window->items[i].failure_count > 0;
-	smalti_run_record_window(run->record, window);
+	smalti_run_record_window(&run->record, window);
 	smalti_row_writer_done(run->writer, window);
 }
 
@@ -199,9 +198,8 @@ static int extract_range(struct run *run, const struct smalti_range *range, cons
 		if (!window)
 			return -1;
 		at += window->count;
-		status = compute(run, window, error);
-		if (status == 0)
-			status = wait_for_windows(run, WINDOWS_MAX - 1, error);
+		status =
+		    compute(run, window, error) || wait_for_windows(run, WINDOWS_MAX - 1, error) ? -1 : 0;
 	}
 	return status == 0 && at < range->end ? end_early(run, range, at, error) : status;
 }
@@ -314,7 +312,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	if (!run->writer ||
 	    smalti_extract_jobs_open(&run->jobs, &run->parts, on_done, report, run, error) < 0)
 		return -1;
-	run->record = smalti_run_record_open(&run->parts);
+	smalti_run_record_open(&run->record, &run->parts);
 	return 0;
 }
 
@@ -331,7 +329,7 @@ static int close_run(struct run *run, int status, struct smalti_error *error)
 	smalti_fetcher_close(run->fetcher);
 	run->fetcher = NULL;
 	record(run, &written);
-	smalti_run_record_close(run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
+	smalti_run_record_close(&run->record, status < 0 ? "failed" : run->stops ? "stopped" : "finished");
 	if (status == 0 && !run->stops)
 		status =
 		    smalti_store_complete(run->store, smalti_dataset_info(run->parts.dataset)->count, error);
@@ -352,11 +350,10 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	    smalti_extract_check(options, error) < 0)
 		return -1;
 	pthread_mutex_init(&run.locked.mutex, NULL);
-	int status = smalti_extract_parts_open(&run.parts, session, options, on_progress, user, error);
-	if (status == 0)
-		status = open_run(&run, error);
-	if (status == 0)
-		status = run_all(&run, error);
+	int status = smalti_extract_parts_open(&run.parts, session, options, on_progress, user, error) ||
+			     open_run(&run, error) || run_all(&run, error)
+			 ? -1
+			 : 0;
 	status = close_run(&run, status, error);
 	if (run.store)
 		smalti_store_totals(run.store, &run.within, &totals);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/window.h"
-
 #include "base/file.h"
+#include "extract/window.h"
 
 /* A disk answers several readers faster than one; more than a few help a network's alone. */
 enum { THREADS = 4 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/parts.h"
-
 #include "jobs/precision.h"
 #include "kernels/isa.h"
 #include "text/cleaning.h"
@@ -111,7 +110,7 @@ const char *smalti_extract_remedy(const char *key)
 	    {"pictures.model", "--model or --vae-model"},
 	    {"pictures", "--t5 or --vae"},
 	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+	for (size_t i = 0; i < COUNT_OF(table); i++) {
 		const size_t length = strlen(table[i].key);
 		if (strncmp(key, table[i].key, length) == 0 && (key[length] == '\0' || key[length] == '.'))
 			return table[i].remedy;

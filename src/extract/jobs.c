@@ -56,16 +56,14 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 			      struct smalti_error *error)
 {
 	window->jobs = 1; /* it cannot be done before all of it was begun */
-	int status = status_of(jobs, error);
-	if (status == 0 && jobs->parts->text.model)
-		status = smalti_extract_jobs_begin_texts(jobs, window, error);
-	if (status == 0 && jobs->parts->vae)
-		status = smalti_extract_jobs_begin_images(jobs, window, error);
-	if (status == 0)
-		status = status_of(jobs, error);
-	if (status == 0 && --window->jobs == 0)
+	const struct smalti_extract_parts *parts = jobs->parts;
+	if (status_of(jobs, error) ||
+	    (parts->text.model && smalti_extract_jobs_begin_texts(jobs, window, error)) ||
+	    (parts->vae && smalti_extract_jobs_begin_images(jobs, window, error)) || status_of(jobs, error))
+		return -1;
+	if (--window->jobs == 0)
 		jobs->done(jobs->user, window);
-	return status;
+	return 0;
 }
 
 void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs)

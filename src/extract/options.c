@@ -58,7 +58,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"items of a shard", o->shard_items, SHARD_ITEMS_MAX},
 	    {"bytes of a shard", o->shard_bytes, INT64_MAX},
 	};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (smalti_check_range(numbers[i].value, 0, numbers[i].most, numbers[i].what, error) < 0)
 			return -1;
 	return smalti_precision_check(o->model.precision, error);

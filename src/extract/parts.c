@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/parts.h"
-
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
@@ -69,13 +68,12 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 	SCOPED(free) char *tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
 	SCOPED(free)
 	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
-	int status = tokenizer && encoder
-			 ? smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
-						      o->variant, smalti_precision_dtype(o->precision), error)
-			 : -1;
-	if (status == 0)
-		status = digest_text(parts, tokenizer, encoder, digest, error);
-	return status;
+	return tokenizer && encoder &&
+		       smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
+						  o->variant, smalti_precision_dtype(o->precision),
+						  error) == 0
+		   ? digest_text(parts, tokenizer, encoder, digest, error)
+		   : -1;
 }
 
 static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/window.h"
-
 #include "base/clock.h"
+#include "extract/window.h"
 #include "shard/deflate.h"
 
 enum { SAMPLE_BYTES = 1 << 20, WORTH_PERCENT = 80 };

@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
-
 #include "rt/session.h"
 
 enum { WORKER_NAME = 16 };
-
-struct smalti_run_record {
-	const struct smalti_extract_parts *parts;
-	struct smalti_run_log *log;
-	int workers;
-	double *busy, *busy_before; /* seconds of each worker; those before this run */
-	struct smalti_run_sample last;
-};
-
-static void free_record(struct smalti_run_record *record)
-{
-	free(record->busy);
-	free(record->busy_before);
-	free(record);
-}
 
 static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 {
@@ -38,41 +22,30 @@ static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 	return log;
 }
 
-struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_parts *parts)
+void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts)
 {
-	struct smalti_run_record *record = calloc(1, sizeof(*record));
-	if (!record)
-		return NULL;
-	record->parts = parts;
-	record->workers = parts->session->workers;
-	record->busy = calloc((size_t)record->workers, sizeof(double));
-	record->busy_before = calloc((size_t)record->workers, sizeof(double));
+	const int workers = parts->session->workers;
+	*record = (struct smalti_run_record){.parts = parts, .workers = workers};
+	record->busy = smalti_calloc(workers, sizeof(double), NULL);
+	record->busy_before = smalti_calloc(workers, sizeof(double), NULL);
 	if (record->busy && record->busy_before)
 		record->log = open_log(record);
-	if (!record->log) {
-		free_record(record);
-		return NULL;
-	}
-	for (int i = 0; i < record->workers; i++)
+	for (int i = 0; i < workers && record->log; i++)
 		record->busy_before[i] = smalti_session_busy(parts->session, i);
-	return record;
 }
 
 void smalti_run_record_add(struct smalti_run_record *record, struct smalti_run_sample sample)
 {
-	if (!record)
-		return;
-	for (int i = 0; i < record->workers; i++)
+	for (int i = 0; i < record->workers && record->log; i++)
 		record->busy[i] = smalti_session_busy(record->parts->session, i) - record->busy_before[i];
 	record->last = sample;
 	record->last.busy = record->busy;
-	if (smalti_run_log_due(record->log))
-		smalti_run_log_add(record->log, &record->last);
+	smalti_run_log_add(record->log, &record->last);
 }
 
 void smalti_run_record_window(struct smalti_run_record *record, const struct smalti_window *window)
 {
-	if (!record)
+	if (!record->log)
 		return;
 	const int64_t factor = record->parts->vae ? smalti_vae_factor(&record->parts->vae->config) : 1;
 	for (int64_t i = 0; i < window->count; i++) {
@@ -88,8 +61,7 @@ void smalti_run_record_window(struct smalti_run_record *record, const struct sma
 
 void smalti_run_record_close(struct smalti_run_record *record, const char *end)
 {
-	if (!record)
-		return;
 	smalti_run_log_close(record->log, &record->last, end, NULL);
-	free_record(record);
+	free(record->busy);
+	free(record->busy_before);
 }

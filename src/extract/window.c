@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
-
 #include "base/clock.h"
 #include "base/utf8.h"
 

@@ -95,16 +95,21 @@ void smalti_window_free(
 int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struct smalti_range *within,
 			   struct smalti_error *error);
 
-/* What a run measures of itself, into the log that `smalti report` draws. Without one if that cannot be
- * written. */
-struct smalti_run_record;
+/* What a run measures of itself, into the log that `smalti report` draws. All zeros, it records nothing. */
+struct smalti_run_record {
+	const struct smalti_extract_parts *parts;
+	struct smalti_run_log *log; /* NULL: it cannot be written */
+	int workers;
+	double *busy, *busy_before; /* seconds of each worker; those before this run */
+	struct smalti_run_sample last;
+};
 
-struct smalti_run_record *smalti_run_record_open(const struct smalti_extract_parts *parts); /* NULL: none */
+void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts);
 /* Where the run is; `busy` is filled in. */
 void smalti_run_record_add(struct smalti_run_record *record, struct smalti_run_sample sample);
 /* The captions and images of a window that is complete. */
 void smalti_run_record_window(struct smalti_run_record *record, const struct smalti_window *window);
-void smalti_run_record_close(struct smalti_run_record *record, const char *end); /* NULL is fine */
+void smalti_run_record_close(struct smalti_run_record *record, const char *end);
 
 /* A thread that writes the rows of windows into shards, in their order, and commits each shard with its last
  * window: so a slow disk keeps no worker waiting, until the windows that are not written are as many as

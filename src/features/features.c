@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/features.h"
-
 #include "features/reader.h"
 
 /* Finds the next row that is wanted. 1: *shard has it as its row *index; else as next(). */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/reader.h"
-
 #include "shard/layout.h"
 
 /* A row with all that it points to. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/reader.h"
-
 #include "base/file.h"
+#include "features/reader.h"
 #include "shard/layout.h"
 
 /* The rows are those that its name says; its own checksums do the rest. */

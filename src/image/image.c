@@ -27,7 +27,7 @@ static const struct signature {
 
 static const struct signature *recognise(const char *start, size_t length)
 {
-	for (size_t i = 0; i < sizeof(signatures) / sizeof(signatures[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(signatures); i++) {
 		const struct signature *s = &signatures[i];
 		if (s->offset + s->length <= length && memcmp(start + s->offset, s->bytes, s->length) == 0)
 			return s;

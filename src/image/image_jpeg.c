@@ -88,11 +88,6 @@ static void on_progress(j_common_ptr jpeg)
 		give_up(self, SMALTI_EUNSUPPORTED, "more than 500 scans");
 }
 
-static int jumped(const struct decoder *self, struct smalti_error *error)
-{
-	return smalti_pass(error, &self->cause);
-}
-
 static int next_byte(j_decompress_ptr jpeg)
 {
 	struct jpeg_source_mgr *source = jpeg->src;
@@ -124,7 +119,7 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 	self->manager.error_exit = on_error;
 	self->manager.emit_message = on_message;
 	if (setjmp(self->jump))
-		return jumped(self, error);
+		return smalti_pass(error, &self->cause);
 	jpeg_create_decompress(jpeg);
 	self->progress.progress_monitor = on_progress;
 	jpeg->progress = &self->progress;
@@ -210,7 +205,7 @@ static int read_rows(struct smalti_image_reader *image, int64_t count, uint8_t *
 	struct decoder *self = image->state;
 	const int64_t width = image->info.width;
 	if (setjmp(self->jump))
-		return jumped(self, error);
+		return smalti_pass(error, &self->cause);
 	if (!self->started)
 		jpeg_start_decompress(&self->jpeg);
 	self->started = true;

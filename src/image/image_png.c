@@ -35,7 +35,7 @@ static int choose_colours(struct decoder *self, int64_t width, struct smalti_err
 {
 	struct smalti_png_reader *reader = &self->reader;
 	if (setjmp(png_jmpbuf(reader->png)))
-		return smalti_png_reader_jumped(reader, error);
+		return smalti_pass(error, &reader->cause);
 	self->grey16 = png_get_color_type(reader->png, reader->info) == PNG_COLOR_TYPE_GRAY &&
 		       png_get_bit_depth(reader->png, reader->info) == 16;
 	if (!self->grey16) {
@@ -79,7 +79,7 @@ static int read_interlaced(struct decoder *self, struct smalti_error *error)
 {
 	struct smalti_png_reader *reader = &self->reader;
 	if (setjmp(png_jmpbuf(reader->png)))
-		return smalti_png_reader_jumped(reader, error);
+		return smalti_pass(error, &reader->cause);
 	png_read_image(reader->png, self->pointers);
 	png_read_end(reader->png, NULL);
 	return 0;
@@ -116,7 +116,7 @@ static int read_row(struct decoder *self, uint8_t *to, struct smalti_error *erro
 {
 	struct smalti_png_reader *reader = &self->reader;
 	if (setjmp(png_jmpbuf(reader->png)))
-		return smalti_png_reader_jumped(reader, error);
+		return smalti_pass(error, &reader->cause);
 	png_read_row(reader->png, to, NULL);
 	if (reader->row + 1 == reader->height)
 		png_read_end(reader->png, NULL);

@@ -49,11 +49,6 @@ static void on_free(png_structp png, png_voidp memory)
 	free(memory);
 }
 
-int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error)
-{
-	return smalti_pass(error, &reader->cause);
-}
-
 int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,
 			   const char *path, struct smalti_error *error)
 {
@@ -79,7 +74,7 @@ void smalti_png_reader_close(struct smalti_png_reader *reader)
 int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_error *error)
 {
 	if (setjmp(png_jmpbuf(reader->png)))
-		return smalti_png_reader_jumped(reader, error);
+		return smalti_pass(error, &reader->cause);
 	png_read_info(reader->png, reader->info);
 	reader->height = png_get_image_height(reader->png, reader->info);
 	return 0;
@@ -112,11 +107,12 @@ int smalti_png_read_text(const char *path, const char *key, char **value, struct
 	if (!file)
 		return -1;
 	struct smalti_png_reader reader;
-	int status = smalti_png_reader_open(&reader, (struct smalti_byte_source){.file = file}, path, error);
-	if (status == 0)
-		status = smalti_png_reader_header(&reader, error);
-	if (status == 0)
-		status = find_text(&reader, key, value, error);
+	const struct smalti_byte_source source = {.file = file};
+	const int status = smalti_png_reader_open(&reader, source, path, error) ||
+				   smalti_png_reader_header(&reader, error) ||
+				   find_text(&reader, key, value, error)
+			       ? -1
+			       : 0;
 	smalti_png_reader_close(&reader);
 	fclose(file);
 	return status;

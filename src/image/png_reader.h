@@ -24,9 +24,6 @@ void smalti_png_reader_close(struct smalti_png_reader *reader);
 /* All that comes before the pixels; sets the height. */
 int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_error *error);
 
-/* After a jump: hands the error on. */
-int smalti_png_reader_jumped(const struct smalti_png_reader *reader, struct smalti_error *error);
-
 /* The metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
  * NULL when there is none. The file may be anything. */
 int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error);

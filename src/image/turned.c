@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/turned.h"
-
 #include "image/image_decoder.h"
 
 /* Of EXIF's orientations 1 to 8: whether rows and columns change places, and which way those of what is

@@ -38,12 +38,6 @@ static void on_flush(png_structp png)
 	(void)png;
 }
 
-/* After a jump: hands the callbacks' error on. */
-static int jumped(const struct encoder *self, struct smalti_error *error)
-{
-	return smalti_pass(error, &self->cause);
-}
-
 static bool good_key(const char *key)
 {
 	size_t length = strlen(key);
@@ -91,7 +85,7 @@ static int write_header(struct encoder *self, const struct smalti_image_format *
 			struct smalti_error *error)
 {
 	if (setjmp(png_jmpbuf(self->png)))
-		return jumped(self, error);
+		return smalti_pass(error, &self->cause);
 	png_set_user_limits(self->png, INT32_MAX, INT32_MAX);
 	png_set_write_fn(self->png, self, on_write, on_flush);
 	png_set_IHDR(self->png, self->info, (png_uint_32)format->width, (png_uint_32)format->height,
@@ -132,7 +126,7 @@ static int write_row(struct smalti_image_writer *writer, const void *row, struct
 {
 	struct encoder *self = writer->state;
 	if (setjmp(png_jmpbuf(self->png)))
-		return jumped(self, error);
+		return smalti_pass(error, &self->cause);
 	png_write_row(self->png, row);
 	return 0;
 }
@@ -141,7 +135,7 @@ static int finish(struct smalti_image_writer *writer, struct smalti_error *error
 {
 	struct encoder *self = writer->state;
 	if (setjmp(png_jmpbuf(self->png)))
-		return jumped(self, error);
+		return smalti_pass(error, &self->cause);
 	png_write_end(self->png, NULL);
 	return 0;
 }

@@ -39,7 +39,7 @@ static const struct resolution {
 static const struct resolution *find(int64_t resolution, enum smalti_bins bins, struct smalti_error *error)
 {
 	const bool pipeline = bins == SMALTI_BINS_PIPELINE;
-	for (size_t i = 0; i < sizeof(resolutions) / sizeof(resolutions[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(resolutions); i++)
 		if (resolutions[i].resolution == resolution &&
 		    !(pipeline && resolutions[i].in_pipeline == NONE))
 			return &resolutions[i];
@@ -52,7 +52,7 @@ static bool has(const struct resolution *resolution, enum smalti_bins bins, doub
 {
 	if (bins == SMALTI_BINS_TRAINING || resolution->in_pipeline == ALL)
 		return true;
-	for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(left_out); i++)
 		if (left_out[i] == ratio)
 			return false;
 	return true;

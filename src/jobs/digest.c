@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/unused.h"
-
 #include "base/file.h"
+#include "jobs/unused.h"
 #include "smalti/model.h"
 
 #include <limits.h>
@@ -52,8 +51,8 @@ int smalti_digest(const char *const *files, int file_count, const struct smalti_
 	for (int i = 0; i < file_count && status == 0; i++)
 		status = add_file(state, files[i], error);
 	for (int i = 0; i < weight_count && status == 0; i++)
-		for (int64_t t = 0; t < smalti_checkpoint_count(weights[i]); t++)
-			add_tensor(state, smalti_checkpoint_at(weights[i], t));
+		for (int64_t t = 0; t < weights[i]->count; t++)
+			add_tensor(state, &weights[i]->entries[t].view);
 	const XXH128_hash_t hash = XXH3_128bits_digest(state);
 	snprintf(digest, SMALTI_DIGEST_LENGTH + 1, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
 	XXH3_freeState(state);
@@ -83,7 +82,7 @@ const char *smalti_embedded_model(struct smalti_error *error)
 	const char *chosen = getenv("SMALTI_MODEL_DIR");
 	if (chosen && *chosen)
 		return chosen;
-	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(near); i++)
 		if (beside_program(near[i], path))
 			return path;
 	snprintf(path, sizeof(path), "%s/models/tesserae", SMALTI_DATADIR);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "smalti/generate.h"
-
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
 #include "jobs/interpolator.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/input_image.h"
-
 #include "image/turned.h"
 #include "jobs/resizer.h"
 #include "kernels/layout.h"

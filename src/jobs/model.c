@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
-
 #include "checkpoint/pipeline_directory.h"
 #include "graphs/dit.h"
 #include "jobs/precision.h"
@@ -14,10 +13,17 @@ void smalti_model_defaults(struct smalti_model_options *options)
 	*options = (struct smalti_model_options){0};
 }
 
-/* Where each component lies. */
-struct paths {
-	char *index, *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
-	char *tokenizer_config, *text_config, *transformer_config, *vae_config;
+/* What a model is made of: the components' directories or files, then files in these. */
+enum { INDEX, TOKENIZER, TEXT_ENCODER, TRANSFORMER, VAE, SCHEDULER, COMPONENTS };
+enum { TOKENIZER_FILE = COMPONENTS, TEXT_FILE, TRANSFORMER_FILE, VAE_FILE, SCHEDULER_FILE, PATHS };
+
+static const struct {
+	int of;
+	const char *name;
+} files[PATHS] = {
+    [TOKENIZER_FILE] = {TOKENIZER, "tokenizer_config.json"}, [TEXT_FILE] = {TEXT_ENCODER, "config.json"},
+    [TRANSFORMER_FILE] = {TRANSFORMER, "config.json"},       [VAE_FILE] = {VAE, "config.json"},
+    [SCHEDULER_FILE] = {SCHEDULER, "scheduler_config.json"},
 };
 
 char *smalti_model_component(const char *given, const char *directory, const char *name,
@@ -31,49 +37,29 @@ static const char *directory_of(const struct smalti_model_options *o, struct sma
 	return o->directory ? o->directory : smalti_embedded_model(error);
 }
 
-static int find_paths(struct paths *p, const struct smalti_model_options *o, struct smalti_error *error)
+static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, struct smalti_error *error)
 {
+	static const char *const names[] = {"model_index.json", "tokenizer", "text_encoder",
+					    "transformer",      "vae",       "scheduler"};
+	const char *const given[] = {NULL,           o->tokenizer, o->text_encoder,
+				     o->transformer, o->vae,       o->scheduler};
 	const char *directory = directory_of(o, error);
-	if (!directory)
-		return -1;
-	p->index = smalti_format(error, "%s/model_index.json", directory);
-	p->tokenizer = smalti_model_component(o->tokenizer, directory, "tokenizer", error);
-	p->text_encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
-	p->transformer = smalti_model_component(o->transformer, directory, "transformer", error);
-	p->vae = smalti_model_component(o->vae, directory, "vae", error);
-	SCOPED(free) char *scheduler = smalti_model_component(o->scheduler, directory, "scheduler", error);
-	if (!p->index || !p->tokenizer || !p->text_encoder || !p->transformer || !p->vae || !scheduler)
-		return -1;
-	p->scheduler = smalti_format(error, "%s/scheduler_config.json", scheduler);
-	p->tokenizer_config = smalti_format(error, "%s/tokenizer_config.json", p->tokenizer);
-	p->text_config = smalti_format(error, "%s/config.json", p->text_encoder);
-	p->transformer_config = smalti_format(error, "%s/config.json", p->transformer);
-	p->vae_config = smalti_format(error, "%s/config.json", p->vae);
-	return p->scheduler && p->tokenizer_config && p->text_config && p->transformer_config && p->vae_config
-		   ? 0
-		   : -1;
+	bool all = directory;
+	for (int i = 0; i < PATHS && all; i++) {
+		paths[i] = i < COMPONENTS ? smalti_model_component(given[i], directory, names[i], error)
+					  : smalti_format(error, "%s/%s", paths[files[i].of], files[i].name);
+		all = paths[i];
+	}
+	return all ? 0 : -1;
 }
 
-static void free_paths(struct paths *p)
-{
-	free(p->index);
-	free(p->tokenizer);
-	free(p->text_encoder);
-	free(p->transformer);
-	free(p->vae);
-	free(p->scheduler);
-	free(p->tokenizer_config);
-	free(p->text_config);
-	free(p->transformer_config);
-	free(p->vae_config);
-}
-
-static int open_transformer(struct smalti_model *model, const struct paths *p, const char *variant,
+static int open_transformer(struct smalti_model *model, char *const *paths, const char *variant,
 			    struct smalti_error *error)
 {
-	if (smalti_transformer_config_read(p->transformer_config, &model->transformer, error) < 0)
+	if (smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
 		return -1;
-	model->dit_checkpoint = smalti_checkpoint_open(p->transformer, SMALTI_STEM_DIFFUSERS, variant, error);
+	model->dit_checkpoint =
+	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->dit_checkpoint)
 		return -1;
 	model->denoiser = smalti_dit_new(model->task_group, &model->transformer, model->dit_checkpoint,
@@ -81,11 +67,11 @@ static int open_transformer(struct smalti_model *model, const struct paths *p, c
 	return model->denoiser ? 0 : -1;
 }
 
-static int open_vae(struct smalti_model *model, const struct paths *p, const char *variant,
+static int open_vae(struct smalti_model *model, char *const *paths, const char *variant,
 		    struct smalti_error *error)
 {
 	struct smalti_vae_config config;
-	model->vae_checkpoint = smalti_vae_read(p->vae, variant, &config, error);
+	model->vae_checkpoint = smalti_vae_read(paths[VAE], variant, &config, error);
 	if (!model->vae_checkpoint)
 		return -1;
 	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->task_group, &config, model->vae_checkpoint,
@@ -114,17 +100,17 @@ static void fit_into_memory(struct smalti_model *model)
 	model->mapped_bytes += model->text.model->functions->mapped_bytes(model->text.model);
 }
 
-static int make_digest(struct smalti_model *model, const struct paths *p, struct smalti_error *error)
+static int make_digest(struct smalti_model *model, char *const *paths, struct smalti_error *error)
 {
-	SCOPED(free) char *pieces = smalti_tokenizer_file(p->tokenizer, error);
-	const char *const files[] = {p->index,       p->tokenizer_config,   pieces,
-				     p->text_config, p->transformer_config, p->vae_config,
-				     p->scheduler};
+	SCOPED(free) char *pieces = smalti_tokenizer_file(paths[TOKENIZER], error);
+	const char *const texts[] = {paths[INDEX],         paths[TOKENIZER_FILE],   pieces,
+				     paths[TEXT_FILE],     paths[TRANSFORMER_FILE], paths[VAE_FILE],
+				     paths[SCHEDULER_FILE]};
 	const struct smalti_checkpoint *const weights[] = {model->text.checkpoint, model->dit_checkpoint,
 							   model->vae_checkpoint};
-	return pieces ? smalti_digest(files, sizeof(files) / sizeof(files[0]), weights,
-				      sizeof(weights) / sizeof(weights[0]), model->digest, error)
-		      : -1;
+	return pieces
+		   ? smalti_digest(texts, COUNT_OF(texts), weights, COUNT_OF(weights), model->digest, error)
+		   : -1;
 }
 
 static int look_for_unused(struct smalti_model *model, struct smalti_error *error)
@@ -138,22 +124,23 @@ static int look_for_unused(struct smalti_model *model, struct smalti_error *erro
 	return smalti_unused_tensors(model->vae_checkpoint, SMALTI_VAE, &model->vae->config, note, error);
 }
 
-static int open_parts(struct smalti_model *model, const struct paths *p, const struct smalti_model_options *o,
+static int open_parts(struct smalti_model *model, char *const *paths, const struct smalti_model_options *o,
 		      struct smalti_error *error)
 {
 	struct smalti_model_index index;
 	model->precision = o->precision;
 	if (smalti_pipeline_check(directory_of(o, error), error) < 0 ||
-	    smalti_model_index_read(p->index, &index, error) < 0)
+	    smalti_model_index_read(paths[INDEX], &index, error) < 0)
 		return -1;
 	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
-	model->scheduler_path = smalti_format(error, "%s", p->scheduler);
+	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
 	if (!model->scheduler_path ||
-	    smalti_scheduler_config_read(p->scheduler, &model->scheduler, error) < 0)
+	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], &model->scheduler, error) < 0)
 		return -1;
-	if (smalti_prompt_encoder_open(&model->text, model->task_group, p->tokenizer, p->text_encoder,
+	if (smalti_prompt_encoder_open(&model->text, model->task_group, paths[TOKENIZER], paths[TEXT_ENCODER],
 				       o->variant, smalti_precision_dtype(o->precision), error) < 0 ||
-	    open_transformer(model, p, o->variant, error) < 0 || open_vae(model, p, o->variant, error) < 0)
+	    open_transformer(model, paths, o->variant, error) < 0 ||
+	    open_vae(model, paths, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
 	    0)
@@ -164,7 +151,7 @@ static int open_parts(struct smalti_model *model, const struct paths *p, const s
 	if (look_for_unused(model, error) < 0)
 		return -1;
 	fit_into_memory(model);
-	return make_digest(model, p, error);
+	return make_digest(model, paths, error);
 }
 
 struct smalti_model *smalti_model_open(struct smalti_session *session,
@@ -180,14 +167,14 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
 	if (!model)
 		return NULL;
-	struct paths paths = {0};
+	char *paths[PATHS] = {NULL};
 	model->session = session;
 	model->task_group = smalti_task_group_new(session, "weights", INT64_MAX, error);
-	int status = model->task_group ? find_paths(&paths, options, error) : -1;
-	if (status == 0)
-		status = open_parts(model, &paths, options, error);
-	free_paths(&paths);
-	if (status == 0)
+	const bool opened = model->task_group && find_paths(paths, options, error) == 0 &&
+			    open_parts(model, paths, options, error) == 0;
+	for (int i = 0; i < PATHS; i++)
+		free(paths[i]);
+	if (opened)
 		return model;
 	smalti_model_close(model);
 	return NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
-
 #include "base/parse.h"
 #include "graphs/vae_plan.h"
 #include "jobs/bins.h"

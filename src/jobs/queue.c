@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/queue.h"
-
 #include "base/clock.h"
 enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 

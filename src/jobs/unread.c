@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/prompt_encoder.h"
-
 #include "base/file.h"
+#include "jobs/prompt_encoder.h"
 #include "text/cleaning.h"
 
 #include <ctype.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/unused.h"
-
 #include "graphs/tensors.h"
 
 enum { NAMED = 3 };
@@ -37,9 +36,8 @@ static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const
 		struct smalti_error *note)
 {
 	char text[SMALTI_ERROR_LENGTH];
-	snprintf(text, sizeof(text), "%.200s: %lld tensor%s not used: %s%s%s",
-		 smalti_checkpoint_directory(checkpoint), (long long)count, count == 1 ? " is" : "s are",
-		 names, count > NAMED ? ", ..." : "",
+	snprintf(text, sizeof(text), "%.200s: %lld tensor%s not used: %s%s%s", checkpoint->directory,
+		 (long long)count, count == 1 ? " is" : "s are", names, count > NAMED ? ", ..." : "",
 		 lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it" : "");
 	append(note, text);
 }
@@ -50,8 +48,8 @@ static void look(const struct smalti_checkpoint *checkpoint, const struct smalti
 	char names[NAMED * 100] = "";
 	int64_t count = 0;
 	bool lora = false;
-	for (int64_t i = 0; i < smalti_checkpoint_count(checkpoint); i++) {
-		const char *name = smalti_checkpoint_at(checkpoint, i)->name;
+	for (int64_t i = 0; i < checkpoint->count; i++) {
+		const char *name = checkpoint->entries[i].view.name;
 		const size_t used = strlen(names);
 		if (is_known(name, inventory) || is_harmless(name, left))
 			continue;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae.h"
-
 #include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/precision.h"

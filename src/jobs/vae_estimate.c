@@ -71,15 +71,13 @@ static int make_estimate(struct smalti_vae *vae, enum smalti_vae_direction direc
 	struct smalti_vae_plan plan = {0};
 	*estimate = (struct smalti_vae_estimate){0};
 	const struct smalti_vae_net *net = smalti_vae_open_net(vae, direction, error);
-	int status = net ? smalti_vae_request_plan(vae->session, net, request, &plan, error) : -1;
-	if (status == 0)
-		status = estimate_time(vae->session, net, request, &plan, error);
-	if (status == 0)
-		status = list_maps(net, &plan, estimate, error);
-	if (status == 0)
+	const bool made = net && smalti_vae_request_plan(vae->session, net, request, &plan, error) == 0 &&
+			  estimate_time(vae->session, net, request, &plan, error) == 0 &&
+			  list_maps(net, &plan, estimate, error) == 0;
+	if (made)
 		sum_up(net, request, &plan, estimate);
 	smalti_vae_plan_free(&plan);
-	return status;
+	return made ? 0 : -1;
 }
 
 int smalti_vae_estimate_decoding(struct smalti_vae *vae, const struct smalti_vae_request *request,

@@ -64,7 +64,7 @@ static int find_plan(const struct smalti_vae_net *net, const struct smalti_vae_r
 	const int64_t height = request->height / factor, width = request->width / factor;
 	int best_status = smalti_vae_net_plan(
 	    net, height, width, request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
-	for (size_t i = 1; i < sizeof(choices) / sizeof(choices[0]) && !request->tile_rows; i++) {
+	for (size_t i = 1; i < COUNT_OF(choices) && !request->tile_rows; i++) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		const int status =

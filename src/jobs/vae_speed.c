@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/vae.h"
-
 #include "base/clock.h"
 #include "codelets/codelets.h"
+#include "jobs/vae.h"
 #include "kernels/attention.h"
 #include "kernels/conv.h"
 #include "rt/op.h"

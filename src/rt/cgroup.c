@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/cgroup.h"
-
 #include "base/parse.h"
 
 enum { PATH = 4096, LINE = 4096 };
@@ -98,7 +97,7 @@ struct smalti_cgroup smalti_cgroup_read(const char *root)
 			continue;
 		*group++ = '\0';
 		group[strcspn(group, "\n")] = '\0';
-		for (size_t i = 0; i < sizeof(hierarchies) / sizeof(*hierarchies); i++)
+		for (size_t i = 0; i < COUNT_OF(hierarchies); i++)
 			if (strcmp(controllers, hierarchies[i].controllers) == 0)
 				limits_of_group(&limits, root, hierarchies[i].mount, group);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/environment.h"
-
 #include "base/parse.h"
 
 #include <limits.h>
@@ -107,8 +106,6 @@ enum { LEAST_MEGABYTES = 32 };
 static const char *const memory[] = {"STARPU_LIMIT_CPU_NUMA_0_MEM", "STARPU_LIMIT_CPU_NUMA_MEM",
 				     "STARPU_LIMIT_CPU_MEM"};
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
-
 static int refuse(const char *name, const struct smalti_error *cause, struct smalti_error *error)
 {
 	return smalti_fail(error, SMALTI_EINVAL, "the environment's %s: %s", name, cause->message);
@@ -132,7 +129,7 @@ static int check_device_memory(struct smalti_error *error)
 		int devices;
 	} drivers[] = {{"OPENCL", STARPU_MAXOPENCLDEVS}, {"CUDA", STARPU_MAXCUDADEVS}};
 	char name[64];
-	for (int i = 0; i < COUNT(drivers); i++)
+	for (size_t i = 0; i < COUNT_OF(drivers); i++)
 		for (int device = -1; device < drivers[i].devices; device++) {
 			snprintf(name, sizeof(name), "STARPU_LIMIT_%s_%d_MEM", drivers[i].driver, device);
 			if (device < 0) /* all of them */
@@ -146,12 +143,12 @@ static int check_device_memory(struct smalti_error *error)
 static int check_numbers(struct smalti_error *error)
 {
 	char name[64];
-	for (int i = 0; i < COUNT(numbers); i++) {
+	for (size_t i = 0; i < COUNT_OF(numbers); i++) {
 		snprintf(name, sizeof(name), "STARPU_%s", numbers[i]);
 		if (check_range(name, 0, INT_MAX, error) < 0)
 			return -1;
 	}
-	for (int i = 0; i < COUNT(fractions); i++) {
+	for (size_t i = 0; i < COUNT_OF(fractions); i++) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
 		double value;
 		snprintf(name, sizeof(name), "STARPU_%s", fractions[i]);
@@ -159,7 +156,7 @@ static int check_numbers(struct smalti_error *error)
 		if (text && smalti_parse_double(text, -1e30, 1e30, &value, &cause) < 0)
 			return refuse(name, &cause, error);
 	}
-	for (int i = 0; i < COUNT(memory); i++)
+	for (size_t i = 0; i < COUNT_OF(memory); i++)
 		if (check_range(memory[i], LEAST_MEGABYTES, INT_MAX, error) < 0)
 			return -1;
 	return check_device_memory(error);
@@ -179,7 +176,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 	    {"STARPU_NCPUS", 0, STARPU_MAXCPUS},
 	    {"STARPU_DISABLE_KERNELS", 0, 0},
 	};
-	for (int i = 0; i < COUNT(ranges); i++)
+	for (size_t i = 0; i < COUNT_OF(ranges); i++)
 		if (check_range(ranges[i].name, ranges[i].least, ranges[i].most, error) < 0)
 			return -1;
 	return 0;
@@ -190,7 +187,7 @@ static int check_lists(struct smalti_error *error)
 {
 	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID",
 					    "STARPU_WORKERS_CUDAID", "STARPU_WORKERS_OPENCLID"};
-	for (int i = 0; i < COUNT(names); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		const char *text = getenv(names[i]);
 		if (text && (*text < '0' || *text > '9' || text[strspn(text, "0123456789-, ")]))
 			return smalti_fail(
@@ -215,7 +212,7 @@ int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smal
 
 int64_t smalti_environment_memory(void)
 {
-	for (int i = 0; i < COUNT(memory); i++) {
+	for (size_t i = 0; i < COUNT_OF(memory); i++) {
 		const char *megabytes = getenv(memory[i]);
 		if (megabytes)
 			return (int64_t)strtoll(megabytes, NULL, 10) << 20;
@@ -242,7 +239,7 @@ int smalti_environment_set(struct smalti_environment *environment, const char *n
 
 int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error)
 {
-	for (int i = 0; i < COUNT(memory); i++)
+	for (size_t i = 0; i < COUNT_OF(memory); i++)
 		if (smalti_environment_set(environment, memory[i], NULL, error) < 0)
 			return -1;
 	return 0;

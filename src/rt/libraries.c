@@ -153,7 +153,7 @@ static const struct {
 
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
 {
-	int count = sizeof(libraries) / sizeof(libraries[0]);
+	int count = COUNT_OF(libraries);
 	topology->libraries = smalti_calloc(count, sizeof(*topology->libraries), error);
 	if (!topology->libraries)
 		return -1;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/machine.h"
-
 #include "rt/cgroup.h"
 #include "rt/environment.h"
 
@@ -67,7 +66,7 @@ int64_t smalti_machine_memory(void)
 	const int64_t group = smalti_cgroup_read("").memory;
 	if (group && group < bytes)
 		bytes = group;
-	for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++) {
+	for (size_t i = 0; i < COUNT_OF(resources); i++) {
 		struct rlimit limit;
 		if (getrlimit((__rlimit_resource_t)resources[i], &limit) == 0 &&
 		    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < (rlim_t)bytes)

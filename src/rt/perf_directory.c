@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/perf_directory.h"
-
 #include "base/file.h"
 
 #include <dirent.h>
@@ -183,7 +182,7 @@ static char *temporary_path(void)
 	const char *const places[] = {getenv("TMPDIR"), "/tmp", "/dev/shm", getenv("XDG_RUNTIME_DIR"),
 				      "/var/tmp"};
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		char *path = places[i] && *places[i] == '/'
 				 ? smalti_format(&ignored, "%s/smalti-starpu.XXXXXX", places[i])
 				 : NULL;

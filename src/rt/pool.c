@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/pool.h"
-
 #include "kernels/scratch.h"
 
 #include <sys/mman.h>

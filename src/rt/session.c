@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session.h"
-
 #include "base/clock.h"
 #include "rt/places.h"
 

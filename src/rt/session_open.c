@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/session.h"
-
 #include "kernels/isa.h"
 #include "rt/device.h"
 #include "rt/environment.h"
@@ -8,6 +6,7 @@
 #include "rt/policies.h"
 #include "rt/pool.h"
 #include "rt/reproducible.h"
+#include "rt/session.h"
 #include "rt/task.h"
 #include "rt/threads.h"
 #include "rt/tile_memory.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
-
 #include "rt/places.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"

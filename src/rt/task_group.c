@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
-
 #include "base/clock.h"
 #include "rt/session.h"
 
@@ -164,16 +163,6 @@ void smalti_task_group_wait(struct smalti_task_group *task_group)
 	HOLD_MUTEX(&task_group->mutex);
 	while (!is_idle(task_group))
 		pthread_cond_wait(&task_group->idle, &task_group->mutex);
-}
-
-bool smalti_task_group_wait_for(struct smalti_task_group *task_group, int64_t nanoseconds)
-{
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, nanoseconds);
-	HOLD_MUTEX(&task_group->mutex);
-	int status = 0;
-	while (!is_idle(task_group) && status == 0)
-		status = pthread_cond_timedwait(&task_group->idle, &task_group->mutex, &until);
-	return is_idle(task_group);
 }
 
 void smalti_task_group_free(struct smalti_task_group *task_group)

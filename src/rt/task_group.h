@@ -45,9 +45,8 @@ struct smalti_task_group {
 	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
 	 * models predict, once these know them. */
 	bool compares;
-	enum smalti_grain grain; /* how much becomes one task, where rt/task.h fuses */
-	struct smalti_recording
-	    *recording; /* of rt/task.c, which collects operations; NULL: each is a task */
+	enum smalti_grain grain;            /* how much becomes one task, where rt/task.h fuses */
+	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
 	atomic_bool failed, broken;
 	pthread_mutex_t mutex;      /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
@@ -78,9 +77,6 @@ void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(v
 
 /* Blocks until all tasks inserted so far have ended; a sealed task group's `done` may come a moment later. */
 void smalti_task_group_wait(struct smalti_task_group *task_group);
-
-/* The same for some `nanoseconds` at most: whether they have ended. */
-bool smalti_task_group_wait_for(struct smalti_task_group *task_group, int64_t nanoseconds);
 
 /* Waits, then frees. NULL is allowed. */
 void smalti_task_group_free(struct smalti_task_group *task_group);

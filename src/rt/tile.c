@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
-
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_forms.h"
-
 #include "rt/places.h"
 #include "rt/session.h"
 #include "rt/task_group.h"

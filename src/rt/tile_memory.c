@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_memory.h"
-
 #include "rt/pool.h"
 
 #include <starpu.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/topology.h"
-
 #include "kernels/isa.h"
 #include "rt/session.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/trace.h"
-
 #include "base/file.h"
 #include "rt/pool.h"
 #include "rt/session.h"
@@ -112,7 +111,7 @@ static void write_position(FILE *file, const struct smalti_position *position)
 		int64_t value, least;
 	} parts[] = {
 	    {"stage", position->stage, 1}, {"layer", position->layer, 0}, {"band", position->band, 0}};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		if (parts[i].value >= parts[i].least)
 			fprintf(file, ",\"%s\":%lld", parts[i].name, (long long)parts[i].value);
 }

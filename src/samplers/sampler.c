@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "samplers/sampler.h"
-
 #include "samplers/schedule.h"
 
 static const struct scheduler {
@@ -88,7 +87,7 @@ static const struct smalti_sampler_name names[] = {
     {"dmd", SMALTI_SCHEDULER_DDPM, false},
 };
 
-enum { COUNT = sizeof(names) / sizeof(names[0]) };
+enum { COUNT = COUNT_OF(names) };
 
 const struct smalti_sampler_name *smalti_sampler_name_at(int index)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/h5.h"
-
 #include "base/file.h"
 
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/index.h"
-
 #include "base/file.h"
 
 #include <xxhash.h>

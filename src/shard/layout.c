@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/layout.h"
-
 #include "base/utf8.h"
 
 #include <math.h>

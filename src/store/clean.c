@@ -27,7 +27,7 @@ static bool is_abandoned(const char *name)
 {
 	static const char *const names[] = {".extract.json.", ".failed.jsonl.", ".features.h5.",
 					    ".manifest.json."};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (begins(name, names[i]))
 			return is_part(name);
 	return false;
@@ -109,9 +109,8 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 	SCOPED(free) char *inside = smalti_format(error, "%s/claims", directory);
 	int status = inside ? smalti_claims_list(claims, now, &list, &known.count, error) : -1;
 	known.claims = list;
-	if (status == 0)
-		status = sweep(&known, directory, is_stray, strays, error);
-	if (status == 0)
-		status = sweep(&known, inside, is_torn_claim, strays, error);
-	return status;
+	return status || sweep(&known, directory, is_stray, strays, error) ||
+		       sweep(&known, inside, is_torn_claim, strays, error)
+		   ? -1
+		   : 0;
 }

@@ -15,7 +15,7 @@ static char *manifest_path(const char *directory, struct smalti_error *error)
 void smalti_manifest_remove(const char *directory)
 {
 	static const char *const names[] = {"manifest.json", "features.h5"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		SCOPED(free) char *path = smalti_format(NULL, "%s/%s", directory, names[i]);
 		if (path)
 			unlink(path);
@@ -88,7 +88,7 @@ static int fill(cJSON *manifest, const char *directory, const struct smalti_shar
 	if (add_totals(manifest, shards))
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
 	cJSON *files = cJSON_AddObjectToObject(manifest, "files");
-	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(outputs); i++)
 		if (add_file(files, directory, outputs[i], error))
 			return -1;
 	cJSON *list = cJSON_AddArrayToObject(manifest, "shards");
@@ -103,10 +103,9 @@ static int write_manifest(const char *directory, const struct smalti_shards *sha
 {
 	SCOPED(free) char *path = manifest_path(directory, error);
 	SCOPED(cJSON_Delete) cJSON *manifest = cJSON_CreateObject();
-	int status = path ? fill(manifest, directory, shards, error) : -1;
-	if (status == 0)
-		status = smalti_sealed_write(path, manifest, error);
-	return status;
+	return path && fill(manifest, directory, shards, error) == 0
+		   ? smalti_sealed_write(path, manifest, error)
+		   : -1;
 }
 
 static bool is_of(const cJSON *manifest, const struct smalti_shards *shards)

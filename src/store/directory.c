@@ -14,7 +14,7 @@ enum { LAYOUT = 2 };
 static bool comes_first(const char *name)
 {
 	static const char *const names[] = {"claims", "runs", "extract.json"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 	return name[0] == '.';

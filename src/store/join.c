@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/directory.h"
-
 #include "base/file.h"
 #include "shard/index.h"
 #include "shard/types.h"
+#include "store/directory.h"
 
 /* What is known of each shard when it was looked at: entries of each array. */
 struct counts {

@@ -56,7 +56,7 @@ static bool same_provenance(const char *a, const char *b)
 {
 	static const char *const may_differ[] = {"list", "isa"};
 	SCOPED(cJSON_Delete) cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
-	for (size_t i = 0; i < sizeof(may_differ) / sizeof(may_differ[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(may_differ); i++) {
 		cJSON_DeleteItemFromObjectCaseSensitive(x, may_differ[i]);
 		cJSON_DeleteItemFromObjectCaseSensitive(y, may_differ[i]);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/cleaning.h"
-
 #include "text/entities.h"
 #include "text/pattern.h"
 
@@ -83,7 +82,7 @@ static const struct {
     {CALL(26, strip)},
 };
 
-enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
+enum { STEP_COUNT = COUNT_OF(steps) };
 
 struct smalti_cleaner {
 	struct smalti_html *html;

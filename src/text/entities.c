@@ -29,7 +29,7 @@ static int compare(const void *key, const void *item)
 static const struct entity *find(const char *name, size_t length)
 {
 	struct name key = {name, length};
-	return bsearch(&key, entities, sizeof(entities) / sizeof(entities[0]), sizeof(entities[0]), compare);
+	return bsearch(&key, entities, COUNT_OF(entities), sizeof(entities[0]), compare);
 }
 
 const char *smalti_entity(const char *name, size_t length)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/cleaning.h"
-
 #include "text/entities.h"
 
 #include <uninorm.h>
@@ -27,7 +26,7 @@ static bool is_control(uint32_t c)
 static void put_ordinary_width(uint32_t character, FILE *to)
 {
 	ucs4_t ordinary[8];
-	size_t count = sizeof(ordinary) / sizeof(ordinary[0]);
+	size_t count = COUNT_OF(ordinary);
 	if (!u32_normalize(UNINORM_NFKC, &character, 1, ordinary, &count))
 		return;
 	for (size_t i = 0; i < count; i++)
@@ -37,7 +36,7 @@ static void put_ordinary_width(uint32_t character, FILE *to)
 static void put_fixed(uint32_t character, FILE *to)
 {
 	character = smalti_windows_1252(character);
-	for (size_t i = 0; i < sizeof(ligatures) / sizeof(ligatures[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ligatures); i++) {
 		if (character == ligatures[i].character) {
 			fputs(ligatures[i].letters, to);
 			return;
@@ -91,11 +90,10 @@ static int fix_once(struct smalti_string *string, bool unescape, bool *changed, 
 	struct smalti_string before;
 	if (smalti_string_copy(&before, string->bytes, string->length, error))
 		return -1;
-	int status = unescape ? smalti_unescape(string, true, error) : 0;
-	if (status == 0)
-		status = fix_characters(string, error);
-	if (status == 0)
-		status = smalti_string_compose(string, error);
+	const int status = (unescape && smalti_unescape(string, true, error)) ||
+				   fix_characters(string, error) || smalti_string_compose(string, error)
+			       ? -1
+			       : 0;
 	*changed = before.length != string->length || memcmp(before.bytes, string->bytes, before.length) != 0;
 	free(before.bytes);
 	return status;

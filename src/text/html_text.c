@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/cleaning.h"
-
 #include "text/entities.h"
 #include "text/pattern.h"
 
@@ -49,7 +48,7 @@ static const struct {
     {"&(?=[a-zA-Z]\\z)", DROP},
 };
 
-enum { MARKUP_COUNT = sizeof(markup) / sizeof(markup[0]) };
+enum { MARKUP_COUNT = COUNT_OF(markup) };
 
 struct smalti_html {
 	struct smalti_pattern *patterns[MARKUP_COUNT];
@@ -118,7 +117,7 @@ static void open_tag(struct output *output, const char *name, size_t length)
 		output->depth += is_name(name, length, output->hidden);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(hidden); i++) {
 		if (is_name(name, length, hidden[i])) {
 			output->hidden = hidden[i];
 			output->depth = 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/prompts.h"
-
 #include "base/json_fields.h"
 #include "base/parse.h"
+#include "text/prompts.h"
 
 #define CONFIG struct smalti_prompt_line
 
@@ -19,7 +18,7 @@ static const struct smalti_field fields[] = {
     {FIELD_TEXT("scheduler", NULLABLE, scheduler)},
     {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},
 };
-enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+enum { FIELDS = COUNT_OF(fields) };
 
 static int check_keys(const cJSON *object, struct smalti_error *error)
 {

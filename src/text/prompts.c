@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/prompts.h"
-
 #include "base/byte_reader.h"
 #include "base/utf8.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/spiece.h"
-
 #include "tokenizer/tokenizer_json.h"
 
 enum {

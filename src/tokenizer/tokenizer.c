@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokenizer/tokenizer.h"
-
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "checkpoint/pipeline_directory.h"
@@ -25,7 +24,7 @@ struct smalti_tokenizer {
 char *smalti_tokenizer_file(const char *directory, struct smalti_error *error)
 {
 	static const char *const names[] = {"spiece.model", "tokenizer.json"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char *path = smalti_format(error, "%s/%s", directory, names[i]);
 		const int found = path ? smalti_find_file(path, error) : -1;
 		if (found > 0)
@@ -86,7 +85,7 @@ static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *directo
 static int add_specials(struct smalti_tokenizer *tokenizer, struct smalti_error *error)
 {
 	static const char *const names[] = {"</s>", "<pad>", "<unk>"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		const int32_t id = smalti_sentencepiece_id(tokenizer->model, names[i]);
 		if (id < 0)
 			return smalti_fail(error, SMALTI_EUNSUPPORTED,

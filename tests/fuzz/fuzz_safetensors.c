@@ -26,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct smalti_safetensors *file = smalti_safetensors_parse(data, (int64_t)size, &error);
 	if (!file != (error.code != SMALTI_OK))
 		abort();
-	for (int64_t i = 0; file && i < smalti_safetensors_count(file); i++) {
-		const struct smalti_tensor_view *view = smalti_safetensors_at(file, i);
+	for (int64_t i = 0; file && i < file->count; i++) {
+		const struct smalti_tensor_view *view = &file->tensors[i];
 		if (smalti_safetensors_find(file, view->name) != view)
 			abort();
 		check(view, data, size);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv_band.h"
-
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"

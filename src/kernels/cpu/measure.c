@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/measure.h"
-
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector.h"
 

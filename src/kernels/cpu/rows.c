@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows.h"
-
 #include "kernels/elementwise.h"
 #include "kernels/norms.h"
 #include "kernels/scratch.h"
