@@ -26,7 +26,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* Blocks of all sizes, each filled with a number of its own: none may ever touch another. */
-static void blocks_do_not_overlap(void)
+static void blocks_of(struct smalti_pool *pool)
 {
 	struct {
 		unsigned char *memory;
@@ -35,7 +35,6 @@ static void blocks_do_not_overlap(void)
 	} slot[SLOTS] = {{NULL, 0, 0}};
 	uint64_t random = 1;
 	int64_t wrong = 0;
-	struct smalti_pool *pool = new_pool(0);
 	for (int round = 0; round < ROUNDS; round++) {
 		const int i = (int)(next_random(&random) % SLOTS);
 		if (slot[i].memory) {
@@ -62,6 +61,19 @@ static void blocks_do_not_overlap(void)
 	CU_ASSERT_EQUAL(state.used, 0);
 	CU_ASSERT(state.kept <= state.peak);
 	smalti_pool_free(pool);
+}
+
+static void blocks_do_not_overlap(void)
+{
+	blocks_of(new_pool(0));
+}
+
+/* Where there is no device to pin for, they are as others are. */
+static void pinned_blocks(void)
+{
+	struct smalti_pool *pool = new_pool(0);
+	smalti_pool_pin(pool);
+	blocks_of(pool);
 }
 
 /* What was freed serves other sizes: neighbours grow together. */
@@ -148,6 +160,7 @@ static void what_cannot_be_had_is_refused(void)
 
 static const struct test tests[] = {
     {"blocks do not overlap", blocks_do_not_overlap},
+    {"pinned blocks", pinned_blocks},
     {"freed memory serves again", freed_memory_serves_again},
     {"kept memory stays within the budget", kept_memory_stays_within_the_budget},
     {"a limit leaves what fits", a_limit_leaves_what_fits},

@@ -2,6 +2,7 @@
 #include "rt/pool.h"
 #include "kernels/scratch.h"
 
+#include <starpu.h>
 #include <sys/mman.h>
 
 /* A segregated fit: free blocks hang in bins by size, eight to a power of two, and grow together with their
@@ -20,6 +21,7 @@ struct chunk {
 	struct block *last;
 	struct chunk *next;
 	int64_t bytes;
+	bool pinned;
 };
 
 enum state { TAKEN, KEPT, DROPPED }; /* DROPPED: free, and its pages are with the system */
@@ -40,6 +42,7 @@ struct smalti_pool {
 	struct chunk *chunks;
 	struct block *bins[BINS];
 	int64_t budget, page;
+	bool pins;
 	struct smalti_pool_state state;
 };
 
@@ -144,8 +147,16 @@ static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 	char *memory = (char *)chunk;
 	*chunk =
 	    (struct chunk){.fresh = memory + HEAD, .end = memory + size, .bytes = size, .next = pool->chunks};
+	chunk->pinned = pool->pins && starpu_memory_pin(chunk, (size_t)size) == 0;
 	pool->chunks = chunk;
 	return chunk;
+}
+
+static void unmap(struct chunk *chunk)
+{
+	if (chunk->pinned)
+		starpu_memory_unpin(chunk, (size_t)chunk->bytes);
+	munmap(chunk, (size_t)chunk->bytes);
 }
 
 /* Chunks without a block in use go back to the system: their addresses, too. */
@@ -161,7 +172,7 @@ static void drop_chunks(struct smalti_pool *pool)
 		if (only)
 			unlink_block(pool, only);
 		*at = chunk->next;
-		munmap(chunk, (size_t)chunk->bytes);
+		unmap(chunk);
 	}
 }
 
@@ -280,13 +291,18 @@ struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error)
 	return pool;
 }
 
+void smalti_pool_pin(struct smalti_pool *pool)
+{
+	pool->pins = true;
+}
+
 void smalti_pool_free(struct smalti_pool *pool)
 {
 	if (!pool)
 		return;
 	for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
 		next = chunk->next;
-		munmap(chunk, (size_t)chunk->bytes);
+		unmap(chunk);
 	}
 	pthread_mutex_destroy(&pool->mutex);
 	free(pool);

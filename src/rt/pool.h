@@ -20,6 +20,9 @@ enum { SMALTI_POOLED = 1 };
 /* `budget`: bytes that may be resident: in use, kept, and in the kernels' scratch (kernels/scratch.h); 0: no
  * bound. Bytes in use may exceed it: who inserts tasks sees to that; nothing is kept then. */
 struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error);
+/* When StarPU runs: has devices copy from and to the memory that is not there yet without anybody's help. For
+ * a pool without a budget: pages that are pinned do not go back to the system. */
+void smalti_pool_pin(struct smalti_pool *pool);
 /* With all its blocks. NULL is allowed. */
 void smalti_pool_free(struct smalti_pool *pool);
 
