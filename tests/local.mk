@@ -9,7 +9,7 @@ libharness_la_SOURCES = \
 	tests/datasets.c tests/datasets.h \
 	tests/embedded.c tests/embedded.h \
 	tests/golden.c tests/golden.h \
-	tests/harness.c tests/harness.h \
+	tests/driver.h tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
 	tests/kernel_case.c tests/kernel_case.h \
 	tests/matmul_case.c tests/matmul_case.h \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operations compute on an OpenCL device, against the same on a CPU: the smaller cases of
+ * What operations compute on a device, against the same on a CPU: the smaller cases of
  * bench/cases.def.
  */
 #include "bench/cases.h"
+#include "driver.h"
 #include "graphs/weight_forms.h"
 #include "harness.h"
 #include "rt/op.h"
@@ -280,24 +281,21 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	return 0;
 }
 
-/* PoCL's devices, whose measurements are their own. */
-static void set_environment(void)
+/* With `cpus` CPU workers, maybe none, and devices whose memory is limited, if that is not NULL; NULL, said
+ * so, where there is no device to test. */
+static struct smalti_session *open_session(const char *test, const char *cpus, int64_t devices,
+					   const char *megabytes, const char *policy)
 {
-	setenv("POCL_DEVICES", "basic basic", 0);
-	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
-	setenv("STARPU_WORKERS_NOBIND", "1", 1);
-	setenv("STARPU_HOSTNAME", "devices", 1);
-}
-
-/* With `cpus` CPU workers, maybe none; NULL, said so, where there is no device to test. */
-static struct smalti_session *open_session(const char *test, const char *cpus,
-					   const struct smalti_session_options *options)
-{
+	const char *limit = smalti_devices_limit(test_driver());
+	struct smalti_session_options options = {.policy = policy};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	set_environment();
+	test_ask_for(&options, devices);
 	setenv("STARPU_NCPU", cpus, 1);
-	struct smalti_session *session = smalti_session_open(options, &error);
+	if (megabytes)
+		setenv(limit, megabytes, 1);
+	struct smalti_session *session = smalti_session_open(&options, &error);
 	unsetenv("STARPU_NCPU");
+	unsetenv(limit);
 	if (!session && error.code == SMALTI_ENODEV)
 		printf("\n    %s: skipped: %s", test, error.message);
 	else
@@ -315,8 +313,7 @@ static void close_session(struct smalti_session *session)
 static void operations(void)
 {
 	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
-	const struct smalti_session_options options = {.opencl = 1};
-	struct trials trials = {.session = open_session("operations", "0", &options)};
+	struct trials trials = {.session = open_session("operations", "0", 1, NULL, NULL)};
 	if (!trials.session)
 		return;
 	for (int i = 0; i < COUNT(precisions); i++) {
@@ -378,11 +375,8 @@ static void pass_over(struct smalti_task_group *task_group)
 
 static void little_memory(void)
 {
-	const struct smalti_session_options options = {.opencl = 2, .policy = "dmda"};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	setenv("STARPU_LIMIT_OPENCL_MEM", "64", 1);
-	struct smalti_session *session = open_session("little memory", "1", &options);
-	unsetenv("STARPU_LIMIT_OPENCL_MEM");
+	struct smalti_session *session = open_session("little memory", "1", 2, "64", "dmda");
 	if (!session)
 		return;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "memory", 0, &error);
@@ -396,12 +390,9 @@ static void little_memory(void)
 static void too_large(void)
 {
 	for (int cpus = 0; cpus <= 1; cpus++) {
-		const struct smalti_session_options options = {.opencl = 1};
 		const int64_t count = (int64_t)6 << 20;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		setenv("STARPU_LIMIT_OPENCL_MEM", "32", 1);
-		struct smalti_session *session = open_session("too large", cpus ? "1" : "0", &options);
-		unsetenv("STARPU_LIMIT_OPENCL_MEM");
+		struct smalti_session *session = open_session("too large", cpus ? "1" : "0", 1, "32", NULL);
 		if (!session)
 			return;
 		struct smalti_task_group *task_group = smalti_task_group_new(session, "large", 0, &error);
@@ -426,11 +417,12 @@ static void too_large(void)
 
 static void too_few(void)
 {
-	const struct smalti_session_options options = {.opencl = 8, .cpus = 1};
+	struct smalti_session_options options = {.cpus = 1};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	set_environment();
+	test_ask_for(&options, 8);
 	struct smalti_session *session = smalti_session_open(&options, &error);
-	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices", "OpenCL");
+	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices",
+	      test_driver() == SMALTI_CUDA_DEVICES ? "CUDA" : "OpenCL");
 	if (session)
 		close_session(session);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What moves between memories when the transformer's tokens are distributed over two OpenCL devices: what the
+ * What moves between memories when the transformer's tokens are distributed over two devices: what the
  * plan says and no more.
  */
 #include "codelets/codelets.h"
+#include "driver.h"
 #include "embedded.h"
 #include "graphs/diffusion.h"
 #include "harness.h"
@@ -132,11 +133,9 @@ int main(void)
 {
 	test_unwind_with_care();
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_session_options options = {.cpus = 1, .opencl = 2, .policy = "dmda"};
-	/* Devices that the machine's CPUs are; what is idle writes nothing back unasked. */
-	setenv("POCL_DEVICES", "basic basic", 0);
-	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
-	setenv("STARPU_WORKERS_NOBIND", "1", 0);
+	struct smalti_session_options options = {.cpus = 1, .policy = "dmda"};
+	test_ask_for(&options, 2);
+	/* What is idle writes nothing back unasked. */
 	setenv("STARPU_MINIMUM_CLEAN_BUFFERS", "0", 0);
 	setenv("STARPU_TARGET_CLEAN_BUFFERS", "0", 0);
 	session = smalti_session_open(&options, &error);

@@ -100,6 +100,17 @@ static int count_devices(struct smalti_session *session, const struct smalti_ses
 	return smalti_devices_count(wanted, &session->device_counts, error);
 }
 
+/* StarPU takes CUDA's memory in pieces of 32 MB, which it cuts; where those are much of what it may have it
+ * asks for the next one for ever. */
+static int cut_no_pieces(struct smalti_environment *changes, struct smalti_error *error)
+{
+	enum { ENOUGH = 1024 };
+	const char *limit = getenv(smalti_devices_limit(SMALTI_CUDA_DEVICES));
+	if (!limit || strtoll(limit, NULL, 10) >= ENOUGH || getenv("STARPU_SUBALLOCATOR"))
+		return 0;
+	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
+}
+
 static int limit_devices(const struct smalti_session_options *options, struct smalti_environment *changes,
 			 struct smalti_error *error)
 {
@@ -110,7 +121,7 @@ static int limit_devices(const struct smalti_session_options *options, struct sm
 		if (!getenv(name) && smalti_environment_set(changes, name, megabytes, error) < 0)
 			return -1;
 	}
-	return 0;
+	return cut_no_pieces(changes, error);
 }
 
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,

@@ -109,10 +109,11 @@ static void give_back(void *interface, unsigned node)
 	i->handle = 0;
 }
 
+/* `to` is fresh memory. */
 static void move_allocation(void *to, void *from, unsigned node)
 {
 	(void)node;
-	((struct interface *)to)->handle = ((struct interface *)from)->handle;
+	*(struct interface *)to = *(struct interface *)from;
 	((struct interface *)from)->handle = 0;
 }
 

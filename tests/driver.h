@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which devices a test asks for: SMALTI_TEST_DRIVER's (opencl, the default, or cuda). Those are PoCL's, or
+ * what stands in for CUDA's, unless the environment says otherwise: processors, whose measurements are their
+ * own. */
+#pragma once
+
+#include "rt/device.h"
+#include "smalti/session.h"
+
+static inline int test_driver(void)
+{
+	const char *name = getenv("SMALTI_TEST_DRIVER");
+	return name && strcmp(name, "cuda") == 0 ? SMALTI_CUDA_DEVICES : SMALTI_OPENCL_DEVICES;
+}
+
+static inline void test_ask_for(struct smalti_session_options *options, int64_t devices)
+{
+	options->cuda = test_driver() == SMALTI_CUDA_DEVICES ? devices : 0;
+	options->opencl = test_driver() == SMALTI_OPENCL_DEVICES ? devices : 0;
+	setenv("POCL_DEVICES", "basic basic", 0);
+	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
+	setenv("STARPU_WORKERS_NOBIND", "1", 0);
+	setenv("STARPU_HOSTNAME", "devices", 0);
+}
