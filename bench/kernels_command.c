@@ -113,7 +113,7 @@ static int measure_all(const void *options, struct smalti_error *error)
 {
 	const struct kernels_options *o = options;
 	struct measuring m = {.options = o, .error = error};
-	if (smalti_precision_check(o->precision, error) < 0 || smalti_isa_check(error) < 0 ||
+	if (smalti_precision_choose(o->precision, NULL, error) < 0 || smalti_isa_check(error) < 0 ||
 	    smalti_roofline_measure(&m.roofline, error) < 0)
 		return -1;
 	if (!o->bench.json)

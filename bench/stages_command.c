@@ -21,7 +21,8 @@ struct stages_options {
 
 #define TYPE struct stages_options
 
-static const struct stages_options defaults = {.bench = {.repeats = 3}, .session = {.policy = "lws", .cuda = -1}};
+static const struct stages_options defaults = {.bench = {.repeats = 3},
+					       .session = {.policy = "lws", .cuda = -1}};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},
@@ -273,7 +274,8 @@ static int measure_all(const void *options, struct smalti_error *error)
 	m.model.directory = o->model ? o->model : smalti_embedded_model(error);
 	m.model.variant = o->variant;
 	m.model.precision = smalti_precision_dtype(o->precision);
-	if (smalti_precision_check(o->precision, error) < 0 || !m.model.directory || choose_stages(&m) < 0)
+	if (smalti_precision_choose(o->precision, NULL, error) < 0 || !m.model.directory ||
+	    choose_stages(&m) < 0)
 		return -1;
 	if (o->plain && o->session.cpus > 1)
 		return smalti_fail(error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/parts.h"
 #include "jobs/bins.h"
-#include "jobs/precision.h"
 
 enum { TOKENS_MAX = 1 << 16, SHARD_ITEMS_MAX = 1 << 30, INPUTS_MAX = 1 << 20 };
 
@@ -54,6 +53,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"fit of images", o->fit, SMALTI_FITTING_STRETCH},
 	    {"type of features", o->type, SMALTI_FEATURES_BF16},
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
+	    {"precision", o->model.precision, SMALTI_PRECISION_TF32},
 	    {"tokens of a caption", o->max_tokens, TOKENS_MAX},
 	    {"items of a shard", o->shard_items, SHARD_ITEMS_MAX},
 	    {"bytes of a shard", o->shard_bytes, INT64_MAX},
@@ -61,7 +61,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (smalti_check_range(numbers[i].value, 0, numbers[i].most, numbers[i].what, error) < 0)
 			return -1;
-	return smalti_precision_check(o->model.precision, error);
+	return 0;
 }
 
 int smalti_extract_check(const struct smalti_extract_options *o, struct smalti_error *error)

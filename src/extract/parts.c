@@ -214,7 +214,8 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
 	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
 	parts->weights = smalti_task_group_new(session, "weights", INT64_MAX, error);
-	if (!parts->weights || (options->text && open_text(parts, text_digest, error) < 0) ||
+	if (!parts->weights || smalti_precision_choose(options->model.precision, session, error) < 0 ||
+	    (options->text && open_text(parts, text_digest, error) < 0) ||
 	    (options->images && open_vae(parts, vae_digest, error) < 0) || look_for_unused(parts, error) < 0)
 		return -1;
 	fit_into_memory(parts);

@@ -162,7 +162,7 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 	smalti_model_defaults(&defaults);
 	options = options ? options : &defaults;
 	if (smalti_check_given(session, "session", error) < 0 ||
-	    smalti_precision_check(options->precision, error) < 0)
+	    smalti_precision_choose(options->precision, session, error) < 0)
 		return NULL;
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
 	if (!model)

@@ -9,16 +9,18 @@ const char *const smalti_precisions[] = {[SMALTI_PRECISION_F32] = "f32",
 					 [SMALTI_PRECISION_TF32] = "tf32",
 					 NULL};
 
-int smalti_precision_check(enum smalti_precision precision, struct smalti_error *error)
+int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
+			    struct smalti_error *error)
 {
+	const bool tf32 = precision == SMALTI_PRECISION_TF32;
 	if (smalti_check_range((int)precision, 0, SMALTI_PRECISION_TF32, "precision", error) < 0)
 		return -1;
-	if (precision != SMALTI_PRECISION_TF32)
-		return 0;
-	return smalti_fail(
-	    error, SMALTI_EUNSUPPORTED,
-	    "precision tf32: only CUDA devices have it, and there is none: choose f32, which is "
-	    "more exact, or bf16 or f16");
+	if (tf32 && !(session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0))
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "precision tf32: only CUDA devices have it, and there is none: choose f32, "
+		    "which is more exact, or bf16 or f16");
+	return session ? smalti_session_choose_tf32(session, tf32, error) : 0;
 }
 
 enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision)

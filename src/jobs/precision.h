@@ -3,13 +3,17 @@
 
 #include "base/dtype.h"
 #include "checkpoint/config.h"
+#include "rt/session.h"
 #include "smalti/model.h"
 
 /* By enum smalti_precision: "f32", …, ended by NULL. */
 extern const char *const smalti_precisions[];
 
-/* -1 with SMALTI_EINVAL for a number that is no precision, SMALTI_EUNSUPPORTED for one that no worker has. */
-int smalti_precision_check(enum smalti_precision precision, struct smalti_error *error);
+/* Has the workers of a session (NULL: CPUs without one) compute in it. -1 with SMALTI_EINVAL for a number
+ * that is no precision, or that other models of the session rule out; SMALTI_EUNSUPPORTED for one that no
+ * worker has. */
+int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
+			    struct smalti_error *error);
 
 /* What the operands of products are rounded to; those of a VAE, whose maps may have numbers beyond f16. */
 enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision);

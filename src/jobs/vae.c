@@ -53,7 +53,7 @@ struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct 
 	smalti_vae_defaults(&defaults);
 	options = options ? options : &defaults;
 	if (smalti_check_given(session, "session", error) < 0 ||
-	    smalti_precision_check(options->precision, error) < 0)
+	    smalti_precision_choose(options->precision, session, error) < 0)
 		return NULL;
 	struct smalti_vae *vae = smalti_calloc(1, sizeof(*vae), error);
 	if (!vae)

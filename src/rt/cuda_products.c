@@ -55,13 +55,15 @@ static void forget(struct smalti_cuda_product *p)
 	*p = (struct smalti_cuda_product){.operation = NULL};
 }
 
-static cublasStatus_t describe(struct smalti_cuda_product *p)
+static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 {
 	const struct shape *s = &p->shape;
 	const cudaDataType_t type = operands[s->dtype].type;
 	const uint64_t in = (uint64_t)s->in, out = (uint64_t)s->out, rows = (uint64_t)s->rows;
 	const cublasOperation_t transposed = CUBLAS_OP_T;
-	cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+	const cublasComputeType_t compute =
+	    tf32 && s->dtype == SMALTI_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+	cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
 	if (!status)
 		status = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
 							&transposed, sizeof(transposed));
@@ -122,7 +124,7 @@ static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, c
 		return p;
 	forget(p);
 	p->shape = *shape;
-	cublasStatus_t status = describe(p);
+	cublasStatus_t status = describe(p, cuda->device.tf32);
 	if (!status)
 		status = choose(cuda->cublas, p);
 	if (!status)

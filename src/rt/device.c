@@ -126,6 +126,11 @@ void smalti_devices_close(struct smalti_device **devices)
 	free(devices);
 }
 
+void smalti_device_set_tf32(struct smalti_device *device, bool tf32)
+{
+	device->tf32 = tf32;
+}
+
 int smalti_device_launch(struct smalti_device *device, const struct smalti_launch *launch,
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error)

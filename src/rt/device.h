@@ -68,5 +68,7 @@ const char *smalti_devices_limit(int driver);
  * SMALTI_ENODEV (fewer than counted), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,
 					   struct smalti_error *error);
+/* Whether products of f32 may round their operands to TF32: before the first one. */
+void smalti_device_set_tf32(struct smalti_device *device, bool tf32);
 /* Before StarPU stops; its workers must be idle. NULL is allowed. */
 void smalti_devices_close(struct smalti_device **devices);

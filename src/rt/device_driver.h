@@ -9,6 +9,7 @@
 struct smalti_device {
 	const struct smalti_device_driver *driver;
 	unsigned memory_node;
+	bool tf32; /* products of f32 may be of it; set before the first */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
 	struct smalti_device_local *locals; /* device_locals.c */
 	int local_count;

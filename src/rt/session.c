@@ -59,6 +59,20 @@ double smalti_session_device_ended(struct smalti_session *session, int worker, d
 	return seconds;
 }
 
+int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error)
+{
+	HOLD_MUTEX(&session->throttle.mutex);
+	if (session->tf32 == (tf32 ? SMALTI_TF32_NO : SMALTI_TF32_YES))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "a session's models compute in tf32 all or none: open another session for "
+				   "this one");
+	for (int worker = 0; session->tf32 == SMALTI_TF32_OPEN && worker < session->workers; worker++)
+		if (smalti_session_device(session, worker))
+			smalti_device_set_tf32(session->devices[worker], tf32);
+	session->tf32 = tf32 ? SMALTI_TF32_YES : SMALTI_TF32_NO;
+	return 0;
+}
+
 struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker)
 {
 	return session->devices ? session->devices[worker] : NULL;

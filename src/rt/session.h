@@ -38,6 +38,7 @@ struct smalti_session {
 	struct smalti_device **devices; /* of each worker; NULL: a CPU's */
 	double *ended;                  /* when each worker's last task has, by smalti_now() */
 	_Atomic int64_t tiles;          /* made so far */
+	enum { SMALTI_TF32_OPEN, SMALTI_TF32_NO, SMALTI_TF32_YES } tf32; /* guarded by throttle.mutex */
 	/* A hash of what was inserted: the same whenever the same tasks were inserted on the same tiles in
 	 * the same order, in whatever process. */
 	uint64_t sequence;
@@ -72,6 +73,9 @@ void smalti_session_add_busy(struct smalti_session *session, int worker, double 
  * the task before has ended. Returns the seconds. For the worker's thread, when the task has ended. */
 double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
 double smalti_session_busy(const struct smalti_session *session, int worker);
+/* Whether CUDA devices multiply f32 by their TF32 units: once for all. -1 with SMALTI_EINVAL when it was
+ * chosen otherwise. */
+int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error);
 /* A worker's; NULL: it has none. */
 struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker);
 int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* to the policy's range */

@@ -173,15 +173,26 @@ void store(cudaDataType_t type, char *to, size_t i, float value)
 
 typedef float lanes __attribute__((vector_size(32)));
 
+/* 10 bits of mantissa. */
+float to_tf32(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	bits = (bits + 0xfff + (bits >> 13 & 1)) & ~UINT32_C(0x1fff);
+	memcpy(&value, &bits, sizeof(bits));
+	return value;
+}
+
 /* The columns of a matrix in f32, each continued with zeros up to whole vectors. */
-std::vector<lanes> widened(const layout &l, const char *from)
+std::vector<lanes> widened(const layout &l, bool tf32, const char *from)
 {
 	const size_t vectors = (l.rows + 7) / 8;
 	std::vector<lanes> wide(vectors * l.columns);
 	for (size_t column = 0; column < l.columns; column++)
-		for (size_t row = 0; row < l.rows; row++)
-			wide[column * vectors + row / 8][row % 8] =
-			    load(l.type, from, column * l.stride + row);
+		for (size_t row = 0; row < l.rows; row++) {
+			const float value = load(l.type, from, column * l.stride + row);
+			wide[column * vectors + row / 8][row % 8] = tf32 ? to_tf32(value) : value;
+		}
 	return wide;
 }
 
@@ -211,8 +222,9 @@ struct product {
 		char *to = standin_at(r_at, device, r.bytes(), user);
 		const char *bias =
 		    has_bias(what) ? standin_at(what.bias, device, r.rows * r.element(), user) : nullptr;
-		const auto left = widened(a, standin_at(a_at, device, a.bytes(), user));
-		const auto right = widened(b, standin_at(b_at, device, b.bytes(), user));
+		const bool tf32 = what.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+		const auto left = widened(a, tf32, standin_at(a_at, device, a.bytes(), user));
+		const auto right = widened(b, tf32, standin_at(b_at, device, b.bytes(), user));
 		const size_t vectors = (a.rows + 7) / 8;
 		for (size_t column = 0; column < r.columns; column++)
 			for (size_t row = 0; row < r.rows; row++) {
