@@ -1,59 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
-/* z f32 [rows, out], columns first … of which are x·Wᵀ; W [columns, in] in `dtype`. */
-static int multiply(struct smalti_device *device, const struct matmul_arguments *a,
-		    const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
-		    enum smalti_dtype dtype, int64_t first, int64_t columns,
-		    const struct smalti_device_memory *z, struct smalti_error *error)
-{
-	const struct operand_arguments operand = {columns, a->in, 0, a->in, dtype, a->compute, a->compute};
-	struct smalti_device_matrix w;
-	if (smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &operand, &w, error) < 0)
-		return -1;
-	const struct smalti_device_product product = {.rows = a->rows,
-						      .in = a->in,
-						      .out = columns,
-						      .x_first = x->first,
-						      .x_stride = x->stride,
-						      .w_first = w.first,
-						      .w_stride = w.stride,
-						      .y_first = first,
-						      .y_stride = a->out,
-						      .dtype = w.dtype};
-	return smalti_device_product(device, &product, x->memory, w.memory, z, error);
-}
+/* A product, and what makes its y where it does not itself. */
+struct target {
+	struct smalti_device_product product;
+	struct smalti_device_matrix x;
+	const struct smalti_device_memory *z; /* what the product makes */
+};
 
-/* What a matrix product is made of: x as products take it, and room for z. */
+/* The product makes y itself where the device can add the bias and has y's dtype; else z in f32, in scratch.
+ */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
-		 const struct smalti_device_memory *given, struct smalti_device_matrix *x,
-		 const struct smalti_device_memory **z, struct smalti_error *error)
+		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
+		 const struct smalti_device_memory *y, struct target *target, struct smalti_error *error)
 {
 	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
 						  a->x_dtype, a->compute, a->compute};
-	*z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, a->rows * a->out * (int64_t)sizeof(float),
-				   error);
-	return *z ? smalti_device_operand(device, SMALTI_DEVICE_X, given, &operand, x, error) : -1;
+	struct smalti_device_product *product = &target->product;
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, x, &operand, &target->x, error) < 0)
+		return -1;
+	*product = (struct smalti_device_product){.rows = a->rows,
+						  .in = a->in,
+						  .x_first = target->x.first,
+						  .x_stride = target->x.stride,
+						  .y_stride = a->out,
+						  .adds = a->epilogue == SMALTI_EPILOGUE_ADD,
+						  .dtype = target->x.dtype,
+						  .result = a->result,
+						  .bias = bias};
+	target->z = y;
+	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds) && smalti_device_makes(device, product))
+		return 0;
+	product->adds = false;
+	product->result = SMALTI_F32;
+	product->bias = NULL;
+	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
+					  a->rows * a->out * (int64_t)sizeof(float), error);
+	return target->z ? 0 : -1;
 }
 
-static int finish(struct smalti_device *device, const struct matmul_arguments *a,
-		  const struct smalti_device_memory *z, const struct smalti_device_memory *bias,
-		  const struct smalti_device_memory *gate, const struct smalti_device_memory *y,
-		  struct smalti_error *error)
+/* Columns first … of z; W [columns, in] in `dtype`. */
+static int multiply(struct smalti_device *device, const struct matmul_arguments *a,
+		    const struct smalti_device_memory *weight, enum smalti_dtype dtype, int64_t first,
+		    int64_t columns, const struct target *target, struct smalti_error *error)
 {
-	const struct smalti_device_memory *const buffers[] = {z, bias, gate, y};
+	const struct operand_arguments operand = {columns, a->in, 0, a->in, dtype, a->compute, a->compute};
+	struct smalti_device_product product = target->product;
+	struct smalti_device_matrix w;
+	if (smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &operand, &w, error) < 0)
+		return -1;
+	product.out = columns;
+	product.w_first = w.first;
+	product.w_stride = w.stride;
+	product.y_first = product.bias_first = first;
+	return smalti_device_product(device, &product, target->x.memory, w.memory, target->z, error);
+}
+
+static int finish(struct smalti_device *device, const struct matmul_arguments *a, const struct target *target,
+		  const struct smalti_device_memory *bias, const struct smalti_device_memory *gate,
+		  const struct smalti_device_memory *y, struct smalti_error *error)
+{
+	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
+	if (target->z == y)
+		return 0;
 	return smalti_device_elements(device, "epilogue", a->rows * a->out, buffers, a, error);
 }
 
 int smalti_device_matmul(struct smalti_device *device, const struct matmul_memories *data,
 			 const struct matmul_arguments *a, struct smalti_error *error)
 {
-	const struct smalti_device_memory *z;
-	struct smalti_device_matrix x;
-	if (begin(device, a, data->x, &x, &z, error) < 0 ||
-	    multiply(device, a, &x, data->weight, a->compute, 0, a->out, z, error) < 0)
+	struct target target;
+	if (begin(device, a, data->x, data->bias, data->y, &target, error) < 0 ||
+	    multiply(device, a, data->weight, a->compute, 0, a->out, &target, error) < 0)
 		return -1;
-	return finish(device, a, z, data->bias, data->gate, data->y, error);
+	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
 /* Each part makes its columns. */
@@ -61,13 +81,12 @@ int smalti_device_matmul_raw(struct smalti_device *device, const struct matmul_r
 			     const struct matmul_raw_arguments *a, struct smalti_error *error)
 {
 	const struct smalti_device_memory *const parts[3] = {data->part0, data->part1, data->part2};
-	const struct smalti_device_memory *z;
-	struct smalti_device_matrix x;
-	if (begin(device, &a->matmul, data->x, &x, &z, error) < 0)
+	struct target target;
+	if (begin(device, &a->matmul, data->x, data->bias, data->y, &target, error) < 0)
 		return -1;
 	for (int64_t i = 0, first = 0; i < 3 && parts[i]; first += a->part_out[i++])
-		if (multiply(device, &a->matmul, &x, parts[i], a->dtype[i], first, a->part_out[i], z, error) <
-		    0)
+		if (multiply(device, &a->matmul, parts[i], a->dtype[i], first, a->part_out[i], &target,
+			     error) < 0)
 			return -1;
-	return finish(device, &a->matmul, z, data->bias, data->gate, data->y, error);
+	return finish(device, &a->matmul, &target, data->bias, data->gate, data->y, error);
 }

@@ -42,8 +42,17 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
 		    const struct smalti_device_matrix *y, bool adds, struct smalti_error *error)
 {
-	const struct smalti_device_product product = {
-	    rows, in, out, x->first, x->stride, w->first, w->stride, y->first, y->stride, adds, x->dtype};
+	const struct smalti_device_product product = {.rows = rows,
+						      .in = in,
+						      .out = out,
+						      .x_first = x->first,
+						      .x_stride = x->stride,
+						      .w_first = w->first,
+						      .w_stride = w->stride,
+						      .y_first = y->first,
+						      .y_stride = y->stride,
+						      .adds = adds,
+						      .dtype = x->dtype};
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
 }
 

@@ -157,6 +157,7 @@ const struct smalti_device_driver smalti_cuda = {
     .open = open_device,
     .close = close_device,
     .launch = launch_kernel,
+    .makes = smalti_cuda_makes,
     .product = smalti_cuda_product,
     .allocate = allocate,
     .release = release,

@@ -22,6 +22,7 @@ cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda);
 /* By cuBLASLt. 0, or -1 with an error. @{ */
 int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error);
 void smalti_cuda_products_close(struct smalti_cuda_device *cuda);
+bool smalti_cuda_makes(const struct smalti_device_product *product);
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *product,
 			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			const struct smalti_device_memory *y, struct smalti_error *error);

@@ -12,7 +12,7 @@ enum {
 
 /* All that a choice depends on. */
 struct shape {
-	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype;
+	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased;
 	uint64_t x_alignment, w_alignment, y_alignment;
 };
 
@@ -28,7 +28,7 @@ struct smalti_cuda_product {
 static const struct {
 	cudaDataType_t type;
 	int bytes;
-} operands[] = {
+} types[] = {
     [SMALTI_F32] = {CUDA_R_32F, 4},
     [SMALTI_F16] = {CUDA_R_16F, 2},
     [SMALTI_BF16] = {CUDA_R_16BF, 2},
@@ -55,10 +55,22 @@ static void forget(struct smalti_cuda_product *p)
 	*p = (struct smalti_cuda_product){.operation = NULL};
 }
 
+static cublasStatus_t add_bias(cublasLtMatmulDesc_t operation)
+{
+	const cublasLtEpilogue_t bias = CUBLASLT_EPILOGUE_BIAS;
+	const cudaDataType_t type = CUDA_R_32F;
+	const cublasStatus_t status =
+	    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof(bias));
+	if (status)
+		return status;
+	return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type,
+					      sizeof(type));
+}
+
 static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 {
 	const struct shape *s = &p->shape;
-	const cudaDataType_t type = operands[s->dtype].type;
+	const cudaDataType_t type = types[s->dtype].type;
 	const uint64_t in = (uint64_t)s->in, out = (uint64_t)s->out, rows = (uint64_t)s->rows;
 	const cublasOperation_t transposed = CUBLAS_OP_T;
 	const cublasComputeType_t compute =
@@ -67,12 +79,14 @@ static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 	if (!status)
 		status = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
 							&transposed, sizeof(transposed));
+	if (!status && s->biased)
+		status = add_bias(p->operation);
 	if (!status)
 		status = cublasLtMatrixLayoutCreate(&p->w, type, in, out, s->w_stride);
 	if (!status)
 		status = cublasLtMatrixLayoutCreate(&p->x, type, in, rows, s->x_stride);
 	if (!status)
-		status = cublasLtMatrixLayoutCreate(&p->y, CUDA_R_32F, out, rows, s->y_stride);
+		status = cublasLtMatrixLayoutCreate(&p->y, types[s->result].type, out, rows, s->y_stride);
 	return status;
 }
 
@@ -115,17 +129,29 @@ static cublasStatus_t choose(cublasLtHandle_t cublas, struct smalti_cuda_product
 	return found ? result.state : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* The place of a shape, filled; NULL with an error. */
+static cublasStatus_t set_bias(const struct smalti_cuda_product *p, const char *bias)
+{
+	if (!p->shape.biased)
+		return CUBLAS_STATUS_SUCCESS;
+	return cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+					      sizeof(bias));
+}
+
+/* The place of a shape, filled, for this bias; NULL with an error. */
 static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, const struct shape *shape,
-					      struct smalti_error *error)
+					      const char *bias, struct smalti_error *error)
 {
 	struct smalti_cuda_product *p = &cuda->products[XXH32(shape, sizeof(*shape), 0) % KEPT];
-	if (p->operation && memcmp(&p->shape, shape, sizeof(*shape)) == 0)
-		return p;
-	forget(p);
-	p->shape = *shape;
-	cublasStatus_t status = describe(p, cuda->device.tf32);
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+	const bool known = p->operation && memcmp(&p->shape, shape, sizeof(*shape)) == 0;
+	if (!known) {
+		forget(p);
+		p->shape = *shape;
+		status = describe(p, cuda->device.tf32);
+	}
 	if (!status)
+		status = set_bias(p, bias);
+	if (!status && !known)
 		status = choose(cuda->cublas, p);
 	if (!status)
 		return p;
@@ -134,9 +160,9 @@ static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, c
 	return NULL;
 }
 
-static char *address(const struct smalti_device_memory *memory, int64_t first, int bytes)
+static char *address(const struct smalti_device_memory *memory, int64_t first, enum smalti_dtype dtype)
 {
-	return (char *)memory->memory + first * bytes;
+	return (char *)memory->memory + first * types[dtype].bytes;
 }
 
 static uint64_t alignment_of(const char *address)
@@ -145,26 +171,34 @@ static uint64_t alignment_of(const char *address)
 	return bits & -bits;
 }
 
+/* A bias has the type of y, and y f32 or that of the operands. */
+bool smalti_cuda_makes(const struct smalti_device_product *product)
+{
+	return product->result == SMALTI_F32 || (product->result == product->dtype && !product->bias);
+}
+
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *p,
 			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
-	const int bytes = operands[p->dtype].bytes;
-	const char *x_at = address(x, p->x_first, bytes), *w_at = address(w, p->w_first, bytes);
-	char *y_at = address(y, p->y_first, (int)sizeof(float));
-	const struct shape shape = {p->rows,
-				    p->in,
-				    p->out,
-				    p->x_stride,
-				    p->w_stride,
-				    p->y_stride,
-				    p->dtype,
-				    alignment_of(x_at),
-				    alignment_of(w_at),
-				    alignment_of(y_at)};
+	const char *x_at = address(x, p->x_first, p->dtype), *w_at = address(w, p->w_first, p->dtype);
+	const char *bias = p->bias ? address(p->bias, p->bias_first, SMALTI_F32) : NULL;
+	char *y_at = address(y, p->y_first, p->result);
+	const struct shape shape = {.rows = p->rows,
+				    .in = p->in,
+				    .out = p->out,
+				    .x_stride = p->x_stride,
+				    .w_stride = p->w_stride,
+				    .y_stride = p->y_stride,
+				    .dtype = p->dtype,
+				    .result = p->result,
+				    .biased = p->bias != NULL,
+				    .x_alignment = alignment_of(x_at),
+				    .w_alignment = alignment_of(w_at),
+				    .y_alignment = alignment_of(y_at)};
 	const float one = 1, kept = p->adds ? 1 : 0;
-	const struct smalti_cuda_product *product = find(cuda, &shape, error);
+	const struct smalti_cuda_product *product = find(cuda, &shape, bias, error);
 	if (!product || (!cuda->workspace.memory &&
 			 smalti_device_allocate(device, &cuda->workspace, WORKSPACE, error) < 0))
 		return -1;

@@ -149,6 +149,12 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 	return device->driver->product(device, product, x, w, y, error);
 }
 
+bool smalti_device_makes(const struct smalti_device *device, const struct smalti_device_product *product)
+{
+	const struct smalti_device_driver *driver = device->driver;
+	return (product->result == SMALTI_F32 && !product->bias) || (driver->makes && driver->makes(product));
+}
+
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute)
 {
 	return device->driver->operands >> compute & 1 ? compute : SMALTI_F32;

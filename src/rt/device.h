@@ -27,12 +27,17 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error);
 
-/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ, y in f32; offsets and strides in elements. */
+/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]); offsets and strides in elements. */
 struct smalti_device_product {
 	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
 	bool adds;
 	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() tells */
+	/* Else than f32 without a bias only if smalti_device_makes(). */
+	enum smalti_dtype result;                /* of y */
+	const struct smalti_device_memory *bias; /* f32; NULL: none */
+	int64_t bias_first;
 };
+bool smalti_device_makes(const struct smalti_device *device, const struct smalti_device_product *product);
 int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,
 			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			  const struct smalti_device_memory *y, struct smalti_error *error);

@@ -26,6 +26,8 @@ struct smalti_device_driver {
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
 		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 		      size_t argument_bytes, struct smalti_error *error);
+	/* Whether products make this, else than f32 without a bias; NULL: never. */
+	bool (*makes)(const struct smalti_device_product *product);
 	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 		       const struct smalti_device_memory *y, struct smalti_error *error);
