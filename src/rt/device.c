@@ -25,7 +25,8 @@ static const struct {
 #else
 			     NULL,
 #endif
-			     "install NVIDIA's driver (nvidia-smi lists devices)",
+			     "install NVIDIA's driver (nvidia-smi lists devices), or allow more by "
+			     "STARPU_WORKERS_CUDAID or CUDA_VISIBLE_DEVICES",
 			     "build it with 'scripts/build --cuda'"},
 };
 
@@ -58,6 +59,8 @@ int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct sma
 		if (count(driver, wanted[driver], &counts->of[driver], error) < 0)
 			return -1;
 		counts->sum += counts->of[driver];
+		counts->least[driver] =
+		    wanted[driver] < 0 && !getenv(drivers[driver].count) ? 0 : counts->of[driver];
 	}
 	return 0;
 }
@@ -70,13 +73,14 @@ const char *smalti_devices_limit(int driver)
 static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
 {
 	for (int i = 0; i < SMALTI_DEVICE_DRIVERS; i++) {
-		if (counts->of[i] == 0)
+		if (counts->least[i] == 0)
 			continue;
 		const int64_t found = starpu_worker_get_count_by_type(drivers[i].driver->worker);
-		if (found < counts->of[i])
-			return smalti_fail(
-			    error, SMALTI_ENODEV, "%lld %s devices are asked for and %lld found: %s",
-			    (long long)counts->of[i], drivers[i].name, (long long)found, drivers[i].absent);
+		if (found < counts->least[i])
+			return smalti_fail(error, SMALTI_ENODEV,
+					   "%lld %s devices are asked for and %lld found: %s",
+					   (long long)counts->least[i], drivers[i].name, (long long)found,
+					   drivers[i].absent);
 	}
 	return 0;
 }

@@ -60,7 +60,8 @@ void smalti_device_give(struct smalti_device *device, const struct smalti_device
 /* For sessions: how many devices of each driver. */
 enum smalti_device_driver_number { SMALTI_OPENCL_DEVICES, SMALTI_CUDA_DEVICES, SMALTI_DEVICE_DRIVERS };
 struct smalti_device_counts {
-	int64_t of[SMALTI_DEVICE_DRIVERS], sum;
+	int64_t of[SMALTI_DEVICE_DRIVERS], sum; /* at most */
+	int64_t least[SMALTI_DEVICE_DRIVERS];   /* fewer, where all that there are were asked for */
 };
 
 /* `wanted` (-1: all that there are), unless the user's variables say otherwise. SMALTI_EINVAL, or
@@ -70,7 +71,7 @@ int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct sma
 /* StarPU's variable for the megabytes that tiles may take of each device of a driver. */
 const char *smalti_devices_limit(int driver);
 /* When StarPU runs: the devices of its workers, by the workers' numbers (NULL: a CPU's). NULL with
- * SMALTI_ENODEV (fewer than counted), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
+ * SMALTI_ENODEV (too few), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,
 					   struct smalti_error *error);
 /* Whether products of f32 may round their operands to TF32: before the first one. */
