@@ -74,13 +74,13 @@ AC_DEFUN([AX_SMALTI_OPENCL], [
 ])
 
 # AX_SMALTI_CUDA: devices by CUDA, where StarPU has it and the toolkit is there; --enable-cuda insists. The kernels are
-# compiled for those of CUDA_ARCHITECTURES that nvcc knows, and for later ones by the last.
+# compiled for those of CUDA_ARCHITECTURES that nvcc knows, and for later ones by the last. cuDNN is taken where it is.
 AC_DEFUN([AX_SMALTI_CUDA], [
   AC_ARG_ENABLE([cuda], [AS_HELP_STRING([--enable-cuda], [run on CUDA devices, too (default: where possible)])])
   AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit (default: that of nvcc, or /usr/local/cuda)])
   AC_ARG_VAR([CUDA_ARCHITECTURES], [compute capabilities to compile kernels for, as '80 90' (default: 80 90 100)])
   AC_ARG_VAR([NVCC], [CUDA's compiler])
-  cuda_lacks=
+  cuda_lacks= cudnn_libs=
   AS_IF([test "x$enable_cuda" = xno], [cuda_lacks="--disable-cuda"], [
     AC_PATH_PROG([NVCC], [nvcc], [], [${CUDA_HOME:+$CUDA_HOME/bin:}$PATH:/usr/local/cuda/bin])
     AS_IF([test -z "$CUDA_HOME" && test -n "$NVCC"], [CUDA_HOME=`realpath "$NVCC"` && CUDA_HOME=${CUDA_HOME%/bin/nvcc}])
@@ -98,14 +98,19 @@ AC_DEFUN([AX_SMALTI_CUDA], [
           [cuda_lacks="libcudart of CUDA 12.8 or later does not link (CUDA_HOME: $CUDA_HOME)"])
         AC_CHECK_HEADER([cublasLt.h], [], [cuda_lacks="cublasLt.h was not found (CUDA_HOME: $CUDA_HOME)"])
         AC_CHECK_LIB([cublasLt], [cublasLtMatmul], [],
-          [cuda_lacks="libcublasLt does not link (CUDA_HOME: $CUDA_HOME)"])])])
+          [cuda_lacks="libcublasLt does not link (CUDA_HOME: $CUDA_HOME)"])
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <cudnn.h>
+#if CUDNN_VERSION < 90800
+#error its graphs need a handle
+#endif]])], [AC_CHECK_LIB([cudnn], [cudnnBackendExecute], [cudnn_libs=-lcudnn])])])])
     CFLAGS=$save_CFLAGS LIBS=$save_LIBS LDFLAGS=$save_LDFLAGS
     AS_IF([test "x$enable_cuda" = xyes && test -n "$cuda_lacks"], [AC_MSG_ERROR([no CUDA: $cuda_lacks])])])
   AC_MSG_CHECKING([for CUDA devices])
   AS_IF([test -z "$cuda_lacks"], [
     AC_MSG_RESULT([yes])
     AC_DEFINE([SMALTI_CUDA], [1], [whether it runs on CUDA devices])
-    CUDA_LIBS="-L$CUDA_HOME/lib64 -L$CUDA_HOME/lib -Wl,-rpath,$CUDA_HOME/lib64 -Wl,-rpath,$CUDA_HOME/lib -lcublasLt -lcudart"
+    CUDA_LIBS="-L$CUDA_HOME/lib64 -L$CUDA_HOME/lib -Wl,-rpath,$CUDA_HOME/lib64 -Wl,-rpath,$CUDA_HOME/lib $cudnn_libs -lcublasLt -lcudart"
     known=`"$NVCC" --list-gpu-arch`
     for number in ${CUDA_ARCHITECTURES:-80 90 100}; do
       AS_CASE([" "`AS_ECHO(["$known"]) | tr '\n' ' '`], [*" compute_$number "*], [
@@ -117,6 +122,8 @@ AC_DEFUN([AX_SMALTI_CUDA], [
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_FLAGS])
   AM_CONDITIONAL([CUDA], [test -z "$cuda_lacks"])
+  AS_IF([test -n "$cudnn_libs"], [AC_DEFINE([SMALTI_CUDNN], [1], [whether it has cuDNN 9.8 or later])])
+  AM_CONDITIONAL([CUDNN], [test -z "$cuda_lacks" && test -n "$cudnn_libs"])
 ])
 
 # AX_SMALTI_UNISTRING: libunistring has no pkg-config file either.

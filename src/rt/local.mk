@@ -35,3 +35,6 @@ if CUDA
 libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
+if CUDNN
+libcore_la_SOURCES += src/rt/cudnn_graph.c src/rt/cudnn_graph.h
+endif
