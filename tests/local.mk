@@ -93,6 +93,7 @@ check_PROGRAMS += tests/test_counts
 check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
 check_PROGRAMS += tests/test_devices
+check_PROGRAMS += tests/test_cudnn
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c
 libownpolicy_la_LIBADD = $(STARPU_LIBS)
@@ -138,6 +139,7 @@ TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
 dist_check_SCRIPTS += tests/bench.sh
+dist_check_SCRIPTS += tests/cuda.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/devices.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
@@ -235,7 +237,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
-EXTRA_DIST += tests/command.sh tests/store.sh tests/features_h5py.py tests/features_python.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/device_images.sh tests/store.sh tests/features_h5py.py tests/features_python.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \

@@ -4,9 +4,9 @@
  * name. The threads of a group are fibers (../fibers.h). */
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <math.h> /* which has the overloads for float, too */
 
 extern "C" {
 #include "base/dtype.h"

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What was built for CUDA, on 1 to 4 devices that the libraries of tests/cuda stand in for: images under policies that
+# choose differently, golden outputs, every operation, transfers, and calls of CUDA that fail.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+# shellcheck source=device_images.sh
+. "$(dirname "$0")/device_images.sh"
+
+standin=$(dirname "$SMALTI")/.libs/libstandin.so
+if [ ! -e "$standin" ]; then
+    echo "CUDA on devices that are stood in for: skipped: this was built without CUDA"
+    exit 77
+fi
+mkdir "$work/libraries"
+for name in cudart cublas cublasLt; do ln -s "$standin" "$work/libraries/lib$name.so.13"; done
+export LD_LIBRARY_PATH=$work/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export STARPU_HOME=$work STARPU_WORKERS_NOBIND=1 SMALTI_TEST_DRIVER=cuda
+
+# Each number of devices, with memory that does not hold all tiles, too.
+latents cpu --cuda 0 --cpus 1
+while read -r devices policy limit; do
+    export SMALTI_STANDIN_DEVICES=$devices
+    [ "$("$SMALTI" topology --cpus 1 2>/dev/null | grep -c '^  CUDA [0-3]\.0 ')" -eq "$devices" ] ||
+        fail "not $devices devices"
+    latents "$policy" --cuda "$devices" --cpus 1 --sched "$policy" --trace "$work/trace" ${limit:+--gpu-memory-limit "$limit"}
+    near "$policy"
+    for ((device = 0; device < devices; device++)); do
+        [ "$policy" != eager ] || traced "CUDA $device.0"
+    done
+done <<'RUNS'
+1 lws
+2 eager
+3 dmda 64M
+4 dmdas
+RUNS
+# From one device to another without a way through memory.
+grep -q '"from":1,"to":2,"bytes":[1-9]' "$work/trace" || fail "no transfer between devices"
+
+# Other precisions, and results that do not depend on the policy.
+export SMALTI_STANDIN_DEVICES=2
+for precision in f16 tf32; do
+    latents $precision --cuda 2 --cpus 1 --precision $precision
+    near $precision 5e-2
+done
+for policy in eager lws; do
+    latents "again-$policy" --cuda 2 --cpus 1 --sched $policy --reproducible
+done
+cmp "$work/again-eager.safetensors" "$work/again-lws.safetensors" || fail "--reproducible: other results by another policy"
+
+STARPU_NCUDA=2 golden 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16'
+for program in test_devices test_transfers test_fusion; do
+    STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
+done
+
+# A call that fails ends the images that need it with its message, and no others.
+export SMALTI_STANDIN_DEVICES=1
+while read -r call words; do
+    SMALTI_STANDIN_FAIL=$call expect 1 "$words" timeout 120 "$SMALTI" generate -p a --size 96x64 --steps 2 \
+        -o "$work/failed.png" -q --cuda 1 --cpus 1
+    [ ! -e "$work/failed.png" ] || fail "$call: an image all the same"
+done <<'WORDS'
+launch:40 too many resources requested for launch
+product:30 cuBLASLt says
+WORDS
+mkdir "$work/images"
+SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 120 "$SMALTI" generate -p 'a star' -p 'a red star' \
+    --size 96x64 --steps 2 -o "$work/images/" --cuda 1 --cpus 1
+[ "$(files "$work/images" | wc -w)" -eq 1 ] || fail "not one image beside one that failed"
