@@ -34,7 +34,8 @@ static int keep(void *user, int64_t count, const float *values, struct smalti_er
 static void fetch(struct smalti_task_group *task_group, struct smalti_tile *tile, struct kept *kept)
 {
 	smalti_insert(deliver, task_group, (.x = tile),
-		      .count = smalti_tile_bytes(tile) / (int64_t)sizeof(float), .sink = keep, .user = kept);
+		      .count = tile->rows * tile->row_bytes / (int64_t)sizeof(float), .sink = keep,
+		      .user = kept);
 }
 
 /* The moments of the whole map from bands of `height` rows; checks the edges of each band. */

@@ -53,7 +53,7 @@ enum { BYTES_OF_TILE = 16 };
 static struct smalti_tile *tile_at(struct smalti_task_group *task_group, int owner)
 {
 	struct smalti_tile *tile = smalti_tile_upload(task_group, 1, BYTES_OF_TILE, (const float[4]){0});
-	smalti_tile_set_owner(tile, owner);
+	tile->owner = owner;
 	return tile;
 }
 
@@ -65,18 +65,18 @@ static void owners(struct smalti_task_group *task_group)
 			   *made = smalti_tile_new(task_group, 1, BYTES_OF_TILE),
 			   *joined = smalti_tile_new(task_group, 2, BYTES_OF_TILE),
 			   *free_made = smalti_tile_new(task_group, 1, BYTES_OF_TILE);
-	CHECK(smalti_tile_owner(made) == SMALTI_ANYWHERE, "new tiles have none");
+	CHECK(made->owner == SMALTI_ANYWHERE, "new tiles have none");
 	smalti_insert(copy, task_group, (.x = there, .y = made), .bytes = BYTES_OF_TILE);
-	CHECK(smalti_tile_owner(made) == 1, "as its input");
+	CHECK(made->owner == 1, "as its input");
 	smalti_insert(join, task_group, (.first = nowhere, .second = here, .y = joined),
 		      .first_bytes = BYTES_OF_TILE, .second_bytes = BYTES_OF_TILE);
-	CHECK(smalti_tile_owner(joined) == 0, "as the first input that has one");
+	CHECK(joined->owner == 0, "as the first input that has one");
 	smalti_insert(add_row, task_group, (.row = there, .y = nowhere), .rows = 1, .dim = 4);
-	CHECK(smalti_tile_owner(nowhere) == SMALTI_ANYWHERE, "an update gives no owner");
+	CHECK(nowhere->owner == SMALTI_ANYWHERE, "an update gives no owner");
 	smalti_insert(add_row, task_group, (.row = there, .y = here), .rows = 1, .dim = 4);
-	CHECK(smalti_tile_owner(here) == 0, "an owner stays");
+	CHECK(here->owner == 0, "an owner stays");
 	smalti_insert(copy, task_group, (.x = nowhere, .y = free_made), .bytes = BYTES_OF_TILE);
-	CHECK(smalti_tile_owner(free_made) == SMALTI_ANYWHERE, "none from none");
+	CHECK(free_made->owner == SMALTI_ANYWHERE, "none from none");
 	struct smalti_tile *const all[] = {here, there, nowhere, made, joined, free_made};
 	for (int i = 0; i < COUNT(all); i++)
 		smalti_tile_release(all[i]);

@@ -36,7 +36,7 @@ static struct smalti_cross_cache *caption(struct smalti_task_group *task_group, 
 	test_fill(text, TEXT_TOKENS * width, 0.07, phase);
 	struct smalti_tile *hidden =
 	    smalti_tile_upload(task_group, TEXT_TOKENS, width * (int64_t)sizeof(float), text);
-	smalti_tile_set_owner(hidden, 0); /* what is made of it is made on the CPU, in every run */
+	hidden->owner = 0; /* what is made of it is made on the CPU, in every run */
 	struct smalti_cross_cache *cache =
 	    model->denoiser->functions->cross_cache(model->denoiser, task_group, hidden, TEXT_TOKENS);
 	smalti_tile_release(hidden);

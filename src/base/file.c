@@ -90,6 +90,14 @@ char *smalti_file_read(const char *path, size_t limit, size_t *length, struct sm
 	return text;
 }
 
+bool smalti_read_line(const char *path, char *line, int size)
+{
+	SCOPED(fclose) FILE *stream = fopen(path, "re");
+	const bool read = stream && fgets(line, size, stream);
+	line[read ? strcspn(line, "\n") : 0] = '\0';
+	return read;
+}
+
 /* Without a name from the beginning where the file system can, else it loses it at once. */
 static int open_unlinked(const char *directory, struct smalti_error *error)
 {

@@ -3,6 +3,20 @@
 
 #include "base/base.h"
 
+#include <dirent.h>
+
+/* Of none there is none. */
+static inline void closedir_scoped(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+static inline void fclose_scoped(FILE **stream)
+{
+	if (*stream)
+		fclose(*stream);
+}
+
 /* A descriptor of a regular file and its size; -1 with an error for anything else. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error);
 /* The same as a stream to read; NULL with an error. */
@@ -26,6 +40,9 @@ void smalti_map_read_ahead(const void *data, int64_t bytes);
 
 /* A whole regular file of at most `limit` bytes, a NUL behind it. Free with free(). */
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);
+
+/* The first line of a file that has no size, as those of /proc and /sys, without its end; else "": false. */
+bool smalti_read_line(const char *path, char *line, int size);
 
 /* A file in the directory to write and read that has no name: the system takes it back when it is closed,
  * however the program ends. -1 with an error. */

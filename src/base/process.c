@@ -6,26 +6,13 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* Files of /proc have no size: they are read as streams. */
-static void read_line(const char *path, char *text, int size)
-{
-	text[0] = '\0';
-	FILE *stream = fopen(path, "re");
-	if (!stream)
-		return;
-	if (!fgets(text, size, stream))
-		text[0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	fclose(stream);
-}
-
 /* The state of a process ('\0': there is nothing to read) and when it began. */
 static char look_at(int64_t pid, int64_t *start)
 {
 	enum { START = 19 }; /* fields between the state and the start */
 	char path[64], text[1024];
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
-	read_line(path, text, sizeof(text));
+	smalti_read_line(path, text, sizeof(text));
 	*start = 0;
 	char *at = strrchr(text, ')'); /* behind the command's name, which may hold anything */
 	if (!at || at[1] != ' ' || !at[2])
@@ -49,7 +36,7 @@ void smalti_process_self(struct smalti_process *self)
 	if (gethostname(self->host, sizeof(self->host) - 1))
 		snprintf(self->host, sizeof(self->host), "unknown");
 	char boot[64];
-	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	smalti_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	struct stat space;
 	if (boot[0] && stat("/proc/self/ns/pid", &space) == 0)
 		snprintf(self->machine, sizeof(self->machine), "%s %" PRIuMAX, boot, (uintmax_t)space.st_ino);

@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "base/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -53,7 +52,7 @@ static void clean_inner(const char *path, const char *name, const struct smalti_
 static void clean(const char *path, bool deep, const struct smalti_process *self)
 {
 	const int file = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (deep ? O_NOFOLLOW : 0)) : -1;
-	DIR *directory = file < 0 ? NULL : fdopendir(file);
+	SCOPED(closedir) DIR *directory = file < 0 ? NULL : fdopendir(file);
 	if (!directory && file >= 0)
 		close(file);
 	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
@@ -62,8 +61,6 @@ static void clean(const char *path, bool deep, const struct smalti_process *self
 		else if (deep && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
 			clean_inner(path, entry->d_name, self);
 	}
-	if (directory)
-		closedir(directory);
 }
 
 void smalti_writer_clean(const char *path, bool deep)

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "smalti/version.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ enum smalti_exit smalti_finish_stdout(void)
 static enum smalti_exit answer(const struct smalti_command *command, enum smalti_invocation request)
 {
 	if (request == SMALTI_SHOW_VERSION)
-		smalti_print_version(stdout);
+		printf("smalti %s\n", smalti_version());
 	else if (request == SMALTI_MAN)
 		smalti_print_man(command, stdout);
 	else

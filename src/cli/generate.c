@@ -25,7 +25,7 @@ static int close_all(struct smalti_generation *g, struct smalti_error *error)
 	smalti_model_close(g->model);
 	const int status = smalti_session_close(g->session, error);
 	smalti_output_close(&g->output);
-	smalti_source_close(&g->source);
+	smalti_prompts_close(g->source.file);
 	smalti_start_free(&g->start);
 	return status;
 }

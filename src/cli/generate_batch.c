@@ -216,7 +216,7 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 	while (status > SMALTI_PROMPTS_END && !generation->stopped) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_item item;
-		if (smalti_source_waits(&generation->source))
+		if (generation->source.file && smalti_prompts_waits(generation->source.file))
 			smalti_batch_wait(batch); /* an image that is ready does not wait for a prompt */
 		status = smalti_source_next(&generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;

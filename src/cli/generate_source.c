@@ -59,11 +59,6 @@ int smalti_source_open(struct smalti_source *source, const struct smalti_generat
 	return options->prompts ? open_file(source, error) : 0;
 }
 
-void smalti_source_close(struct smalti_source *source)
-{
-	smalti_prompts_close(source->file);
-}
-
 static enum smalti_prompts_status next_option(struct smalti_source *source, struct smalti_prompt_line *line,
 					      struct smalti_error *error)
 {
@@ -107,11 +102,6 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 	else
 		snprintf(item->id, sizeof(item->id), "%" PRId64, item->line.line);
 	return status;
-}
-
-bool smalti_source_waits(const struct smalti_source *source)
-{
-	return source->file && smalti_prompts_waits(source->file);
 }
 
 void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
-#include "smalti/version.h"
 
 #include <stdarg.h>
 
@@ -29,11 +28,6 @@ const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
     {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},
     {.kind = SMALTI_OPTION_FLAG, .name = "version", .letter = 'V', .help = "show the version and exit"},
 };
-
-void smalti_print_version(FILE *to)
-{
-	fprintf(to, "smalti %s\n", smalti_version());
-}
 
 void smalti_print_wrapped(FILE *to, const char *text, int column, int indent)
 {

@@ -31,8 +31,6 @@ struct smalti_notes smalti_option_notes(const struct smalti_option *row, const v
  * and another ends it. */
 void smalti_print_wrapped(FILE *to, const char *text, int column, int indent);
 
-void smalti_print_version(FILE *to);
-
 /* A command's --help, wrapped at 79 columns, and its man page (roff), from the same tables; of a program,
  * what commands there are. */
 void smalti_print_help(const struct smalti_command *command, FILE *to);

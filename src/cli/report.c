@@ -4,7 +4,6 @@
 #include "cli/signals.h"
 #include "smalti/features.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -29,13 +28,11 @@ static int64_t bytes_of_shards(const char *directory)
 {
 	int64_t bytes = 0;
 	struct stat info;
-	DIR *entries = opendir(directory);
+	SCOPED(closedir) DIR *entries = opendir(directory);
 	for (const struct dirent *entry; entries && (entry = readdir(entries));)
 		if (strncmp(entry->d_name, "shard-", 6) == 0 &&
 		    !fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
 			bytes += info.st_size;
-	if (entries)
-		closedir(entries);
 	return bytes;
 }
 
@@ -79,9 +76,7 @@ static int write_page(const char *path, const struct smalti_report_data *data, s
 	if (!writer)
 		return -1;
 	FILE *page = smalti_writer_stream(writer);
-	smalti_page_begin(page);
-	smalti_report_data(page, data);
-	smalti_page_end(page);
+	smalti_report_page(page, data);
 	return smalti_writer_commit(writer, error);
 }
 

@@ -42,7 +42,5 @@ struct smalti_report_data {
 void smalti_report_data(FILE *page, const struct smalti_report_data *data);
 /* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
 void smalti_page_text(FILE *page, const char *text);
-
-/* The page of report.html.in, in two parts between which the data belongs: src/cli/report_data.c. */
-void smalti_page_begin(FILE *page);
-void smalti_page_end(FILE *page);
+/* The page of report.html.in with the data in it: src/cli/report_data.c. */
+void smalti_report_page(FILE *page, const struct smalti_report_data *data);

@@ -200,14 +200,11 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char smalti_report_html[] __attribute__((visibility("hidden")));
 
-static const char mark[] = "@DATA@";
-
-void smalti_page_begin(FILE *page)
+void smalti_report_page(FILE *page, const struct smalti_report_data *data)
 {
-	fwrite(smalti_report_html, 1, (size_t)(strstr(smalti_report_html, mark) - smalti_report_html), page);
-}
-
-void smalti_page_end(FILE *page)
-{
-	fputs(strstr(smalti_report_html, mark) + strlen(mark), page);
+	static const char mark[] = "@DATA@";
+	const char *at = strstr(smalti_report_html, mark);
+	fwrite(smalti_report_html, 1, (size_t)(at - smalti_report_html), page);
+	smalti_report_data(page, data);
+	fputs(at + strlen(mark), page);
 }

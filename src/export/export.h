@@ -27,7 +27,22 @@ struct smalti_export_kind {
 	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
 	int (*settle)(struct smalti_export_run *run, bool last, struct smalti_error *error);
 	void (*end)(struct smalti_export_run *run);
-	const struct smalti_export_sharding *sharding; /* NULL: a file per feature */
+
+	/* What follows is of formats whose files hold many items each, whose `row` and `settle` are those of
+	 * sharding.c: features-NNNNNN.EXTENSION, until one has as many bytes as are wanted. */
+
+	/* Begins a shard, and makes it safe. */
+	int (*open_shard)(struct smalti_export_run *run, struct smalti_error *error);
+	int (*close_shard)(struct smalti_export_run *run, struct smalti_error *error);
+	int files; /* that a shard is */
+	/* A name for feature `number`, for free(); NULL with an error. */
+	char *(*name_feature)(const struct smalti_export_run *run, const struct smalti_features_row *row,
+			      int number, struct smalti_error *error);
+	/* Puts an item into the shard; names[] are those of its features, NULL where it has none; `text` is
+	 * all of it but its values, a line of JSON. Names may be taken: then they become NULL. */
+	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
+		   const char *text, struct smalti_error *error);
+	bool (*is_full)(const struct smalti_export_run *run);
 };
 
 extern const struct smalti_export_kind smalti_export_pixart, smalti_export_safetensors,
@@ -80,25 +95,7 @@ int smalti_export_values(const struct smalti_export_run *run, const void *values
 			 enum smalti_dtype to, smalti_export_sink *sink, void *user,
 			 struct smalti_error *error);
 
-/* Formats whose files hold many items each: features-NNNNNN.EXTENSION, until one has as many bytes as are
- * wanted. */
-
-struct smalti_export_sharding {
-	/* Begins a shard, and makes it safe. */
-	int (*open)(struct smalti_export_run *run, struct smalti_error *error);
-	int (*close)(struct smalti_export_run *run, struct smalti_error *error);
-	int files; /* that a shard is */
-	/* A name for feature `number`, for free(); NULL with an error. */
-	char *(*name)(const struct smalti_export_run *run, const struct smalti_features_row *row, int number,
-		      struct smalti_error *error);
-	/* Puts an item into the shard; names[] are those of its features, NULL where it has none; `text` is
-	 * all of it but its values, a line of JSON. Names may be taken: then they become NULL. */
-	int (*add)(struct smalti_export_run *run, const struct smalti_features_row *row, char **names,
-		   const char *text, struct smalti_error *error);
-	bool (*is_full)(const struct smalti_export_run *run);
-};
-
-/* For the rows of kinds that have a `sharding`. */
+/* For the rows of formats whose files hold many items each. */
 int smalti_export_shard_row(struct smalti_export_run *run, const struct smalti_features_row *row,
 			    struct smalti_error *error);
 int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct smalti_error *error);

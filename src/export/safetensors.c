@@ -156,17 +156,15 @@ static void end(struct smalti_export_run *run)
 	free(c);
 }
 
-static const struct smalti_export_sharding sharding = {.open = open_shard,
-						       .close = close_shard,
-						       .files = 2,
-						       .name = name_feature,
-						       .add = add,
-						       .is_full = is_full};
-
 const struct smalti_export_kind smalti_export_safetensors = {.name = "safetensors",
 							     .check = check,
 							     .begin = begin,
 							     .row = smalti_export_shard_row,
 							     .settle = smalti_export_shard_settle,
 							     .end = end,
-							     .sharding = &sharding};
+							     .open_shard = open_shard,
+							     .close_shard = close_shard,
+							     .files = 2,
+							     .name_feature = name_feature,
+							     .add = add,
+							     .is_full = is_full};

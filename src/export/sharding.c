@@ -51,14 +51,14 @@ static int make_names(const struct smalti_export_run *run, const struct smalti_f
 {
 	for (int i = 0; i <= run->info.caption_count; i++)
 		if (smalti_export_feature(run, row, i).count > 0 &&
-		    !(names[i] = run->kind->sharding->name(run, row, i, error)))
+		    !(names[i] = run->kind->name_feature(run, row, i, error)))
 			return -1;
 	return 0;
 }
 
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
-	if (!run->in_shard && run->kind->sharding->open(run, error))
+	if (!run->in_shard && run->kind->open_shard(run, error))
 		return -1;
 	run->in_shard = true;
 	return 0;
@@ -67,10 +67,10 @@ static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 static int close_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
 	run->in_shard = false;
-	if (run->kind->sharding->close(run, error))
+	if (run->kind->close_shard(run, error))
 		return -1;
 	run->shards++;
-	run->progress->files += run->kind->sharding->files;
+	run->progress->files += run->kind->files;
 	run->settled = true;
 	return 0;
 }
@@ -81,7 +81,7 @@ static int add_row(struct smalti_export_run *run, const struct smalti_features_r
 	char *names[SMALTI_EXPORT_FEATURES_MAX] = {NULL};
 	SCOPED(free)
 	char *text = make_names(run, row, names, error) ? NULL : describe(run, row, names, error);
-	const int status = text ? run->kind->sharding->add(run, row, names, text, error) : -1;
+	const int status = text ? run->kind->add(run, row, names, text, error) : -1;
 	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
 		free(names[i]);
 	return status;
@@ -92,7 +92,7 @@ int smalti_export_shard_row(struct smalti_export_run *run, const struct smalti_f
 {
 	if (open_shard(run, error) || add_row(run, row, error))
 		return -1;
-	return run->kind->sharding->is_full(run) ? close_shard(run, error) : 0;
+	return run->kind->is_full(run) ? close_shard(run, error) : 0;
 }
 
 int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct smalti_error *error)

@@ -104,16 +104,14 @@ static void end(struct smalti_export_run *run)
 	free(state);
 }
 
-static const struct smalti_export_sharding sharding = {.open = open_shard,
-						       .close = close_shard,
-						       .files = 1,
-						       .name = name_feature,
-						       .add = add,
-						       .is_full = is_full};
-
 const struct smalti_export_kind smalti_export_webdataset = {.name = "webdataset",
 							    .begin = begin,
 							    .row = smalti_export_shard_row,
 							    .settle = smalti_export_shard_settle,
 							    .end = end,
-							    .sharding = &sharding};
+							    .open_shard = open_shard,
+							    .close_shard = close_shard,
+							    .files = 1,
+							    .name_feature = name_feature,
+							    .add = add,
+							    .is_full = is_full};

@@ -103,7 +103,7 @@ int smalti_png_read_text(const char *path, const char *key, char **value, struct
 {
 	*value = NULL;
 	int64_t size;
-	FILE *file = smalti_open_stream(path, &size, error);
+	SCOPED(fclose) FILE *file = smalti_open_stream(path, &size, error);
 	if (!file)
 		return -1;
 	struct smalti_png_reader reader;
@@ -114,6 +114,5 @@ int smalti_png_read_text(const char *path, const char *key, char **value, struct
 			       ? -1
 			       : 0;
 	smalti_png_reader_close(&reader);
-	fclose(file);
 	return status;
 }

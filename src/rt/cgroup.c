@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/cgroup.h"
+#include "base/file.h"
 #include "base/parse.h"
 
 enum { PATH = 4096, LINE = 4096 };
@@ -10,16 +11,8 @@ static const int64_t unlimited = INT64_MAX / 2;
 static bool read_line(const char *directory, const char *name, char *line, int size)
 {
 	char path[PATH];
-	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path))
-		return false;
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return false;
-	const bool read = fgets(line, size, file);
-	fclose(file);
-	if (read)
-		line[strcspn(line, "\n")] = '\0';
-	return read;
+	return snprintf(path, sizeof(path), "%s/%s", directory, name) < (int)sizeof(path) &&
+	       smalti_read_line(path, line, size);
 }
 
 static void least_memory(struct smalti_cgroup *limits, const char *directory, const char *name)
@@ -89,7 +82,7 @@ struct smalti_cgroup smalti_cgroup_read(const char *root)
 	struct smalti_cgroup limits = {0, 0};
 	char path[PATH], line[LINE];
 	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-	FILE *file = fopen(path, "re");
+	SCOPED(fclose) FILE *file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		char *controllers = strchr(line, ':');
 		char *group = controllers ? strchr(++controllers, ':') : NULL;
@@ -101,7 +94,5 @@ struct smalti_cgroup smalti_cgroup_read(const char *root)
 			if (strcmp(controllers, hierarchies[i].controllers) == 0)
 				limits_of_group(&limits, root, hierarchies[i].mount, group);
 	}
-	if (file)
-		fclose(file);
 	return limits;
 }

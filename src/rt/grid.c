@@ -89,7 +89,7 @@ struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
 		grid.tile[band] =
 		    smalti_tile_new(task_group, smalti_partition_rows(partition, band) * rows_per, row_bytes);
 		if (grid.tile[band] && partition->owner)
-			smalti_tile_set_owner(grid.tile[band], partition->owner[band]);
+			grid.tile[band]->owner = partition->owner[band];
 	}
 	return grid;
 }

@@ -21,13 +21,6 @@ struct version {
 	char text[64];
 };
 
-static struct version join(unsigned major, unsigned minor, unsigned patch)
-{
-	struct version version;
-	snprintf(version.text, sizeof(version.text), "%u.%u.%u", major, minor, patch);
-	return version;
-}
-
 static struct version named(const char *text)
 {
 	struct version version;
@@ -35,134 +28,66 @@ static struct version named(const char *text)
 	return version;
 }
 
-static struct version own(void)
+static struct version join(int major, int minor, int patch)
 {
-	return named(smalti_version());
+	struct version version;
+	snprintf(version.text, sizeof(version.text), "%d.%d.%d", major, minor, patch);
+	return version;
 }
 
-static struct version onednn(void)
+/* A byte for each number. */
+static struct version of_bytes(int number)
 {
-	const dnnl_version_t *version = dnnl_version();
-	return join((unsigned)version->major, (unsigned)version->minor, (unsigned)version->patch);
+	return join(number >> 16, number >> 8 & 0xff, number & 0xff);
 }
 
-static struct version starpu(void)
+/* Two digits for each number. */
+static struct version of_digits(int number)
 {
-	int major, minor, release;
-	starpu_get_version(&major, &minor, &release);
-	return join((unsigned)major, (unsigned)minor, (unsigned)release);
+	return join(number / 10000, number / 100 % 100, number % 100);
 }
 
-static struct version hwloc(void)
-{
-	unsigned version = hwloc_get_api_version();
-	return join(version >> 16, version >> 8 & 0xff, version & 0xff);
-}
-
-/* These cannot be asked: what this was built against. */
-static struct version sentencepiece(void)
-{
-	return named(SMALTI_SENTENCEPIECE_VERSION);
-}
-
-static struct version libjpeg(void)
-{
-	return named(SMALTI_LIBJPEG_VERSION);
-}
-
-static struct version libpng(void)
-{
-	return named(png_get_libpng_ver(NULL));
-}
-
-static struct version libwebp(void)
-{
-	unsigned version = (unsigned)WebPGetDecoderVersion();
-	return join(version >> 16, version >> 8 & 0xff, version & 0xff);
-}
-
-static struct version cjson(void)
-{
-	return named(cJSON_Version());
-}
-
-/* Cannot be asked either, as OpenCL's loader and CLBlast. */
-static struct version deflate(void)
-{
-	return named(LIBDEFLATE_VERSION_STRING);
-}
-
-static struct version xxhash(void)
-{
-	unsigned version = XXH_versionNumber();
-	return join(version / 10000, version / 100 % 100, version % 100);
-}
-
-#ifdef SMALTI_OPENCL
-static struct version opencl(void)
-{
-	return named(SMALTI_OPENCL_VERSION);
-}
-
-static struct version clblast(void)
-{
-	return named(SMALTI_CLBLAST_VERSION);
-}
-#endif
-
-#ifdef SMALTI_CUDA
-static struct version cuda(void)
-{
-	int version = 0;
-	cudaRuntimeGetVersion(&version);
-	return join((unsigned)version / 1000, (unsigned)version / 10 % 100, (unsigned)version % 10);
-}
-
-static struct version cublaslt(void)
-{
-	const unsigned version = (unsigned)cublasLtGetVersion();
-	return join(version / 10000, version / 100 % 100, version % 100);
-}
-#endif
-
-static const struct {
-	const char *name;
-	struct version (*version)(void);
-	const char *serves;
-} libraries[] = {
-    {"oneDNN", onednn, "matmul, convolution"},
-    {"smalti's kernels", own, "attention, norms, element-wise, layout"},
-    {"StarPU", starpu, "scheduling, memory, performance models"},
-    {"hwloc", hwloc, "the machine's topology"},
-    {"SentencePiece", sentencepiece, "tokenizer"},
-    {"libpng", libpng, "PNG files"},
-    {"libjpeg", libjpeg, "JPEG files"},
-    {"libwebp", libwebp, "WebP files"},
-    {"cJSON", cjson, "JSON"},
-    {"xxHash", xxhash, "checksums"},
-    {"libdeflate", deflate, "compressed features"},
-#ifdef SMALTI_OPENCL
-    {"OpenCL", opencl, "OpenCL devices"},
-    {"CLBlast", clblast, "matmul on them"},
-#endif
-#ifdef SMALTI_CUDA
-    {"CUDA", cuda, "CUDA devices"},
-    {"cuBLASLt", cublaslt, "matmul on them"},
-#endif
-};
-
+/* What cannot be asked is what this was built against. */
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
 {
-	int count = COUNT_OF(libraries);
-	topology->libraries = smalti_calloc(count, sizeof(*topology->libraries), error);
-	if (!topology->libraries)
-		return -1;
-	for (int i = 0; i < count; i++) {
+	const dnnl_version_t *onednn = dnnl_version();
+	int starpu[3];
+	starpu_get_version(&starpu[0], &starpu[1], &starpu[2]);
+#ifdef SMALTI_CUDA
+	int cuda = 0;
+	cudaRuntimeGetVersion(&cuda);
+#endif
+	const struct {
+		const char *name;
+		struct version version;
+		const char *serves;
+	} libraries[] = {
+	    {"oneDNN", join(onednn->major, onednn->minor, onednn->patch), "matmul, convolution"},
+	    {"smalti's kernels", named(smalti_version()), "attention, norms, element-wise, layout"},
+	    {"StarPU", join(starpu[0], starpu[1], starpu[2]), "scheduling, memory, performance models"},
+	    {"hwloc", of_bytes((int)hwloc_get_api_version()), "the machine's topology"},
+	    {"SentencePiece", named(SMALTI_SENTENCEPIECE_VERSION), "tokenizer"},
+	    {"libpng", named(png_get_libpng_ver(NULL)), "PNG files"},
+	    {"libjpeg", named(SMALTI_LIBJPEG_VERSION), "JPEG files"},
+	    {"libwebp", of_bytes(WebPGetDecoderVersion()), "WebP files"},
+	    {"cJSON", named(cJSON_Version()), "JSON"},
+	    {"xxHash", of_digits((int)XXH_versionNumber()), "checksums"},
+	    {"libdeflate", named(LIBDEFLATE_VERSION_STRING), "compressed features"},
+#ifdef SMALTI_OPENCL
+	    {"OpenCL", named(SMALTI_OPENCL_VERSION), "OpenCL devices"},
+	    {"CLBlast", named(SMALTI_CLBLAST_VERSION), "matmul on them"},
+#endif
+#ifdef SMALTI_CUDA
+	    {"CUDA", join(cuda / 1000, cuda / 10 % 100, cuda % 10), "CUDA devices"},
+	    {"cuBLASLt", of_digits((int)cublasLtGetVersion()), "matmul on them"},
+#endif
+	};
+	topology->libraries = smalti_calloc(COUNT_OF(libraries), sizeof(*topology->libraries), error);
+	for (size_t i = 0; i < COUNT_OF(libraries) && topology->libraries; i++) {
 		struct smalti_topology_library *library = &topology->libraries[topology->library_count++];
-		struct version version = libraries[i].version();
 		snprintf(library->name, sizeof(library->name), "%s", libraries[i].name);
-		snprintf(library->version, sizeof(library->version), "%s", version.text);
+		snprintf(library->version, sizeof(library->version), "%s", libraries[i].version.text);
 		snprintf(library->serves, sizeof(library->serves), "%s", libraries[i].serves);
 	}
-	return 0;
+	return topology->libraries ? 0 : -1;
 }

@@ -2,7 +2,6 @@
 #include "rt/perf_directory.h"
 #include "base/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -107,7 +106,7 @@ static int clean_files(const char *path, bool of_bus, bool all)
 	int bad = 0;
 	bool removed = true;
 	host_name(host);
-	DIR *directory = opendir(path);
+	SCOPED(closedir) DIR *directory = opendir(path);
 	if (!directory)
 		return errno == ENOENT ? 0 : -1;
 	for (const struct dirent *entry; (entry = readdir(directory));) {
@@ -118,7 +117,6 @@ static int clean_files(const char *path, bool of_bus, bool all)
 		if ((broken || all) && unlinkat(dirfd(directory), entry->d_name, 0) < 0 && errno != ENOENT)
 			removed = false;
 	}
-	closedir(directory);
 	return removed ? bad : -1;
 }
 
@@ -133,7 +131,7 @@ static bool clean_bus(const char *path)
 static bool clean_codelets(const char *path)
 {
 	bool clean = true;
-	DIR *directory = opendir(path);
+	SCOPED(closedir) DIR *directory = opendir(path);
 	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
 		char below[MOST_PATH + 300];
 		if (entry->d_name[0] == '.')
@@ -141,8 +139,6 @@ static bool clean_codelets(const char *path)
 		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
 		clean = clean_files(below, false, false) >= 0 && clean;
 	}
-	if (directory)
-		closedir(directory);
 	return clean;
 }
 

@@ -45,11 +45,6 @@ struct smalti_places *smalti_places_new(struct smalti_error *error)
 	return places;
 }
 
-void smalti_places_free(struct smalti_places *places)
-{
-	free(places);
-}
-
 int smalti_places_count(const struct smalti_places *places)
 {
 	return places->count;
@@ -76,8 +71,7 @@ static int owner_of(const struct smalti_op *op, struct smalti_tile *const *tiles
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
 		for (int i = 0; i < op->buffers[kind].count; i++, index++)
 			if (tiles[index])
-				look_at(&owners, smalti_op_access(op, kind, arguments),
-					smalti_tile_owner(tiles[index]));
+				look_at(&owners, smalti_op_access(op, kind, arguments), tiles[index]->owner);
 	return owners.written != SMALTI_ANYWHERE || owners.updates ? owners.written : owners.read;
 }
 
@@ -87,8 +81,8 @@ static void own_outputs(const struct smalti_op *op, struct smalti_tile *const *t
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
 		for (int i = 0; i < op->buffers[kind].count; i++, index++)
 			if (tiles[index] && smalti_op_access(op, kind, arguments) == SMALTI_WRITE &&
-			    smalti_tile_owner(tiles[index]) == SMALTI_ANYWHERE)
-				smalti_tile_set_owner(tiles[index], owner);
+			    tiles[index]->owner == SMALTI_ANYWHERE)
+				tiles[index]->owner = owner;
 }
 
 int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments)

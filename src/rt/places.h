@@ -13,9 +13,8 @@ struct smalti_places;
 /* Of the devices that have a memory node; SMALTI_DEVICE_CPU: main memory or a disk. */
 enum smalti_device_kind smalti_memory_kind(unsigned node);
 
-/* After starpu_init(). Free it. */
+/* After starpu_init(). Free with free(). */
 struct smalti_places *smalti_places_new(struct smalti_error *error);
-void smalti_places_free(struct smalti_places *places);
 int smalti_places_count(const struct smalti_places *places);
 
 /* The place that an operation on these tiles belongs to, by the rule of rt/tile.h; what it makes is owned

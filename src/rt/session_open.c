@@ -224,8 +224,8 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 static void free_session(struct smalti_session *session)
 {
 	smalti_trace_free(session->trace);
-	smalti_task_close(session->codelets);
-	smalti_places_free(session->places);
+	free(session->codelets);
+	free(session->places);
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
 	free(session->busy);

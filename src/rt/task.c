@@ -147,8 +147,8 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 		const struct use *use = &r->use[i];
 		if (message->local && smalti_tile_is_local(use->tile)) {
 			number[i] = (int16_t)(message->tiles + local);
-			message->local[local++] =
-			    (struct smalti_local){smalti_tile_bytes(use->tile), use->first, use->last};
+			message->local[local++] = (struct smalti_local){
+			    use->tile->rows * use->tile->row_bytes, use->first, use->last};
 			continue;
 		}
 		number[i] = (int16_t)task->nbuffers;
@@ -236,7 +236,7 @@ static void record(struct smalti_session *session, const struct smalti_op *op,
 	int64_t numbers[1 + SMALTI_MAX_BUFFERS] = {op - smalti_ops};
 	const int buffers = smalti_op_buffers(op);
 	for (int i = 0; i < buffers; i++)
-		numbers[1 + i] = tiles[i] ? smalti_tile_number(tiles[i]) : 0;
+		numbers[1 + i] = tiles[i] ? tiles[i]->number : 0;
 	session->sequence = XXH64(numbers, (size_t)(1 + buffers) * sizeof(*numbers),
 				  session->sequence + op->value(arguments, 0));
 }
@@ -283,7 +283,7 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
 	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
 	for (int i = before; i < r->tiles; i++)
-		smalti_tile_hold(r->use[i].tile);
+		r->use[i].tile->held = true;
 	return status;
 }
 

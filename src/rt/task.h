@@ -26,5 +26,3 @@ uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint
 struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error);
 /* Before starpu_shutdown: what was measured is not written. */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);
-/* After starpu_shutdown. NULL is allowed. */
-void smalti_task_close(struct smalti_codelet *codelets);

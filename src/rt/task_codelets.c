@@ -98,8 +98,3 @@ struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
 {
 	return &codelets[message->steps > 1 ? smalti_op_count : message->step[0].op - smalti_ops].codelet;
 }
-
-void smalti_task_close(struct smalti_codelet *codelets)
-{
-	free(codelets);
-}

@@ -6,16 +6,6 @@
 
 #include <starpu.h>
 
-struct smalti_tile {
-	starpu_data_handle_t handle;  /* once a task wants it; a plain session's tile has none */
-	void *memory;                 /* of a plain session's tile, or the caller's that it lies over */
-	struct smalti_pool *pool;     /* that the memory is of; NULL: it is the caller's */
-	struct smalti_formed *formed; /* the same of a tile of forms */
-	int64_t number, rows, row_bytes;
-	int owner;
-	bool held, released;
-};
-
 static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64_t bytes, const void *data,
 		       struct smalti_error *error)
 {
@@ -134,11 +124,6 @@ void smalti_tile_release(struct smalti_tile *tile)
 	free(tile);
 }
 
-void smalti_tile_hold(struct smalti_tile *tile)
-{
-	tile->held = true;
-}
-
 void smalti_tile_let_go(struct smalti_tile *tile)
 {
 	tile->held = false;
@@ -149,26 +134,6 @@ void smalti_tile_let_go(struct smalti_tile *tile)
 bool smalti_tile_is_local(const struct smalti_tile *tile)
 {
 	return tile->released && !tile->handle && !tile->formed && !tile->memory;
-}
-
-int64_t smalti_tile_bytes(const struct smalti_tile *tile)
-{
-	return tile->rows * tile->row_bytes;
-}
-
-int64_t smalti_tile_number(const struct smalti_tile *tile)
-{
-	return tile->number;
-}
-
-int smalti_tile_owner(const struct smalti_tile *tile)
-{
-	return tile->owner;
-}
-
-void smalti_tile_set_owner(struct smalti_tile *tile, int place)
-{
-	tile->owner = place;
 }
 
 void *smalti_tile_handle(struct smalti_tile *tile)

@@ -5,7 +5,17 @@
 
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
  * allocates it where its first writer runs, and may move, evict or offload it. */
-struct smalti_tile;
+struct smalti_tile {
+	struct _starpu_data_state *handle; /* once a task wants it; a plain session's tile has none */
+	void *memory;                      /* of a plain session's tile, or the caller's that it lies over */
+	struct smalti_pool *pool;          /* that the memory is of; NULL: it is the caller's */
+	struct smalti_formed *formed;      /* the same of a tile of forms */
+	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
+	int64_t rows, row_bytes;
+	int owner; /* a place (rt/places.h), or SMALTI_ANYWHERE */
+	bool held; /* a task that is not whole yet uses it; its release waits until it is let go */
+	bool released;
+};
 
 /* NULL, with the task group broken, when it cannot be had; also when the task group is broken already. */
 struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes);
@@ -28,26 +38,18 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
  * pointer is dead from here on. NULL is allowed. */
 void smalti_tile_release(struct smalti_tile *tile);
 
-int64_t smalti_tile_bytes(const struct smalti_tile *tile);
-/* Tiles of a session are numbered as they are made, from 1 on. */
-int64_t smalti_tile_number(const struct smalti_tile *tile);
-
 /* A tile's owner is the place (rt/places.h) whose workers write it; at first it has none, and they do
  * anywhere. A task runs at the owner of the first tile that it writes that has one. One that makes new tiles,
  * of inputs that have owners, runs at the first of these, and its tiles are owned there; so what a grid's
  * distribution says of bands holds for what is computed from them, until an update of a tile without owner
- * joins them. @{ */
+ * joins them. */
 enum { SMALTI_ANYWHERE = -1 };
-int smalti_tile_owner(const struct smalti_tile *tile);
-void smalti_tile_set_owner(struct smalti_tile *tile, int place);
-/* @} */
 
 /* For src/rt: the starpu_data_handle_t, registered now if it was not yet. */
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* The same: where a plain session's tile lies; NULL with an error when its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
-/* The same: a task that is not whole yet uses it; its release waits until it is let go. */
-void smalti_tile_hold(struct smalti_tile *tile);
+/* The same: of one that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* The same: of one that is held, whether only what holds it knows it: it was made and released meanwhile. */
 bool smalti_tile_is_local(const struct smalti_tile *tile);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/checker.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "store/directory.h"
 
@@ -35,34 +34,6 @@ void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, 
 	if (strncmp(text, checker->directory, directory) == 0 && text[directory] == '/')
 		text += directory + 1;
 	tell(checker, &(struct smalti_problem){kind, file, row, key, text});
-}
-
-static int work_locked(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
-		       smalti_checker_work *work, struct smalti_error *error)
-{
-	const struct smalti_verify_options *o = checker->options;
-	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
-	struct smalti_lock *lock = smalti_lock_open(checker->directory, &wait, heartbeat, error);
-	int64_t now;
-	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
-	if (status == 0) {
-		status = work(checker, now, error);
-		smalti_lock_give(lock);
-	}
-	smalti_lock_close(lock);
-	return status;
-}
-
-int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
-			  struct smalti_error *error)
-{
-	if (!checker->options->repair && access(checker->directory, W_OK | X_OK) &&
-	    (errno == EACCES || errno == EROFS))
-		return work(checker, (int64_t)(smalti_wall_clock() * 1e9), error);
-	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
-	const int status = heartbeat ? work_locked(checker, heartbeat, work, error) : -1;
-	smalti_heartbeat_stop(heartbeat);
-	return status;
 }
 
 /* What there is enough of to make it again. */

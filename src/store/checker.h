@@ -23,12 +23,6 @@ void smalti_checker_say(struct smalti_checker *checker, const char *kind, const 
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
 
-/* Calls it with the lock held, and the time by the directory's clock. A directory that cannot be written to
- * has no lock to be had, and is only looked at. */
-typedef int smalti_checker_work(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
-int smalti_checker_locked(struct smalti_checker *checker, smalti_checker_work *work,
-			  struct smalti_error *error);
-
 /* The shards, row by row, and what they say of themselves. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
 /* With the lock held: puts right what was found. */

@@ -2,7 +2,6 @@
 #include "store/claims.h"
 #include "base/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -174,7 +173,7 @@ static int add_held(const struct smalti_claims *claims, struct smalti_claim **li
 static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
 		      struct smalti_error *error)
 {
-	DIR *directory = opendir(claims->claims);
+	SCOPED(closedir) DIR *directory = opendir(claims->claims);
 	if (!directory && claims->lease == 0 && errno == ENOENT)
 		return 0;
 	if (!directory)
@@ -189,7 +188,6 @@ static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_c
 		if (status > 0)
 			status = add_to_list(list, count, &claim, error);
 	}
-	closedir(directory);
 	return status < 0 ? -1 : 0;
 }
 

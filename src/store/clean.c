@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "store/directory.h"
-
-#include <dirent.h>
 
 /* What decides whether a file is anybody's. */
 struct known {
@@ -89,14 +88,13 @@ static int sweep(const struct known *known, const char *path,
 		 bool (*unwanted)(const struct known *known, const char *name),
 		 const struct smalti_strays *strays, struct smalti_error *error)
 {
-	DIR *entries = opendir(path);
+	SCOPED(closedir) DIR *entries = opendir(path);
 	if (!entries)
 		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be read", path);
 	int status = 0;
 	for (const struct dirent *entry; status == 0 && (entry = readdir(entries));)
 		if (unwanted(known, entry->d_name))
 			status = sweep_one(strays, entries, path, entry->d_name, error);
-	closedir(entries);
 	return status;
 }
 

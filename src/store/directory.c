@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "store/sealed.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <time.h>
 
@@ -24,7 +23,7 @@ static bool comes_first(const char *name)
 static int find_foreign(const char *directory, char name[256], struct smalti_error *error)
 {
 	name[0] = '\0';
-	DIR *entries = opendir(directory);
+	SCOPED(closedir) DIR *entries = opendir(directory);
 	if (!entries)
 		return errno == ENOENT || errno == ENOTDIR
 			   ? 0
@@ -32,7 +31,6 @@ static int find_foreign(const char *directory, char name[256], struct smalti_err
 	for (const struct dirent *entry; !name[0] && (entry = readdir(entries));)
 		if (!comes_first(entry->d_name))
 			snprintf(name, 256, "%s", entry->d_name);
-	closedir(entries);
 	return 0;
 }
 

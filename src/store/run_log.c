@@ -61,12 +61,10 @@ static void read_host(char host[HOST])
 
 static int64_t resident_bytes(void)
 {
-	char line[256];
-	FILE *stream = fopen("/proc/self/statm", "re"); /* pages: all, resident, ... */
-	const char *second = stream && fgets(line, sizeof(line), stream) ? strchr(line, ' ') : NULL;
+	char line[256]; /* pages: all, resident, ... */
+	const char *second =
+	    smalti_read_line("/proc/self/statm", line, sizeof(line)) ? strchr(line, ' ') : NULL;
 	const int64_t pages = second ? strtoll(second, NULL, 10) : 0;
-	if (stream)
-		fclose(stream);
 	return pages * (int64_t)sysconf(_SC_PAGESIZE);
 }
 

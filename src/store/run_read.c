@@ -2,8 +2,6 @@
 #include "store/run_read.h"
 #include "base/file.h"
 
-#include <dirent.h>
-
 /* No run of ours comes near them. */
 enum { WORKERS = 4096, POINTS = 1 << 17, COUNTS = 4096 };
 
@@ -181,7 +179,7 @@ int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct sma
 {
 	*runs = (struct smalti_runs){.items = NULL};
 	SCOPED(free) char *path = smalti_format(error, "%s/runs", directory);
-	DIR *entries = path ? opendir(path) : NULL;
+	SCOPED(closedir) DIR *entries = path ? opendir(path) : NULL;
 	int status = path ? 0 : -1;
 	if (path && !entries && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: cannot be read", path);
@@ -191,8 +189,6 @@ int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct sma
 		SCOPED(free) char *file = smalti_format(error, "%s/%s", path, entry->d_name);
 		status = file ? add_run(file, entry->d_name, runs, error) : -1;
 	}
-	if (entries)
-		closedir(entries);
 	if (runs->count)
 		qsort(runs->items, (size_t)runs->count, sizeof(*runs->items), by_begin);
 	if (status)

@@ -42,7 +42,7 @@ static int digest_stream(FILE *stream, const char *path, XXH3_state_t *state, in
 int smalti_file_digest(const char *path, uint64_t *digest, int64_t *bytes, struct smalti_error *error)
 {
 	int64_t size;
-	FILE *stream = smalti_open_stream(path, &size, error);
+	SCOPED(fclose) FILE *stream = smalti_open_stream(path, &size, error);
 	if (!stream)
 		return -1;
 	XXH3_state_t *state = XXH3_createState();
@@ -53,7 +53,6 @@ int smalti_file_digest(const char *path, uint64_t *digest, int64_t *bytes, struc
 		*digest = XXH3_64bits_digest(state);
 	}
 	XXH3_freeState(state);
-	fclose(stream);
 	return status;
 }
 

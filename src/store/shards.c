@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/shards.h"
+#include "base/file.h"
 #include "shard/shard.h"
 
-#include <dirent.h>
 #include <limits.h>
 
 enum { DIGITS = 12 };
@@ -89,7 +89,7 @@ static int add(struct smalti_shards *shards, const struct smalti_shard_id *id, s
 
 static int read_names(struct smalti_shards *shards, const char *directory, struct smalti_error *error)
 {
-	DIR *files = opendir(directory);
+	SCOPED(closedir) DIR *files = opendir(directory);
 	if (!files)
 		return smalti_fail_errno(error, "%s: cannot be read", directory);
 	int status = 0;
@@ -99,10 +99,7 @@ static int read_names(struct smalti_shards *shards, const char *directory, struc
 		if (smalti_shard_name_parse(file->d_name, &id))
 			status = add(shards, &id, error);
 	}
-	if (status == 0 && errno)
-		status = smalti_fail_errno(error, "%s: cannot be read", directory);
-	closedir(files);
-	return status;
+	return status == 0 && errno ? smalti_fail_errno(error, "%s: cannot be read", directory) : status;
 }
 
 static bool same_items(const struct smalti_shard_id *a, const struct smalti_shard_id *b)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/file.h"
 #include "store/checker.h"
 #include "store/directory.h"
@@ -239,11 +240,40 @@ static int check_locked(struct smalti_checker *checker, int64_t now, struct smal
 		   : status;
 }
 
+/* With the time by the directory's clock. */
+static int wait_and_check(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
+			  struct smalti_error *error)
+{
+	const struct smalti_verify_options *o = checker->options;
+	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
+	struct smalti_lock *lock = smalti_lock_open(checker->directory, &wait, heartbeat, error);
+	int64_t now;
+	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
+	if (status == 0) {
+		status = check_locked(checker, now, error);
+		smalti_lock_give(lock);
+	}
+	smalti_lock_close(lock);
+	return status;
+}
+
+/* A directory that cannot be written to has no lock to be had, and is only looked at. */
+static int lock_and_check(struct smalti_checker *checker, struct smalti_error *error)
+{
+	if (!checker->options->repair && access(checker->directory, W_OK | X_OK) &&
+	    (errno == EACCES || errno == EROFS))
+		return check_locked(checker, (int64_t)(smalti_wall_clock() * 1e9), error);
+	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
+	const int status = heartbeat ? wait_and_check(checker, heartbeat, error) : -1;
+	smalti_heartbeat_stop(heartbeat);
+	return status;
+}
+
 static int check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	return check_directory(checker, error) || check_extract(checker, error) ||
 		       find_shards(checker, error) || smalti_checker_shards(checker, error) ||
-		       smalti_checker_locked(checker, check_locked, error)
+		       lock_and_check(checker, error)
 		   ? -1
 		   : 0;
 }
