@@ -21,6 +21,7 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		return -1;
 	*product = (struct smalti_device_product){.rows = a->rows,
 						  .in = a->in,
+						  .out = a->out,
 						  .x_first = target->x.first,
 						  .x_stride = target->x.stride,
 						  .y_stride = a->out,

@@ -171,10 +171,13 @@ static uint64_t alignment_of(const char *address)
 	return bits & -bits;
 }
 
-/* A bias has the type of y, and y f32 or that of the operands. */
+/* A bias has the type of y, and y f32 or that of the operands. Products of vectors take none, which PyTorch
+ * leaves out, too. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
-	return product->result == SMALTI_F32 || (product->result == product->dtype && !product->bias);
+	if (product->bias)
+		return product->result == SMALTI_F32 && product->in > 1 && product->out > 1;
+	return product->result == SMALTI_F32 || product->result == product->dtype;
 }
 
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *p,
