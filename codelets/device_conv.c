@@ -3,8 +3,14 @@
 
 #include "base/dtype.h"
 
-/* Bytes that the patches of some rows take at most, if more than one row. */
-enum { PATCH_BYTES = 64 << 20 };
+/* Rows whose patches, of `bytes` each, are made together. */
+static int64_t rows_together(const struct smalti_device *device, int64_t bytes)
+{
+	static const int64_t most_bytes = 64 << 20;
+	const int64_t room = smalti_device_room(device),
+		      rows = (room < most_bytes ? room : most_bytes) / bytes;
+	return rows > 1 ? rows : 1;
+}
 
 /* GroupNorm's a and b of each channel, f32 [2, channels] in scratch; NULL with an error. */
 static const struct smalti_device_memory *
@@ -113,8 +119,7 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
-	const int64_t fit = PATCH_BYTES / (band.width * 9 * a->in * (int64_t)sizeof(float));
-	const int64_t step = fit > 1 ? fit : 1;
+	const int64_t step = rows_together(device, band.width * 9 * a->in * (int64_t)sizeof(float));
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;
 		if (convolve(device, data, a, &band, row, left < step ? left : step, error) < 0)

@@ -94,6 +94,7 @@ check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
 check_PROGRAMS += tests/test_devices
 check_PROGRAMS += tests/test_cudnn
+check_PROGRAMS += tests/test_device_plans
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c
 libownpolicy_la_LIBADD = $(STARPU_LIBS)

@@ -286,7 +286,7 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 static struct smalti_session *open_session(const char *test, const char *cpus, int64_t devices,
 					   const char *megabytes, const char *policy)
 {
-	const char *limit = smalti_devices_limit(test_driver());
+	const char *limit = smalti_devices_limit(test_driver())->variable;
 	struct smalti_session_options options = {.policy = policy};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	test_ask_for(&options, devices);

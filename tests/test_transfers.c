@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 32, TEXT_TOKENS = 9, FEW_STEPS = 2, MANY_STEPS = 10, WARM_UPS = 1 };
+enum { SIDE = 32, TEXT_TOKENS = 9, FEW_STEPS = 2, MANY_STEPS = 10, MEASUREMENTS = 4 };
 
 static struct smalti_session *session;
 static struct smalti_model *model;
@@ -108,10 +108,13 @@ static void only_what_the_plan_says(void)
 {
 	static float first[4 * SIDE * SIDE], again[4 * SIDE * SIDE];
 	const double cold = denoise(FEW_STEPS, first);
-	for (int i = 0; i < WARM_UPS; i++) /* until what runs anywhere has its weights everywhere */
-		denoise(FEW_STEPS, again);
-	const double few = denoise(FEW_STEPS, again), many = denoise(MANY_STEPS, first);
-	check_step((many - few) / (MANY_STEPS - FEW_STEPS));
+	double few = denoise(FEW_STEPS, again), step = (double)INFINITY;
+	for (int i = 0; i < MEASUREMENTS;
+	     i++) { /* what runs anywhere may meet a device without its weights */
+		few = denoise(FEW_STEPS, again);
+		step = fmin(step, (denoise(MANY_STEPS, first) - few) / (MANY_STEPS - FEW_STEPS));
+	}
+	check_step(step);
 	const double weights = (double)smalti_weights_file_bytes(model->denoiser->weights);
 	printf("\n    weights: %.0f bytes at first, %.0f in the file", cold - few, weights);
 	CHECK(cold - few > weights && cold - few < 4.1 * weights, "f32 weights go to each device once");

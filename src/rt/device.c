@@ -5,12 +5,16 @@
 #include "rt/device_driver.h"
 
 static const struct {
-	const char *name, *count, *limit; /* StarPU's variables */
+	const char *name, *count; /* StarPU's variable */
 	int64_t most;
+	struct smalti_device_limit limit;
 	const struct smalti_device_driver *driver; /* NULL: it was not built */
 	const char *absent, *build;                /* what to do */
 } drivers[SMALTI_DEVICE_DRIVERS] = {
-    [SMALTI_OPENCL_DEVICES] = {"OpenCL", "STARPU_NOPENCL", "STARPU_LIMIT_OPENCL_MEM", STARPU_MAXOPENCLDEVS,
+    [SMALTI_OPENCL_DEVICES] = {"OpenCL",
+			       "STARPU_NOPENCL",
+			       STARPU_MAXOPENCLDEVS,
+			       {"STARPU_LIMIT_OPENCL", "STARPU_LIMIT_OPENCL_MEM"},
 #ifdef SMALTI_OPENCL
 			       &smalti_opencl,
 #else
@@ -19,7 +23,10 @@ static const struct {
 			       "install the device's driver (clinfo -l lists devices), or set "
 			       "STARPU_OPENCL_ON_CPUS=1 for a CPU's, such as PoCL",
 			       "run 'scripts/packages opencl' and build it again"},
-    [SMALTI_CUDA_DEVICES] = {"CUDA", "STARPU_NCUDA", "STARPU_LIMIT_CUDA_MEM", STARPU_MAXCUDADEVS,
+    [SMALTI_CUDA_DEVICES] = {"CUDA",
+			     "STARPU_NCUDA",
+			     STARPU_MAXCUDADEVS,
+			     {"STARPU_LIMIT_CUDA", "STARPU_LIMIT_CUDA_MEM"},
 #ifdef SMALTI_CUDA
 			     &smalti_cuda,
 #else
@@ -65,9 +72,9 @@ int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct sma
 	return 0;
 }
 
-const char *smalti_devices_limit(int driver)
+const struct smalti_device_limit *smalti_devices_limit(int driver)
 {
-	return drivers[driver].limit;
+	return &drivers[driver].limit;
 }
 
 static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
@@ -111,6 +118,7 @@ struct smalti_device **smalti_devices_open(const struct smalti_device_counts *co
 		}
 		devices[i]->driver = driver;
 		devices[i]->memory_node = starpu_worker_get_memory_node((unsigned)i);
+		smalti_device_memory_open(devices[i]);
 	}
 	return devices;
 }
@@ -122,9 +130,7 @@ void smalti_devices_close(struct smalti_device **devices)
 		struct smalti_device *device = devices[i];
 		if (!device)
 			continue;
-		for (int slot = 0; slot < SMALTI_DEVICE_SCRATCH; slot++)
-			smalti_device_release(device, &device->scratch[slot]);
-		smalti_device_locals_free(device);
+		smalti_device_memory_close(device);
 		device->driver->close(device);
 	}
 	free(devices);
@@ -162,34 +168,4 @@ bool smalti_device_makes(const struct smalti_device *device, const struct smalti
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute)
 {
 	return device->driver->operands >> compute & 1 ? compute : SMALTI_F32;
-}
-
-int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
-			   struct smalti_error *error)
-{
-	memory->memory = device->driver->allocate(device, bytes, error);
-	if (!memory->memory)
-		return -1;
-	memory->bytes = bytes;
-	starpu_memory_allocate(device->memory_node, (size_t)bytes, STARPU_MEMORY_OVERFLOW); /* counts it */
-	return 0;
-}
-
-void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory)
-{
-	if (!memory->memory)
-		return;
-	device->driver->release(device, memory->memory);
-	starpu_memory_deallocate(device->memory_node, (size_t)memory->bytes);
-	*memory = (struct smalti_device_memory){NULL, 0};
-}
-
-const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
-							 int64_t bytes, struct smalti_error *error)
-{
-	struct smalti_device_memory *scratch = &device->scratch[slot];
-	if (scratch->memory && scratch->bytes >= bytes)
-		return scratch;
-	smalti_device_release(device, scratch);
-	return smalti_device_allocate(device, scratch, bytes, error) == 0 ? scratch : NULL;
 }

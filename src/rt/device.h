@@ -44,6 +44,13 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 /* What products take operands in that are rounded to `compute`: that, or f32. */
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute);
 
+/* Before each operation: what those before it had as scratch is free. */
+void smalti_device_begin_step(struct smalti_device *device);
+/* Bytes that one operation should keep to in a slot whose size it may choose. */
+int64_t smalti_device_room(const struct smalti_device *device);
+/* Whether a task whose tiles take so many bytes, and whose scratch takes twice that at most, is for a device
+ * with this memory, on which other tasks' tiles are as well. */
+bool smalti_device_fits(unsigned memory_node, int64_t bytes);
 /* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
  * with an error. */
 enum { SMALTI_DEVICE_SCRATCH = 8 };
@@ -68,8 +75,13 @@ struct smalti_device_counts {
  * SMALTI_ENODEV for a driver that was not built. */
 int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct smalti_device_counts *counts,
 			 struct smalti_error *error);
-/* StarPU's variable for the megabytes that tiles may take of each device of a driver. */
-const char *smalti_devices_limit(int driver);
+/* How many megabytes a driver's devices may have: StarPU's variable for all of them; for one it is the
+ * prefix, _N and _MEM. */
+struct smalti_device_limit {
+	const char *prefix, *variable;
+};
+enum { SMALTI_LEAST_DEVICE = 2 }; /* megabytes */
+const struct smalti_device_limit *smalti_devices_limit(int driver);
 /* When StarPU runs: the devices of its workers, by the workers' numbers (NULL: a CPU's). NULL with
  * SMALTI_ENODEV (too few), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,

@@ -10,8 +10,11 @@ struct smalti_device {
 	const struct smalti_device_driver *driver;
 	unsigned memory_node;
 	bool tf32; /* products of f32 may be of it; set before the first */
+	/* device_memory.c */
+	int64_t share, held; /* bytes that scratch and locals may take, and do */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
-	struct smalti_device_local *locals; /* device_locals.c */
+	unsigned in_use; /* bit s: the step that runs has scratch s */
+	struct smalti_device_local *locals;
 	int local_count;
 };
 
@@ -38,10 +41,14 @@ struct smalti_device_driver {
 
 extern const struct smalti_device_driver smalti_opencl, smalti_cuda;
 
-/* Memory that StarPU counts but does not manage. Releasing what is empty does nothing. @{ */
+/* The device's share of its memory. @{ */
+void smalti_device_memory_open(struct smalti_device *device);
+void smalti_device_memory_close(struct smalti_device *device);
+/* @} */
+
+/* Memory of the share; what nobody uses is released when it gets scarce. Releasing what is empty does
+ * nothing. @{ */
 int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
 			   struct smalti_error *error);
 void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory);
 /* @} */
-
-void smalti_device_locals_free(struct smalti_device *device);

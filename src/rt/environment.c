@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/environment.h"
 #include "base/parse.h"
+#include "rt/device.h"
 
 #include <limits.h>
 
@@ -124,19 +125,18 @@ static int check_range(const char *name, int64_t least, int64_t most, struct sma
 /* StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
-	static const struct {
-		const char *driver;
-		int devices;
-	} drivers[] = {{"OPENCL", STARPU_MAXOPENCLDEVS}, {"CUDA", STARPU_MAXCUDADEVS}};
+	enum { MOST_DEVICES = 64 };
 	char name[64];
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
-		for (int device = -1; device < drivers[i].devices; device++) {
-			snprintf(name, sizeof(name), "STARPU_LIMIT_%s_%d_MEM", drivers[i].driver, device);
-			if (device < 0) /* all of them */
-				snprintf(name, sizeof(name), "STARPU_LIMIT_%s_MEM", drivers[i].driver);
-			if (check_range(name, LEAST_MEGABYTES, INT_MAX, error) < 0)
+	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++) {
+		const struct smalti_device_limit *limit = smalti_devices_limit(driver);
+		if (check_range(limit->variable, SMALTI_LEAST_DEVICE, INT_MAX, error) < 0)
+			return -1;
+		for (int device = 0; device < MOST_DEVICES; device++) {
+			snprintf(name, sizeof(name), "%s_%d_MEM", limit->prefix, device);
+			if (check_range(name, SMALTI_LEAST_DEVICE, INT_MAX, error) < 0)
 				return -1;
 		}
+	}
 	return 0;
 }
 

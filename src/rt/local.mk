@@ -1,6 +1,6 @@
 libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
-	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_locals.c \
+	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_memory.c \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/machine.c src/rt/machine.h \

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/places.h"
 
+#include "rt/task_message.h"
+
 #include <starpu.h>
 
 enum { WORD_BITS = 32, WORDS = (STARPU_NMAXWORKERS - 1) / WORD_BITS + 1 };
 
 struct place {
 	enum smalti_device_kind kind;
+	unsigned node;
 	bool has_workers;
 	uint32_t workers[WORDS]; /* bit w: worker w computes here */
 };
@@ -37,6 +40,7 @@ struct smalti_places *smalti_places_new(struct smalti_error *error)
 	for (unsigned node = 0; places && node < starpu_memory_nodes_get_count(); node++) {
 		struct place *place = &places->place[places->count];
 		place->kind = smalti_memory_kind(node);
+		place->node = node;
 		if (place->kind == SMALTI_DEVICE_CPU && node != STARPU_MAIN_RAM)
 			continue; /* a disk */
 		add_workers(place, node);
@@ -98,7 +102,10 @@ void smalti_places_restrict(const struct smalti_places *places, int owner, struc
 	if (owner == SMALTI_ANYWHERE)
 		return;
 	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers || (place->kind != SMALTI_DEVICE_CPU && task->where == STARPU_CPU))
+	if (!place->has_workers)
+		return;
+	if (place->kind != SMALTI_DEVICE_CPU &&
+	    (task->where == STARPU_CPU || !smalti_task_fits(task, place->node)))
 		return;
 	task->workerids = (uint32_t *)(uintptr_t)place->workers;
 	task->workerids_len = WORDS;

@@ -20,6 +20,6 @@ int smalti_places_count(const struct smalti_places *places);
 /* The place that an operation on these tiles belongs to, by the rule of rt/tile.h; what it makes is owned
  * there. */
 int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments);
-/* Has a task run at this place alone, if its codelet can run there; else, and at SMALTI_ANYWHERE, anywhere.
- */
+/* Has a task that knows its tiles run at this place alone, if its codelet can run there and its tiles fit;
+ * else, and at SMALTI_ANYWHERE, anywhere. */
 void smalti_places_restrict(const struct smalti_places *places, int place, struct starpu_task *task);

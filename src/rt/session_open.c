@@ -75,10 +75,10 @@ static int check_options(const struct smalti_session_options *options, const str
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
 				   (long long)options->cpus, STARPU_MAXCPUS);
-	if (options->gpu_memory_limit && options->gpu_memory_limit < LEAST_TILES)
+	if (options->gpu_memory_limit && options->gpu_memory_limit < (int64_t)SMALTI_LEAST_DEVICE * MEGABYTE)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "GPU memory limit: expected %d MB or more, found %lld MB",
-				   LEAST_TILES / MEGABYTE, (long long)(options->gpu_memory_limit / MEGABYTE));
+				   SMALTI_LEAST_DEVICE, (long long)(options->gpu_memory_limit / MEGABYTE));
 	if (options->scratch && check_scratch(options->scratch, error) < 0)
 		return -1;
 	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
@@ -105,20 +105,20 @@ static int count_devices(struct smalti_session *session, const struct smalti_ses
 static int cut_no_pieces(struct smalti_environment *changes, struct smalti_error *error)
 {
 	enum { ENOUGH = 1024 };
-	const char *limit = getenv(smalti_devices_limit(SMALTI_CUDA_DEVICES));
+	const char *limit = getenv(smalti_devices_limit(SMALTI_CUDA_DEVICES)->variable);
 	if (!limit || strtoll(limit, NULL, 10) >= ENOUGH || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
 }
 
-static int limit_devices(const struct smalti_session_options *options, struct smalti_environment *changes,
-			 struct smalti_error *error)
+static int limit_devices(int64_t bytes, struct smalti_environment *changes, struct smalti_error *error)
 {
 	char megabytes[32];
-	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(options->gpu_memory_limit / MEGABYTE));
-	for (int driver = 0; options->gpu_memory_limit && driver < SMALTI_DEVICE_DRIVERS; driver++) {
-		const char *name = smalti_devices_limit(driver);
-		if (!getenv(name) && smalti_environment_set(changes, name, megabytes, error) < 0)
+	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(bytes / MEGABYTE));
+	for (int driver = 0; bytes && driver < SMALTI_DEVICE_DRIVERS; driver++) {
+		const struct smalti_device_limit *limit = smalti_devices_limit(driver);
+		if (!getenv(limit->variable) &&
+		    smalti_environment_set(changes, limit->variable, megabytes, error) < 0)
 			return -1;
 	}
 	return cut_no_pieces(changes, error);
@@ -136,7 +136,7 @@ static int change_environment(struct smalti_session *session, const struct smalt
 		return -1;
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
-	    limit_devices(options, changes, error) < 0)
+	    limit_devices(options->gpu_memory_limit, changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }

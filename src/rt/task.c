@@ -191,9 +191,9 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	struct starpu_task *task = new_task(task_group, name, message);
 	message->task_group = task_group;
 	message->flops = task->flops;
-	smalti_places_restrict(task_group->session->places, place, task);
 	int status = attach(task, r, error);
 	if (status == 0) {
+		smalti_places_restrict(task_group->session->places, place, task);
 		smalti_reproducible_restrict(task_group->session, task);
 		smalti_throttle_enter(throttle);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/isa.h"
+#include "rt/device.h"
 #include "rt/task.h"
 #include "rt/task_message.h"
 
@@ -37,18 +38,22 @@ static uint32_t footprint(struct starpu_task *task)
 	return key;
 }
 
-/* Whether a device has room for the task's tiles, beside those of the next one, which come meanwhile, and
- * scratch: StarPU would ask for ever for memory that is not there. */
-static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
+bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 {
-	enum { SHARE = 4 };
-	(void)implementation;
-	if (starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER)
-		return 1;
+	const struct smalti_message *message = task->cl_arg;
 	int64_t bytes = 0;
 	for (int i = 0; i < task->nbuffers; i++)
 		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
-	return bytes <= (int64_t)starpu_memory_get_total(starpu_worker_get_memory_node(worker)) / SHARE;
+	for (int i = 0; i < message->locals; i++)
+		bytes += message->local[i].bytes;
+	return smalti_device_fits(memory_node, bytes);
+}
+
+static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
+{
+	(void)implementation;
+	return starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER ||
+	       smalti_task_fits(task, starpu_worker_get_memory_node(worker));
 }
 
 /* Of an op, or with NULL of tasks of several. */

@@ -4,7 +4,9 @@
 #include "rt/op.h"
 #include "rt/task_group.h"
 
-/* For task.c, which makes tasks, and task_run.c, which runs them. */
+/* For task.c, which makes tasks, task_run.c, which runs them, and who says where. */
+
+struct starpu_task;
 
 /* The distinct tiles of a task, and the operations that it may be made of. */
 enum { SMALTI_TASK_TILES = 192, SMALTI_TASK_STEPS = 64, SMALTI_NO_SLOT = -1 };
@@ -54,6 +56,10 @@ int smalti_task_run_steps(const struct smalti_message *message, const struct sma
 
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);
+
+/* Whether a device with this memory has room for the tiles of a task that knows them: StarPU would ask for
+ * ever for memory that is not there. */
+bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node);
 
 struct smalti_codelet;
 struct starpu_codelet;

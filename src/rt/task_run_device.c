@@ -29,6 +29,7 @@ static void give(void *device, void *memory)
 
 static int run(void *device, const struct smalti_step *step, void *const data[], struct smalti_error *error)
 {
+	smalti_device_begin_step(device);
 	if (smalti_op_device(step->op)(device, (const struct smalti_device_memory *const *)data,
 				       step->arguments, error) == 0)
 		return 0;

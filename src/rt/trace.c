@@ -15,6 +15,7 @@ struct event {
 	double flops;
 	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
+	int64_t device;       /* bytes of its device's memory that StarPU knows to be in use; 0 on a CPU */
 	char request[REQUEST_LENGTH];
 };
 
@@ -87,6 +88,8 @@ void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *tas
 	event->position = *position;
 	smalti_pool_state(trace->session->pool, &pool);
 	event->tiles = pool.used;
+	const unsigned node = starpu_worker_get_memory_node((unsigned)info->workerid);
+	event->device = node == STARPU_MAIN_RAM ? 0 : (int64_t)starpu_memory_get_used(node);
 	event->tasks = smalti_throttle_tasks(&trace->session->throttle);
 	snprintf(event->request, sizeof(event->request), "%s", request);
 }
@@ -116,8 +119,15 @@ static void write_position(FILE *file, const struct smalti_position *position)
 			fprintf(file, ",\"%s\":%lld", parts[i].name, (long long)parts[i].value);
 }
 
-static void write_counters(FILE *file, const struct event *event)
+static void write_counters(FILE *file, int worker, const struct event *event)
 {
+	if (event->device)
+		fprintf(
+		    file,
+		    ",\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"memory of device %u, MiB\",\"args\":"
+		    "{\"in use\":%.3f}}",
+		    event->end, starpu_worker_get_memory_node((unsigned)worker),
+		    (double)event->device / (1 << 20));
 	fprintf(file,
 		",\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"tiles, MiB\",\"args\":{\"in use\":%.3f}}"
 		",\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"tasks\",\"args\":{\"in flight\":%lld}}",
@@ -142,7 +152,7 @@ static void write_event(FILE *file, int worker, const struct event *event)
 			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"transfer\","
 			"\"name\":\"transfer\"}",
 			worker, event->fetch_start, event->fetch_end - event->fetch_start);
-	write_counters(file, event);
+	write_counters(file, worker, event);
 }
 
 static void write_row(FILE *file, int worker, const struct row *row)

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device's memory holds beside StarPU's tiles: scratch of operations, and tiles that live in one task.
+ * A share of the memory is theirs from the beginning: StarPU asks for ever for what is not there, so it must
+ * not lose what tiles need to them. */
+#include "rt/device_driver.h"
+
+static const int64_t most_share = INT64_C(4) << 30;
+
+/* Of a memory of so many bytes. */
+static int64_t share_of(int64_t total)
+{
+	return total / 2 < most_share ? total / 2 : most_share;
+}
+
+bool smalti_device_fits(unsigned memory_node, int64_t bytes)
+{
+	const int64_t total = (int64_t)starpu_memory_get_total(memory_node), share = share_of(total);
+	return bytes <= (share < total - share ? share : total - share) / 2;
+}
+
+int64_t smalti_device_room(const struct smalti_device *device)
+{
+	return device->share / 4;
+}
+
+void smalti_device_memory_open(struct smalti_device *device)
+{
+	device->share = share_of((int64_t)starpu_memory_get_total(device->memory_node));
+	starpu_memory_allocate(device->memory_node, (size_t)device->share, STARPU_MEMORY_OVERFLOW);
+}
+
+static int64_t beyond_share(const struct smalti_device *device)
+{
+	return device->held > device->share ? device->held - device->share : 0;
+}
+
+/* StarPU counts what is beyond the share. */
+static void count(struct smalti_device *device, int64_t bytes)
+{
+	const int64_t before = beyond_share(device);
+	device->held += bytes;
+	const int64_t more = beyond_share(device) - before;
+	if (more > 0)
+		starpu_memory_allocate(device->memory_node, (size_t)more, STARPU_MEMORY_OVERFLOW);
+	if (more < 0)
+		starpu_memory_deallocate(device->memory_node, (size_t)-more);
+}
+
+void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory)
+{
+	if (!memory->memory)
+		return;
+	device->driver->release(device, memory->memory);
+	count(device, -memory->bytes);
+	*memory = (struct smalti_device_memory){NULL, 0};
+}
+
+/* A tile that lives in one task. They are kept in a list: most tasks take what others like them gave back. */
+struct smalti_device_local {
+	struct smalti_device_memory memory; /* first: callers have its address */
+	bool taken;
+	struct smalti_device_local *next;
+};
+
+/* All but `most` of those that no task has. */
+static void release_locals(struct smalti_device *device, int most)
+{
+	for (struct smalti_device_local **at = &device->locals; *at && device->local_count > most;) {
+		struct smalti_device_local *local = *at;
+		if (local->taken) {
+			at = &local->next;
+			continue;
+		}
+		*at = local->next;
+		smalti_device_release(device, &local->memory);
+		free(local);
+		device->local_count--;
+	}
+}
+
+static void release_idle(struct smalti_device *device)
+{
+	for (int slot = 0; slot < SMALTI_DEVICE_SCRATCH; slot++)
+		if (!(device->in_use >> slot & 1))
+			smalti_device_release(device, &device->scratch[slot]);
+	release_locals(device, 0);
+}
+
+int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
+			   struct smalti_error *error)
+{
+	if (device->held + bytes > device->share)
+		release_idle(device);
+	memory->memory = device->driver->allocate(device, bytes, error);
+	if (!memory->memory)
+		return -1;
+	memory->bytes = bytes;
+	count(device, bytes);
+	return 0;
+}
+
+void smalti_device_begin_step(struct smalti_device *device)
+{
+	device->in_use = 0;
+}
+
+const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
+							 int64_t bytes, struct smalti_error *error)
+{
+	struct smalti_device_memory *scratch = &device->scratch[slot];
+	device->in_use |= 1u << slot;
+	if (scratch->memory && scratch->bytes >= bytes)
+		return scratch;
+	smalti_device_release(device, scratch);
+	return smalti_device_allocate(device, scratch, bytes, error) == 0 ? scratch : NULL;
+}
+
+static struct smalti_device_local *add_local(struct smalti_device *device, int64_t bytes,
+					     struct smalti_error *error)
+{
+	struct smalti_device_local *local = smalti_calloc(1, sizeof(*local), error);
+	if (!local || smalti_device_allocate(device, &local->memory, bytes, error) < 0) {
+		free(local);
+		return NULL;
+	}
+	local->next = device->locals;
+	device->locals = local;
+	device->local_count++;
+	return local;
+}
+
+const struct smalti_device_memory *smalti_device_take(struct smalti_device *device, int64_t bytes,
+						      struct smalti_error *error)
+{
+	struct smalti_device_local *local = device->locals;
+	while (local && (local->taken || local->memory.bytes != bytes))
+		local = local->next;
+	if (!local)
+		local = add_local(device, bytes, error);
+	if (!local)
+		return NULL;
+	local->taken = true;
+	return &local->memory;
+}
+
+void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory)
+{
+	enum { MOST_KEPT = 64 };
+	((struct smalti_device_local *)(uintptr_t)memory)->taken = false;
+	release_locals(device, MOST_KEPT);
+}
+
+void smalti_device_memory_close(struct smalti_device *device)
+{
+	device->in_use = 0;
+	release_idle(device);
+	starpu_memory_deallocate(device->memory_node, (size_t)device->share);
+}
