@@ -2,11 +2,13 @@
  *
  * Features of a small data set through the public API: equal to the reference's, and the same rows however
  * the work is cut, stopped and shared. */
+#include "extract/jobs.h"
 #include "golden.h"
 #include "harness.h"
 #include "smalti/extract.h"
 #include "stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,7 +265,34 @@ static void wrong_options_are_refused(void)
 	FAILS(status, &error, SMALTI_EINVAL, "part past the last", "3/3");
 }
 
+/* Neither what is no number nor what the type of features has not gets into a shard. */
+static void features_are_finite(void)
+{
+	static const struct {
+		enum smalti_dtype type;
+		float value;
+		const char *words; /* NULL: it is kept */
+	} cases[] = {
+	    {SMALTI_F16, 65504, NULL},
+	    {SMALTI_F16, -65520, "the VAE gave -65520, which f16 has not"},
+	    {SMALTI_BF16, 65520, NULL},
+	    {SMALTI_F32, 65520, NULL},
+	    {SMALTI_F32, INFINITY, "the VAE gave 1 values that are not finite, computing in f16"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_extract_parts parts = {.schema = {.dtype = cases[i].type}};
+		const struct smalti_extract_jobs jobs = {.parts = &parts};
+		const float values[] = {1, cases[i].value};
+		struct smalti_error error = SMALTI_NO_ERROR;
+		void *kept = smalti_extract_job_keep(&jobs, 2, values, "VAE", SMALTI_F16, &error);
+		CHECK(!kept == (cases[i].words != NULL), "kept or not");
+		CHECK(!cases[i].words || strstr(error.message, cases[i].words), error.message);
+		free(kept);
+	}
+}
+
 static const struct test tests[] = {
+    {"features are finite", features_are_finite},
     {"features are the reference's", features_are_the_references},
     {"one shard has all rows", make_expected},
     {"any cut gives the same rows", any_cut_gives_the_same_rows},

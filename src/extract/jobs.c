@@ -2,6 +2,8 @@
 #include "extract/jobs.h"
 #include "jobs/precision.h"
 
+#include <math.h>
+
 /* For each worker: enough to have tasks ready at any time, few enough that their tiles are in memory that was
  * used a moment ago. */
 enum { JOBS_EACH = 4 };
@@ -113,6 +115,19 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 	return job;
 }
 
+/* A finite number that the shards' type has not would be infinite there. */
+static int check_kept(enum smalti_dtype dtype, int64_t count, const float *values, const char *maker,
+		      struct smalti_error *error)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (!isfinite(smalti_round(dtype, values[i])))
+			return smalti_fail(
+			    error, SMALTI_ECORRUPT,
+			    "the %s gave %g, which %s has not: choose another type of features", maker,
+			    (double)values[i], smalti_dtype_name(dtype));
+	return 0;
+}
+
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, enum smalti_dtype compute, struct smalti_error *error)
 {
@@ -120,7 +135,11 @@ void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t co
 	if (smalti_precision_check_made(count, values, maker, compute, error) < 0)
 		return NULL;
 	void *kept = smalti_aligned_alloc(count, smalti_dtype_bytes(dtype), error);
-	if (kept)
-		smalti_narrow(dtype, values, count, kept);
-	return kept;
+	if (!kept)
+		return NULL;
+	smalti_narrow(dtype, values, count, kept);
+	if (check_kept(dtype, count, values, maker, error) == 0)
+		return kept;
+	free(kept);
+	return NULL;
 }

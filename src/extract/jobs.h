@@ -69,6 +69,6 @@ int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct sma
 int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				     struct smalti_error *error);
 /* Values, which were computed with operands of `compute`, in the shards' type, for free(); NULL with an
- * error, also (ECORRUPT) for what is not finite. */
+ * error, also (ECORRUPT) for what is not finite there. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, enum smalti_dtype compute, struct smalti_error *error);
