@@ -193,6 +193,24 @@ static void gated_gelu(void)
 	free(x);
 }
 
+/* What f16 has not goes on as f32: the product of two sums of 300, and its product with 300. */
+static void f16_goes_on_as_f32(void)
+{
+	enum { IN = 5 };
+	uint16_t x[IN];
+	float w[IN], hidden, y = 0;
+	for (int i = 0; i < IN; i++) {
+		x[i] = smalti_f32_to_f16(2);
+		w[i] = 30;
+	}
+	RUN(gated_gelu, (.x = x, .gate = w, .weight = w, .y = &hidden), .rows = 1, .in = IN, .columns = 1,
+	    .compute = SMALTI_F16, .result = SMALTI_F32);
+	CHECK(hidden == 90000, "gated gelu");
+	RUN(sum_shards, (.x = {&hidden}, .weight = w, .y = &y), .rows = 1, .in = 1, .columns = 1,
+	    .x_columns = {1});
+	CHECK(y == 2700000, "sum of shards");
+}
+
 static void sum_shards(void)
 {
 	enum { ROWS = 3, IN = 13, OUT = 7, FIRST = 2, COLUMNS = 4, SHARDS = 3 };
@@ -223,8 +241,13 @@ static void sum_shards(void)
 }
 
 static const struct test tests[] = {
-    {"embed_tokens", embed_tokens}, {"buckets", buckets},           {"relative_bias", relative_bias},
-    {"rmsnorm", rmsnorm},           {"attend_heads", attend_heads}, {"gated_gelu", gated_gelu},
+    {"embed_tokens", embed_tokens},
+    {"buckets", buckets},
+    {"relative_bias", relative_bias},
+    {"rmsnorm", rmsnorm},
+    {"attend_heads", attend_heads},
+    {"gated_gelu", gated_gelu},
+    {"f16 goes on as f32", f16_goes_on_as_f32},
     {"sum_shards", sum_shards},
 };
 
