@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 
-const char *smalti_dtype_name(enum smalti_dtype dtype)
-{
-	static const char *const names[] = {"f32", "f16", "bf16"};
-	return names[dtype];
-}
-
 float smalti_f16_to_f32(uint16_t value)
 {
 	uint32_t sign = (uint32_t)(value & 0x8000u) << 16;
@@ -50,11 +44,24 @@ uint16_t smalti_f32_to_f16(float value)
 	return (uint16_t)(sign | ((bits - 0x38000000u) >> 13));
 }
 
+static const struct {
+	const char *name;
+	float (*widen)(uint16_t value); /* of those of 16 bits */
+	uint16_t (*narrow)(float value);
+} dtypes[] = {
+    [SMALTI_F32] = {"f32", NULL, NULL},
+    [SMALTI_F16] = {"f16", smalti_f16_to_f32, smalti_f32_to_f16},
+    [SMALTI_BF16] = {"bf16", smalti_bf16_to_f32, smalti_f32_to_bf16},
+};
+
+const char *smalti_dtype_name(enum smalti_dtype dtype)
+{
+	return dtypes[dtype].name;
+}
+
 float smalti_round(enum smalti_dtype dtype, float value)
 {
-	return dtype == SMALTI_F32   ? value
-	       : dtype == SMALTI_F16 ? smalti_f16_to_f32(smalti_f32_to_f16(value))
-				     : smalti_bf16_to_f32(smalti_f32_to_bf16(value));
+	return dtype == SMALTI_F32 ? value : dtypes[dtype].widen(dtypes[dtype].narrow(value));
 }
 
 void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to)
@@ -67,7 +74,7 @@ void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, floa
 	for (int64_t i = 0; i < count; i++) {
 		uint16_t half;
 		memcpy(&half, bytes + 2 * i, sizeof(half));
-		to[i] = dtype == SMALTI_F16 ? smalti_f16_to_f32(half) : smalti_bf16_to_f32(half);
+		to[i] = dtypes[dtype].widen(half);
 	}
 }
 
@@ -79,8 +86,7 @@ void smalti_narrow(enum smalti_dtype dtype, const float *from, int64_t count, vo
 	}
 	unsigned char *bytes = to;
 	for (int64_t i = 0; i < count; i++) {
-		uint16_t half =
-		    dtype == SMALTI_F16 ? smalti_f32_to_f16(from[i]) : smalti_f32_to_bf16(from[i]);
+		const uint16_t half = dtypes[dtype].narrow(from[i]);
 		memcpy(bytes + 2 * i, &half, sizeof(half));
 	}
 }

@@ -26,12 +26,6 @@ static int check(const struct smalti_conv *conv, struct smalti_error *error)
 	return 0;
 }
 
-/* The dtype that products are made in. */
-static enum smalti_dtype operands(enum smalti_dtype compute)
-{
-	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
-}
-
 static int64_t input_rows(const struct smalti_conv *conv)
 {
 	return conv->stride == 1 ? conv->rows + 2 : 2 * conv->rows + 1;
@@ -119,7 +113,7 @@ static const dnnl_format_tag_t *layout_tags(enum smalti_dtype operands)
 static smalti_layout packed_layout(const struct smalti_conv *conv, struct smalti_error *error)
 {
 	const struct smalti_conv typical =
-	    typical_conv(conv->in, conv->out, conv->stride, operands(conv->compute));
+	    typical_conv(conv->in, conv->out, conv->stride, smalti_onednn_operands(conv->compute));
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
 		return NULL;
@@ -253,7 +247,7 @@ int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packe
 	if (by_winograd(conv))
 		return convolve_by_winograd(conv, x, packed, bias, y, error);
 	struct smalti_conv product = *conv;
-	product.compute = operands(conv->compute);
+	product.compute = smalti_onednn_operands(conv->compute);
 	if (product.compute != conv->compute && !(x = widened(conv, x, error)))
 		return -1;
 	struct smalti_onednn_key key = {{'c', conv->rows, conv->width, conv->in, conv->out, conv->stride,

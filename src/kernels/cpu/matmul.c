@@ -32,7 +32,7 @@ static int check_extents(int64_t rows, int64_t in, int64_t out, struct smalti_er
 
 static bool in_panels(enum smalti_dtype compute)
 {
-	return compute == SMALTI_F16 || (compute == SMALTI_BF16 && !smalti_isa_bf16());
+	return compute != smalti_onednn_operands(compute);
 }
 
 static int64_t panel_columns(int64_t in)

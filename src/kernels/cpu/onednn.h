@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/onednn_api.h"
+#include "kernels/isa.h"
 #include "kernels/matmul.h"
 
 /* What matmul.c and conv.c share: the engine, each thread's primitives, and the packing of weights.
@@ -19,6 +20,12 @@ int smalti_onednn_check(dnnl_status_t status, const char *what, struct smalti_er
 static inline dnnl_data_type_t smalti_onednn_type(enum smalti_dtype dtype)
 {
 	return dtype == SMALTI_F32 ? dnnl_f32 : dtype == SMALTI_BF16 ? dnnl_bf16 : dnnl_f16;
+}
+
+/* What it multiplies in place of operands of a dtype: these, where it is good at that, else f32. */
+static inline enum smalti_dtype smalti_onednn_operands(enum smalti_dtype compute)
+{
+	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
 }
 
 /* What a primitive is made from; equal keys give equal primitives. Unused words are 0. */
