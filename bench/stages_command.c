@@ -43,6 +43,7 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, precision),
     {SMALTI_GROUP("Machine")},
     SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     {SMALTI_FLAG(TYPE, plain), "plain", 0, NULL,
