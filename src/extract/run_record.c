@@ -28,9 +28,10 @@ void smalti_run_record_open(struct smalti_run_record *record, const struct smalt
 	*record = (struct smalti_run_record){.parts = parts, .workers = workers};
 	record->busy = smalti_calloc(workers, sizeof(double), NULL);
 	record->busy_before = smalti_calloc(workers, sizeof(double), NULL);
-	if (record->busy && record->busy_before)
-		record->log = open_log(record);
-	for (int i = 0; i < workers && record->log; i++)
+	if (!record->busy || !record->busy_before)
+		return;
+	record->log = open_log(record);
+	for (int i = 0; i < workers; i++)
 		record->busy_before[i] = smalti_session_busy(parts->session, i);
 }
 
