@@ -24,6 +24,9 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 			    const struct attention_arguments *a, struct smalti_error *error)
 {
 	const int64_t width = a->heads * a->head_dim;
+	const struct smalti_device_sdpa sdpa = {a->queries, a->keys[0], a->heads, a->head_dim, a->dtype};
+	if (a->first && a->last && !data->bias && a->keys[1] == 0 && smalti_device_has_sdpa(device, &sdpa))
+		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], a->scale, data->y, error);
 	struct attend_arguments attend = {
 	    .queries = a->queries,
 	    .heads = a->heads,

@@ -67,8 +67,52 @@ struct band {
 	int64_t rows, width;
 };
 
-/* Rows first_row … first_row + rows − 1 of y. */
-static int convolve(struct smalti_device *device, const struct conv_memories *data,
+/* What a device is asked for that may have convolutions of its own. */
+static struct smalti_device_convolution describe(const struct conv_arguments *a, const struct band *band,
+						 int64_t rows)
+{
+	return (struct smalti_device_convolution){.rows = rows * a->stride,
+						  .width = band->width * a->stride,
+						  .in = a->in,
+						  .out = a->out,
+						  .stride = a->stride,
+						  .dtype = band->weight.dtype,
+						  .adds = a->residual};
+}
+
+/* Whether it has those of `step` rows and of what is left. */
+static bool has_convolution(struct smalti_device *device, const struct conv_arguments *a,
+			    const struct band *band, int64_t step)
+{
+	const struct smalti_device_convolution most = describe(a, band, step),
+					       last = describe(a, band, band->rows % step);
+	return band->weight.first == 0 &&
+	       (band->rows < step || smalti_device_has_convolution(device, &most)) &&
+	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
+}
+
+/* Rows first_row … first_row + rows − 1 of y, with the bias, by the device's convolution. */
+static int convolve_rows(struct smalti_device *device, const struct conv_memories *data,
+			 const struct conv_arguments *a, const struct band *band, int64_t first_row,
+			 int64_t rows, struct smalti_error *error)
+{
+	const struct smalti_device_convolution c = describe(a, band, rows);
+	const int64_t before = a->stride == 2 ? 0 : 1;
+	const struct conv_patches_arguments taken = {*a, first_row * a->stride - before, c.rows + 1 + before,
+						     c.dtype};
+	const int64_t count = taken.rows * c.width * a->in;
+	const struct smalti_device_memory *memory =
+	    smalti_device_scratch(device, SMALTI_DEVICE_X, count * smalti_dtype_bytes(c.dtype), error);
+	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
+							      band->coefficients, memory};
+	if (!memory || smalti_device_elements(device, "conv_rows", count, buffers, &taken, error) < 0)
+		return -1;
+	return smalti_device_convolve(device, &c, memory, band->weight.memory, data->bias, data->y,
+				      first_row * band->width * a->out, error);
+}
+
+/* The same without the bias, by a product. */
+static int multiply(struct smalti_device *device, const struct conv_memories *data,
 		    const struct conv_arguments *a, const struct band *band, int64_t first_row, int64_t rows,
 		    struct smalti_error *error)
 {
@@ -120,15 +164,18 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
 	const int64_t step = rows_together(device, band.width * 9 * a->in * (int64_t)sizeof(float));
+	const bool whole = has_convolution(device, a, &band, step);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;
-		if (convolve(device, data, a, &band, row, left < step ? left : step, error) < 0)
+		if ((whole ? convolve_rows : multiply)(device, data, a, &band, row, left < step ? left : step,
+						       error) < 0)
 			return -1;
 	}
 	const struct add_row_arguments adding = {band.rows * band.width, a->out};
 	const struct edges_arguments edges = {band.rows, band.width, a->out, a->y_groups};
 	const struct smalti_device_memory *const buffers[] = {data->bias, data->y};
-	if (smalti_device_elements(device, "add_row", adding.rows * adding.dim, buffers, &adding, error) < 0)
+	if (!whole &&
+	    smalti_device_elements(device, "add_row", adding.rows * adding.dim, buffers, &adding, error) < 0)
 		return -1;
 	return leave_edges(device, &edges, data->y, data->top, data->bottom, data->y_moments, error);
 }

@@ -12,10 +12,18 @@ if [ ! -e "$standin" ]; then
     echo "CUDA on devices that are stood in for: skipped: this was built without CUDA"
     exit 77
 fi
+if ! grep -qa 'libcudart\.so\.13' "$(dirname "$standin")/libsmalti.so"; then
+    echo "CUDA on devices that are stood in for: skipped: the libraries of tests/cuda are those of CUDA 13"
+    exit 77
+fi
 mkdir "$work/libraries"
-for name in cudart cublas cublasLt; do ln -s "$standin" "$work/libraries/lib$name.so.13"; done
+for name in cudart.so.13 cublas.so.13 cublasLt.so.13 cudnn.so.9; do ln -s "$standin" "$work/libraries/lib$name"; done
 export LD_LIBRARY_PATH=$work/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export STARPU_HOME=$work STARPU_WORKERS_NOBIND=1 SMALTI_TEST_DRIVER=cuda
+
+SMALTI_STANDIN_DEVICES=2 STARPU_WORKERS_CUDAID=1 "$SMALTI" topology --cpus 1 >"$work/topology" 2>&1
+[ "$(grep -o '^  CUDA [0-9][0-9.]*' "$work/topology")" = '  CUDA 1.0' ] ||
+    fail "other devices than STARPU_WORKERS_CUDAID says: $(cat "$work/topology")"
 
 # Each number of devices, with memory that does not hold all tiles, too.
 latents cpu --cuda 0 --cpus 1
@@ -52,6 +60,9 @@ STARPU_NCUDA=2 golden 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16'
 for program in test_devices test_transfers test_fusion; do
     STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
 done
+# Without cuDNN, whose graphs compute convolutions and attention otherwise.
+SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
+    fail "without cuDNN: $(cat "$work/log")"
 
 # A call that fails ends the images that need it with its message, and no others.
 export SMALTI_STANDIN_DEVICES=1
@@ -62,6 +73,7 @@ while read -r call words; do
 done <<'WORDS'
 launch:40 too many resources requested for launch
 product:30 cuBLASLt says
+graph:1 cuDNN says
 WORDS
 mkdir "$work/images"
 SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 120 "$SMALTI" generate -p 'a star' -p 'a red star' \

@@ -28,7 +28,7 @@ static void convolutions(void)
 {
 	static const struct {
 		const char *name;
-		struct smalti_cudnn_convolution convolution;
+		struct smalti_device_convolution convolution;
 	} cases[] = {
 	    {"same", {.rows = 8, .width = 64, .in = 512, .out = 512, .stride = 1}},
 	    {"residual", {.rows = 8, .width = 64, .in = 256, .out = 256, .stride = 1, .adds = true}},
@@ -38,7 +38,7 @@ static void convolutions(void)
 	};
 	for (int i = 0; i < COUNT(cases); i++)
 		for (int j = 0; j < COUNT(dtypes); j++) {
-			struct smalti_cudnn_convolution convolution = cases[i].convolution;
+			struct smalti_device_convolution convolution = cases[i].convolution;
 			struct smalti_cudnn_graph graph;
 			struct smalti_error error = SMALTI_NO_ERROR;
 			convolution.dtype = dtypes[j];
@@ -51,28 +51,19 @@ static void attention(void)
 {
 	static const int64_t head_dims[] = {64, 72, 128};
 	for (int i = 0; i < COUNT(head_dims); i++)
-		for (int biased = 0; biased <= 1; biased++)
-			for (int j = 1; j < COUNT(dtypes); j++) {
-				const int64_t width = 16 * head_dims[i];
-				const struct smalti_cudnn_attention a = {.queries = 256,
-									 .keys = 300,
-									 .heads = 16,
-									 .head_dim = head_dims[i],
-									 .q_stride = width,
-									 .kv_stride = 2 * width,
-									 .dtype = dtypes[j],
-									 .biased = biased != 0};
-				struct smalti_cudnn_graph graph;
-				struct smalti_error error = SMALTI_NO_ERROR;
-				const int status = smalti_cudnn_attention_graph(&a, &graph, &error);
-				check(status, &graph, &error, "attention");
-			}
+		for (int j = 1; j < COUNT(dtypes); j++) {
+			const struct smalti_device_sdpa sdpa = {256, 300, 16, head_dims[i], dtypes[j]};
+			struct smalti_cudnn_graph graph;
+			struct smalti_error error = SMALTI_NO_ERROR;
+			const int status = smalti_cudnn_sdpa_graph(&sdpa, &graph, &error);
+			check(status, &graph, &error, "attention");
+		}
 }
 
 /* What cannot be is refused with cuDNN's words, and leaves nothing. */
 static void refused(void)
 {
-	const struct smalti_cudnn_convolution convolution = {.rows = -3, .width = 64, .in = 8, .stride = 1};
+	const struct smalti_device_convolution convolution = {.rows = -3, .width = 64, .in = 8, .stride = 1};
 	struct smalti_cudnn_graph graph;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	FAILS(smalti_cudnn_convolution_graph(&convolution, &graph, &error), &error, SMALTI_EUNSUPPORTED,

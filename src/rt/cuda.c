@@ -29,6 +29,13 @@ cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
 	return cuda->stream;
 }
 
+void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error)
+{
+	if (!cuda->workspace.memory)
+		smalti_device_allocate(&cuda->device, &cuda->workspace, SMALTI_CUDA_WORKSPACE, error);
+	return cuda->workspace.memory;
+}
+
 /* What fails is told once: CUDA would hand it to whoever asks next. */
 static int fail(cudaError_t status, struct smalti_error *error, const char *what)
 {
@@ -101,6 +108,9 @@ static void close_device(struct smalti_device *device)
 	const int before = change_device(cuda->number);
 	smalti_device_release(device, &cuda->workspace);
 	smalti_cuda_products_close(cuda);
+#ifdef SMALTI_CUDNN
+	smalti_cuda_graphs_close(cuda);
+#endif
 	if (cuda->stream)
 		cudaStreamSynchronize(cuda->stream);
 	if (cuda->kernels)
@@ -143,6 +153,10 @@ static struct smalti_device *open_device(int worker, struct smalti_error *error)
 	cuda->number = starpu_worker_get_devid(worker);
 	const int before = change_device(cuda->number);
 	const int status = load(cuda, error);
+#ifdef SMALTI_CUDNN
+	if (status == 0)
+		smalti_cuda_graphs_open(cuda);
+#endif
 	cudaSetDevice(before);
 	if (status == 0)
 		return &cuda->device;
@@ -159,6 +173,12 @@ const struct smalti_device_driver smalti_cuda = {
     .launch = launch_kernel,
     .makes = smalti_cuda_makes,
     .product = smalti_cuda_product,
+#ifdef SMALTI_CUDNN
+    .has_convolution = smalti_cuda_has_convolution,
+    .convolve = smalti_cuda_convolve,
+    .has_sdpa = smalti_cuda_has_sdpa,
+    .sdpa = smalti_cuda_sdpa,
+#endif
     .allocate = allocate,
     .release = release,
 };

@@ -12,12 +12,17 @@ struct smalti_cuda_device {
 	cudaStream_t stream; /* the worker's, when it has had its first task */
 	cudaLibrary_t kernels;
 	cublasLtHandle_t cublas;
-	struct smalti_device_memory workspace; /* cuBLASLt's */
+	struct smalti_device_memory workspace; /* cuBLASLt's and cuDNN's */
 	struct smalti_cuda_product *products;  /* cuda_products.c */
+	struct smalti_cuda_graphs *graphs;     /* cuda_graphs.c */
 };
 
 /* What the worker's commands go to, in order. For the worker's thread. */
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda);
+
+/* What one command of it computes in; NULL with an error. */
+enum { SMALTI_CUDA_WORKSPACE = 32 << 20 }; /* bytes */
+void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error);
 
 /* By cuBLASLt. 0, or -1 with an error. @{ */
 int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error);
@@ -26,4 +31,18 @@ bool smalti_cuda_makes(const struct smalti_device_product *product);
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *product,
 			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			const struct smalti_device_memory *y, struct smalti_error *error);
+/* @} */
+
+/* By cuDNN, where it is; see rt/device.h. @{ */
+void smalti_cuda_graphs_open(struct smalti_cuda_device *cuda);
+void smalti_cuda_graphs_close(struct smalti_cuda_device *cuda);
+bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);
+int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
+			 const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			 const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
+			 int64_t y_first, struct smalti_error *error);
+bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
+int smalti_cuda_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
+		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv, float scale,
+		     const struct smalti_device_memory *y, struct smalti_error *error);
 /* @} */

@@ -7,7 +7,6 @@
 enum {
 	KEPT = 1024, /* shapes, a place for each hash */
 	ALIGNMENT = 256,
-	WORKSPACE = 32 << 20,
 };
 
 /* All that a choice depends on. */
@@ -101,7 +100,7 @@ static cublasStatus_t prefer(const struct shape *s, cublasLtMatmulPreference_t p
 	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)s->y_alignment},
 	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)s->y_alignment},
 	};
-	const size_t workspace = WORKSPACE;
+	const size_t workspace = SMALTI_CUDA_WORKSPACE;
 	cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
 	    preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
 	for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]) && !status; i++)
@@ -202,13 +201,13 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 				    .y_alignment = alignment_of(y_at)};
 	const float one = 1, kept = p->adds ? 1 : 0;
 	const struct smalti_cuda_product *product = find(cuda, &shape, bias, error);
-	if (!product || (!cuda->workspace.memory &&
-			 smalti_device_allocate(device, &cuda->workspace, WORKSPACE, error) < 0))
+	void *workspace = product ? smalti_cuda_workspace(cuda, error) : NULL;
+	if (!workspace)
 		return -1;
 	const cublasStatus_t status =
 	    cublasLtMatmul(cuda->cublas, product->operation, &one, w_at, product->w, x_at, product->x, &kept,
-			   y_at, product->y, y_at, product->y, &product->algorithm, cuda->workspace.memory,
-			   WORKSPACE, smalti_cuda_stream(cuda));
+			   y_at, product->y, y_at, product->y, &product->algorithm, workspace,
+			   SMALTI_CUDA_WORKSPACE, smalti_cuda_stream(cuda));
 	return status ? fail(status, &shape, error) : 0;
 }
 

@@ -50,13 +50,14 @@ static cudnnBackendDescriptor_t tensor(struct smalti_cudnn_graph *g, enum smalti
 {
 	cudnnBackendDescriptor_t made = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 	const int64_t alignment = 16, name = number ? (int64_t)number : 100 + g->count;
-	const bool is_virtual = !number;
+	const bool is_virtual = !number, by_value = number == SMALTI_CUDNN_SCALE;
 	set(g, made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &name);
 	set(g, made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &types[dtype]);
 	set(g, made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
 	set(g, made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extents->of);
 	set(g, made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, extents->strides);
 	set(g, made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+	set(g, made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
 	finish(g, made);
 	return made;
 }
@@ -101,8 +102,8 @@ static int complete(struct smalti_cudnn_graph *g, cudnnBackendDescriptor_t *oper
 			   cudnnGetErrorString(g->status), said);
 }
 
-static cudnnBackendDescriptor_t convolve(struct smalti_cudnn_graph *g,
-					 const struct smalti_cudnn_convolution *c, cudnnBackendDescriptor_t y)
+static cudnnBackendDescriptor_t
+convolve(struct smalti_cudnn_graph *g, const struct smalti_device_convolution *c, cudnnBackendDescriptor_t y)
 {
 	const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
 	const int64_t axes = 2, before[] = {0, c->stride == 2 ? 0 : 1}, after[] = {0, 1}, apart[] = {1, 1},
@@ -132,7 +133,7 @@ static cudnnBackendDescriptor_t convolve(struct smalti_cudnn_graph *g,
 	return operation;
 }
 
-int smalti_cudnn_convolution_graph(const struct smalti_cudnn_convolution *c, struct smalti_cudnn_graph *g,
+int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *c, struct smalti_cudnn_graph *g,
 				   struct smalti_error *error)
 {
 	const struct extents result = map_of(1, c->out, c->rows / c->stride, c->width / c->stride),
@@ -185,7 +186,7 @@ static cudnnBackendDescriptor_t reduce(struct smalti_cudnn_graph *g, cudnnReduce
 }
 
 /* From scores to weights; adds its operations to those there are. */
-static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struct smalti_cudnn_attention *a,
+static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struct smalti_device_sdpa *a,
 				       cudnnBackendDescriptor_t scores, cudnnBackendDescriptor_t *operations,
 				       int *count)
 {
@@ -205,17 +206,16 @@ static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struc
 	return weights;
 }
 
-int smalti_cudnn_attention_graph(const struct smalti_cudnn_attention *a, struct smalti_cudnn_graph *g,
-				 struct smalti_error *error)
+int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *a, struct smalti_cudnn_graph *g,
+			    struct smalti_error *error)
 {
 	const int64_t q = a->queries, k = a->keys, h = a->heads, d = a->head_dim;
-	const struct extents q_extents = {{1, h, q, d}, {q * a->q_stride, d, a->q_stride, 1}},
-			     k_extents = {{1, h, d, k}, {k * a->kv_stride, d, 1, a->kv_stride}},
-			     v_extents = {{1, h, k, d}, {k * a->kv_stride, d, a->kv_stride, 1}},
-			     y_extents = {{1, h, q, d}, {q * h * d, d, h * d, 1}},
+	const struct extents q_extents = {{1, h, q, d}, {q * h * d, d, h * d, 1}},
+			     k_extents = {{1, h, d, k}, {2 * k * h * d, d, 1, 2 * h * d}},
+			     v_extents = {{1, h, k, d}, {2 * k * h * d, d, 2 * h * d, 1}},
 			     all = {{1, h, q, k}, {h * q * k, q * k, k, 1}},
 			     one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
-	cudnnBackendDescriptor_t operations[9];
+	cudnnBackendDescriptor_t operations[8];
 	char what[128];
 	int count = 0;
 	*g = (struct smalti_cudnn_graph){CUDNN_STATUS_SUCCESS};
@@ -225,15 +225,9 @@ int smalti_cudnn_attention_graph(const struct smalti_cudnn_attention *a, struct 
 				       tensor(g, SMALTI_CUDNN_K, a->dtype, &k_extents), products);
 	operations[count++] = pointwise(g, CUDNN_POINTWISE_MUL, products,
 					tensor(g, SMALTI_CUDNN_SCALE, SMALTI_F32, &one), scores);
-	if (a->biased) {
-		cudnnBackendDescriptor_t biased = tensor(g, 0, SMALTI_F32, &all);
-		operations[count++] = pointwise(g, CUDNN_POINTWISE_ADD, scores,
-						tensor(g, SMALTI_CUDNN_BIAS, SMALTI_F32, &all), biased);
-		scores = biased;
-	}
 	cudnnBackendDescriptor_t weights = soften(g, a, scores, operations, &count);
 	operations[count++] = multiply(g, weights, tensor(g, SMALTI_CUDNN_V, a->dtype, &v_extents),
-				       tensor(g, SMALTI_CUDNN_Y, a->dtype, &y_extents));
+				       tensor(g, SMALTI_CUDNN_Y, a->dtype, &q_extents));
 	snprintf(what, sizeof(what), "attention of %lld queries to %lld keys, %lld heads of %lld",
 		 (long long)q, (long long)k, (long long)h, (long long)d);
 	return complete(g, operations, count, what, error);

@@ -169,3 +169,28 @@ enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enu
 {
 	return device->driver->operands >> compute & 1 ? compute : SMALTI_F32;
 }
+
+bool smalti_device_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c)
+{
+	return device->driver->has_convolution && device->driver->has_convolution(device, c);
+}
+
+int smalti_device_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
+			   const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			   const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
+			   int64_t y_first, struct smalti_error *error)
+{
+	return device->driver->convolve(device, c, x, w, bias, y, y_first, error);
+}
+
+bool smalti_device_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa)
+{
+	return device->driver->has_sdpa && device->driver->has_sdpa(device, sdpa);
+}
+
+int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
+		       const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
+		       float scale, const struct smalti_device_memory *y, struct smalti_error *error)
+{
+	return device->driver->sdpa(device, sdpa, q, kv, scale, y, error);
+}

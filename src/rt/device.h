@@ -51,6 +51,32 @@ int64_t smalti_device_room(const struct smalti_device *device);
 /* Whether a task whose tiles take so many bytes, and whose scratch takes twice that at most, is for a device
  * with this memory, on which other tasks' tiles are as well. */
 bool smalti_device_fits(unsigned memory_node, int64_t bytes);
+
+/* y f32 [rows / stride, width / stride, out] (+)= x [rows + 2 (stride 2: + 1), width, in] ∗ w [out, 3, 3, in]
+ * + bias f32 [out], x and w of `dtype`; y from element y_first on. x has the rows above (but for stride 2)
+ * and below; columns beyond it are zeros. Only if the device has it: else it is made of products. */
+struct smalti_device_convolution {
+	int64_t rows, width, in, out, stride;
+	enum smalti_dtype dtype;
+	bool adds;
+};
+bool smalti_device_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);
+int smalti_device_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
+			   const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			   const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
+			   int64_t y_first, struct smalti_error *error);
+
+/* y [queries, heads, head_dim] = scaled dot-product attention of q, like y, to kv [keys, 2, heads, head_dim],
+ * all of `dtype` (f16 or bf16). Only if the device has it: else a kernel does it. */
+struct smalti_device_sdpa {
+	int64_t queries, keys, heads, head_dim;
+	enum smalti_dtype dtype;
+};
+bool smalti_device_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
+int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
+		       const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
+		       float scale, const struct smalti_device_memory *y, struct smalti_error *error);
+
 /* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
  * with an error. */
 enum { SMALTI_DEVICE_SCRATCH = 8 };

@@ -34,6 +34,17 @@ struct smalti_device_driver {
 	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 		       const struct smalti_device_memory *y, struct smalti_error *error);
+	/* For what `has` of these says yes to; NULL: none. @{ */
+	bool (*has_convolution)(struct smalti_device *device, const struct smalti_device_convolution *c);
+	int (*convolve)(struct smalti_device *device, const struct smalti_device_convolution *c,
+			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
+			const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
+			int64_t y_first, struct smalti_error *error);
+	bool (*has_sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
+	int (*sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
+		    const struct smalti_device_memory *q, const struct smalti_device_memory *kv, float scale,
+		    const struct smalti_device_memory *y, struct smalti_error *error);
+	/* @} */
 	void *(*allocate)(struct smalti_device *device, int64_t bytes, struct smalti_error *error);
 	/* When the commands before have ended. */
 	void (*release)(struct smalti_device *device, void *memory);

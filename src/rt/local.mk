@@ -36,5 +36,5 @@ libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
 if CUDNN
-libcore_la_SOURCES += src/rt/cudnn_graph.c src/rt/cudnn_graph.h
+libcore_la_SOURCES += src/rt/cuda_graphs.c src/rt/cudnn_graph.c src/rt/cudnn_graph.h
 endif

@@ -33,5 +33,8 @@ libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=default
 libstandin_la_LIBADD = libtwins.la
 libstandin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
 	-Wl,--version-script=$(srcdir)/tests/cuda/standin.map
+if CUDNN
+libstandin_la_SOURCES += tests/cuda/dnn.cc
+endif
 endif
 EXTRA_DIST += tests/cuda/standin.map

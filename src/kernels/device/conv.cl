@@ -3,29 +3,52 @@
  * Around a 3×3 convolution (kernels/conv_band.h), which is a product of patches and the weight
  * [out, 3, 3, in]. */
 
-/* patches [rows, width of the result, 3, 3, in]: GroupNorm and SiLU of x when there are coefficients
- * [2, in], rounded to `compute`; zeros beyond the map. A thread for each element. */
+/* Element (row, column, channel) of what is convolved, zero beyond the map: x, whose rows may be shown twice
+ * (upsample), with GroupNorm and SiLU when there are coefficients [2, in]. */
+DEVICE float convolved(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,
+		       GLOBAL const float *coefficients, int64_t row, int64_t column, int64_t channel,
+		       const struct conv_arguments *a)
+{
+	const int64_t scale = a->upsample ? 2 : 1;
+	GLOBAL const float *line = row < 0                  ? above
+				   : row >= scale * a->rows ? below
+							    : x + row / scale * a->width * a->in;
+	if (!line || column < 0 || column >= scale * a->width)
+		return 0;
+	const float value = line[column / scale * a->in + channel];
+	if (!coefficients)
+		return value;
+	return silu_of(fma(coefficients[channel], value, coefficients[a->in + channel]));
+}
+
+/* patches [rows, width of the result, 3, 3, in], rounded to `compute`. A thread for each element. */
 KERNEL(conv_patches)(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,
 		     GLOBAL const float *coefficients, GLOBAL void *patches, struct conv_patches_arguments a)
 {
 	const int64_t scale = a.conv.upsample ? 2 : 1, before = a.conv.stride == 2 ? 0 : 1;
-	const int64_t width = scale * a.conv.width, height = scale * a.conv.rows;
+	const int64_t columns = scale * a.conv.width / a.conv.stride;
 	const int64_t channel = INDEX % a.conv.in, tap = INDEX / a.conv.in % 9;
-	const int64_t pixel = INDEX / (9 * a.conv.in), columns = width / a.conv.stride;
+	const int64_t pixel = INDEX / (9 * a.conv.in);
 	const int64_t row = (a.first_row + pixel / columns) * a.conv.stride + tap / 3 - before;
 	const int64_t column = pixel % columns * a.conv.stride + tap % 3 - before;
 	if (pixel >= a.rows * columns)
 		return;
-	GLOBAL const float *line = row < 0         ? above
-				   : row >= height ? below
-						   : x + row / scale * a.conv.width * a.conv.in;
-	float value = 0;
-	if (line && column >= 0 && column < width) {
-		value = line[column / scale * a.conv.in + channel];
-		if (coefficients)
-			value = silu_of(fma(coefficients[channel], value, coefficients[a.conv.in + channel]));
-	}
+	const float value = convolved(x, above, below, coefficients, row, column, channel, &a.conv);
 	store_element(patches, a.result, INDEX, rounded_to(a.conv.compute, value));
+}
+
+/* rows [rows, width, in] from row first_row on, which may be −1, rounded to `compute`. A thread for each
+ * element. */
+KERNEL(conv_rows)(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,
+		  GLOBAL const float *coefficients, GLOBAL void *rows, struct conv_patches_arguments a)
+{
+	const int64_t columns = (a.conv.upsample ? 2 : 1) * a.conv.width;
+	const int64_t channel = INDEX % a.conv.in, pixel = INDEX / a.conv.in;
+	const int64_t row = a.first_row + pixel / columns, column = pixel % columns;
+	if (pixel >= a.rows * columns)
+		return;
+	const float value = convolved(x, above, below, coefficients, row, column, channel, &a.conv);
+	store_element(rows, a.result, INDEX, rounded_to(a.conv.compute, value));
 }
 
 /* The first and the last of x's rows, those that are wanted: a thread for each element. */
