@@ -159,7 +159,7 @@ for _ in {1..96}; do
 done | safetensors F32 1,4,4,6 >large.safetensors
 expect 0 '' decode large.safetensors --raw -o large.png
 wrong 1 'computing in f16: it has none beyond 65504, so choose the precision bf16 or f32' \
-    large.safetensors --raw --precision f16 -o made/x.png
+    large.safetensors --raw --precision f16 -q -o made/x.png
 cp -r "$SMALTI_MODELS/tesserae/vae" vae
 chmod -R u+w vae
 sed -i 's/"force_upcast": false/"force_upcast": true/' vae/config.json

@@ -10,7 +10,7 @@ for i in {1..12}; do
     echo "{\"id\": \"p$i\", \"prompt\": \"a red star above a ring\", \"seed\": $i, \"width\": $((48 + 16 * (i % 4)))}"
 done >prompts.jsonl
 
-command=("$SMALTI" generate --prompts prompts.jsonl --size 64x64 --steps 12 --save-latents --cpus 2)
+command=("$SMALTI" generate --prompts prompts.jsonl --size 96x96 --steps 40 --save-latents --cpus 2)
 
 # count WORDS: lines of the report with them.
 count() {
