@@ -13,7 +13,12 @@
 
 #include <math.h>
 
-enum { PLANS = SANITIZED ? 8 : 50, LIMITED = SANITIZED ? 4 : 30, MOST_VALUES = 4 * 16 * 16, MEGABYTE = 1 << 20 };
+enum {
+	PLANS = SANITIZED ? 8 : 50,
+	LIMITED = SANITIZED ? 4 : 30,
+	MOST_VALUES = 4 * 16 * 16,
+	MEGABYTE = 1 << 20
+};
 
 struct plan {
 	int64_t devices, cpus, limit; /* limit: megabytes of each device's memory; 0: none */

@@ -417,7 +417,8 @@ static void progress(void)
 		smalti_batch_wait(watched.batch);
 		smalti_batch_progress(watched.batch, &idle);
 		CHECK(idle.active == 0 && idle.images == 0, "after");
-		is_at(&watched.at_latents, SMALTI_STAGE_DENOISING, 0.05, 0.7, "latents");
+		/* Decoding goes on beside the callback. */
+		is_at(&watched.at_latents, SMALTI_STAGE_DENOISING, 0.05, 0.98, "latents");
 		is_at(&watched.at_first_rows, SMALTI_STAGE_DECODING, watched.at_latents.images, 1,
 		      "first rows");
 		is_at(&watched.at_last_rows, SMALTI_STAGE_DECODING, 0.98, 1, "last rows");

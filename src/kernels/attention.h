@@ -14,8 +14,9 @@ struct smalti_keys {
  * never whole in memory. A call takes some blocks of keys; the caller's order of blocks fixes the
  * arithmetic, whatever calls they are spread over, so the bits do not depend on who runs it when.
  *
- * Head h is columns h·head_dim … of each token's row. Softmax and sums in f32. An infinite query or key, which
- * is what f16 makes of numbers beyond 65504, gives NaN: it must not pass for a key without any weight. */
+ * Head h is columns h·head_dim … of each token's row. Softmax and sums in f32. An infinite query or key,
+ * which is what f16 makes of numbers beyond 65504, gives NaN: it must not pass for a key without any weight.
+ */
 struct smalti_attention {
 	int64_t queries; /* tokens */
 	int64_t blocks;  /* of keys, of this call */

@@ -22,6 +22,6 @@ int standin_device_of(const void *address);
 /* Where `bytes` bytes of that device really are; aborts, for `user`, unless one allocation has them all. */
 char *standin_at(const void *address, int device, size_t bytes, const char *user);
 
-/* Whether this call of `what` (malloc, launch, product, graph, cudnn) is to fail: SMALTI_STANDIN_FAIL=what:number, the
- * first being 1. */
+/* Whether this call of `what` (malloc, launch, product, graph, cudnn) is to fail:
+ * SMALTI_STANDIN_FAIL=what:number, the first being 1. */
 bool standin_fails(const char *what);
