@@ -68,7 +68,7 @@ SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_
 export SMALTI_STANDIN_DEVICES=1
 while read -r call words; do
     SMALTI_STANDIN_FAIL=$call expect 1 "$words" timeout 120 "$SMALTI" generate -p a --size 96x64 --steps 2 \
-        -o "$work/failed.png" -q --cuda 1 --cpus 1
+        -o "$work/failed.png" -q --cuda 1 --cpus 1 --reproducible
     [ ! -e "$work/failed.png" ] || fail "$call: an image all the same"
 done <<'WORDS'
 launch:40 too many resources requested for launch
@@ -77,5 +77,5 @@ graph:1 cuDNN says
 WORDS
 mkdir "$work/images"
 SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 120 "$SMALTI" generate -p 'a star' -p 'a red star' \
-    --size 96x64 --steps 2 -o "$work/images/" --cuda 1 --cpus 1
+    --size 96x64 --steps 2 -o "$work/images/" --cuda 1 --cpus 1 --reproducible
 [ "$(files "$work/images" | wc -w)" -eq 1 ] || fail "not one image beside one that failed"
