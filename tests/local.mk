@@ -214,7 +214,7 @@ AM_TESTS_ENVIRONMENT = \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS; \
 	STARPU_HOME='$(abs_top_builddir)/tests'; export STARPU_HOME; \
 	HWLOC_COMPONENTS=-pci; export HWLOC_COMPONENTS; \
-	POCL_CACHE_DIR='$(abs_top_builddir)/tests/.pocl'; export POCL_CACHE_DIR; \
+	: $${POCL_CACHE_DIR:='$(abs_top_builddir)/tests/.pocl'}; export POCL_CACHE_DIR; \
 	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0'; export LSAN_OPTIONS;
 
 clean-local:
