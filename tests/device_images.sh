@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# What tests of devices share, beside command.sh: images and golden outputs, by the tolerances for CPUs.
+# What tests of devices share, beside command.sh: PoCL's devices, images and golden outputs, by the tolerances for CPUs.
 programs=$(dirname "$SMALTI")/tests
+
+# use_pocl WHAT: has OpenCL's devices be two of PoCL's, which `topology` then shows; without them WHAT is skipped.
+use_pocl() {
+    # What a driver keeps is known by its name, which the sanitizer finds only when it walks the stack with care.
+    export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0
+    export STARPU_HOME=$work POCL_DEVICES='basic basic' STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
+    ! "$SMALTI" topology --opencl 2 --cpus 1 >"$work/topology" 2>"$work/err" || return 0
+    grep -q 'without OpenCL\|OpenCL devices are asked for' "$work/err" || fail "$(cat "$work/err")"
+    echo "$1: skipped: $(cat "$work/err")"
+    exit 77
+}
 
 # latents NAME OPTION...: of a small image.
 latents() {

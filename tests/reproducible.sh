@@ -4,15 +4,9 @@
 # different kinds are refused.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
-# What a driver keeps is known by its name, which the sanitizer finds only when it walks the stack with care.
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0
-export STARPU_HOME=$work POCL_DEVICES='basic basic' STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
-
-if ! "$SMALTI" topology --opencl 2 --cpus 1 >"$work/topology" 2>"$work/err"; then
-    grep -q 'without OpenCL\|OpenCL devices are asked for' "$work/err" || fail "$(cat "$work/err")"
-    echo "reproducible results on devices: skipped: $(cat "$work/err")"
-    exit 77
-fi
+# shellcheck source=device_images.sh
+. "$(dirname "$0")/device_images.sh"
+use_pocl 'reproducible results on devices'
 cd "$work"
 policies='eager dmda lws'
 
