@@ -12,9 +12,9 @@ static void read_model(int worker, char model[NAME])
 	starpu_worker_get_name(worker, name, sizeof(name));
 	char *begin = strchr(name, '('), *end = strstr(name, " GiB");
 	begin = begin ? begin + 1 : name;
-	while (end && end > begin && *end != '\0' && *--end != ' ')
-		; /* back over its memory */
 	if (end)
+		*end = '\0';
+	if (end && (end = strrchr(begin, ' '))) /* before its memory */
 		*end = '\0';
 	snprintf(model, NAME, "%s", begin);
 }
