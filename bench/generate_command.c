@@ -26,7 +26,7 @@ static const struct generate_options defaults = {
 	"a small red boat on the waves below, long shadows and warm light",
     .steps = 20,
     .guidance = 4.5,
-    .session = {.policy = "lws", .cuda = -1},
+    .session = {.cuda = -1},
 };
 
 static const struct smalti_option rows[] = {

@@ -99,7 +99,7 @@ cJSON *smalti_bench_facts(const char *model, enum smalti_precision precision,
 	cJSON *facts = cJSON_CreateObject();
 	cJSON_AddStringToObject(facts, "model", model);
 	cJSON_AddStringToObject(facts, "precision", smalti_precisions[precision]);
-	cJSON_AddStringToObject(facts, "sched", session->policy);
+	cJSON_AddStringToObject(facts, "sched", session->policy ? session->policy : "default");
 	cJSON_AddNumberToObject(facts, "cpus", (double)session->cpus);
 	return facts;
 }

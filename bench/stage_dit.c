@@ -13,7 +13,7 @@ struct state {
 	struct smalti_denoiser *denoiser;
 	struct smalti_cross_cache *caches[BRANCHES];
 	struct smalti_conditions *conditions;
-	struct smalti_partition partition;
+	struct smalti_tokens tokens;
 	struct smalti_grid x;
 };
 
@@ -52,17 +52,18 @@ static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smal
 	const int64_t height = run->height / factor, width = run->width / factor;
 	const int64_t tokens = height / d->patch_size * (width / d->patch_size);
 	const int64_t columns = d->in_channels * d->patch_size * d->patch_size;
-	if (smalti_partition_even(&state->partition, tokens, SMALTI_TILE_TOKENS, error) < 0)
+	if (smalti_tokens_cut(&state->tokens, &smalti_strategy_none, tokens, width / d->patch_size,
+			      SMALTI_TILE_TOKENS, error) < 0)
 		return -1;
 	state->caches[0] = make_cross_cache(run, NEGATIVE_TOKENS);
 	state->caches[1] = make_cross_cache(run, PROMPT_TOKENS);
-	state->conditions =
-	    d->functions->conditions(d, run->weights, &(const float){500}, 1, height, width, factor);
-	state->x.partition = &state->partition;
-	state->x.tile = smalti_calloc(state->partition.bands, sizeof(*state->x.tile), error);
-	for (int64_t b = 0; state->x.tile && b < state->partition.bands; b++)
-		state->x.tile[b] =
-		    smalti_stage_noise(run->weights, smalti_partition_rows(&state->partition, b), columns);
+	state->conditions = d->functions->conditions(d, run->weights, &state->tokens, &(const float){500}, 1,
+						     height, width, factor);
+	state->x.partition = &state->tokens.partition;
+	state->x.tile = smalti_calloc(state->tokens.partition.bands, sizeof(*state->x.tile), error);
+	for (int64_t b = 0; state->x.tile && b < state->tokens.partition.bands; b++)
+		state->x.tile[b] = smalti_stage_noise(
+		    run->weights, smalti_partition_rows(&state->tokens.partition, b), columns);
 	return state->x.tile ? smalti_task_group_status(run->weights, error) : -1;
 }
 
@@ -105,7 +106,7 @@ static void close_dit(struct smalti_stage_run *run)
 			functions->release_cross_cache(state->caches[k]);
 		smalti_denoiser_free(state->denoiser);
 	}
-	smalti_partition_free(&state->partition);
+	smalti_tokens_free(&state->tokens);
 	free(state);
 }
 

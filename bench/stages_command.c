@@ -21,8 +21,7 @@ struct stages_options {
 
 #define TYPE struct stages_options
 
-static const struct stages_options defaults = {.bench = {.repeats = 3},
-					       .session = {.policy = "lws", .cuda = -1}};
+static const struct stages_options defaults = {.bench = {.repeats = 3}, .session = {.cuda = -1}};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},

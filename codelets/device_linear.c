@@ -8,7 +8,8 @@ struct target {
 	const struct smalti_device_memory *z; /* what the product makes */
 };
 
-/* The product makes y itself where the device can add the bias and has y's dtype; else z in f32, in scratch.
+/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z in f32, in
+ * scratch.
  */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
@@ -26,13 +27,15 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 						  .x_stride = target->x.stride,
 						  .y_stride = a->out,
 						  .adds = a->epilogue == SMALTI_EPILOGUE_ADD,
+						  .gelu = a->epilogue == SMALTI_EPILOGUE_GELU,
 						  .dtype = target->x.dtype,
 						  .result = a->result,
 						  .bias = bias};
 	target->z = y;
-	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds) && smalti_device_makes(device, product))
+	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds || product->gelu) &&
+	    smalti_device_makes(device, product))
 		return 0;
-	product->adds = false;
+	product->adds = product->gelu = false;
 	product->result = SMALTI_F32;
 	product->bias = NULL;
 	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,

@@ -26,6 +26,16 @@ int smalti_cpu_join(const struct join_data *data, const struct join_arguments *a
 	return 0;
 }
 
+int smalti_cpu_take_columns(const struct take_columns_data *data, const struct take_columns_arguments *a,
+			    struct smalti_error *error)
+{
+	(void)error;
+	for (int64_t i = 0; i < a->rows * a->parts; i++)
+		memcpy((char *)data->y + i * a->columns, (const char *)data->x + i * a->in + a->first,
+		       (size_t)a->columns);
+	return 0;
+}
+
 int smalti_cpu_clear(const struct clear_data *data, const struct clear_arguments *a,
 		     struct smalti_error *error)
 {

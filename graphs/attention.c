@@ -4,15 +4,23 @@
 
 #include <math.h>
 
-/* The blocks of keys of one task, from band `first` on. */
-static void take_bands(struct attention_arguments *a, struct smalti_tile **blocks,
-		       const struct smalti_partition *partition, int64_t rows_per,
-		       struct smalti_tile *const *kv, int64_t first)
+/* Where the keys of the task that begins with block `first` end. */
+static int64_t task_end(const struct smalti_key_bands *keys, int64_t first)
+{
+	int64_t end = first + 1;
+	while (end < keys->blocks && end - first < SMALTI_MANY &&
+	       (!keys->rank || keys->rank[end] == keys->rank[first]))
+		end++;
+	return end;
+}
+
+static void take_blocks(struct attention_arguments *a, struct smalti_tile **blocks,
+			const struct smalti_key_bands *keys, int64_t first, int64_t end)
 {
 	for (int64_t i = 0; i < SMALTI_MANY; i++) {
-		const bool given = first + i < partition->bands;
-		blocks[i] = given ? kv[first + i] : NULL;
-		a->keys[i] = given ? smalti_partition_rows(partition, first + i) * rows_per : 0;
+		const bool given = first + i < end;
+		blocks[i] = given ? keys->kv[first + i] : NULL;
+		a->keys[i] = given ? keys->rows[first + i] : 0;
 	}
 }
 
@@ -22,9 +30,7 @@ static int64_t state_bytes(const struct attention_arguments *a)
 }
 
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
-				  int64_t queries, struct smalti_tile *q,
-				  const struct smalti_partition *partition, int64_t rows_per,
-				  struct smalti_tile *const *kv)
+				  int64_t queries, struct smalti_tile *q, const struct smalti_key_bands *keys)
 {
 	const int64_t width = heads->count * heads->dim;
 	struct smalti_tile *y =
@@ -34,15 +40,15 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 					.head_dim = heads->dim,
 					.dtype = heads->dtype,
 					.scale = (float)(1.0 / sqrt((double)heads->dim))};
-	/* More bands of keys than one task takes: one task after the other, the softmax's state between them.
-	 */
+	/* More keys than one task takes: one task after the other, the softmax's state between them. */
 	struct smalti_tile *state =
-	    partition->bands > SMALTI_MANY ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
-	for (int64_t first = 0; first < partition->bands; first += SMALTI_MANY) {
+	    task_end(keys, 0) < keys->blocks ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
+	for (int64_t first = 0, end; first < keys->blocks; first = end) {
+		end = task_end(keys, first);
 		a.first = first == 0;
-		a.last = partition->bands - first <= SMALTI_MANY;
+		a.last = end == keys->blocks;
 		struct attention_buffers buffers = {.q = q, .state = state, .y = a.last ? y : NULL};
-		take_bands(&a, buffers.kv, partition, rows_per, kv, first);
+		take_blocks(&a, buffers.kv, keys, first, end);
 		smalti_insert_attention(task_group, &buffers, &a);
 	}
 	smalti_tile_release(state);

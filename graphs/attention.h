@@ -9,9 +9,15 @@ struct smalti_heads {
 	enum smalti_dtype dtype; /* of q, kv and the result */
 };
 
-/* A new tile [queries, heads·dim]: one block of queries against all bands of keys and values, in the
- * order of the bands; scores scaled by dim^-1/2. kv tiles [keys, 2·heads·dim]. */
+/* What queries attend to: blocks of keys and values, tiles [rows[i], 2·heads·dim], in this order. */
+struct smalti_key_bands {
+	int64_t blocks;
+	struct smalti_tile **kv;
+	int64_t *rows;
+	const int *rank; /* a task takes blocks of one rank only; NULL: of any */
+};
+
+/* A new tile [queries, heads·dim]: one block of queries against all keys; scores scaled by dim^-1/2. */
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
 				  int64_t queries, struct smalti_tile *q,
-				  const struct smalti_partition *partition, int64_t rows_per,
-				  struct smalti_tile *const *kv);
+				  const struct smalti_key_bands *keys);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "graphs/strategy.h"
 #include "graphs/weights.h"
-#include "rt/grid.h"
 
 /* A model that denoises latents, as the pipeline sees it: a table of functions, and the extents that others
  * go by. A model of another architecture has this as its first member and a table of its own. */
@@ -23,7 +23,7 @@ struct smalti_denoiser_functions {
 	/* The most that a forward in bands of `band_tokens` holds at once, besides the weights and caches.
 	 */
 	int64_t (*working_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
-				 int branches);
+				 int branches, const struct smalti_strategy *strategy);
 	/* The arithmetic of a forward for `count` prompts of that many tokens. */
 	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
 			int count);
@@ -34,19 +34,21 @@ struct smalti_denoiser_functions {
 						  struct smalti_tile *text, int64_t tokens);
 	void (*release_cross_cache)(struct smalti_cross_cache *cache); /* NULL is fine */
 
-	/* For a latent of height by width, vae_factor pixels to a latent. */
+	/* For a latent of height by width, vae_factor pixels to a latent, cut into these tokens, which
+	 * outlive them. */
 	struct smalti_conditions *(*conditions)(struct smalti_denoiser *denoiser,
-						struct smalti_task_group *task_group, const float *timesteps,
+						struct smalti_task_group *task_group,
+						const struct smalti_tokens *tokens, const float *timesteps,
 						int64_t steps, int64_t height, int64_t width,
 						int64_t vae_factor);
 	void (*release_conditions)(struct smalti_conditions *conditions); /* NULL is fine */
 
-	/* One forward at `step` for each prompt: x are the latents' tokens f32 [n, in_channels·patch²] in
-	 * bands, multiplied by input_scale on the way in. v[k] receives the output f32
-	 * [n, patch²·out_channels] for caches[k]; what the prompts have in common is computed once. The
+	/* One forward at `step`, after those before it, for each prompt: x are the latents' tokens f32
+	 * [n, in_channels·patch²] in bands, multiplied by input_scale on the way in. v[k] receives the output
+	 * f32 [n, patch²·out_channels] for caches[k]; what the prompts have in common is computed once. The
 	 * caller releases the v. */
 	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
-			const struct smalti_conditions *conditions, int64_t step, float input_scale,
+			struct smalti_conditions *conditions, int64_t step, float input_scale,
 			const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
 			struct smalti_grid *v);
 };

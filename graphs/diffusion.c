@@ -11,7 +11,7 @@ struct run {
 	const struct smalti_diffusion *d;
 	int64_t channels, patch, token_bytes;
 	struct smalti_tile *generator;
-	struct smalti_partition partition;
+	struct smalti_tokens tokens;
 	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
 };
 
@@ -26,8 +26,8 @@ static struct patchify_arguments band_of(const struct run *r, int64_t band, doub
 					   .height = r->d->height,
 					   .width = r->d->width,
 					   .patch = r->patch,
-					   .first = r->partition.first[band],
-					   .rows = smalti_partition_rows(&r->partition, band),
+					   .first = r->tokens.partition.first[band],
+					   .rows = smalti_partition_rows(&r->tokens.partition, band),
 					   .scale = (float)scale};
 }
 
@@ -69,8 +69,8 @@ static void begin(struct run *r)
 	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	r->x = smalti_grid_new(r->task_group, &r->partition, 1, r->token_bytes);
-	for (int64_t b = 0; b < r->partition.bands; b++) {
+	r->x = smalti_grid_new(r->task_group, &r->tokens.partition, 1, r->token_bytes);
+	for (int64_t b = 0; b < r->tokens.partition.bands; b++) {
 		const struct patchify_buffers buffers = {.planes = planes,
 							 .tokens = smalti_grid_tile(&r->x, b)};
 		const struct patchify_arguments arguments = band_of(r, b, scale);
@@ -84,10 +84,11 @@ static void begin_history(struct run *r)
 	const int64_t arrays = r->d->sampler->history;
 	if (!arrays)
 		return;
-	r->history = smalti_grid_new(r->task_group, &r->partition, 1, arrays * r->token_bytes);
-	for (int64_t b = 0; b < r->partition.bands; b++)
+	r->history = smalti_grid_new(r->task_group, &r->tokens.partition, 1, arrays * r->token_bytes);
+	for (int64_t b = 0; b < r->tokens.partition.bands; b++)
 		smalti_insert(clear, r->task_group, (.y = smalti_grid_tile(&r->history, b)),
-			      .bytes = smalti_partition_rows(&r->partition, b) * arrays * r->token_bytes);
+			      .bytes =
+				  smalti_partition_rows(&r->tokens.partition, b) * arrays * r->token_bytes);
 }
 
 /* x of every band one step further; v holds the outputs of the branches. */
@@ -95,15 +96,15 @@ static void advance(const struct run *r, const struct smalti_sampler_step *step,
 {
 	const bool guided = r->d->cache_count == 2;
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
-	for (int64_t b = 0; b < r->partition.bands; b++)
+	for (int64_t b = 0; b < r->tokens.partition.bands; b++)
 		smalti_insert(sampler_step, r->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
 			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
-			      .step = *step, .rows = smalti_partition_rows(&r->partition, b),
+			      .step = *step, .rows = smalti_partition_rows(&r->tokens.partition, b),
 			      .channels = r->channels, .out_channels = r->denoiser->out_channels,
-			      .patch = r->patch, .first = r->partition.first[b], .height = r->d->height,
-			      .width = r->d->width, .guidance = r->d->guidance);
+			      .patch = r->patch, .first = r->tokens.partition.first[b],
+			      .height = r->d->height, .width = r->d->width, .guidance = r->d->guidance);
 	smalti_tile_release(noise);
 }
 
@@ -119,8 +120,8 @@ static struct smalti_conditions *conditions_of(const struct run *r)
 	for (int64_t i = 0; i < sampler->steps; i++)
 		timesteps[i] = (float)sampler->step[i].timestep;
 	struct smalti_conditions *conditions =
-	    r->denoiser->functions->conditions(r->denoiser, r->task_group, timesteps, sampler->steps,
-					       r->d->height, r->d->width, r->d->vae_factor);
+	    r->denoiser->functions->conditions(r->denoiser, r->task_group, &r->tokens, timesteps,
+					       sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
 	free(timesteps);
 	return conditions;
 }
@@ -148,7 +149,7 @@ static struct smalti_tile *finish(struct run *r)
 	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
 	smalti_insert(clear, r->task_group, (.y = planes),
 		      .bytes = plane_elements(r) * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < r->partition.bands; b++) {
+	for (int64_t b = 0; b < r->tokens.partition.bands; b++) {
 		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(&r->x, b),
 							   .planes = planes};
 		const struct patchify_arguments arguments = band_of(r, b, 1.0);
@@ -169,12 +170,10 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	struct smalti_tile *planes = NULL;
 	r.token_bytes =
 	    denoiser->in_channels * denoiser->patch_size * denoiser->patch_size * (int64_t)sizeof(float);
-	const int64_t tokens =
-	    diffusion->height / denoiser->patch_size * (diffusion->width / denoiser->patch_size);
-	if (smalti_partition_even(&r.partition, tokens, diffusion->band_tokens, &error) < 0 ||
-	    (diffusion->shares &&
-	     smalti_partition_distribute(&r.partition, diffusion->shares,
-					 smalti_session_place_count(task_group->session), &error) < 0)) {
+	const int64_t columns = diffusion->width / denoiser->patch_size;
+	if (smalti_tokens_cut(&r.tokens, diffusion->strategy,
+			      diffusion->height / denoiser->patch_size * columns, columns,
+			      diffusion->band_tokens, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);
@@ -185,7 +184,7 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 		smalti_grid_release(&r.x);
 		smalti_grid_release(&r.history);
 		smalti_tile_release(r.generator);
-		smalti_partition_free(&r.partition);
+		smalti_tokens_free(&r.tokens);
 	}
 	return planes;
 }

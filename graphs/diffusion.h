@@ -10,8 +10,7 @@ struct smalti_diffusion {
 	int64_t height, width; /* of the latent, multiples of the patch size */
 	int64_t vae_factor;
 	int64_t band_tokens; /* tokens in a band */
-	const double
-	    *shares; /* of the tokens, of each place of the session (rt/grid.h); NULL: no distribution */
+	const struct smalti_strategy *strategy;
 	uint64_t seed;
 	int64_t image, images; /* every draw from the seed's stream is one of `images`, of which this one's is
 				  number `image` (docs/reference.md 8.1) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit_conditions.h"
-#include "graphs/dit_weights.h"
+#include "graphs/dit_shards.h"
 #include "graphs/linear.h"
 #include "kernels/conditioning.h"
 
@@ -53,33 +53,107 @@ static struct smalti_tile *adaln_of(const struct smalti_dit *dit, struct smalti_
 	return g;
 }
 
+static struct smalti_tile *position_table(const struct smalti_dit *dit, struct smalti_task_group *task_group,
+					  int64_t rows, int64_t columns)
+{
+	const struct smalti_transformer_config *c = &dit->config;
+	struct smalti_tile *table =
+	    smalti_tile_new(task_group, columns + rows, c->width / 2 * (int64_t)sizeof(float));
+	smalti_insert(positions, task_group, (.table = table), .columns = columns, .rows = rows,
+		      .dim = c->width, .base = c->sample_size / c->patch_size,
+		      .interpolation_scale = c->interpolation_scale);
+	return table;
+}
+
+/* The image's; or a slice's of each rank, as if it were an image. */
+static void make_positions(const struct smalti_dit *dit, struct smalti_task_group *task_group,
+			   struct smalti_conditions *conditions)
+{
+	const struct smalti_tokens *tokens = conditions->tokens;
+	const int64_t count = tokens->partition.first[tokens->partition.bands];
+	for (int rank = 0; rank < conditions->tables; rank++) {
+		struct smalti_position_table *table = &conditions->positions[rank];
+		int64_t end = count;
+		if (conditions->tables > 1) {
+			table->first = smalti_tokens_begin(tokens, rank);
+			end = smalti_tokens_begin(tokens, rank + 1);
+		}
+		if (end > table->first)
+			table->tile = position_table(
+			    dit, task_group, (end - table->first) / conditions->columns, conditions->columns);
+	}
+}
+
+const struct smalti_position_table *smalti_dit_positions(const struct smalti_conditions *conditions,
+							 int64_t band)
+{
+	return &conditions->positions[conditions->tables > 1 ? conditions->tokens->band[band].rank : 0];
+}
+
+static int64_t kept_count(const struct smalti_conditions *conditions)
+{
+	return SMALTI_DENOISER_MAX_BRANCHES * conditions->layers * conditions->shards->count *
+	       conditions->tokens->partition.bands;
+}
+
+static int64_t caption_count(const struct smalti_conditions *conditions)
+{
+	return SMALTI_DENOISER_MAX_BRANCHES * conditions->layers * conditions->shards->count;
+}
+
+/* Room for what the strategy asks for. */
+static int make_room(struct smalti_dit *dit, struct smalti_task_group *task_group,
+		     struct smalti_conditions *conditions, struct smalti_error *error)
+{
+	const struct smalti_strategy *strategy = conditions->tokens->strategy;
+	conditions->layers = dit->config.layers;
+	conditions->tables =
+	    strategy->exchange == SMALTI_EXCHANGE_NAIVE ? strategy->parts[SMALTI_AXIS_RANK] : 1;
+	conditions->positions = smalti_calloc(conditions->tables, sizeof(*conditions->positions), error);
+	conditions->shards = smalti_dit_shards_of(dit, task_group, strategy);
+	if (!conditions->positions || !conditions->shards)
+		return -1;
+	if (smalti_strategy_keeps(strategy))
+		conditions->kept = smalti_calloc(kept_count(conditions), sizeof(*conditions->kept), error);
+	conditions->captions = smalti_calloc(caption_count(conditions), sizeof(*conditions->captions), error);
+	return conditions->captions && (conditions->kept || !smalti_strategy_keeps(strategy)) ? 0 : -1;
+}
+
 struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser,
-						struct smalti_task_group *task_group, const float *timesteps,
+						struct smalti_task_group *task_group,
+						const struct smalti_tokens *tokens, const float *timesteps,
 						int64_t steps, int64_t height, int64_t width,
 						int64_t vae_factor)
 {
-	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
+	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	const struct smalti_transformer_config *c = &dit->config;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_conditions *conditions = smalti_calloc(1, sizeof(*conditions), &error);
-	if (!conditions) {
+	if (conditions)
+		conditions->tokens = tokens;
+	if (!conditions || make_room(dit, task_group, conditions, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
+		smalti_dit_release_conditions(conditions);
 		return NULL;
 	}
+	smalti_task_group_place(task_group, smalti_strategy_place(tokens->strategy, 0, 0, 0, 0));
+	conditions->steps = steps;
+	conditions->columns = width / c->patch_size;
 	conditions->timestep = embed(task_group, &dit->timestep, timesteps, steps);
 	if (c->additional_conditions)
 		add_micro_conditions(dit, task_group, (float)(height * vae_factor),
 				     (float)(width * vae_factor), steps, conditions->timestep);
 	conditions->adaln = adaln_of(dit, task_group, steps, conditions->timestep);
-	const int64_t rows = height / c->patch_size, columns = width / c->patch_size;
-	conditions->columns = columns;
-	conditions->steps = steps;
-	conditions->positions =
-	    smalti_tile_new(task_group, columns + rows, c->width / 2 * (int64_t)sizeof(float));
-	smalti_insert(positions, task_group, (.table = conditions->positions), .columns = columns,
-		      .rows = rows, .dim = c->width, .base = c->sample_size / c->patch_size,
-		      .interpolation_scale = c->interpolation_scale);
+	make_positions(dit, task_group, conditions);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 	return conditions;
+}
+
+static void release_tiles(struct smalti_tile **tiles, int64_t count)
+{
+	for (int64_t i = 0; tiles && i < count; i++)
+		smalti_tile_release(tiles[i]);
+	free(tiles);
 }
 
 void smalti_dit_release_conditions(struct smalti_conditions *conditions)
@@ -88,6 +162,12 @@ void smalti_dit_release_conditions(struct smalti_conditions *conditions)
 		return;
 	smalti_tile_release(conditions->timestep);
 	smalti_tile_release(conditions->adaln);
-	smalti_tile_release(conditions->positions);
+	for (int i = 0; conditions->positions && i < conditions->tables; i++)
+		smalti_tile_release(conditions->positions[i].tile);
+	free(conditions->positions);
+	if (conditions->shards) {
+		release_tiles(conditions->kept, kept_count(conditions));
+		release_tiles(conditions->captions, caption_count(conditions));
+	}
 	free(conditions);
 }

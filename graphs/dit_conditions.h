@@ -2,18 +2,36 @@
 #pragma once
 
 #include "graphs/denoiser.h"
+#include "graphs/strategy.h"
+
+/* Positions of tokens from `first` on. */
+struct smalti_position_table {
+	struct smalti_tile *tile; /* see smalti_positions() */
+	int64_t first;
+};
 
 struct smalti_conditions {
-	int64_t steps;
-	int64_t columns;               /* patches in a row of the image */
-	struct smalti_tile *timestep;  /* e, f32 [steps, width] (3.3) */
-	struct smalti_tile *adaln;     /* g, f32 [steps·6, width] */
-	struct smalti_tile *positions; /* see smalti_positions() */
+	const struct smalti_tokens *tokens;
+	const struct smalti_dit_shards *shards; /* that their strategy cuts the model into */
+	int64_t steps, layers;
+	int64_t columns;              /* patches in a row of the image */
+	struct smalti_tile *timestep; /* e, f32 [steps, width] (3.3) */
+	struct smalti_tile *adaln;    /* g, f32 [steps·6, width] */
+	int tables;
+	struct smalti_position_table *positions; /* one of the image, or one of each rank */
+	/* Keys and values that a later pass reads, and shards of the captions', of each branch and block;
+	 * NULL where the strategy has none. */
+	struct smalti_tile **kept, **captions;
 };
 
 /* See struct smalti_denoiser_functions. */
 struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser,
-						struct smalti_task_group *task_group, const float *timesteps,
+						struct smalti_task_group *task_group,
+						const struct smalti_tokens *tokens, const float *timesteps,
 						int64_t steps, int64_t height, int64_t width,
 						int64_t vae_factor);
 void smalti_dit_release_conditions(struct smalti_conditions *conditions);
+
+/* The table that a band's positions are in. */
+const struct smalti_position_table *smalti_dit_positions(const struct smalti_conditions *conditions,
+							 int64_t band);

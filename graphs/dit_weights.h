@@ -30,8 +30,9 @@ struct smalti_dit {
 	struct smalti_weight *final_table; /* [2, width]: shift, scale */
 	struct smalti_dit_block *blocks;
 	struct smalti_linear out;
+	struct smalti_dit_shards *shards; /* that strategies asked for (graphs/dit_shards.h) */
 };
 
-/* Fills all but denoiser, config and compute. */
+/* Fills all but denoiser, config, compute and shards. */
 int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
 		    struct smalti_error *error);

@@ -81,6 +81,14 @@ static struct smalti_tile *rows_tile(struct smalti_task_group *task_group, const
 	return smalti_tile_new(task_group, rows * map->width, map->channels * (int64_t)sizeof(float));
 }
 
+/* A slot's tile is where the band is that it holds. */
+static struct smalti_tile *owned(const struct smalti_features *map, int64_t band, struct smalti_tile *tile)
+{
+	if (tile && map->partition.owner)
+		tile->owner = map->partition.owner[band];
+	return tile;
+}
+
 struct smalti_tile *smalti_features_body(struct smalti_task_group *task_group, struct smalti_features *map,
 					 int64_t band)
 {
@@ -89,7 +97,7 @@ struct smalti_tile *smalti_features_body(struct smalti_task_group *task_group, s
 	struct smalti_tile **tile = &map->body[band % map->slots];
 	if (!*tile)
 		*tile = rows_tile(task_group, map, slot_rows(map, band));
-	return *tile;
+	return owned(map, band, *tile);
 }
 
 void smalti_features_drop_body(struct smalti_features *map, int64_t band)
@@ -105,7 +113,7 @@ static struct smalti_tile *top_of(struct smalti_task_group *task_group, struct s
 	struct smalti_tile **tile = &map->top[band % map->slots];
 	if (band > 0 && !*tile)
 		*tile = rows_tile(task_group, map, 1);
-	return band > 0 ? *tile : NULL;
+	return band > 0 ? owned(map, band, *tile) : NULL;
 }
 
 static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struct smalti_features *map,
@@ -114,7 +122,7 @@ static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struc
 	struct smalti_tile **tile = &map->bottom[band % map->slots];
 	if (band < map->partition.bands - 1 && !*tile)
 		*tile = rows_tile(task_group, map, 1);
-	return band < map->partition.bands - 1 ? *tile : NULL;
+	return band < map->partition.bands - 1 ? owned(map, band, *tile) : NULL;
 }
 
 static struct smalti_tile *new_moments(struct smalti_task_group *task_group, int64_t groups)

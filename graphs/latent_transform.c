@@ -7,7 +7,7 @@ static struct smalti_tile *upload(struct smalti_task_group *task_group,
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile *tile = NULL;
-	float *values = smalti_calloc(config->latent_channels, sizeof(*values), &error);
+	SCOPED(free) float *values = smalti_calloc(config->latent_channels, sizeof(*values), &error);
 	for (int64_t c = 0; values && c < config->latent_channels; c++) {
 		const struct smalti_latent_scale channel = smalti_vae_latent_scale(config, c);
 		values[c] = (float)(shift ? channel.shift : channel.scale);
@@ -16,7 +16,6 @@ static struct smalti_tile *upload(struct smalti_task_group *task_group,
 		tile = smalti_tile_upload(task_group, config->latent_channels, sizeof(*values), values);
 	else
 		smalti_task_group_break(task_group, &error);
-	free(values);
 	return tile;
 }
 

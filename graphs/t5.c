@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5.h"
 #include "codelets/codelets.h"
+#include "rt/task.h"
+
+#include <math.h>
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
  * How many there are depends on the geometry alone, so that the order of all sums does. */
@@ -84,16 +87,11 @@ static void load(struct t5 *t5)
 	    smalti_weights_vector(t5->encoder.weights, c->width, "encoder.final_layer_norm.weight");
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static int count_shards(const struct smalti_t5_config *c)
 {
 	const int64_t wanted = c->width * c->ff_width / SHARD_WEIGHTS;
-	const int64_t most = least(least(c->heads, c->ff_width), least(c->width, SMALTI_MANY));
-	return wanted > 1 ? (int)least(wanted, most) : 1;
+	const int64_t most = smalti_min(smalti_min(c->heads, c->ff_width), smalti_min(c->width, SMALTI_MANY));
+	return (int)smalti_max(smalti_min(wanted, most), 1);
 }
 
 /* Where shard `shard` of `count` things begins. */
@@ -128,6 +126,7 @@ struct encoding {
 	const struct smalti_token_ids *texts;
 	int64_t count, bands;
 	struct band *band;
+	double flops; /* of a band in a layer */
 };
 
 static struct smalti_tile *new_shard(const struct encoding *e, const struct band *band, int64_t columns,
@@ -270,13 +269,10 @@ static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 static int upload(const struct encoding *e, struct band *band, struct smalti_error *error)
 {
 	const int64_t captions = band->end - band->first;
-	int32_t *ids = smalti_calloc(band->tokens, sizeof(*ids), error);
-	int64_t *starts = smalti_calloc(captions + 1, sizeof(*starts), error);
-	if (!ids || !starts) {
-		free(ids);
-		free(starts);
+	SCOPED(free) int32_t *ids = smalti_calloc(band->tokens, sizeof(*ids), error);
+	SCOPED(free) int64_t *starts = smalti_calloc(captions + 1, sizeof(*starts), error);
+	if (!ids || !starts)
 		return -1;
-	}
 	for (int64_t i = 0; i < captions; i++) {
 		const struct smalti_token_ids *words = &e->texts[band->first + i];
 		memcpy(ids + starts[i], words->ids, (size_t)words->count * sizeof(*ids));
@@ -285,8 +281,6 @@ static int upload(const struct encoding *e, struct band *band, struct smalti_err
 	band->ids = smalti_tile_upload(e->task_group, band->tokens, sizeof(*ids), ids);
 	if (captions > 1)
 		band->starts = smalti_tile_upload(e->task_group, captions + 1, sizeof(*starts), starts);
-	free(ids);
-	free(starts);
 	return 0;
 }
 
@@ -304,6 +298,23 @@ static void embed(const struct encoding *e, struct band *band)
 			      .first = shard_begin(t5, c->width, shard), .columns = columns,
 			      .dtype = t5->embedding.dtype);
 	}
+}
+
+/* What a band takes in a layer. Shards are for workers that share a caption. */
+static double band_flops(const struct encoding *e)
+{
+	int64_t most = 0;
+	for (int64_t j = 0; j < e->bands; j++)
+		most = smalti_max(most, e->band[j].tokens);
+	const bool whole = e->t5->shards == 1 && !e->t5->streamed;
+	return whole ? (double)most * e->t5->encoder.token_flops / (double)e->t5->config.layers
+		     : (double)INFINITY;
+}
+
+static void fuse(const struct encoding *e, enum smalti_grain grain, const char *name)
+{
+	const struct smalti_fusion fusion = {name, grain, e->flops, SMALTI_ANYWHERE};
+	smalti_fuse_begin(e->task_group, &fusion);
 }
 
 /* The bias of every distance that a caption of these has, kept for later ones. */
@@ -326,16 +337,23 @@ static void reach_all(const struct encoding *e)
 		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = reach);
 }
 
-static void read_ahead(const struct encoding *e, int64_t layer, struct smalti_tile *after)
+static void run_layer(const struct encoding *e, const struct block *b)
 {
-	for (int m = 0; m < MATRICES && layer < e->t5->config.layers; m++)
-		smalti_weight_read_ahead(e->task_group, e->t5->blocks[layer].matrix[m].weight, after);
-}
-
-static void drop(const struct encoding *e, const struct block *b)
-{
-	for (int m = 0; m < MATRICES; m++)
-		smalti_weight_drop(e->task_group, b->matrix[m].weight);
+	const bool single = e->bands == 1;
+	if (single)
+		fuse(e, SMALTI_GRAIN_BLOCK, "text layer");
+	for (int64_t j = 0; j < e->bands; j++) {
+		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text attention");
+		self_attention(e, &e->band[j], b);
+		smalti_fuse_end(e->task_group);
+	}
+	for (int64_t j = 0; j < e->bands; j++) {
+		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text feed-forward");
+		feed_forward(e, &e->band[j], b);
+		smalti_fuse_end(e->task_group);
+	}
+	if (single)
+		smalti_fuse_end(e->task_group);
 }
 
 /* Layer by layer, so that all captions share one reading of a layer's weights. */
@@ -346,14 +364,11 @@ static void run_layers(const struct encoding *e)
 		const struct block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
 		smalti_task_group_path(e->task_group, t5->config.layers - i);
-		if (t5->streamed)
-			read_ahead(e, i + 1, e->band[0].x[0]);
-		for (int64_t j = 0; j < e->bands; j++)
-			self_attention(e, &e->band[j], b);
-		for (int64_t j = 0; j < e->bands; j++)
-			feed_forward(e, &e->band[j], b);
-		if (t5->streamed)
-			drop(e, b);
+		for (int m = 0; m < MATRICES && t5->streamed && i + 1 < t5->config.layers; m++)
+			smalti_weight_read_ahead(e->task_group, b[1].matrix[m].weight, e->band[0].x[0]);
+		run_layer(e, b);
+		for (int m = 0; m < MATRICES && t5->streamed; m++)
+			smalti_weight_drop(e->task_group, b->matrix[m].weight);
 	}
 	smalti_task_group_at(e->task_group, -1, -1);
 }
@@ -381,6 +396,7 @@ static void encode(struct smalti_text_encoder *encoder, struct smalti_task_group
 		status = upload(&e, &e.band[j], &error);
 	if (status < 0)
 		smalti_task_group_break(task_group, &error);
+	e.flops = band_flops(&e);
 	reach_all(&e);
 	for (int64_t j = 0; j < e.bands; j++)
 		embed(&e, &e.band[j]);

@@ -6,6 +6,7 @@
 /* Queries, and keys with values, of each band. */
 struct projections {
 	struct smalti_tile **q, **kv;
+	int64_t *pixels;
 };
 
 static void project(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
@@ -23,6 +24,7 @@ static void project(const struct smalti_vae_net *layers, const struct smalti_vae
 		      .epsilon = SMALTI_VAE_EPSILON, .dtype = dtype);
 	to->q[band] = smalti_linear(task_group, &layer->q, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
 	to->kv[band] = smalti_linear(task_group, &layer->kv, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+	to->pixels[band] = pixels;
 	smalti_tile_release(h);
 }
 
@@ -32,8 +34,8 @@ static void attend(const struct smalti_vae_net *layers, const struct smalti_vae_
 {
 	const struct smalti_heads heads = {1, x->channels, layers->compute};
 	const int64_t pixels = smalti_features_pixels(x, band);
-	struct smalti_tile *o =
-	    smalti_attend(task_group, &heads, pixels, from->q[band], &x->partition, x->width, from->kv);
+	const struct smalti_key_bands keys = {x->partition.bands, from->kv, from->pixels, NULL};
+	struct smalti_tile *o = smalti_attend(task_group, &heads, pixels, from->q[band], &keys);
 	smalti_tile_release(from->q[band]);
 	from->q[band] = NULL;
 	smalti_linear_add(task_group, &layer->out, pixels, layers->compute, o,
@@ -46,8 +48,9 @@ void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smal
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct projections all = {smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error),
-				  smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error)};
-	const int64_t bands = all.q && all.kv ? x->partition.bands : 0;
+				  smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error),
+				  smalti_calloc(x->partition.bands, sizeof(int64_t), &error)};
+	const int64_t bands = all.q && all.kv && all.pixels ? x->partition.bands : 0;
 	if (!bands)
 		smalti_task_group_break(task_group, &error);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)
@@ -60,4 +63,5 @@ void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smal
 	}
 	free(all.q);
 	free(all.kv);
+	free(all.pixels);
 }

@@ -31,11 +31,6 @@ struct sweep {
 	int *times;                /* how often each is, or NULL */
 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Of the tallest band. */
 static int64_t band_rows(const struct sweep *s, int map)
 {
@@ -74,9 +69,7 @@ static int64_t edge_bytes(const struct sweep *s, int map)
 
 static int64_t window_bytes(const struct sweep *s, int map)
 {
-	const int64_t slots =
-	    s->plan->window < s->plan->partition.bands ? s->plan->window : s->plan->partition.bands;
-	return slots * band_bytes(s, map);
+	return smalti_min(s->plan->window, s->plan->partition.bands) * band_bytes(s, map);
 }
 
 static bool stored(const struct sweep *s, int map)
@@ -243,8 +236,8 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers
 	count_file(&s);
 	const int64_t ahead = bands_ahead(budget->workers, s.made) * s.bands;
 	const int64_t both = s.growing + s.dropping;
-	const int64_t steady = larger(s.growing, s.dropping) + ahead;
-	s.cost.memory += steady < both ? steady : both;
+	const int64_t steady = smalti_max(s.growing, s.dropping) + ahead;
+	s.cost.memory += smalti_min(steady, both);
 	s.cost.seconds += s.cost.traffic * seconds_per_byte;
 	return s.cost;
 }
@@ -292,8 +285,8 @@ int smalti_vae_plan_predict(struct smalti_vae_plan *plan, const struct smalti_va
 			continue;
 		const struct smalti_vae_cost cost =
 		    smalti_vae_sweep_cost(l, plan, budget, alive, map, plan->times);
-		plan->memory = cost.memory > plan->memory ? cost.memory : plan->memory;
-		plan->offloaded = cost.offloaded > plan->offloaded ? cost.offloaded : plan->offloaded;
+		plan->memory = smalti_max(cost.memory, plan->memory);
+		plan->offloaded = smalti_max(cost.offloaded, plan->offloaded);
 		plan->flops += cost.flops;
 		plan->seconds += cost.seconds;
 		if (smalti_vae_is_last(l, plan->storage, map))

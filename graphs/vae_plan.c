@@ -35,11 +35,6 @@ bool smalti_vae_may_be_stored(const struct smalti_vae_net *l, int map)
 	return map < l->count && (map > 0 || l->direction == SMALTI_VAE_ENCODE);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Rows of the tallest band. */
 static int64_t band_rows(const struct smalti_vae_plan *plan, const struct smalti_vae_shape *shape)
 {
@@ -75,7 +70,7 @@ static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti
 	int64_t lines = 0, packed = 0;
 	for (int layer = 0; layer < l->count; layer++) {
 		const struct smalti_vae_shape *read = &l->map[layer];
-		lines = larger(lines, assembly(plan, l, layer));
+		lines = smalti_max(lines, assembly(plan, l, layer));
 		if (l->layer[layer].kind == SMALTI_VAE_ATTENTION)
 			packed = 3 * (band_rows(plan, read) + 2) * row_width(plan, read) * read->channels *
 				 (int64_t)sizeof(float);

@@ -44,13 +44,13 @@ static void channels_last(const struct smalti_weight_source *source, const char 
 
 static int plain_kernel(const struct smalti_weight_source *source, void *memory, struct smalti_error *error)
 {
+	SCOPED(free)
 	char *converted =
 	    smalti_calloc(TAPS * source->in * source->out, smalti_dtype_bytes(source->compute), error);
 	if (!converted)
 		return -1;
 	convert_parts(source, source->compute, converted);
 	channels_last(source, converted, memory);
-	free(converted);
 	return 0;
 }
 
@@ -61,22 +61,51 @@ static void drop_pages(const struct smalti_weight_source *source)
 		smalti_map_drop(source->part[i].data, source->part[i].bytes);
 }
 
+static int form(const struct smalti_weight_source *source, enum smalti_device_kind device, void *memory,
+		struct smalti_error *error)
+{
+	const bool cpu = device == SMALTI_DEVICE_CPU;
+	if (source->kind == SMALTI_WEIGHT_MATRIX && cpu)
+		return pack_matrix(source, memory, error);
+	if (source->kind == SMALTI_WEIGHT_KERNEL && cpu)
+		return smalti_conv_pack(source->in, source->out, source->stride, source->compute,
+					source->part[0].data, source->part[0].dtype, memory, error);
+	if (source->kind == SMALTI_WEIGHT_KERNEL)
+		return plain_kernel(source, memory, error);
+	convert_parts(source, source->kind == SMALTI_WEIGHT_VECTOR ? SMALTI_F32 : source->compute, memory);
+	return 0;
+}
+
+/* Of some columns: from a copy that has no others. */
+static int form_columns(const struct smalti_weight_source *source, enum smalti_device_kind device,
+			void *memory, struct smalti_error *error)
+{
+	struct smalti_weight_source copied = *source;
+	int64_t bytes = 0;
+	for (int i = 0; i < source->parts; i++)
+		bytes += source->part[i].bytes;
+	char *copy = smalti_calloc(bytes, 1, error), *to = copy;
+	for (int i = 0; copy && i < source->parts; i++) {
+		const int64_t size = smalti_dtype_bytes(source->part[i].dtype);
+		const char *from = source->part[i].data;
+		copied.part[i].data = to;
+		for (int64_t r = elements(&source->part[i]) / source->in; r > 0; r--) {
+			memcpy(to, from, (size_t)(source->in * size));
+			to += source->in * size;
+			from += source->row * size;
+		}
+	}
+	const int status = copy ? form(&copied, device, memory, error) : -1;
+	free(copy);
+	return status;
+}
+
 static int make(const void *weight, enum smalti_device_kind device, void *memory, struct smalti_error *error)
 {
 	const struct smalti_weight_source *source = weight;
-	const bool cpu = device == SMALTI_DEVICE_CPU;
-	int status = 0;
-	if (source->kind == SMALTI_WEIGHT_VECTOR)
-		convert_parts(source, SMALTI_F32, memory);
-	else if (source->kind == SMALTI_WEIGHT_MATRIX && cpu)
-		status = pack_matrix(source, memory, error);
-	else if (source->kind == SMALTI_WEIGHT_MATRIX)
-		convert_parts(source, source->compute, memory);
-	else if (cpu)
-		status = smalti_conv_pack(source->in, source->out, source->stride, source->compute,
-					  source->part[0].data, source->part[0].dtype, memory, error);
-	else
-		status = plain_kernel(source, memory, error);
+	if (source->row > source->in)
+		return form_columns(source, device, memory, error);
+	const int status = form(source, device, memory, error);
 	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR)
 		drop_pages(source);
 	return status;

@@ -21,6 +21,7 @@ struct smalti_weight_source {
 	enum smalti_dtype compute;
 	int64_t in, out; /* of a matrix or kernel */
 	int stride;      /* of a kernel */
+	int64_t row;     /* of a slice of columns: elements from a row to the next one in the file; else 0 */
 	int parts;
 	struct smalti_tensor_view part[SMALTI_WEIGHT_PARTS];
 };

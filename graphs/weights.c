@@ -13,6 +13,7 @@ struct smalti_weight {
 	struct smalti_tile_forms forms;
 	bool raw;                 /* left as the file has it */
 	bool fixed;               /* never to be */
+	bool slice;               /* of another */
 	void *host;               /* owned memory that part[0] lies in, when it is not the file's */
 	struct smalti_tile *tile; /* of the forms … */
 	struct smalti_tile *part[SMALTI_WEIGHT_PARTS]; /* … or of the parts */
@@ -44,9 +45,7 @@ struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error)
 {
-	if (weights->error.code == SMALTI_OK)
-		return 0;
-	return smalti_fail(error, weights->error.code, "%s", weights->error.message);
+	return smalti_pass(error, &weights->error);
 }
 
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient)
@@ -68,7 +67,7 @@ int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
 {
 	int64_t bytes = 0;
 	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		for (int i = 0; i < weight->source.parts; i++)
+		for (int i = 0; i < weight->source.parts && !weight->slice; i++)
 			bytes += weight->source.part[i].bytes;
 	return bytes;
 }
@@ -293,6 +292,43 @@ struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64
 				      .channels = channels};
 }
 
+/* Parts of `of`: rows first … of each, with columns first_in …, of rows that have `row` columns. */
+static struct smalti_weight *slice_of(const struct smalti_weight *of, const struct smalti_slice *slice,
+				      int64_t row)
+{
+	struct smalti_weight *weight = add(of->weights, of->source.kind);
+	if (!weight)
+		return NULL;
+	weight->fixed = weight->slice = true;
+	weight->source.parts = of->source.parts;
+	for (int i = 0; i < of->source.parts; i++) {
+		struct smalti_tensor_view *part = &weight->source.part[i];
+		*part = of->source.part[i];
+		const int64_t size = smalti_dtype_bytes(part->dtype);
+		if (part->data)
+			part->data =
+			    (const char *)part->data + (slice->first_out * row + slice->first_in) * size;
+		part->bytes = slice->out * slice->in * size;
+	}
+	return weight;
+}
+
+struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const struct smalti_slice *slice,
+					  bool bias)
+{
+	const struct smalti_slice vector = {slice->first_out, slice->out, 0, 1};
+	struct smalti_linear linear = {
+	    .in = slice->in, .out = slice->out * of->weight->source.parts, .compute = of->compute};
+	struct smalti_weight *weight = slice_of(of->weight, slice, of->in);
+	if (!weight)
+		return (struct smalti_linear){0};
+	weight->source.row = slice->in < of->in ? of->in : 0;
+	linear.weight = whole_matrix(weight, of->compute, linear.in, linear.out);
+	weight = bias && of->bias ? slice_of(of->bias, &vector, 1) : NULL;
+	linear.bias = weight ? whole(weight) : NULL;
+	return linear;
+}
+
 bool smalti_weight_is_raw(const struct smalti_weight *weight)
 {
 	return weight && weight->raw;
@@ -311,11 +347,10 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
  * other. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
-	const int64_t bytes = made_bytes(weight);
 	if (weight->source.kind != SMALTI_WEIGHT_VECTOR)
 		smalti_insert(prepare, weight->weights->task_group,
 			      (.weight = weight->tile, .after = weight->weights->transient ? after : NULL),
-			      .bytes = bytes);
+			      .bytes = made_bytes(weight));
 }
 
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)

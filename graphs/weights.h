@@ -83,6 +83,14 @@ struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
 					   const char *prefix);
 
+/* Rows first_out … of each part of a linear layer, `out` of each, and its columns first_in …; the result has
+ * its own forms, and a bias if `bias` and the layer has one. Not of what is left raw. */
+struct smalti_slice {
+	int64_t first_out, out, first_in, in;
+};
+struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const struct smalti_slice *slice,
+					  bool bias);
+
 /* The tile, made now if it is not there yet. NULL for NULL, and when the model's task group has failed. */
 struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
 /* The same; a transient convolution's is not made, and takes no memory, before `after` has been written. */

@@ -7,23 +7,16 @@
 # shellcheck source=device_images.sh
 . "$(dirname "$0")/device_images.sh"
 
-standin=$(dirname "$SMALTI")/.libs/libstandin.so
-if [ ! -e "$standin" ]; then
-    echo "CUDA on devices that are stood in for: skipped: this was built without CUDA"
-    exit 77
-fi
-if ! grep -qa 'libcudart\.so\.13' "$(dirname "$standin")/libsmalti.so"; then
-    echo "CUDA on devices that are stood in for: skipped: the libraries of tests/cuda are those of CUDA 13"
-    exit 77
-fi
-mkdir "$work/libraries"
-for name in cudart.so.13 cublas.so.13 cublasLt.so.13 cudnn.so.9; do ln -s "$standin" "$work/libraries/lib$name"; done
-export LD_LIBRARY_PATH=$work/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export STARPU_HOME=$work STARPU_WORKERS_NOBIND=1 SMALTI_TEST_DRIVER=cuda
+use_standin 'CUDA on devices that are stood in for'
+export SMALTI_TEST_DRIVER=cuda
 
 SMALTI_STANDIN_DEVICES=2 STARPU_WORKERS_CUDAID=1 "$SMALTI" topology --cpus 1 >"$work/topology" 2>&1
 [ "$(grep -o '^  CUDA [0-9][0-9.]*' "$work/topology")" = '  CUDA 1.0' ] ||
     fail "other devices than STARPU_WORKERS_CUDAID says: $(cat "$work/topology")"
+
+# cuDNN's version, where it is there.
+! grep -qa 'libcudnn\.so\.9' "$(dirname "$SMALTI")/.libs/libsmalti.so" || grep -q '^  cuDNN *9\.[0-9]*\.[0-9]* ' "$work/topology" ||
+    fail "no version of cuDNN: $(cat "$work/topology")"
 
 # Each number of devices, with memory that does not hold all tiles, too.
 latents cpu --cuda 0 --cpus 1
@@ -42,7 +35,12 @@ done <<'RUNS'
 3 dmda 64M
 4 dmdas
 RUNS
-# From one device to another without a way through memory.
+# The limit of one device alone, less than what StarPU takes at a time.
+STARPU_LIMIT_CUDA_0_MEM=48 SMALTI_STANDIN_DEVICES=1 latents limited --cuda 1 --cpus 1
+near limited
+# From one device to another without a way through memory, where one image is spread over them.
+SMALTI_STANDIN_DEVICES=2 latents ring --cuda 2 --cpus 1 --strategy ring --tile-tokens 8 --trace "$work/trace"
+near ring
 grep -q '"from":1,"to":2,"bytes":[1-9]' "$work/trace" || fail "no transfer between devices"
 
 # Other precisions, and results that do not depend on the policy.
@@ -56,10 +54,12 @@ for policy in eager lws; do
 done
 cmp "$work/again-eager.safetensors" "$work/again-lws.safetensors" || fail "--reproducible: other results by another policy"
 
-STARPU_NCUDA=2 golden 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16'
-for program in test_devices test_transfers test_fusion; do
-    STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
+STARPU_NCUDA=2 golden 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, tf32' 'VAE encoder, tf32'
+for program in test_devices test_fusion test_slowdown; do
+    SMALTI_STANDIN_DEVICES=3 STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
 done
+SMALTI_STANDIN_DEVICES=3 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
+    fail "test_transfers: $(cat "$work/log")"
 # Without cuDNN, whose graphs compute convolutions and attention otherwise.
 SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
     fail "without cuDNN: $(cat "$work/log")"

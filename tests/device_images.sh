@@ -14,6 +14,24 @@ use_pocl() {
     exit 77
 }
 
+# use_standin WHAT: has CUDA's libraries be those of tests/cuda; without them WHAT is skipped.
+use_standin() {
+    local standin name
+    standin=$(dirname "$SMALTI")/.libs/libstandin.so
+    if [ ! -e "$standin" ]; then
+        echo "$1: skipped: this was built without CUDA"
+        exit 77
+    fi
+    if ! grep -qa 'libcudart\.so\.13' "$(dirname "$standin")/libsmalti.so"; then
+        echo "$1: skipped: the libraries of tests/cuda are those of CUDA 13"
+        exit 77
+    fi
+    mkdir "$work/libraries"
+    for name in cudart.so.13 cublas.so.13 cublasLt.so.13 cudnn.so.9; do ln -s "$standin" "$work/libraries/lib$name"; done
+    export LD_LIBRARY_PATH=$work/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export STARPU_HOME=$work STARPU_WORKERS_NOBIND=1
+}
+
 # latents NAME OPTION...: of a small image.
 latents() {
     local name=$1
@@ -21,9 +39,9 @@ latents() {
     "$SMALTI" generate -p 'a red star' --size 96x64 --steps 3 --save-latents -o "$work/$name.png" -q "$@"
 }
 
-# near NAME [ERROR]: the latents are those of the CPU but for rounding, by default of f32.
+# near NAME [ERROR [OF]]: the latents are those of the CPU (OF) but for rounding, by default of f32.
 near() {
-    python3 - "$work/cpu.safetensors" "$work/$1.safetensors" "${2:-5e-4}" <<'END_OF_PROGRAM' || fail "$1: other latents than a CPU's"
+    python3 - "$work/${3:-cpu}.safetensors" "$work/$1.safetensors" "${2:-5e-4}" <<'END_OF_PROGRAM' || fail "$1: other latents than a CPU's"
 import array, struct, sys
 def values(path):
     data = open(path, "rb").read()

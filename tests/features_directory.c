@@ -97,7 +97,7 @@ int make_features_directory(const char *path, const struct features_directory *f
 	for (enum smalti_claim_status claim = SMALTI_CLAIM_TAKEN; !status && claim == SMALTI_CLAIM_TAKEN;) {
 		struct smalti_range range;
 		char holder[256];
-		claim = smalti_store_claim(store, &all, f->shard_items, &range, holder, error);
+		claim = smalti_store_claim(store, &all, f->shard_items, &range, NULL, holder, error);
 		if (claim == SMALTI_CLAIM_TAKEN)
 			status = fill_range(f, store, &range, error);
 		else if (claim != SMALTI_CLAIM_NONE)

@@ -9,7 +9,7 @@ libharness_la_SOURCES = \
 	tests/datasets.c tests/datasets.h \
 	tests/embedded.c tests/embedded.h \
 	tests/golden.c tests/golden.h \
-	tests/driver.h tests/harness.c tests/harness.h \
+	tests/driver.h tests/moved.h tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
 	tests/kernel_case.c tests/kernel_case.h \
 	tests/matmul_case.c tests/matmul_case.h \
@@ -25,7 +25,9 @@ check_PROGRAMS += tests/test_error
 check_PROGRAMS += tests/test_arguments
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
+check_PROGRAMS += tests/test_strategies
 check_PROGRAMS += tests/test_transfers
+check_PROGRAMS += tests/test_decode_places
 check_PROGRAMS += tests/test_tile_forms
 check_PROGRAMS += tests/test_tokenizer
 check_PROGRAMS += tests/test_tokenizer_json
@@ -108,6 +110,7 @@ check_PROGRAMS += tests/test_codelets_t5
 check_PROGRAMS += tests/test_codelets_vae
 check_PROGRAMS += tests/test_t5
 check_PROGRAMS += tests/test_places
+check_PROGRAMS += tests/test_slowdown
 check_PROGRAMS += tests/test_plans
 check_PROGRAMS += tests/test_synthetic
 check_PROGRAMS += tests/test_memory_limit
@@ -162,6 +165,7 @@ dist_check_SCRIPTS += tests/generate_ids.sh
 dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/isa.sh
+dist_check_SCRIPTS += tests/lost.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
 dist_check_SCRIPTS += tests/oclgrind.sh
@@ -185,6 +189,13 @@ libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
 tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+
+if OPENCL
+EXTRA_LTLIBRARIES += liblose_opencl.la
+liblose_opencl_la_SOURCES = tests/lose_opencl.c
+liblose_opencl_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+tests/lost.log: liblose_opencl.la
+endif
 
 EXTRA_PROGRAMS += tests/shown
 CLEANFILES += tests/shown

@@ -172,7 +172,7 @@ int write_directory(const char *directory, const struct made_rows *rows, int64_t
 	struct smalti_store *store = smalti_store_open(directory, &options, error);
 	int status = store ? 0 : -1;
 	while (status == 0 &&
-	       smalti_store_claim(store, &all, each, &range, holder, error) == SMALTI_CLAIM_TAKEN)
+	       smalti_store_claim(store, &all, each, &range, NULL, holder, error) == SMALTI_CLAIM_TAKEN)
 		status = write_range(store, rows, &range, error);
 	if (status == 0)
 		status = smalti_store_complete(store, items, error);

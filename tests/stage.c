@@ -109,20 +109,22 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	const int64_t patches = height / c->patch_size * (width / c->patch_size);
 	const int64_t columns = c->patch_size * c->patch_size * c->out_channels;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "dit", 0, error);
-	struct smalti_partition partition = {0};
+	struct smalti_tokens cut;
 	float *out = malloc((size_t)(patches * columns) * sizeof(*out));
-	if (!out || smalti_partition_even(&partition, patches, band_tokens, error) < 0)
+	if (!out || smalti_tokens_cut(&cut, &smalti_strategy_none, patches, width / c->patch_size,
+				      band_tokens, error) < 0)
 		abort();
 	struct smalti_tile *hidden =
 	    smalti_tile_upload(task_group, tokens, c->text_width * (int64_t)sizeof(float), text);
 	struct smalti_cross_cache *caption = dit->functions->cross_cache(dit, task_group, hidden, tokens);
 	struct smalti_conditions *conditions =
-	    dit->functions->conditions(dit, task_group, &timestep, 1, height, width, vae_factor);
-	struct smalti_grid grid = tokens_of(task_group, c, &partition, height, width, x), result;
+	    dit->functions->conditions(dit, task_group, &cut, &timestep, 1, height, width, vae_factor);
+	struct smalti_grid grid = tokens_of(task_group, c, &cut.partition, height, width, x), result;
 	dit->functions->forward(dit, task_group, conditions, 0, 1.0f, &grid, &caption, 1, &result);
-	for (int64_t b = 0; b < partition.bands; b++)
+	for (int64_t b = 0; b < cut.partition.bands; b++)
 		deliver(task_group, smalti_grid_tile(&result, b),
-			smalti_partition_rows(&partition, b) * columns, out + partition.first[b] * columns);
+			smalti_partition_rows(&cut.partition, b) * columns,
+			out + cut.partition.first[b] * columns);
 	smalti_grid_release(&grid);
 	smalti_grid_release(&result);
 	dit->functions->release_conditions(conditions);
@@ -130,7 +132,7 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	smalti_tile_release(hidden);
 	int status = finish(task_group, error);
 	to_planes(c, height, width, out, v);
-	smalti_partition_free(&partition);
+	smalti_tokens_free(&cut);
 	free(out);
 	return status;
 }

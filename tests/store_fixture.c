@@ -32,7 +32,7 @@ enum smalti_claim_status store_claim(struct smalti_store *store, int64_t end, in
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct smalti_range within = {0, end};
 	const enum smalti_claim_status status =
-	    smalti_store_claim(store, &within, items, range, holder, &error);
+	    smalti_store_claim(store, &within, items, range, NULL, holder, &error);
 	CHECK(error.code == SMALTI_OK, error.message);
 	return status;
 }

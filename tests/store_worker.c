@@ -75,7 +75,8 @@ static int fill(struct smalti_store *store, const struct job *job, struct smalti
 	for (int count = 0;;) {
 		enum smalti_claim_status status = SMALTI_CLAIM_TAKEN;
 		while (count < AHEAD && status == SMALTI_CLAIM_TAKEN) {
-			status = smalti_store_claim(store, &all, job->shard, &claimed[count], holder, error);
+			status =
+			    smalti_store_claim(store, &all, job->shard, &claimed[count], NULL, holder, error);
 			count += status == SMALTI_CLAIM_TAKEN;
 		}
 		if (status == SMALTI_CLAIM_FAILED)

@@ -172,7 +172,7 @@ static void check_places(const cJSON *trace)
 		const char *name, *keys[3];
 	} cases[] = {
 	    {"block", {"stage", "layer"}}, {"sampler_step", {"stage"}}, {"conv", {"stage", "layer", "band"}},
-	    {"rmsnorm", {"layer"}},        {"tasks", {"in flight"}},    {"tiles, MiB", {"in use"}}};
+	    {"text layer", {"layer"}},     {"tasks", {"in flight"}},    {"tiles, MiB", {"in use"}}};
 	for (int i = 0; i < COUNT(cases); i++)
 		CHECK(count_with(trace, cases[i].name, cases[i].keys) > 0, cases[i].name);
 }

@@ -75,26 +75,24 @@ static bool filters_undo(const struct chunk_case *c, const struct smalti_deflate
 static void chunks_are_those_of_the_filters(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_deflater *deflater = smalti_deflater_open(&error);
-	struct smalti_inflater *inflater = smalti_inflater_open(&error);
+	struct smalti_deflater deflater = {0};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct chunk_case *c = &cases[i];
 		unsigned char *values = make_values(c), *again = malloc((size_t)c->bytes);
 		struct smalti_deflated deflated = {0};
-		SUCCEEDS(smalti_deflate(deflater, values, c->bytes, c->size, &deflated, &error), &error,
+		SUCCEEDS(smalti_deflate(&deflater, values, c->bytes, c->size, &deflated, &error), &error,
 			 c->name);
 		CHECK(c->shrinks ? deflated.mask == 0 && deflated.bytes < c->bytes
 				 : deflated.mask == 2 && deflated.bytes == c->bytes,
 		      c->name);
 		CHECK(filters_undo(c, &deflated, values), c->name);
-		SUCCEEDS(smalti_inflate(inflater, &deflated, again, c->bytes, c->size, &error), &error,
+		SUCCEEDS(smalti_inflate(&deflater, &deflated, again, c->bytes, c->size, &error), &error,
 			 c->name);
 		CHECK(memcmp(again, values, (size_t)c->bytes) == 0, c->name);
 		free(values);
 		free(again);
 	}
-	smalti_inflater_close(inflater);
-	smalti_deflater_close(deflater);
+	smalti_deflater_free(&deflater);
 }
 
 /* A dataset of elements of c->size bytes in chunks of c->bytes. */
@@ -118,7 +116,7 @@ static hid_t make_dataset(hid_t file, const struct chunk_case *c, hsize_t count)
 static void hdf5_reads_them(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_deflater *deflater = smalti_deflater_open(&error);
+	struct smalti_deflater deflater = {0};
 	char path[512];
 	snprintf(path, sizeof(path), "%s/values.h5", test_scratch());
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -127,7 +125,7 @@ static void hdf5_reads_them(void)
 		unsigned char *values = make_values(c), *again = calloc((size_t)c->bytes, 1);
 		struct smalti_deflated deflated = {0};
 		if (count * (hsize_t)c->size == (hsize_t)c->bytes) {
-			SUCCEEDS(smalti_deflate(deflater, values, c->bytes, c->size, &deflated, &error),
+			SUCCEEDS(smalti_deflate(&deflater, values, c->bytes, c->size, &deflated, &error),
 				 &error, c->name);
 			hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
 			hid_t dataset = make_dataset(file, c, count);
@@ -148,7 +146,7 @@ static void hdf5_reads_them(void)
 		free(values);
 		free(again);
 	}
-	smalti_deflater_close(deflater);
+	smalti_deflater_free(&deflater);
 }
 
 static void damage_is_refused(void)
@@ -169,30 +167,27 @@ static void damage_is_refused(void)
 	};
 	const struct chunk_case *c = &cases[6];
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_deflater *deflater = smalti_deflater_open(&error);
-	struct smalti_inflater *inflater = smalti_inflater_open(&error);
+	struct smalti_deflater deflater = {0};
 	unsigned char *values = make_values(c), *again = malloc((size_t)c->bytes + 2);
 	struct smalti_deflated whole = {0}, changed;
-	SUCCEEDS(smalti_deflate(deflater, values, c->bytes, c->size, &whole, &error), &error, c->name);
+	SUCCEEDS(smalti_deflate(&deflater, values, c->bytes, c->size, &whole, &error), &error, c->name);
 	for (size_t i = 0; i < COUNT(attempts); i++) {
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		changed =
 		    (struct smalti_deflated){whole.data, whole.bytes - attempts[i].lost, attempts[i].mask};
-		FAILS(
-		    smalti_inflate(inflater, &changed, again, c->bytes + attempts[i].more, c->size, &refused),
-		    &refused, attempts[i].code, attempts[i].name, attempts[i].word);
+		FAILS(smalti_inflate(&deflater, &changed, again, c->bytes + attempts[i].more, c->size,
+				     &refused),
+		      &refused, attempts[i].code, attempts[i].name, attempts[i].word);
 	}
 	struct smalti_error refused = SMALTI_NO_ERROR;
-	FAILS(smalti_deflate(deflater, values, (int64_t)1 << 60, c->size, &changed, &refused), &refused,
+	FAILS(smalti_deflate(&deflater, values, (int64_t)1 << 60, c->size, &changed, &refused), &refused,
 	      SMALTI_ENOMEM, "no memory to compress", "memory");
 	/* And both go on. */
-	SUCCEEDS(smalti_deflate(deflater, values, c->bytes, c->size, &whole, &error), &error, "again");
-	SUCCEEDS(smalti_inflate(inflater, &whole, again, c->bytes, c->size, &error), &error, "again");
+	SUCCEEDS(smalti_deflate(&deflater, values, c->bytes, c->size, &whole, &error), &error, "again");
+	SUCCEEDS(smalti_inflate(&deflater, &whole, again, c->bytes, c->size, &error), &error, "again");
 	CHECK(memcmp(again, values, (size_t)c->bytes) == 0, "again");
-	smalti_inflater_close(inflater);
-	smalti_deflater_close(deflater);
-	smalti_inflater_close(NULL);
-	smalti_deflater_close(NULL);
+	smalti_deflater_free(&deflater);
+	smalti_deflater_free(&deflater);
 	free(values);
 	free(again);
 }

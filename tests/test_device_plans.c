@@ -22,13 +22,15 @@ enum {
 
 struct plan {
 	int64_t devices, cpus, limit; /* limit: megabytes of each device's memory; 0: none */
-	int64_t policy, shares, grain, tile_tokens, tile_rows;
+	int64_t policy, shares, strategy, grain, tile_tokens, tile_rows;
 	bool on_devices;                 /* whatever can be */
 	int64_t size, precision, guided; /* what a CPU's image depends on, too */
 };
 
 static const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "ws", "prio", "random"};
 static const char *const shares[] = {NULL, "0:1:1", "1:1:1", "3:1:0"};
+static const char *const strategies[] = {NULL,     NULL,      "ring", "ulysses",
+					 "tensor", "tensor3", "cfg2", "hybrid:cfg2.ulysses2.ring2"};
 static const int64_t sizes[][2] = {{32, 32}, {96, 64}, {48, 80}};
 
 static int64_t draw(uint64_t *state, int64_t count)
@@ -44,6 +46,7 @@ static struct plan random_plan(uint64_t *state)
 	plan.limit = judge_draw(state, (const int64_t[]){0, 2, 4, 6, 16}, 5);
 	plan.policy = draw(state, COUNT(policies));
 	plan.shares = plan.devices == 2 ? draw(state, COUNT(shares)) : 0;
+	plan.strategy = plan.devices == 2 ? draw(state, COUNT(strategies)) : 0;
 	plan.grain = draw(state, SMALTI_GRAIN_BLOCK + 1);
 	plan.tile_tokens = judge_draw(state, (const int64_t[]){0, 0, 5, 8, 24}, 5);
 	plan.tile_rows = judge_draw(state, (const int64_t[]){0, 0, 1, 3}, 4);
@@ -55,15 +58,17 @@ static struct plan random_plan(uint64_t *state)
 
 static const char *describe(const struct plan *p)
 {
-	static char text[256];
-	snprintf(
-	    text, sizeof(text),
-	    "%lldx%lld, %lld devices of %lld MB, %lld CPUs, %s, shares %s, grain %lld, tiles %lld and %lld, "
-	    "precision %lld, guided %lld",
-	    (long long)sizes[p->size][0], (long long)sizes[p->size][1], (long long)p->devices,
-	    (long long)p->limit, (long long)p->cpus, policies[p->policy],
-	    shares[p->shares] ? shares[p->shares] : "none", (long long)p->grain, (long long)p->tile_tokens,
-	    (long long)p->tile_rows, (long long)p->precision, (long long)p->guided);
+	static char text[320];
+	snprintf(text, sizeof(text),
+		 "%lldx%lld, %lld devices of %lld MB, %lld CPUs, %s, shares %s, strategy %s, grain %lld, "
+		 "tiles %lld and %lld, "
+		 "precision %lld, guided %lld",
+		 (long long)sizes[p->size][0], (long long)sizes[p->size][1], (long long)p->devices,
+		 (long long)p->limit, (long long)p->cpus, policies[p->policy],
+		 shares[p->shares] ? shares[p->shares] : "none",
+		 strategies[p->strategy] ? strategies[p->strategy] : "none", (long long)p->grain,
+		 (long long)p->tile_tokens, (long long)p->tile_rows, (long long)p->precision,
+		 (long long)p->guided);
 	return text;
 }
 
@@ -119,6 +124,7 @@ static void make_image(struct smalti_session *session, const struct plan *plan, 
 	request.tile_rows = plan->tile_rows;
 	request.grain = (enum smalti_grain)plan->grain;
 	request.shares = shares[plan->shares];
+	request.strategy = strategies[plan->strategy];
 	struct smalti_model *model = smalti_model_open(session, &options, &error);
 	SUCCEEDS(model ? 0 : -1, &error, "model");
 	struct smalti_batch *batch = smalti_batch_open(model, &error);

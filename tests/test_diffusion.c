@@ -38,6 +38,7 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 	diffusion.width = WIDTH;
 	diffusion.vae_factor = 8;
 	diffusion.band_tokens = 4;
+	diffusion.strategy = &smalti_strategy_none;
 	diffusion.caches[0] = model->denoiser->functions->cross_cache(model->denoiser, task_group, hidden, 1);
 	diffusion.cache_count = 1;
 	struct smalti_tile *result = smalti_diffuse(model->denoiser, task_group, &diffusion);

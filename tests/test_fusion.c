@@ -3,6 +3,7 @@
  * Operations that become one task: the same results, on tiles that nobody else sees.
  */
 #include "codelets/codelets.h"
+#include "driver.h"
 #include "harness.h"
 #include "rt/pool.h"
 #include "rt/session.h"
@@ -10,6 +11,7 @@
 #include "rt/throttle.h"
 #include "smalti/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,12 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group)
 	return smalti_tile_new(task_group, 1, BYTES_OF_TILE);
 }
 
+static void begin(struct smalti_task_group *task_group, const char *name)
+{
+	smalti_fuse_begin(task_group,
+			  &(const struct smalti_fusion){name, SMALTI_GRAIN_BLOCK, 0, SMALTI_ANYWHERE});
+}
+
 /* result = silu(…silu(x) + x…) + x, `length` times; with regions of `fused` links each (0: none). */
 static void chain(struct smalti_task_group *task_group, const float *x, int length, int fused, float *result)
 {
@@ -41,7 +49,7 @@ static void chain(struct smalti_task_group *task_group, const float *x, int leng
 	smalti_insert(copy, task_group, (.x = row, .y = y), .bytes = BYTES_OF_TILE);
 	for (int i = 0; i < length; i++) {
 		if (fused && i % fused == 0)
-			smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "links");
+			begin(task_group, "links");
 		struct smalti_tile *z = new_tile(task_group);
 		smalti_insert(silu, task_group, (.x = y, .y = z), .count = COUNT_OF_VALUES);
 		smalti_tile_release(y);
@@ -93,9 +101,9 @@ static void one_task(struct smalti_session *session)
 						   (const float[COUNT_OF_VALUES]){1}),
 			   *y = new_tile(task_group);
 	smalti_session_sleep(session);
-	smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "outer");
+	begin(task_group, "outer");
 	for (int i = 0; i < 5; i++) {
-		smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "inner");
+		begin(task_group, "inner");
 		smalti_insert(copy, task_group, (.x = x, .y = y), .bytes = BYTES_OF_TILE);
 		smalti_fuse_end(task_group);
 	}
@@ -123,7 +131,7 @@ static void failures(struct smalti_session *session)
 						   (const float[COUNT_OF_VALUES]){1}),
 			   *y = new_tile(task_group), *z = new_tile(task_group);
 	float unused[COUNT_OF_VALUES] = {0};
-	smalti_fuse_begin(task_group, SMALTI_GRAIN_BLOCK, true, "failing");
+	begin(task_group, "failing");
 	smalti_insert(silu, task_group, (.x = x, .y = y), .count = COUNT_OF_VALUES);
 	smalti_insert(deliver, task_group, (.x = y), .count = COUNT_OF_VALUES, .sink = refuse);
 	smalti_insert(silu, task_group, (.x = y, .y = z), .count = COUNT_OF_VALUES);
@@ -154,8 +162,73 @@ static void fused(void)
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
+/* How many tasks two operations become. */
+static int64_t tasks_of(struct smalti_session *session, const struct smalti_fusion *fusion)
+{
+	static const float values[COUNT_OF_VALUES] = {1};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "grain", 0, &error);
+	struct smalti_task_group_progress progress;
+	struct smalti_tile *x = smalti_tile_upload(task_group, 1, BYTES_OF_TILE, values),
+			   *y = new_tile(task_group);
+	smalti_session_sleep(session);
+	smalti_fuse_begin(task_group, fusion);
+	for (int i = 0; i < 2; i++)
+		smalti_insert(copy, task_group, (.x = x, .y = y), .bytes = BYTES_OF_TILE);
+	smalti_fuse_end(task_group);
+	smalti_task_group_progress(task_group, &progress);
+	smalti_session_wake(session);
+	smalti_tile_release(x);
+	smalti_tile_release(y);
+	smalti_task_group_free(task_group);
+	return progress.left;
+}
+
+/* What is small enough to be one task follows from how fast the place is. */
+static void grains(void)
+{
+	static const struct {
+		double flops;
+		int place;
+		int64_t tasks;
+	} cases[] = {
+	    {1e8, 0, 1},
+	    {3e8, 0, 2},
+	    {1e8, 1, 1},
+	    {3e8, 1, 1},
+	    {1.9e10, 1, 1},
+	    {2.1e10, 1, 2},
+	    {3e8, SMALTI_ANYWHERE, 1},
+	    {2.1e10, SMALTI_ANYWHERE, 2},
+	};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session_options options = {.cpus = 1};
+	test_ask_for(&options, 1);
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	if (!session) {
+		printf("skipped: %s ", error.message);
+		return;
+	}
+	for (int worker = 0; worker < session->workers; worker++)
+		if (smalti_session_device(session, worker))
+			session->speeds[worker] = 5e12;
+	for (int i = 0; i < COUNT(cases); i++) {
+		const struct smalti_fusion fusion = {"copies", SMALTI_GRAIN_HALF_BLOCK, cases[i].flops,
+						     cases[i].place};
+		char what[64];
+		snprintf(what, sizeof(what), "%g operations at %d", cases[i].flops, cases[i].place);
+		CHECK(tasks_of(session, &fusion) == cases[i].tasks, what);
+	}
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
 static const struct test tests[] = {
     {"fused tasks", fused},
+    {"grain by speed", grains},
 };
 
-TEST_MAIN("fusion", tests)
+int main(void)
+{
+	test_unwind_with_care();
+	return test_main("fusion", tests, COUNT(tests));
+}

@@ -12,14 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tolerances relative to the largest absolute value: for f32 as the golden files state them, for bf16
- * our own, about twice what is found; f16 has three bits more. */
+/* Tolerances relative to the largest absolute value, on CPUs and devices: for f32 as the golden files state
+ * them, for bf16 our own, about twice what is found; f16 has three bits more, tf32 as many as f16. */
 static const struct precision {
 	const char *name;
 	enum smalti_dtype compute;
 	double t5, dit, vae, encode;
 } f32 = {"f32", SMALTI_F32, 2e-5, 5e-5, 5e-5, 5e-5}, bf16 = {"bf16", SMALTI_BF16, 1.2e-2, 1e-2, 4e-2, 6e-3},
-  f16 = {"f16", SMALTI_F16, 1.2e-2 / 8, 1e-2 / 8, 4e-2 / 8, 6e-3 / 8};
+  f16 = {"f16", SMALTI_F16, 1.2e-2 / 8, 1e-2 / 8, 4e-2 / 8, 6e-3 / 8},
+  tf32 = {"tf32", SMALTI_F32, 1.2e-2 / 8, 1e-2 / 8, 4e-2 / 8, 6e-3 / 8};
 
 static struct smalti_session *session;
 
@@ -190,6 +191,18 @@ static void vae_encode(const struct precision *precision)
 	smalti_checkpoint_close(checkpoint);
 }
 
+/* Of CUDA devices alone, and of a session from its first product on. */
+static bool reopened_for_tf32(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+		return false;
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	session = stage_session(NULL, 0);
+	SUCCEEDS(smalti_session_choose_tf32(session, true, &error), &error, "tf32");
+	return true;
+}
+
 static void t5_f32(void)
 {
 	t5(&f32);
@@ -265,6 +278,30 @@ static void vae_encode_bf16(void)
 	vae_encode(&bf16);
 }
 
+static void t5_tf32(void)
+{
+	if (reopened_for_tf32())
+		t5(&tf32);
+}
+
+static void dit_tf32(void)
+{
+	if (reopened_for_tf32())
+		dit(&tf32, false);
+}
+
+static void vae_decode_tf32(void)
+{
+	if (reopened_for_tf32())
+		vae_decode(&tf32);
+}
+
+static void vae_encode_tf32(void)
+{
+	if (reopened_for_tf32())
+		vae_encode(&tf32);
+}
+
 static const struct test tests[] = {
     {"T5, f32", t5_f32},
     {"DiT, f32", dit_f32},
@@ -281,6 +318,10 @@ static const struct test tests[] = {
     {"DiT left raw, f32", dit_raw_f32},
     {"DiT left raw, bf16", dit_raw_bf16},
     {"DiT left raw, f16", dit_raw_f16},
+    {"T5, tf32", t5_tf32},
+    {"DiT, tf32", dit_tf32},
+    {"VAE decoder, tf32", vae_decode_tf32},
+    {"VAE encoder, tf32", vae_encode_tf32},
 };
 
 int main(void)

@@ -110,17 +110,17 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *made = smalti_task_group_new(session, "conditions", 0, &error);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "forward", 0, &error);
-	struct smalti_conditions *conditions =
-	    model->denoiser->functions->conditions(model->denoiser, made, &timestep, 1, height, width, 8);
+	struct smalti_tokens cut;
+	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
+	SUCCEEDS(smalti_tokens_cut(&cut, &smalti_strategy_none, n, width / 2, 50, &error), &error, "cut");
+	struct smalti_conditions *conditions = model->denoiser->functions->conditions(
+	    model->denoiser, made, &cut, &timestep, 1, height, width, 8);
 	struct smalti_cross_cache *caption[2] = {caption_of(model, made, tokens[0]),
 						 caption_of(model, made, tokens[1])};
-	struct smalti_partition partition = {0};
-	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
-	SUCCEEDS(smalti_partition_even(&partition, n, 50, &error), &error, "cut");
-	struct smalti_grid x = smalti_grid_new(task_group, &partition, 1, row), v[2];
-	for (int64_t b = 0; b < partition.bands; b++)
+	struct smalti_grid x = smalti_grid_new(task_group, &cut.partition, 1, row), v[2];
+	for (int64_t b = 0; b < cut.partition.bands; b++)
 		smalti_insert(clear, task_group, (.y = smalti_grid_tile(&x, b)),
-			      .bytes = smalti_partition_rows(&partition, b) * row);
+			      .bytes = smalti_partition_rows(&cut.partition, b) * row);
 	model->denoiser->functions->forward(model->denoiser, task_group, conditions, 0, 1, &x, caption,
 					    captions, v);
 	near(task_group, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
@@ -132,7 +132,7 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 	model->denoiser->functions->release_conditions(conditions);
 	smalti_task_group_free(task_group);
 	smalti_task_group_free(made);
-	smalti_partition_free(&partition);
+	smalti_tokens_free(&cut);
 }
 
 static void foresight(void)

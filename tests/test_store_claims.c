@@ -30,7 +30,8 @@ static void *contend(void *user)
 		struct smalti_range range;
 		char holder[256];
 		const struct smalti_range within = {0, CONTENDED};
-		if (smalti_store_claim(store, &within, 5, &range, holder, &error) != SMALTI_CLAIM_TAKEN) {
+		if (smalti_store_claim(store, &within, 5, &range, NULL, holder, &error) !=
+		    SMALTI_CLAIM_TAKEN) {
 			atomic_fetch_add(&collisions, error.code != SMALTI_OK);
 			continue;
 		}

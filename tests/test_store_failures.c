@@ -36,7 +36,7 @@ static void failures_are_listed_and_made_anew(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	char holder[256], *path;
 	store_fill(store, ITEMS, SHARD);
-	CU_ASSERT_EQUAL(smalti_store_claim_failed(store, &all, &range, &path, holder, &error),
+	CU_ASSERT_EQUAL(smalti_store_claim(store, &all, 1, &range, &path, holder, &error),
 			SMALTI_CLAIM_NONE); /* they have just failed */
 	smalti_store_totals(store, &all, &totals);
 	CU_ASSERT(totals.items == ITEMS && totals.failures == failures);
@@ -44,12 +44,12 @@ static void failures_are_listed_and_made_anew(void)
 	smalti_store_close(store);
 
 	store = store_open();
-	CU_ASSERT_EQUAL(smalti_store_claim_failed(store, &all, &range, &path, holder, &error),
+	CU_ASSERT_EQUAL(smalti_store_claim(store, &all, 1, &range, &path, holder, &error),
 			SMALTI_CLAIM_TAKEN);
 	CHECK(root_has(strrchr(path, '/') + 1), path);
 	free(path);
 	CU_ASSERT_TRUE(store_make(store, &range, 3, true)); /* less than there was */
-	while (smalti_store_claim_failed(store, &all, &range, &path, holder, &error) == SMALTI_CLAIM_TAKEN) {
+	while (smalti_store_claim(store, &all, 1, &range, &path, holder, &error) == SMALTI_CLAIM_TAKEN) {
 		CU_ASSERT_FALSE(store_make(store, &range, range.end - range.first, true));
 		CU_ASSERT_EQUAL(access(path, F_OK), -1);
 		free(path);
@@ -63,7 +63,7 @@ static void failures_are_listed_and_made_anew(void)
 	smalti_store_close(store);
 
 	store = store_open(); /* the one that was given up */
-	CU_ASSERT_EQUAL(smalti_store_claim_failed(store, &all, &range, &path, holder, &error),
+	CU_ASSERT_EQUAL(smalti_store_claim(store, &all, 1, &range, &path, holder, &error),
 			SMALTI_CLAIM_TAKEN);
 	free(path);
 	CU_ASSERT_FALSE(store_make(store, &range, range.end - range.first, true));

@@ -40,7 +40,7 @@ static void uneven_parts_make_every_item_once(void)
 			struct smalti_error error = SMALTI_NO_ERROR;
 			struct smalti_range range;
 			char holder[256];
-			while (smalti_store_claim(store, &part, 10, &range, holder, &error) ==
+			while (smalti_store_claim(store, &part, 10, &range, NULL, holder, &error) ==
 			       SMALTI_CLAIM_TAKEN) {
 				CU_ASSERT_EQUAL(range.first / 10, (range.end - 1) / 10);
 				store_make(store, &range, range.end - range.first, false);
@@ -84,8 +84,9 @@ static void ranges_that_cannot_be_are_refused(void)
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_range range;
 		char holder[256];
-		FAILS(smalti_store_claim(store, &cases[i].within, cases[i].items, &range, holder, &error),
-		      &error, SMALTI_EINVAL, "claim", "items");
+		FAILS(
+		    smalti_store_claim(store, &cases[i].within, cases[i].items, &range, NULL, holder, &error),
+		    &error, SMALTI_EINVAL, "claim", "items");
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
 	FAILS(smalti_store_begin(store, &(struct smalti_range){0, 5}, &test_rows_schema, &error) ? 0 : -1,

@@ -47,7 +47,7 @@ static void make_rows(int64_t items, const struct smalti_shard_schema *schema)
 	bool lost;
 	struct smalti_store *store = open_store(&error);
 	while (store &&
-	       smalti_store_claim(store, &all, SHARD, &range, holder, &error) == SMALTI_CLAIM_TAKEN) {
+	       smalti_store_claim(store, &all, SHARD, &range, NULL, holder, &error) == SMALTI_CLAIM_TAKEN) {
 		struct smalti_shard_writer *writer = smalti_store_begin(store, &range, schema, &error);
 		for (int64_t i = range.first; i < range.end && writer; i++)
 			SUCCEEDS(test_row_append(writer, i, false, &error), &error, "append");
@@ -323,7 +323,7 @@ static void every_damage_has_its_name(void)
 	    {lose_a_shard, "different", "manifest.json", SHARD},
 	    {lose_the_end_and_a_shard, "gap", "extract.json", 0},
 	    {overlap, "overlap", "shard-000000000030-000000000050.h5", 0},
-	    {leave_a_part, "orphan", ".shard-000000000020-000000000040.h5.0123456789abcdef.part", 0},
+	    {leave_a_part, "stray", ".shard-000000000020-000000000040.h5.0123456789abcdef.part", 0},
 	    {leave_a_shard, "damaged", "shard-000000000060-000000000080.h5", SHARD},
 	    {exchange_shards, "damaged", first, 2 * SHARD},
 	    {put_another_in_its_place, "different", "manifest.json", 0},

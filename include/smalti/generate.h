@@ -38,7 +38,8 @@ enum {
 	SMALTI_SIDE_MIN = 16,
 	SMALTI_SIDE_MAX = 1 << 17,
 	SMALTI_STEPS_MAX = 1000,
-	SMALTI_IMAGES_MAX = 1000000
+	SMALTI_IMAGES_MAX = 1000000,
+	SMALTI_PATCHES_MAX = 1024
 };
 
 /** One prompt. */
@@ -68,8 +69,13 @@ struct smalti_request {
 	enum smalti_grain grain; /**< of the transformer's tasks */
 	/** How the tokens of the transformer are distributed: "2:1:1", the shares of the CPUs and of each
 	 * device in turn, as numbers of 0 or more. A tile then stays with its owner. NULL: the policy
-	 * chooses. */
+	 * chooses, or all devices get the same with a strategy. */
 	const char *shares;
+	/** How the transformer is spread over devices, such as "ulysses" or "hybrid:cfg2.ring4"
+	 * (docs/strategies.md). NULL: "patch" with shares, else the policy places each task. */
+	const char *strategy;
+	int64_t patches; /**< of a pipeline, 0: as many as stages */
+	int64_t warmup;  /**< synchronous passes at first, where a strategy reads older keys; 0: one */
 };
 
 /** Defaults: 20 steps, guidance 4.5, seed 0, one image, basic cleaning, f32 noise, the model's size. */

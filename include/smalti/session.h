@@ -25,7 +25,8 @@ struct smalti_session;
 
 /** Settings; the user's `STARPU_*` environment variables override them. */
 struct smalti_session_options {
-	const char *policy; /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws` */
+	const char *policy; /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws`, or
+			       `dmdas` with devices */
 	int64_t cpus;       /**< CPU workers; 0: one per core that the process may use */
 	int64_t opencl;     /**< OpenCL devices; 0: none */
 	int64_t cuda;       /**< CUDA devices; -1: all that there are (the default), 0: none */
@@ -45,7 +46,7 @@ struct smalti_session_options {
 void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists
- * known ones; a bad SMALTI_MAX_ISA or `STARPU_*` variable), SMALTI_ENODEV (no workers, or
+ * known ones; a bad SMALTI_MAX_ISA, SMALTI_SLOWDOWN or `STARPU_*` variable), SMALTI_ENODEV (no workers, or
  * fewer devices than asked for), SMALTI_EUNSUPPORTED (a device that does not run the kernels, or devices of
  * several kinds that are to be reproducible), SMALTI_ENOMEM (threads or memory are refused), SMALTI_EIO
  * (scratch, or no directory for measurements). The environment is changed while StarPU starts, and then as it

@@ -15,7 +15,7 @@ SMALTI_BEGIN_DECLS
 
 /** A problem that was found. Strings are valid during the call. */
 struct smalti_problem {
-	const char *kind; /**< "damaged", "missing", "gap", "overlap", "orphan", "different", "unfinished" */
+	const char *kind; /**< "damaged", "missing", "gap", "overlap", "stray", "different", "unfinished" */
 	const char *file; /**< its name in the directory */
 	int64_t row;      /**< the item's index; -1: it is not in a row */
 	const char *key;  /**< of the item; NULL: it is not in a row, or unknown */

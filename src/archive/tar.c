@@ -163,8 +163,7 @@ static int place(int64_t size, struct smalti_tar_member *member, struct smalti_e
 				   "cut short: a member of %lld bytes begins at byte %lld of %lld",
 				   (long long)member->bytes, (long long)member->offset, (long long)size);
 	const int64_t end = member->offset + member->bytes;
-	const int64_t next = (end + SMALTI_TAR_BLOCK - 1) / SMALTI_TAR_BLOCK * SMALTI_TAR_BLOCK;
-	member->next = next < size ? next : size;
+	member->next = smalti_min(smalti_round_up(end, SMALTI_TAR_BLOCK), size);
 	return 0;
 }
 

@@ -36,16 +36,19 @@ void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error)
 }
 
 /* There is room for 16 items at first, then for powers of two. */
-void *smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error)
+int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error)
 {
 	const bool full = count == 0 || (count >= FIRST_ITEMS && (count & (count - 1)) == 0);
 	if (!full)
-		return items;
+		return 0;
+	void *memory;
+	memcpy(&memory, items, sizeof(memory));
 	const int64_t bytes = checked_bytes(count ? 2 * count : FIRST_ITEMS, size, error);
-	void *memory = bytes < 0 ? NULL : realloc(items, (size_t)bytes);
-	if (bytes >= 0 && !memory)
-		out_of_memory(bytes, error);
-	return memory;
+	memory = bytes < 0 ? NULL : realloc(memory, (size_t)bytes);
+	if (!memory)
+		return bytes < 0 ? -1 : out_of_memory(bytes, error);
+	memcpy(items, &memory, sizeof(memory));
+	return 0;
 }
 
 void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error)
@@ -72,4 +75,16 @@ char *smalti_format(struct smalti_error *error, const char *format, ...)
 		return NULL;
 	}
 	return text;
+}
+
+void smalti_append(char *text, size_t size, const char *between, const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list args;
+	if (length)
+		length += (size_t)snprintf(text + length, size - length, "%s", between);
+	va_start(args, format);
+	if (length < size)
+		vsnprintf(text + length, size - length, format, args);
+	va_end(args);
 }

@@ -24,6 +24,12 @@ extern "C" {
 /* Items of an array, not of a pointer. */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Compares two names, or two structures that begin with one, for qsort() and bsearch(). */
+static inline int smalti_by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
  * the one worth reading. Control characters in the text become '?', so that hostile names cannot
  * break the line. Always returns -1, so that `return smalti_fail(...)` reads well. */
@@ -80,10 +86,10 @@ bool smalti_multiply(int64_t *product, int64_t factor);
  * Free with free(). */
 void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
 
-/* Room for one more of the items of `size` bytes behind `count` that are there: where they are from then on,
- * or NULL with an error and the items as they were. Asked before each one that is added, from the first
- * (NULL, 0) on; the new one is not initialised. Free with free(). */
-void *smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
+/* Room for one more of the items of `size` bytes behind `count` that are there. `items` is the address of the
+ * pointer to them, which stays as it is after -1. Asked before each one that is added, from the first (NULL,
+ * 0) on; the new one is not initialised. Free with free(). */
+int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
 
 /* Uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
 void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
@@ -91,6 +97,27 @@ void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *err
 /* printf into fresh memory; NULL with an error. Free with free(). */
 char *smalti_format(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* printf to the end of a text in a buffer of `size` bytes, as far as there is room, with `between` before it
+ * unless the text is empty. */
+void smalti_append(char *text, size_t size, const char *between, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static inline int64_t smalti_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t smalti_max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* To the next multiple. */
+static inline int64_t smalti_round_up(int64_t value, int64_t multiple)
+{
+	return (value + multiple - 1) / multiple * multiple;
+}
 
 /* A local variable that is released where its scope ends, whichever way that is left:
  *

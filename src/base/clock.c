@@ -18,6 +18,11 @@ double smalti_wall_clock(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+double smalti_thread_clock(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 struct timespec smalti_deadline(clockid_t clock, int64_t nanoseconds)
 {
 	enum { SECOND = 1000000000 };

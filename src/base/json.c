@@ -93,11 +93,6 @@ static int clean(struct cleaner *c, struct smalti_error *error)
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int refuse_duplicates(const cJSON *object, struct smalti_error *error)
 {
 	int count = cJSON_GetArraySize(object);
@@ -108,7 +103,7 @@ static int refuse_duplicates(const cJSON *object, struct smalti_error *error)
 	const cJSON *item;
 	cJSON_ArrayForEach (item, object)
 		names[used++] = item->string;
-	qsort(names, (size_t)used, sizeof(*names), by_name);
+	qsort(names, (size_t)used, sizeof(*names), smalti_by_name);
 	for (int i = 1; i < used && !status; i++)
 		if (!strcmp(names[i - 1], names[i]))
 			status =

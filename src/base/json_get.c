@@ -31,16 +31,17 @@ static int unexpected(const char *key, const cJSON *item, const char *wanted, st
 			   smalti_json_describe(item, text));
 }
 
-/* 1: *item is to be read; 0: keep the default; -1: it is missing. */
-static int look_up(const cJSON *object, const char *key, enum smalti_json_need need, const char *wanted,
-		   const cJSON **item, struct smalti_error *error)
+/* 1: *item, of the wanted type, is to be read; 0: keep the default; -1: it is missing or something else. */
+static int look_up(const cJSON *object, const char *key, enum smalti_json_need need,
+		   cJSON_bool (*is)(const cJSON *item), const char *wanted, const cJSON **item,
+		   struct smalti_error *error)
 {
 	*item = cJSON_GetObjectItemCaseSensitive(object, key);
 	if (!*item && need == SMALTI_JSON_REQUIRED)
 		return smalti_fail(error, SMALTI_EFORMAT, "the key \"%s\" (%s) is missing", key, wanted);
 	if (!*item || (cJSON_IsNull(*item) && need == SMALTI_JSON_NULLABLE))
 		return 0;
-	return 1;
+	return is(*item) ? 1 : unexpected(key, *item, wanted, error);
 }
 
 static bool read_int(const cJSON *item, int64_t min, int64_t max, int64_t *value)
@@ -61,7 +62,7 @@ int smalti_json_int(const cJSON *object, const char *key, enum smalti_json_need 
 	char wanted[96];
 	snprintf(wanted, sizeof(wanted), "an integer from %" PRId64 " to %" PRId64, min, max);
 	const cJSON *item;
-	int found = look_up(object, key, need, wanted, &item, error);
+	int found = look_up(object, key, need, cJSON_IsNumber, wanted, &item, error);
 	if (found <= 0)
 		return found;
 	return read_int(item, min, max, value) ? 0 : unexpected(key, item, wanted, error);
@@ -73,10 +74,10 @@ int smalti_json_double(const cJSON *object, const char *key, enum smalti_json_ne
 	char wanted[96];
 	snprintf(wanted, sizeof(wanted), "a number from %g to %g", min, max);
 	const cJSON *item;
-	int found = look_up(object, key, need, wanted, &item, error);
+	int found = look_up(object, key, need, cJSON_IsNumber, wanted, &item, error);
 	if (found <= 0)
 		return found;
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= min && item->valuedouble <= max))
+	if (!(item->valuedouble >= min && item->valuedouble <= max))
 		return unexpected(key, item, wanted, error);
 	*value = item->valuedouble;
 	return 0;
@@ -85,29 +86,21 @@ int smalti_json_double(const cJSON *object, const char *key, enum smalti_json_ne
 int smalti_json_bool(const cJSON *object, const char *key, enum smalti_json_need need, bool *value,
 		     struct smalti_error *error)
 {
-	const char *wanted = "true or false";
 	const cJSON *item;
-	int found = look_up(object, key, need, wanted, &item, error);
-	if (found <= 0)
-		return found;
-	if (!cJSON_IsBool(item))
-		return unexpected(key, item, wanted, error);
-	*value = cJSON_IsTrue(item);
-	return 0;
+	int found = look_up(object, key, need, cJSON_IsBool, "true or false", &item, error);
+	if (found > 0)
+		*value = cJSON_IsTrue(item);
+	return found < 0 ? -1 : 0;
 }
 
 int smalti_json_string(const cJSON *object, const char *key, enum smalti_json_need need, const char **value,
 		       struct smalti_error *error)
 {
-	const char *wanted = "a string";
 	const cJSON *item;
-	int found = look_up(object, key, need, wanted, &item, error);
-	if (found <= 0)
-		return found;
-	if (!cJSON_IsString(item))
-		return unexpected(key, item, wanted, error);
-	*value = item->valuestring;
-	return 0;
+	int found = look_up(object, key, need, cJSON_IsString, "a string", &item, error);
+	if (found > 0)
+		*value = item->valuestring;
+	return found < 0 ? -1 : 0;
 }
 
 /* The array at key, its length in *count; look_up's three answers. */
@@ -116,12 +109,10 @@ static int look_up_array(const cJSON *object, const char *key, enum smalti_json_
 {
 	char wanted[96];
 	snprintf(wanted, sizeof(wanted), "an array of 1 to %d %s", capacity, items);
-	int found = look_up(object, key, need, wanted, array, error);
+	int found = look_up(object, key, need, cJSON_IsArray, wanted, array, error);
 	if (found <= 0)
 		return found;
 	int length = cJSON_GetArraySize(*array);
-	if (!cJSON_IsArray(*array))
-		return unexpected(key, *array, wanted, error);
 	if (length < 1 || length > capacity)
 		return smalti_fail(error, SMALTI_EFORMAT, "\"%s\" should be %s, found %d", key, wanted,
 				   length);
@@ -174,8 +165,7 @@ int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_ne
 			*value = i;
 			return 0;
 		}
-		size_t used = strlen(list);
-		snprintf(list + used, sizeof(list) - used, "%s\"%s\"", i ? ", " : "", names[i]);
+		smalti_append(list, sizeof(list), ", ", "\"%s\"", names[i]);
 	}
 	return smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is \"%.100s\", only %s can be used", key, text,
 			   list);

@@ -86,7 +86,7 @@ static int64_t page_size(void)
 void smalti_map_drop(const void *data, int64_t bytes)
 {
 	const uintptr_t page = (uintptr_t)page_size();
-	const uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+	const uintptr_t begin = (uintptr_t)smalti_round_up((int64_t)(intptr_t)data, page_size());
 	const uintptr_t end = ((uintptr_t)data + (uintptr_t)bytes) / page * page;
 	if (begin < end && is_mapped(data, bytes))
 		madvise((void *)begin, end - begin, MADV_DONTNEED);

@@ -275,11 +275,10 @@ bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const cha
 /* "[6912, 1152]" */
 static const char *shape_text(int rank, const int64_t *shape, char text[192])
 {
-	int used = snprintf(text, 192, "[");
+	snprintf(text, 192, "[");
 	for (int i = 0; i < rank; i++)
-		used +=
-		    snprintf(text + used, (size_t)(192 - used), "%s%lld", i ? ", " : "", (long long)shape[i]);
-	snprintf(text + used, (size_t)(192 - used), "]");
+		smalti_append(text, 192, i ? ", " : "", "%" PRId64, shape[i]);
+	smalti_append(text, 192, "", "]");
 	return text;
 }
 

@@ -25,97 +25,56 @@ static const char *const timestep_types[] = {"discrete", NULL};
 
 #define CONFIG struct smalti_scheduler_config
 
-static const struct smalti_field common_fields[] = {
-    {FIELD_INT("num_train_timesteps", OPTIONAL, train_timesteps, 2, 100000)},
-    {FIELD_DOUBLE("beta_start", OPTIONAL, beta_start, 1e-9, 0.999)},
-    {FIELD_DOUBLE("beta_end", OPTIONAL, beta_end, 1e-9, 0.999)},
-    {FIELD_CHOICE("beta_schedule", OPTIONAL, beta_schedule, beta_schedules)},
-    {FIELD_CHOICE("prediction_type", OPTIONAL, prediction, predictions)},
-    {FIELD_CHOICE("timestep_spacing", OPTIONAL, spacing, spacings)},
-    {FIELD_INT("steps_offset", OPTIONAL, steps_offset, 0, 1000)},
-    {FIELD_NULL("trained_betas")},
-    {FIELD_FALSE("rescale_betas_zero_snr")},
+enum {
+	DPM = 1 << SMALTI_SCHEDULER_DPM_SOLVER,
+	EULER = 1 << SMALTI_SCHEDULER_EULER,
+	DDIM = 1 << SMALTI_SCHEDULER_DDIM,
+	LCM = 1 << SMALTI_SCHEDULER_LCM,
+	SA = 1 << SMALTI_SCHEDULER_SA_SOLVER,
+	DDPM = 1 << SMALTI_SCHEDULER_DDPM,
+	ALL = (1 << SMALTI_SCHEDULERS) - 1,
+	OWN = 1 << SMALTI_SCHEDULERS, /* read only from a file of the same class */
 };
-
-static const struct smalti_field dpm_fields[] = {
-    {FIELD_CHOICE("solver_type", OPTIONAL, solver_type, solver_types)},
-    {FIELD_INT("solver_order", OPTIONAL, solver_order, 1, 2)},
-    {FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final)},
-    {FIELD_BOOL("euler_at_final", OPTIONAL, euler_at_final)},
-    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
-    {FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas)},
-    {FIELD_FALSE("thresholding")},
-    {FIELD_FALSE("use_exponential_sigmas")},
-    {FIELD_FALSE("use_beta_sigmas")},
-    {FIELD_FALSE("use_lu_lambdas")},
-    {FIELD_FALSE("use_flow_sigmas")},
-    {FIELD_NULL("variance_type")},
-};
-
-static const struct smalti_field euler_fields[] = {
-    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
-    {FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas)},
-    {FIELD_ONLY("interpolation_type", OPTIONAL, interpolations)},
-    {FIELD_ONLY("timestep_type", OPTIONAL, timestep_types)},
-    {FIELD_FALSE("use_exponential_sigmas")},
-    {FIELD_FALSE("use_beta_sigmas")},
-    {FIELD_NULL("sigma_min")},
-    {FIELD_NULL("sigma_max")},
-};
-
-static const struct smalti_field ddim_fields[] = {
-    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
-    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
-    {FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one)},
-    {FIELD_FALSE("thresholding")},
-};
-
-static const struct smalti_field ddpm_fields[] = {
-    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
-    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
-    {FIELD_FALSE("thresholding")},
-};
-
-static const struct smalti_field lcm_fields[] = {
-    {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)},
-    {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)},
-    {FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one)},
-    {FIELD_INT("original_inference_steps", OPTIONAL, original_inference_steps, 1, 100000)},
-    {FIELD_DOUBLE("timestep_scaling", OPTIONAL, timestep_scaling, 1e-6, 1e6)},
-    {FIELD_FALSE("thresholding")},
-};
-
-static const struct smalti_field sa_fields[] = {
-    {FIELD_INT("predictor_order", OPTIONAL, predictor_order, 1, 2)},
-    {FIELD_INT("corrector_order", OPTIONAL, corrector_order, 1, 2)},
-    {FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final)},
-    {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)},
-    {FIELD_FALSE("thresholding")},
-    {FIELD_FALSE("use_exponential_sigmas")},
-    {FIELD_FALSE("use_beta_sigmas")},
-    {FIELD_FALSE("use_flow_sigmas")},
-    {FIELD_NULL("variance_type")},
-};
-
-#define FIELDS(table) table, COUNT_OF(table)
 
 /* algorithm_type has other words in each class: what another class wrote there is not meant for us. */
-static const struct smalti_field dpm_own[] = {
-    {FIELD_CHOICE("algorithm_type", OPTIONAL, algorithm, dpm_algorithms)}};
-static const struct smalti_field sa_own[] = {{FIELD_ONLY("algorithm_type", OPTIONAL, sa_algorithms)}};
-
 static const struct {
-	const struct smalti_field *fields;
-	size_t count;
-	const struct smalti_field *own; /* read only from a file of the same class */
-	size_t own_count;
-} tables[] = {
-    [SMALTI_SCHEDULER_DPM_SOLVER] = {FIELDS(dpm_fields), FIELDS(dpm_own)},
-    [SMALTI_SCHEDULER_EULER] = {FIELDS(euler_fields), NULL, 0},
-    [SMALTI_SCHEDULER_DDIM] = {FIELDS(ddim_fields), NULL, 0},
-    [SMALTI_SCHEDULER_LCM] = {FIELDS(lcm_fields), NULL, 0},
-    [SMALTI_SCHEDULER_SA_SOLVER] = {FIELDS(sa_fields), FIELDS(sa_own)},
-    [SMALTI_SCHEDULER_DDPM] = {FIELDS(ddpm_fields), NULL, 0},
+	int schedulers; /* that read it */
+	struct smalti_field field;
+} fields[] = {
+    {ALL, {FIELD_INT("num_train_timesteps", OPTIONAL, train_timesteps, 2, 100000)}},
+    {ALL, {FIELD_DOUBLE("beta_start", OPTIONAL, beta_start, 1e-9, 0.999)}},
+    {ALL, {FIELD_DOUBLE("beta_end", OPTIONAL, beta_end, 1e-9, 0.999)}},
+    {ALL, {FIELD_CHOICE("beta_schedule", OPTIONAL, beta_schedule, beta_schedules)}},
+    {ALL, {FIELD_CHOICE("prediction_type", OPTIONAL, prediction, predictions)}},
+    {ALL, {FIELD_CHOICE("timestep_spacing", OPTIONAL, spacing, spacings)}},
+    {ALL, {FIELD_INT("steps_offset", OPTIONAL, steps_offset, 0, 1000)}},
+    {ALL, {FIELD_NULL("trained_betas")}},
+    {ALL, {FIELD_FALSE("rescale_betas_zero_snr")}},
+    {DPM | OWN, {FIELD_CHOICE("algorithm_type", OPTIONAL, algorithm, dpm_algorithms)}},
+    {SA | OWN, {FIELD_ONLY("algorithm_type", OPTIONAL, sa_algorithms)}},
+    {DPM, {FIELD_CHOICE("solver_type", OPTIONAL, solver_type, solver_types)}},
+    {DPM, {FIELD_INT("solver_order", OPTIONAL, solver_order, 1, 2)}},
+    {DPM | SA, {FIELD_BOOL("lower_order_final", OPTIONAL, lower_order_final)}},
+    {DPM, {FIELD_BOOL("euler_at_final", OPTIONAL, euler_at_final)}},
+    {DPM | EULER | SA, {FIELD_BOOL("use_karras_sigmas", OPTIONAL, karras_sigmas)}},
+    {DPM | EULER, {FIELD_CHOICE("final_sigmas_type", OPTIONAL, final_sigma, final_sigmas)}},
+    {DPM | EULER | SA, {FIELD_FALSE("use_exponential_sigmas")}},
+    {DPM | EULER | SA, {FIELD_FALSE("use_beta_sigmas")}},
+    {DPM, {FIELD_FALSE("use_lu_lambdas")}},
+    {DPM | SA, {FIELD_FALSE("use_flow_sigmas")}},
+    {DPM | SA, {FIELD_NULL("variance_type")}},
+    {EULER, {FIELD_ONLY("interpolation_type", OPTIONAL, interpolations)}},
+    {EULER, {FIELD_ONLY("timestep_type", OPTIONAL, timestep_types)}},
+    {EULER, {FIELD_NULL("sigma_min")}},
+    {EULER, {FIELD_NULL("sigma_max")}},
+    {DDIM | LCM | DDPM, {FIELD_BOOL("clip_sample", OPTIONAL, clip_sample)}},
+    {DDIM | LCM | DDPM, {FIELD_DOUBLE("clip_sample_range", OPTIONAL, clip_sample_range, 1e-6, 1e6)}},
+    {DDIM | LCM, {FIELD_BOOL("set_alpha_to_one", OPTIONAL, set_alpha_to_one)}},
+    {LCM, {FIELD_INT("original_inference_steps", OPTIONAL, original_inference_steps, 1, 100000)}},
+    {LCM, {FIELD_DOUBLE("timestep_scaling", OPTIONAL, timestep_scaling, 1e-6, 1e6)}},
+    {SA, {FIELD_INT("predictor_order", OPTIONAL, predictor_order, 1, 2)}},
+    {SA, {FIELD_INT("corrector_order", OPTIONAL, corrector_order, 1, 2)}},
+    {ALL & ~EULER, {FIELD_FALSE("thresholding")}},
 };
 
 static struct smalti_scheduler_config defaults_of(enum smalti_scheduler scheduler)
@@ -136,8 +95,7 @@ static struct smalti_scheduler_config defaults_of(enum smalti_scheduler schedule
 	    .original_inference_steps = 50,
 	    .timestep_scaling = 10,
 	};
-	if (scheduler == SMALTI_SCHEDULER_DDIM || scheduler == SMALTI_SCHEDULER_LCM ||
-	    scheduler == SMALTI_SCHEDULER_DDPM)
+	if (1 << scheduler & (DDIM | LCM | DDPM))
 		config.spacing = SMALTI_SPACING_LEADING;
 	if (scheduler == SMALTI_SCHEDULER_LCM) {
 		config.beta_start = 0.00085;
@@ -175,11 +133,10 @@ static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own
 {
 	*config = defaults_of(scheduler);
 	config->clip_sample = own && scheduler == SMALTI_SCHEDULER_DDPM;
-	if (smalti_fields_read(file, FIELDS(common_fields), config, error) ||
-	    smalti_fields_read(file, tables[scheduler].fields, tables[scheduler].count, config, error) ||
-	    (own &&
-	     smalti_fields_read(file, tables[scheduler].own, tables[scheduler].own_count, config, error)))
-		return -1;
+	for (size_t i = 0; i < COUNT_OF(fields); i++)
+		if (fields[i].schedulers >> scheduler & 1 && (own || !(fields[i].schedulers & OWN)) &&
+		    smalti_fields_read(file, &fields[i].field, 1, config, error))
+			return -1;
 	return check_together(file, config, error);
 }
 

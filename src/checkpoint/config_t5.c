@@ -38,13 +38,8 @@ static int check_buckets(const struct smalti_t5_config *config, struct smalti_er
 
 int smalti_t5_config_parse(const cJSON *file, struct smalti_t5_config *config, struct smalti_error *error)
 {
-	*config = (struct smalti_t5_config){
-	    .buckets = 32,
-	    .max_distance = 128,
-	    .norm_eps = 1e-6,
-	    .pad_id = 0,
-	    .eos_id = 1,
-	};
+	*config =
+	    (struct smalti_t5_config){.buckets = 32, .max_distance = 128, .norm_eps = 1e-6, .eos_id = 1};
 	if (smalti_fields_read(file, fields, COUNT_OF(fields), config, error))
 		return -1;
 	config->inner = config->heads * config->head_dim;

@@ -5,12 +5,9 @@ const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *i
 						      enum smalti_dtype dtype, int rank, const int64_t *shape,
 						      struct smalti_error *error)
 {
-	struct smalti_tensor_view *tensors =
-	    smalti_grow(inventory->tensors, inventory->count, sizeof(*tensors), error);
-	if (!tensors)
+	if (smalti_grow(&inventory->tensors, inventory->count, sizeof(*inventory->tensors), error) < 0)
 		return NULL;
-	inventory->tensors = tensors;
-	struct smalti_tensor_view *tensor = &tensors[inventory->count];
+	struct smalti_tensor_view *tensor = &inventory->tensors[inventory->count];
 	*tensor = (struct smalti_tensor_view){
 	    .dtype = dtype, .rank = rank, .bytes = smalti_dtype_bytes(dtype), .usable = true};
 	for (int i = 0; i < rank; i++) {

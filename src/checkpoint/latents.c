@@ -26,17 +26,13 @@ static void list(const struct smalti_safetensors *tensors, char text[512])
 	snprintf(text, 512, count ? "" : "none");
 	for (int64_t i = 0; i < count && i < LISTED; i++) {
 		const struct smalti_tensor_view *view = &tensors->tensors[i];
-		size_t length = strlen(text);
-		snprintf(text + length, 512 - length, "%s%.40s", i ? ", " : "", view->name);
-		for (int axis = 0; axis < view->rank; axis++) {
-			length = strlen(text);
-			snprintf(text + length, 512 - length, "%s%" PRId64 "%s", axis ? "," : " [",
-				 view->shape[axis], axis + 1 == view->rank ? "]" : "");
-		}
+		smalti_append(text, 512, ", ", "%.40s", view->name);
+		for (int axis = 0; axis < view->rank; axis++)
+			smalti_append(text, 512, axis ? "," : " [", "%" PRId64 "%s", view->shape[axis],
+				      axis + 1 == view->rank ? "]" : "");
 	}
-	const size_t length = strlen(text);
 	if (count > LISTED)
-		snprintf(text + length, 512 - length, " and %" PRId64 " more", count - LISTED);
+		smalti_append(text, 512, " and ", "%" PRId64 " more", count - LISTED);
 }
 
 /* What smalti encode writes; NULL: none of its files. */

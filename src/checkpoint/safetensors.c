@@ -112,11 +112,6 @@ static int by_begin(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-int smalti_by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Every byte behind the header belongs to exactly one tensor. */
 static int check_cover(struct range *ranges, int64_t count, int64_t size, struct smalti_error *error)
 {
@@ -209,13 +204,10 @@ struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t si
 						    struct smalti_error *error)
 {
 	struct smalti_safetensors *file = smalti_calloc(1, sizeof(*file), error);
-	if (!file)
-		return NULL;
-	if (parse(file, &(struct smalti_map){data, size}, error)) {
-		smalti_safetensors_close(file);
-		return NULL;
-	}
-	return file;
+	if (file && parse(file, &(struct smalti_map){data, size}, error) == 0)
+		return file;
+	smalti_safetensors_close(file);
+	return NULL;
 }
 
 struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smalti_error *error)

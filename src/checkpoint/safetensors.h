@@ -19,9 +19,6 @@ struct smalti_tensor_view {
 	const char *stored; /* the dtype in the file's words: "F64" */
 };
 
-/* Compares two of those, or other structures that begin with a name, for qsort() and bsearch(). */
-int smalti_by_name(const void *a, const void *b);
-
 /* A safetensors file (docs/reference.md 1.2), checked whole when it is opened: every view lies in the
  * file, the views cover it without overlap or hole, and no name is there twice. */
 struct smalti_safetensors {

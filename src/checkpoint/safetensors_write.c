@@ -63,8 +63,7 @@ static int write_tensor(FILE *stream, const char *path, const struct smalti_tens
 {
 	const int64_t size = smalti_dtype_bytes(tensor->dtype), elements = bytes / size;
 	for (int64_t first = 0; first < elements; first += SMALTI_SOURCE_ELEMENTS) {
-		const int64_t left = elements - first;
-		const int64_t count = left < SMALTI_SOURCE_ELEMENTS ? left : SMALTI_SOURCE_ELEMENTS;
+		const int64_t count = smalti_min(elements - first, SMALTI_SOURCE_ELEMENTS);
 		const void *data = source(user, index, first, count, error);
 		if (!data)
 			return -1;

@@ -51,7 +51,7 @@
 
 #define SMALTI_POLICY_ROW(type) \
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
-	 "StarPU scheduling policy; the results do not depend on it, but with devices see --reproducible"}
+	 "StarPU scheduling policy; default: lws, with devices dmdas; the results do not depend on it, but with devices see --reproducible"}
 
 #define SMALTI_TRACE_ROW(type) \
 	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a trace of all tasks in the Chrome/Perfetto format"}

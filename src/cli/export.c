@@ -116,12 +116,6 @@ static void summarize(struct export *e, double seconds)
 			      before, empty, failed, e->settings->export.output);
 }
 
-static enum smalti_exit fail(struct export *e, const struct smalti_error *error)
-{
-	smalti_progress_end(&e->shown);
-	return smalti_command_fail(&smalti_export_command, error);
-}
-
 static enum smalti_exit stop(struct export *e, const char *signal)
 {
 	if (!signal) /* the reader of the standard output has gone */
@@ -142,12 +136,12 @@ static enum smalti_exit finish(struct export *e, int status, const struct smalti
 		print_summary(e, signal, seconds);
 	if (stopped)
 		return stop(e, signal);
-	if (status)
-		return fail(e, error);
-	if (!e->settings->quiet && !e->settings->json)
+	if (!status && !e->settings->quiet && !e->settings->json)
 		summarize(e, seconds);
 	else
 		smalti_progress_end(&e->shown);
+	if (status)
+		return smalti_command_fail(&smalti_export_command, error);
 	if (e->broken)
 		return SMALTI_EXIT_FAILED;
 	return e->progress.failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;

@@ -103,7 +103,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_extract_settings defaults = {
     .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
     .image_size = 1,
-    .session = {.policy = "lws", .cuda = -1},
+    .session = {.cuda = -1},
 };
 
 static const struct smalti_example examples[] = {
@@ -242,12 +242,6 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 	return smalti_signals_caught() ? SMALTI_EXTRACT_FINISH : SMALTI_EXTRACT_CONTINUE;
 }
 
-static double rate(const struct extract *e, int64_t made)
-{
-	const double seconds = smalti_now() - e->began;
-	return seconds > 0 ? (double)made / seconds : 0;
-}
-
 static bool print_json(const struct extract *e, const struct smalti_extract_result *result)
 {
 	bool broken = false;
@@ -271,13 +265,15 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 static void summarize(struct extract *e, const struct smalti_extract_result *result)
 {
 	const struct smalti_extract_progress *p = &result->progress;
+	const double seconds = smalti_now() - e->began;
 	char failed[64] = "";
 	if (result->failures)
 		snprintf(failed, sizeof(failed), "; %" PRId64 " failure%s", result->failures,
 			 smalti_plural(result->failures));
-	smalti_progress_print(
-	    &e->progress, "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s: %s",
-	    p->done, p->items, p->made, smalti_now() - e->began, rate(e, p->made), failed, e->options.output);
+	smalti_progress_print(&e->progress,
+			      "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s: %s",
+			      p->done, p->items, p->made, seconds,
+			      seconds > 0 ? (double)p->made / seconds : 0, failed, e->options.output);
 }
 
 static enum smalti_exit report(struct extract *e, const struct smalti_extract_result *result, bool broken_off)

@@ -100,16 +100,11 @@ void smalti_image_file_close(struct smalti_image_file *file)
 static const char *const noises[] = {"f32", "f16", "bf16"};
 
 /* cJSON's numbers are doubles: a seed may need more digits. */
-static bool add_integer(cJSON *object, const char *key, const char *format, uint64_t value)
-{
-	char text[32];
-	snprintf(text, sizeof(text), format, value);
-	return cJSON_AddRawToObject(object, key, text);
-}
-
 static bool add_count(cJSON *object, const char *key, int64_t value)
 {
-	return add_integer(object, key, "%" PRIu64, (uint64_t)value);
+	char text[32];
+	snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)value);
+	return cJSON_AddRawToObject(object, key, text);
 }
 
 static bool add_text(cJSON *object, const char *key, const char *text)
@@ -131,7 +126,10 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_text(o, "noise", noises[r->noise]) &&
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&
-	       (!r->shares || add_text(o, "shares", r->shares));
+	       (!r->shares || add_text(o, "shares", r->shares)) &&
+	       (!r->strategy || add_text(o, "strategy", r->strategy)) &&
+	       (!r->patches || add_count(o, "patches", r->patches)) &&
+	       (!r->warmup || add_count(o, "warmup", r->warmup));
 }
 
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,

@@ -37,11 +37,6 @@ int smalti_start_read(struct smalti_start *start, const char *path, struct smalt
 	return status;
 }
 
-static int64_t round_up(int64_t value, int64_t multiple)
-{
-	return (value + multiple - 1) / multiple * multiple;
-}
-
 int smalti_start_apply(const struct smalti_start *start, const struct smalti_model_info *model,
 		       struct smalti_request *request, struct smalti_error *error)
 {
@@ -54,9 +49,10 @@ int smalti_start_apply(const struct smalti_start *start, const struct smalti_mod
 		request->width = found[3] * model->latent_pixels;
 	if (!request->height)
 		request->height = found[2] * model->latent_pixels;
-	const int64_t expected[] = {request->images, model->latent_channels,
-				    round_up(request->height, model->size_multiple) / model->latent_pixels,
-				    round_up(request->width, model->size_multiple) / model->latent_pixels};
+	const int64_t expected[] = {
+	    request->images, model->latent_channels,
+	    smalti_round_up(request->height, model->size_multiple) / model->latent_pixels,
+	    smalti_round_up(request->width, model->size_multiple) / model->latent_pixels};
 	if (memcmp(expected, found, sizeof(expected)) != 0)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "latents: expected %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64

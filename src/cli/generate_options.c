@@ -93,12 +93,22 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, request.shares), "shares", 0, "A:B:...",
      "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; default: the "
      "scheduling policy places each task"},
+    {SMALTI_STRING(TYPE, request.strategy), "strategy", 0, "NAME",
+     "spread the transformer over devices: patch, ring, ulysses, tensor, cfg or a mix such as "
+     "hybrid:cfg2.ulysses2.ring2, which are exact; pipeline, displaced, masked or naive, which are not; NAME "
+     "may end in the number of parts; default with --shares: patch"},
+    {SMALTI_INT64(TYPE, request.patches), "patches", 0, "N",
+     "with pipeline: cut the tokens into N patches that follow each other; 0: as many as stages",
+     .minimum = 0, .maximum = SMALTI_PATCHES_MAX},
+    {SMALTI_INT64(TYPE, request.warmup), "warmup", 0, "N",
+     "with pipeline and displaced: the first N passes are synchronous; 0: one", .minimum = 0,
+     .maximum = SMALTI_STEPS_MAX},
     SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_generate_options defaults = {
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
-    .session = {.policy = "lws", .cuda = -1},
+    .session = {.cuda = -1},
 };
 
 static const struct smalti_example examples[] = {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
 
-#include <stdarg.h>
-
 enum { WIDTH = 79, HELP_COLUMN = 29 };
 
 const char smalti_about[] = "Runs PixArt text-to-image models as task graphs over all the CPUs of a machine.";
@@ -10,6 +8,8 @@ const char smalti_about[] = "Runs PixArt text-to-image models as task graphs ove
 const struct smalti_variable smalti_variables[] = {
     {"SMALTI_MAX_ISA", "highest instruction set to use: generic, avx2, avx512, avx512_bf16 or amx"},
     {"SMALTI_MODEL_DIR", "directory of the default model"},
+    {"SMALTI_SLOWDOWN",
+     "how many times as long tasks take on some workers, for experiments: \"cpu1:3,opencl0:2.5\""},
     {"STARPU_*", "settings of StarPU, which override the options"},
     {NULL, NULL},
 };
@@ -126,17 +126,7 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 	print_statuses(to);
 }
 
-static void note(struct smalti_notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void note(struct smalti_notes *notes, const char *format, ...)
-{
-	char text[400];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	const size_t length = strlen(notes->text);
-	snprintf(notes->text + length, sizeof(notes->text) - length, "%s%s", length ? "; " : "", text);
-}
+#define note(notes, ...) smalti_append((notes)->text, sizeof((notes)->text), "; ", __VA_ARGS__)
 
 static void note_range(struct smalti_notes *notes, const struct smalti_option *row)
 {
@@ -148,11 +138,9 @@ static void note_range(struct smalti_notes *notes, const struct smalti_option *r
 		note(notes, "from %g to %g", row->least, row->most);
 	else if (row->kind == SMALTI_OPTION_LIST)
 		note(notes, "may be repeated");
-	for (int i = 0; row->kind == SMALTI_OPTION_CHOICE && row->choices[i]; i++) {
-		const size_t length = strlen(notes->text);
-		snprintf(notes->text + length, sizeof(notes->text) - length, "%s%s", i ? ", " : "one of ",
-			 row->choices[i]);
-	}
+	for (int i = 0; row->kind == SMALTI_OPTION_CHOICE && row->choices[i]; i++)
+		smalti_append(notes->text, sizeof(notes->text), ", ", i ? "%s" : "one of %s",
+			      row->choices[i]);
 }
 
 static void note_default(struct smalti_notes *notes, const struct smalti_option *row, const void *defaults)

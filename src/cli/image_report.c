@@ -58,19 +58,15 @@ void smalti_image_report_progress(struct smalti_image_report *report, double beg
 			       report->total < 0 ? -1 : report->total - report->skipped);
 }
 
-static void keep_last(struct smalti_image_report *report, const char *file)
-{
-	free(report->last);
-	report->last = strdup(file);
-}
-
 void smalti_image_report_add(struct smalti_image_report *report, const struct smalti_image_outcome *outcome)
 {
 	char detail[SMALTI_PROGRESS_DETAIL];
 	int64_t *const counts[] = {&report->made, &report->skipped, &report->failed};
 	*counts[outcome->status] += outcome->images;
-	if (outcome->status == SMALTI_IMAGE_MADE)
-		keep_last(report, outcome->file);
+	if (outcome->status == SMALTI_IMAGE_MADE) {
+		free(report->last);
+		report->last = strdup(outcome->file);
+	}
 	if (outcome->status == SMALTI_IMAGE_FAILED)
 		smalti_image_report_error(report, outcome->error->message);
 	if (report->json)

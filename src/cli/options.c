@@ -47,11 +47,9 @@ static const struct smalti_option *find_row(const struct smalti_option_table *ta
 
 static int append(struct smalti_string_list *list, const char *text, struct smalti_error *error)
 {
-	const char **items = smalti_grow(list->items, list->count, sizeof(*items), error);
-	if (!items)
+	if (smalti_grow(&list->items, list->count, sizeof(*list->items), error) < 0)
 		return -1;
-	items[list->count++] = text;
-	list->items = items;
+	list->items[list->count++] = text;
 	return 0;
 }
 
@@ -63,8 +61,7 @@ static int choose(const char *const *choices, const char *text, int *value, stru
 			*value = i;
 			return 0;
 		}
-		size_t length = strlen(names);
-		snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", choices[i]);
+		smalti_append(names, sizeof(names), ", ", "%s", choices[i]);
 	}
 	return smalti_fail(error, SMALTI_EINVAL, "expected one of %s, found '%.99s'", names, text);
 }
@@ -199,27 +196,22 @@ void smalti_options_free(const struct smalti_option_table *table, void *values)
 
 enum { LONGEST = 40 };
 
-static int least(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 /* Levenshtein's distance, row by row. */
 static int distance(const char *a, int a_length, const char *b, int b_length)
 {
-	int row[LONGEST + 1];
+	int64_t row[LONGEST + 1];
 	for (int j = 0; j <= b_length; j++)
 		row[j] = j;
 	for (int i = 1; i <= a_length; i++) {
-		int diagonal = row[0];
+		int64_t diagonal = row[0];
 		row[0] = i;
 		for (int j = 1; j <= b_length; j++) {
-			int changed = diagonal + (a[i - 1] != b[j - 1]);
+			const int64_t changed = diagonal + (a[i - 1] != b[j - 1]);
 			diagonal = row[j];
-			row[j] = least(changed, least(row[j], row[j - 1]) + 1);
+			row[j] = smalti_min(changed, smalti_min(row[j], row[j - 1]) + 1);
 		}
 	}
-	return row[b_length];
+	return (int)row[b_length];
 }
 
 /* What was typed may differ from a name in up to a third of its letters. */

@@ -33,10 +33,10 @@ int smalti_format_of(const char *path, bool chosen, int choice, const char *cons
 	if (strcmp(path, "-") == 0 || smalti_is_directory(path))
 		return 0;
 	for (int i = 0; suffixes[i]; i++) {
-		const size_t end = strlen(suffixes[i]), used = strlen(names);
+		const size_t end = strlen(suffixes[i]);
 		if (length > end && strcmp(path + length - end, suffixes[i]) == 0)
 			return i;
-		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " or " : "", suffixes[i]);
+		smalti_append(names, sizeof(names), " or ", "%s", suffixes[i]);
 	}
 	return smalti_fail(error, SMALTI_EINVAL, "-o %s: expected a name that ends in %s%s", path, names,
 			   suffixes[1] ? ", or --format" : "");

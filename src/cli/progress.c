@@ -51,19 +51,7 @@ static void remember(struct smalti_progress *progress, double elapsed)
 	progress->recent[1].units = units(progress);
 }
 
-/* Appends to a text of WIDEST bytes, after ", " when it is not empty. */
-static void append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(char *text, const char *format, ...)
-{
-	size_t length = strlen(text);
-	va_list args;
-	if (length)
-		length += (size_t)snprintf(text + length, WIDEST - length, ", ");
-	va_start(args, format);
-	if (length < WIDEST)
-		vsnprintf(text + length, WIDEST - length, format, args);
-	va_end(args);
-}
+#define append(text, ...) smalti_append(text, WIDEST, ", ", __VA_ARGS__)
 
 /* "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. Of a single unit that says what
  * it does, only that. */
@@ -118,12 +106,10 @@ static void draw(struct smalti_progress *progress, const char *text)
 		const int columns = beside > BAR ? BAR : beside < LEAST_BAR ? LEAST_BAR : beside;
 		const int filled = (int)((double)columns * units(progress) / (double)progress->total);
 		char bar[BAR + 1];
-		memset(bar, ' ', (size_t)columns);
 		memset(bar, '=', (size_t)filled);
-		if (filled < columns)
-			bar[filled] = '>';
-		bar[columns] = '\0';
-		length = snprintf(line, sizeof(line), "[%s] ", bar);
+		bar[filled] = '>';
+		length = snprintf(line, sizeof(line), "[%-*.*s] ", columns,
+				  filled < columns ? filled + 1 : columns, bar);
 	}
 	snprintf(line + length, sizeof(line) - (size_t)length, "%s", text);
 	line[room] = '\0';

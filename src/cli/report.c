@@ -58,12 +58,9 @@ static int read_data(const char *directory, struct smalti_report_data *data, str
 		return -1;
 	}
 	*data = (struct smalti_report_data){.directory = directory};
-	if (smalti_runs_read(directory, &data->runs, error) < 0)
+	if (smalti_runs_read(directory, &data->runs, error) < 0 ||
+	    smalti_failures_read(directory, &data->failures, error) < 0)
 		return -1;
-	if (smalti_failures_read(directory, &data->failures, error) < 0) {
-		smalti_runs_free(&data->runs);
-		return -1;
-	}
 	data->rows = count_rows(directory);
 	data->shards_bytes = bytes_of_shards(directory);
 	return 0;
@@ -89,8 +86,9 @@ static enum smalti_exit run(void *options, int count, char **operands)
 					  count);
 	SCOPED(free) struct smalti_report_data *data = smalti_calloc(1, sizeof(*data), &error);
 	int status = data ? read_data(operands[0], data, &error) : -1;
-	if (!status) {
+	if (!status)
 		status = write_page(settings->output, data, &error);
+	if (data) {
 		smalti_runs_free(&data->runs);
 		smalti_failures_free(&data->failures);
 	}

@@ -77,21 +77,16 @@ static void put_counts(FILE *page, const char *key, const struct smalti_run_coun
 	fputs("],", page);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Counters are as at the last of neighbours; of what goes up and down, the largest. */
 static struct smalti_run_point join(const struct smalti_run_point *points, int64_t count)
 {
 	struct smalti_run_point joined = points[count - 1];
 	for (int64_t i = 0; i < count; i++) {
 		const struct smalti_run_sample *sample = &points[i].sample;
-		joined.resident = larger(joined.resident, points[i].resident);
-		joined.sample.waiting = larger(joined.sample.waiting, sample->waiting);
-		joined.sample.computing = larger(joined.sample.computing, sample->computing);
-		joined.sample.finished = larger(joined.sample.finished, sample->finished);
+		joined.resident = smalti_max(joined.resident, points[i].resident);
+		joined.sample.waiting = smalti_max(joined.sample.waiting, sample->waiting);
+		joined.sample.computing = smalti_max(joined.sample.computing, sample->computing);
+		joined.sample.finished = smalti_max(joined.sample.finished, sample->finished);
 	}
 	return joined;
 }
@@ -114,14 +109,13 @@ static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 {
 	fputs("\"points\":[", page);
 	for (int64_t i = 0; i < run->count; i += step) {
-		const int64_t left = run->count - i;
-		const struct smalti_run_point point = join(&run->points[i], left < step ? left : step);
+		const struct smalti_run_point point = join(&run->points[i], smalti_min(run->count - i, step));
 		fputs(i ? ",\n" : "", page);
 		put_point(page, &point);
 	}
 	fputs("],\"busy\":[", page);
 	for (int64_t i = 0; i < run->count; i += step) {
-		const int64_t last = i + step < run->count ? i + step - 1 : run->count - 1;
+		const int64_t last = smalti_min(i + step, run->count) - 1;
 		fputs(i ? ",\n[" : "[", page);
 		for (int j = 0; j < run->worker_count; j++)
 			fprintf(page, "%s%.9g", j ? "," : "", run->busy[last * run->worker_count + j]);
@@ -173,7 +167,7 @@ static void put_runs(FILE *page, const struct smalti_runs *runs)
 	fputs("],\n\"runs\":[", page);
 	for (int i = 0; i < runs->count; i++) {
 		fputs(i ? ",\n" : "", page);
-		put_run(page, &runs->items[i], larger(POINTS / runs->count, LEAST));
+		put_run(page, &runs->items[i], smalti_max(POINTS / runs->count, LEAST));
 	}
 	fputs("],\n", page);
 }

@@ -2,6 +2,7 @@
 #include "cli/signals.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/numbers.h"
 #include "rt/session.h"
 
 #include <fcntl.h>
@@ -84,13 +85,20 @@ int smalti_signals_end_reads(int file)
 	return nothing < 0 ? -1 : 0;
 }
 
+static sigset_t both_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
 void smalti_signals_catch(void)
 {
 	on_terminal = isatty(STDERR_FILENO);
-	struct sigaction action = {.sa_handler = handle}; /* no SA_RESTART: reads are interrupted */
-	sigemptyset(&action.sa_mask);
-	sigaddset(&action.sa_mask, SIGINT);
-	sigaddset(&action.sa_mask, SIGTERM);
+	/* no SA_RESTART: reads are interrupted */
+	const struct sigaction action = {.sa_handler = handle, .sa_mask = both_signals()};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGALRM, end_at_once);
@@ -110,29 +118,21 @@ const char *smalti_signals_caught(void)
 	return caught == 0 ? NULL : caught == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-static void mask(int how)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(how, &set, NULL);
-}
-
 static void note_crowd(const struct smalti_session *session)
 {
 	const int places = smalti_session_processors(session);
 	if (session->workers > places)
 		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
-			session->workers, places, places == 1 ? "" : "s");
+			session->workers, places, smalti_plural(places));
 }
 
 struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {
-	mask(SIG_BLOCK);
+	const sigset_t set = both_signals();
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	struct smalti_session *session = smalti_session_open(options, error);
-	mask(SIG_UNBLOCK);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	if (session)
 		note_crowd(session);
 	return session;

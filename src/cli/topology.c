@@ -13,7 +13,7 @@ static const struct topology_options defaults = {.session = {.cuda = -1}};
 static const struct smalti_option rows[] = {
     {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},
     {SMALTI_STRING(struct topology_options, session.policy), "sched", 0, "POLICY",
-     "StarPU scheduling policy"},
+     "StarPU scheduling policy; default: lws, with devices dmdas"},
     SMALTI_WORKER_ROWS(struct topology_options),
 };
 

@@ -6,7 +6,7 @@
 enum kind { TEXT, INTEGER, NUMBER, BOOLEAN };
 
 struct field {
-	const char *key; /* NULL ends a table */
+	const char *key;
 	enum kind kind;
 	size_t offset;
 };
@@ -18,50 +18,39 @@ struct field {
 
 static const struct field machine[] = {
     {FIELD(, cpu)},    {FIELD(, packages)}, {FIELD(, cores)},    {FIELD(, threads)}, {FIELD(, allowed_cores)},
-    {FIELD(, memory)}, {FIELD(, isa)},      {FIELD(, features)}, {FIELD(, max_isa)}, {0},
+    {FIELD(, memory)}, {FIELD(, isa)},      {FIELD(, features)}, {FIELD(, max_isa)},
 };
-static const struct field cache[] = {
-    {FIELD(_cache, level)}, {FIELD(_cache, kind)}, {FIELD(_cache, bytes)}, {FIELD(_cache, count)}, {0}};
-static const struct field numa[] = {{FIELD(_numa, node)}, {FIELD(_numa, bytes)}, {FIELD(_numa, cores)}, {0}};
-static const struct field gpu[] = {{FIELD(_gpu, name)}, {FIELD(_gpu, bus)}, {FIELD(_gpu, devices)}, {0}};
-static const struct field worker[] = {{FIELD(_worker, name)},
-				      {FIELD(_worker, kind)},
-				      {FIELD(_worker, core)},
-				      {FIELD(_worker, memory_node)},
-				      {0}};
-static const struct field memory_node[] = {{FIELD(_memory_node, name)}, {FIELD(_memory_node, bytes)}, {0}};
-static const struct field connection[] = {
-    {FIELD(_link, from)}, {FIELD(_link, to)}, {FIELD(_link, bandwidth)}, {FIELD(_link, latency)}, {0}};
-static const struct field rate[] = {{FIELD(_rate, workers)},
-				    {FIELD(_rate, bytes)},
-				    {FIELD(_rate, read)},
-				    {FIELD(_rate, copy)},
-				    {FIELD(_rate, triad)},
-				    {FIELD(_rate, fma)},
-				    {0}};
-static const struct field library[] = {
-    {FIELD(_library, name)}, {FIELD(_library, version)}, {FIELD(_library, serves)}, {0}};
-static const struct field policy[] = {
-    {FIELD(_policy, name)}, {FIELD(_policy, description)}, {FIELD(_policy, active)}, {0}};
 
 /* Arrays of struct smalti_topology. */
 static const struct array {
 	const char *key;
-	const struct field *fields;
 	size_t items, count, size; /* offsets of the pointer and of the length; size of one */
+	struct field fields[6];    /* those behind the last have no key */
 } arrays[] = {
-#define ARRAY(fields, items, count)                                                                          \
-#items, fields, offsetof(struct smalti_topology, items), offsetof(struct smalti_topology, count),    \
+#define ARRAY(items, count)                                                                                  \
+#items, offsetof(struct smalti_topology, items), offsetof(struct smalti_topology, count),            \
 	    sizeof(*((struct smalti_topology *)0)->items)
-    {ARRAY(cache, caches, cache_count)},
-    {ARRAY(numa, numa_nodes, numa_node_count)},
-    {ARRAY(gpu, gpus, gpu_count)},
-    {ARRAY(worker, workers, worker_count)},
-    {ARRAY(memory_node, memory_nodes, memory_node_count)},
-    {ARRAY(connection, links, link_count)},
-    {ARRAY(rate, rates, rate_count)},
-    {ARRAY(library, libraries, library_count)},
-    {ARRAY(policy, policies, policy_count)},
+    {ARRAY(caches, cache_count),
+     {{FIELD(_cache, level)}, {FIELD(_cache, kind)}, {FIELD(_cache, bytes)}, {FIELD(_cache, count)}}},
+    {ARRAY(numa_nodes, numa_node_count),
+     {{FIELD(_numa, node)}, {FIELD(_numa, bytes)}, {FIELD(_numa, cores)}}},
+    {ARRAY(gpus, gpu_count), {{FIELD(_gpu, name)}, {FIELD(_gpu, bus)}, {FIELD(_gpu, devices)}}},
+    {ARRAY(workers, worker_count),
+     {{FIELD(_worker, name)}, {FIELD(_worker, kind)}, {FIELD(_worker, core)}, {FIELD(_worker, memory_node)}}},
+    {ARRAY(memory_nodes, memory_node_count), {{FIELD(_memory_node, name)}, {FIELD(_memory_node, bytes)}}},
+    {ARRAY(links, link_count),
+     {{FIELD(_link, from)}, {FIELD(_link, to)}, {FIELD(_link, bandwidth)}, {FIELD(_link, latency)}}},
+    {ARRAY(rates, rate_count),
+     {{FIELD(_rate, workers)},
+      {FIELD(_rate, bytes)},
+      {FIELD(_rate, read)},
+      {FIELD(_rate, copy)},
+      {FIELD(_rate, triad)},
+      {FIELD(_rate, fma)}}},
+    {ARRAY(libraries, library_count),
+     {{FIELD(_library, name)}, {FIELD(_library, version)}, {FIELD(_library, serves)}}},
+    {ARRAY(policies, policy_count),
+     {{FIELD(_policy, name)}, {FIELD(_policy, description)}, {FIELD(_policy, active)}}},
 };
 
 static cJSON *make_value(enum kind kind, const void *value)
@@ -87,10 +76,11 @@ static bool add(cJSON *object, const char *key, cJSON *item)
 	return false;
 }
 
-static bool add_fields(cJSON *object, const struct field *fields, const void *from)
+static bool add_fields(cJSON *object, const struct field *fields, size_t count, const void *from)
 {
-	for (; fields->key; fields++)
-		if (!add(object, fields->key, make_value(fields->kind, (const char *)from + fields->offset)))
+	for (size_t i = 0; i < count && fields[i].key; i++)
+		if (!add(object, fields[i].key,
+			 make_value(fields[i].kind, (const char *)from + fields[i].offset)))
 			return false;
 	return true;
 }
@@ -106,7 +96,8 @@ static bool add_array(cJSON *object, const struct array *array, const void *topo
 		cJSON *item = cJSON_CreateObject();
 		if (!cJSON_AddItemToArray(list, item))
 			return false;
-		if (!add_fields(item, array->fields, items + (size_t)i * array->size))
+		if (!add_fields(item, array->fields, COUNT_OF(array->fields),
+				items + (size_t)i * array->size))
 			return false;
 	}
 	return true;
@@ -115,7 +106,7 @@ static bool add_array(cJSON *object, const struct array *array, const void *topo
 int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
-	bool done = object && add_fields(object, machine, topology);
+	bool done = object && add_fields(object, machine, COUNT_OF(machine), topology);
 	for (size_t i = 0; done && i < COUNT_OF(arrays); i++)
 		done = add_array(object, &arrays[i], topology);
 	SCOPED(free) char *text = done ? cJSON_Print(object) : NULL;

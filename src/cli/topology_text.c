@@ -178,10 +178,8 @@ static void print_libraries(const struct smalti_topology *t, FILE *to)
 static void print_policies(const struct smalti_topology *t, FILE *to)
 {
 	char names[4096] = "";
-	for (int64_t i = 0; i < t->policy_count; i++) {
-		const size_t used = strlen(names);
-		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " " : "", t->policies[i].name);
-	}
+	for (int64_t i = 0; i < t->policy_count; i++)
+		smalti_append(names, sizeof(names), " ", "%s", t->policies[i].name);
 	fputs("\nScheduling policies\n  ", to);
 	smalti_print_wrapped(to, names, 2, 2);
 }

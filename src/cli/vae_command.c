@@ -75,11 +75,6 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const char *file,
 
 static const double mega = 1 << 20, tera = 1e12;
 
-static double map_bytes(const struct smalti_vae_map *map)
-{
-	return (double)map->height * (double)map->width * (double)map->channels * (double)sizeof(float);
-}
-
 static void print_time(double seconds)
 {
 	if (seconds < 120)
@@ -107,9 +102,10 @@ static void print_estimate(const struct smalti_vae_estimate *f, const char *doin
 	       "stored", "times", "TFLOP");
 	for (int64_t i = 0; i < f->count; i++) {
 		const struct smalti_vae_map *map = &f->maps[i];
+		const double values = (double)map->height * (double)map->width * (double)map->channels;
 		printf("%-44s %8lld %8lld %5lld %9.1f  %-9s %5lld %9.3g\n", map->layer,
 		       (long long)map->height, (long long)map->width, (long long)map->channels,
-		       map_bytes(map) / mega, map->storage, (long long)map->times,
+		       values * (double)sizeof(float) / mega, map->storage, (long long)map->times,
 		       map->flops * (double)map->times / tera);
 	}
 }

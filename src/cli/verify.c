@@ -117,8 +117,12 @@ static void print_json(const char *directory, const struct smalti_verify_result 
 	printf("%s\n", text ? text : "{}");
 }
 
-static enum smalti_exit verify(const struct verify_options *options, const char *directory)
+static enum smalti_exit run(void *values, int count, char **operands)
 {
+	if (count != 1)
+		return smalti_usage_error(&smalti_verify_command, "expected one directory, found %d", count);
+	const struct verify_options *options = values;
+	const char *directory = operands[0];
 	struct verification verification = {.options = options, .directory = directory};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_verify_result result;
@@ -129,26 +133,18 @@ static enum smalti_exit verify(const struct verify_options *options, const char 
 	smalti_progress_begin(&verification.progress, stderr, "MiB", options->quiet || options->json);
 	const int status = smalti_verify(directory, &wanted, &result, &error);
 	smalti_progress_end(&verification.progress);
-	if (status < 0)
-		fprintf(stderr, "smalti verify: %s\n", error.message);
-	else if (options->json)
-		print_json(directory, &result, verification.problems);
-	else if (!options->quiet)
-		sum_up(directory, &result, options->repair);
 	if (status < 0) {
+		fprintf(stderr, "smalti verify: %s\n", error.message);
 		cJSON_Delete(verification.problems);
 		return SMALTI_EXIT_FAILED;
 	}
+	if (options->json)
+		print_json(directory, &result, verification.problems);
+	else if (!options->quiet)
+		sum_up(directory, &result, options->repair);
 	const bool fine = options->repair ? result.left == 0 : result.problems == 0;
 	const enum smalti_exit written = smalti_finish_stdout();
 	return fine ? written : SMALTI_EXIT_FAILED;
-}
-
-static enum smalti_exit run(void *values, int count, char **operands)
-{
-	if (count != 1)
-		return smalti_usage_error(&smalti_verify_command, "expected one directory, found %d", count);
-	return verify(values, operands[0]);
 }
 
 const struct smalti_command smalti_verify_command = {

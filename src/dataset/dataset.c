@@ -111,10 +111,8 @@ static void keep_place(struct smalti_dataset *d)
 
 static int add_repeated(struct smalti_dataset *d, int64_t index, struct smalti_error *error)
 {
-	int64_t *repeated = smalti_grow(d->repeated, d->repeated_count, sizeof(*repeated), error);
-	if (!repeated)
+	if (smalti_grow(&d->repeated, d->repeated_count, sizeof(*d->repeated), error) < 0)
 		return -1;
-	d->repeated = repeated;
 	d->repeated[d->repeated_count++] = index;
 	return 0;
 }
@@ -328,9 +326,7 @@ struct smalti_dataset *smalti_dataset_open(const struct smalti_dataset_options *
 					   struct smalti_error *error)
 {
 	struct smalti_dataset *d = smalti_calloc(1, sizeof(*d), error);
-	if (!d)
-		return NULL;
-	if (open_dataset(d, options, error) == 0 && smalti_dataset_seek(d, 0, error) == 0)
+	if (d && open_dataset(d, options, error) == 0 && smalti_dataset_seek(d, 0, error) == 0)
 		return d;
 	smalti_dataset_close(d);
 	return NULL;

@@ -61,12 +61,6 @@ static int scan_field(struct csv *s, struct row *row)
 	}
 }
 
-static void list_name(struct csv *s, const char *name)
-{
-	const size_t length = strlen(s->names);
-	snprintf(s->names + length, sizeof(s->names) - length, "%s%s", length ? ", " : "", name);
-}
-
 /* The header gives each wanted field its column; a path has several names, of which the first wins. */
 static void take_name(struct csv *s, const char *name, int64_t column, int *best)
 {
@@ -98,7 +92,7 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 		smalti_item_add(reader, '\0');
 		if (names && !reader->too_long && !reader->no_memory) {
 			take_name(s, reader->item + span.start, row->fields, &best);
-			list_name(s, reader->item + span.start);
+			smalti_append(s->names, sizeof(s->names), ", ", "%s", reader->item + span.start);
 		}
 		for (int i = 0; i < WANTED; i++)
 			if (s->column[i] == row->fields)

@@ -80,10 +80,6 @@ static enum smalti_dataset_status next_file(void *state, bool texts, struct smal
 	return SMALTI_DATASET_RECORD;
 }
 
-static void *open_directory(const struct smalti_dataset_source *source, struct smalti_error *error)
-{
-	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
-}
-
 const struct smalti_dataset_format smalti_dataset_directory = {
-    open_directory, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek, next_file};
+    smalti_dataset_text_new, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek,
+    next_file};

@@ -155,7 +155,8 @@ struct smalti_dataset_text {
  * file. */
 void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
 			       struct smalti_error *error);
-/* For the rows of formats. Closing frees the state. */
+/* For the rows of formats; `new` is of those whose state is the text alone. Closing frees the state. */
+void *smalti_dataset_text_new(const struct smalti_dataset_source *source, struct smalti_error *error);
 void smalti_dataset_text_close(void *state);
 struct smalti_dataset_place smalti_dataset_text_tell(const void *state);
 void smalti_dataset_text_seek(void *state, const struct smalti_dataset_place *place);

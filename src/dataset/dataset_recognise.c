@@ -39,11 +39,6 @@ static int refuse_foreign(const char *path, const char *start, size_t length, st
 	return 0;
 }
 
-static bool ends_with(const char *path, const char *const *endings)
-{
-	return path[smalti_dataset_stem(path, endings)] != '\0';
-}
-
 /* By the first byte that is no blank, else by name. */
 static const struct smalti_dataset_format *recognise_text(const char *path, const char *start, size_t length,
 							  struct smalti_error *error)
@@ -55,9 +50,9 @@ static const struct smalti_dataset_format *recognise_text(const char *path, cons
 		at++;
 	if (at < length && start[at] == '[')
 		return &smalti_dataset_json;
-	if ((at < length && start[at] == '{') || ends_with(path, lines))
+	if ((at < length && start[at] == '{') || path[smalti_dataset_stem(path, lines)])
 		return &smalti_dataset_lines;
-	if (ends_with(path, tables))
+	if (path[smalti_dataset_stem(path, tables)])
 		return &smalti_dataset_csv;
 	const char *line_end = memchr(start, '\n', length);
 	const size_t line = line_end ? (size_t)(line_end - start) : length;

@@ -13,12 +13,10 @@ enum { TARS_MAX = 1 << 20 };
 static int add_tar(void *user, char *path, struct smalti_error *error)
 {
 	struct smalti_dataset_source *s = user;
-	struct smalti_dataset_tar_file *tars = smalti_grow(s->tars, s->tar_count, sizeof(*tars), error);
-	if (!tars) {
+	if (smalti_grow(&s->tars, s->tar_count, sizeof(*s->tars), error) < 0) {
 		free(path);
 		return -1;
 	}
-	s->tars = tars;
 	s->tars[s->tar_count++] = (struct smalti_dataset_tar_file){.path = path};
 	return 0;
 }
@@ -143,7 +141,7 @@ static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smal
 			continue;
 		char *path = smalti_format(error, "%s/%s", s->path, line + 1);
 		if (!path || add_tar(s, path, error) < 0)
-			break;
+			return -1;
 	}
 	if (s->tar_count < count)
 		return smalti_fail_errno(error, "%s: the list of its files cannot be read", s->name);

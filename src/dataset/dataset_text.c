@@ -17,6 +17,11 @@ void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64
 	return text;
 }
 
+void *smalti_dataset_text_new(const struct smalti_dataset_source *source, struct smalti_error *error)
+{
+	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
+}
+
 void smalti_dataset_text_close(void *state)
 {
 	struct smalti_dataset_text *text = state;
@@ -72,10 +77,6 @@ static enum smalti_dataset_status next_line(void *state, bool texts, struct smal
 	return status < 0 ? smalti_dataset_failure(error) : SMALTI_DATASET_RECORD;
 }
 
-static void *open_lines(const struct smalti_dataset_source *source, struct smalti_error *error)
-{
-	return smalti_dataset_text_open(source, sizeof(struct smalti_dataset_text), error);
-}
-
-const struct smalti_dataset_format smalti_dataset_lines = {
-    open_lines, smalti_dataset_text_close, smalti_dataset_text_tell, smalti_dataset_text_seek, next_line};
+const struct smalti_dataset_format smalti_dataset_lines = {smalti_dataset_text_new, smalti_dataset_text_close,
+							   smalti_dataset_text_tell, smalti_dataset_text_seek,
+							   next_line};

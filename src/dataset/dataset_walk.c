@@ -206,10 +206,8 @@ bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts)
 
 static void add_count(char *note, size_t size, int64_t count, const char *extension)
 {
-	const size_t length = strlen(note);
 	if (count > 0)
-		snprintf(note + length, size - length, "%s%lld %s", length ? ", " : "", (long long)count,
-			 extension);
+		smalti_append(note, size, ", ", "%" PRId64 " %s", count, extension);
 }
 
 void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size)

@@ -160,7 +160,10 @@ static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 	if (!reader)
 		return -1;
 	smalti_writer_clean(run->options->output, false);
-	int status = run->kind->begin(run, error);
+	SCOPED(free) void *state = run->state = smalti_calloc(1, run->kind->state_bytes, error);
+	if (!state)
+		return -1;
+	int status = run->kind->begin ? run->kind->begin(run, error) : 0;
 	if (!status)
 		status = settle(run, export_rows(run, reader, error), error);
 	run->kind->end(run);
@@ -182,10 +185,7 @@ static int check_directories(const struct smalti_export_options *options, struct
 static int export_opened(struct smalti_export_run *run, struct smalti_error *error)
 {
 	smalti_features_info(run->features, &run->info);
-	static const enum smalti_dtype dtypes[] = {[SMALTI_FEATURES_F32] = SMALTI_F32,
-						   [SMALTI_FEATURES_F16] = SMALTI_F16,
-						   [SMALTI_FEATURES_BF16] = SMALTI_BF16};
-	run->dtype = dtypes[run->info.type];
+	run->dtype = (enum smalti_dtype)run->info.type;
 	run->progress->total = run->info.rows;
 	const int found = smalti_export_load(run, error);
 	if (found < 0)

@@ -17,6 +17,8 @@ struct smalti_export_kind {
 	const char *name;
 	/* Before anything is written, unless an earlier run did it. NULL: nothing can be wrong. */
 	int (*check)(struct smalti_export_run *run, struct smalti_error *error);
+	int64_t state_bytes; /* of the format's own state, zeros at the begin */
+	/* NULL: zeros will do. */
 	int (*begin)(struct smalti_export_run *run, struct smalti_error *error);
 	/* Whether rows fail alone with EINVAL, EUNSUPPORTED and ECORRUPT; else the export does, as with all
 	 * other errors. */
@@ -26,7 +28,8 @@ struct smalti_export_kind {
 		   struct smalti_error *error);
 	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
 	int (*settle)(struct smalti_export_run *run, bool last, struct smalti_error *error);
-	void (*end)(struct smalti_export_run *run);
+	void (*end)(
+	    struct smalti_export_run *run); /* frees what the state points to, also after a failed begin */
 
 	/* What follows is of formats whose files hold many items each, whose `row` and `settle` are those of
 	 * sharding.c: features-NNNNNN.EXTENSION, until one has as many bytes as are wanted. */

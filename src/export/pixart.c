@@ -120,10 +120,7 @@ static int name_captions(const struct smalti_export_run *run, struct pixart *pix
 
 static int begin(struct smalti_export_run *run, struct smalti_error *error)
 {
-	struct pixart *pixart = smalti_calloc(1, sizeof(*pixart), error);
-	run->state = pixart;
-	if (!pixart)
-		return -1;
+	struct pixart *pixart = run->state;
 	pixart->directory = open(run->options->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pixart->directory < 0)
 		return smalti_fail_errno(error, "%s: cannot be opened", run->options->output);
@@ -309,18 +306,16 @@ static int row(struct smalti_export_run *run, const struct smalti_features_row *
 static void end(struct smalti_export_run *run)
 {
 	struct pixart *pixart = run->state;
-	if (!pixart)
-		return;
 	for (int i = 0; i < SMALTI_EXPORT_FEATURES_MAX; i++)
 		free(pixart->directories[i]);
 	if (pixart->directory >= 0)
 		close(pixart->directory);
-	free(pixart);
 }
 
 const struct smalti_export_kind smalti_export_pixart = {.name = "pixart",
 							.fail_alone = true,
 							.check = check,
+							.state_bytes = sizeof(struct pixart),
 							.begin = begin,
 							.row = row,
 							.settle = settle,

@@ -38,10 +38,7 @@ static int check(struct smalti_export_run *run, struct smalti_error *error)
 
 static int begin(struct smalti_export_run *run, struct smalti_error *error)
 {
-	struct collection *c = smalti_calloc(1, sizeof(*c), error);
-	run->state = c;
-	if (!c)
-		return -1;
+	struct collection *c = run->state;
 	c->run = run;
 	c->row.index = -1;
 	c->views = smalti_calloc(TENSORS, sizeof(*c->views), error);
@@ -146,18 +143,16 @@ static bool is_full(const struct smalti_export_run *run)
 static void end(struct smalti_export_run *run)
 {
 	struct collection *c = run->state;
-	if (!c)
-		return;
 	smalti_writer_abort(c->items);
 	smalti_features_close(c->follower);
 	forget(c);
 	free(c->views);
 	free(c->tensors);
-	free(c);
 }
 
 const struct smalti_export_kind smalti_export_safetensors = {.name = "safetensors",
 							     .check = check,
+							     .state_bytes = sizeof(struct collection),
 							     .begin = begin,
 							     .row = smalti_export_shard_row,
 							     .settle = smalti_export_shard_settle,

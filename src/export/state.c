@@ -8,14 +8,8 @@ enum { LARGEST = 1 << 16 };
 
 static const int64_t MOST = (INT64_C(1) << 53) - 1;
 
-/* What has to be the same for going on. */
-struct identity {
-	char digest[17]; /* of what the features are of, and how many rows there are */
-	int64_t shard_bytes;
-};
-
-/* All that the rows of another directory would differ in. */
-static void identify(const struct smalti_export_run *run, struct identity *identity)
+/* Of all that the rows of another directory would differ in. */
+static void print_digest(const struct smalti_export_run *run, char text[17])
 {
 	const struct smalti_features_info *info = &run->info;
 	const int64_t numbers[] = {info->rows,       info->type,       info->caption_count,
@@ -25,8 +19,7 @@ static void identify(const struct smalti_export_run *run, struct identity *ident
 	for (int i = 0; i < info->caption_count; i++)
 		digest = XXH3_64bits_withSeed(info->captions[i], strlen(info->captions[i]), digest);
 	digest = XXH3_64bits_withSeed(info->provenance, strlen(info->provenance), digest);
-	snprintf(identity->digest, sizeof(identity->digest), "%016" PRIx64, digest);
-	identity->shard_bytes = run->options->shard_bytes;
+	snprintf(text, 17, "%016" PRIx64, digest);
 }
 
 static char *state_path(const struct smalti_export_run *run, struct smalti_error *error)
@@ -38,17 +31,17 @@ static int compare(const struct smalti_export_run *run, const cJSON *state, stru
 {
 	const char *format = NULL, *digest = NULL, *differs = NULL;
 	int64_t shard_bytes = 0;
-	struct identity identity;
-	identify(run, &identity);
+	char features[17];
+	print_digest(run, features);
 	if (smalti_json_string(state, "format", SMALTI_JSON_REQUIRED, &format, error) ||
 	    smalti_json_string(state, "features", SMALTI_JSON_REQUIRED, &digest, error) ||
 	    smalti_json_int(state, "shard_bytes", SMALTI_JSON_REQUIRED, 0, MOST, &shard_bytes, error))
 		return -1;
 	if (strcmp(format, run->kind->name) != 0)
 		differs = "in another format";
-	else if (strcmp(digest, identity.digest) != 0)
+	else if (strcmp(digest, features) != 0)
 		differs = "of other features, or of fewer or more of them";
-	else if (shard_bytes != identity.shard_bytes)
+	else if (shard_bytes != run->options->shard_bytes)
 		differs = "in files of another size";
 	if (!differs)
 		return 0;
@@ -90,12 +83,12 @@ int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error
 int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error)
 {
 	const struct smalti_export_progress *progress = run->progress;
-	struct identity identity;
-	identify(run, &identity);
+	char features[17];
+	print_digest(run, features);
 	SCOPED(cJSON_Delete) cJSON *state = cJSON_CreateObject();
 	cJSON_AddStringToObject(state, "format", run->kind->name);
-	cJSON_AddStringToObject(state, "features", identity.digest);
-	cJSON_AddNumberToObject(state, "shard_bytes", (double)identity.shard_bytes);
+	cJSON_AddStringToObject(state, "features", features);
+	cJSON_AddNumberToObject(state, "shard_bytes", (double)run->options->shard_bytes);
 	cJSON_AddNumberToObject(state, "rows", (double)progress->rows);
 	cJSON_AddNumberToObject(state, "failed", (double)progress->failed);
 	cJSON_AddNumberToObject(state, "empty", (double)progress->empty);

@@ -12,12 +12,6 @@ struct webdataset {
 	struct smalti_tar_writer tar;
 };
 
-static int begin(struct smalti_export_run *run, struct smalti_error *error)
-{
-	run->state = smalti_calloc(1, sizeof(struct webdataset), error);
-	return run->state ? 0 : -1;
-}
-
 static int open_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct webdataset *state = run->state;
@@ -98,14 +92,11 @@ static bool is_full(const struct smalti_export_run *run)
 
 static void end(struct smalti_export_run *run)
 {
-	struct webdataset *state = run->state;
-	if (state)
-		smalti_writer_abort(state->writer);
-	free(state);
+	smalti_writer_abort(((struct webdataset *)run->state)->writer);
 }
 
 const struct smalti_export_kind smalti_export_webdataset = {.name = "webdataset",
-							    .begin = begin,
+							    .state_bytes = sizeof(struct webdataset),
 							    .row = smalti_export_shard_row,
 							    .settle = smalti_export_shard_settle,
 							    .end = end,

@@ -104,9 +104,8 @@ static void report(void *user)
 	smalti_row_writer_state(run->writer, &written);
 	progress->items = run->within.end - run->within.first;
 	progress->made = run->computed;
-	const int64_t done =
-	    totals.items + run->computed - written.written; /* some maybe for a second time */
-	progress->done = done < progress->items ? done : progress->items;
+	/* some maybe for a second time */
+	progress->done = smalti_min(totals.items + run->computed - written.written, progress->items);
 	progress->captions = run->jobs.work.captions;
 	progress->tokens = run->jobs.work.tokens;
 	progress->images = run->jobs.work.images;
@@ -126,25 +125,12 @@ static void on_done(void *user, struct smalti_window *window)
 	smalti_row_writer_done(run->writer, window);
 }
 
-static void nap(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = WAIT_NANOSECONDS}, NULL);
-}
-
 static int writer_status(struct run *run, int64_t *waiting, struct smalti_error *error)
 {
 	struct smalti_row_writer_state state;
 	smalti_row_writer_state(run->writer, &state);
 	*waiting = state.waiting;
 	return smalti_pass(error, &state.error);
-}
-
-/* Without work for the workers, which would look for some all the time, beside the writer. */
-static void wait_for_writer(const struct run *run, int64_t most)
-{
-	smalti_session_sleep(run->parts.session);
-	smalti_row_writer_await(run->writer, most);
-	smalti_session_wake(run->parts.session);
 }
 
 /* Until no more than `most` windows are under way. */
@@ -154,8 +140,12 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 	while (writer_status(run, &waiting, error) == 0) {
 		if (waiting <= most)
 			return 0;
-		if (!run->jobs.queue.active)
-			wait_for_writer(run, most);
+		if (!run->jobs.queue.active) {
+			/* without work for the workers, which would look for some all the time */
+			smalti_session_sleep(run->parts.session);
+			smalti_row_writer_await(run->writer, most);
+			smalti_session_wake(run->parts.session);
+		}
 		if (smalti_extract_jobs_wait(&run->jobs, error) < 0)
 			return -1;
 	}
@@ -210,18 +200,10 @@ static void wait_for_others(struct run *run, const char *holder)
 	const double until = smalti_now() + LOOK_SECONDS;
 	run->progress.waiting_for = holder;
 	while (smalti_now() < until && !run->stops) {
-		nap();
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_NANOSECONDS}, NULL);
 		report(run);
 	}
 	run->progress.waiting_for = NULL;
-}
-
-static enum smalti_claim_status claim(struct run *run, bool failed, struct smalti_range *range, char **old,
-				      char holder[256], struct smalti_error *error)
-{
-	if (failed)
-		return smalti_store_claim_failed(run->store, &run->within, range, old, holder, error);
-	return smalti_store_claim(run->store, &run->within, run->shard_items, range, holder, error);
 }
 
 /* Claims a range, if there is one, and works through it: what the claim said. */
@@ -231,7 +213,8 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	char holder[256];
 	SCOPED(free) char *old = NULL;
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	enum smalti_claim_status claimed = claim(run, failed, &range, &old, holder, &cause);
+	enum smalti_claim_status claimed = smalti_store_claim(run->store, &run->within, run->shard_items,
+							      &range, failed ? &old : NULL, holder, &cause);
 	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
 		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the directory's lock */
 	if (claimed == SMALTI_CLAIM_FAILED)
@@ -274,8 +257,8 @@ static void resolve_range(struct run *run)
 {
 	const struct smalti_extract_options *o = &run->parts.options;
 	const int64_t count = smalti_dataset_info(run->parts.dataset)->count;
-	run->within.first = o->first < count ? o->first : count;
-	run->within.end = o->end && o->end < count ? o->end : count;
+	run->within =
+	    (struct smalti_range){smalti_min(o->first, count), smalti_min(o->end ? o->end : count, count)};
 	if (o->parts)
 		run->within = smalti_range_part(&run->within, o->part, o->parts);
 }

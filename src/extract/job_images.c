@@ -18,11 +18,9 @@ static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin
 		const struct smalti_vae_shape *map = &layers->map[i];
 		const int64_t pixels =
 		    factor * factor * bin->width * map->up / map->down * map->up / map->down;
-		const int64_t bytes = pixels * map->channels * (int64_t)sizeof(float);
-		most = bytes > most ? bytes : most;
+		most = smalti_max(most, pixels * map->channels * (int64_t)sizeof(float));
 	}
-	const int64_t rows = BAND_BYTES / most;
-	return rows < SMALTI_TILE_ROWS ? SMALTI_TILE_ROWS : rows;
+	return smalti_max(BAND_BYTES / most, SMALTI_TILE_ROWS);
 }
 
 /* A plan within `memory`. */

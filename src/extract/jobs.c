@@ -41,17 +41,10 @@ int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smal
 	return 0;
 }
 
-static int status_of(const struct smalti_extract_jobs *jobs, struct smalti_error *error)
-{
-	if (!jobs->broken.code)
-		return 0;
-	return smalti_pass(error, &jobs->broken);
-}
-
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error)
 {
 	smalti_queue_wait(&jobs->queue);
-	return status_of(jobs, error);
+	return smalti_pass(error, &jobs->broken);
 }
 
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
@@ -59,9 +52,10 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 {
 	window->jobs = 1; /* it cannot be done before all of it was begun */
 	const struct smalti_extract_parts *parts = jobs->parts;
-	if (status_of(jobs, error) ||
+	if (smalti_pass(error, &jobs->broken) ||
 	    (parts->text.model && smalti_extract_jobs_begin_texts(jobs, window, error)) ||
-	    (parts->vae && smalti_extract_jobs_begin_images(jobs, window, error)) || status_of(jobs, error))
+	    (parts->vae && smalti_extract_jobs_begin_images(jobs, window, error)) ||
+	    smalti_pass(error, &jobs->broken))
 		return -1;
 	if (--window->jobs == 0)
 		jobs->done(jobs->user, window);

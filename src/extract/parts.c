@@ -176,12 +176,10 @@ static int open_dataset(struct smalti_extract_parts *parts, smalti_extract_callb
 
 static void describe(struct smalti_extract_parts *parts)
 {
-	static const enum smalti_dtype dtypes[] = {[SMALTI_FEATURES_F32] = SMALTI_F32,
-						   [SMALTI_FEATURES_F16] = SMALTI_F16,
-						   [SMALTI_FEATURES_BF16] = SMALTI_BF16};
 	const struct smalti_extract_options *o = &parts->options;
 	struct smalti_shard_schema *schema = &parts->schema;
-	*schema = (struct smalti_shard_schema){.dtype = dtypes[o->type], .caption_count = o->caption_count};
+	*schema = (struct smalti_shard_schema){.dtype = (enum smalti_dtype)o->type,
+					       .caption_count = o->caption_count};
 	memcpy(schema->captions, o->captions, sizeof(schema->captions));
 	if (parts->text.model) {
 		schema->text_width = parts->text.model->width;

@@ -39,12 +39,11 @@ static bool shrinks(const struct sample *sample, int64_t size)
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	struct smalti_deflated deflated;
-	struct smalti_deflater *deflater = smalti_deflater_open(&ignored);
+	struct smalti_deflater deflater = {0};
 	const int64_t count = (int64_t)sample->count;
-	const bool worth = deflater &&
-			   smalti_deflate(deflater, sample->bytes, count, size, &deflated, &ignored) == 0 &&
+	const bool worth = smalti_deflate(&deflater, sample->bytes, count, size, &deflated, &ignored) == 0 &&
 			   deflated.bytes * 100 <= count * WORTH_PERCENT;
-	smalti_deflater_close(deflater);
+	smalti_deflater_free(&deflater);
 	return worth;
 }
 

@@ -2,16 +2,14 @@
 #include "extract/window.h"
 #include "rt/session.h"
 
-enum { WORKER_NAME = 16 };
-
 static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 {
 	const int count = record->workers;
-	SCOPED(free) char(*text)[WORKER_NAME] = smalti_calloc(count, sizeof(*text), NULL);
+	SCOPED(free) char(*text)[SMALTI_WORKER_NAME] = smalti_calloc(count, sizeof(*text), NULL);
 	SCOPED(free) const char **names = smalti_calloc(count, sizeof(*names), NULL);
 	struct smalti_run_log *log = NULL;
 	for (int i = 0; text && names && i < count; i++) {
-		snprintf(text[i], sizeof(text[i]), "CPU %d", i);
+		smalti_session_worker_name(i, text[i]);
 		names[i] = text[i];
 	}
 	if (text && names) {

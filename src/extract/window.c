@@ -5,22 +5,15 @@
 
 #include <sys/stat.h>
 
-static char *copy(const char *text, struct smalti_error *error)
-{
-	char *made = strdup(text);
-	if (!made)
-		smalti_fail(error, SMALTI_ENOMEM, "no memory for the name of an item");
-	return made;
-}
-
 static int open_item(struct smalti_extract_item *item, const struct smalti_record *record,
 		     struct smalti_error *error)
 {
-	*item = (struct smalti_extract_item){.row = {.index = record->index, .key = copy(record->key, error)},
-					     .offset = record->image.offset,
-					     .bytes = record->image.bytes};
+	*item = (struct smalti_extract_item){
+	    .row = {.index = record->index, .key = smalti_format(error, "%s", record->key)},
+	    .offset = record->image.offset,
+	    .bytes = record->image.bytes};
 	if (record->image.path)
-		item->path = copy(record->image.path, error);
+		item->path = smalti_format(error, "%s", record->image.path);
 	return item->row.key && (item->path || !record->image.path) ? 0 : -1;
 }
 

@@ -131,16 +131,11 @@ void smalti_features_close(struct smalti_features *features)
 void smalti_features_info(const struct smalti_features *features, struct smalti_features_info *info)
 {
 	static const struct smalti_shard_schema none = {.provenance = "{}"};
-	static const enum smalti_features_type types[] = {
-	    [SMALTI_F32] = SMALTI_FEATURES_F32,
-	    [SMALTI_F16] = SMALTI_FEATURES_F16,
-	    [SMALTI_BF16] = SMALTI_FEATURES_BF16,
-	};
 	const struct smalti_shard *model = features->set.model;
 	const struct smalti_shard_schema *schema = model ? smalti_shard_info(model)->schema : &none;
 	*info = (struct smalti_features_info){
 	    .rows = features->set.row_count,
-	    .type = types[schema->dtype],
+	    .type = (enum smalti_features_type)schema->dtype,
 	    .caption_count = schema->caption_count,
 	    .text_width = schema->text_width,
 	    .max_tokens = schema->max_tokens,

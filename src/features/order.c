@@ -106,16 +106,6 @@ bool smalti_features_order_next(struct smalti_features_order *order, struct smal
 void smalti_features_order_skip(struct smalti_features_order *order, int64_t count)
 {
 	struct smalti_features_place place;
-	while (count > 0 && !order->shuffled && order->at < order->shard_count) {
-		const int64_t left = order->rows[order->shards[order->at]] - order->row;
-		const int64_t now = left < count ? left : count;
-		order->row += now;
-		count -= now;
-		if (now == left) {
-			order->at++;
-			order->row = 0;
-		}
-	}
 	while (count > 0 && smalti_features_order_next(order, &place))
 		count--;
 }

@@ -64,11 +64,8 @@ int smalti_features_set_open(struct smalti_features_set *set, const char *direct
 			     struct smalti_error *error)
 {
 	*set = (struct smalti_features_set){.directory = smalti_format(error, "%s", directory)};
-	if (!set->directory)
-		return -1;
-	if (check_directory(directory, error) < 0)
-		return -1;
-	if (smalti_shards_read(&set->shards, directory, error) < 0 ||
+	if (!set->directory || check_directory(directory, error) < 0 ||
+	    smalti_shards_read(&set->shards, directory, error) < 0 ||
 	    smalti_shards_check(&set->shards, directory, error) < 0)
 		return -1;
 	set->rows = smalti_calloc(set->shards.count + 1, sizeof(*set->rows), error);

@@ -52,9 +52,9 @@ static int choose_decoder(struct smalti_image_reader *image, struct smalti_error
 				   "%s: a %s file cannot be read; convert it to JPEG, PNG or WebP",
 				   image->path, signature->name);
 	image->info.format = signature->name;
-	image->info.orientation = 1;
 	image->decoder = signature->decoder;
-	return 0;
+	image->state = smalti_calloc(1, image->decoder->state_bytes, error);
+	return image->state ? 0 : -1;
 }
 
 int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t height,
@@ -97,8 +97,10 @@ static struct smalti_image_reader *open_image(const char *name, struct smalti_by
 	image->source = source;
 	image->file_bytes = bytes;
 	image->path = smalti_format(error, "%s", name);
-	if (image->path && choose_decoder(image, error) == 0 && image->decoder->open(image, error) == 0)
+	if (image->path && choose_decoder(image, error) == 0 && image->decoder->open(image, error) == 0) {
+		image->info.orientation = (int)smalti_max(image->info.orientation, 1);
 		return image;
+	}
 	smalti_image_close(image);
 	return NULL;
 }
@@ -149,6 +151,7 @@ void smalti_image_close(struct smalti_image_reader *image)
 		return;
 	if (image->state)
 		image->decoder->close(image->state);
+	free(image->state);
 	if (image->source.file)
 		fclose(image->source.file);
 	free(image->path);

@@ -33,13 +33,13 @@ struct smalti_image_reader {
 };
 
 struct smalti_image_decoder {
-	/* Reads the header, admits the image and sets its orientation; leaves in `state` what the close
-	 * frees, also on failure. */
+	int64_t state_bytes; /* of its own state, zeros before the open */
+	/* Reads the header, admits the image and sets its orientation, if it finds one. */
 	int (*open)(struct smalti_image_reader *image, struct smalti_error *error);
 	/* `count` rows from row `next` on, 1 or more that are there. */
 	int (*read_rows)(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
 			 struct smalti_error *error);
-	void (*close)(void *state);
+	void (*close)(void *state); /* frees what it points to, also after a failed open */
 };
 
 extern const struct smalti_image_decoder smalti_jpeg_decoder, smalti_png_decoder, smalti_webp_decoder;

@@ -15,8 +15,7 @@ struct decoder {
 	struct jpeg_error_mgr manager;
 	struct jpeg_progress_mgr progress;
 	jmp_buf jump;
-	const struct smalti_image_reader *image;
-	int orientation;
+	struct smalti_image_reader *image;
 	bool header_read, started;
 	uint8_t *cmyk; /* a row */
 	struct smalti_error cause;
@@ -106,8 +105,8 @@ static boolean on_app1(j_decompress_ptr jpeg)
 		ERREXIT(jpeg, JERR_BAD_LENGTH);
 	for (int i = 0; i < length; i++)
 		self->marker[i] = (uint8_t)next_byte(jpeg);
-	if (!self->orientation)
-		self->orientation = smalti_exif_orientation(self->marker, length);
+	if (!self->image->info.orientation)
+		self->image->info.orientation = smalti_exif_orientation(self->marker, length);
 	return TRUE;
 }
 
@@ -168,17 +167,12 @@ static int choose_colours(struct decoder *self, struct smalti_error *error)
 
 static int open_jpeg(struct smalti_image_reader *image, struct smalti_error *error)
 {
-	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
-	if (!self)
-		return -1;
-	image->state = self;
+	struct decoder *self = image->state;
 	self->image = image;
 	if (read_header(self, error) ||
 	    smalti_image_admit(image, self->jpeg.image_width, self->jpeg.image_height, error))
 		return -1;
 	self->header_read = true;
-	if (self->orientation)
-		image->info.orientation = self->orientation;
 	return check_memory(self, error) || choose_colours(self, error) ? -1 : 0;
 }
 
@@ -225,7 +219,7 @@ static void close_jpeg(void *state)
 	struct decoder *self = state;
 	jpeg_destroy_decompress(&self->jpeg);
 	free(self->cmyk);
-	free(self);
 }
 
-const struct smalti_image_decoder smalti_jpeg_decoder = {open_jpeg, read_rows, close_jpeg};
+const struct smalti_image_decoder smalti_jpeg_decoder = {sizeof(struct decoder), open_jpeg, read_rows,
+							 close_jpeg};

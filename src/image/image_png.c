@@ -54,20 +54,14 @@ static int choose_colours(struct decoder *self, int64_t width, struct smalti_err
 
 static int open_png(struct smalti_image_reader *image, struct smalti_error *error)
 {
-	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
-	if (!self)
-		return -1;
-	image->state = self;
-	struct smalti_png_reader *reader = &self->reader;
+	struct smalti_png_reader *reader = &((struct decoder *)image->state)->reader;
 	if (smalti_png_reader_open(reader, image->source, image->path, error))
 		return -1;
 	ignore_chunks(reader->png);
 	if (smalti_png_reader_header(reader, error) ||
 	    smalti_image_admit(image, png_get_image_width(reader->png, reader->info), reader->height, error))
 		return -1;
-	const int orientation = find_orientation(reader);
-	if (orientation)
-		image->info.orientation = orientation;
+	image->info.orientation = find_orientation(reader);
 	if (png_get_interlace_type(reader->png, reader->info) == PNG_INTERLACE_NONE)
 		return 0;
 	return smalti_image_hold(image, "an interlaced PNG",
@@ -151,7 +145,7 @@ static void close_png(void *state)
 	free(self->row);
 	free(self->whole);
 	free(self->pointers);
-	free(self);
 }
 
-const struct smalti_image_decoder smalti_png_decoder = {open_png, read_rows, close_png};
+const struct smalti_image_decoder smalti_png_decoder = {sizeof(struct decoder), open_png, read_rows,
+							close_png};

@@ -69,10 +69,7 @@ static int find_orientation(const struct decoder *self)
 
 static int open_webp(struct smalti_image_reader *image, struct smalti_error *error)
 {
-	struct decoder *self = smalti_calloc(1, sizeof(*self), error);
-	if (!self)
-		return -1;
-	image->state = self;
+	struct decoder *self = image->state;
 	if (read_file(image, self, error))
 		return -1;
 	WebPBitstreamFeatures features;
@@ -85,9 +82,7 @@ static int open_webp(struct smalti_image_reader *image, struct smalti_error *err
 				   image->path);
 	if (smalti_image_admit(image, features.width, features.height, error))
 		return -1;
-	const int orientation = find_orientation(self);
-	if (orientation)
-		image->info.orientation = orientation;
+	image->info.orientation = find_orientation(self);
 	return smalti_image_hold(image, "a WebP",
 				 (int64_t)features.width * features.height * PIXEL_BYTES + image->file_bytes,
 				 error);
@@ -131,7 +126,7 @@ static void close_webp(void *state)
 	struct decoder *self = state;
 	free(self->file);
 	free(self->pixels);
-	free(self);
 }
 
-const struct smalti_image_decoder smalti_webp_decoder = {open_webp, read_rows, close_webp};
+const struct smalti_image_decoder smalti_webp_decoder = {sizeof(struct decoder), open_webp, read_rows,
+							 close_webp};

@@ -103,7 +103,7 @@ static double share_of(const struct image_job *work, struct smalti_batch_progres
 			left += text.left;
 		}
 	const int64_t steps = work->plan->sampler->steps;
-	const int64_t step = own.stage < 1 ? 1 : own.stage < steps ? own.stage : steps;
+	const int64_t step = smalti_min(smalti_max(own.stage, 1), steps);
 	where->stage = own.stage <= 1 && left ? SMALTI_STAGE_TEXT
 		       : own.stage <= steps   ? SMALTI_STAGE_DENOISING
 					      : SMALTI_STAGE_DECODING;
@@ -226,8 +226,7 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 			struct smalti_error *error)
 {
 	struct image_job *work = user;
-	const int64_t left = work->plan->made_height - first;
-	const int64_t keep = left < rows ? left : rows;
+	const int64_t keep = smalti_min(work->plan->made_height - first, rows);
 	if (keep <= 0)
 		return 0;
 	if (smalti_precision_check_made(rows * width * 3, pixels, "VAE", work->batch->model->vae->compute,
@@ -253,7 +252,7 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	    .width = plan->latent_width,
 	    .vae_factor = smalti_model_factor(model),
 	    .band_tokens = request->tile_tokens,
-	    .shares = plan->shares,
+	    .strategy = &plan->strategy,
 	    .seed = request->seed,
 	    .image = image,
 	    .images = request->images,

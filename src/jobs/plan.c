@@ -14,6 +14,8 @@ static int check_request(const struct smalti_request *r, struct smalti_error *er
 	    smalti_check_range(r->images, 1, SMALTI_IMAGES_MAX, "images", error) < 0 ||
 	    smalti_check_range(r->tile_tokens, 0, INT64_MAX, "tile-tokens", error) < 0 ||
 	    smalti_check_range(r->tile_rows, 0, INT64_MAX, "tile-rows", error) < 0 ||
+	    smalti_check_range(r->patches, 0, SMALTI_PATCHES_MAX, "patches", error) < 0 ||
+	    smalti_check_range(r->warmup, 0, SMALTI_STEPS_MAX, "warmup", error) < 0 ||
 	    smalti_check_range((int)r->cleaning, 0, SMALTI_CLEANING_STRIP, "cleaning", error) < 0 ||
 	    smalti_check_range((int)r->noise, 0, SMALTI_NOISE_BF16, "noise", error) < 0 ||
 	    smalti_check_range((int)r->grain, 0, SMALTI_GRAIN_BLOCK, "grain", error) < 0)
@@ -22,11 +24,6 @@ static int check_request(const struct smalti_request *r, struct smalti_error *er
 		return smalti_fail(error, SMALTI_EINVAL, "guidance: expected a number of 0 or more, found %g",
 				   r->guidance);
 	return 0;
-}
-
-static int64_t round_up(int64_t value, int64_t multiple)
-{
-	return (value + multiple - 1) / multiple * multiple;
 }
 
 static struct smalti_sampler *sampler_for(const struct smalti_model *model,
@@ -84,12 +81,41 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	return 0;
 }
 
+/* Where places share the decoding: bands of which the one with the most rows has the fewest. */
+static int64_t shared_tile_rows(const struct smalti_plan *plan)
+{
+	const int64_t height = plan->latent_height, places = plan->strategy.count;
+	int64_t best = SMALTI_TILE_ROWS, fewest = INT64_MAX;
+	for (int64_t rows = SMALTI_TILE_ROWS; rows > 0; rows--) {
+		const int64_t bands = (height + rows - 1) / rows;
+		const int64_t most = (bands + places - 1) / places * rows;
+		if (most < fewest) {
+			best = rows;
+			fewest = most;
+		}
+	}
+	return best;
+}
+
+/* The decoding's bands are spread over the strategy's places, too. */
+static int distribute_decoding(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const int places = smalti_session_place_count(plan->model->session);
+	if (plan->strategy.count == 0)
+		return 0;
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	if (!shares)
+		return -1;
+	smalti_strategy_shares(&plan->strategy, shares, places);
+	return smalti_partition_distribute(&plan->decoding.partition, shares, places, error);
+}
+
 static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *model)
 {
 	const struct smalti_denoiser *d = model->denoiser;
 	const int64_t tokens = plan->latent_height / d->patch_size * (plan->latent_width / d->patch_size);
-	const int64_t denoising =
-	    d->functions->working_bytes(d, tokens, plan->request.tile_tokens, plan->guided ? 2 : 1);
+	const int64_t denoising = d->functions->working_bytes(d, tokens, plan->request.tile_tokens,
+							      plan->guided ? 2 : 1, &plan->strategy);
 	const int64_t texts = plan->guided ? 2 : 1;
 	const int64_t encoding =
 	    model->text.model->functions->working_bytes(model->text.model, texts * model->text.max_tokens);
@@ -135,26 +161,24 @@ static int spell_out(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->negative_prompt =
 	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
 	plan->share_text = request->shares ? smalti_format(error, "%s", request->shares) : NULL;
+	plan->strategy_text = request->strategy ? smalti_format(error, "%s", request->strategy) : NULL;
 	r->shares = plan->share_text;
+	r->strategy = plan->strategy_text;
 	r->prompt = plan->prompt;
 	r->negative_prompt = plan->negative_prompt;
-	return plan->prompt && plan->negative_prompt && (!request->shares || r->shares) ? 0 : -1;
+	return plan->prompt && plan->negative_prompt && (!request->shares || r->shares) &&
+		       (!request->strategy || r->strategy)
+		   ? 0
+		   : -1;
 }
 
-static int read_shares(struct smalti_plan *plan, struct smalti_error *error)
+static int read_shares(const char *text, int places, double *shares, struct smalti_error *error)
 {
-	const int places = smalti_session_place_count(plan->model->session);
-	const char *text = plan->request.shares;
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	double sum = 0;
-	if (!text)
-		return 0;
-	plan->shares = smalti_calloc(places, sizeof(*plan->shares), error);
-	if (!plan->shares)
-		return -1;
-	const int status = smalti_parse_numbers(text, ':', places, plan->shares, &ignored);
+	const int status = smalti_parse_numbers(text, ':', places, shares, &ignored);
 	for (int place = 0; status == 0 && place < places; place++)
-		sum += plan->shares[place];
+		sum += shares[place];
 	if (sum > 0)
 		return 0;
 	return smalti_fail(
@@ -162,6 +186,30 @@ static int read_shares(struct smalti_plan *plan, struct smalti_error *error)
 	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0), "
 	    "found '%s'",
 	    places, text);
+}
+
+static int read_strategy(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_request *r = &plan->request;
+	const int places = smalti_session_place_count(plan->model->session);
+	plan->strategy = smalti_strategy_none;
+	if (!r->strategy && !r->shares)
+		return 0;
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	if (!shares || (r->shares && read_shares(r->shares, places, shares, error) < 0) ||
+	    smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
+				 r->shares ? shares : NULL, places, error) < 0)
+		return -1;
+	if (r->patches && plan->strategy.parts[SMALTI_AXIS_STAGE] == 1)
+		return smalti_fail(error, SMALTI_EINVAL, "patches: expected with a pipeline only, found %lld",
+				   (long long)r->patches);
+	if (r->warmup && !smalti_strategy_keeps(&plan->strategy))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "warmup: expected with pipeline or displaced only, found %lld",
+				   (long long)r->warmup);
+	plan->strategy.patches = r->patches ? r->patches : plan->strategy.patches;
+	plan->strategy.warmup = r->warmup ? r->warmup : 1;
+	return 0;
 }
 
 static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
@@ -178,12 +226,14 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->guided = r->guidance > 1;
 	if (r->resolution_binning && choose_bin(plan, error) < 0)
 		return -1;
-	plan->latent_width = round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
-	plan->latent_height = round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
-	if (check_latents(plan, error) < 0 || read_shares(plan, error) < 0)
+	plan->latent_width = smalti_round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
+	plan->latent_height = smalti_round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
+	if (check_latents(plan, error) < 0 || read_strategy(plan, error) < 0)
 		return -1;
+	if (!request->tile_rows && plan->strategy.count > 1)
+		plan->request.tile_rows = shared_tile_rows(plan);
 	plan->sampler = sampler_for(model, r, error);
-	if (!plan->sampler || plan_decoding(plan, model, error) < 0)
+	if (!plan->sampler || plan_decoding(plan, model, error) < 0 || distribute_decoding(plan, error) < 0)
 		return -1;
 	estimate_bytes(plan, model);
 	return 0;
@@ -224,8 +274,9 @@ void smalti_plan_free(struct smalti_plan *plan)
 	if (!plan || atomic_fetch_sub(&plan->users, 1) > 1)
 		return;
 	free(plan->sampler);
-	free(plan->shares);
+	smalti_strategy_free(&plan->strategy);
 	free(plan->share_text);
+	free(plan->strategy_text);
 	smalti_vae_plan_free(&plan->decoding);
 	free(plan->prompt);
 	free(plan->negative_prompt);

@@ -16,13 +16,13 @@ struct smalti_plan {
 	atomic_int users; /* that free it: the last one does */
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
-	char *prompt, *negative_prompt, *share_text;
+	char *prompt, *negative_prompt, *share_text, *strategy_text;
 	int64_t made_width,
 	    made_height; /* size that is generated, before cropping; another one where it is resized */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */
-	double *shares;                 /* of each place of the session; owned; NULL: no distribution */
+	struct smalti_strategy strategy;
 	struct smalti_vae_plan decoding;
 	int64_t bytes; /* held at most by one image, besides weights and captions */
 };

@@ -29,12 +29,11 @@ void smalti_queue_close(struct smalti_queue *queue)
 static void enter(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
-	pthread_mutex_lock(&queue->mutex);
+	HOLD_MUTEX(&queue->mutex);
 	struct smalti_job **last = &queue->oldest;
 	while (*last)
 		last = &(*last)->next;
 	*last = job;
-	pthread_mutex_unlock(&queue->mutex);
 	queue->submitted++;
 	queue->active++;
 	queue->active_bytes += job->bytes;
@@ -43,12 +42,11 @@ static void enter(struct smalti_job *job)
 static void leave(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
-	pthread_mutex_lock(&queue->mutex);
+	HOLD_MUTEX(&queue->mutex);
 	struct smalti_job **at = &queue->oldest;
 	while (*at != job)
 		at = &(*at)->next;
 	*at = job->next;
-	pthread_mutex_unlock(&queue->mutex);
 	queue->active--;
 	queue->active_bytes -= job->bytes;
 }

@@ -120,17 +120,12 @@ struct smalti_resizer *smalti_resizer_open(int64_t height, int64_t width, const 
 	struct smalti_resizer *r = smalti_calloc(1, sizeof(*r), error);
 	if (!r)
 		return NULL;
-	r->height = height;
-	r->width = width;
-	r->fit = *fit;
-	r->filter = filter;
-	r->source = source;
-	r->user = user;
-	if (allocate(r, error) < 0) {
-		smalti_resizer_close(r);
-		return NULL;
-	}
-	return r;
+	*r = (struct smalti_resizer){
+	    .height = height, .width = width, .fit = *fit, .filter = filter, .source = source, .user = user};
+	if (allocate(r, error) == 0)
+		return r;
+	smalti_resizer_close(r);
+	return NULL;
 }
 
 static uint8_t *ring_row(struct smalti_resizer *r, int64_t row)

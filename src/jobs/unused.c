@@ -25,21 +25,16 @@ static bool is_known(const char *name, const struct smalti_inventory *inventory)
 		       smalti_by_name) != NULL;
 }
 
-static void append(struct smalti_error *note, const char *text)
-{
-	struct smalti_error whole = SMALTI_NO_ERROR;
-	smalti_fail(&whole, SMALTI_EUNSUPPORTED, "%s%s%s", note->message, note->message[0] ? "; " : "", text);
-	*note = whole;
-}
-
 static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const char *names, bool lora,
 		struct smalti_error *note)
 {
-	char text[SMALTI_ERROR_LENGTH];
-	snprintf(text, sizeof(text), "%.200s: %lld tensor%s not used: %s%s%s", checkpoint->directory,
-		 (long long)count, count == 1 ? " is" : "s are", names, count > NAMED ? ", ..." : "",
-		 lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it" : "");
-	append(note, text);
+	struct smalti_error whole = SMALTI_NO_ERROR;
+	smalti_fail(&whole, SMALTI_EUNSUPPORTED, "%s%s%.200s: %lld tensor%s not used: %s%s%s", note->message,
+		    note->message[0] ? "; " : "", checkpoint->directory, (long long)count,
+		    count == 1 ? " is" : "s are", names, count > NAMED ? ", ..." : "",
+		    lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it"
+			 : "");
+	*note = whole;
 }
 
 static void look(const struct smalti_checkpoint *checkpoint, const struct smalti_inventory *inventory,
@@ -50,11 +45,10 @@ static void look(const struct smalti_checkpoint *checkpoint, const struct smalti
 	bool lora = false;
 	for (int64_t i = 0; i < checkpoint->count; i++) {
 		const char *name = checkpoint->entries[i].view.name;
-		const size_t used = strlen(names);
 		if (is_known(name, inventory) || is_harmless(name, left))
 			continue;
 		if (count++ < NAMED)
-			snprintf(names + used, sizeof(names) - used, "%s%.90s", used ? ", " : "", name);
+			smalti_append(names, sizeof(names), ", ", "%.90s", name);
 		lora = lora || strstr(name, "lora");
 	}
 	if (count)

@@ -36,9 +36,10 @@ struct parts {
 	int64_t used;
 };
 
+enum { ALIGNMENT = 64 };
+
 static int open_parts(struct parts *parts, int64_t bytes, struct smalti_error *error)
 {
-	enum { ALIGNMENT = 64 };
 	*parts = (struct parts){.memory = smalti_aligned_alloc(1, bytes + MOST_PARTS * ALIGNMENT, error)};
 	if (parts->memory)
 		memset(parts->memory, 0, (size_t)(bytes + MOST_PARTS * ALIGNMENT));
@@ -47,9 +48,8 @@ static int open_parts(struct parts *parts, int64_t bytes, struct smalti_error *e
 
 static void *part(struct parts *parts, int64_t bytes)
 {
-	enum { ALIGNMENT = 64 };
 	void *begin = parts->memory + parts->used;
-	parts->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	parts->used += smalti_round_up(bytes, ALIGNMENT);
 	return begin;
 }
 

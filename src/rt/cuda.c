@@ -72,6 +72,13 @@ static int launch_kernel(struct smalti_device *device, const struct smalti_launc
 	return fail(status, error, what);
 }
 
+static int finish(struct smalti_device *device, struct smalti_error *error)
+{
+	const cudaError_t status =
+	    cudaStreamSynchronize(smalti_cuda_stream((struct smalti_cuda_device *)device));
+	return status ? fail(status, error, "a device's stream") : 0;
+}
+
 static void *allocate(struct smalti_device *device, int64_t bytes, struct smalti_error *error)
 {
 	char what[128];
@@ -136,6 +143,15 @@ static int check_capability(int number, struct smalti_error *error)
 	    number, major, minor, LEAST_CAPABILITY);
 }
 
+/* A multiprocessor's 128 units multiply and add; its tensor cores do more. */
+static double speed_of(int number)
+{
+	int units = 0, kilohertz = 0;
+	cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, number);
+	cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, number);
+	return 1e3 * (kilohertz > 0 ? kilohertz : 1000000) * (units > 0 ? units : 1) * 2 * 128;
+}
+
 static int load(struct smalti_cuda_device *cuda, struct smalti_error *error)
 {
 	if (check_capability(cuda->number, error) < 0)
@@ -151,6 +167,7 @@ static struct smalti_device *open_device(int worker, struct smalti_error *error)
 	if (!cuda)
 		return NULL;
 	cuda->number = starpu_worker_get_devid(worker);
+	cuda->device.speed = speed_of(cuda->number);
 	const int before = change_device(cuda->number);
 	const int status = load(cuda, error);
 #ifdef SMALTI_CUDNN
@@ -171,6 +188,7 @@ const struct smalti_device_driver smalti_cuda = {
     .open = open_device,
     .close = close_device,
     .launch = launch_kernel,
+    .finish = finish,
     .makes = smalti_cuda_makes,
     .product = smalti_cuda_product,
 #ifdef SMALTI_CUDNN

@@ -11,7 +11,7 @@ enum {
 
 /* All that a choice depends on. */
 struct shape {
-	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased;
+	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased, gelu;
 	uint64_t x_alignment, w_alignment, y_alignment;
 };
 
@@ -54,13 +54,16 @@ static void forget(struct smalti_cuda_product *p)
 	*p = (struct smalti_cuda_product){.operation = NULL};
 }
 
-static cublasStatus_t add_bias(cublasLtMatmulDesc_t operation)
+static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct shape *s)
 {
-	const cublasLtEpilogue_t bias = CUBLASLT_EPILOGUE_BIAS;
+	static const cublasLtEpilogue_t epilogues[2][2] = {
+	    {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_GELU},
+	    {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS}};
+	const cublasLtEpilogue_t epilogue = epilogues[s->biased][s->gelu];
 	const cudaDataType_t type = CUDA_R_32F;
-	const cublasStatus_t status =
-	    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof(bias));
-	if (status)
+	const cublasStatus_t status = cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+								     &epilogue, sizeof(epilogue));
+	if (status || !s->biased)
 		return status;
 	return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type,
 					      sizeof(type));
@@ -78,8 +81,8 @@ static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 	if (!status)
 		status = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
 							&transposed, sizeof(transposed));
-	if (!status && s->biased)
-		status = add_bias(p->operation);
+	if (!status)
+		status = set_epilogue(p->operation, s);
 	if (!status)
 		status = cublasLtMatrixLayoutCreate(&p->w, type, in, out, s->w_stride);
 	if (!status)
@@ -171,10 +174,10 @@ static uint64_t alignment_of(const char *address)
 }
 
 /* A bias has the type of y, and y f32 or that of the operands. Products of vectors take none, which PyTorch
- * leaves out, too. */
+ * leaves out, too. GELU alone would do with other types, but comes with a bias. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
-	if (product->bias)
+	if (product->bias || product->gelu)
 		return product->result == SMALTI_F32 && product->in > 1 && product->out > 1;
 	return product->result == SMALTI_F32 || product->result == product->dtype;
 }
@@ -196,6 +199,7 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 				    .dtype = p->dtype,
 				    .result = p->result,
 				    .biased = p->bias != NULL,
+				    .gelu = p->gelu,
 				    .x_alignment = alignment_of(x_at),
 				    .w_alignment = alignment_of(w_at),
 				    .y_alignment = alignment_of(y_at)};

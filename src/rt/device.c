@@ -141,6 +141,11 @@ void smalti_device_set_tf32(struct smalti_device *device, bool tf32)
 	device->tf32 = tf32;
 }
 
+double smalti_device_speed(const struct smalti_device *device)
+{
+	return device->speed;
+}
+
 int smalti_device_launch(struct smalti_device *device, const struct smalti_launch *launch,
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error)
@@ -148,6 +153,11 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 	if (launch->groups == 0)
 		return 0;
 	return device->driver->launch(device, launch, buffers, count, arguments, argument_bytes, error);
+}
+
+int smalti_device_finish(struct smalti_device *device, struct smalti_error *error)
+{
+	return device->driver->finish(device, error);
 }
 
 int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,
@@ -162,7 +172,8 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 bool smalti_device_makes(const struct smalti_device *device, const struct smalti_device_product *product)
 {
 	const struct smalti_device_driver *driver = device->driver;
-	return (product->result == SMALTI_F32 && !product->bias) || (driver->makes && driver->makes(product));
+	return (product->result == SMALTI_F32 && !product->bias && !product->gelu) ||
+	       (driver->makes && driver->makes(product));
 }
 
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute)

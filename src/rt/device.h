@@ -27,12 +27,19 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error);
 
-/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]); offsets and strides in elements. */
+/* The f32 operations that it could do in a second, about, by what its driver says. */
+double smalti_device_speed(const struct smalti_device *device);
+
+/* Waits until what it was given has ended. */
+int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
+
+/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]), or its GELU (the tanh form); offsets and strides
+ * in elements. */
 struct smalti_device_product {
 	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
-	bool adds;
+	bool adds, gelu;         /* not both */
 	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() tells */
-	/* Else than f32 without a bias only if smalti_device_makes(). */
+	/* Else than f32 without a bias or GELU only if smalti_device_makes(). */
 	enum smalti_dtype result;                /* of y */
 	const struct smalti_device_memory *bias; /* f32; NULL: none */
 	int64_t bias_first;

@@ -9,7 +9,8 @@
 struct smalti_device {
 	const struct smalti_device_driver *driver;
 	unsigned memory_node;
-	bool tf32; /* products of f32 may be of it; set before the first */
+	double speed; /* f32 operations a second, about; of open() */
+	bool tf32;    /* products of f32 may be of it; set before the first */
 	/* device_memory.c */
 	int64_t share, held; /* bytes that scratch and locals may take, and do */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
@@ -29,7 +30,9 @@ struct smalti_device_driver {
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
 		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 		      size_t argument_bytes, struct smalti_error *error);
-	/* Whether products make this, else than f32 without a bias; NULL: never. */
+	/* Waits until what it was given has ended. */
+	int (*finish)(struct smalti_device *device, struct smalti_error *error);
+	/* Whether products make this, else than f32 without a bias or GELU; NULL: never. */
 	bool (*makes)(const struct smalti_device_product *product);
 	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *w,

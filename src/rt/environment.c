@@ -122,22 +122,42 @@ static int check_range(const char *name, int64_t least, int64_t most, struct sma
 	return refuse(name, &cause, error);
 }
 
+/* The variables that limit the memory of a driver's devices: that of all of them, then those of each. */
+enum { DEVICE_LIMITS = 1 + 64 };
+struct name {
+	char text[64];
+};
+
+static struct name device_limit(int driver, int number)
+{
+	struct name name;
+	const struct smalti_device_limit *limit = smalti_devices_limit(driver);
+	if (number == 0)
+		snprintf(name.text, sizeof(name.text), "%s", limit->variable);
+	else
+		snprintf(name.text, sizeof(name.text), "%s_%d_MEM", limit->prefix, number - 1);
+	return name;
+}
+
 /* StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
-	enum { MOST_DEVICES = 64 };
-	char name[64];
-	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++) {
-		const struct smalti_device_limit *limit = smalti_devices_limit(driver);
-		if (check_range(limit->variable, SMALTI_LEAST_DEVICE, INT_MAX, error) < 0)
-			return -1;
-		for (int device = 0; device < MOST_DEVICES; device++) {
-			snprintf(name, sizeof(name), "%s_%d_MEM", limit->prefix, device);
-			if (check_range(name, SMALTI_LEAST_DEVICE, INT_MAX, error) < 0)
+	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++)
+		for (int i = 0; i < DEVICE_LIMITS; i++)
+			if (check_range(device_limit(driver, i).text, SMALTI_LEAST_DEVICE, INT_MAX, error) <
+			    0)
 				return -1;
-		}
-	}
 	return 0;
+}
+
+bool smalti_environment_limits_devices(int driver, int64_t megabytes)
+{
+	for (int i = 0; i < DEVICE_LIMITS; i++) {
+		const char *limit = getenv(device_limit(driver, i).text);
+		if (limit && strtoll(limit, NULL, 10) < megabytes)
+			return true;
+	}
+	return false;
 }
 
 static int check_numbers(struct smalti_error *error)

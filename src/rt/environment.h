@@ -11,8 +11,11 @@ int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smal
 /* The user's limit to tiles in bytes, 0: none. */
 int64_t smalti_environment_memory(void);
 
+/* Whether the memory of any of a driver's devices is limited to less. */
+bool smalti_environment_limits_devices(int driver, int64_t megabytes);
+
 /* Changes of the environment for as long as StarPU starts. Initialise with zeros. */
-enum { SMALTI_MAX_CHANGES = 12 };
+enum { SMALTI_MAX_CHANGES = 16 };
 struct smalti_environment {
 	struct {
 		const char *name;

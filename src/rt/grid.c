@@ -21,11 +21,15 @@ int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int6
 int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
 			   int64_t factor, int64_t divisor, struct smalti_error *error)
 {
-	partition->owner = NULL;
 	partition->bands = of->bands;
 	partition->first = smalti_calloc(of->bands + 1, sizeof(*partition->first), error);
-	if (!partition->first)
+	partition->owner = of->owner ? smalti_calloc(of->bands, sizeof(*partition->owner), error) : NULL;
+	if (!partition->first || (of->owner && !partition->owner)) {
+		smalti_partition_free(partition);
 		return -1;
+	}
+	if (of->owner)
+		memcpy(partition->owner, of->owner, (size_t)of->bands * sizeof(*of->owner));
 	for (int64_t band = 0; band <= of->bands; band++) {
 		partition->first[band] = of->first[band] / divisor;
 		if (of->first[band] % divisor || !smalti_multiply(&partition->first[band], factor)) {

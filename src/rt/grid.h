@@ -13,12 +13,11 @@ struct smalti_partition {
 /* Bands of `height` rows, the last one ragged. */
 int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int64_t height,
 			  struct smalti_error *error);
-/* The same bands with every `divisor` rows standing for `factor` rows; each band has a multiple of `divisor`.
- */
+/* The same bands, of the same owners, with every `divisor` rows standing for `factor` rows; each band has a
+ * multiple of `divisor`. */
 int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
 			   int64_t factor, int64_t divisor, struct smalti_error *error);
-/* Gives the bands owners in blocks: place p gets about shares[p] of their sum of the rows. Not of one that
- * another was scaled from. */
+/* Gives the bands owners in blocks: place p gets about shares[p] of their sum of the rows. */
 int smalti_partition_distribute(struct smalti_partition *partition, const double *shares, int places,
 				struct smalti_error *error);
 void smalti_partition_free(struct smalti_partition *partition);

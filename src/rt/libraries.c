@@ -16,6 +16,9 @@
 #ifdef SMALTI_CUDA
 #include <cublasLt.h>
 #endif
+#ifdef SMALTI_CUDNN
+#include <cudnn.h>
+#endif
 
 struct version {
 	char text[64];
@@ -80,6 +83,9 @@ int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_er
 #ifdef SMALTI_CUDA
 	    {"CUDA", join(cuda / 1000, cuda / 10 % 100, cuda % 10), "CUDA devices"},
 	    {"cuBLASLt", of_digits((int)cublasLtGetVersion()), "matmul on them"},
+#endif
+#ifdef SMALTI_CUDNN
+	    {"cuDNN", of_digits((int)cudnnGetVersion()), "convolution, attention on them"},
 #endif
 	};
 	topology->libraries = smalti_calloc(COUNT_OF(libraries), sizeof(*topology->libraries), error);

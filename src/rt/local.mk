@@ -3,6 +3,7 @@ libcore_la_SOURCES += \
 	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_memory.c \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
+	src/rt/lost.c src/rt/lost.h \
 	src/rt/machine.c src/rt/machine.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/places.c src/rt/places.h \
@@ -12,9 +13,11 @@ libcore_la_SOURCES += \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/session_open.c \
+	src/rt/slowdown.c src/rt/slowdown.h \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \
 	src/rt/task_run_device.c \
+	src/rt/task_times.c src/rt/task_times.h \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \

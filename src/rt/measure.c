@@ -130,10 +130,9 @@ static int64_t bytes_to_touch(const struct smalti_topology *topology)
 		const struct smalti_topology_cache *cache = &topology->caches[i];
 		if (cache->bytes >= MOST_BYTES || cache->count >= MOST_BYTES)
 			return MOST_BYTES;
-		if (2 * cache->bytes * cache->count > bytes)
-			bytes = 2 * cache->bytes * cache->count;
+		bytes = smalti_max(bytes, 2 * cache->bytes * cache->count);
 	}
-	return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+	return smalti_min(bytes, MOST_BYTES);
 }
 
 int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error *error)

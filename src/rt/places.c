@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/places.h"
 
+#include "rt/session.h"
 #include "rt/task_message.h"
 
 #include <starpu.h>
@@ -23,6 +24,11 @@ enum smalti_device_kind smalti_memory_kind(unsigned node)
 {
 	const enum starpu_node_kind kind = starpu_node_get_kind((int)node);
 	return kind == STARPU_OPENCL_RAM || kind == STARPU_CUDA_RAM ? SMALTI_DEVICE_GPU : SMALTI_DEVICE_CPU;
+}
+
+static bool has_worker(const struct place *place, unsigned worker)
+{
+	return place->workers[worker / WORD_BITS] >> worker % WORD_BITS & 1;
 }
 
 static void add_workers(struct place *place, unsigned node)
@@ -52,6 +58,17 @@ struct smalti_places *smalti_places_new(struct smalti_error *error)
 int smalti_places_count(const struct smalti_places *places)
 {
 	return places->count;
+}
+
+double smalti_places_speed(const struct smalti_places *places, const double *speeds, int owner)
+{
+	const struct place *place = &places->place[owner == SMALTI_ANYWHERE ? 0 : owner % places->count];
+	const bool anywhere = owner == SMALTI_ANYWHERE || !place->has_workers;
+	double highest = 0;
+	for (unsigned worker = 0; worker < starpu_worker_get_count(); worker++)
+		if ((anywhere || has_worker(place, worker)) && speeds[worker] > highest)
+			highest = speeds[worker];
+	return highest;
 }
 
 /* What the task reads and writes, in the op's order. */
@@ -89,20 +106,21 @@ static void own_outputs(const struct smalti_op *op, struct smalti_tile *const *t
 				tiles[index]->owner = owner;
 }
 
-int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments)
+int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *tiles, const void *arguments,
+		      int asked)
 {
-	const int owner = owner_of(op, tiles, arguments);
+	const int owner = asked != SMALTI_ANYWHERE ? asked : owner_of(op, tiles, arguments);
 	if (owner != SMALTI_ANYWHERE)
 		own_outputs(op, tiles, arguments, owner);
 	return owner;
 }
 
-void smalti_places_restrict(const struct smalti_places *places, int owner, struct starpu_task *task)
+void smalti_places_restrict(const struct smalti_session *session, int owner, struct starpu_task *task)
 {
 	if (owner == SMALTI_ANYWHERE)
 		return;
-	const struct place *place = &places->place[owner % places->count];
-	if (!place->has_workers)
+	const struct place *place = &session->places->place[owner % session->places->count];
+	if (!place->has_workers || (smalti_lost_has(&session->lost, place->node) && !session->reproducible))
 		return;
 	if (place->kind != SMALTI_DEVICE_CPU &&
 	    (task->where == STARPU_CPU || !smalti_task_fits(task, place->node)))

@@ -17,6 +17,18 @@ const struct starpu_sched_policy *smalti_policy(int index)
 	return NULL;
 }
 
+/* These ask whether a worker can run a task only where another may have it instead. Others would keep it for
+ * the worker that they chose before, or end the program. */
+bool smalti_policy_reconsiders(const char *name)
+{
+	static const char *const names[] = {"lws",  "ws",    "eager", "prio",  "dm",
+					    "dmda", "dmdar", "dmdas", "dmdasd"};
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* 1: the library of the user's has it, 0: it does not, or there is none. */
 static int look_into_library(const char *name, struct smalti_error *error)
 {
@@ -44,15 +56,13 @@ static int refuse(const char *name, struct smalti_error *error)
 	int others = 0;
 	const struct starpu_sched_policy *policy;
 	for (int i = 0; (policy = smalti_policy(i)); i++) {
-		const size_t used = strlen(known);
 		if (strcasecmp(policy->policy_name, name) == 0)
 			snprintf(meant, sizeof(meant), " (did you mean '%s'?)", policy->policy_name);
 		if (strncmp(policy->policy_name, modular, strlen(modular)) == 0 ||
-		    used + strlen(policy->policy_name) + 3 > sizeof(known))
+		    strlen(known) + strlen(policy->policy_name) + 3 > sizeof(known))
 			others++;
 		else
-			snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
-				 policy->policy_name);
+			smalti_append(known, sizeof(known), ", ", "%s", policy->policy_name);
 	}
 	return smalti_fail(
 	    error, SMALTI_EINVAL,

@@ -7,6 +7,8 @@ struct starpu_sched_policy;
 
 /* StarPU's scheduling policies that can run graphs: number `index`, NULL behind the last. */
 const struct starpu_sched_policy *smalti_policy(int index);
+/* Whether a worker may come to be unfit for tasks that wait already: others take them then. */
+bool smalti_policy_reconsiders(const char *name);
 
 /* Whether StarPU has the policy, or the library has it that the environment's STARPU_SCHED_LIB names. -1 with
  * SMALTI_EINVAL. NULL or "": the default, which it has. */

@@ -137,7 +137,7 @@ static void *map(int64_t bytes, int64_t spare)
 /* Under a limit (ulimit -v) a chunk is at most a quarter of what is left, unless the block needs more. */
 static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
-	const int64_t least = (bytes + HEAD + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	const int64_t least = smalti_round_up(bytes + HEAD, HUGE_PAGE);
 	int64_t size = CHUNK;
 	struct chunk *chunk = NULL;
 	while (size > least && !(chunk = map(size, 3 * size + HEADROOM)))
@@ -199,9 +199,8 @@ static void drop_kept(struct smalti_pool *pool)
 		for (struct block *block = chunk->last; block; block = block->before) {
 			if (block->state != KEPT)
 				continue;
-			int64_t begin = (intptr_t)block + HEAD, end = (intptr_t)block + block->bytes;
-			begin = (begin + pool->page - 1) / pool->page * pool->page;
-			end = end / pool->page * pool->page;
+			const int64_t begin = smalti_round_up((intptr_t)block + HEAD, pool->page);
+			const int64_t end = ((intptr_t)block + block->bytes) / pool->page * pool->page;
 			if (begin < end)
 				madvise((void *)(intptr_t)begin, (size_t)(end - begin), MADV_DONTNEED);
 			block->state = DROPPED;
@@ -232,20 +231,16 @@ void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
 {
 	if (bytes > INT64_MAX - 8LL * CHUNK)
 		return NULL;
-	bytes = (bytes + HEAD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	pthread_mutex_lock(&pool->mutex);
-	struct block *block = take(pool, bytes);
-	if (block) {
-		block->state = TAKEN;
-		pool->state.used += block->bytes;
-		const int64_t held = pool->state.used + pool->state.kept;
-		if (held > pool->state.peak)
-			pool->state.peak = held;
-		if (pool->state.used > pool->state.most_used)
-			pool->state.most_used = pool->state.used;
-	}
-	pthread_mutex_unlock(&pool->mutex);
-	return block ? (char *)block + HEAD : NULL;
+	struct smalti_pool_state *state = &pool->state;
+	HOLD_MUTEX(&pool->mutex);
+	struct block *block = take(pool, smalti_round_up(bytes + HEAD, ALIGNMENT));
+	if (!block)
+		return NULL;
+	block->state = TAKEN;
+	state->used += block->bytes;
+	state->peak = smalti_max(state->peak, state->used + state->kept);
+	state->most_used = smalti_max(state->most_used, state->used);
+	return (char *)block + HEAD;
 }
 
 /* `second` lies right behind `first`, and neither is in a bin. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/reproducible.h"
 
+#include "rt/task_message.h"
+
 #include <starpu.h>
 
 enum { NAME = 256 };
@@ -49,7 +51,8 @@ void smalti_reproducible_restrict(const struct smalti_session *session, struct s
 	if (!session->reproducible || task->workerids || task->where == STARPU_CPU)
 		return;
 	for (int worker = 0; worker < session->workers; worker++)
-		if (session->devices[worker] && task->cl->can_execute((unsigned)worker, task, 0)) {
+		if (session->devices[worker] &&
+		    smalti_task_fits(task, starpu_worker_get_memory_node((unsigned)worker))) {
 			task->where &= ~(uint32_t)STARPU_CPU;
 			return;
 		}

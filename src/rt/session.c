@@ -2,6 +2,7 @@
 #include "rt/session.h"
 #include "base/clock.h"
 #include "rt/places.h"
+#include "rt/slowdown.h"
 
 #include <starpu.h>
 
@@ -45,9 +46,24 @@ int smalti_session_place_count(const struct smalti_session *session)
 	return session->plain ? 1 : smalti_places_count(session->places);
 }
 
+void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME])
+{
+	starpu_worker_get_name(worker, name, SMALTI_WORKER_NAME);
+}
+
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds)
 {
 	atomic_fetch_add_explicit(&session->busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
+}
+
+bool smalti_session_slows(const struct smalti_session *session, int worker)
+{
+	return session->slowdown[worker] > 1;
+}
+
+void smalti_session_slow(const struct smalti_session *session, int worker, double seconds)
+{
+	smalti_slowdown_wait(session->slowdown[worker], seconds);
 }
 
 double smalti_session_device_ended(struct smalti_session *session, int worker, double began)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rt/device.h"
+#include "rt/lost.h"
 #include "rt/machine.h"
 #include "rt/perf_directory.h"
 #include "rt/throttle.h"
@@ -33,9 +34,12 @@ struct smalti_session {
 	struct smalti_places *places;    /* where it computes; a plain session has none */
 	struct smalti_pool *pool;        /* where its tiles lie in main memory */
 	struct smalti_throttle throttle;
+	struct smalti_lost lost;
 	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */
 	struct smalti_device_counts device_counts;
 	struct smalti_device **devices; /* of each worker; NULL: a CPU's */
+	double *slowdown;               /* of each worker: see rt/slowdown.h */
+	double *speeds;                 /* of each worker: f32 operations a second, about */
 	double *ended;                  /* when each worker's last task has, by smalti_now() */
 	_Atomic int64_t tiles;          /* made so far */
 	enum { SMALTI_TF32_OPEN, SMALTI_TF32_NO, SMALTI_TF32_YES } tf32; /* guarded by throttle.mutex */
@@ -67,12 +71,19 @@ enum { SMALTI_PROGRAM_BYTES = 224 << 20 };
 enum { SMALTI_PROGRAM_BYTES = 160 << 20 };
 #endif
 int smalti_session_place_count(const struct smalti_session *session); /* a plain session's: 1 */
+/* What StarPU calls a worker ("CPU 0", "CUDA 0.0 (NVIDIA ...)"). */
+enum { SMALTI_WORKER_NAME = 64 };
+void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME]);
 /* Seconds that a worker has been in tasks. */
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
 /* The same for a task of a device, whose worker gives it the next one before: from `began` on, or from when
  * the task before has ended. Returns the seconds. For the worker's thread, when the task has ended. */
 double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
 double smalti_session_busy(const struct smalti_session *session, int worker);
+/* Whether a worker is slowed down, and that, behind a task that took so long. @{ */
+bool smalti_session_slows(const struct smalti_session *session, int worker);
+void smalti_session_slow(const struct smalti_session *session, int worker, double seconds);
+/* @} */
 /* Whether CUDA devices multiply f32 by their TF32 units: once for all. -1 with SMALTI_EINVAL when it was
  * chosen otherwise. */
 int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error);

@@ -7,6 +7,7 @@
 #include "rt/pool.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
+#include "rt/slowdown.h"
 #include "rt/task.h"
 #include "rt/threads.h"
 #include "rt/tile_memory.h"
@@ -51,11 +52,11 @@ static int add_scratch_disk(const struct smalti_session_options *options, struct
 {
 	if (!options->scratch)
 		return 0;
-	char *directory = smalti_format(error, "%s", options->scratch); /* StarPU wants it writable */
+	/* StarPU wants it writable */
+	SCOPED(free) char *directory = smalti_format(error, "%s", options->scratch);
 	if (!directory)
 		return -1;
-	int node = starpu_disk_register(&starpu_disk_unistd_ops, directory, (starpu_ssize_t)-1);
-	free(directory);
+	const int node = starpu_disk_register(&starpu_disk_unistd_ops, directory, (starpu_ssize_t)-1);
 	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
 }
 
@@ -92,21 +93,12 @@ static int check_options(const struct smalti_session_options *options, const str
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
-static int count_devices(struct smalti_session *session, const struct smalti_session_options *options,
-			 struct smalti_error *error)
-{
-	const int64_t wanted[SMALTI_DEVICE_DRIVERS] = {
-	    [SMALTI_OPENCL_DEVICES] = options->opencl, [SMALTI_CUDA_DEVICES] = options->cuda};
-	return smalti_devices_count(wanted, &session->device_counts, error);
-}
-
 /* StarPU takes CUDA's memory in pieces of 32 MB, which it cuts; where those are much of what it may have it
  * asks for the next one for ever. */
 static int cut_no_pieces(struct smalti_environment *changes, struct smalti_error *error)
 {
 	enum { ENOUGH = 1024 };
-	const char *limit = getenv(smalti_devices_limit(SMALTI_CUDA_DEVICES)->variable);
-	if (!limit || strtoll(limit, NULL, 10) >= ENOUGH || getenv("STARPU_SUBALLOCATOR"))
+	if (!smalti_environment_limits_devices(SMALTI_CUDA_DEVICES, ENOUGH) || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
 }
@@ -124,19 +116,41 @@ static int limit_devices(int64_t bytes, struct smalti_environment *changes, stru
 	return cut_no_pieces(changes, error);
 }
 
+/* StarPU looks for OpenCL's devices in any case, and PoCL ends a program that has too little memory for one.
+ */
+static int hide_opencl(const struct smalti_session_options *options, struct smalti_environment *changes,
+		       struct smalti_error *error)
+{
+	static const int64_t enough = 1 << 30;
+	if (options->opencl > 0 || smalti_machine_memory() >= enough)
+		return 0;
+	return smalti_environment_set(changes, "OCL_ICD_VENDORS", "/dev/null", error);
+}
+
+/* One measurement is better than an estimate; CPUs of which some are slowed down are measured one by one. */
+static int set_measuring(struct smalti_environment *changes, struct smalti_error *error)
+{
+	static const char least[] = "STARPU_CALIBRATE_MINIMUM", alike[] = "STARPU_PERF_MODEL_HOMOGENEOUS_CPU";
+	if (!getenv(least) && smalti_environment_set(changes, least, "1", error) < 0)
+		return -1;
+	if (!smalti_slowdown_text() || getenv(alike))
+		return 0;
+	return smalti_environment_set(changes, alike, "0", error);
+}
+
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
 			      struct smalti_environment *changes, struct smalti_error *error)
 {
 	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
 	if (session->offloads)
-		snprintf(
-		    megabytes, sizeof(megabytes), "%lld",
-		    (long long)((session->memory_limit - SMALTI_PROGRAM_BYTES + MEGABYTE - 1) / MEGABYTE));
+		snprintf(megabytes, sizeof(megabytes), "%" PRId64,
+			 smalti_round_up(session->memory_limit - SMALTI_PROGRAM_BYTES, MEGABYTE) / MEGABYTE);
 	if (!getenv("STARPU_SILENT") && smalti_environment_set(changes, "STARPU_SILENT", "1", error) < 0)
 		return -1;
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
-	    limit_devices(options->gpu_memory_limit, changes, error) < 0)
+	    hide_opencl(options, changes, error) < 0 ||
+	    limit_devices(options->gpu_memory_limit, changes, error) < 0 || set_measuring(changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
@@ -165,6 +179,13 @@ static int cpus_beside(const struct smalti_machine_cpus *cpus, int64_t devices)
 	return devices < cpus->allowed_cores ? cpus->allowed_cores - (int)devices : 1;
 }
 
+/* One that goes by what tasks take where workers are unlike: else a slow one takes long tasks that all wait
+ * for. */
+static const char *default_policy(const struct smalti_session *session)
+{
+	return session->device_counts.sum || smalti_slowdown_text() ? "dmdas" : "lws";
+}
+
 static int start_starpu(struct smalti_session *session, const struct smalti_session_options *options,
 			struct smalti_error *error)
 {
@@ -172,7 +193,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	struct smalti_environment changes = {.count = 0};
 	const struct smalti_device_counts *counts = &session->device_counts;
 	starpu_conf_init(&conf);
-	conf.sched_policy_name = options->policy ? options->policy : "lws";
+	conf.sched_policy_name = options->policy ? options->policy : default_policy(session);
 	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
 	if (conf.ncpus == 0)
 		conf.ncpus = counts->sum ? cpus_beside(&session->cpus, counts->sum) : -1;
@@ -184,6 +205,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
 	    (session->codelets = smalti_task_open(counts->sum > 0, error)))
 		status = change_environment(session, options, &changes, error);
+	smalti_lost_watch(session);
 	if (status == 0 && (status = starpu_init(&conf)) != 0) {
 		if (status == -ENODEV)
 			smalti_fail(error, SMALTI_ENODEV,
@@ -201,13 +223,15 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	return 0;
 }
 
-/* StarPU ends the program over a measurement that it cannot write. */
+/* StarPU ends the program over a measurement that it cannot write. A lost device's tasks took no time. */
 static void stop_starpu(struct smalti_session *session)
 {
-	if (!smalti_perf_directory_writable(&session->directory))
+	if (!smalti_perf_directory_writable(&session->directory) ||
+	    smalti_lost_check(&session->lost, NULL) < 0)
 		smalti_task_drop_measurements(session->codelets);
 	smalti_devices_close(session->devices);
 	starpu_shutdown();
+	smalti_lost_watch(NULL);
 	smalti_tile_memory_close();
 	smalti_perf_directory_close(&session->directory);
 }
@@ -228,8 +252,11 @@ static void free_session(struct smalti_session *session)
 	free(session->places);
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
+	smalti_lost_close(&session->lost);
 	free(session->busy);
 	free(session->ended);
+	free(session->slowdown);
+	free(session->speeds);
 	free(session);
 }
 
@@ -241,6 +268,7 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	if (!session)
 		return NULL;
 	smalti_throttle_open(&session->throttle);
+	smalti_lost_open(&session->lost);
 	session->process = getpid();
 	session->workers = 1;
 	if (options)
@@ -255,6 +283,20 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	return NULL;
 }
 
+static int find_speeds(struct smalti_session *session, struct smalti_error *error)
+{
+	static const double cpu = 5e10;
+	session->speeds = smalti_calloc(session->workers, sizeof(*session->speeds), error);
+	if (!session->speeds)
+		return -1;
+	for (int worker = 0; worker < session->workers; worker++) {
+		const struct smalti_device *device = smalti_session_device(session, worker);
+		session->speeds[worker] =
+		    (device ? smalti_device_speed(device) : cpu) / session->slowdown[worker];
+	}
+	return 0;
+}
+
 /* With StarPU running. */
 static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
 		       struct smalti_error *error)
@@ -265,9 +307,14 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
 	session->ended = smalti_calloc(session->workers, sizeof(*session->ended), error);
 	session->places = smalti_places_new(error);
+	session->slowdown = smalti_slowdown_new(error);
+	if (smalti_lost_check(&session->lost, error) < 0)
+		return -1;
+	session->lost.reconsiders = smalti_policy_reconsiders(starpu_sched_get_sched_policy()->policy_name);
 	session->devices = smalti_devices_open(&session->device_counts, error);
 	session->reproducible = options->reproducible && session->device_counts.sum > 0;
-	if (!session->busy || !session->ended || !session->places || !session->devices ||
+	if (!session->busy || !session->ended || !session->slowdown || !session->places ||
+	    !session->devices || find_speeds(session, error) < 0 ||
 	    smalti_reproducible_check(session, error) < 0 || add_scratch_disk(options, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
@@ -287,7 +334,9 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 	if (!session)
 		return NULL;
 	session->cpus = cpus;
-	if (count_devices(session, options, error) == 0 &&
+	const int64_t wanted[SMALTI_DEVICE_DRIVERS] = {
+	    [SMALTI_OPENCL_DEVICES] = options->opencl, [SMALTI_CUDA_DEVICES] = options->cuda};
+	if (smalti_devices_count(wanted, &session->device_counts, error) == 0 &&
 	    (!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
 	    start_starpu(session, options, error) == 0) {
 		if (look_around(session, options, error) == 0) {

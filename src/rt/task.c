@@ -4,6 +4,7 @@
 #include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
+#include "rt/task_times.h"
 #include "rt/trace.h"
 
 #include <starpu.h>
@@ -17,10 +18,14 @@ static void ended(void *argument)
 	struct smalti_session *session = task_group->session;
 	free(message->local);
 	struct smalti_trace *trace = session->trace;
-	if (message->began > 0)
-		smalti_task_group_task_took(
-		    task_group, smalti_session_device_ended(session, starpu_worker_get_id(), message->began),
-		    message->predicted);
+	const int worker = starpu_worker_get_id();
+	if (message->began > 0) {
+		message->seconds = smalti_session_device_ended(session, worker, message->began);
+		smalti_task_group_task_took(task_group, message->seconds, message->predicted);
+		smalti_lost_fails(task_group, starpu_worker_get_local_memory_node());
+	}
+	if (message->seconds > 0 && !smalti_task_group_failed(task_group))
+		smalti_task_times_took(task, worker, message->seconds);
 	if (trace)
 		smalti_trace_task(trace, task, task_group->name, &message->position);
 	if (!message->did)
@@ -193,8 +198,9 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	message->flops = task->flops;
 	int status = attach(task, r, error);
 	if (status == 0) {
-		smalti_places_restrict(task_group->session->places, place, task);
+		smalti_places_restrict(task_group->session, place, task);
 		smalti_reproducible_restrict(task_group->session, task);
+		smalti_lost_prepare(&task_group->session->lost, task);
 		smalti_throttle_enter(throttle);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
@@ -248,7 +254,7 @@ static int insert_one(struct smalti_task_group *task_group, const struct smalti_
 	struct smalti_recording recording;
 	recording.message = NULL;
 	recording.capacity = recording.tiles = 0;
-	const int place = smalti_places_own(op, tiles, arguments);
+	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
 	if (add_step(&recording, op, tiles, arguments, error) == 0)
 		return submit(task_group, &recording, op->name, place, error);
 	free(recording.message);
@@ -279,7 +285,7 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
 	if (full && flush(task_group, r, error) < 0)
 		return -1;
-	const int place = smalti_places_own(op, tiles, arguments);
+	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
 	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
 	for (int i = before; i < r->tiles; i++)
@@ -287,25 +293,34 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	return status;
 }
 
-void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain grain, bool small,
-		       const char *name)
+/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. */
+static const double smallest_task = 4e-3;
+
+static bool is_wanted(const struct smalti_task_group *task_group, const struct smalti_fusion *fusion)
 {
 	const struct smalti_session *session = task_group->session;
+	if (task_group->grain != SMALTI_GRAIN_AUTO)
+		return task_group->grain >= fusion->grain;
+	return fusion->flops <
+	       smallest_task * smalti_places_speed(session->places, session->speeds, fusion->place);
+}
+
+void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion)
+{
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (session->plain)
+	if (task_group->session->plain)
 		return;
 	if (task_group->recording) {
 		task_group->recording->depth++;
 		return;
 	}
-	const enum smalti_grain wanted = task_group->grain;
-	if (wanted == SMALTI_GRAIN_AUTO ? !small : wanted < grain)
+	if (!is_wanted(task_group, fusion))
 		return;
 	struct smalti_recording *recording = smalti_calloc(1, sizeof(*recording), &error);
 	if (!recording)
 		smalti_task_group_break(task_group, &error);
 	else
-		recording->name = name, recording->place = SMALTI_ANYWHERE;
+		recording->name = fusion->name, recording->place = SMALTI_ANYWHERE;
 	task_group->recording = recording;
 }
 

@@ -11,12 +11,19 @@
 void smalti_task_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);
 
-/* What the task group inserts from here to the end becomes one task, called `name` (static), if its grain is
- * `grain` or coarser, or automatic with operations that are `small`. The operations then run one after the
- * other on one worker, and tiles that are made and released in between stay there: the results are the same.
- * Regions may lie within each other: the outermost counts. */
-void smalti_fuse_begin(struct smalti_task_group *task_group, enum smalti_grain grain, bool small,
-		       const char *name);
+/* Operations that may become one task. */
+struct smalti_fusion {
+	const char *name; /* of the task; static */
+	enum smalti_grain grain;
+	double flops; /* of all that goes with them, a band's way through a layer */
+	int place;    /* where they run; SMALTI_ANYWHERE: perhaps on the fastest worker */
+};
+
+/* What the task group inserts from here to the end becomes one task, if its grain is that of the fusion or
+ * coarser, or automatic with operations that the place does in a few milliseconds. They then run one after
+ * the other on one worker, and tiles that are made and released in between stay there: the results are the
+ * same. Fusions may lie within each other: the outermost counts. */
+void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion);
 void smalti_fuse_end(struct smalti_task_group *task_group);
 
 /* The entry of a task in its op's performance model; bit i of `present`: buffer i is given. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/isa.h"
-#include "rt/device.h"
+#include "rt/session.h"
 #include "rt/task.h"
 #include "rt/task_message.h"
+#include "rt/task_times.h"
 
 #include <starpu.h>
 
 /* The StarPU side of an op. */
 struct smalti_codelet {
 	struct starpu_codelet codelet;
-	struct starpu_perfmodel model;
-	char symbol[64]; /* of the model */
+	struct smalti_task_times times;
 };
 
 uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint32_t present)
@@ -52,18 +51,18 @@ bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)
 {
 	(void)implementation;
+	const struct smalti_message *message = task->cl_arg;
+	const unsigned node = starpu_worker_get_memory_node(worker);
 	return starpu_worker_get_type((int)worker) == STARPU_CPU_WORKER ||
-	       smalti_task_fits(task, starpu_worker_get_memory_node(worker));
+	       (!smalti_lost_avoids(&message->task_group->session->lost, task, node) &&
+		smalti_task_fits(task, node));
 }
 
 /* Of an op, or with NULL of tasks of several. */
 static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
 {
 	const char *name = op ? op->name : "fused";
-	made->model.type = STARPU_HISTORY_BASED;
-	made->model.footprint = footprint;
-	made->model.symbol = made->symbol;
-	snprintf(made->symbol, sizeof(made->symbol), "smalti_%s_%s", name, smalti_isa_name(smalti_isa()));
+	smalti_task_times_open(&made->times, name, footprint);
 	starpu_codelet_init(&made->codelet);
 	made->codelet.where = STARPU_CPU;
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
@@ -75,7 +74,7 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = name;
-	made->codelet.model = &made->model;
+	made->codelet.model = &made->times.model;
 }
 
 /* One for each op, then that of fused tasks. */
@@ -95,7 +94,7 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 void smalti_task_drop_measurements(struct smalti_codelet *codelets)
 {
 	for (int i = 0; i < codelet_count(); i++)
-		codelets[i].model.type = STARPU_COMMON; /* a kind that has no file */
+		codelets[i].times.history.type = STARPU_COMMON; /* a kind that has no file */
 }
 
 struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,

@@ -22,10 +22,12 @@ struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, 
 	task_group->session = session;
 	task_group->priority = priority;
 	task_group->running = 1;
+	task_group->place = SMALTI_ANYWHERE;
 	task_group->now = (struct smalti_position){.layer = -1, .band = -1};
 	snprintf(task_group->name, sizeof(task_group->name), "%s", name);
 	pthread_mutex_init(&task_group->mutex, NULL);
 	pthread_cond_init(&task_group->idle, NULL);
+	smalti_lost_add(&session->lost, task_group);
 	return task_group;
 }
 
@@ -170,6 +172,7 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 	if (!task_group)
 		return;
 	smalti_task_group_wait(task_group);
+	smalti_lost_remove(&task_group->session->lost, task_group);
 	free(task_group->left);
 	if (task_group->cause != &no_memory)
 		free((void *)task_group->cause);
@@ -227,9 +230,8 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 	int status = 0;
 	if (atomic_load(&task_group->failed)) {
 		HOLD_MUTEX(&task_group->mutex);
-		status = task_group->cause
-			     ? smalti_fail(error, task_group->cause->code, "%s", task_group->cause->message)
-			     : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
+		status = task_group->cause ? smalti_pass(error, task_group->cause)
+					   : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
 	}
 	for (int i = 0; i < task_group->needs_count && status == 0; i++)
 		status = smalti_task_group_status(task_group->needs[i], error);
@@ -241,9 +243,13 @@ void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
 	task_group->path = tasks < LONGEST_PATH ? tasks : LONGEST_PATH;
 }
 
+void smalti_task_group_place(struct smalti_task_group *task_group, int place)
+{
+	task_group->place = place;
+}
+
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)
 {
 	const int64_t most = INT64_MAX / (LONGEST_PATH + 1) - 1;
-	const int64_t own = task_group->priority < most ? task_group->priority : most;
-	return own * (LONGEST_PATH + 1) + task_group->path;
+	return smalti_min(task_group->priority, most) * (LONGEST_PATH + 1) + task_group->path;
 }

@@ -17,6 +17,7 @@ struct smalti_task_group;
 struct smalti_recording;
 
 enum { SMALTI_MAX_NEEDS = 4 };
+enum { SMALTI_ANYWHERE = -1 }; /* no place (rt/places.h) */
 
 /* Where in the work a task is, as traces tell it. */
 struct smalti_position {
@@ -37,10 +38,13 @@ struct smalti_task_group_progress {
 /* Of a task group only these may be set by others, before its first task: `grain` and `compares`. */
 struct smalti_task_group {
 	struct smalti_session *session;
+	int64_t number; /* of its session's, from 1 on; rt/lost.h finds it by that */
+	struct smalti_task_group *next;
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
 	int64_t path; /* tasks behind those that are inserted */
+	int place;    /* that they run at */
 	char name[64];
 	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
 	 * models predict, once these know them. */
@@ -108,6 +112,10 @@ void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, i
  * group's work; 0 before. Under a policy with priorities, of the tasks that are ready those of the task group
  * with the higher priority run first, and within it those with more behind them. By the inserting thread. */
 void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks);
+
+/* The tasks inserted from here on run at this place (rt/places.h), which owns what they make; at first, and
+ * after SMALTI_ANYWHERE, where the tiles' owners say. By the inserting thread. */
+void smalti_task_group_place(struct smalti_task_group *task_group, int place);
 
 /* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);

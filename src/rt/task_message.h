@@ -29,7 +29,10 @@ struct smalti_message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
 	double flops;
-	bool did; /* smalti_task_group_task_did() was called */
+	double work;      /* of task_times.c */
+	bool did;         /* smalti_task_group_task_did() was called */
+	uint32_t avoided; /* bit n: the device of memory node n, lost before this was submitted */
+	double seconds;   /* that it took on a CPU */
 	double began,
 	    predicted;     /* of a device's task: when it was handed over, and how long it should take */
 	int tiles, locals; /* slots below `tiles` are StarPU's buffers, the others the locals */

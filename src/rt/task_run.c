@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
+#include "rt/task_times.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
 
@@ -26,12 +27,9 @@ static void *memory_of(const void *interface, struct smalti_error *error)
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group)
 {
-	struct starpu_task *task = starpu_task_get_current();
 	if (!task_group->compares)
 		return (double)NAN;
-	struct starpu_perfmodel_arch *arch =
-	    starpu_worker_get_perf_archtype(starpu_worker_get_id(), task->sched_ctx);
-	return 1e-6 * starpu_task_expected_length(task, arch, 0);
+	return smalti_task_times_measured(starpu_task_get_current(), starpu_worker_get_id());
 }
 
 /* Takes the locals that this step is the first of. */
@@ -115,11 +113,17 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	if (smalti_task_group_failed(task_group))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = task_group->session;
+	const int worker = starpu_worker_get_id();
+	const bool slows = smalti_session_slows(session, worker);
 	const double predicted = smalti_task_predicted(task_group), began = smalti_now();
+	const double computed = slows ? smalti_thread_clock() : 0;
 	if (run_steps(message, interfaces, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
-	const double seconds = smalti_now() - began;
-	smalti_session_add_busy(task_group->session, starpu_worker_get_id(), seconds);
+	if (slows)
+		smalti_session_slow(session, worker, smalti_thread_clock() - computed);
+	const double seconds = message->seconds = smalti_now() - began;
+	smalti_session_add_busy(session, worker, seconds);
 	smalti_task_group_task_took(task_group, seconds, predicted);
 	smalti_task_group_task_did(task_group, message->position.stage, message->flops);
 	message->did = true;

@@ -50,17 +50,32 @@ static int run_steps(struct smalti_device *device, const struct smalti_message *
 	return smalti_task_run_steps(message, &executor, slots, error);
 }
 
+static void fail(struct smalti_task_group *task_group, int worker, struct smalti_error *error)
+{
+	char name[128];
+	starpu_worker_get_name(worker, name, sizeof(name));
+	smalti_error_prefix(error, "%s", name);
+	smalti_task_group_fail(task_group, error);
+}
+
 /* Hands the work to the device, which goes on with it when this returns. */
 void smalti_task_run_device(void *interfaces[], void *argument)
 {
 	struct smalti_message *message = argument;
 	struct smalti_task_group *task_group = message->task_group;
-	if (smalti_task_group_failed(task_group))
+	if (smalti_task_group_failed(task_group) ||
+	    smalti_lost_fails(task_group, starpu_worker_get_local_memory_node()))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	message->predicted = smalti_task_predicted(task_group);
 	message->began = smalti_now();
-	struct smalti_device *device = smalti_session_device(task_group->session, starpu_worker_get_id());
-	if (run_steps(device, message, interfaces, &error) < 0)
-		smalti_task_group_fail(task_group, &error);
+	struct smalti_session *session = task_group->session;
+	const int worker = starpu_worker_get_id();
+	struct smalti_device *device = smalti_session_device(session, worker);
+	const bool slows = smalti_session_slows(session, worker);
+	if (run_steps(device, message, interfaces, &error) < 0 ||
+	    (slows && smalti_device_finish(device, &error) < 0))
+		fail(task_group, worker, &error);
+	if (slows)
+		smalti_session_slow(session, worker, smalti_now() - message->began);
 }

@@ -27,6 +27,7 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
 	if (!tile)
 		return NULL;
+	tile->task_group = task_group->number;
 	tile->number = atomic_fetch_add(&task_group->session->tiles, 1) + 1;
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
@@ -138,12 +139,15 @@ bool smalti_tile_is_local(const struct smalti_tile *tile)
 
 void *smalti_tile_handle(struct smalti_tile *tile)
 {
-	if (!tile->handle && tile->formed)
+	if (tile->handle)
+		return tile->handle;
+	if (tile->formed) {
 		smalti_formed_register(tile->formed, &tile->handle);
-	else if (!tile->handle)
-		starpu_vector_data_register(&tile->handle, tile->memory ? STARPU_MAIN_RAM : -1,
-					    (uintptr_t)tile->memory, (uint32_t)tile->rows,
-					    (size_t)tile->row_bytes);
+		return tile->handle;
+	}
+	starpu_vector_data_register(&tile->handle, tile->memory ? STARPU_MAIN_RAM : -1,
+				    (uintptr_t)tile->memory, (uint32_t)tile->rows, (size_t)tile->row_bytes);
+	starpu_data_set_user_data(tile->handle, (void *)(intptr_t)tile->task_group);
 	return tile->handle;
 }
 

@@ -10,6 +10,7 @@ struct smalti_tile {
 	void *memory;                      /* of a plain session's tile, or the caller's that it lies over */
 	struct smalti_pool *pool;          /* that the memory is of; NULL: it is the caller's */
 	struct smalti_formed *formed;      /* the same of a tile of forms */
+	int64_t task_group;                /* that made it, by its number */
 	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
 	int owner; /* a place (rt/places.h), or SMALTI_ANYWHERE */
@@ -43,8 +44,6 @@ void smalti_tile_release(struct smalti_tile *tile);
  * of inputs that have owners, runs at the first of these, and its tiles are owned there; so what a grid's
  * distribution says of bands holds for what is computed from them, until an update of a tile without owner
  * joins them. */
-enum { SMALTI_ANYWHERE = -1 };
-
 /* For src/rt: the starpu_data_handle_t, registered now if it was not yet. */
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* The same: where a plain session's tile lies; NULL with an error when its form cannot be made. */

@@ -6,7 +6,7 @@
 #include <hwloc.h>
 #include <starpu.h>
 
-void smalti_topology_isa(struct smalti_topology *topology)
+static void read_isa(struct smalti_topology *topology)
 {
 	snprintf(topology->features, sizeof(topology->features), "%s", smalti_isa_features());
 	snprintf(topology->isa, sizeof(topology->isa), "%s", smalti_isa_name(smalti_isa()));
@@ -16,7 +16,7 @@ void smalti_topology_isa(struct smalti_topology *topology)
 
 static int fill(struct smalti_topology *topology, struct smalti_error *error)
 {
-	smalti_topology_isa(topology);
+	read_isa(topology);
 	if (smalti_topology_hardware(topology, starpu_get_hwloc_topology(), error) < 0 ||
 	    smalti_topology_runtime(topology, error) < 0 || smalti_topology_libraries(topology, error) < 0)
 		return -1;
@@ -32,7 +32,7 @@ static int fill_alone(struct smalti_topology *topology, struct smalti_error *err
 			 ? smalti_fail(error, SMALTI_ENODEV, "hwloc cannot read the machine's topology")
 			 : smalti_topology_hardware(topology, machine, error);
 	hwloc_topology_destroy(machine);
-	smalti_topology_isa(topology);
+	read_isa(topology);
 	return status < 0 ? -1 : smalti_topology_libraries(topology, error);
 }
 

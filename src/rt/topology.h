@@ -15,7 +15,6 @@ struct smalti_topology *smalti_topology_machine(struct smalti_error *error);
 /* The machine, from a topology that is loaded. */
 int smalti_topology_hardware(struct smalti_topology *topology, struct hwloc_topology *machine,
 			     struct smalti_error *error);
-void smalti_topology_isa(struct smalti_topology *topology);
 /* Workers, memory nodes, links, policies. */
 int smalti_topology_runtime(struct smalti_topology *topology, struct smalti_error *error);
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error);

@@ -88,11 +88,8 @@ static void describe_gpu(struct smalti_topology_gpu *gpu, hwloc_obj_t device)
 	const char *model = hwloc_obj_get_info_by_name(device, "PCIDevice");
 	snprintf(gpu->name, sizeof(gpu->name), "%s%s%s", vendor ? vendor : "", vendor && model ? " " : "",
 		 model ? model : "");
-	for (hwloc_obj_t child = device->io_first_child; child; child = child->next_sibling) {
-		size_t used = strlen(gpu->devices);
-		snprintf(gpu->devices + used, sizeof(gpu->devices) - used, "%s%s", used ? " " : "",
-			 child->name ? child->name : "");
-	}
+	for (hwloc_obj_t child = device->io_first_child; child; child = child->next_sibling)
+		smalti_append(gpu->devices, sizeof(gpu->devices), " ", "%s", child->name ? child->name : "");
 }
 
 static int read_gpus(struct smalti_topology *topology, hwloc_topology_t machine, struct smalti_error *error)

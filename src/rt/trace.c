@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/trace.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "rt/pool.h"
 #include "rt/session.h"
@@ -29,6 +30,7 @@ struct row {
 struct smalti_trace {
 	struct smalti_session *session;
 	struct smalti_writer *writer;
+	double began, seconds; /* smalti_now(); from then to when it is written */
 	int workers;
 	struct row *rows;
 };
@@ -54,19 +56,17 @@ int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 	trace->rows = smalti_calloc(trace->workers, sizeof(*trace->rows), error);
 	if (!trace->rows)
 		return -1;
+	trace->began = smalti_now();
 	starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
 	return 0;
 }
 
 static struct event *next_event(struct row *row)
 {
-	struct event *events = smalti_grow(row->events, row->count, sizeof(*events), NULL);
-	if (!events) {
-		row->lost++;
-		return NULL;
-	}
-	row->events = events;
-	return &events[row->count++];
+	if (smalti_grow(&row->events, row->count, sizeof(*row->events), NULL) == 0)
+		return &row->events[row->count++];
+	row->lost++;
+	return NULL;
 }
 
 void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
@@ -157,8 +157,8 @@ static void write_event(FILE *file, int worker, const struct event *event)
 
 static void write_row(FILE *file, int worker, const struct row *row)
 {
-	char name[64];
-	starpu_worker_get_name(worker, name, sizeof(name));
+	char name[SMALTI_WORKER_NAME];
+	smalti_session_worker_name(worker, name);
 	fprintf(file,
 		",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":", worker);
 	write_text(file, name);
@@ -168,26 +168,62 @@ static void write_row(FILE *file, int worker, const struct row *row)
 }
 
 /* What went from memory to memory, all together. */
-static void write_transfers(FILE *file)
+static void write_transfers(FILE *file, const struct smalti_transfer *transfers, int count)
 {
-	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
-	const int count = smalti_transfers_take(transfers);
+	fputs("\n],\"transfers\":[", file);
 	for (int i = 0; i < count; i++)
 		fprintf(file, "%s{\"from\":%d,\"to\":%d,\"bytes\":%lld,\"count\":%lld}", i ? "," : "",
 			transfers[i].from, transfers[i].to, (long long)transfers[i].bytes,
 			(long long)transfers[i].count);
 }
 
+static void write_device(FILE *file, const struct smalti_trace *trace, int worker, int node,
+			 const struct smalti_transfer *transfers, int count)
+{
+	const struct row *row = &trace->rows[worker];
+	int64_t to = 0, from = 0, most = 0;
+	for (int i = 0; i < count; i++) {
+		to += transfers[i].to == node ? transfers[i].bytes : 0;
+		from += transfers[i].from == node ? transfers[i].bytes : 0;
+	}
+	for (int64_t i = 0; i < row->count; i++)
+		most = smalti_max(most, row->events[i].device);
+	fprintf(file, "{\"tid\":%d,\"node\":%d,\"busy\":%.6f,", worker, node,
+		smalti_session_busy(trace->session, worker) / trace->seconds);
+	fprintf(file, "\"bytes_to\":%lld,\"bytes_from\":%lld,\"peak_memory\":%lld}", (long long)to,
+		(long long)from, (long long)most);
+}
+
+/* The share of the time that each was busy, what was moved, and the most of its memory in use at a task's
+ * end. */
+static void write_devices(FILE *file, const struct smalti_trace *trace,
+			  const struct smalti_transfer *transfers, int count)
+{
+	const char *between = "";
+	fputs("],\"devices\":[", file);
+	for (int worker = 0; worker < trace->workers; worker++) {
+		const int node = (int)starpu_worker_get_memory_node((unsigned)worker);
+		if (node == STARPU_MAIN_RAM)
+			continue;
+		fputs(between, file);
+		write_device(file, trace, worker, node, transfers, count);
+		between = ",";
+	}
+}
+
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(trace->writer);
+	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
+	const int count = smalti_transfers_take(transfers);
+	trace->seconds = smalti_now() - trace->began;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
 	      "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"smalti\"}}",
 	      file);
 	for (int worker = 0; worker < trace->workers; worker++)
 		write_row(file, worker, &trace->rows[worker]);
-	fputs("\n],\"transfers\":[", file);
-	write_transfers(file);
+	write_transfers(file, transfers, count);
+	write_devices(file, trace, transfers, count);
 	fputs("]}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
 	trace->writer = NULL;

@@ -6,7 +6,8 @@
 /* A record of what each worker did when, written as Chrome's trace format (chrome://tracing, Perfetto):
  * one row per worker; tasks by name with their request, stage (a denoising step, one more when decoding),
  * layer, band of rows, flops and rate; memory in tiles and tasks in flight as counters; the waits for data to
- * arrive at the worker's memory as `transfer`. */
+ * arrive at the worker's memory as `transfer`; at the end what went over each link, and of each device the
+ * share of the session that it was busy, bytes moved and the peak of its memory in use. */
 struct smalti_trace;
 struct starpu_task;
 

@@ -60,19 +60,18 @@ static struct smalti_sampler *fill(const struct smalti_schedule *schedule, struc
 struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
 					  struct smalti_error *error)
 {
-	struct smalti_train_sigmas train;
+	struct smalti_train_sigmas train = {0};
 	if (steps < 1 || steps > config->train_timesteps) {
 		smalti_fail(error, SMALTI_EINVAL, "%lld steps; 1 to num_train_timesteps (%lld) is possible",
 			    (long long)steps, (long long)config->train_timesteps);
 		return NULL;
 	}
-	if (smalti_train_sigmas_init(&train, config, error) != 0)
-		return NULL;
 	struct smalti_sampler *sampler = NULL;
 	struct smalti_schedule schedule = {.config = config, .train = &train, .steps = steps};
 	schedule.timestep = smalti_calloc(steps, sizeof(double), error);
 	schedule.sigma = smalti_calloc(steps + 1, sizeof(double), error);
-	if (schedule.timestep && schedule.sigma && schedulers[config->scheduler].place(&schedule, error) == 0)
+	if (schedule.timestep && schedule.sigma && smalti_train_sigmas_init(&train, config, error) == 0 &&
+	    schedulers[config->scheduler].place(&schedule, error) == 0)
 		sampler = fill(&schedule, error);
 	free(schedule.sigma);
 	free(schedule.timestep);
@@ -100,8 +99,7 @@ const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, str
 	for (int i = 0; i < COUNT; i++) {
 		if (strcmp(name, names[i].name) == 0)
 			return &names[i];
-		size_t used = strlen(list);
-		snprintf(list + used, sizeof(list) - used, "%s\"%s\"", i > 0 ? ", " : "", names[i].name);
+		smalti_append(list, sizeof(list), ", ", "\"%s\"", names[i].name);
 	}
 	smalti_fail(error, SMALTI_EINVAL, "no scheduler is called \"%s\"; there are %s", name, list);
 	return NULL;

@@ -12,6 +12,7 @@ struct smalti_train_sigmas {
 	double *sigma;     /* sqrt((1 - alpha_bar) / alpha_bar), rising, positive, finite */
 };
 
+/* To be cleared also on failure. */
 int smalti_train_sigmas_init(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config,
 			     struct smalti_error *error);
 void smalti_train_sigmas_clear(struct smalti_train_sigmas *train);

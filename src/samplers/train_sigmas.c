@@ -44,13 +44,10 @@ int smalti_train_sigmas_init(struct smalti_train_sigmas *train, const struct sma
 	train->count = config->train_timesteps;
 	train->alpha_bar = smalti_calloc(train->count, sizeof(double), error);
 	train->sigma = smalti_calloc(train->count, sizeof(double), error);
-	if (!train->alpha_bar || !train->sigma) {
-		smalti_train_sigmas_clear(train);
+	if (!train->alpha_bar || !train->sigma)
 		return -1;
-	}
 	if (fill(train, config))
 		return 0;
-	smalti_train_sigmas_clear(train);
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
 	    "beta_start %g and beta_end %g over num_train_timesteps %lld leave no usable noise "
@@ -62,7 +59,6 @@ void smalti_train_sigmas_clear(struct smalti_train_sigmas *train)
 {
 	free(train->alpha_bar);
 	free(train->sigma);
-	memset(train, 0, sizeof(*train));
 }
 
 double smalti_train_sigmas_sigma_at(const struct smalti_train_sigmas *train, double timestep)

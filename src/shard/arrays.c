@@ -61,11 +61,12 @@ static int write_compressed(struct smalti_shard_writer *writer, int array, int64
 	if (grow(a, rest, error) < 0)
 		return -1;
 	memset(a->buffer + a->used, 0, (size_t)rest);
-	if (smalti_deflate(writer->deflater, a->buffer, chunk * a->entry_bytes,
+	if (smalti_deflate(&writer->deflater, a->buffer, chunk * a->entry_bytes,
 			   smalti_dtype_bytes(writer->schema.dtype), &deflated, error) < 0)
 		return -1;
-	if (smalti_h5_write_chunk(a->dataset, a->written, deflated.data, deflated.bytes, deflated.mask) ==
-		0 &&
+	const hsize_t start[2] = {(hsize_t)a->written, 0};
+	if (H5Dwrite_chunk(a->dataset, H5P_DEFAULT, deflated.mask, start, (size_t)deflated.bytes,
+			   deflated.data) >= 0 &&
 	    !writer->file.failure)
 		return 0;
 	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
@@ -92,8 +93,9 @@ static int flush_chunk(struct smalti_shard_writer *writer, int array, struct sma
 		return -1;
 	if (H5Dset_extent(a->dataset, all.sizes) < 0)
 		return smalti_h5_file_fail(&writer->file, "an array cannot grow", error);
-	if ((writer->deflater ? write_compressed(writer, array, a->chunk, error)
-			      : write_entries(writer, array, a->written, a->count, a->buffer, error)) < 0)
+	if ((writer->schema.compress
+		 ? write_compressed(writer, array, a->chunk, error)
+		 : write_entries(writer, array, a->written, a->count, a->buffer, error)) < 0)
 		return -1;
 	a->written += a->count;
 	a->count = a->used = 0;
@@ -138,7 +140,7 @@ int smalti_array_append_text(struct smalti_shard_writer *writer, int array, cons
 	memcpy(a->buffer + a->used, text, (size_t)length + 1);
 	a->used += length + 1;
 	a->count++;
-	a->longest = length > a->longest ? length : a->longest;
+	a->longest = smalti_max(length, a->longest);
 	return 0;
 }
 
@@ -151,7 +153,7 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 	const char *text = a->buffer;
 	int status = block ? 0 : -1;
 	for (int64_t first = 0; first < a->count && status == 0; first += room) {
-		const int64_t count = a->count - first < room ? a->count - first : room;
+		const int64_t count = smalti_min(a->count - first, room);
 		memset(block, 0, (size_t)(count * a->longest));
 		for (int64_t i = 0; i < count; i++) {
 			const size_t length = strnlen(text, (size_t)a->longest);

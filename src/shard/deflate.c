@@ -6,23 +6,7 @@
 /* Of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it holds. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, BLOCK_HEAD = 5, BLOCK = 65535 };
 
-/* Memory that grows with what it is asked for. */
-struct room {
-	unsigned char *bytes;
-	int64_t capacity;
-};
-
-struct smalti_deflater {
-	struct libdeflate_compressor *compressor;
-	struct room shuffled, packed;
-};
-
-struct smalti_inflater {
-	struct libdeflate_decompressor *decompressor;
-	struct room shuffled;
-};
-
-static int make_room(struct room *room, int64_t bytes, struct smalti_error *error)
+int smalti_room_make(struct smalti_room *room, int64_t bytes, struct smalti_error *error)
 {
 	if (bytes <= room->capacity)
 		return 0;
@@ -58,27 +42,13 @@ static void shuffle(const unsigned char *from, int64_t bytes, int64_t size, bool
 	memcpy(to + count * size, from + count * size, (size_t)(bytes - count * size));
 }
 
-struct smalti_deflater *smalti_deflater_open(struct smalti_error *error)
+void smalti_deflater_free(struct smalti_deflater *deflater)
 {
-	struct smalti_deflater *deflater = smalti_calloc(1, sizeof(*deflater), error);
-	if (!deflater)
-		return NULL;
-	deflater->compressor = libdeflate_alloc_compressor(SMALTI_DEFLATE_LEVEL);
-	if (deflater->compressor)
-		return deflater;
-	free(deflater);
-	smalti_fail(error, SMALTI_ENOMEM, "out of memory to compress");
-	return NULL;
-}
-
-void smalti_deflater_close(struct smalti_deflater *deflater)
-{
-	if (!deflater)
-		return;
 	libdeflate_free_compressor(deflater->compressor);
+	libdeflate_free_decompressor(deflater->decompressor);
 	free(deflater->shuffled.bytes);
 	free(deflater->packed.bytes);
-	free(deflater);
+	*deflater = (struct smalti_deflater){0};
 }
 
 /* Whether a piece of these bytes does not become smaller: the low bits of features are noise. */
@@ -127,9 +97,13 @@ static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noi
 int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,
 		   struct smalti_deflated *deflated, struct smalti_error *error)
 {
-	if (make_room(&deflater->shuffled, bytes, error) < 0 ||
-	    make_room(&deflater->packed, bytes, error) < 0)
+	if (smalti_room_make(&deflater->shuffled, bytes, error) < 0 ||
+	    smalti_room_make(&deflater->packed, bytes, error) < 0)
 		return -1;
+	if (!deflater->compressor)
+		deflater->compressor = libdeflate_alloc_compressor(SMALTI_DEFLATE_LEVEL);
+	if (!deflater->compressor)
+		return smalti_fail(error, SMALTI_ENOMEM, "out of memory to compress");
 	unsigned char *shuffled = deflater->shuffled.bytes;
 	if (bytes > 0)
 		shuffle(values, bytes, size, false, shuffled);
@@ -144,40 +118,22 @@ int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t
 	return 0;
 }
 
-struct smalti_inflater *smalti_inflater_open(struct smalti_error *error)
-{
-	struct smalti_inflater *inflater = smalti_calloc(1, sizeof(*inflater), error);
-	if (!inflater)
-		return NULL;
-	inflater->decompressor = libdeflate_alloc_decompressor();
-	if (inflater->decompressor)
-		return inflater;
-	free(inflater);
-	smalti_fail(error, SMALTI_ENOMEM, "out of memory to inflate");
-	return NULL;
-}
-
-void smalti_inflater_close(struct smalti_inflater *inflater)
-{
-	if (!inflater)
-		return;
-	libdeflate_free_decompressor(inflater->decompressor);
-	free(inflater->shuffled.bytes);
-	free(inflater);
-}
-
-int smalti_inflate(struct smalti_inflater *inflater, const struct smalti_deflated *deflated, void *values,
+int smalti_inflate(struct smalti_deflater *deflater, const struct smalti_deflated *deflated, void *values,
 		   int64_t bytes, int64_t size, struct smalti_error *error)
 {
 	const unsigned char *shuffled = deflated->data;
 	if (deflated->mask && deflated->bytes != bytes)
 		return smalti_fail(error, SMALTI_ECORRUPT, "a piece that is not compressed has another size");
 	if (!deflated->mask) {
-		if (make_room(&inflater->shuffled, bytes, error) < 0)
+		if (smalti_room_make(&deflater->shuffled, bytes, error) < 0)
 			return -1;
-		shuffled = inflater->shuffled.bytes;
-		if (libdeflate_zlib_decompress(inflater->decompressor, deflated->data,
-					       (size_t)deflated->bytes, inflater->shuffled.bytes,
+		if (!deflater->decompressor)
+			deflater->decompressor = libdeflate_alloc_decompressor();
+		if (!deflater->decompressor)
+			return smalti_fail(error, SMALTI_ENOMEM, "out of memory to inflate");
+		shuffled = deflater->shuffled.bytes;
+		if (libdeflate_zlib_decompress(deflater->decompressor, deflated->data,
+					       (size_t)deflated->bytes, deflater->shuffled.bytes,
 					       (size_t)bytes, NULL))
 			return smalti_fail(error, SMALTI_ECORRUPT, "a compressed piece cannot be inflated");
 	}

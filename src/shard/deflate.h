@@ -10,10 +10,20 @@
 enum { SMALTI_DEFLATE_LEVEL = 1 };
 enum { SMALTI_WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
 
-struct smalti_deflater;
-/* NULL with an error. */
-struct smalti_deflater *smalti_deflater_open(struct smalti_error *error);
-void smalti_deflater_close(struct smalti_deflater *deflater);
+/* Memory that grows with what it is asked for, and then holds nothing. Initialise with zeros. */
+struct smalti_room {
+	unsigned char *bytes;
+	int64_t capacity;
+};
+int smalti_room_make(struct smalti_room *room, int64_t bytes, struct smalti_error *error);
+
+/* What both ways need, made when it is needed first. Initialise with zeros. */
+struct smalti_deflater {
+	struct libdeflate_compressor *compressor;
+	struct libdeflate_decompressor *decompressor;
+	struct smalti_room shuffled, packed;
+};
+void smalti_deflater_free(struct smalti_deflater *deflater);
 
 struct smalti_deflated {
 	const void *data; /* the deflater's own, until the next call */
@@ -25,9 +35,6 @@ struct smalti_deflated {
 int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,
 		   struct smalti_deflated *deflated, struct smalti_error *error);
 
-struct smalti_inflater;
-struct smalti_inflater *smalti_inflater_open(struct smalti_error *error);
-void smalti_inflater_close(struct smalti_inflater *inflater);
 /* The values; ECORRUPT where that many bytes do not come of it. */
-int smalti_inflate(struct smalti_inflater *inflater, const struct smalti_deflated *deflated, void *values,
+int smalti_inflate(struct smalti_deflater *deflater, const struct smalti_deflated *deflated, void *values,
 		   int64_t bytes, int64_t size, struct smalti_error *error);

@@ -49,8 +49,6 @@ struct smalti_h5_extents {
 /* Entries `first` and following of a dataset, in its own type. */
 int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents *extents,
 		    const void *entries);
-/* A chunk that begins at entry `first`, as its filters would have made it. */
-int smalti_h5_write_chunk(hid_t dataset, int64_t first, const void *chunk, int64_t bytes, uint32_t mask);
 
 /* Attributes of an object: a text (UTF-8, fixed length), texts, or one number. */
 int smalti_h5_text(hid_t object, const char *name, const char *text);

@@ -15,12 +15,6 @@ int smalti_h5_write(hid_t dataset, int64_t first, const struct smalti_h5_extents
 		   : -1;
 }
 
-int smalti_h5_write_chunk(hid_t dataset, int64_t first, const void *chunk, int64_t bytes, uint32_t mask)
-{
-	const hsize_t start[2] = {(hsize_t)first, 0};
-	return H5Dwrite_chunk(dataset, H5P_DEFAULT, mask, start, (size_t)bytes, chunk) < 0 ? -1 : 0;
-}
-
 hid_t smalti_h5_text_type(int64_t bytes)
 {
 	hid_t type = H5Tcopy(H5T_C_S1);

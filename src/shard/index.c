@@ -77,14 +77,9 @@ static int place_arrays(struct smalti_shard_index *index, int64_t *pieces, struc
 }
 
 /* Behind the texts, which end at `at`. */
-static int64_t pieces_at(int64_t at)
-{
-	return (at + 7) / 8 * 8;
-}
-
 static void find_pieces(struct smalti_shard_index *index, int64_t at)
 {
-	struct smalti_shard_piece *pieces = (void *)(index->bytes + pieces_at(at));
+	struct smalti_shard_piece *pieces = (void *)(index->bytes + smalti_round_up(at, 8));
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++) {
 		index->places[array].pieces = pieces;
 		pieces += index->places[array].piece_count;
@@ -116,7 +111,7 @@ int smalti_shard_index_make(struct smalti_shard_index *index, const struct smalt
 		at += (int64_t)strlen(*text_of(&index->schema, i)) + 1;
 	if (place_arrays(index, &pieces, error))
 		return -1;
-	index->length = pieces_at(at) + pieces * PIECE;
+	index->length = smalti_round_up(at, 8) + pieces * PIECE;
 	index->bytes = smalti_calloc(index->length, 1, error);
 	if (!index->bytes)
 		return -1;
@@ -153,8 +148,8 @@ static int64_t add_spans(const struct smalti_shard_index *index, int array, stru
 {
 	const struct smalti_shard_place *place = &index->places[array];
 	for (int64_t i = 0; i < place->piece_count; i++) {
-		const int64_t left = place->count - i * place->chunk;
-		const int64_t used = (left < place->chunk ? left : place->chunk) * place->entry_bytes;
+		const int64_t used =
+		    smalti_min(place->count - i * place->chunk, place->chunk) * place->entry_bytes;
 		const struct smalti_shard_piece *piece = &place->pieces[i];
 		const bool compressed = smalti_shard_is_compressed(index, array);
 		spans[i] = (struct span){piece->offset, piece->offset + (compressed ? piece->bytes : used)};
@@ -291,7 +286,7 @@ int smalti_shard_index_parse(struct smalti_shard_index *index, const void *bytes
 	memcpy(&index->head, bytes, HEAD);
 	if (read_schema(index, error) || read_texts(index, &at, error) || place_arrays(index, &pieces, error))
 		return -1;
-	if (length != pieces_at(at) + pieces * PIECE)
+	if (length != smalti_round_up(at, 8) + pieces * PIECE)
 		return damaged("another length than its counts have", length, error);
 	find_pieces(index, at);
 	int status = 0;

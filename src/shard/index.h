@@ -75,11 +75,10 @@ const void *smalti_shard_entries(const struct smalti_shard *shard, int array);
 /* Runs of entries of an array, out of a mapped file: where they lie in one piece as they are, that is all;
  * else they are brought together in memory. Initialise with zeros. */
 struct smalti_shard_values {
-	char *run; /* what was brought together */
-	int64_t run_capacity;
-	char *chunk; /* the inflated piece `piece − 1`, if that is not −1 */
+	struct smalti_room run; /* what was brought together */
+	char *chunk;            /* the inflated piece `piece − 1`, if that is not −1 */
 	int64_t piece;
-	struct smalti_inflater *inflater; /* NULL: was not needed yet */
+	struct smalti_deflater inflater;
 };
 
 /* `count` > 0 entries from `start` on, which are in the array; NULL: damaged, or no memory. Until the next

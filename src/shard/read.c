@@ -6,8 +6,6 @@
  */
 enum { RESIDENT_BYTES = 8 << 20 };
 
-enum { FAILURE_TEXTS = SMALTI_FAILURE_REASON - SMALTI_FAILURE_KEY + 1 };
-
 struct smalti_shard {
 	char *path;
 	struct smalti_map map;
@@ -15,14 +13,8 @@ struct smalti_shard {
 	struct smalti_shard_index index;
 	struct smalti_shard_info info;
 	struct smalti_shard_values values[SMALTI_SHARD_ARRAYS];
-	char *key;
-	char *failure[FAILURE_TEXTS];
+	char *texts[SMALTI_SHARD_TEXTS]; /* the last entry that was read of each of smalti_shard_texts[] */
 };
-
-static char *text_buffer(const struct smalti_shard_place *place, struct smalti_error *error)
-{
-	return smalti_calloc(place->entry_bytes + 1, 1, error);
-}
 
 static int open_file(struct smalti_shard *shard, const char *path, bool unchecked, struct smalti_error *error)
 {
@@ -37,18 +29,19 @@ static int open_file(struct smalti_shard *shard, const char *path, bool unchecke
 	shard->info =
 	    (struct smalti_shard_info){&shard->index.schema, head->first,    head->first + head->rows,
 				       shard->map.size,      head->failures, shard->index.seal};
-	shard->key = text_buffer(&shard->index.places[SMALTI_ITEM_KEY], error);
-	for (int i = 0; i < FAILURE_TEXTS; i++)
-		shard->failure[i] = text_buffer(&shard->index.places[SMALTI_FAILURE_KEY + i], error);
-	return shard->key && shard->failure[0] && shard->failure[1] && shard->failure[2] ? 0 : -1;
+	for (int i = 0; i < SMALTI_SHARD_TEXTS; i++) {
+		const int64_t bytes = shard->index.places[smalti_shard_texts[i]].entry_bytes;
+		shard->texts[i] = smalti_calloc(bytes + 1, 1, error);
+		if (!shard->texts[i])
+			return -1;
+	}
+	return 0;
 }
 
 static struct smalti_shard *open_shard(const char *path, bool unchecked, struct smalti_error *error)
 {
 	struct smalti_shard *shard = smalti_calloc(1, sizeof(*shard), error);
-	if (!shard)
-		return NULL;
-	if (open_file(shard, path, unchecked, error) == 0)
+	if (shard && open_file(shard, path, unchecked, error) == 0)
 		return shard;
 	smalti_shard_close(shard);
 	return NULL;
@@ -70,9 +63,8 @@ void smalti_shard_close(struct smalti_shard *shard)
 		return;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
 		smalti_shard_values_free(&shard->values[array]);
-	for (int i = 0; i < FAILURE_TEXTS; i++)
-		free(shard->failure[i]);
-	free(shard->key);
+	for (int i = 0; i < SMALTI_SHARD_TEXTS; i++)
+		free(shard->texts[i]);
 	smalti_shard_index_free(&shard->index);
 	smalti_map_close(&shard->map);
 	free(shard->path);
@@ -115,10 +107,10 @@ static uint32_t entry_u32(const struct smalti_shard *shard, int array, int64_t i
 	return value;
 }
 
-static const char *entry_text(const struct smalti_shard *shard, int array, int64_t i, char *buffer)
+static const char *entry_text(const struct smalti_shard *shard, int array, int64_t i)
 {
-	memcpy(buffer, entry(shard, array, i), (size_t)shard->index.places[array].entry_bytes);
-	return buffer;
+	char *text = shard->texts[array == SMALTI_ITEM_KEY ? 0 : array - SMALTI_FAILURE_KEY + 1];
+	return memcpy(text, entry(shard, array, i), (size_t)shard->index.places[array].entry_bytes);
 }
 
 static void give_back_pages(struct smalti_shard *shard, int64_t bytes)
@@ -185,7 +177,7 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 	const struct smalti_shard_schema *schema = &shard->index.schema;
 	*row = (struct smalti_features_row){
 	    .index = shard->index.head.first + i,
-	    .key = entry_text(shard, SMALTI_ITEM_KEY, i, shard->key),
+	    .key = entry_text(shard, SMALTI_ITEM_KEY, i),
 	};
 	if (entry_u64(shard, SMALTI_ITEM_INDEX, i) != (uint64_t)row->index)
 		return smalti_fail(error, SMALTI_ECORRUPT, "its index is another");
@@ -232,9 +224,9 @@ int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smal
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no failure %" PRId64, shard->path, number);
 	*failure = (struct smalti_shard_failure){
 	    (int64_t)entry_u64(shard, SMALTI_FAILURE_INDEX, number),
-	    entry_text(shard, SMALTI_FAILURE_KEY, number, shard->failure[0]),
-	    entry_text(shard, SMALTI_FAILURE_STAGE, number, shard->failure[1]),
-	    entry_text(shard, SMALTI_FAILURE_REASON, number, shard->failure[2]),
+	    entry_text(shard, SMALTI_FAILURE_KEY, number),
+	    entry_text(shard, SMALTI_FAILURE_STAGE, number),
+	    entry_text(shard, SMALTI_FAILURE_REASON, number),
 	};
 	if (failure->index < shard->info.first || failure->index >= shard->info.end)
 		return smalti_fail(error, SMALTI_ECORRUPT,

@@ -20,6 +20,9 @@ struct smalti_shard_schema {
 	const char *provenance; /* JSON */
 };
 
+_Static_assert((int)SMALTI_FEATURES_F16 == (int)SMALTI_F16 && (int)SMALTI_FEATURES_BF16 == (int)SMALTI_BF16,
+	       "the public types of features are dtypes");
+
 /* Why an item has no features, or not all. */
 struct smalti_shard_failure {
 	int64_t index;

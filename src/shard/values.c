@@ -8,9 +8,7 @@ static int inflate_piece(struct smalti_shard_values *values, const struct smalti
 						 piece->bytes == bytes ? SMALTI_WITHOUT_DEFLATE : 0};
 	if (smalti_shard_piece_checksum(file, piece) != piece->checksum)
 		return smalti_fail(error, SMALTI_ECORRUPT, "the checksum of a compressed piece is another");
-	if (!values->inflater && !(values->inflater = smalti_inflater_open(error)))
-		return -1;
-	return smalti_inflate(values->inflater, &deflated, values->chunk, bytes, size, error);
+	return smalti_inflate(&values->inflater, &deflated, values->chunk, bytes, size, error);
 }
 
 /* values->chunk becomes this piece of the array. */
@@ -40,27 +38,16 @@ static const char *piece_bytes(struct smalti_shard_values *values, const struct 
 	return load_piece(values, index, array, file, piece, error) == 0 ? values->chunk : NULL;
 }
 
-static int reserve(struct smalti_shard_values *values, int64_t bytes, struct smalti_error *error)
-{
-	if (bytes <= values->run_capacity)
-		return 0;
-	free(values->run);
-	values->run = smalti_aligned_alloc(bytes, 1, error);
-	values->run_capacity = values->run ? bytes : 0;
-	return values->run ? 0 : -1;
-}
-
 static const void *bring_together(struct smalti_shard_values *values, const struct smalti_shard_index *index,
 				  int array, const char *file, int64_t start, int64_t count,
 				  struct smalti_error *error)
 {
 	const struct smalti_shard_place *place = &index->places[array];
-	if (reserve(values, count * place->entry_bytes, error) < 0)
+	if (smalti_room_make(&values->run, count * place->entry_bytes, error) < 0)
 		return NULL;
-	char *to = values->run;
+	unsigned char *to = values->run.bytes;
 	while (count > 0) {
-		const int64_t at = start % place->chunk;
-		const int64_t now = place->chunk - at < count ? place->chunk - at : count;
+		const int64_t at = start % place->chunk, now = smalti_min(place->chunk - at, count);
 		const char *from = piece_bytes(values, index, array, file, start / place->chunk, error);
 		if (!from)
 			return NULL;
@@ -69,7 +56,7 @@ static const void *bring_together(struct smalti_shard_values *values, const stru
 		start += now;
 		count -= now;
 	}
-	return values->run;
+	return values->run.bytes;
 }
 
 const void *smalti_shard_values_get(struct smalti_shard_values *values,
@@ -91,8 +78,8 @@ const void *smalti_shard_values_get(struct smalti_shard_values *values,
 
 void smalti_shard_values_free(struct smalti_shard_values *values)
 {
-	free(values->run);
+	free(values->run.bytes);
 	free(values->chunk);
-	smalti_inflater_close(values->inflater);
-	*values = (struct smalti_shard_values){.run = NULL};
+	smalti_deflater_free(&values->inflater);
+	*values = (struct smalti_shard_values){.piece = 0};
 }

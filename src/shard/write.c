@@ -48,10 +48,6 @@ struct smalti_shard_writer *smalti_shard_create(const char *path, const struct s
 	writer->path = smalti_format(error, "%s", path);
 	int status = writer->path ? copy_schema(&writer->schema, schema, error) : -1;
 	prepare_arrays(writer);
-	if (status == 0 && schema->compress) {
-		writer->deflater = smalti_deflater_open(error);
-		status = writer->deflater ? 0 : -1;
-	}
 	smalti_h5_enter();
 	if (status == 0)
 		status = smalti_h5_create(&writer->file, writer->path, error);
@@ -176,7 +172,7 @@ void smalti_shard_discard(struct smalti_shard_writer *writer)
 	}
 	smalti_h5_free(&writer->file);
 	smalti_h5_leave();
-	smalti_deflater_close(writer->deflater);
+	smalti_deflater_free(&writer->deflater);
 	for (int i = 0; i < writer->schema.caption_count; i++)
 		free((void *)writer->schema.captions[i]);
 	free((void *)writer->schema.provenance);

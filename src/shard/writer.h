@@ -25,7 +25,7 @@ struct smalti_shard_writer {
 	struct smalti_shard_schema schema; /* strings are its own */
 	int64_t first, end, rows;
 	struct smalti_array_writer arrays[SMALTI_SHARD_ARRAYS];
-	struct smalti_deflater *deflater; /* NULL: values are not compressed */
+	struct smalti_deflater deflater;
 	bool failed;
 };
 

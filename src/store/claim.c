@@ -108,46 +108,24 @@ static enum smalti_claim_status claim(struct smalti_store *store, struct search 
 		   : SMALTI_CLAIM_TAKEN;
 }
 
-static enum smalti_claim_status claim_locked(struct smalti_store *store, const struct smalti_range *within,
-					     int64_t items, struct smalti_range *range, int *replaces,
-					     char holder[256], struct smalti_error *error)
+enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
+					    int64_t items, struct smalti_range *range, char **old,
+					    char holder[256], struct smalti_error *error)
 {
 	struct search search = {.shards = &store->shards, .within = within};
 	int64_t now;
-	if (smalti_lock_take(store->lock, &now, error))
+	int replaces;
+	if (check(within, items, error) || smalti_lock_take(store->lock, &now, error))
 		return SMALTI_CLAIM_FAILED;
 	const enum smalti_claim_status status =
-	    claim(store, &search, now, items, range, replaces, holder, error);
+	    claim(store, &search, now, old ? 0 : items, range, &replaces, holder, error);
 	free(search.claims);
 	smalti_lock_give(store->lock);
-	return status;
-}
-
-enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
-					    int64_t items, struct smalti_range *range, char holder[256],
-					    struct smalti_error *error)
-{
-	int replaces;
-	return check(within, items, error)
-		   ? SMALTI_CLAIM_FAILED
-		   : claim_locked(store, within, items, range, &replaces, holder, error);
-}
-
-enum smalti_claim_status smalti_store_claim_failed(struct smalti_store *store,
-						   const struct smalti_range *within,
-						   struct smalti_range *range, char **path, char holder[256],
-						   struct smalti_error *error)
-{
-	int replaces;
-	if (check(within, 1, error))
-		return SMALTI_CLAIM_FAILED;
-	const enum smalti_claim_status status =
-	    claim_locked(store, within, 0, range, &replaces, holder, error);
-	if (status != SMALTI_CLAIM_TAKEN)
+	if (status != SMALTI_CLAIM_TAKEN || !old)
 		return status;
-	*path = smalti_shard_path(store->directory,
-				  &(struct smalti_shard_id){range->first, range->end, replaces}, error);
-	if (*path)
+	*old = smalti_shard_path(store->directory,
+				 &(struct smalti_shard_id){range->first, range->end, replaces}, error);
+	if (*old)
 		return SMALTI_CLAIM_TAKEN;
 	smalti_store_abandon(store, range, NULL);
 	return SMALTI_CLAIM_FAILED;

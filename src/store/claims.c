@@ -151,10 +151,8 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
 		       struct smalti_error *error)
 {
-	struct smalti_claim *more = smalti_grow(*list, *count, sizeof(*more), error);
-	if (!more)
+	if (smalti_grow(list, *count, sizeof(**list), error) < 0)
 		return -1;
-	*list = more;
 	(*list)[(*count)++] = *claim;
 	return 0;
 }
@@ -229,12 +227,11 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 static int hold(struct smalti_claims *claims, const struct held *held, struct smalti_error *error)
 {
 	HOLD_MUTEX(&claims->mutex);
-	struct held *more = smalti_grow(claims->held, claims->count, sizeof(*more), error);
-	claims->held = more ? more : claims->held;
-	const int status = more ? smalti_heartbeat_add(claims->heartbeat, held->fd, error) : -1;
-	if (status == 0)
-		claims->held[claims->count++] = *held;
-	return status;
+	if (smalti_grow(&claims->held, claims->count, sizeof(*claims->held), error) < 0 ||
+	    smalti_heartbeat_add(claims->heartbeat, held->fd, error) < 0)
+		return -1;
+	claims->held[claims->count++] = *held;
+	return 0;
 }
 
 int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, int replaces,

@@ -27,6 +27,7 @@ struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_se
 					 struct smalti_heartbeat *heartbeat, struct smalti_error *error);
 /* Claims that are still there run out. NULL is fine. */
 void smalti_claims_close(struct smalti_claims *claims);
+SCOPED_RELEASE(struct smalti_claims *, smalti_claims_close)
 
 /* Those that hold; what has run out, or whose process is gone from this machine, is removed. These claims'
  * own are in it until they are given back, even where another has them by now. Free *list with free(). */

@@ -136,17 +136,6 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
 			 struct smalti_store_totals *totals)
 {
-	*totals = (struct smalti_store_totals){0};
-	int64_t from;
 	HOLD_MUTEX(&store->mutex);
-	const int64_t to = smalti_shards_within(&store->shards, within->first, within->end, &from);
-	for (int64_t i = from; i < to; i++) {
-		const struct smalti_shard_entry *entry = &store->shards.entries[i];
-		const int64_t first = entry->id.first > within->first ? entry->id.first : within->first;
-		const int64_t end = entry->id.end < within->end ? entry->id.end : within->end;
-		totals->items += end - first;
-		totals->failures += entry->failures;
-		totals->bytes += entry->bytes;
-		totals->shards++;
-	}
+	*totals = smalti_shards_totals(&store->shards, within->first, within->end);
 }

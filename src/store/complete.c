@@ -62,17 +62,12 @@ static int add_shard(cJSON *shards, const struct smalti_shard_entry *entry, stru
 
 static int add_totals(cJSON *manifest, const struct smalti_shards *shards)
 {
-	int64_t items = 0, failures = 0, bytes = 0;
-	for (int64_t i = 0; i < shards->count; i++) {
-		items += shards->entries[i].id.end - shards->entries[i].id.first;
-		failures += shards->entries[i].failures;
-		bytes += shards->entries[i].bytes;
-	}
+	const struct smalti_store_totals sums = smalti_shards_totals(shards, 0, INT64_MAX);
 	cJSON *totals = cJSON_AddObjectToObject(manifest, "totals");
-	return cJSON_AddNumberToObject(totals, "items", (double)items) &&
-		       cJSON_AddNumberToObject(totals, "failures", (double)failures) &&
-		       cJSON_AddNumberToObject(totals, "shards", (double)shards->count) &&
-		       cJSON_AddNumberToObject(totals, "bytes", (double)bytes)
+	return cJSON_AddNumberToObject(totals, "items", (double)sums.items) &&
+		       cJSON_AddNumberToObject(totals, "failures", (double)sums.failures) &&
+		       cJSON_AddNumberToObject(totals, "shards", (double)sums.shards) &&
+		       cJSON_AddNumberToObject(totals, "bytes", (double)sums.bytes)
 		   ? 0
 		   : -1;
 }

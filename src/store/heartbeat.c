@@ -85,12 +85,10 @@ void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat)
 int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error)
 {
 	HOLD_MUTEX(&heartbeat->mutex);
-	int *files = smalti_grow(heartbeat->files, heartbeat->count, sizeof(*files), error);
-	if (files) {
-		heartbeat->files = files;
-		heartbeat->files[heartbeat->count++] = file;
-	}
-	return files ? 0 : -1;
+	if (smalti_grow(&heartbeat->files, heartbeat->count, sizeof(*heartbeat->files), error) < 0)
+		return -1;
+	heartbeat->files[heartbeat->count++] = file;
+	return 0;
 }
 
 void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file)

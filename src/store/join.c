@@ -13,7 +13,6 @@ struct join {
 	const char *directory;
 	const struct smalti_shards *shards;
 	struct smalti_h5_file file;
-	struct smalti_shard *model; /* the first one: all have its schema */
 	const struct smalti_shard_schema *schema;
 	struct counts *counts; /* of each shard */
 	struct counts total;   /* of those that were looked at */
@@ -42,9 +41,7 @@ static hid_t make_dataset(const struct join *join, int array, hid_t creation, in
 
 static int make_starts(struct join *join, struct smalti_error *error)
 {
-	int64_t rows = 0;
-	for (int64_t i = 0; i < join->shards->count; i++)
-		rows += join->shards->entries[i].id.end - join->shards->entries[i].id.first;
+	const int64_t rows = smalti_shards_totals(join->shards, 0, INT64_MAX).items;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++) {
 		if (!is_start(array) || !smalti_shard_has(join->schema, array))
 			continue;
@@ -84,8 +81,7 @@ static int look_at(struct join *join, int64_t number, const struct smalti_shard 
 		const struct smalti_shard_place *place = &index->places[array];
 		join->counts[number].of[array] = place->count;
 		join->total.of[array] += place->count;
-		if (place->entry_bytes > join->text_bytes[array])
-			join->text_bytes[array] = place->entry_bytes;
+		join->text_bytes[array] = smalti_max(join->text_bytes[array], place->entry_bytes);
 	}
 	return 0;
 }
@@ -203,35 +199,23 @@ static int write_file(struct join *join, const char *part, const char *path, str
 	return -1;
 }
 
-static int run(struct join *join, struct smalti_error *error)
-{
-	join->model = open_shard(join, 0, error);
-	join->counts = smalti_calloc(join->shards->count, sizeof(*join->counts), error);
-	SCOPED(free)
-	char *part = smalti_format(error, "%s/.features.h5.%ld.part", join->directory, (long)getpid());
-	SCOPED(free) char *path = smalti_format(error, "%s/features.h5", join->directory);
-	int status = join->model && join->counts && part && path ? 0 : -1;
-	if (status == 0) {
-		join->schema = smalti_shard_info(join->model)->schema;
-		status = write_file(join, part, path, error);
-	}
-	smalti_shard_close(join->model);
-	free(join->counts);
-	return status;
-}
-
+/* All shards have the first one's schema. */
 int smalti_join(const char *directory, const struct smalti_shards *shards, struct smalti_error *error)
 {
 	if (shards->count == 0)
 		return 0;
-	SCOPED(free) struct join *join = smalti_calloc(1, sizeof(*join), error);
-	if (!join)
-		return -1;
-	join->directory = directory;
-	join->shards = shards;
-	join->file.fd = -1;
-	join->file.id = H5I_INVALID_HID;
+	struct join join = {.directory = directory, .shards = shards, .file = {.fd = -1}};
+	join.file.id = H5I_INVALID_HID;
 	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++)
-		join->starts[array] = H5I_INVALID_HID;
-	return run(join, error);
+		join.starts[array] = H5I_INVALID_HID;
+	SCOPED(smalti_shard_close) struct smalti_shard *model = open_shard(&join, 0, error);
+	SCOPED(free)
+	struct counts *counts = join.counts = smalti_calloc(shards->count, sizeof(*counts), error);
+	SCOPED(free)
+	char *part = smalti_format(error, "%s/.features.h5.%ld.part", directory, (long)getpid());
+	SCOPED(free) char *path = smalti_format(error, "%s/features.h5", directory);
+	if (!model || !counts || !part || !path)
+		return -1;
+	join.schema = smalti_shard_info(model)->schema;
+	return write_file(&join, part, path, error);
 }

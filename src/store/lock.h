@@ -10,6 +10,7 @@ struct smalti_heartbeat;
 struct smalti_heartbeat *smalti_heartbeat_start(int64_t lease_seconds, struct smalti_error *error);
 /* Before it, all files were removed. NULL is fine. */
 void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat);
+SCOPED_RELEASE(struct smalti_heartbeat *, smalti_heartbeat_stop)
 
 int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error);
 /* From its return on the file is not touched any more. One that was not added is fine. */
@@ -39,6 +40,7 @@ enum { SMALTI_LOCK_LEASES = 3 };
 struct smalti_lock *smalti_lock_open(const char *directory, const struct smalti_lock_wait *wait,
 				     struct smalti_heartbeat *heartbeat, struct smalti_error *error);
 void smalti_lock_close(struct smalti_lock *lock); /* NULL is fine */
+SCOPED_RELEASE(struct smalti_lock *, smalti_lock_close)
 
 /* Waits for it. *now (may be NULL): the time by the clock that stamps the directory's files, which need not
  * be this machine's, in nanoseconds since 1970. SMALTI_ECANCELLED where the wait was ended, SMALTI_EIO where

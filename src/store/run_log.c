@@ -238,8 +238,6 @@ static int finish(struct smalti_run_log *log, struct smalti_error *error)
 {
 	if (log->stream && fclose(log->stream))
 		smalti_fail_errno(&log->error, "%s: cannot be written", log->path);
-	if (log->error.code == SMALTI_OK)
-		return 0;
 	return smalti_pass(error, &log->error);
 }
 

@@ -19,16 +19,6 @@ static int read_head(const cJSON *head, struct smalti_run *run, struct smalti_er
 	return run->worker_count > WORKERS ? -1 : 0;
 }
 
-static int grow(struct smalti_run *run, struct smalti_error *error)
-{
-	struct smalti_run_point *points = smalti_grow(run->points, run->count, sizeof(*points), error);
-	run->points = points ? points : run->points;
-	double *busy =
-	    smalti_grow(run->busy, run->count, (int64_t)sizeof(*busy) * (run->worker_count + 1), error);
-	run->busy = busy ? busy : run->busy;
-	return points && busy ? 0 : -1;
-}
-
 static int read_field(const cJSON *line, const struct smalti_run_field *field,
 		      struct smalti_run_sample *sample, struct smalti_error *error)
 {
@@ -59,7 +49,9 @@ static int read_point(const cJSON *line, double time, struct smalti_run *run, st
 	for (int i = 0; i < SMALTI_RUN_FIELDS; i++)
 		if (read_field(line, &smalti_run_fields[i], &point.sample, error))
 			return -1;
-	if (grow(run, error))
+	const int64_t busy_bytes = (int64_t)sizeof(*run->busy) * (run->worker_count + 1);
+	if (smalti_grow(&run->points, run->count, sizeof(*run->points), error) < 0 ||
+	    smalti_grow(&run->busy, run->count, busy_bytes, error) < 0)
 		return -1;
 	run->points[run->count] = point;
 	read_busy(line, run, run->busy + run->count * run->worker_count);
@@ -144,10 +136,8 @@ int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error
 
 static int add_run(const char *path, const char *name, struct smalti_runs *runs, struct smalti_error *error)
 {
-	struct smalti_run *grown = smalti_grow(runs->items, runs->count, sizeof(*grown), error);
-	if (!grown)
+	if (smalti_grow(&runs->items, runs->count, sizeof(*runs->items), error) < 0)
 		return -1;
-	runs->items = grown;
 	int64_t size = 0;
 	struct smalti_error own = SMALTI_NO_ERROR;
 	struct smalti_run run = {.file = strdup(name)};

@@ -78,11 +78,8 @@ char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id,
 
 static int add(struct smalti_shards *shards, const struct smalti_shard_id *id, struct smalti_error *error)
 {
-	struct smalti_shard_entry *entries =
-	    smalti_grow(shards->entries, shards->count, sizeof(*entries), error);
-	if (!entries)
+	if (smalti_grow(&shards->entries, shards->count, sizeof(*shards->entries), error) < 0)
 		return -1;
-	shards->entries = entries;
 	shards->entries[shards->count++] = (struct smalti_shard_entry){.id = *id};
 	return 0;
 }
@@ -214,6 +211,22 @@ void smalti_shards_free(struct smalti_shards *shards)
 {
 	free(shards->entries);
 	*shards = (struct smalti_shards){.count = 0};
+}
+
+struct smalti_store_totals smalti_shards_totals(const struct smalti_shards *shards, int64_t first,
+						int64_t end)
+{
+	struct smalti_store_totals totals = {0};
+	int64_t i;
+	const int64_t to = smalti_shards_within(shards, first, end, &i);
+	totals.shards = to - i;
+	for (; i < to; i++) {
+		const struct smalti_shard_entry *entry = &shards->entries[i];
+		totals.items += smalti_min(entry->id.end, end) - smalti_max(entry->id.first, first);
+		totals.failures += entry->failures;
+		totals.bytes += entry->bytes;
+	}
+	return totals;
 }
 
 bool smalti_shards_cover(const struct smalti_shards *shards, int64_t items)

@@ -66,6 +66,13 @@ void smalti_shards_free(struct smalti_shards *shards);
 bool smalti_shards_cover(const struct smalti_shards *shards, int64_t items);
 /* What is committed within [first, end), as indices of entries: *from … the result − 1. */
 int64_t smalti_shards_within(const struct smalti_shards *shards, int64_t first, int64_t end, int64_t *from);
+/* Of what is committed within [first, end). A shard that reaches beyond it counts with its items in it, but
+ * with all its failures and bytes. */
+struct smalti_store_totals {
+	int64_t items, failures, shards, bytes;
+};
+struct smalti_store_totals smalti_shards_totals(const struct smalti_shards *shards, int64_t first,
+						int64_t end);
 /* The entry of that very name; NULL: there is none. */
 struct smalti_shard_entry *smalti_shards_find(const struct smalti_shards *shards,
 					      const struct smalti_shard_id *id);

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "shard/shard.h"
+#include "store/shards.h"
 
 /* What is known of keys, dotted ones. Members may be NULL. */
 struct smalti_identity_rules {
@@ -70,16 +71,11 @@ enum smalti_claim_status {
 };
 
 /* The first piece of `within` that is neither committed nor claimed. It lies between two multiples of
- * `items`. */
+ * `items`. Unless `old` is NULL: a shard with failures that was committed before the store was opened, and
+ * that it has not claimed before, all of its range, to be made anew; its file goes to *old, for free(). */
 enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
-					    int64_t items, struct smalti_range *range, char holder[256],
-					    struct smalti_error *error);
-/* The same for a shard with failures that was committed before the store was opened, and that it has not
- * claimed by this call before: all of its range, to be made anew. *path of the old file is for free(). */
-enum smalti_claim_status smalti_store_claim_failed(struct smalti_store *store,
-						   const struct smalti_range *within,
-						   struct smalti_range *range, char **path, char holder[256],
-						   struct smalti_error *error);
+					    int64_t items, struct smalti_range *range, char **old,
+					    char holder[256], struct smalti_error *error);
 
 /* The file to write what was claimed into (a .part). One at a time per range, several ranges at a time. */
 struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const struct smalti_range *range,
@@ -96,11 +92,7 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 void smalti_store_abandon(struct smalti_store *store, const struct smalti_range *range,
 			  struct smalti_shard_writer *writer);
 
-struct smalti_store_totals {
-	int64_t items, failures, shards, bytes;
-};
-/* Of what is committed within the range, by whomever, as last read by a claim or commit. A shard that reaches
- * beyond it counts with its items in it, but with all its failures and bytes. */
+/* Of what is committed within the range, by whomever, as last read by a claim or commit. */
 void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
 			 struct smalti_store_totals *totals);
 

@@ -146,19 +146,18 @@ static void check_gaps(struct smalti_checker *checker)
 
 static void say_stray(void *user, const char *name)
 {
-	smalti_checker_say(user, "orphan", name, "belongs to no process and is no shard");
+	smalti_checker_say(user, "stray", name, "belongs to no process and is no shard");
 }
 
 int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
 			 struct smalti_error *error)
 {
+	SCOPED(smalti_claims_close)
 	struct smalti_claims *claims =
 	    smalti_claims_open(checker->directory, strays ? 0 : SMALTI_LEASE, NULL, error);
-	const int status =
-	    claims ? smalti_directory_clean(checker->directory, &checker->shards, claims, now, strays, error)
+	return claims
+		   ? smalti_directory_clean(checker->directory, &checker->shards, claims, now, strays, error)
 		   : -1;
-	smalti_claims_close(claims);
-	return status;
 }
 
 /* The same for the same lines in any order. */
@@ -197,14 +196,11 @@ static int check_failed(struct smalti_checker *checker, struct smalti_error *err
 
 static void count(struct smalti_checker *checker)
 {
-	struct smalti_verify_result *result = checker->result;
-	result->shards = checker->shards.count;
-	for (int64_t i = 0; i < checker->shards.count; i++) {
-		const struct smalti_shard_entry *entry = &checker->shards.entries[i];
-		result->rows += entry->id.end - entry->id.first;
-		result->failures += entry->failures;
-		result->bytes += entry->bytes;
-	}
+	const struct smalti_store_totals totals = smalti_shards_totals(&checker->shards, 0, INT64_MAX);
+	checker->result->shards = totals.shards;
+	checker->result->rows = totals.items;
+	checker->result->failures = totals.failures;
+	checker->result->bytes = totals.bytes;
 }
 
 /* The files that are there, with what they say of themselves as far as it can be read. */
@@ -240,32 +236,24 @@ static int check_locked(struct smalti_checker *checker, int64_t now, struct smal
 		   : status;
 }
 
-/* With the time by the directory's clock. */
-static int wait_and_check(struct smalti_checker *checker, struct smalti_heartbeat *heartbeat,
-			  struct smalti_error *error)
+/* With the time by the directory's clock. A directory that cannot be written to has no lock to be had, and is
+ * only looked at. */
+static int lock_and_check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	const struct smalti_verify_options *o = checker->options;
 	const struct smalti_lock_wait wait = {o->waiting, o->user, SMALTI_LEASE};
-	struct smalti_lock *lock = smalti_lock_open(checker->directory, &wait, heartbeat, error);
-	int64_t now;
-	int status = lock ? smalti_lock_take(lock, &now, error) : -1;
-	if (status == 0) {
-		status = check_locked(checker, now, error);
-		smalti_lock_give(lock);
-	}
-	smalti_lock_close(lock);
-	return status;
-}
-
-/* A directory that cannot be written to has no lock to be had, and is only looked at. */
-static int lock_and_check(struct smalti_checker *checker, struct smalti_error *error)
-{
-	if (!checker->options->repair && access(checker->directory, W_OK | X_OK) &&
-	    (errno == EACCES || errno == EROFS))
+	if (!o->repair && access(checker->directory, W_OK | X_OK) && (errno == EACCES || errno == EROFS))
 		return check_locked(checker, (int64_t)(smalti_wall_clock() * 1e9), error);
+	SCOPED(smalti_heartbeat_stop)
 	struct smalti_heartbeat *heartbeat = smalti_heartbeat_start(SMALTI_LEASE, error);
-	const int status = heartbeat ? wait_and_check(checker, heartbeat, error) : -1;
-	smalti_heartbeat_stop(heartbeat);
+	SCOPED(smalti_lock_close)
+	struct smalti_lock *lock =
+	    heartbeat ? smalti_lock_open(checker->directory, &wait, heartbeat, error) : NULL;
+	int64_t now;
+	if (!lock || smalti_lock_take(lock, &now, error))
+		return -1;
+	const int status = check_locked(checker, now, error);
+	smalti_lock_give(lock);
 	return status;
 }
 

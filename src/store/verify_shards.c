@@ -140,9 +140,8 @@ int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *e
 	struct common common = {0};
 	const struct smalti_shards *shards = &checker->shards;
 	int status = 0;
-	int64_t bytes = 0, done = 0;
-	for (int64_t i = 0; i < shards->count; i++)
-		bytes += shards->entries[i].bytes;
+	const int64_t bytes = smalti_shards_totals(shards, 0, INT64_MAX).bytes;
+	int64_t done = 0;
 	for (int64_t i = 0; i < shards->count && status == 0; i++) {
 		struct smalti_shard_entry *entry = &shards->entries[i];
 		char name[SMALTI_SHARD_NAME];

@@ -113,11 +113,9 @@ static size_t put_reference(const char *text, size_t length, bool strict, FILE *
 		return n + ended;
 	}
 	const struct entity *entity = ended ? find(text, n) : NULL;
-	if (entity) {
-		fputs(entity->text, to);
-		return n + 1;
-	}
-	entity = strict ? NULL : find_bare(text, &n);
+	n += entity != NULL;
+	if (!entity && !strict)
+		entity = find_bare(text, &n);
 	if (!entity)
 		return 0;
 	fputs(entity->text, to);

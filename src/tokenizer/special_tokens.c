@@ -14,11 +14,9 @@ int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *
 	if (tokens->count == MAX_TOKENS)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED, "more than %d special tokens",
 				   (int)MAX_TOKENS);
-	struct smalti_special_token *items = smalti_grow(tokens->items, tokens->count, sizeof(*items), error);
-	if (!items)
+	if (smalti_grow(&tokens->items, tokens->count, sizeof(*tokens->items), error) < 0)
 		return -1;
-	tokens->items = items;
-	struct smalti_special_token *token = &items[tokens->count++];
+	struct smalti_special_token *token = &tokens->items[tokens->count++];
 	memcpy(token->text, text, length + 1);
 	token->id = id;
 	tokens->begins[(unsigned char)text[0]] = true;

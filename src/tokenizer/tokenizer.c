@@ -152,13 +152,10 @@ static int open_file(struct smalti_tokenizer *tokenizer, const char *directory, 
 struct smalti_tokenizer *smalti_tokenizer_open(const char *directory, struct smalti_error *error)
 {
 	struct smalti_tokenizer *tokenizer = smalti_calloc(1, sizeof(*tokenizer), error);
-	if (!tokenizer)
-		return NULL;
-	if (open_file(tokenizer, directory, error)) {
-		smalti_tokenizer_close(tokenizer);
-		return NULL;
-	}
-	return tokenizer;
+	if (tokenizer && open_file(tokenizer, directory, error) == 0)
+		return tokenizer;
+	smalti_tokenizer_close(tokenizer);
+	return NULL;
 }
 
 void smalti_tokenizer_close(struct smalti_tokenizer *tokenizer)

@@ -401,7 +401,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 	standin_stream *stream = reinterpret_cast<standin_stream *>(handle);
 	const layout *const layouts[] = {&layout_of(a), &layout_of(b), &layout_of(c), &layout_of(r)};
 	const void *const at[] = {a_at, b_at, c_at, r_at};
-	if (standin_fails("product"))
+	if (standin_fails("product") || (stream && standin_lost("product", stream->device)))
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	if (!stream || !algorithm)
 		standin_refuse("a product without a stream, or without an algorithm");

@@ -233,6 +233,11 @@ size_t bytes_of(cudnnBackendAttributeType_t type)
 std::vector<std::unique_ptr<descriptor>> descriptors;
 } // namespace
 
+size_t cudnnGetVersion()
+{
+	return CUDNN_VERSION;
+}
+
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
 	if (standin_fails("cudnn"))
@@ -315,7 +320,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 				    .part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)
 				    .all<const descriptor *>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
 	execution execution = {stream->device, {}, {}, {}};
-	if (standin_fails("graph"))
+	if (standin_fails("graph") || standin_lost("graph", stream->device))
 		return CUDNN_STATUS_EXECUTION_FAILED;
 	for (size_t i = 0; i < numbers.size(); i++)
 		if (standin_device_of(addresses[i]) < 0)

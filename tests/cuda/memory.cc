@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace
 {
@@ -126,4 +128,20 @@ bool standin_fails(const char *what)
 	if (!wanted || strncmp(wanted, what, length) != 0 || wanted[length] != ':')
 		return false;
 	return ++calls[what] == atol(wanted + length + 1);
+}
+
+bool standin_lost(const char *what, int device)
+{
+	static std::recursive_mutex mutex;
+	static std::vector<bool> lost(MOST_DEVICES);
+	static long calls;
+	const char *const wanted = getenv("SMALTI_LOSE"), *const number =
+							      wanted ? strchr(wanted, ':') : nullptr;
+	if (!number)
+		return false;
+	const std::lock_guard<std::recursive_mutex> held(mutex);
+	const std::string name(wanted, number);
+	if ((name == "any" || name == what) && ++calls == atol(number + 1))
+		lost[static_cast<size_t>(device)] = true;
+	return lost[static_cast<size_t>(device)];
 }

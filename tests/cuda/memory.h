@@ -25,3 +25,8 @@ char *standin_at(const void *address, int device, size_t bytes, const char *user
 /* Whether this call of `what` (malloc, launch, product, graph, cudnn) is to fail:
  * SMALTI_STANDIN_FAIL=what:number, the first being 1. */
 bool standin_fails(const char *what);
+
+/* Whether this call of `what` finds that the device is lost, which it is from the call on that SMALTI_LOSE
+ * says, as what:number or any:number: step (of a stream), launch, product, graph, copy, record, query,
+ * malloc, free or wait. */
+bool standin_lost(const char *what, int device);

@@ -12,6 +12,13 @@
 
 #define TURN const std::lock_guard<std::recursive_mutex> turn(standin_turn)
 
+/* What a kernel's bad address makes of a device: all calls say so from then on. */
+#define RETURN_IF_LOST(what, device)                                                                         \
+	do {                                                                                                 \
+		if (standin_lost(what, device))                                                              \
+			return result(cudaErrorIllegalAddress);                                              \
+	} while (0)
+
 namespace
 {
 thread_local int current;
@@ -22,6 +29,13 @@ cudaError_t result(cudaError_t error)
 	if (error != cudaSuccess && error != cudaErrorNotReady)
 		last_error = error;
 	return error;
+}
+
+/* Of the first address that is a device's, else the current one. */
+int device_of(const void *one, const void *other)
+{
+	const int device = standin_device_of(one) < 0 ? standin_device_of(other) : standin_device_of(one);
+	return device < 0 ? current : device;
 }
 
 /* NULL: the device's default stream. */
@@ -69,6 +83,7 @@ cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, 
 	const auto work = [=] {
 		memcpy(at(to, bytes, sides[kind][0]), at(from, bytes, sides[kind][1]), bytes);
 	};
+	RETURN_IF_LOST("copy", device_of(to, from));
 	at(to, bytes, sides[kind][0]);
 	at(from, bytes, sides[kind][1]);
 	return enqueue(stream, work);
@@ -77,6 +92,7 @@ cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, 
 cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
 		      size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
+	RETURN_IF_LOST("copy", device_of(to, from));
 	for (size_t row = 0; row < height; row++)
 		copy(static_cast<char *>(to) + row * to_pitch,
 		     static_cast<const char *>(from) + row * from_pitch, width, kind, stream);
@@ -90,6 +106,8 @@ cudaError_t copy_between(void *to, int to_device, const void *from, int from_dev
 		memcpy(standin_at(to, to_device, bytes, "a copy between devices"),
 		       standin_at(from, from_device, bytes, "a copy between devices"), bytes);
 	};
+	RETURN_IF_LOST("copy", from_device);
+	RETURN_IF_LOST("copy", to_device);
 	return enqueue(stream, work);
 }
 
@@ -151,6 +169,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned)
 cudaError_t cudaDeviceSynchronize()
 {
 	TURN;
+	RETURN_IF_LOST("wait", current);
 	standin_run_device(current, true);
 	return cudaSuccess;
 }
@@ -183,6 +202,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "no error";
 	case cudaErrorMemoryAllocation:
 		return "out of memory";
+	case cudaErrorIllegalAddress:
+		return "an illegal memory access was encountered";
 	case cudaErrorLaunchOutOfResources:
 		return "too many resources requested for launch";
 	default:
@@ -193,6 +214,8 @@ const char *cudaGetErrorString(cudaError_t error)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
 	TURN;
+	*memory = nullptr;
+	RETURN_IF_LOST("malloc", current);
 	*memory = standin_fails("malloc") ? nullptr : standin_allocate(current, bytes);
 	return *memory ? cudaSuccess : result(cudaErrorMemoryAllocation);
 }
@@ -200,6 +223,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 cudaError_t cudaFree(void *memory)
 {
 	TURN;
+	RETURN_IF_LOST("free", device_of(memory, nullptr));
 	if (!memory)
 		return cudaSuccess;
 	standin_run_device(standin_device_of(memory), true);
@@ -215,12 +239,14 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_LOST("free", device_of(memory, nullptr));
 	return enqueue(stream, [=] { standin_release(memory); });
 }
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
 	TURN;
+	RETURN_IF_LOST("malloc", current);
 	*available = standin_memory_free(current);
 	*total = standin_memory_total();
 	return cudaSuccess;
@@ -355,6 +381,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_LOST("query", stream_of(stream) ? stream_of(stream)->device : current);
 	if (!stream_of(stream))
 		return cudaSuccess;
 	standin_run_step(stream_of(stream));
@@ -364,6 +391,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_LOST("wait", stream_of(stream) ? stream_of(stream)->device : current);
 	if (stream_of(stream))
 		standin_run_all(stream_of(stream));
 	else
@@ -394,6 +422,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_LOST("record", stream_of(stream) ? stream_of(stream)->device : current);
 	if (stream_of(stream))
 		standin_record(event_of(event), stream_of(stream));
 	else
@@ -404,6 +433,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	TURN;
+	RETURN_IF_LOST("query", event_of(event)->stream ? event_of(event)->stream->device : current);
 	if (!standin_is_done(event_of(event)))
 		standin_run_step(event_of(event)->stream);
 	return standin_is_done(event_of(event)) ? cudaSuccess : cudaErrorNotReady;
@@ -475,6 +505,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	launch launch = {twin, current, grid.x, block.x, {}};
 	if (grid.x == 0 || block.x == 0 || grid.y * grid.z * block.y * block.z != 1)
 		return result(cudaErrorInvalidConfiguration);
+	RETURN_IF_LOST("launch", stream_of(stream) ? stream_of(stream)->device : current);
 	if (block.x > 1024 || standin_fails("launch"))
 		return result(cudaErrorLaunchOutOfResources);
 	if (stream_of(stream) && stream_of(stream)->device != current)

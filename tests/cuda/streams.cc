@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/streams.h"
 
+#include "cuda/memory.h"
+
 #include <algorithm>
 
 std::recursive_mutex standin_turn;
@@ -30,7 +32,11 @@ void standin_add_step(standin_stream *stream, std::function<void()> step)
 
 void standin_run_step(standin_stream *stream)
 {
-	if (!stream->steps.empty() && stream->steps.front()())
+	if (stream->steps.empty())
+		return;
+	if (standin_lost("step", stream->device))
+		stream->steps.clear();
+	else if (stream->steps.front()())
 		stream->steps.pop_front();
 }
 
@@ -61,7 +67,7 @@ void standin_wait(standin_stream *stream, const standin_event_pointer &event)
 	stream->steps.push_back([event, number, other] {
 		if (event->passed < number)
 			standin_run_step(other);
-		return event->passed >= number;
+		return event->passed >= number || other->steps.empty();
 	});
 }
 

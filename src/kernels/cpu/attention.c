@@ -42,7 +42,7 @@ struct work {
 
 INLINE int64_t padded_values(const struct smalti_attention *a)
 {
-	return round_up(a->head_dim, VALUES);
+	return smalti_round_up(a->head_dim, VALUES);
 }
 
 /* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
@@ -52,7 +52,7 @@ static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct 
 	const struct part parts[] = {
 	    {&work->queries, queries * a->head_dim},
 	    {&work->keys, KEYS * a->head_dim},
-	    {&work->values, KEYS * round_up(a->head_dim, LANES)},
+	    {&work->values, KEYS * smalti_round_up(a->head_dim, LANES)},
 	    {&work->scores, KEYS * VECS * LANES},
 	    {&work->bias, a->bias ? queries + KEYS : 0},
 	    {&work->state, queries * (2 + padded_values(a))},
@@ -176,14 +176,14 @@ INLINE void tile(const int vecs, const struct smalti_attention *a, const struct 
 	static const float ones[VECS * LANES] = {[0 ... VECS * LANES - 1] = 1};
 	float factor[VECS * LANES];
 	for (int64_t d = 0; d < a->head_dim; d += DEPTH)
-		product(vecs, round_up(keys, ROWS), smaller(a->head_dim - d, DEPTH), work->keys + d * LANES,
-			a->head_dim * LANES, queries + d * vecs * LANES, d ? ones : NULL, work->scores,
-			prefetch);
+		product(vecs, smalti_round_up(keys, ROWS), smalti_min(a->head_dim - d, DEPTH),
+			work->keys + d * LANES, a->head_dim * LANES, queries + d * vecs * LANES,
+			d ? ones : NULL, work->scores, prefetch);
 	if (bias)
 		add_bias(vecs, keys, bias, work->scores);
 	softmax(vecs, keys, work->scores, state->max, state->sum, factor);
-	product(vecs, round_up(a->head_dim, ROWS), keys, work->values, KEYS * LANES, work->scores, factor,
-		state->values, prefetch);
+	product(vecs, smalti_round_up(a->head_dim, ROWS), keys, work->values, KEYS * LANES, work->scores,
+		factor, state->values, prefetch);
 }
 
 /* Vectors of the tile at `vector` of `vectors`: as even as can be. */
@@ -242,7 +242,7 @@ INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t
 		vec lanes[LANES];
 		UNROLL
 		for (int i = 0; i < LANES; i++) {
-			vec row = vec_read(dtype, from, smaller(i, rows - 1) * stride + d, dim - d);
+			vec row = vec_read(dtype, from, smalti_min(i, rows - 1) * stride + d, dim - d);
 			lanes[i] = without_infinity(dtype, row) * scale;
 		}
 		vec_transpose(lanes);
@@ -267,7 +267,7 @@ static void pack_queries(const struct smalti_attention *a, const void *q, float 
 		vecs = tile_vecs(vector, vectors);
 		float *to = packed + vector * LANES * a->head_dim;
 		for (int64_t v = 0; v < vecs; v++) {
-			int64_t query = smaller((vector + v) * LANES, a->queries - 1);
+			int64_t query = smalti_min((vector + v) * LANES, a->queries - 1);
 			pack_rows(a, row_at(a, q, query, a->q_stride, 0), a->q_stride, a->queries - query,
 				  a->scale * LOG2E, vecs * LANES, to + v * LANES);
 		}
@@ -304,7 +304,7 @@ static void move_state(const struct smalti_attention *a, const struct head_state
 	int64_t vectors = padded_queries(a) / LANES;
 	for (int64_t vector = 0, vecs; vector < vectors && vector * LANES < a->queries; vector += vecs) {
 		vecs = tile_vecs(vector, vectors);
-		const int64_t query = vector * LANES, count = smaller(a->queries - query, vecs * LANES);
+		const int64_t query = vector * LANES, count = smalti_min(a->queries - query, vecs * LANES);
 		const struct head_state part = state_at(a, state, query);
 		const struct travelling rows = travelling_at(a, outside, head, query);
 		move(out, part.max, rows.origin, count);

@@ -86,7 +86,7 @@ static void pack_queries(const struct smalti_attention *a, const uint16_t *q, fl
 static void pack_keys(const struct smalti_attention *a, const uint16_t *k, int64_t keys, float *packed)
 {
 	const int64_t steps = depth_steps(a);
-	for (int64_t key = 0; key < round_up(keys, TILE); key++) {
+	for (int64_t key = 0; key < smalti_round_up(keys, TILE); key++) {
 		float *to = packed + key / TILE * steps * TILE_FLOATS + key % TILE * TILE;
 		const uint16_t *from = k + key * a->k_stride;
 		for (int64_t step = 0; step < steps; step++, to += TILE_FLOATS) {
@@ -225,7 +225,7 @@ INLINE void weigh_all(int64_t keys, float scale, vec origin, const float *scores
 		if (key % TILE == 0)
 			prefetch_some(prefetch);
 	}
-	for (; key < round_up(keys, TILE_TERMS); key += 2, weights += TILE) {
+	for (; key < smalti_round_up(keys, TILE_TERMS); key += 2, weights += TILE) {
 		vec last =
 		    key < keys ? vec_fma(vec_load(scores), vec_set1(scale), -origin) : vec_set1(-INFINITY);
 		vec_store(weights, weigh(last, vec_set1(-INFINITY), vec_set1(1), vec_set1(0)));
@@ -328,7 +328,7 @@ static void move_state(const struct smalti_attention *a, const struct head_state
 		       bool out, float *outside)
 {
 	for (int64_t query = 0; query < a->queries; query += TILE) {
-		const int64_t count = smaller(a->queries - query, TILE);
+		const int64_t count = smalti_min(a->queries - query, TILE);
 		float *values = state->values + query * value_tiles(a) * TILE;
 		const struct travelling rows = travelling_at(a, outside, head, query);
 		move(out, state->origin + query, rows.origin, count);

@@ -11,7 +11,7 @@
 /* To a multiple of the widest vector. */
 INLINE int64_t padded_queries(const struct smalti_attention *a)
 {
-	return round_up(a->queries, 16);
+	return smalti_round_up(a->queries, 16);
 }
 
 /* The states of one head's queries as they travel between calls (kernels/attention.h), from `query` on. */
@@ -49,7 +49,7 @@ INLINE struct span next_span(const struct smalti_attention *a, const struct smal
 		span.block++;
 		span.key = 0;
 	}
-	span.keys = span.block < a->blocks ? smaller(blocks[span.block].count - span.key, most) : 0;
+	span.keys = span.block < a->blocks ? smalti_min(blocks[span.block].count - span.key, most) : 0;
 	return span;
 }
 

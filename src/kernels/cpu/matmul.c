@@ -43,7 +43,7 @@ static int64_t panel_columns(int64_t in)
 
 static int64_t panel_elements(int64_t in, int64_t columns)
 {
-	return round_up(in, DEPTH) * round_up(columns, COLUMNS);
+	return smalti_round_up(in, DEPTH) * smalti_round_up(columns, COLUMNS);
 }
 
 int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
@@ -53,8 +53,8 @@ int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype co
 		return -1;
 	if (in_panels(compute)) {
 		int64_t bytes = 2;
-		if (smalti_multiply(&bytes, round_up(in, DEPTH)) &&
-		    smalti_multiply(&bytes, round_up(out, COLUMNS)))
+		if (smalti_multiply(&bytes, smalti_round_up(in, DEPTH)) &&
+		    smalti_multiply(&bytes, smalti_round_up(out, COLUMNS)))
 			return bytes;
 		return smalti_fail(error, SMALTI_ENOMEM, "%lld x %lld weights do not fit in memory",
 				   (long long)out, (long long)in);
@@ -141,13 +141,13 @@ static int reserve(struct workspace *workspace, int64_t rows, int64_t in, int64_
 	int64_t x = rows, z = rows, bytes = sizeof(float);
 	if (!smalti_multiply(&x, in) || !smalti_multiply(&z, columns) || x > INT64_MAX / 4 ||
 	    z > INT64_MAX / 4 || panel > INT64_MAX / 4 ||
-	    !smalti_multiply(&bytes, round_up(x, LINE) + round_up(panel, LINE) + z))
+	    !smalti_multiply(&bytes, smalti_round_up(x, LINE) + smalti_round_up(panel, LINE) + z))
 		return smalti_fail(error, SMALTI_ENOMEM, "the operands of a matmul do not fit in memory");
 	workspace->x = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
 	if (!workspace->x)
 		return -1;
-	workspace->weights = workspace->x + round_up(x, LINE);
-	workspace->z = workspace->weights + round_up(panel, LINE);
+	workspace->weights = workspace->x + smalti_round_up(x, LINE);
+	workspace->z = workspace->weights + smalti_round_up(panel, LINE);
 	return 0;
 }
 

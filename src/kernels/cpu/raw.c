@@ -43,7 +43,7 @@ static struct partition partition_of(const struct smalti_matmul *m, const struct
 {
 	struct partition partition;
 	const int64_t in = widest(x, x_parts);
-	partition.depth = round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
+	partition.depth = smalti_round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
 	partition.rows = parts(m->rows, parts(m->rows, MANY));
 	const int64_t pieces = parts(in, partition.depth);
 	const int64_t held = BLOCK / (int64_t)sizeof(float) / (partition.rows * X_STRIDE);
@@ -59,7 +59,7 @@ static int64_t lay_out(const struct smalti_matmul *m, const struct partition *pa
 	    {&work->x[0], partition->pieces * partition->rows * X_STRIDE},
 	    {&work->x[1], partition->pieces * partition->rows * X_STRIDE},
 	    {&work->weights, OUTPUTS * DEPTH},
-	    {&work->z, partition->rows * round_up(m->out, OUTPUTS)},
+	    {&work->z, partition->rows * smalti_round_up(m->out, OUTPUTS)},
 	};
 	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -96,10 +96,10 @@ struct block {
 static struct block block_at(const struct operands *o, int64_t row, int part, int64_t first, int64_t input)
 {
 	return (struct block){row,
-			      smaller(o->matmul->rows - row, o->partition.rows),
+			      smalti_min(o->matmul->rows - row, o->partition.rows),
 			      part,
 			      first,
-			      smaller(o->x[part].count, first + o->partition.pieces * o->partition.depth),
+			      smalti_min(o->x[part].count, first + o->partition.pieces * o->partition.depth),
 			      input};
 }
 
@@ -113,7 +113,7 @@ static struct block block_after(const struct operands *o, const struct block *bl
 {
 	const int64_t input = block->input + block->end - block->first;
 	if (is_last_of_rows(o, block))
-		return block_at(o, smaller(block->row + o->partition.rows, o->matmul->rows), 0, 0, 0);
+		return block_at(o, smalti_min(block->row + o->partition.rows, o->matmul->rows), 0, 0, 0);
 	if (block->end == o->x[block->part].count)
 		return block_at(o, block->row, block->part + 1, 0, input);
 	return block_at(o, block->row, block->part, block->end, input);
@@ -139,10 +139,11 @@ static struct packing begin_packing(const struct operands *o, const struct block
 				.x = o->x[block->part].data,
 				.stride = stride,
 				.block = *block,
-				.depth = smaller(inputs, o->partition.depth),
+				.depth = smalti_min(inputs, o->partition.depth),
 				.at = block->row * stride + block->first,
 				.to = to,
-				.vectors = parts(block->rows * round_up(inputs, LINE_BYTES) / LANES, turns)};
+				.vectors =
+				    parts(block->rows * smalti_round_up(inputs, LINE_BYTES) / LANES, turns)};
 }
 
 /* Some vectors more. */
@@ -163,7 +164,7 @@ INLINE void pack(struct packing *p, int64_t vectors)
 		p->row = 0;
 		p->at += p->depth - p->block.rows * p->stride;
 		p->block.first += p->depth;
-		p->depth = smaller(p->depth, p->block.end - p->block.first);
+		p->depth = smalti_min(p->depth, p->block.end - p->block.first);
 		if (p->block.first == p->block.end)
 			p->block.rows = 0;
 	}
@@ -281,7 +282,7 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
 	const int64_t size = dtype == SMALTI_F32 ? 4 : 2;
 	for (int64_t first = 0; first < depth * size; first += LINE_BYTES) {
-		const int64_t bytes = smaller(depth * size - first, LINE_BYTES);
+		const int64_t bytes = smalti_min(depth * size - first, LINE_BYTES);
 		if (bytes == LINE_BYTES)
 			stage(panel->from + first, panel->stride, outputs, LINE_BYTES, staged);
 		else
@@ -348,7 +349,7 @@ INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, 
 	for (int64_t k = 0; k < depth;) {
 		prefetch_some(&aside->prefetch);
 		pack(&aside->packing, aside->packing.vectors);
-		for (const int64_t end = smaller(k + TURN, depth); k < end; k++) {
+		for (const int64_t end = smalti_min(k + TURN, depth); k < end; k++) {
 			vec right[VECTORS];
 			UNROLL
 			for (int v = 0; v < VECTORS; v++)
@@ -438,8 +439,8 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 		    out + OUTPUTS < m->out ? panel_of(o, block, out + OUTPUTS) : panel_of(o, next, 0);
 		const float *x = packed;
 		for (int64_t k = block->first; k < block->end; k += o->partition.depth) {
-			const int64_t depth = smaller(block->end - k, o->partition.depth);
-			widen_panel(m, o->weight->dtype, &panel, smaller(m->out - out, OUTPUTS), depth,
+			const int64_t depth = smalti_min(block->end - k, o->partition.depth);
+			widen_panel(m, o->weight->dtype, &panel, smalti_min(m->out - out, OUTPUTS), depth,
 				    work->weights);
 			panel.from += depth * size;
 			const int64_t lines = OUTPUTS * parts(depth * size, LINE_BYTES);
@@ -462,7 +463,7 @@ static void finish_block(const struct operands *o, const struct block *block, co
 	const int64_t out = o->matmul->out;
 	for (int64_t r = 0; r < block->rows; r++)
 		for (int64_t first = 0; first < out; first += OUTPUTS)
-			finish_row(o->matmul, first, smaller(first + OUTPUTS, out),
+			finish_row(o->matmul, first, smalti_min(first + OUTPUTS, out),
 				   z + first * o->partition.rows + r * OUTPUTS, bias, operand,
 				   (block->row + r) * y_stride, y);
 }

@@ -31,9 +31,9 @@ static struct cut cut_of(const struct smalti_matmul *m, const struct smalti_raw_
 {
 	struct cut cut;
 	const int64_t in = widest(x, x_parts);
-	cut.depth = round_up(parts(in, parts(in, PIECE)), TILE_TERMS);
-	int64_t blocks = parts(m->rows, smaller(BLOCK / 2 / cut.depth, MANY) / TILE * TILE);
-	cut.rows = round_up(parts(m->rows, blocks), TILE);
+	cut.depth = smalti_round_up(parts(in, parts(in, PIECE)), TILE_TERMS);
+	int64_t blocks = parts(m->rows, smalti_min(BLOCK / 2 / cut.depth, MANY) / TILE * TILE);
+	cut.rows = smalti_round_up(parts(m->rows, blocks), TILE);
 	cut.z_stride = (parts(m->out, LINE) | 1) * LINE;
 	return cut;
 }
@@ -68,7 +68,7 @@ static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t
 	for (int64_t row = 0; row < rows; row += TILE)
 		for (int64_t k = 0; k < depth; k += TILE_TERMS, packed += TILE_FLOATS) {
 			vec terms[TILE] = {0};
-			for (int64_t i = 0; i < smaller(rows - row, TILE); i++)
+			for (int64_t i = 0; i < smalti_min(rows - row, TILE); i++)
 				terms[i] = (vec)_mm512_maskz_loadu_epi16(first_of(depth - k),
 									 x + (row + i) * x_stride + k);
 			vec_transpose(terms);
@@ -101,8 +101,8 @@ INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const
 		       int64_t depth, float *to)
 {
 	const int64_t size = smalti_dtype_bytes(dtype), steps = parts(depth, TILE_TERMS);
-	for (int64_t o = 0; o < round_up(outputs, TILE); o++) {
-		const int64_t at = smaller(o, outputs - 1) * panel->stride;
+	for (int64_t o = 0; o < smalti_round_up(outputs, TILE); o++) {
+		const int64_t at = smalti_min(o, outputs - 1) * panel->stride;
 		float *row = to + o / TILE * steps * TILE_FLOATS + o % TILE * TILE;
 		for (int64_t k = 0; k < depth; k += TILE_TERMS, row += TILE_FLOATS) {
 			__builtin_prefetch(next + at + k * size, 0, 2);
@@ -121,7 +121,7 @@ static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stri
 	for (int i = 0; i < TILE; i++)
 		turned[i] = vec_load(sums + i * TILE);
 	vec_transpose(turned);
-	for (int64_t row = 0; row < smaller(rows, TILE); row++, z += z_stride)
+	for (int64_t row = 0; row < smalti_min(rows, TILE); row++, z += z_stride)
 		vec_store(z, first ? turned[row] : vec_load(z) + turned[row]);
 }
 
@@ -169,11 +169,11 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 {
 	const int64_t size = smalti_dtype_bytes(weight->dtype), x_steps = parts(piece, TILE_TERMS);
 	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
-		const int64_t outputs = smaller(m->out - out, OUTPUTS), tiles = parts(outputs, TILE);
+		const int64_t outputs = smalti_min(m->out - out, OUTPUTS), tiles = parts(outputs, TILE);
 		const char *from = (const char *)weight->data + (out * weight->stride + first) * size;
 		for (int64_t k = 0; k < piece; k += DEPTH) {
 			const struct panel panel = {from + k * size, weight->stride * size};
-			const int64_t depth = smaller(piece - k, DEPTH);
+			const int64_t depth = smalti_min(piece - k, DEPTH);
 			const char *next =
 			    k + DEPTH < piece ? panel.from + DEPTH * size : from + OUTPUTS * panel.stride;
 			FOR_DTYPE(weight->dtype, pack_panel, &panel, next, outputs, depth, work->weights);
@@ -196,11 +196,11 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, const struct
 	lay_out(&cut, scratch, &work);
 	tiles_begin();
 	for (int64_t row = 0; row < m->rows; row += cut.rows) {
-		int64_t rows = smaller(m->rows - row, cut.rows);
+		int64_t rows = smalti_min(m->rows - row, cut.rows);
 		int64_t first = 0;
 		for (int i = 0; i < x_parts; i++)
 			for (int64_t k = 0, piece; k < x[i].count; k += piece, first += piece) {
-				piece = smaller(x[i].count - k, cut.depth);
+				piece = smalti_min(x[i].count - k, cut.depth);
 				pack_rows(x[i].stride, (const uint16_t *)x[i].data + row * x[i].stride + k,
 					  rows, piece, work.x);
 				multiply_piece(m, weight, &cut, &work, rows, first, piece);

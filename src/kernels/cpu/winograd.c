@@ -96,19 +96,19 @@ INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixe
  * order in which products read them. */
 INLINE int64_t group_rows(const struct block *b, int64_t group)
 {
-	return smaller(round_up(b->tiles - group, STEP), ROWS);
+	return smalti_min(smalti_round_up(b->tiles - group, STEP), ROWS);
 }
 
 static void read_inputs(const struct block *b, const void *x, float *v)
 {
-	const int64_t in = b->conv->in, deep = round_up(in, LANES);
+	const int64_t in = b->conv->in, deep = smalti_round_up(in, LANES);
 	for (int64_t group = 0; group < b->tiles; group += ROWS) {
 		const int64_t rows = group_rows(b, group);
 		for (int64_t row = 0; row < rows; row++) {
 			const void *pixels[WINOGRAD_POINTS];
 			/* Tiles that fill up the last step repeat the last one; nobody reads what comes of
 			 * them. */
-			find_pixels(b, x, b->first + smaller(group + row, b->tiles - 1), pixels);
+			find_pixels(b, x, b->first + smalti_min(group + row, b->tiles - 1), pixels);
 			float *to = v + group * deep + row * LANES;
 			FOR_DTYPE(b->conv->compute, transform_tile, pixels, in, b->v_stride, rows * LANES,
 				  to);
@@ -176,11 +176,11 @@ INLINE void product_of_group(const int vecs, int64_t rows, int64_t deep, const f
 /* One point of all tiles of the block: a panel of weights stays in the nearest caches for all of them. */
 static void multiply(const struct block *b, const float *v, const float *u, float *m)
 {
-	const int64_t deep = round_up(b->conv->in, LANES), wide = round_up(b->conv->out, LANES);
+	const int64_t deep = smalti_round_up(b->conv->in, LANES), wide = smalti_round_up(b->conv->out, LANES);
 	const int64_t groups = (b->tiles + ROWS - 1) / ROWS;
 	const int64_t share = (PANEL * LANES / LINE + groups - 1) / groups;
 	for (int64_t panel = 0; panel < wide; panel += PANEL) {
-		const int64_t width = smaller(wide - panel, PANEL);
+		const int64_t width = smalti_min(wide - panel, PANEL);
 		const float *next = u + (panel + width) * deep;
 		for (int64_t group = 0; group < b->tiles; group += ROWS, next += share * LINE) {
 			const int64_t rows = group_rows(b, group);
@@ -240,7 +240,7 @@ INLINE void transform_outputs(const float *m, int64_t stride, vec bias, int64_t 
 static void write_outputs(const struct block *b, const float *m, const float *bias, float *y)
 {
 	const struct smalti_conv *c = b->conv;
-	const int64_t wide = round_up(c->out, LANES);
+	const int64_t wide = smalti_round_up(c->out, LANES);
 	for (int64_t t = 0; t < b->tiles; t++, m += wide) {
 		const int64_t row = (b->first + t) / b->columns * WINOGRAD_TILE;
 		const int64_t column = (b->first + t) % b->columns * WINOGRAD_TILE;
@@ -275,10 +275,10 @@ int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv)
 /* The stages' strides are an odd number of cache lines, so that the points of a tile spread over a cache. */
 static struct block lay_out(const struct smalti_conv *conv)
 {
-	const int64_t most = round_up(block_tiles(conv), STEP);
+	const int64_t most = smalti_round_up(block_tiles(conv), STEP);
 	struct block b = {.conv = conv, .columns = (conv->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE};
-	b.v_stride = round_up(most * round_up(conv->in, LANES), 32) + 16;
-	b.m_stride = round_up(most * round_up(conv->out, LANES), 32) + 16;
+	b.v_stride = smalti_round_up(most * smalti_round_up(conv->in, LANES), 32) + 16;
+	b.m_stride = smalti_round_up(most * smalti_round_up(conv->out, LANES), 32) + 16;
 	return b;
 }
 
@@ -299,7 +299,7 @@ void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const void *x, con
 	const int64_t all = (conv->rows + WINOGRAD_TILE - 1) / WINOGRAD_TILE * b.columns;
 	const int64_t most = block_tiles(conv);
 	for (; b.first < all; b.first += b.tiles) {
-		b.tiles = smaller(all - b.first, most);
+		b.tiles = smalti_min(all - b.first, most);
 		read_inputs(&b, x, v);
 		for (int64_t point = 0; point < WINOGRAD_POINTS; point++)
 			multiply(&b, v + point * b.v_stride, packed + point * u_stride,

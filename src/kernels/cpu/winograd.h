@@ -24,5 +24,5 @@ enum { ROWS = 3 * STEP, PANEL = VECS * LANES };
 /* Packed weights U [36][panel][in, padded][PANEL]; the last panel may be one vector narrow. */
 INLINE int64_t winograd_point_floats(int64_t in, int64_t out)
 {
-	return round_up(in, LANES) * round_up(out, LANES);
+	return smalti_round_up(in, LANES) * smalti_round_up(out, LANES);
 }

@@ -67,13 +67,13 @@ void FOR_ISA(smalti_winograd_pack)(const struct smalti_conv *conv, const void *w
 				   enum smalti_dtype dtype, float *packed)
 {
 	const int64_t in = conv->in, out = conv->out;
-	const int64_t stride = winograd_point_floats(in, out), deep = round_up(in, LANES);
+	const int64_t stride = winograd_point_floats(in, out), deep = smalti_round_up(in, LANES);
 	for (int64_t o = 0; o < out; o += LANES) {
 		const int64_t panel = o / PANEL * PANEL;
-		const int64_t wide = smaller(round_up(out, LANES) - panel, PANEL);
+		const int64_t wide = smalti_min(smalti_round_up(out, LANES) - panel, PANEL);
 		for (int64_t i = 0; i < deep; i += LANES) {
 			vec taps[TAPS * LANES];
-			gather(conv, smaller(out - o, LANES), weight, dtype, o, i, taps);
+			gather(conv, smalti_min(out - o, LANES), weight, dtype, o, i, taps);
 			for (int64_t lane = 0; lane < LANES; lane++)
 				transform(taps + lane * TAPS, stride,
 					  packed + panel * deep + (i + lane) * wide + o - panel);

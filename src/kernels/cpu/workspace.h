@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* How kernels divide extents into blocks, and their workspace into parts. */
-
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t round_up(int64_t value, int64_t to)
-{
-	return (value + to - 1) / to * to;
-}
 
 enum { LINE = 16 }; /* floats in a cache line */
 
@@ -32,7 +21,7 @@ static inline int64_t workspace_layout(float *scratch, const struct part *parts,
 	for (size_t i = 0; i < count; i++) {
 		if (scratch)
 			*parts[i].begin = scratch + used;
-		used += round_up(parts[i].floats, LINE);
+		used += smalti_round_up(parts[i].floats, LINE);
 	}
 	return used;
 }

@@ -62,6 +62,14 @@ KERNEL(join)(GLOBAL const uchar *first, GLOBAL const uchar *second, GLOBAL uchar
 				y[a.first_bytes + byte] = second[byte];
 }
 
+/* A thread for two bytes. */
+KERNEL(take_columns)(GLOBAL const uchar *x, GLOBAL uchar *y, struct take_columns_arguments a)
+{
+	const int64_t columns = a.columns / 2, row = INDEX / columns, column = INDEX % columns;
+	if (row < a.rows * a.parts)
+		((GLOBAL ushort *)y)[INDEX] = ((GLOBAL const ushort *)(x + row * a.in + a.first))[column];
+}
+
 KERNEL(clear)(GLOBAL uchar *y, struct clear_arguments a)
 {
 	if (4 * INDEX + 4 <= a.bytes)

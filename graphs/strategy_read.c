@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "graphs/strategy.h"
+
+enum { MOST_PARTS = 1024, ALL = 0 };
+
+static const char prefix[] = "hybrid:";
+
+static const struct axis_name {
+	const char *name;
+	enum smalti_axis axis;
+	enum smalti_exchange exchange;
+	bool tensor;
+} names[] = {
+    {"cfg", SMALTI_AXIS_BRANCH, SMALTI_EXCHANGE_GATHER, false},
+    {"pipeline", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false},
+    {"pipe", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false},
+    {"ulysses", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, false},
+    {"tensor", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, true},
+    {"patch", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_GATHER, false},
+    {"ring", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_RING, false},
+    {"displaced", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_DISPLACED, false},
+    {"masked", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_MASKED, false},
+    {"naive", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_NAIVE, false},
+};
+
+static int fail(const char *text, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "strategy: expected NAME[N] with patch, ring, ulysses, tensor, cfg, pipeline, "
+			   "displaced, masked or naive, or hybrid:NAME[N].NAME[N]... with each axis once, "
+			   "found '%s'",
+			   text);
+}
+
+/* One NAME[N] of `length` characters. */
+static int read_axis(struct smalti_strategy *strategy, const char *text, size_t length, bool *given)
+{
+	char name[32];
+	size_t letters = 0;
+	long parts = ALL;
+	while (letters < length && text[letters] >= 'a' && text[letters] <= 'z')
+		letters++;
+	if (length >= sizeof(name))
+		return -1;
+	memcpy(name, text, length);
+	name[length] = '\0';
+	if (letters < length) {
+		char *end;
+		parts = name[letters] >= '1' && name[letters] <= '9' ? strtol(name + letters, &end, 10) : -1;
+		if (parts < 1 || parts > MOST_PARTS || *end)
+			return -1;
+	}
+	name[letters] = '\0';
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i].name, name) == 0) {
+			if (given[names[i].axis])
+				return -1;
+			given[names[i].axis] = true;
+			strategy->parts[names[i].axis] = (int)parts;
+			strategy->tensor |= names[i].tensor;
+			if (names[i].axis == SMALTI_AXIS_RANK)
+				strategy->exchange = names[i].exchange;
+			return 0;
+		}
+	return -1;
+}
+
+static int read_axes(struct smalti_strategy *strategy, const char *text, struct smalti_error *error)
+{
+	bool given[SMALTI_AXES] = {false};
+	const bool hybrid = strncmp(text, prefix, strlen(prefix)) == 0;
+	const char *at = hybrid ? text + strlen(prefix) : text;
+	for (int axis = 0; axis < SMALTI_AXES; axis++)
+		strategy->parts[axis] = 1;
+	for (;;) {
+		const size_t length = hybrid ? strcspn(at, ".") : strlen(at);
+		if (read_axis(strategy, at, length, given) < 0)
+			return fail(text, error);
+		at += length;
+		if (!*at)
+			return 0;
+		at++;
+	}
+}
+
+/* Those with a share; without shares the devices, or the CPUs where there is none. */
+static int take_places(struct smalti_strategy *strategy, const double *shares, int places,
+		       struct smalti_error *error)
+{
+	strategy->place = smalti_calloc(places, sizeof(*strategy->place), error);
+	strategy->share = smalti_calloc(places, sizeof(*strategy->share), error);
+	if (!strategy->place || !strategy->share)
+		return -1;
+	for (int place = 0; place < places; place++) {
+		const double share = shares ? shares[place] : place > 0 || places == 1 ? 1 : 0;
+		if (share > 0) {
+			strategy->place[strategy->count] = place;
+			strategy->share[strategy->count++] = share;
+		}
+	}
+	return 0;
+}
+
+/* What is said without a number takes all places. */
+static int count_parts(struct smalti_strategy *strategy, const char *text, struct smalti_error *error)
+{
+	int64_t parts = 1;
+	for (int axis = 0; axis < SMALTI_AXES; axis++) {
+		if (strategy->parts[axis] == ALL && strchr(text, '.'))
+			return fail(text, error);
+		if (strategy->parts[axis] == ALL)
+			strategy->parts[axis] = strategy->count;
+		parts *= strategy->parts[axis];
+	}
+	if (strategy->parts[SMALTI_AXIS_BRANCH] > 2)
+		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected cfg of 2 at most, found '%s'",
+				   text);
+	if (strategy->parts[SMALTI_AXIS_SHARD] > SMALTI_MOST_SHARDS)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "strategy: expected %d shards of heads at most, found '%s'",
+				   SMALTI_MOST_SHARDS, text);
+	if (strategy->exchange == SMALTI_EXCHANGE_NAIVE && strategy->parts[SMALTI_AXIS_STAGE] > 1)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "strategy: expected naive without a pipeline, as its slices are images of "
+				   "their own; found '%s'",
+				   text);
+	if (parts > MOST_PARTS)
+		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected %d parts at most, found '%s'",
+				   MOST_PARTS, text);
+	if (strategy->count > parts) /* the first ones */
+		strategy->count = (int)parts;
+	return 0;
+}
+
+int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, const double *shares, int places,
+			 struct smalti_error *error)
+{
+	*strategy = (struct smalti_strategy){.patches = 1, .warmup = 1};
+	if (read_axes(strategy, text, error) == 0 && take_places(strategy, shares, places, error) == 0 &&
+	    count_parts(strategy, text, error) == 0) {
+		strategy->patches = strategy->parts[SMALTI_AXIS_STAGE];
+		return 0;
+	}
+	smalti_strategy_free(strategy);
+	return -1;
+}

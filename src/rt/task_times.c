@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/task_times.h"
+#include "kernels/isa.h"
+#include "rt/session.h"
+#include "rt/slowdown.h"
+#include "rt/task_message.h"
+
+#include <math.h>
+
+#include <xxhash.h>
+
+static struct smalti_task_times *times_of(const struct starpu_task *task)
+{
+	return (struct smalti_task_times *)task->cl->model;
+}
+
+/* Operations, with as many for each byte as a machine does in the time of moving one, and for the task. */
+static double work_of(const struct starpu_task *task)
+{
+	enum { OPERATIONS_PER_BYTE = 8, OPERATIONS_PER_STEP = 100000 };
+	struct smalti_message *message = task->cl_arg;
+	if (message->work == 0)
+		for (int i = 0; i < message->steps; i++) {
+			const struct smalti_step *step = &message->step[i];
+			message->work += OPERATIONS_PER_STEP + step->op->flops(step->arguments) +
+					 OPERATIONS_PER_BYTE * step->op->bytes(step->arguments);
+		}
+	return message->work;
+}
+
+static struct starpu_perfmodel_arch *arch_of(const struct starpu_task *task, int worker)
+{
+	return starpu_worker_get_perf_archtype(worker, task->sched_ctx);
+}
+
+static double speed_of(const struct starpu_task *task, int worker)
+{
+	const struct smalti_message *message = task->cl_arg;
+	return message->task_group->session->speeds[worker];
+}
+
+static _Atomic double *ratio_of(const struct starpu_task *task, int worker)
+{
+	return &times_of(task)->ratios[starpu_worker_get_memory_node((unsigned)worker)];
+}
+
+double smalti_task_times_measured(struct starpu_task *task, int worker)
+{
+	struct smalti_task_times *times = times_of(task);
+	struct starpu_perfmodel *history = &times->history;
+	struct starpu_perfmodel_arch *arch = arch_of(task, worker);
+	times->asked = true;
+	if (!history->is_loaded) /* it is when it is told of the first task */
+		return (double)NAN;
+	const uint32_t key = starpu_task_footprint(history, task, arch, 0);
+	return 1e-6 * starpu_perfmodel_history_based_expected_perf(history, arch, key);
+}
+
+/* What the worker's speed says, as many times as that was wrong for the codelet's tasks of late. */
+static double estimate(const struct starpu_task *task, int worker)
+{
+	const double ratio = *ratio_of(task, worker);
+	return (ratio > 0 ? ratio : 1) * work_of(task) / speed_of(task, worker);
+}
+
+/* In microseconds. */
+static double predict(struct starpu_task *task, unsigned worker, unsigned implementation)
+{
+	(void)implementation;
+	const double measured = smalti_task_times_measured(task, (int)worker);
+	const double seconds = isnan(measured) ? estimate(task, (int)worker) : measured;
+	return fmax(1e6 * seconds, 1); /* 0 would say that nothing is known */
+}
+
+void smalti_task_times_took(struct starpu_task *task, int worker, double seconds)
+{
+	struct smalti_task_times *times = times_of(task);
+	if (!times->asked)
+		return;
+	starpu_perfmodel_update_history(&times->history, task, arch_of(task, worker), 0, 0, 1e6 * seconds);
+	_Atomic double *ratio = ratio_of(task, worker);
+	const double now = seconds * speed_of(task, worker) / work_of(task);
+	*ratio = *ratio > 0 ? 0.75 * *ratio + 0.25 * now : now;
+}
+
+/* What files tell beside the key; the tiles, whose size StarPU would tell, may be gone. */
+static size_t size_of(struct starpu_task *task, unsigned implementation)
+{
+	(void)implementation;
+	return (size_t)task->flops;
+}
+
+/* What slowed workers take is measured apart. */
+static void name_history(struct smalti_task_times *times, const char *name)
+{
+	const char *slowdown = smalti_slowdown_text(), *isa = smalti_isa_name(smalti_isa());
+	const int length = snprintf(times->symbol, sizeof(times->symbol), "smalti_%s_%s", name, isa);
+	if (slowdown)
+		snprintf(times->symbol + length, sizeof(times->symbol) - (size_t)length, "_%08x",
+			 XXH32(slowdown, strlen(slowdown), 0));
+}
+
+void smalti_task_times_open(struct smalti_task_times *times, const char *name,
+			    uint32_t (*footprint)(struct starpu_task *task))
+{
+	name_history(times, name);
+	times->history.type = STARPU_HISTORY_BASED;
+	times->history.symbol = times->symbol;
+	times->history.size_base = size_of;
+	times->model.type = STARPU_PER_WORKER;
+	times->model.worker_cost_function = predict;
+	times->history.footprint = times->model.footprint = footprint;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random strategies of denoising, models and sizes: exact ones give what one memory gives, but for rounding,
+ * and each gives the same bits whatever policy runs it. Places that are not there share those that are, so
+ * that CPUs alone run the plans of many devices.
+ */
+#include "codelets/codelets.h"
+#include "embedded.h"
+#include "graphs/diffusion.h"
+#include "graphs/dit.h"
+#include "harness.h"
+#include "jobs/model.h"
+#include "judge.h"
+#include "sanitized.h"
+#include "synthetic.h"
+
+#include <math.h>
+
+enum { PLANS = SANITIZED ? 40 : 300, MODELS = 4, MOST_VALUES = 4 * 14 * 10, MOST_PLACES = 8 };
+enum { CHANNELS = 4, TEXT_TOKENS = 7, STEPS = 3 };
+
+static const struct judge_schedule schedules[] = {{NULL, 1}, {"lws", 2}, {"dmdas", 2}, {"eager", 2}};
+
+struct plan {
+	char strategy[64];
+	double shares[MOST_PLACES];
+	int64_t places; /* 0: the policy places all */
+	int64_t patches, warmup, band_tokens, size, model, branches;
+	bool exact;
+};
+
+static const int64_t sizes[][2] = {{2, 2}, {2, 34}, {6, 10}, {14, 10}};
+static const int64_t heads[MODELS] = {1, 2, 3, 5};
+
+static struct plan plans[PLANS];
+static float results[PLANS][MOST_VALUES];
+
+static int64_t draw(uint64_t *state, int64_t count)
+{
+	static const int64_t choices[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+	return judge_draw(state, choices, (int)count);
+}
+
+/* An axis of one part is left out; the last one stays. */
+static void add_axis(struct plan *plan, const char *name, int64_t parts, bool last)
+{
+	const size_t at = strlen(plan->strategy);
+	if (parts > 1 || last)
+		snprintf(plan->strategy + at, sizeof(plan->strategy) - at, "%s%lld%s", name, (long long)parts,
+			 last ? "" : ".");
+}
+
+static void name_strategy(struct plan *plan, uint64_t *state)
+{
+	static const char *const shards[] = {"ulysses", "tensor"};
+	static const char *const ranks[] = {"patch", "ring", "displaced", "masked", "naive"};
+	enum { EXACT = 2, NAIVE = 4 };
+	const int64_t branches = 1 + draw(state, 2);
+	const int64_t rank = draw(state, draw(state, 2) ? EXACT : COUNT(ranks));
+	const int64_t stages = rank < NAIVE && draw(state, 4) == 0 ? 2 : 1;
+	const int64_t parts = 1 + draw(state, 4);
+	snprintf(plan->strategy, sizeof(plan->strategy), "hybrid:");
+	add_axis(plan, "cfg", branches, false);
+	add_axis(plan, "pipe", stages, false);
+	add_axis(plan, shards[draw(state, 2)], 1 + draw(state, 4), false);
+	add_axis(plan, ranks[rank], parts, true);
+	plan->exact = stages == 1 && (parts == 1 || rank < EXACT);
+}
+
+static struct plan random_plan(uint64_t *state)
+{
+	struct plan plan = {.places = 1 + draw(state, MOST_PLACES)};
+	name_strategy(&plan, state);
+	for (int64_t i = 0; i < plan.places; i++)
+		plan.shares[i] = (double)draw(state, 6);
+	plan.shares[draw(state, plan.places)] += 1;
+	plan.patches = 1 + draw(state, 5);
+	plan.warmup = 1 + draw(state, 3);
+	plan.band_tokens = judge_draw(state, (const int64_t[]){2, 5, 8, 1000}, 4);
+	plan.size = draw(state, COUNT(sizes));
+	plan.model = draw(state, MODELS);
+	plan.branches = 1 + draw(state, 2);
+	return plan;
+}
+
+static struct smalti_denoiser *open_denoiser(struct smalti_task_group *weights,
+					     struct smalti_checkpoint **checkpoint, int64_t count)
+{
+	const struct smalti_transformer_config config = {.layers = 2,
+							 .heads = count,
+							 .head_dim = 12,
+							 .width = 12 * count,
+							 .in_channels = CHANNELS,
+							 .out_channels = 2 * CHANNELS,
+							 .patch_size = 2,
+							 .sample_size = 16,
+							 .caption_channels = 8,
+							 .interpolation_scale = 1,
+							 .norm_eps = 1e-6,
+							 .attention_bias = true};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	*checkpoint = synthetic_transformer(&config, 0.1);
+	struct smalti_denoiser *denoiser = smalti_dit_new(weights, &config, *checkpoint, SMALTI_F32, &error);
+	SUCCEEDS(denoiser ? 0 : -1, &error, "model");
+	return denoiser;
+}
+
+static int keep(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(user, values, (size_t)count * sizeof(*values));
+	return 0;
+}
+
+static struct smalti_cross_cache *caption(struct smalti_denoiser *denoiser,
+					  struct smalti_task_group *task_group, int64_t tokens, double phase)
+{
+	float text[TEXT_TOKENS * 8];
+	test_fill(text, tokens * denoiser->text_width, 0.07, phase);
+	struct smalti_tile *hidden =
+	    smalti_tile_upload(task_group, tokens, denoiser->text_width * (int64_t)sizeof(float), text);
+	struct smalti_cross_cache *cache =
+	    denoiser->functions->cross_cache(denoiser, task_group, hidden, tokens);
+	smalti_tile_release(hidden);
+	return cache;
+}
+
+static void denoise(struct smalti_session *session, struct smalti_denoiser *denoiser,
+		    const struct smalti_sampler *sampler, const struct plan *plan,
+		    const struct smalti_strategy *strategy, float *latents)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, plan->strategy, 0, &error);
+	struct smalti_diffusion diffusion = {
+	    .sampler = sampler,
+	    .height = sizes[plan->size][0],
+	    .width = sizes[plan->size][1],
+	    .vae_factor = 8,
+	    .band_tokens = plan->band_tokens,
+	    .strategy = strategy,
+	    .seed = 7,
+	    .images = 1,
+	    .guidance = 3,
+	    .cache_count = (int)plan->branches,
+	};
+	for (int k = 0; k < diffusion.cache_count; k++)
+		diffusion.caches[k] = caption(denoiser, task_group, k ? 1 : TEXT_TOKENS, 0.1 + 0.4 * k);
+	struct smalti_tile *planes = smalti_diffuse(denoiser, task_group, &diffusion);
+	smalti_insert(deliver, task_group, (.x = planes),
+		      .count = CHANNELS * diffusion.height * diffusion.width, .sink = keep, .user = latents);
+	smalti_tile_release(planes);
+	for (int k = 0; k < diffusion.cache_count; k++)
+		denoiser->functions->release_cross_cache(diffusion.caches[k]);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, plan->strategy);
+	smalti_task_group_free(task_group);
+}
+
+/* Of the largest value. */
+static double apart(const float *a, const float *b, int64_t count)
+{
+	double largest = 0, worst = 0;
+	for (int64_t i = 0; i < count; i++) {
+		largest = fmax(largest, fabs((double)a[i]));
+		const double off = fabs((double)a[i] - (double)b[i]);
+		worst = off <= worst ? worst : off; /* NaN counts */
+	}
+	return worst / largest;
+}
+
+static void describe(const struct plan *plan, const char *schedule, char text[256])
+{
+	snprintf(
+	    text, 256,
+	    "%s over %lld places, %lld patches, warm-up %lld, %lldx%lld in bands of %lld, %lld heads, %s",
+	    plan->strategy, (long long)plan->places, (long long)plan->patches, (long long)plan->warmup,
+	    (long long)sizes[plan->size][0], (long long)sizes[plan->size][1], (long long)plan->band_tokens,
+	    (long long)heads[plan->model], schedule);
+}
+
+/* With one band in one memory. */
+static void compare(struct smalti_session *session, struct smalti_denoiser *denoiser,
+		    const struct smalti_sampler *sampler, const struct plan *plan,
+		    const struct smalti_strategy *strategy, const float *found)
+{
+	static const double tolerance = 1e-5;
+	float one[MOST_VALUES];
+	char what[256], told[320];
+	struct plan alone = *plan;
+	alone.band_tokens = 1000;
+	denoise(session, denoiser, sampler, &alone, &smalti_strategy_none, one);
+	const double off = apart(one, found, CHANNELS * sizes[plan->size][0] * sizes[plan->size][1]);
+	describe(plan, "nothing", what);
+	snprintf(told, sizeof(told), "%s: off by %g", what, off);
+	CHECK(smalti_strategy_is_exact(strategy) || !plan->exact, what);
+	CHECK(plan->exact ? off <= tolerance : isfinite(off), told);
+}
+
+static void try_plan(struct smalti_session *session, struct smalti_denoiser *denoiser,
+		     const struct smalti_sampler *sampler, int i, const struct judge_schedule *schedule)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_strategy strategy;
+	float found[MOST_VALUES];
+	char what[256];
+	SUCCEEDS(
+	    smalti_strategy_read(&strategy, plans[i].strategy, plans[i].shares, (int)plans[i].places, &error),
+	    &error, plans[i].strategy);
+	strategy.patches = strategy.parts[SMALTI_AXIS_STAGE] > 1 ? plans[i].patches : 1;
+	strategy.warmup = plans[i].warmup;
+	denoise(session, denoiser, sampler, &plans[i], &strategy, found);
+	const int64_t count = CHANNELS * sizes[plans[i].size][0] * sizes[plans[i].size][1];
+	describe(&plans[i], judge_schedule_name(schedule), what);
+	if (!schedule->policy) {
+		memcpy(results[i], found, sizeof(found));
+		compare(session, denoiser, sampler, &plans[i], &strategy, found);
+	}
+	CHECK(memcmp(results[i], found, (size_t)count * sizeof(float)) == 0, what);
+	smalti_strategy_free(&strategy);
+}
+
+static void random_strategies_on(const struct judge_schedule *schedule)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = judge_session(schedule);
+	struct smalti_task_group *weights = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_checkpoint *checkpoint[MODELS];
+	struct smalti_denoiser *denoiser[MODELS];
+	struct smalti_model *model = embedded_open(session);
+	struct smalti_sampler *sampler = smalti_sampler_new(&model->scheduler, STEPS, &error);
+	for (int i = 0; i < MODELS; i++)
+		denoiser[i] = open_denoiser(weights, &checkpoint[i], heads[i]);
+	for (int i = 0; i < PLANS; i++)
+		try_plan(session, denoiser[plans[i].model], sampler, i, schedule);
+	for (int i = 0; i < MODELS; i++) {
+		smalti_denoiser_free(denoiser[i]);
+		smalti_checkpoint_close(checkpoint[i]);
+	}
+	free(sampler);
+	smalti_task_group_free(weights);
+	embedded_close(session, model);
+}
+
+static void random_strategies(void)
+{
+	uint64_t state = 11;
+	int exact = 0;
+	for (int i = 0; i < PLANS; i++) {
+		plans[i] = random_plan(&state);
+		exact += plans[i].exact;
+	}
+	CHECK(exact > PLANS / 3 && exact < PLANS, "both kinds");
+	for (int i = 0; i < COUNT(schedules); i++)
+		random_strategies_on(&schedules[i]);
+}
+
+static void names(void)
+{
+	static const struct {
+		const char *text;
+		int places, parts[SMALTI_AXES];
+	} good[] = {
+	    {"patch", 3, {1, 1, 1, 2}},     {"ring4", 3, {1, 1, 1, 4}},
+	    {"tensor", 1, {1, 1, 1, 1}},    {"cfg", 3, {2, 1, 1, 1}},
+	    {"pipeline3", 1, {1, 3, 1, 1}}, {"hybrid:cfg2.pipe2.ulysses3.ring2", 1, {2, 2, 3, 2}},
+	};
+	static const char *const bad[] = {"",
+					  "patches",
+					  "patch0",
+					  "patch-1",
+					  "patch2x",
+					  "patch99999999999999999999",
+					  "cfg3",
+					  "tensor65",
+					  "hybrid:",
+					  "hybrid:cfg2..ring2",
+					  "hybrid:ring2.patch2",
+					  "hybrid:cfg.ring2",
+					  "hybrid:pipe1024.ring2",
+					  "hybrid:pipe2.naive2",
+					  "cfg2.ring2"};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_strategy strategy;
+	for (int i = 0; i < COUNT(good); i++) {
+		SUCCEEDS(smalti_strategy_read(&strategy, good[i].text, NULL, good[i].places, &error), &error,
+			 good[i].text);
+		CHECK(memcmp(strategy.parts, good[i].parts, sizeof(strategy.parts)) == 0, good[i].text);
+		smalti_strategy_free(&strategy);
+	}
+	for (int i = 0; i < COUNT(bad); i++)
+		FAILS(smalti_strategy_read(&strategy, bad[i], NULL, 3, &error), &error, SMALTI_EINVAL, bad[i],
+		      "strategy");
+}
+
+static const struct test tests[] = {
+    {"names", names},
+    {"random strategies", random_strategies},
+};
+
+TEST_MAIN("strategies", tests)
