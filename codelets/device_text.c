@@ -1,32 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
-#include "kernels/conditioning.h"
-
-/* A launch for each run of positions with the same bucket, since which bucket it is hangs on the last bits of
- * a logarithm. */
-int smalti_device_relative_bias(struct smalti_device *device, const struct relative_bias_memories *data,
-				const struct relative_bias_arguments *a, struct smalti_error *error)
-{
-	const struct smalti_device_memory *const buffers[] = {data->table, data->bias};
-	const int64_t length = 2 * a->reach - 1;
-	struct bias_run_arguments run = {.heads = a->heads, .length = length};
-	for (int64_t i = 0; i < length; i++) {
-		const int64_t bucket =
-		    smalti_relative_bucket(i - (a->reach - 1), a->buckets, a->max_distance);
-		const int64_t next =
-		    i + 1 < length ? smalti_relative_bucket(i + 2 - a->reach, a->buckets, a->max_distance)
-				   : -1;
-		run.last = i;
-		run.bucket = bucket;
-		if (next == bucket)
-			continue;
-		if (smalti_device_elements(device, "bias_run", a->heads * (run.last - run.first + 1), buffers,
-					   &run, error) < 0)
-			return -1;
-		run.first = i + 1;
-	}
-	return 0;
-}
 
 /* Rows first … of a weight [*, in], as products take them. */
 static int weight_rows(struct smalti_device *device, const struct smalti_device_memory *weight, int64_t first,

@@ -22,10 +22,11 @@ fi
 prompts=(-p 'a red star' -p b -p c -p d -p e -p f -p g -p h -p i -p j -p k -p l) # more than are in work at a time
 images=$((${#prompts[@]} / 2))
 
-# batch NAME OPTION...: a batch of small images into $work/NAME.
+# batch NAME OPTION...: a batch of small images into $work/NAME. Without guidance they share no text, which would take all
+# of them with it.
 batch() {
     mkdir "$work/$1"
-    timeout -k 5 120 "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 --save-latents -o "$work/$1/" -q "${@:2}"
+    timeout -k 5 120 "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 --guidance 1 --save-latents -o "$work/$1/" -q "${@:2}"
 }
 
 # lose CALL DEVICES POLICY: its exit status and messages fit the images that it made, and these those of the CPU.

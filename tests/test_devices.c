@@ -43,8 +43,7 @@ struct trials {
 static bool is_exact(enum smalti_op_number op)
 {
 	return op == SMALTI_OP_copy || op == SMALTI_OP_join || op == SMALTI_OP_clear ||
-	       op == SMALTI_OP_take_columns || op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens ||
-	       op == SMALTI_OP_relative_bias;
+	       op == SMALTI_OP_take_columns || op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens;
 }
 
 static void describe_matrix(struct smalti_weight_source *source, int64_t in, int64_t out,

@@ -32,14 +32,6 @@ KERNEL(positions)(GLOBAL float *table, struct positions_arguments a)
 	table[row * 2 * quarter + quarter + k] = (float)cos(angle);
 }
 
-/* bias [heads, length] at positions first … last = row `bucket` of table [buckets, heads]. */
-KERNEL(bias_run)(GLOBAL const float *table, GLOBAL float *bias, struct bias_run_arguments a)
-{
-	const int64_t count = a.last - a.first + 1, head = INDEX / count;
-	if (head < a.heads)
-		bias[head * a.length + a.first + INDEX % count] = table[a.bucket * a.heads + head];
-}
-
 /* y [rows, dim] f32 += bias[dim] and what the tokens' columns and rows have in positions
  * [columns + *, dim / 2]. */
 KERNEL(add_positions)(GLOBAL const float *bias, GLOBAL const float *positions, GLOBAL float *y,

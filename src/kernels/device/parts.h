@@ -52,8 +52,3 @@ struct coefficients_arguments {
 	int64_t channels, groups;
 	float epsilon;
 };
-
-/* Positions first … last of each head's biases, all of one bucket. */
-struct bias_run_arguments {
-	int64_t heads, length, bucket, first, last;
-};
