@@ -8,7 +8,7 @@
 
 struct generate_options {
 	struct smalti_bench_options bench;
-	const char *model, *variant, *prompt, *scheduler;
+	const char *model, *variant, *prompt, *scheduler, *strategy, *shares;
 	bool has_size;
 	struct smalti_size size;
 	int64_t steps, tile_tokens, tile_rows;
@@ -52,6 +52,8 @@ static const struct smalti_option rows[] = {
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TILE_TOKENS_ROW(TYPE, tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, tile_rows),
+    SMALTI_SHARES_ROW(TYPE, shares),
+    SMALTI_STRATEGY_ROW(TYPE, strategy),
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),
 };
@@ -110,15 +112,17 @@ static struct smalti_request request_of(const struct generate_options *o)
 	request.scheduler = o->scheduler;
 	request.tile_tokens = o->tile_tokens;
 	request.tile_rows = o->tile_rows;
+	request.strategy = o->strategy;
+	request.shares = o->shares;
 	return request;
 }
 
 static int add_line(struct smalti_bench_report *report, const struct generate_options *o,
 		    const struct smalti_images_result *r, struct smalti_error *error)
 {
-	char name[96];
-	snprintf(name, sizeof(name), "generate %lldx%lld %lld steps", (long long)r->width,
-		 (long long)r->height, (long long)o->steps);
+	char name[224];
+	snprintf(name, sizeof(name), "generate %lldx%lld %lld steps%s%s", (long long)r->width,
+		 (long long)r->height, (long long)o->steps, *r->strategy ? " " : "", r->strategy);
 	const struct smalti_bench_value line[COLUMNS] = {
 	    {r->seconds, NULL},
 	    {r->least, NULL},

@@ -114,11 +114,20 @@ static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 	return 0;
 }
 
+static void name_strategy(const struct smalti_plan *plan, struct smalti_images_result *result)
+{
+	const char *strategy = smalti_plan_strategy(plan), *shares = smalti_plan_shares(plan);
+	snprintf(result->strategy, sizeof(result->strategy), "%s%s%s", strategy ? strategy : "",
+		 strategy && shares ? " " : "", shares ? shares : "");
+}
+
 static int measure(struct smalti_model *model, const struct smalti_request *request, int repeats,
 		   struct smalti_images_result *result, struct smalti_error *error)
 {
 	struct smalti_request resolved = *request;
 	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
+	if (plan)
+		name_strategy(plan, result);
 	smalti_plan_free(plan); /* each image has a prompt, and so a plan, of its own */
 	if (!plan)
 		return -1;

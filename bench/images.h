@@ -10,6 +10,7 @@ struct smalti_images_result {
 	double stages[3]; /* medians of the time in each enum smalti_stage, seen a thousand times a second */
 	int64_t peak;     /* bytes resident at most, from the model's opening on; -1: not known */
 	int64_t width, height;
+	char strategy[128]; /* with shares, as the request's became; empty: none */
 };
 
 /* The request's prompt gets a number that changes from image to image, so that none finds its text

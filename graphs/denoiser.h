@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "graphs/load.h"
 #include "graphs/strategy.h"
 #include "graphs/weights.h"
 
@@ -27,6 +28,11 @@ struct smalti_denoiser_functions {
 	/* The arithmetic of a forward for `count` prompts of that many tokens. */
 	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
 			int count);
+
+	/* What a place bears of forwards of these tokens, which a strategy places, for such prompts, in tasks
+	 * of `band_tokens` at most. */
+	struct smalti_load (*load)(const struct smalti_denoiser *denoiser, const struct smalti_tokens *tokens,
+				   const int64_t *prompt_tokens, int count, int64_t band_tokens, int place);
 
 	/* `text` f32 [tokens, text_width]. */
 	struct smalti_cross_cache *(*cross_cache)(struct smalti_denoiser *denoiser,

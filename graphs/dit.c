@@ -2,6 +2,7 @@
 #include "graphs/dit.h"
 #include "graphs/dit_cross_cache.h"
 #include "graphs/dit_forward.h"
+#include "graphs/dit_load.h"
 
 static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 			     int branches, const struct smalti_strategy *strategy)
@@ -52,6 +53,7 @@ static const struct smalti_denoiser_functions functions = {
     .cross_cache_bytes = smalti_dit_cross_cache_bytes,
     .working_bytes = working_bytes,
     .flops = flops_of,
+    .load = smalti_dit_load_of,
     .cross_cache = smalti_dit_cross_cache,
     .release_cross_cache = smalti_dit_release_cross_cache,
     .conditions = smalti_dit_conditions,

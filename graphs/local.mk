@@ -5,15 +5,20 @@ libcore_la_SOURCES += \
 	graphs/dit.c graphs/dit.h \
 	graphs/dit_block.c graphs/dit_block.h \
 	graphs/dit_conditions.c graphs/dit_conditions.h \
+	graphs/dit_count.h \
 	graphs/dit_cross_cache.c graphs/dit_cross_cache.h \
 	graphs/dit_forward.c graphs/dit_forward.h \
+	graphs/dit_load.c graphs/dit_load.h \
 	graphs/dit_shards.c graphs/dit_shards.h \
 	graphs/dit_traffic.c graphs/dit_traffic.h \
 	graphs/dit_weights.c graphs/dit_weights.h \
 	graphs/features.c graphs/features.h \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
+	graphs/load.h \
 	graphs/strategy.c graphs/strategy.h \
+	graphs/strategy_choose.c graphs/strategy_choose.h \
+	graphs/strategy_cost.c graphs/strategy_cost.h \
 	graphs/strategy_read.c \
 	graphs/t5.c graphs/t5.h \
 	graphs/text_encoder.h \

@@ -26,6 +26,7 @@ check_PROGRAMS += tests/test_arguments
 check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_strategies
+check_PROGRAMS += tests/test_strategy_choice
 check_PROGRAMS += tests/test_transfers
 check_PROGRAMS += tests/test_decode_places
 check_PROGRAMS += tests/test_tile_forms
@@ -177,6 +178,7 @@ dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
 dist_check_SCRIPTS += tests/store_stop.sh
+dist_check_SCRIPTS += tests/strategy_auto.sh
 dist_check_SCRIPTS += tests/verify.sh
 
 # What scripts run besides the command: no tests themselves.

@@ -68,11 +68,12 @@ struct smalti_request {
 	int64_t tile_rows;       /**< latent rows per tile of the VAE */
 	enum smalti_grain grain; /**< of the transformer's tasks */
 	/** How the tokens of the transformer are distributed: "2:1:1", the shares of the CPUs and of each
-	 * device in turn, as numbers of 0 or more. A tile then stays with its owner. NULL: the policy
-	 * chooses, or all devices get the same with a strategy. */
+	 * device in turn, as numbers of 0 or more; "auto": the devices' by their measured speed. A tile then
+	 * stays with its owner. NULL: the policy chooses, or all devices get the same with a strategy. */
 	const char *shares;
 	/** How the transformer is spread over devices, such as "ulysses" or "hybrid:cfg2.ring4"
-	 * (docs/strategies.md). NULL: "patch" with shares, else the policy places each task. */
+	 * (docs/strategies.md); "auto": the exact one that should be fastest. NULL: "patch" with shares, else
+	 * the policy places each task. */
 	const char *strategy;
 	int64_t patches; /**< of a pipeline, 0: as many as stages */
 	int64_t warmup;  /**< synchronous passes at first, where a strategy reads older keys; 0: one */
@@ -89,6 +90,11 @@ struct smalti_plan;
  * was submitted. The model outlives the plan. NULL with SMALTI_EINVAL, then *request is untouched. */
 struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 					   struct smalti_error *error);
+/** What the request's strategy and shares became, NULL where there are none: those that the same bits can be
+ * asked for with. "auto" is a name and numbers here. They are the plan's. @{ */
+const char *smalti_plan_strategy(const struct smalti_plan *plan);
+const char *smalti_plan_shares(const struct smalti_plan *plan);
+/** @} */
 /** Images that were submitted keep what they need. NULL is allowed. */
 void smalti_plan_free(struct smalti_plan *plan);
 

@@ -181,7 +181,12 @@ static struct smalti_plan *resolve(const struct smalti_generation *generation, s
 	const struct smalti_start *start = &generation->start;
 	if (start->values && smalti_start_apply(start, &generation->info, request, error) < 0)
 		return NULL;
-	return smalti_request_resolve(generation->model, request, error);
+	struct smalti_plan *plan = smalti_request_resolve(generation->model, request, error);
+	if (plan) { /* for the metadata */
+		request->strategy = smalti_plan_strategy(plan);
+		request->shares = smalti_plan_shares(plan);
+	}
+	return plan;
 }
 
 static void make_images(struct smalti_generation *generation, struct smalti_batch *batch,

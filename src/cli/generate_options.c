@@ -90,13 +90,8 @@ static const struct smalti_option rows[] = {
      "be "
      "tasks",
      .choices = grains},
-    {SMALTI_STRING(TYPE, request.shares), "shares", 0, "A:B:...",
-     "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; default: the "
-     "scheduling policy places each task"},
-    {SMALTI_STRING(TYPE, request.strategy), "strategy", 0, "NAME",
-     "spread the transformer over devices: patch, ring, ulysses, tensor, cfg or a mix such as "
-     "hybrid:cfg2.ulysses2.ring2, which are exact; pipeline, displaced, masked or naive, which are not; NAME "
-     "may end in the number of parts; default with --shares: patch"},
+    SMALTI_SHARES_ROW(TYPE, request.shares),
+    SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     {SMALTI_INT64(TYPE, request.patches), "patches", 0, "N",
      "with pipeline: cut the tokens into N patches that follow each other; 0: as many as stages",
      .minimum = 0, .maximum = SMALTI_PATCHES_MAX},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
-#include "base/parse.h"
 #include "graphs/vae_plan.h"
 #include "jobs/bins.h"
+#include "jobs/plan_strategy.h"
 
 #include <math.h>
 
@@ -160,56 +160,9 @@ static int spell_out(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->prompt = smalti_format(error, "%s", request->prompt);
 	plan->negative_prompt =
 	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
-	plan->share_text = request->shares ? smalti_format(error, "%s", request->shares) : NULL;
-	plan->strategy_text = request->strategy ? smalti_format(error, "%s", request->strategy) : NULL;
-	r->shares = plan->share_text;
-	r->strategy = plan->strategy_text;
 	r->prompt = plan->prompt;
 	r->negative_prompt = plan->negative_prompt;
-	return plan->prompt && plan->negative_prompt && (!request->shares || r->shares) &&
-		       (!request->strategy || r->strategy)
-		   ? 0
-		   : -1;
-}
-
-static int read_shares(const char *text, int places, double *shares, struct smalti_error *error)
-{
-	struct smalti_error ignored = SMALTI_NO_ERROR;
-	double sum = 0;
-	const int status = smalti_parse_numbers(text, ':', places, shares, &ignored);
-	for (int place = 0; status == 0 && place < places; place++)
-		sum += shares[place];
-	if (sum > 0)
-		return 0;
-	return smalti_fail(
-	    error, SMALTI_EINVAL,
-	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0), "
-	    "found '%s'",
-	    places, text);
-}
-
-static int read_strategy(struct smalti_plan *plan, struct smalti_error *error)
-{
-	const struct smalti_request *r = &plan->request;
-	const int places = smalti_session_place_count(plan->model->session);
-	plan->strategy = smalti_strategy_none;
-	if (!r->strategy && !r->shares)
-		return 0;
-	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
-	if (!shares || (r->shares && read_shares(r->shares, places, shares, error) < 0) ||
-	    smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
-				 r->shares ? shares : NULL, places, error) < 0)
-		return -1;
-	if (r->patches && plan->strategy.parts[SMALTI_AXIS_STAGE] == 1)
-		return smalti_fail(error, SMALTI_EINVAL, "patches: expected with a pipeline only, found %lld",
-				   (long long)r->patches);
-	if (r->warmup && !smalti_strategy_keeps(&plan->strategy))
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "warmup: expected with pipeline or displaced only, found %lld",
-				   (long long)r->warmup);
-	plan->strategy.patches = r->patches ? r->patches : plan->strategy.patches;
-	plan->strategy.warmup = r->warmup ? r->warmup : 1;
-	return 0;
+	return plan->prompt && plan->negative_prompt ? 0 : -1;
 }
 
 static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
@@ -228,7 +181,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 		return -1;
 	plan->latent_width = smalti_round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
 	plan->latent_height = smalti_round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
-	if (check_latents(plan, error) < 0 || read_strategy(plan, error) < 0)
+	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	if (!request->tile_rows && plan->strategy.count > 1)
 		plan->request.tile_rows = shared_tile_rows(plan);

@@ -58,6 +58,8 @@ int64_t smalti_device_room(const struct smalti_device *device);
 /* Whether a task whose tiles take so many bytes, and whose scratch takes twice that at most, is for a device
  * with this memory, on which other tasks' tiles are as well. */
 bool smalti_device_fits(unsigned memory_node, int64_t bytes);
+/* What a device with this memory has for tiles. */
+int64_t smalti_device_tile_bytes(unsigned memory_node);
 
 /* y f32 [rows / stride, width / stride, out] (+)= x [rows + 2 (stride 2: + 1), width, in] ∗ w [out, 3, 3, in]
  * + bias f32 [out], x and w of `dtype`; y from element y_first on. x has the rows above (but for stride 2)

@@ -18,6 +18,12 @@ bool smalti_device_fits(unsigned memory_node, int64_t bytes)
 	return bytes <= (share < total - share ? share : total - share) / 2;
 }
 
+int64_t smalti_device_tile_bytes(unsigned memory_node)
+{
+	const int64_t total = (int64_t)starpu_memory_get_total(memory_node);
+	return total - share_of(total);
+}
+
 int64_t smalti_device_room(const struct smalti_device *device)
 {
 	return device->share / 4;

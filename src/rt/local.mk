@@ -6,6 +6,7 @@ libcore_la_SOURCES += \
 	src/rt/lost.c src/rt/lost.h \
 	src/rt/machine.c src/rt/machine.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
+	src/rt/place_facts.c src/rt/place_facts.h \
 	src/rt/places.c src/rt/places.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \

@@ -60,6 +60,11 @@ int smalti_places_count(const struct smalti_places *places)
 	return places->count;
 }
 
+unsigned smalti_places_node(const struct smalti_places *places, int place)
+{
+	return places->place[place].node;
+}
+
 double smalti_places_speed(const struct smalti_places *places, const double *speeds, int owner)
 {
 	const struct place *place = &places->place[owner == SMALTI_ANYWHERE ? 0 : owner % places->count];

@@ -16,6 +16,7 @@ enum smalti_device_kind smalti_memory_kind(unsigned node);
 /* After starpu_init(). Free with free(). */
 struct smalti_places *smalti_places_new(struct smalti_error *error);
 int smalti_places_count(const struct smalti_places *places);
+unsigned smalti_places_node(const struct smalti_places *places, int place);
 /* Of the speeds of all workers, the highest at a place, at SMALTI_ANYWHERE of all. */
 double smalti_places_speed(const struct smalti_places *places, const double *speeds, int place);
 

@@ -31,5 +31,8 @@ uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint
 
 /* Before starpu_init: the codelets and performance models of all ops; `devices`: whether there may be any. */
 struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error);
+/* Operations a second of these workers on tasks of the transformer's kind, from the files of the performance
+ * models: on those that all have run, else each on what it has; 0: nothing. */
+void smalti_task_rates(const struct smalti_codelet *codelets, const int *workers, int count, double *rates);
 /* Before starpu_shutdown: what was measured is not written. */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);

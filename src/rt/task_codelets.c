@@ -91,6 +91,35 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 	return codelets;
 }
 
+static bool is_of_transformer(const struct smalti_codelet *codelet)
+{
+	static const char *const names[] = {"matmul", "attention", "fused"};
+	bool found = false;
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		found = found || strcmp(codelet->codelet.name, names[i]) == 0;
+	return found;
+}
+
+/* Sets the rates to 0 where the workers have no task in common. */
+static void compare(const struct smalti_codelet *codelets, const int *workers, int count, double *rates)
+{
+	double flops = 0;
+	memset(rates, 0, (size_t)count * sizeof(*rates));
+	for (int i = 0; i < codelet_count(); i++)
+		if (is_of_transformer(&codelets[i]))
+			smalti_task_times_compare(&codelets[i].times, workers, count, &flops, rates);
+	for (int i = 0; i < count; i++)
+		rates[i] = rates[i] > 0 ? flops / rates[i] : 0;
+}
+
+void smalti_task_rates(const struct smalti_codelet *codelets, const int *workers, int count, double *rates)
+{
+	if (count > 0)
+		compare(codelets, workers, count, rates);
+	for (int i = 0; i < count && (i > 0 || rates[0] == 0); i++)
+		compare(codelets, &workers[i], 1, &rates[i]);
+}
+
 void smalti_task_drop_measurements(struct smalti_codelet *codelets)
 {
 	for (int i = 0; i < codelet_count(); i++)

@@ -83,6 +83,48 @@ void smalti_task_times_took(struct starpu_task *task, int worker, double seconds
 	*ratio = *ratio > 0 ? 0.75 * *ratio + 0.25 * now : now;
 }
 
+static const struct starpu_perfmodel_history_list *entries_of(struct starpu_perfmodel *history, int worker)
+{
+	const struct starpu_perfmodel_per_arch *arch = starpu_perfmodel_get_model_per_arch(
+	    history, starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS), 0);
+	return arch ? arch->list : NULL;
+}
+
+/* That of tasks like those of another entry; NULL: they have not run on that worker, or once. */
+static const struct starpu_perfmodel_history_entry *like(struct starpu_perfmodel *history, int worker,
+							 const struct starpu_perfmodel_history_entry *other)
+{
+	const struct starpu_perfmodel_history_list *at = entries_of(history, worker);
+	while (at && at->entry->footprint != other->footprint)
+		at = at->next;
+	return at && at->entry->nsample > 1 ? at->entry : NULL;
+}
+
+static void compare(struct starpu_perfmodel *history, const struct starpu_perfmodel_history_entry *entry,
+		    const int *workers, int count, double *flops, double *seconds)
+{
+	for (int i = 0; i < count; i++)
+		if (!like(history, workers[i], entry))
+			return;
+	*flops += entry->nsample * entry->flops;
+	for (int i = 0; i < count; i++)
+		seconds[i] += 1e-6 * entry->nsample * like(history, workers[i], entry)->mean;
+}
+
+void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
+			       double *flops, double *seconds)
+{
+	char path[512];
+	struct starpu_perfmodel history = {.type = STARPU_HISTORY_BASED};
+	starpu_perfmodel_get_model_path(times->symbol, path, sizeof(path));
+	if (access(path, R_OK) < 0 || starpu_perfmodel_load_symbol(times->symbol, &history))
+		return;
+	for (const struct starpu_perfmodel_history_list *at = entries_of(&history, workers[0]); at;
+	     at = at->next)
+		compare(&history, at->entry, workers, count, flops, seconds);
+	starpu_perfmodel_unload_model(&history);
+}
+
 /* What files tell beside the key; the tiles, whose size StarPU would tell, may be gone. */
 static size_t size_of(struct starpu_task *task, unsigned implementation)
 {

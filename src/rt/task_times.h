@@ -26,3 +26,7 @@ void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 void smalti_task_times_took(struct starpu_task *task, int worker, double seconds);
 /* The seconds that were measured of its like; NAN: not enough. */
 double smalti_task_times_measured(struct starpu_task *task, int worker);
+/* Adds the operations of tasks that have run on all of these workers, as the history's file tells, and the
+ * seconds that as many take on each; not of what ran once, which may have compiled kernels. */
+void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
+			       double *flops, double *seconds);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "graphs/strategy_cost.h"
+
+/* The shares that `auto` stands for, by the rates of the devices, or of the CPUs where there is none: 1 for
+ * the fastest place; one that is 10 % slower at most has the share of the next faster one, so that
+ * measurements of equal devices give equal shares. Others in hundredths. */
+void smalti_shares_by_rate(const struct smalti_place_facts *facts, double *shares);
+
+enum { SMALTI_STRATEGY_NAME = 48 };
+
+/* The exact strategy that costs least (graphs/strategy_cost.h) and that the places have memory for; of equal
+ * ones the one that is tried first: few places before many, and then those with fewer shards. `shares` are of
+ * the places, with `fixed` all of them compute; else the faster ones, as many as are best, and the others'
+ * become 0. Where there is one place only, it computes, whatever its memory. -1 with SMALTI_ENOMEM where
+ * nothing fits. */
+int smalti_strategy_choose(const struct smalti_denoising *denoising, const struct smalti_place_facts *facts,
+			   bool fixed, double *shares, char name[SMALTI_STRATEGY_NAME],
+			   struct smalti_error *error);

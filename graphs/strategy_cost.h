@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "graphs/denoiser.h"
+#include "rt/place_facts.h"
+
+/* A denoising that is to be spread. */
+struct smalti_denoising {
+	const struct smalti_denoiser *denoiser;
+	int64_t tokens, columns, band_tokens; /* of the image, of a row of it, of a task at most */
+	int64_t prompt_tokens[SMALTI_DENOISER_MAX_BRANCHES];
+	int branches;
+};
+
+/* What a place bears of it; -1 without memory. */
+int smalti_strategy_load(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
+			 int place, struct smalti_load *load, struct smalti_error *error);
+
+/* What a pass takes under a strategy that is exact, at the place that takes longest:
+ *
+ *   operations / rate + 15 µs for each task + exposed transfers,
+ *
+ * where transfers take bytes / bandwidth and the latency once for each block, over the slowest link from
+ * another of the branch's places (latents and predictions: of all places), and are hidden behind the other
+ * branch's computing, if the place has both, and behind a ring's attention to other ranks. */
+struct smalti_cost {
+	double seconds;
+	double
+	    missing; /* bytes, of weights, activations and buffers, beyond a place's memory; of all places */
+};
+int smalti_strategy_cost(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
+			 const struct smalti_place_facts *facts, struct smalti_cost *cost,
+			 struct smalti_error *error);

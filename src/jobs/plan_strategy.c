@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/plan_strategy.h"
+#include "base/parse.h"
+#include "graphs/strategy_choose.h"
+
+static const char automatic[] = "auto";
+
+static bool is_auto(const char *text)
+{
+	return text && strcmp(text, automatic) == 0;
+}
+
+static int read_shares(const char *text, int places, double *shares, struct smalti_error *error)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	double sum = 0;
+	const int status = smalti_parse_numbers(text, ':', places, shares, &ignored);
+	for (int place = 0; status == 0 && place < places; place++)
+		sum += shares[place];
+	if (sum > 0)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0) or auto, "
+	    "found '%s'",
+	    places, text);
+}
+
+static char *write_shares(const double *shares, int places, struct smalti_error *error)
+{
+	char *text = smalti_format(error, "%g", shares[0]);
+	for (int place = 1; text && place < places; place++) {
+		char *longer = smalti_format(error, "%s:%g", text, shares[place]);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+/* Of a prompt, before it is known how many tokens it has: what cross-attention to them takes matters little.
+ */
+struct smalti_denoising smalti_plan_denoising(const struct smalti_plan *plan)
+{
+	enum { EMPTY = 1, SOME = 40 };
+	const struct smalti_denoiser *d = plan->model->denoiser;
+	const int64_t columns = plan->latent_width / d->patch_size;
+	struct smalti_denoising denoising = {.denoiser = d,
+					     .tokens = plan->latent_height / d->patch_size * columns,
+					     .columns = columns,
+					     .band_tokens = plan->request.tile_tokens};
+	if (plan->guided)
+		denoising.prompt_tokens[denoising.branches++] = *plan->negative_prompt ? SOME : EMPTY;
+	denoising.prompt_tokens[denoising.branches++] = SOME;
+	return denoising;
+}
+
+/* The request's texts with numbers and a name for `auto`; shares NULL: by default. */
+static int choose(const struct smalti_plan *plan, double *shares, char name[SMALTI_STRATEGY_NAME],
+		  struct smalti_error *error)
+{
+	const struct smalti_request *r = &plan->request;
+	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
+	const bool fixed = r->shares && !is_auto(r->shares);
+	struct smalti_place_facts facts;
+	if (smalti_place_facts_of(plan->model->session, &facts, error) < 0)
+		return -1;
+	if (!fixed)
+		smalti_shares_by_rate(&facts, shares);
+	const int status =
+	    is_auto(r->strategy) ? smalti_strategy_choose(&denoising, &facts, fixed, shares, name, error) : 0;
+	smalti_place_facts_free(&facts);
+	return status;
+}
+
+/* The texts become the plan's own, and say what is meant. */
+static int spell_out(struct smalti_plan *plan, double *shares, int places, struct smalti_error *error)
+{
+	struct smalti_request *r = &plan->request;
+	char name[SMALTI_STRATEGY_NAME];
+	const bool chooses = is_auto(r->strategy) || is_auto(r->shares);
+	if (r->shares && !is_auto(r->shares) && read_shares(r->shares, places, shares, error) < 0)
+		return -1;
+	if (chooses && choose(plan, shares, name, error) < 0)
+		return -1;
+	if (r->strategy &&
+	    !(plan->strategy_text = smalti_format(error, "%s", is_auto(r->strategy) ? name : r->strategy)))
+		return -1;
+	if (r->shares || chooses)
+		plan->share_text =
+		    chooses ? write_shares(shares, places, error) : smalti_format(error, "%s", r->shares);
+	if ((r->shares || chooses) && !plan->share_text)
+		return -1;
+	r->strategy = plan->strategy_text;
+	r->shares = plan->share_text;
+	return 0;
+}
+
+static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_request *r = &plan->request;
+	const int places = smalti_session_place_count(plan->model->session);
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	if (!shares || spell_out(plan, shares, places, error) < 0)
+		return -1;
+	return smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
+				    r->shares ? shares : NULL, places, error);
+}
+
+int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_request *r = &plan->request;
+	plan->strategy = smalti_strategy_none;
+	if (!r->strategy && !r->shares)
+		return 0;
+	if (read_texts(plan, error) < 0)
+		return -1;
+	if (r->patches && plan->strategy.parts[SMALTI_AXIS_STAGE] == 1)
+		return smalti_fail(error, SMALTI_EINVAL, "patches: expected with a pipeline only, found %lld",
+				   (long long)r->patches);
+	if (r->warmup && !smalti_strategy_keeps(&plan->strategy))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "warmup: expected with pipeline or displaced only, found %lld",
+				   (long long)r->warmup);
+	plan->strategy.patches = r->patches ? r->patches : plan->strategy.patches;
+	plan->strategy.warmup = r->warmup ? r->warmup : 1;
+	return 0;
+}
+
+const char *smalti_plan_strategy(const struct smalti_plan *plan)
+{
+	return plan->request.strategy;
+}
+
+const char *smalti_plan_shares(const struct smalti_plan *plan)
+{
+	return plan->request.shares;
+}

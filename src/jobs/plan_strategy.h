@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "graphs/strategy_cost.h"
+#include "jobs/plan.h"
+
+/* Reads the request's strategy and shares into the plan, whose latents have a size; `auto` becomes a name and
+ * numbers, in the plan's request, too. */
+int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error);
+
+/* What the plan spreads. */
+struct smalti_denoising smalti_plan_denoising(const struct smalti_plan *plan);

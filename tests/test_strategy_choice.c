@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which strategy `auto` is on machines that are made up: what one expects of each, and for random ones the
+ * best of all that there are.
+ */
+#include "graphs/dit_load.h"
+#include "graphs/dit_weights.h"
+#include "graphs/strategy_choose.h"
+#include "harness.h"
+#include "judge.h"
+
+#include <math.h>
+
+enum { MOST_PLACES = 8, RANDOM_MACHINES = 60 };
+static const double giga = 1e9, tera = 1e12;
+
+/* Place 0 are CPUs, which take no part. */
+struct machine {
+	int places;
+	double rate[MOST_PLACES], memory[MOST_PLACES]; /* Tflop/s, GB */
+	double bandwidth, latency;                     /* GB/s, µs */
+	double slow; /* bandwidth between the first half of the devices and the second; 0: the same */
+};
+
+static const struct smalti_denoiser_functions functions = {.load = smalti_dit_load_of};
+
+/* PixArt's XL/2. */
+static const struct smalti_dit large = {
+    .denoiser = {.functions = &functions, .in_channels = 4, .out_channels = 8, .patch_size = 2},
+    .config = {.layers = 28, .heads = 16, .head_dim = 72, .width = 1152},
+    .compute = SMALTI_F16};
+
+static struct smalti_denoising denoising_of(int64_t side, bool guided)
+{
+	const int64_t columns = side / 16;
+	return (struct smalti_denoising){.denoiser = &large.denoiser,
+					 .tokens = columns * columns,
+					 .columns = columns,
+					 .band_tokens = 256,
+					 .prompt_tokens = {guided ? 1 : 40, 40},
+					 .branches = guided ? 2 : 1};
+}
+
+struct facts {
+	struct smalti_place_facts facts;
+	struct smalti_place_fact place[MOST_PLACES];
+	struct smalti_link_fact link[MOST_PLACES * MOST_PLACES];
+};
+
+static const struct smalti_place_facts *facts_of(const struct machine *m, struct facts *f)
+{
+	const int half = (m->places + 1) / 2;
+	*f = (struct facts){.facts = {m->places, true, f->place, f->link}};
+	for (int i = 0; i < m->places; i++) {
+		f->place[i] = (struct smalti_place_fact){m->rate[i] * tera, (int64_t)(m->memory[i] * giga)};
+		for (int j = 0; j < m->places; j++) {
+			const bool far = m->slow > 0 && (i < half) != (j < half);
+			f->link[i * m->places + j] = (struct smalti_link_fact){
+			    (far ? m->slow : m->bandwidth) * giga, m->latency * 1e-6};
+		}
+	}
+	return &f->facts;
+}
+
+static void write_choice(const char *name, const double *shares, int places, char text[160])
+{
+	snprintf(text, 160, "%s", name);
+	for (int i = 1; i < places; i++) {
+		const size_t length = strlen(text);
+		snprintf(text + length, 160 - length, "%s%g", i > 1 ? ":" : " ", shares[i]);
+	}
+}
+
+static const struct {
+	const char *what;
+	struct machine machine;
+	int64_t side;
+	bool guided;
+	const char *expected; /* with the devices' shares; NULL: nothing fits */
+} cases[] = {
+    {"one device", {2, {1, 50}, {64, 40}, 20, 5, 0}, 1024, true, "patch1 1"},
+    {"one device, too small for it", {2, {1, 50}, {64, 0.5}, 20, 5, 0}, 1024, true, "patch1 1"},
+    {"two, by a network", {3, {1, 50, 50}, {64, 40, 40}, 1, 30, 0}, 1024, true, "cfg2 1:1"},
+    {"the same without guidance, small",
+     {3, {1, 50, 50}, {64, 40, 40}, 0.1, 30, 0},
+     256,
+     false,
+     "patch1 1:0"},
+    {"the same without guidance, large", {3, {1, 50, 50}, {64, 40, 40}, 2, 30, 0}, 4096, false, "ring2 1:1"},
+    {"two, well linked", {3, {1, 50, 50}, {64, 40, 40}, 200, 5, 0}, 4096, false, "patch2 1:1"},
+    {"four, well linked",
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 200, 5, 0},
+     4096,
+     false,
+     "patch4 1:1:1:1"},
+    {"four, not so well linked",
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 10, 5, 0},
+     1024,
+     false,
+     "hybrid:ulysses2.ring2 1:1:1:1"},
+    {"two pairs",
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 100, 5, 0.5},
+     2048,
+     true,
+     "hybrid:cfg2.patch2 1:1:1:1"},
+    {"one of a third", {3, {1, 60, 20}, {64, 40, 40}, 50, 5, 0}, 2048, true, "patch2 1:0.33"},
+    {"measured a little apart", {3, {1, 50, 48}, {64, 40, 40}, 1, 30, 0}, 1024, true, "cfg2 1:1"},
+    {"one that is slow and far", {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0}, 512, true, "patch1 1:0"},
+    {"too small for the weights", {3, {1, 50, 50}, {64, 0.9, 0.9}, 50, 5, 0}, 512, true, "tensor2 1:1"},
+    {"far too small", {5, {1, 50, 50, 50, 50}, {64, 0.1, 0.1, 0.1, 0.1}, 50, 5, 0}, 512, true, NULL},
+};
+
+static void made_up(void)
+{
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct facts facts;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		double shares[MOST_PLACES];
+		char name[SMALTI_STRATEGY_NAME], found[160], what[320];
+		const struct smalti_denoising d = denoising_of(cases[i].side, cases[i].guided);
+		const struct smalti_place_facts *f = facts_of(&cases[i].machine, &facts);
+		smalti_shares_by_rate(f, shares);
+		const int status = smalti_strategy_choose(&d, f, false, shares, name, &error);
+		if (!cases[i].expected) {
+			FAILS(status, &error, SMALTI_ENOMEM, cases[i].what, "tensor4", "MiB",
+			      "--gpu-memory-limit");
+			continue;
+		}
+		SUCCEEDS(status, &error, cases[i].what);
+		write_choice(name, shares, f->count, found);
+		snprintf(what, sizeof(what), "%s: %s, expected %s", cases[i].what, found, cases[i].expected);
+		CHECK(strcmp(found, cases[i].expected) == 0, what);
+	}
+}
+
+static double cost_of(const struct smalti_denoising *d, const struct smalti_place_facts *facts,
+		      const char *name, const double *shares)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_strategy strategy;
+	struct smalti_cost cost;
+	SUCCEEDS(smalti_strategy_read(&strategy, name, shares, facts->count, &error), &error, name);
+	SUCCEEDS(smalti_strategy_cost(d, &strategy, facts, &cost, &error), &error, name);
+	CHECK(smalti_strategy_is_exact(&strategy), name);
+	smalti_strategy_free(&strategy);
+	return cost.missing > 0 ? (double)INFINITY : cost.seconds;
+}
+
+/* Of all that the places with a share can do, in as many parts as they are. */
+static double best_of(const struct smalti_denoising *d, const struct smalti_place_facts *facts,
+		      const double *shares)
+{
+	static const char *const shard[] = {"ulysses", "tensor"}, *const rank[] = {"patch", "ring"};
+	int count = 0;
+	double best = (double)INFINITY;
+	for (int i = 0; i < facts->count; i++)
+		count += shares[i] > 0;
+	for (int branches = 1; branches <= d->branches; branches++)
+		for (int shards = 1; shards <= count; shards++)
+			for (int kind = 0; kind < 4 && count % (branches * shards) == 0; kind++) {
+				char name[96];
+				snprintf(name, sizeof(name), "hybrid:cfg%d.%s%d.%s%d", branches,
+					 shard[kind % 2], shards, rank[kind / 2], count / branches / shards);
+				best = fmin(best, cost_of(d, facts, name, shares));
+			}
+	return best;
+}
+
+/* With the fastest places, however many. */
+static double best_of_all(const struct smalti_denoising *d, const struct smalti_place_facts *facts,
+			  const double *all)
+{
+	double best = (double)INFINITY;
+	for (int slowest = 1; slowest < facts->count; slowest++) {
+		double shares[MOST_PLACES] = {0};
+		for (int i = 1; i < facts->count; i++) {
+			const double rate = facts->place[i].rate, least = facts->place[slowest].rate;
+			shares[i] = rate > least || (rate == least && i <= slowest) ? all[i] : 0;
+		}
+		best = fmin(best, best_of(d, facts, shares));
+	}
+	return best;
+}
+
+static struct machine random_machine(uint64_t *state)
+{
+	static const int64_t rates[] = {1, 3, 10, 10, 30}, memories[] = {300, 900, 2000, 8000},
+			     bandwidths[] = {100, 1000, 10000, 100000}, counts[] = {3, 4, 5, 7, 8};
+	struct machine m = {.places = (int)judge_draw(state, counts, COUNT(counts)),
+			    .bandwidth = 1e-3 * (double)judge_draw(state, bandwidths, COUNT(bandwidths)),
+			    .slow = 1e-3 * (double)judge_draw(state, bandwidths, COUNT(bandwidths)),
+			    .latency = 10};
+	for (int i = 0; i < m.places; i++) {
+		m.rate[i] = (double)judge_draw(state, rates, COUNT(rates));
+		m.memory[i] = 1e-3 * (double)judge_draw(state, memories, COUNT(memories));
+	}
+	return m;
+}
+
+static void best(void)
+{
+	static const int64_t sides[] = {256, 1024, 2048};
+	uint64_t state = 5;
+	int refused = 0;
+	for (int i = 0; i < RANDOM_MACHINES; i++) {
+		struct facts facts;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const struct machine machine = random_machine(&state);
+		const struct smalti_place_facts *f = facts_of(&machine, &facts);
+		const struct smalti_denoising d =
+		    denoising_of(judge_draw(&state, sides, COUNT(sides)), i % 3 > 0);
+		double shares[MOST_PLACES];
+		char name[SMALTI_STRATEGY_NAME], found[160], what[256];
+		smalti_shares_by_rate(f, shares);
+		const double least = best_of_all(&d, f, shares);
+		if (smalti_strategy_choose(&d, f, false, shares, name, &error) < 0) {
+			CHECK(isinf(least) && error.code == SMALTI_ENOMEM, error.message);
+			refused++;
+			continue;
+		}
+		write_choice(name, shares, f->count, found);
+		const double cost = cost_of(&d, f, name, shares);
+		snprintf(what, sizeof(what), "machine %d: %s takes %g s, the best %g s", i, found, cost,
+			 least);
+		CHECK(fabs(cost - least) <= 1e-9 * least, what);
+	}
+	CHECK(refused > 0 && refused < RANDOM_MACHINES / 2, "some machines are too small");
+}
+
+/* Shares that are given are all used. */
+static void given(void)
+{
+	struct facts facts;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct machine machine = {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0};
+	const struct smalti_denoising d = denoising_of(512, true);
+	double shares[MOST_PLACES] = {0, 2, 1};
+	char name[SMALTI_STRATEGY_NAME], found[160];
+	SUCCEEDS(smalti_strategy_choose(&d, facts_of(&machine, &facts), true, shares, name, &error), &error,
+		 "given");
+	write_choice(name, shares, 3, found);
+	CHECK(strstr(found, "2 2:1"), found);
+}
+
+/* Of all places together, a pass has the arithmetic of one place, and heads and columns no more weights. */
+static void loads_add_up(void)
+{
+	static const struct {
+		const char *name;
+		double flops, weights; /* to those of one place */
+	} parts[] = {{"patch4", 1, 4},
+		     {"ring3", 1, 3},
+		     {"ulysses4", 1, 4},
+		     {"tensor4", 1, 1},
+		     {"pipeline4", 1, 1},
+		     {"cfg2", 1, 2},
+		     {"hybrid:tensor2.ring2", 1, 2}};
+	const struct smalti_denoising d = denoising_of(1024, true);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	double one = 0, held = 0;
+	for (int i = -1; i < COUNT(parts); i++) {
+		struct smalti_strategy strategy;
+		double flops = 0, weights = 0;
+		char what[160];
+		const char *name = i < 0 ? "patch1" : parts[i].name;
+		SUCCEEDS(smalti_strategy_read(&strategy, name, NULL, 5, &error), &error, name);
+		for (int place = 1; place < 5; place++) {
+			struct smalti_load load;
+			SUCCEEDS(smalti_strategy_load(&d, &strategy, place, &load, &error), &error, name);
+			flops += load.flops;
+			weights += load.weights;
+		}
+		smalti_strategy_free(&strategy);
+		one = i < 0 ? flops : one;
+		held = i < 0 ? weights : held;
+		snprintf(what, sizeof(what), "%s: %.3f of the operations, %.3f of the weights", name,
+			 flops / one, weights / held);
+		CHECK(i < 0 || fabs(flops / one / parts[i].flops - 1) < 0.02, what);
+		CHECK(i < 0 || fabs(weights / held / parts[i].weights - 1) < 0.04, what);
+	}
+}
+
+static const struct test tests[] = {
+    {"made up", made_up},
+    {"the best of random ones", best},
+    {"given shares", given},
+    {"loads add up", loads_add_up},
+};
+
+TEST_MAIN("strategy choice", tests)
