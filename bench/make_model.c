@@ -100,7 +100,8 @@ static int write_component(struct job *job, enum smalti_component c, struct smal
 	int status = directory ? write_json(directory, "config.json", job->config[c], error) : -1;
 	if (!status)
 		status = smalti_weights_write(directory, names->stem, &job->inventory[c],
-					      job->options->shard_bytes, &advance, error);
+					      job->options->shard_bytes,
+					      job->options->hollow ? NULL : &advance, error);
 	free(directory);
 	return status;
 }

@@ -10,6 +10,7 @@ struct smalti_make_model_options {
 	bool with[SMALTI_COMPONENTS];
 	int64_t t5_layers; /* 0: as many as the geometry has */
 	int64_t shard_bytes;
+	bool hollow; /* all weights are 0, and take no place on the disk */
 	/* How many bytes of weights are made, now and then; not 0 stops. NULL: nobody asks. */
 	int (*progress)(void *user, int64_t done, int64_t total);
 	void *user;

@@ -12,7 +12,7 @@ struct make_model_options {
 	int geometry, dtype;
 	const char *only;
 	int64_t t5_layers, shard_bytes;
-	bool quiet;
+	bool hollow, quiet;
 };
 
 static const struct make_model_options defaults = {
@@ -36,6 +36,8 @@ static const struct smalti_option rows[] = {
      .maximum = 24},
     {SMALTI_BYTES(TYPE, shard_bytes), "shard-size", 0, "BYTES",
      "split weight files that are larger; default 10 GB", .minimum = 1, .maximum = INT64_MAX},
+    {SMALTI_FLAG(TYPE, hollow), "hollow", 0, NULL,
+     "leave the weights out: holes in the files, which are read as zeros and take no place on the disk"},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "show no progress"},
 };
 
@@ -117,6 +119,7 @@ static enum smalti_exit run(void *values, int count, char **operands)
 	    .dtype = (enum smalti_dtype)options->dtype,
 	    .t5_layers = options->t5_layers,
 	    .shard_bytes = options->shard_bytes,
+	    .hollow = options->hollow,
 	    .progress = show,
 	    .user = &progress,
 	};

@@ -64,7 +64,7 @@ static int write_shard(struct work *work, const char *name, int first, int end, 
 	char *path = smalti_format(error, "%s/%s", work->directory, name);
 	work->first = first;
 	int status = path ? smalti_safetensors_stream(path, work->inventory->tensors + first, end - first,
-						      next_piece, work, error)
+						      work->advance ? next_piece : NULL, work, error)
 			  : -1;
 	free(path);
 	for (int k = first; k < end && !status; k++)

@@ -14,7 +14,8 @@ struct smalti_advance {
 
 /* Writes a component's weights by formula (bench/fill.h) to an existing directory as STEM.safetensors, or as
  * shards of at most `shard_bytes` (or one tensor) and their index. What was written before a failure is left:
- * each file is whole. SMALTI_ECANCELLED when `advance` stopped it. */
+ * each file is whole. SMALTI_ECANCELLED when `advance` stopped it; without one
+ * the weights are a hole in the file, which is read as zeros. */
 int smalti_weights_write(const char *directory, const char *stem, const struct smalti_inventory *inventory,
 			 int64_t shard_bytes, const struct smalti_advance *advance,
 			 struct smalti_error *error);

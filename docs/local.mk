@@ -1,4 +1,4 @@
-dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/devices.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/performance.md docs/reference.md docs/slurm.md docs/strategies.md docs/strategies.png docs/vae.md docs/vae-growth.svg \
+dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/devices.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/performance.md docs/reference.md docs/simulate.md docs/slurm.md docs/strategies.md docs/strategies.png docs/vae.md docs/vae-growth.svg \
 	docs/image.png docs/image.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 
@@ -23,6 +23,7 @@ command_pages = \
 	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
 	docs/smalti-report.1 \
+	docs/smalti-simulate.1 \
 	docs/smalti-verify.1 \
 	docs/smalti-topology.1
 nodist_man_MANS = $(command_pages) $(bench_pages)

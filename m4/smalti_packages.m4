@@ -40,6 +40,26 @@ AC_DEFUN([AX_SMALTI_ONEDNN], [
   AC_SUBST([ONEDNN_LIBS])
 ])
 
+# AX_SMALTI_SIMGRID: --enable-simgrid makes the program that simulates machines, with a StarPU that can do nothing else.
+AC_DEFUN([AX_SMALTI_SIMGRID], [
+  AC_ARG_ENABLE([simgrid], [AS_HELP_STRING([--enable-simgrid], [build smalti-sim, which simulates machines, and nothing else])])
+  AS_IF([test "x$enable_simgrid" = xyes], [wanted_simgrid=yes], [wanted_simgrid=no])
+  save_CFLAGS=$CFLAGS
+  CFLAGS="$CFLAGS $STARPU_CFLAGS"
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <starpu_config.h>
+#ifndef STARPU_SIMGRID
+#error without
+#endif]])], [has_simgrid=yes], [has_simgrid=no])
+  CFLAGS=$save_CFLAGS
+  AS_IF([test $wanted_simgrid = yes && test $has_simgrid = no],
+    [AC_MSG_ERROR([StarPU was built without SimGrid: take the one of scripts/starpu --simgrid])])
+  AS_IF([test $wanted_simgrid = no && test $has_simgrid = yes],
+    [AC_MSG_ERROR([StarPU was built for simulation alone: take the one of scripts/starpu, or configure with --enable-simgrid])])
+  AS_IF([test $has_simgrid = yes], [AC_DEFINE([SMALTI_SIMGRID], [1], [whether this is the program that simulates machines])])
+  AM_CONDITIONAL([SIMGRID], [test $has_simgrid = yes])
+])
+
 # AX_SMALTI_OPENCL: devices by OpenCL, where StarPU has it and CLBlast is there; --enable-opencl insists.
 AC_DEFUN([AX_SMALTI_OPENCL], [
   AC_ARG_ENABLE([opencl], [AS_HELP_STRING([--enable-opencl], [run on OpenCL devices, too (default: where possible)])])

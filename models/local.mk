@@ -1,5 +1,22 @@
-# The embedded model, installed as it lies here.
+# The machines to simulate and the embedded model, installed as they lie here.
 nobase_dist_pkgdata_DATA = \
+	machines/1xA100-PCIe.json \
+	machines/1xL20.json \
+	machines/1xL40.json \
+	machines/1xT4.json \
+	machines/2xA100-NVLink.json \
+	machines/2xA100-PCIe.json \
+	machines/32-cores.json \
+	machines/4xA100-NVLink.json \
+	machines/4xA100-PCIe.json \
+	machines/4xT4.json \
+	machines/8xA100-NVLink.json \
+	machines/8xA100-PCIe.json \
+	machines/8xH100.json \
+	machines/8xH200.json \
+	machines/8xL20.json \
+	machines/8xL40.json \
+	machines/A100-L40-T4.json \
 	models/tesserae/README.md \
 	models/tesserae/SHA256SUMS \
 	models/tesserae/model_index.json \

@@ -175,6 +175,7 @@ dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/reproducible.sh
 dist_check_SCRIPTS += tests/signals.sh
+dist_check_SCRIPTS += tests/simulate.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
 dist_check_SCRIPTS += tests/store_stop.sh

@@ -11,6 +11,7 @@ libcore_la_SOURCES += \
 	src/base/parse.c src/base/parse.h \
 	src/base/process.c src/base/process.h \
 	src/base/set.c src/base/set.h \
+	src/base/shipped.c src/base/shipped.h \
 	src/base/offload.c src/base/offload.h \
 	src/base/utf8.c src/base/utf8.h \
 	src/base/version.c

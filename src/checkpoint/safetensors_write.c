@@ -73,6 +73,18 @@ static int write_tensor(FILE *stream, const char *path, const struct smalti_tens
 	return 0;
 }
 
+/* Nothing: a file with a hole, which is read as zeros and takes no place on the disk. */
+static int skip_tensors(FILE *stream, const char *path, const int64_t *bytes, int count,
+			struct smalti_error *error)
+{
+	int64_t end = ftello(stream);
+	for (int i = 0; i < count; i++)
+		end += bytes[i];
+	if (fflush(stream) == 0 && ftruncate(fileno(stream), end) == 0)
+		return 0;
+	return smalti_fail_errno(error, "%s: cannot be written", path);
+}
+
 static int write_file(const char *path, const struct smalti_tensor_view *tensors, const int64_t *bytes,
 		      int count, smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
@@ -81,7 +93,9 @@ static int write_file(const char *path, const struct smalti_tensor_view *tensors
 	int status = writer ? 0 : -1;
 	if (writer)
 		write_header(smalti_writer_stream(writer), text);
-	for (int i = 0; i < count && !status; i++)
+	if (writer && !source)
+		status = skip_tensors(smalti_writer_stream(writer), path, bytes, count, error);
+	for (int i = 0; source && i < count && !status; i++)
 		status = write_tensor(smalti_writer_stream(writer), path, &tensors[i], i, bytes[i], source,
 				      user, error);
 	if (!status)

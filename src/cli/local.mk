@@ -23,6 +23,10 @@ libcli_la_SOURCES = \
 	src/cli/report.c src/cli/report_data.c src/cli/report.h \
 	src/cli/report_failures.c \
 	src/cli/signals.c src/cli/signals.h \
+	src/cli/simulate.c src/cli/simulate.h \
+	src/cli/simulate_options.c \
+	src/cli/simulate_print.c src/cli/simulate_print.h \
+	src/cli/simulator.c src/cli/simulator.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \

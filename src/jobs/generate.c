@@ -115,7 +115,7 @@ static double share_of(const struct image_job *work, struct smalti_batch_progres
 void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress)
 {
 	*progress = (struct smalti_batch_progress){0};
-	HOLD_MUTEX(&batch->queue.mutex);
+	HOLD(&batch->queue.mutex);
 	for (const struct smalti_job *job = batch->queue.oldest; job; job = job->next) {
 		struct smalti_batch_progress where = {0};
 		progress->images +=

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/queue.h"
-#include "base/clock.h"
+
 enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
@@ -10,8 +10,8 @@ int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session
 	queue->cancelled = smalti_task_group_new(session, "cancelled", 0, error);
 	if (!queue->cancelled)
 		return -1;
-	pthread_mutex_init(&queue->mutex, NULL);
-	pthread_cond_init(&queue->any, NULL);
+	smalti_mutex_open(&queue->mutex);
+	smalti_condition_open(&queue->any);
 	return 0;
 }
 
@@ -20,8 +20,8 @@ void smalti_queue_close(struct smalti_queue *queue)
 	if (!queue->cancelled)
 		return;
 	smalti_task_group_free(queue->cancelled);
-	pthread_cond_destroy(&queue->any);
-	pthread_mutex_destroy(&queue->mutex);
+	smalti_condition_close(&queue->any);
+	smalti_mutex_close(&queue->mutex);
 	queue->cancelled = NULL;
 }
 
@@ -29,7 +29,7 @@ void smalti_queue_close(struct smalti_queue *queue)
 static void enter(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
-	HOLD_MUTEX(&queue->mutex);
+	HOLD(&queue->mutex);
 	struct smalti_job **last = &queue->oldest;
 	while (*last)
 		last = &(*last)->next;
@@ -42,7 +42,7 @@ static void enter(struct smalti_job *job)
 static void leave(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
-	HOLD_MUTEX(&queue->mutex);
+	HOLD(&queue->mutex);
 	struct smalti_job **at = &queue->oldest;
 	while (*at != job)
 		at = &(*at)->next;
@@ -56,19 +56,19 @@ static void ended(void *user)
 {
 	struct smalti_job *job = user;
 	struct smalti_queue *queue = job->queue;
-	HOLD_MUTEX(&queue->mutex);
+	HOLD(&queue->mutex);
 	job->next_completed = queue->completed;
 	queue->completed = job;
-	pthread_cond_broadcast(&queue->any);
+	smalti_condition_tell(&queue->any);
 }
 
 /* Completes what can be. */
 static void complete_ended(struct smalti_queue *queue)
 {
-	pthread_mutex_lock(&queue->mutex);
+	smalti_mutex_lock(&queue->mutex);
 	struct smalti_job *job = queue->completed;
 	queue->completed = NULL;
-	pthread_mutex_unlock(&queue->mutex);
+	smalti_mutex_unlock(&queue->mutex);
 	for (struct smalti_job *next; job; job = next) {
 		struct smalti_task_group *task_group = job->task_group;
 		next = job->next_completed;
@@ -94,11 +94,9 @@ static void meanwhile(void *user)
 
 static void await(struct smalti_queue *queue)
 {
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, TENTH);
-	HOLD_MUTEX(&queue->mutex);
-	int status = 0;
-	while (!queue->completed && status == 0)
-		status = pthread_cond_timedwait(&queue->any, &queue->mutex, &until);
+	HOLD(&queue->mutex);
+	while (!queue->completed && smalti_condition_wait_some(&queue->any, &queue->mutex, TENTH))
+		;
 }
 
 void smalti_queue_wait(struct smalti_queue *queue)

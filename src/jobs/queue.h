@@ -26,8 +26,8 @@ struct smalti_queue {
 	void *user;
 	int64_t submitted; /* ever */
 	int64_t active, active_bytes;
-	pthread_mutex_t mutex; /* guards what follows */
-	pthread_cond_t any;
+	struct smalti_mutex mutex; /* guards what follows */
+	struct smalti_condition any;
 	struct smalti_job *oldest;    /* active, in order of submission */
 	struct smalti_job *completed; /* of those whose last task has ended, the last one first */
 };

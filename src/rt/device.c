@@ -27,8 +27,10 @@ static const struct {
 			     "STARPU_NCUDA",
 			     STARPU_MAXCUDADEVS,
 			     {"STARPU_LIMIT_CUDA", "STARPU_LIMIT_CUDA_MEM"},
-#ifdef SMALTI_CUDA
+#if defined(SMALTI_CUDA)
 			     &smalti_cuda,
+#elif defined(SMALTI_SIMGRID)
+			     &smalti_simulated,
 #else
 			     NULL,
 #endif

@@ -53,7 +53,8 @@ struct smalti_device_driver {
 	void (*release)(struct smalti_device *device, void *memory);
 };
 
-extern const struct smalti_device_driver smalti_opencl, smalti_cuda;
+/* The last one is that of GPUs that are simulated. */
+extern const struct smalti_device_driver smalti_opencl, smalti_cuda, smalti_simulated;
 
 /* The device's share of its memory. @{ */
 void smalti_device_memory_open(struct smalti_device *device);

@@ -4,7 +4,6 @@ libcore_la_SOURCES += \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/lost.c src/rt/lost.h \
-	src/rt/machine.c src/rt/machine.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/place_facts.c src/rt/place_facts.h \
 	src/rt/places.c src/rt/places.h \
@@ -13,24 +12,32 @@ libcore_la_SOURCES += \
 	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
+	src/rt/machine.h src/rt/simulation.h src/rt/task_times.h \
 	src/rt/session_open.c \
 	src/rt/slowdown.c src/rt/slowdown.h \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \
 	src/rt/task_run_device.c \
-	src/rt/task_times.c src/rt/task_times.h \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \
 	src/rt/tile_forms.c src/rt/tile_forms.h \
 	src/rt/tile_memory.c src/rt/tile_memory.h \
+	src/rt/trace.c src/rt/trace.h \
+	src/rt/wait.c src/rt/wait.h \
+	src/rt/transfers.c src/rt/transfers.h
+if SIMGRID
+libcore_la_SOURCES += src/rt/simulation.c
+else
+libcore_la_SOURCES += \
 	src/rt/libraries.c \
+	src/rt/machine.c \
 	src/rt/measure.c \
+	src/rt/task_times.c \
 	src/rt/topology.c src/rt/topology.h \
 	src/rt/topology_hwloc.c \
-	src/rt/topology_starpu.c \
-	src/rt/trace.c src/rt/trace.h \
-	src/rt/transfers.c src/rt/transfers.h
+	src/rt/topology_starpu.c
+endif
 if OPENCL
 libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl

@@ -77,7 +77,7 @@ double smalti_session_device_ended(struct smalti_session *session, int worker, d
 
 int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error)
 {
-	HOLD_MUTEX(&session->throttle.mutex);
+	HOLD(&session->throttle.mutex);
 	if (session->tf32 == (tf32 ? SMALTI_TF32_NO : SMALTI_TF32_YES))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "a session's models compute in tf32 all or none: open another session for "

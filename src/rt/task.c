@@ -3,6 +3,7 @@
 #include "rt/places.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
+#include "rt/simulation.h"
 #include "rt/task_message.h"
 #include "rt/task_times.h"
 #include "rt/trace.h"
@@ -26,6 +27,7 @@ static void ended(void *argument)
 	}
 	if (message->seconds > 0 && !smalti_task_group_failed(task_group))
 		smalti_task_times_took(task, worker, message->seconds);
+	smalti_simulation_ended(task);
 	if (trace)
 		smalti_trace_task(trace, task, task_group->name, &message->position);
 	if (!message->did)
@@ -158,6 +160,7 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 		}
 		number[i] = (int16_t)task->nbuffers;
 		task->dyn_handles[task->nbuffers] = smalti_tile_handle(use->tile);
+		smalti_simulation_uses(use->tile->number, use->access);
 		task->dyn_modes[task->nbuffers++] = mode_of(use->access);
 	}
 	renumber(message, number);
@@ -202,6 +205,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		smalti_reproducible_restrict(task_group->session, task);
 		smalti_lost_prepare(&task_group->session->lost, task);
 		smalti_throttle_enter(throttle);
+		smalti_simulation_inserts(task);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
-#include "base/clock.h"
 #include "rt/session.h"
 
 #include <math.h>
@@ -25,8 +24,8 @@ struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, 
 	task_group->place = SMALTI_ANYWHERE;
 	task_group->now = (struct smalti_position){.layer = -1, .band = -1};
 	snprintf(task_group->name, sizeof(task_group->name), "%s", name);
-	pthread_mutex_init(&task_group->mutex, NULL);
-	pthread_cond_init(&task_group->idle, NULL);
+	smalti_mutex_open(&task_group->mutex);
+	smalti_condition_open(&task_group->idle);
 	smalti_lost_add(&session->lost, task_group);
 	return task_group;
 }
@@ -51,7 +50,7 @@ static bool counts(int64_t stage, double flops)
 
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	task_group->running++;
 	task_group->progress.left++;
 	task_group->progress.inserted += flops;
@@ -67,8 +66,8 @@ static void one_less(struct smalti_task_group *task_group)
 	void (*done)(void *user) = last ? task_group->done : NULL;
 	void *user = task_group->done_user;
 	if (task_group->running <= 1)
-		pthread_cond_broadcast(&task_group->idle);
-	pthread_mutex_unlock(&task_group->mutex);
+		smalti_condition_tell(&task_group->idle);
+	smalti_mutex_unlock(&task_group->mutex);
 	if (done)
 		done(user); /* may free the task group */
 }
@@ -76,7 +75,7 @@ static void one_less(struct smalti_task_group *task_group)
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted)
 {
 	static const double shortest = 1e-4; /* of the tasks whose predictions count */
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	task_group->progress.seconds += seconds;
 	if (seconds >= shortest && !isnan(predicted)) {
 		task_group->progress.predicted += seconds;
@@ -86,7 +85,7 @@ void smalti_task_group_task_took(struct smalti_task_group *task_group, double se
 
 void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	struct smalti_task_group_progress *progress = &task_group->progress;
 	progress->done += flops;
 	if (counts(stage, flops))
@@ -98,7 +97,7 @@ void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t st
 
 void smalti_task_group_task_ends(struct smalti_task_group *task_group)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	smalti_mutex_lock(&task_group->mutex);
 	task_group->progress.left--;
 	one_less(task_group);
 }
@@ -106,7 +105,7 @@ void smalti_task_group_task_ends(struct smalti_task_group *task_group)
 void smalti_task_group_progress(struct smalti_task_group *task_group,
 				struct smalti_task_group_progress *progress)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	*progress = task_group->progress;
 }
 
@@ -129,25 +128,25 @@ static int make_room(struct smalti_task_group *task_group, int64_t stage, struct
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	pthread_mutex_lock(&task_group->mutex);
+	smalti_mutex_lock(&task_group->mutex);
 	const int status = make_room(task_group, stage, &error);
 	if (status == 0)
 		task_group->now.stage = stage;
-	pthread_mutex_unlock(&task_group->mutex);
+	smalti_mutex_unlock(&task_group->mutex);
 	if (status < 0)
 		smalti_task_group_fail(task_group, &error);
 }
 
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	task_group->now.layer = layer;
 	task_group->now.band = band;
 }
 
 void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user)
 {
-	pthread_mutex_lock(&task_group->mutex);
+	smalti_mutex_lock(&task_group->mutex);
 	task_group->sealed = true;
 	task_group->done = done;
 	task_group->done_user = user;
@@ -162,9 +161,9 @@ static bool is_idle(const struct smalti_task_group *task_group)
 
 void smalti_task_group_wait(struct smalti_task_group *task_group)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	while (!is_idle(task_group))
-		pthread_cond_wait(&task_group->idle, &task_group->mutex);
+		smalti_condition_wait(&task_group->idle, &task_group->mutex);
 }
 
 void smalti_task_group_free(struct smalti_task_group *task_group)
@@ -176,14 +175,14 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 	free(task_group->left);
 	if (task_group->cause != &no_memory)
 		free((void *)task_group->cause);
-	pthread_cond_destroy(&task_group->idle);
-	pthread_mutex_destroy(&task_group->mutex);
+	smalti_condition_close(&task_group->idle);
+	smalti_mutex_close(&task_group->mutex);
 	free(task_group);
 }
 
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
-	HOLD_MUTEX(&task_group->mutex);
+	HOLD(&task_group->mutex);
 	if (!task_group->cause) {
 		struct smalti_error *kept = malloc(sizeof(*kept));
 		if (kept)
@@ -229,7 +228,7 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 {
 	int status = 0;
 	if (atomic_load(&task_group->failed)) {
-		HOLD_MUTEX(&task_group->mutex);
+		HOLD(&task_group->mutex);
 		status = task_group->cause ? smalti_pass(error, task_group->cause)
 					   : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
 	}

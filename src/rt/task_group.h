@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
+#include "rt/wait.h"
 #include "smalti/generate.h"
 
 #include <stdatomic.h>
@@ -52,11 +52,11 @@ struct smalti_task_group {
 	enum smalti_grain grain;            /* how much becomes one task, where rt/task.h fuses */
 	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
 	atomic_bool failed, broken;
-	pthread_mutex_t mutex;      /* guards what follows */
+	struct smalti_mutex mutex;  /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
 	int64_t *left;              /* tasks of each stage from 1 on that are inserted and not ended */
 	int64_t stages;             /* that it has room for */
-	pthread_cond_t idle;
+	struct smalti_condition idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
 	struct smalti_task_group_progress progress;

@@ -30,6 +30,7 @@ struct smalti_message {
 	struct smalti_position position;
 	double flops;
 	double work;      /* of task_times.c */
+	int64_t number;   /* of simulation.c */
 	bool did;         /* smalti_task_group_task_did() was called */
 	uint32_t avoided; /* bit n: the device of memory node n, lost before this was submitted */
 	double seconds;   /* that it took on a CPU */

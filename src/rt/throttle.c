@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/throttle.h"
-#include "base/clock.h"
 
 enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
@@ -11,14 +10,14 @@ void smalti_throttle_open(struct smalti_throttle *throttle)
 	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&throttle->inserting, &recursive);
 	pthread_mutexattr_destroy(&recursive);
-	pthread_mutex_init(&throttle->mutex, NULL);
-	pthread_cond_init(&throttle->room, NULL);
+	smalti_mutex_open(&throttle->mutex);
+	smalti_condition_open(&throttle->room);
 }
 
 void smalti_throttle_close(struct smalti_throttle *throttle)
 {
-	pthread_cond_destroy(&throttle->room);
-	pthread_mutex_destroy(&throttle->mutex);
+	smalti_condition_close(&throttle->room);
+	smalti_mutex_close(&throttle->mutex);
 	pthread_mutex_destroy(&throttle->inserting);
 }
 
@@ -35,17 +34,16 @@ void smalti_insertion_end(struct smalti_throttle *throttle)
 /* With the mutex, which it lets go meanwhile. */
 static void wait_and_serve(struct smalti_throttle *throttle)
 {
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, SERVE_NANOSECONDS);
-	pthread_cond_timedwait(&throttle->room, &throttle->mutex, &until);
-	pthread_mutex_unlock(&throttle->mutex);
+	smalti_condition_wait_some(&throttle->room, &throttle->mutex, SERVE_NANOSECONDS);
+	smalti_mutex_unlock(&throttle->mutex);
 	if (throttle->serve)
 		throttle->serve(throttle->user);
-	pthread_mutex_lock(&throttle->mutex);
+	smalti_mutex_lock(&throttle->mutex);
 }
 
 void smalti_throttle_enter(struct smalti_throttle *throttle)
 {
-	HOLD_MUTEX(&throttle->mutex);
+	HOLD(&throttle->mutex);
 	if (throttle->tasks >= SMALTI_MOST_TASKS)
 		while (throttle->tasks > RESUME_AT)
 			wait_and_serve(throttle);
@@ -54,15 +52,15 @@ void smalti_throttle_enter(struct smalti_throttle *throttle)
 
 int64_t smalti_throttle_tasks(struct smalti_throttle *throttle)
 {
-	HOLD_MUTEX(&throttle->mutex);
+	HOLD(&throttle->mutex);
 	return throttle->tasks;
 }
 
 void smalti_throttle_leave(struct smalti_throttle *throttle)
 {
-	HOLD_MUTEX(&throttle->mutex);
+	HOLD(&throttle->mutex);
 	if (--throttle->tasks == RESUME_AT || throttle->waits_for_task_group)
-		pthread_cond_signal(&throttle->room);
+		smalti_condition_tell(&throttle->room);
 }
 
 static int64_t tasks_of(struct smalti_task_group *task_group)
@@ -75,7 +73,7 @@ static int64_t tasks_of(struct smalti_task_group *task_group)
 void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
 				int64_t most)
 {
-	HOLD_MUTEX(&throttle->mutex);
+	HOLD(&throttle->mutex);
 	throttle->waits_for_task_group = true;
 	while (tasks_of(task_group) > most)
 		wait_and_serve(throttle);

@@ -12,8 +12,8 @@ struct smalti_throttle {
 	pthread_mutex_t inserting; /* held by the thread that inserts; it guards serve and user */
 	void (*serve)(void *user);
 	void *user;
-	pthread_mutex_t mutex; /* guards what follows */
-	pthread_cond_t room;
+	struct smalti_mutex mutex; /* guards what follows */
+	struct smalti_condition room;
 	int64_t tasks;             /* inserted and not ended */
 	bool waits_for_task_group; /* each end of a task is of interest */
 };

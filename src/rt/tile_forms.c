@@ -123,6 +123,13 @@ static void reuse_allocation(void *to, const void *from, unsigned node)
 	((struct interface *)to)->handle = ((const struct interface *)from)->handle;
 }
 
+#ifdef SMALTI_SIMGRID
+static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
+{
+	return starpu_interface_copy((uintptr_t)formed, 0, STARPU_MAIN_RAM, to, 0, node,
+				     (size_t)formed->forms.bytes[smalti_memory_kind(node)], NULL);
+}
+#else
 /* Makes the form in main memory and copies it before it returns: the staging is gone then. */
 static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 {
@@ -138,6 +145,7 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 	smalti_tile_memory_give(formed->pool, staging);
 	return 0;
 }
+#endif
 
 /* Main memory, the home, is never out of date, and needs no copy of what a device has. */
 static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async)

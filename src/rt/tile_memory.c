@@ -56,8 +56,12 @@ void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 {
 	evicting = evicts;
 	pool = from;
+#ifdef SMALTI_SIMGRID
+	(void)take_tile, (void)give_tile; /* nobody touches what StarPU has: the pool's heads would be all */
+#else
 	if (starpu_memory_nodes_get_numa_count() == 1) /* with several StarPU places memory itself */
 		starpu_malloc_set_hooks(take_tile, give_tile);
+#endif
 }
 
 void smalti_tile_memory_close(void)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/trace.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "rt/pool.h"
 #include "rt/session.h"
@@ -30,7 +29,7 @@ struct row {
 struct smalti_trace {
 	struct smalti_session *session;
 	struct smalti_writer *writer;
-	double began, seconds; /* smalti_now(); from then to when it is written */
+	double began, seconds; /* by StarPU's clock; from then to when it is written */
 	int workers;
 	struct row *rows;
 };
@@ -56,7 +55,7 @@ int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 	trace->rows = smalti_calloc(trace->workers, sizeof(*trace->rows), error);
 	if (!trace->rows)
 		return -1;
-	trace->began = smalti_now();
+	trace->began = 1e-6 * starpu_timing_now();
 	starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
 	return 0;
 }
@@ -216,7 +215,7 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	FILE *file = smalti_writer_stream(trace->writer);
 	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
 	const int count = smalti_transfers_take(transfers);
-	trace->seconds = smalti_now() - trace->began;
+	trace->seconds = 1e-6 * starpu_timing_now() - trace->began;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
 	      "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"smalti\"}}",
 	      file);

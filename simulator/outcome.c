@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "simulator/case.h"
+
+static void add_stages(cJSON *object, const struct smalti_simulate_options *options,
+		       const struct smalti_simulation *s)
+{
+	const int64_t steps = s->steps - 1; /* the last stage is decoding */
+	cJSON_AddNumberToObject(object, "text", s->text);
+	if (steps < 1 || options->request.images > 1)
+		return;
+	const double *ends = s->step_ends;
+	cJSON_AddNumberToObject(object, "denoising", ends[steps - 1] - s->text);
+	if (steps > 1)
+		cJSON_AddNumberToObject(object, "step", (ends[steps - 1] - ends[0]) / (double)(steps - 1));
+	cJSON_AddNumberToObject(object, "decoding", ends[steps] - ends[steps - 1]);
+}
+
+static bool add_workers(cJSON *object, const struct smalti_simulation *s)
+{
+	cJSON *workers = cJSON_AddArrayToObject(object, "workers");
+	for (int i = 0; i < s->worker_count; i++) {
+		cJSON *worker = cJSON_CreateObject();
+		if (!worker || !cJSON_AddItemToArray(workers, worker))
+			return false;
+		cJSON_AddStringToObject(worker, "name", s->workers[i].name);
+		cJSON_AddNumberToObject(worker, "busy", s->workers[i].busy);
+		cJSON_AddNumberToObject(worker, "tasks", (double)s->workers[i].tasks);
+	}
+	return true;
+}
+
+static bool add_memories(cJSON *object, const struct smalti_simulation *s)
+{
+	cJSON *memories = cJSON_AddArrayToObject(object, "memories");
+	for (int i = 0; i < s->memory_count; i++) {
+		cJSON *memory = cJSON_CreateObject();
+		if (!memory || !cJSON_AddItemToArray(memories, memory))
+			return false;
+		cJSON_AddNumberToObject(memory, "peak", (double)s->memories[i].peak);
+		cJSON_AddNumberToObject(memory, "limit", (double)s->memories[i].limit);
+		cJSON_AddNumberToObject(memory, "to", (double)s->memories[i].to);
+		cJSON_AddNumberToObject(memory, "from", (double)s->memories[i].from);
+	}
+	return true;
+}
+
+int smalti_case_print(const struct smalti_simulate_options *options, const char *strategy,
+		      const struct smalti_simulation *simulation, const char *machine,
+		      struct smalti_error *error)
+{
+	cJSON *object = cJSON_CreateObject();
+	bool broken = false;
+	cJSON_AddStringToObject(object, "machine", machine);
+	cJSON_AddStringToObject(object, "sched", options->sched);
+	if (strategy)
+		cJSON_AddStringToObject(object, "strategy", strategy);
+	cJSON_AddNumberToObject(object, "makespan", simulation->makespan);
+	add_stages(object, options, simulation);
+	cJSON_AddNumberToObject(object, "area_bound", simulation->area);
+	cJSON_AddNumberToObject(object, "path_bound", simulation->path);
+	cJSON_AddNumberToObject(object, "tasks", (double)simulation->tasks);
+	cJSON_AddNumberToObject(object, "flops", simulation->flops);
+	if (!add_workers(object, simulation) || !add_memories(object, simulation)) {
+		cJSON_Delete(object);
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for what a simulation showed");
+	}
+	smalti_json_line(object, &broken);
+	return broken ? smalti_fail(error, SMALTI_EIO, "nobody reads what the simulation shows") : 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/simulate.h"
+#include "base/json.h"
+#include "cli/simulate_print.h"
+#include "cli/simulator.h"
+#include "simulation/machine.h"
+
+/* The next of the names with commas between; false: there is none. */
+static bool next_policy(const char **list, char policy[SMALTI_POLICY_NAME])
+{
+	const size_t length = strcspn(*list, ",");
+	if (length == 0)
+		return false;
+	snprintf(policy, SMALTI_POLICY_NAME, "%.*s", (int)length, *list);
+	*list += length + ((*list)[length] == ',');
+	return true;
+}
+
+static int check(const struct smalti_simulate_options *options, int count, char **operands,
+		 struct smalti_error *error)
+{
+	if (count)
+		return smalti_fail(error, SMALTI_EINVAL, "unexpected operand '%.99s'", operands[0]);
+	if (!options->machine)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "--machine is missing; --machines lists those that there are");
+	if (options->trace && options->sched && strchr(options->sched, ','))
+		return smalti_fail(error, SMALTI_EINVAL, "--trace is of one simulation: name one policy");
+	return 0;
+}
+
+static int simulate_one(const struct smalti_simulate_options *options, const char *policy,
+			const struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	cJSON *outcome = smalti_simulator_run(options, policy, machine, error);
+	bool broken = false;
+	if (!outcome)
+		return -1;
+	if (options->json) {
+		smalti_json_line(outcome, &broken);
+		return broken ? smalti_fail(error, SMALTI_EIO, "standard output cannot be written") : 0;
+	}
+	const int status = smalti_simulation_print(outcome, stdout, error);
+	cJSON_Delete(outcome);
+	return status;
+}
+
+static int simulate(const struct smalti_simulate_options *options, struct smalti_error *error)
+{
+	struct smalti_simulated_machine machine;
+	char policy[SMALTI_POLICY_NAME];
+	if (smalti_machine_read(options->machine, &machine, error) < 0)
+		return -1;
+	const char *list = options->gpus != 0 && machine.gpu_kinds ? "dmdas" : "lws";
+	list = options->sched ? options->sched : list;
+	while (next_policy(&list, policy))
+		if (simulate_one(options, policy, &machine, error) < 0)
+			return -1;
+	return 0;
+}
+
+enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
+{
+	const struct smalti_simulate_options *options = values;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int status = 0;
+	if (options->machines)
+		status = smalti_machines_print(stdout, &error);
+	else if (check(options, count, operands, &error) < 0 || simulate(options, &error) < 0)
+		status = -1;
+	return status ? smalti_command_fail(&smalti_simulate_command, &error) : smalti_finish_stdout();
+}

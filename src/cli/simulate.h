@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/command.h"
+#include "smalti/generate.h"
+#include "smalti/model.h"
+#include "smalti/session.h"
+
+/* The options of `smalti simulate`, and of smalti-sim, which it starts for each policy; strings belong to
+ * argv. */
+struct smalti_simulate_options {
+	const char *machine, *sched, *model;
+	bool machines, json;
+	struct smalti_request request;
+	int precision; /* enum smalti_precision */
+	int64_t cpus, gpus;
+	int64_t gpu_memory_limit;
+	const char *trace;
+};
+
+/* The command itself. */
+enum smalti_exit smalti_simulate_run(void *options, int count, char **operands);
+
+/* What says of smalti-sim's process which machine is its own: the directory with StarPU's files, and their
+ * name. */
+#define SMALTI_MACHINE_DIRECTORY "STARPU_PERF_MODEL_DIR"
+#define SMALTI_MACHINE_HOST      "STARPU_HOSTNAME"

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/common_rows.h"
+#include "cli/simulate.h"
+
+#define TYPE struct smalti_simulate_options
+
+static const char *const grains[] = {"auto", "operation", "half-block", "block", NULL};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Machine")},
+    {SMALTI_STRING(TYPE, machine), "machine", 'M', "FILE",
+     "simulate the machine that this JSON file describes, or the one of that name that is shipped"},
+    {SMALTI_FLAG(TYPE, machines), "machines", 0, NULL, "list the machines that are shipped"},
+    {SMALTI_STRING(TYPE, sched), "sched", 0, "POLICY,...",
+     "StarPU scheduling policies, each simulated in turn; default: dmdas with GPUs, else lws"},
+    {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "number of CPU workers; 0: all that the machine has",
+     .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, gpus), "gpus", 0, "N", "number of GPUs to compute on; -1: all that it has",
+     .minimum = -1, .maximum = INT64_MAX},
+    {SMALTI_BYTES(TYPE, gpu_memory_limit), "gpu-memory-limit", 0, "SIZE",
+     "use at most SIZE of each GPU's memory", .minimum = 1 << 20, .maximum = INT64_MAX},
+
+    {SMALTI_GROUP("Work")},
+    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
+     "directory of a PixArt pipeline in diffusers' layout, or without any weights sigma-256, sigma-512, "
+     "sigma-1024, sigma-2k, alpha-512 or tiny; default: the embedded model"},
+    SMALTI_PRECISION_ROW(TYPE, precision),
+    {SMALTI_STRING(TYPE, request.prompt), "prompt", 'p', "TEXT", "the prompt; its length is what counts"},
+    {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
+     "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
+     .maximum = SMALTI_SIDE_MAX},
+    {SMALTI_INT64(TYPE, request.images), "images", 'i', "N", "number of images, all in work at the same time",
+     .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
+    {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX},
+    {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
+     "classifier-free guidance scale; 1 or less disables guidance", .least = 0, .most = 1000},
+    SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
+    SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
+    {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",
+     "what a task of the transformer is, for a band of tokens", .choices = grains},
+    SMALTI_SHARES_ROW(TYPE, request.shares),
+    SMALTI_STRATEGY_ROW(TYPE, request.strategy),
+    {SMALTI_INT64(TYPE, request.patches), "patches", 0, "N",
+     "with pipeline: cut the tokens into N patches that follow each other; 0: as many as stages",
+     .minimum = 0, .maximum = SMALTI_PATCHES_MAX},
+    {SMALTI_INT64(TYPE, request.warmup), "warmup", 0, "N",
+     "with pipeline and displaced: the first N passes are synchronous; 0: one", .minimum = 0,
+     .maximum = SMALTI_STEPS_MAX},
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per simulation"},
+    {SMALTI_STRING(TYPE, trace), "trace", 0, "FILE",
+     "write a trace of all tasks, in simulated time, in the Chrome/Perfetto format"},
+};
+
+static const struct smalti_simulate_options defaults = {
+    .request = {.prompt = "a red star above a blue ring",
+		.images = 1,
+		.steps = 20,
+		.guidance = 4.5,
+		.cleaning = SMALTI_CLEANING_BASIC},
+    .gpus = -1,
+};
+
+static const struct smalti_example examples[] = {
+    {"Show what eight A100 would give",
+     "smalti simulate --machine 8xA100-NVLink --model sigma-1024 --precision f16 "
+     "--strategy ulysses"},
+    {"Compare scheduling policies", "smalti simulate --machine A100-L40-T4 --model sigma-512 --precision f16 "
+				    "--sched dmdas,dmda,lws"},
+    {"Simulate a machine of one's own", "smalti simulate --machine ./mine.json --json"},
+    {NULL, NULL},
+};
+
+const struct smalti_command smalti_simulate_command = {
+    .name = "smalti simulate",
+    .summary = "generate images on a machine that is not there",
+    .operands = "",
+    .description =
+	"Inserts the very graphs that smalti generate runs, without data, into StarPU's simulation of a "
+	"machine, and "
+	"shows how long they take there, how busy its workers are, what moves between its memories, and how "
+	"much of them is used. Nothing is computed: a machine of eight GPUs is simulated on one core, and a "
+	"model "
+	"needs no weights.\n\nWhat an operation takes follows from its arithmetic and the bytes that it "
+	"moves, and "
+	"the machine's rates. Repeated simulations give the same times to the last digit. No schedule takes "
+	"less "
+	"than the two bounds, which are without transfers: the work shared ideally among all workers, and "
+	"the longest "
+	"chain of tasks, each on the worker that is fastest at it.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = smalti_simulate_run,
+};

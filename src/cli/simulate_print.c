@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/simulate_print.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/shipped.h"
+#include "simulation/machine.h"
+
+static double number(const cJSON *object, const char *key)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static const char *text(const cJSON *object, const char *key)
+{
+	const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+	return found ? found : "";
+}
+
+static void print_times(const cJSON *outcome, FILE *file)
+{
+	static const struct {
+		const char *key, *label;
+	} rows[] = {
+	    {"makespan", "all"},
+	    {"text", "text encoder"},
+	    {"denoising", "denoising"},
+	    {"step", "a step"},
+	    {"decoding", "decoding"},
+	    {"area_bound", "bound by work"},
+	    {"path_bound", "bound by order"},
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		if (cJSON_HasObjectItem(outcome, rows[i].key))
+			fprintf(file, "  %-16s %12.6f s\n", rows[i].label, number(outcome, rows[i].key));
+}
+
+static void print_workers(const cJSON *outcome, FILE *file)
+{
+	const double makespan = number(outcome, "makespan");
+	const cJSON *worker;
+	fprintf(file, "  %-32s %8s %8s\n", "worker", "busy", "tasks");
+	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(outcome, "workers"))
+		fprintf(file, "  %-32s %7.1f%% %8.0f\n", text(worker, "name"),
+			100 * number(worker, "busy") / makespan, number(worker, "tasks"));
+}
+
+/* Memory that does not hold all moves it out and in again, which is what the makespan shows. */
+static void print_memories(const cJSON *outcome, FILE *file)
+{
+	static const double gibi = 1 << 30, giga = 1e9;
+	const cJSON *memory;
+	int index = 0;
+	fprintf(file, "  %-16s %11s %11s %11s %11s\n", "memory", "peak", "of", "received", "sent");
+	cJSON_ArrayForEach (memory, cJSON_GetObjectItemCaseSensitive(outcome, "memories")) {
+		char name[16] = "main";
+		if (index)
+			snprintf(name, sizeof(name), "GPU %d", index - 1);
+		fprintf(file, "  %-16s", name);
+		if (index)
+			fprintf(file, " %7.2f GiB %7.2f GiB", number(memory, "peak") / gibi,
+				number(memory, "limit") / gibi);
+		else
+			fprintf(file, " %11s %11s", "", "");
+		fprintf(file, " %8.3f GB %8.3f GB\n", number(memory, "to") / giga,
+			number(memory, "from") / giga);
+		index++;
+	}
+}
+
+int smalti_simulation_print(const cJSON *outcome, FILE *file, struct smalti_error *error)
+{
+	if (!cJSON_HasObjectItem(outcome, "makespan"))
+		return smalti_fail(error, SMALTI_EFORMAT, "the simulator's answer has no makespan");
+	const char *strategy = text(outcome, "strategy");
+	fprintf(file, "%s, %s%s%s: %.0f tasks, %.3f TFLOP\n", text(outcome, "machine"),
+		text(outcome, "sched"), *strategy ? ", " : "", strategy, number(outcome, "tasks"),
+		number(outcome, "flops") * 1e-12);
+	print_times(outcome, file);
+	print_workers(outcome, file);
+	print_memories(outcome, file);
+	return 0;
+}
+
+static int is_machine(const struct dirent *entry)
+{
+	const size_t length = strlen(entry->d_name);
+	return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static int print_machine(const char *path, const char *file_name, FILE *file, struct smalti_error *error)
+{
+	struct smalti_simulated_machine machine;
+	if (smalti_machine_read(path, &machine, error) < 0)
+		return -1;
+	fprintf(file, "%-16.*s %2lld CPUs", (int)strlen(file_name) - 5, file_name,
+		(long long)machine.cpu.count);
+	for (int kind = 0; kind < machine.gpu_kinds; kind++)
+		fprintf(file, ", %lld x %s %.0f GiB", (long long)machine.gpu[kind].count,
+			machine.gpu[kind].name, machine.gpu[kind].memory / (1 << 30));
+	fputs(machine.nvswitch.bandwidth > 0 || machine.nvlink.bandwidth > 0 ? ", NVLink\n" : "\n", file);
+	return 0;
+}
+
+int smalti_machines_print(FILE *file, struct smalti_error *error)
+{
+	char directory[PATH_MAX];
+	struct dirent **entries;
+	int status = 0;
+	smalti_find_shipped("machines", directory);
+	const int count = scandir(directory, &entries, is_machine, versionsort);
+	if (count < 0)
+		return smalti_fail_errno(error, "%s: cannot be read", directory);
+	for (int i = 0; i < count; i++) {
+		SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, entries[i]->d_name);
+		if (status == 0)
+			status = path ? print_machine(path, entries[i]->d_name, file, error) : -1;
+		free(entries[i]);
+	}
+	free(entries);
+	return status;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/simulator.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/shipped.h"
+#include "jobs/precision.h"
+#include "simulation/machine.h"
+
+#include <stdarg.h>
+#include <sys/wait.h>
+
+enum { MOST_ARGUMENTS = 32, MOST_OUTPUT = 1 << 20 };
+static const char host[] = "machine";
+
+static int find_program(char path[PATH_MAX], struct smalti_error *error)
+{
+	/* the build trees, then a relocated installation */
+	static const char *const near[] = {"../build-simgrid/smalti-sim", "../../build-simgrid/smalti-sim",
+					   "../libexec/smalti/smalti-sim"};
+	const char *chosen = getenv("SMALTI_SIM");
+	if (chosen && *chosen) {
+		snprintf(path, PATH_MAX, "%s", chosen);
+		return 0;
+	}
+	if (smalti_find_beside(near, COUNT_OF(near), path))
+		return 0;
+	snprintf(path, PATH_MAX, "%s/smalti-sim", SMALTI_LIBEXECDIR);
+	if (access(path, X_OK) == 0)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_ENODEV,
+	    "smalti-sim, which simulates, is neither beside the program nor in %s: build it with "
+	    "'scripts/packages simgrid && scripts/build --simgrid', or set SMALTI_SIM to its path",
+	    SMALTI_LIBEXECDIR);
+}
+
+struct arguments {
+	char *items[MOST_ARGUMENTS + 1]; /* ended by NULL */
+	int count;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct arguments *arguments, const char *format, ...)
+{
+	va_list values;
+	va_start(values, format);
+	if (arguments->count == MOST_ARGUMENTS ||
+	    vasprintf(&arguments->items[arguments->count], format, values) < 0)
+		arguments->failed = true;
+	else
+		arguments->count++;
+	va_end(values);
+}
+
+static void add_text(struct arguments *arguments, const char *name, const char *value)
+{
+	if (value)
+		add(arguments, "--%s=%s", name, value);
+}
+
+static void add_number(struct arguments *arguments, const char *name, int64_t value)
+{
+	add(arguments, "--%s=%" PRId64, name, value);
+}
+
+/* What the simulator's own options are; StarPU's library takes the one for the log. */
+static void fill(struct arguments *arguments, const char *program, const struct smalti_simulate_options *o,
+		 const char *policy, const char *machine)
+{
+	static const char *const grains[] = {"auto", "operation", "half-block", "block"};
+	const struct smalti_request *request = &o->request;
+	add(arguments, "%s", program);
+	add(arguments, "--log=root.threshold:error");
+	add_text(arguments, "machine", machine);
+	add_text(arguments, "sched", policy);
+	add_number(arguments, "cpus", o->cpus);
+	add_number(arguments, "gpus", o->gpus);
+	if (o->gpu_memory_limit)
+		add_number(arguments, "gpu-memory-limit", o->gpu_memory_limit);
+	add_text(arguments, "model", o->model);
+	add_text(arguments, "precision", smalti_precisions[o->precision]);
+	add_text(arguments, "prompt", request->prompt);
+	if (request->width)
+		add(arguments, "--size=%" PRId64 "x%" PRId64, request->width, request->height);
+	add_number(arguments, "images", request->images);
+	add_number(arguments, "steps", request->steps);
+	add(arguments, "--guidance=%.17g", request->guidance);
+	add_number(arguments, "tile-tokens", request->tile_tokens);
+	add_number(arguments, "tile-rows", request->tile_rows);
+	add_text(arguments, "grain", grains[request->grain]);
+	add_text(arguments, "shares", request->shares);
+	add_text(arguments, "strategy", request->strategy);
+	add_number(arguments, "patches", request->patches);
+	add_number(arguments, "warmup", request->warmup);
+	add_text(arguments, "trace", o->trace);
+}
+
+static void free_arguments(struct arguments *arguments)
+{
+	for (int i = 0; i < arguments->count; i++)
+		free(arguments->items[i]);
+}
+
+/* The child's part: does not return. */
+static void become(char *const *arguments, const char *directory, int output, int errors)
+{
+	static const char *const theirs[] = {"STARPU_SCHED",           "STARPU_NCPU",
+					     "STARPU_NCPUS",           "STARPU_NCUDA",
+					     "STARPU_PERF_MODEL_PATH", "STARPU_LIMIT_CPU_MEM"};
+	for (size_t i = 0; i < COUNT_OF(theirs); i++)
+		unsetenv(theirs[i]);
+	if (dup2(output, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
+	    setenv(SMALTI_MACHINE_DIRECTORY, directory, 1) == 0 && setenv(SMALTI_MACHINE_HOST, host, 1) == 0)
+		execv(arguments[0], arguments);
+	fprintf(stderr, "%s cannot be run: %s\n", arguments[0], strerror(errno));
+	_exit(SMALTI_EXIT_FAILED);
+}
+
+/* What is written there, a NUL behind it. */
+static char *read_all(int file, size_t *length, struct smalti_error *error)
+{
+	char *text = smalti_calloc(MOST_OUTPUT + 1, 1, error);
+	*length = 0;
+	for (ssize_t got = 1; text && got > 0 && *length<MOST_OUTPUT; *length += got> 0 ? (size_t)got : 0)
+		got = read(file, text + *length, MOST_OUTPUT - *length);
+	return text;
+}
+
+/* Its last line is what the simulator says; StarPU and SimGrid may have said something before. */
+static int fail(int status, FILE *errors, const char *program, struct smalti_error *error)
+{
+	char line[SMALTI_ERROR_LENGTH] = "";
+	rewind(errors);
+	while (fgets(line, sizeof(line), errors))
+		line[strcspn(line, "\n")] = '\0';
+	if (!WIFEXITED(status))
+		return smalti_fail(error, SMALTI_EIO, "%s was ended by signal %d: %s", program,
+				   WTERMSIG(status), line);
+	return smalti_fail(error, WEXITSTATUS(status) == SMALTI_EXIT_USAGE ? SMALTI_EINVAL : SMALTI_EIO, "%s",
+			   *line ? line : "the simulator failed without a word");
+}
+
+static int wait_for(pid_t child, FILE *errors, const char *program, struct smalti_error *error)
+{
+	int status;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return smalti_fail_errno(error, "%s: nothing is known of its end", program);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return fail(status, errors, program, error);
+}
+
+static cJSON *run(char *const *arguments, const char *directory, struct smalti_error *error)
+{
+	int ends[2];
+	size_t length;
+	SCOPED(fclose) FILE *errors = tmpfile();
+	if (!errors || pipe(ends) < 0) {
+		smalti_fail_errno(error, "no pipe to the simulator");
+		return NULL;
+	}
+	const pid_t child = fork();
+	if (child == 0)
+		become(arguments, directory, ends[1], fileno(errors));
+	close(ends[1]);
+	SCOPED(free) char *text = child > 0 ? read_all(ends[0], &length, error) : NULL;
+	close(ends[0]);
+	if (child < 0)
+		smalti_fail_errno(error, "the simulator cannot be started");
+	if (child < 0 || wait_for(child, errors, arguments[0], error) < 0 || !text)
+		return NULL;
+	return smalti_json_parse(text, length, error);
+}
+
+static cJSON *run_in(const char *directory, const struct smalti_simulate_options *options, const char *policy,
+		     const struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	char program[PATH_MAX];
+	cJSON *outcome = NULL;
+	struct arguments arguments = {.count = 0};
+	SCOPED(free) char *path = smalti_machine_path(options->machine, error);
+	if (!path || find_program(program, error) < 0 ||
+	    smalti_machine_write(machine, directory, host, error) < 0)
+		return NULL;
+	fill(&arguments, program, options, policy, path);
+	if (arguments.failed)
+		smalti_fail(error, SMALTI_ENOMEM, "no memory for the simulator's options");
+	else
+		outcome = run(arguments.items, directory, error);
+	free_arguments(&arguments);
+	return outcome;
+}
+
+cJSON *smalti_simulator_run(const struct smalti_simulate_options *options, const char *policy,
+			    const struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	const char *place = getenv("TMPDIR");
+	SCOPED(free)
+	char *directory = smalti_format(error, "%s/smalti-sim.XXXXXX", place && *place ? place : "/tmp");
+	if (!directory)
+		return NULL;
+	if (!mkdtemp(directory)) {
+		smalti_fail_errno(error, "%s: no directory can be made there", directory);
+		return NULL;
+	}
+	cJSON *outcome = run_in(directory, options, policy, machine, error);
+	smalti_remove_directory(directory);
+	return outcome;
+}

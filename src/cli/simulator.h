@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/simulate.h"
+
+struct smalti_simulated_machine;
+
+enum { SMALTI_POLICY_NAME = 64 };
+
+/* Starts smalti-sim on the machine and returns the object that it printed; free with cJSON_Delete(). NULL
+ * with SMALTI_ENODEV when it was not built. What it says of a failure is the error. */
+cJSON *smalti_simulator_run(const struct smalti_simulate_options *options, const char *policy,
+			    const struct smalti_simulated_machine *machine, struct smalti_error *error);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/simulation.h"
+#include "rt/device_driver.h"
+#include "rt/session.h"
+#include "rt/task_message.h"
+#include "rt/task_times.h"
+#include "rt/transfers.h"
+#include "simulation/bounds.h"
+#include "simulation/machine.h"
+
+#include <math.h>
+
+/* A tile's history in a run without limits: when its last writer and its last reader have ended. */
+struct tile_times {
+	double written, read;
+};
+
+/* StarPU has one machine, and so one such record. */
+static struct {
+	struct smalti_simulated_machine machine;
+	int precisions[SMALTI_WORKS];
+	int kinds;     /* of workers: CPUs, then those of the GPUs */
+	double *costs; /* of each task by each kind, in seconds; INFINITY: none */
+	struct tile_times *tiles;
+	int64_t tile_room;
+	struct use {
+		int64_t tile;
+		enum smalti_access access;
+	} uses[SMALTI_TASK_TILES];
+	int use_count;
+	double began; /* microseconds of StarPU's clock */
+	struct smalti_simulation result;
+	bool failed; /* for want of memory */
+} run;
+
+static const struct smalti_machine_kind *kind_at(int kind)
+{
+	return kind == 0 ? &run.machine.cpu : &run.machine.gpu[kind - 1];
+}
+
+static int check_rates(struct smalti_error *error)
+{
+	for (int kind = 0; kind < run.kinds; kind++)
+		for (int work = 0; work < SMALTI_WORKS; work++)
+			if (kind_at(kind)->rates[work][run.precisions[work]] <= 0)
+				return smalti_fail(error, SMALTI_EUNSUPPORTED,
+						   "%s: %s has no rate for %s in %s; choose another "
+						   "precision, or add it to the machine",
+						   run.machine.name, kind_at(kind)->name,
+						   smalti_machine_works[work],
+						   smalti_machine_precisions[run.precisions[work]]);
+	return 0;
+}
+
+int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
+			   struct smalti_error *error)
+{
+	run.machine = *machine;
+	run.kinds = 1 + machine->gpu_kinds;
+	memcpy(run.precisions, precisions, sizeof(run.precisions));
+	return check_rates(error);
+}
+
+/* The machine, for those who ask what there is. */
+
+struct smalti_machine_cpus smalti_machine_cpus(void)
+{
+	const int cpus = (int)run.machine.cpu.count;
+	return (struct smalti_machine_cpus){cpus, cpus, cpus};
+}
+
+int smalti_machine_quota(const struct smalti_machine_cpus *cpus)
+{
+	return cpus->cores;
+}
+
+int64_t smalti_machine_memory(void)
+{
+	return (int64_t)run.machine.cpu.memory;
+}
+
+static int64_t count_gpus(void)
+{
+	return smalti_machine_gpus(&run.machine);
+}
+
+static struct smalti_device *open_gpu(int worker, struct smalti_error *error)
+{
+	struct smalti_device *device = smalti_calloc(1, sizeof(*device), error);
+	if (device)
+		device->speed = smalti_machine_gpu(&run.machine, starpu_worker_get_devid(worker))
+				    ->rates[SMALTI_PRODUCTS][run.precisions[SMALTI_PRODUCTS]];
+	return device;
+}
+
+static void close_gpu(struct smalti_device *device)
+{
+	free(device);
+}
+
+const struct smalti_device_driver smalti_simulated = {
+    .worker = STARPU_CUDA_WORKER, .available = count_gpus, .open = open_gpu, .close = close_gpu};
+
+/* What tasks take. */
+
+static enum smalti_work work_of(const struct smalti_op *op)
+{
+	static const struct {
+		const char *op;
+		enum smalti_work work;
+	} works[] = {
+	    {"matmul", SMALTI_PRODUCTS},      {"matmul_raw", SMALTI_PRODUCTS},
+	    {"gated_gelu", SMALTI_PRODUCTS},  {"sum_shards", SMALTI_PRODUCTS},
+	    {"patch_embed", SMALTI_PRODUCTS}, {"attend_heads", SMALTI_PRODUCTS},
+	    {"attention", SMALTI_ATTENTION},  {"conv", SMALTI_CONVOLUTIONS},
+	};
+	for (size_t i = 0; i < COUNT_OF(works); i++)
+		if (strcmp(op->name, works[i].op) == 0)
+			return works[i].work;
+	return SMALTI_WORKS;
+}
+
+static double cost_of(const struct smalti_message *message, const struct smalti_machine_kind *kind)
+{
+	double seconds = 0;
+	for (int i = 0; i < message->steps; i++) {
+		const struct smalti_step *step = &message->step[i];
+		const enum smalti_work work = work_of(step->op);
+		seconds += smalti_machine_seconds(kind, work, work < SMALTI_WORKS ? run.precisions[work] : 0,
+						  step->op->flops(step->arguments),
+						  step->op->bytes(step->arguments));
+	}
+	return seconds;
+}
+
+/* StarPU's answer, in microseconds. */
+static double predict(struct starpu_task *task, struct starpu_perfmodel_arch *arch, unsigned implementation)
+{
+	(void)implementation;
+	const struct smalti_message *message = task->cl_arg;
+	int kind = 0;
+	if (arch->devices[0].type == STARPU_CUDA_WORKER)
+		kind = 1 + (int)(smalti_machine_gpu(&run.machine, arch->devices[0].devid) - run.machine.gpu);
+	return 1e6 * run.costs[message->number * run.kinds + kind];
+}
+
+void smalti_task_times_open(struct smalti_task_times *times, const char *name,
+			    uint32_t (*footprint)(struct starpu_task *task))
+{
+	snprintf(times->symbol, sizeof(times->symbol), "smalti_%s", name);
+	times->model.type = STARPU_PER_ARCH;
+	times->model.symbol = times->symbol;
+	times->model.arch_cost_function = predict;
+	times->model.footprint = footprint;
+}
+
+void smalti_task_times_took(struct starpu_task *task, int worker, double seconds)
+{
+	(void)task, (void)worker, (void)seconds;
+}
+
+double smalti_task_times_measured(struct starpu_task *task, int worker)
+{
+	(void)task, (void)worker;
+	return (double)NAN;
+}
+
+void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
+			       double *flops, double *seconds)
+{
+	(void)times, (void)workers, (void)count, (void)flops, (void)seconds; /* speeds are the machine's */
+}
+
+/* What was inserted. */
+
+void smalti_simulation_uses(int64_t tile, enum smalti_access access)
+{
+	if (run.use_count < SMALTI_TASK_TILES)
+		run.uses[run.use_count++] = (struct use){tile, access};
+}
+
+static bool make_room(int64_t tile)
+{
+	if (tile < run.tile_room)
+		return true;
+	const int64_t room = 2 * (tile + 1);
+	struct tile_times *tiles = realloc(run.tiles, (size_t)room * sizeof(*tiles));
+	if (!tiles)
+		return false;
+	memset(tiles + run.tile_room, 0, (size_t)(room - run.tile_room) * sizeof(*tiles));
+	run.tiles = tiles;
+	run.tile_room = room;
+	return true;
+}
+
+/* The longest chain of tasks that ends with the next one, each taking what it does where it is fastest. */
+static void extend_path(double cost)
+{
+	double begin = 0;
+	for (int i = 0; i < run.use_count; i++) {
+		if (!make_room(run.uses[i].tile)) {
+			run.failed = true;
+			return;
+		}
+		const struct tile_times *times = &run.tiles[run.uses[i].tile];
+		begin = fmax(begin, run.uses[i].access == SMALTI_READ ? times->written
+								      : fmax(times->written, times->read));
+	}
+	for (int i = 0; i < run.use_count; i++) {
+		struct tile_times *times = &run.tiles[run.uses[i].tile];
+		double *end = run.uses[i].access == SMALTI_READ ? &times->read : &times->written;
+		*end = fmax(*end, begin + cost);
+	}
+	run.result.path = fmax(run.result.path, begin + cost);
+}
+
+static double fill_costs(const struct starpu_task *task, const struct smalti_message *message, double *costs)
+{
+	double least = (double)INFINITY;
+	for (int kind = 0; kind < run.kinds; kind++) {
+		const bool can = kind == 0 || task->where != STARPU_CPU;
+		costs[kind] = can ? cost_of(message, kind_at(kind)) : (double)INFINITY;
+		least = fmin(least, costs[kind]);
+	}
+	return least;
+}
+
+void smalti_simulation_inserts(struct starpu_task *task)
+{
+	struct smalti_message *message = task->cl_arg;
+	struct smalti_simulation *result = &run.result;
+	if (result->tasks == 0) {
+		run.began = starpu_timing_now();
+		starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
+	}
+	message->number = result->tasks;
+	if (smalti_grow(&run.costs, result->tasks, run.kinds * sizeof(*run.costs), NULL) < 0)
+		abort();
+	extend_path(fill_costs(task, message, run.costs + result->tasks * run.kinds));
+	run.use_count = 0;
+	result->tasks++;
+	result->flops += task->flops;
+}
+
+/* What became of it. */
+
+static void add_stage(int64_t stage, double end)
+{
+	struct smalti_simulation *result = &run.result;
+	while (result->steps < stage && !run.failed)
+		if (smalti_grow(&result->step_ends, result->steps, sizeof(*result->step_ends), NULL) == 0)
+			result->step_ends[result->steps++] = 0;
+		else
+			run.failed = true;
+	if (!run.failed)
+		result->step_ends[stage - 1] = fmax(result->step_ends[stage - 1], end);
+}
+
+void smalti_simulation_ended(const struct starpu_task *task)
+{
+	const struct smalti_message *message = task->cl_arg;
+	const struct starpu_profiling_task_info *info = task->profiling_info;
+	struct smalti_simulation *result = &run.result;
+	const int worker = info->workerid;
+	const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
+	const double start = starpu_timing_timespec_to_us((struct timespec *)&info->start_time),
+		     stop = starpu_timing_timespec_to_us((struct timespec *)&info->end_time),
+		     end = 1e-6 * (stop - run.began);
+	struct smalti_simulated_memory *memory = &result->memories[node];
+	result->workers[worker].busy += 1e-6 * (stop - start);
+	result->workers[worker].tasks++;
+	result->makespan = fmax(result->makespan, end);
+	memory->peak = smalti_max(memory->peak, (int64_t)starpu_memory_get_used(node));
+	if (message->position.stage > 0)
+		add_stage(message->position.stage, end);
+	else if (strcmp(message->task_group->name, "text") == 0)
+		result->text = fmax(result->text, end);
+}
+
+static void count_transfers(struct smalti_simulation *result)
+{
+	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
+	const int count = smalti_transfers_take(transfers);
+	for (int i = 0; i < count; i++) {
+		result->memories[transfers[i].to].to += transfers[i].bytes;
+		result->memories[transfers[i].from].from += transfers[i].bytes;
+	}
+}
+
+struct smalti_simulation *smalti_simulation_take(const struct smalti_session *session,
+						 struct smalti_error *error)
+{
+	struct smalti_simulation *result = smalti_calloc(1, sizeof(*result), error);
+	int64_t counts[1 + SMALTI_MACHINE_GPU_KINDS];
+	if (!result)
+		return NULL;
+	if (run.failed) {
+		free(result);
+		smalti_fail(error, SMALTI_ENOMEM, "no memory to record a simulation");
+		return NULL;
+	}
+	*result = run.result;
+	run.result.step_ends = NULL;
+	result->worker_count = session->workers;
+	for (int worker = 0; worker < session->workers; worker++)
+		smalti_session_worker_name(worker, result->workers[worker].name);
+	result->memory_count = (int)starpu_memory_nodes_get_count();
+	for (int node = 0; node < result->memory_count; node++)
+		result->memories[node].limit = (int64_t)starpu_memory_get_total((unsigned)node);
+	count_transfers(result);
+	for (int kind = 0; kind < run.kinds; kind++)
+		counts[kind] = kind_at(kind)->count;
+	counts[0] = starpu_cpu_worker_get_count();
+	result->area = smalti_area_bound(run.costs, result->tasks, run.kinds, counts);
+	return result;
+}
+
+void smalti_simulation_free(struct smalti_simulation *simulation)
+{
+	if (!simulation)
+		return;
+	free(simulation->step_ends);
+	free(simulation);
+}

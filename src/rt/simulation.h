@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "rt/op.h"
+
+/* A session on a machine that is not there: in the program that is built with StarPU's simulation, tasks
+ * compute nothing, and take what the machine's description says (simulation/machine.h). What follows the
+ * inserted tasks here does nothing in any other program. */
+
+struct starpu_task;
+
+#ifdef SMALTI_SIMGRID
+/* The task that is inserted next uses this tile. */
+void smalti_simulation_uses(int64_t tile, enum smalti_access access);
+/* It is inserted now. */
+void smalti_simulation_inserts(struct starpu_task *task);
+void smalti_simulation_ended(const struct starpu_task *task);
+#else
+static inline void smalti_simulation_uses(int64_t tile, enum smalti_access access)
+{
+	(void)tile, (void)access;
+}
+static inline void smalti_simulation_inserts(struct starpu_task *task)
+{
+	(void)task;
+}
+static inline void smalti_simulation_ended(const struct starpu_task *task)
+{
+	(void)task;
+}
+#endif
+
+/* For that program alone. */
+
+struct smalti_simulated_machine;
+struct smalti_session;
+
+/* Before the session is opened: the machine, and the precision of each kind of work (simulation/machine.h),
+ * for which it must have rates. */
+int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
+			   struct smalti_error *error);
+
+enum { SMALTI_SIMULATED_WORKERS = 64, SMALTI_SIMULATED_MEMORIES = 32, SMALTI_SIMULATED_LINKS = 32 * 32 };
+
+/* Seconds and bytes. */
+struct smalti_simulation {
+	int64_t tasks;
+	double flops;
+	double makespan;   /* from the first task's insertion to the last one's end */
+	double text;       /* to the end of the text encoder's */
+	double *step_ends; /* to the end of each stage: denoising steps, then decoding */
+	int64_t steps;     /* stages */
+	double area, path; /* no schedule takes less: the work shared ideally; the longest chain of tasks,
+			      each where it is fastest */
+	int worker_count;
+	struct smalti_simulated_worker {
+		char name[64];
+		double busy;
+		int64_t tasks;
+	} workers[SMALTI_SIMULATED_WORKERS];
+	int memory_count;
+	struct smalti_simulated_memory {
+		int64_t peak, limit; /* in use at a task's end; what there is */
+		int64_t to, from;    /* that went there, and away */
+	} memories[SMALTI_SIMULATED_MEMORIES];
+};
+
+/* When all tasks have ended; free with smalti_simulation_free(). NULL with SMALTI_ENOMEM. */
+struct smalti_simulation *smalti_simulation_take(const struct smalti_session *session,
+						 struct smalti_error *error);
+void smalti_simulation_free(struct smalti_simulation *simulation);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+#include <starpu_thread.h>
+
+/* Mutexes and conditions of threads that wait for tasks, or may lose the processor to others while they hold
+ * one: the system's, and where a machine is simulated those of StarPU's threads, which share one of the
+ * system's. */
+struct smalti_mutex {
+	starpu_pthread_mutex_t mutex;
+};
+struct smalti_condition {
+	starpu_pthread_cond_t condition;
+};
+
+void smalti_mutex_open(struct smalti_mutex *mutex);
+void smalti_mutex_close(struct smalti_mutex *mutex);
+static inline void smalti_mutex_lock(struct smalti_mutex *mutex)
+{
+	starpu_pthread_mutex_lock(&mutex->mutex);
+}
+static inline void smalti_mutex_unlock(struct smalti_mutex *mutex)
+{
+	starpu_pthread_mutex_unlock(&mutex->mutex);
+}
+
+/* Holds the mutex to the end of the scope. */
+#define HOLD(mutex)                                                                                          \
+	struct smalti_mutex *held __attribute__((cleanup(smalti_mutex_let_go), unused)) =                    \
+	    smalti_mutex_hold(mutex)
+static inline struct smalti_mutex *smalti_mutex_hold(struct smalti_mutex *mutex)
+{
+	smalti_mutex_lock(mutex);
+	return mutex;
+}
+static inline void smalti_mutex_let_go(struct smalti_mutex **mutex)
+{
+	smalti_mutex_unlock(*mutex);
+}
+
+void smalti_condition_open(struct smalti_condition *condition);
+void smalti_condition_close(struct smalti_condition *condition);
+/* Wakes all that wait. */
+void smalti_condition_tell(struct smalti_condition *condition);
+/* With the mutex, which it lets go meanwhile. */
+void smalti_condition_wait(struct smalti_condition *condition, struct smalti_mutex *mutex);
+/* The same for so many nanoseconds at most: false when they are over. In simulated time it waits as long as
+ * it takes, for nobody looks at what would be done in between. */
+bool smalti_condition_wait_some(struct smalti_condition *condition, struct smalti_mutex *mutex,
+				int64_t nanoseconds);

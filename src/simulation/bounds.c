@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simulation/bounds.h"
+
+#include <math.h>
+
+enum { MOST_KINDS = 16, ROUNDS = 200 };
+
+/* Σ of the least of weight · cost. With weights that sum to 1 over all workers that is the dual of sharing
+ * tasks among workers as one likes: at most what the best schedule takes. Adds each kind's part of the work
+ * to loads. */
+static double dual(const double *costs, int64_t tasks, int kinds, const double *weights, double *loads)
+{
+	double sum = 0;
+	for (int64_t task = 0; task < tasks; task++) {
+		int best = 0;
+		for (int kind = 1; kind < kinds; kind++)
+			if (weights[kind] * costs[task * kinds + kind] <
+			    weights[best] * costs[task * kinds + best])
+				best = kind;
+		sum += weights[best] * costs[task * kinds + best];
+		loads[best] += costs[task * kinds + best];
+	}
+	return sum;
+}
+
+/* So that they sum to 1 over all workers. */
+static void scale(double *weights, int kinds, const int64_t *counts)
+{
+	double sum = 0;
+	for (int kind = 0; kind < kinds; kind++)
+		sum += weights[kind] * (double)counts[kind];
+	for (int kind = 0; kind < kinds; kind++)
+		weights[kind] /= sum;
+}
+
+double smalti_area_bound(const double *costs, int64_t tasks, int kinds, const int64_t *counts)
+{
+	double weights[MOST_KINDS] = {0}, best = 0;
+	for (int kind = 0; kind < kinds; kind++)
+		weights[kind] = 1;
+	for (int round = 0; round < ROUNDS; round++) {
+		double loads[MOST_KINDS] = {0};
+		scale(weights, kinds, counts);
+		best = fmax(best, dual(costs, tasks, kinds, weights, loads));
+		/* a kind that has more than its share becomes dearer */
+		double mean = 0;
+		for (int kind = 0; kind < kinds; kind++)
+			mean += loads[kind] / (double)counts[kind] / kinds;
+		for (int kind = 0; kind < kinds && mean > 0; kind++)
+			weights[kind] *=
+			    exp((loads[kind] / (double)counts[kind] / mean - 1) / (1 + 0.5 * round));
+	}
+	return best;
+}

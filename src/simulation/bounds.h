@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* Less time than any schedule of the tasks takes: costs [tasks, kinds] are what each takes on a worker of
+ * each kind (INFINITY: it cannot run there), of which there are counts[kind]. */
+double smalti_area_bound(const double *costs, int64_t tasks, int kinds, const int64_t *counts);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* A machine that is simulated, as its file in machines/ describes it (docs/simulate.md). */
+
+/* What limits operations, apart from the bytes that they move. */
+enum smalti_work { SMALTI_PRODUCTS, SMALTI_CONVOLUTIONS, SMALTI_ATTENTION, SMALTI_WORKS };
+
+/* What their rates are called. @{ */
+extern const char *const smalti_machine_works[SMALTI_WORKS];
+extern const char *const smalti_machine_precisions[];
+/* @} */
+
+enum { SMALTI_MACHINE_PRECISIONS = 4, SMALTI_MACHINE_GPU_KINDS = 8, SMALTI_MACHINE_NAME = 64 };
+
+/* Workers that are alike. */
+struct smalti_machine_kind {
+	char name[SMALTI_MACHINE_NAME];
+	int64_t count;
+	double memory;    /* bytes: of each GPU, of all CPUs */
+	double launch;    /* seconds that an operation takes at least */
+	double bandwidth; /* bytes a second that an operation moves */
+	double half;      /* operations of a task that runs at half its rate */
+	/* Operations a second, by enum smalti_precision; 0: it has none. */
+	double rates[SMALTI_WORKS][SMALTI_MACHINE_PRECISIONS];
+};
+
+/* Bytes a second, and seconds. */
+struct smalti_machine_link {
+	double bandwidth, latency;
+};
+
+struct smalti_simulated_machine {
+	char name[SMALTI_MACHINE_NAME];
+	struct smalti_machine_kind cpu;
+	struct smalti_machine_kind gpu[SMALTI_MACHINE_GPU_KINDS];
+	int gpu_kinds;
+	struct smalti_machine_link pcie;     /* of each GPU, in each direction */
+	double host;                         /* bytes a second through main memory, of all GPUs together */
+	struct smalti_machine_link nvlink;   /* of each pair of GPUs; bandwidth 0: none */
+	struct smalti_machine_link nvswitch; /* of each GPU, in each direction; bandwidth 0: none */
+};
+
+/* The file, or with a name that has no '/' and no '.', the one of that name that is shipped. SMALTI_EIO,
+ * SMALTI_EFORMAT. */
+int smalti_machine_read(const char *file, struct smalti_simulated_machine *machine,
+			struct smalti_error *error);
+/* Its path: as above. Free with free(). */
+char *smalti_machine_path(const char *file, struct smalti_error *error);
+
+int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine);
+/* The kind of GPU `gpu`. */
+const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulated_machine *machine,
+						     int64_t gpu);
+
+/* What an operation takes there, in seconds; a `work` of SMALTI_WORKS is all bytes. */
+double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
+			      double flops, double bytes);
+
+/* Writes what StarPU asks of a machine of that name into directory/bus. */
+int smalti_machine_write(const struct smalti_simulated_machine *machine, const char *directory,
+			 const char *name, struct smalti_error *error);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The four files that StarPU's simulation has a machine from: the links' bandwidths and latencies as the
+ * scheduling policies believe them, and SimGrid's platform, which decides what a transfer takes. */
+#include "base/file.h"
+#include "simulation/machine.h"
+
+/* From memory to memory, 0 being main memory and g + 1 that of GPU g. */
+static struct smalti_machine_link link_of(const struct smalti_simulated_machine *m, int64_t from, int64_t to)
+{
+	if (from == 0 || to == 0)
+		return m->pcie;
+	if (m->nvlink.bandwidth > 0)
+		return m->nvlink;
+	if (m->nvswitch.bandwidth > 0)
+		return m->nvswitch;
+	return (struct smalti_machine_link){m->pcie.bandwidth, 2 * m->pcie.latency};
+}
+
+/* StarPU leaves out the last row and the last column of what it reads. */
+static void write_matrix(FILE *file, const struct smalti_simulated_machine *m, bool latencies)
+{
+	const int64_t memories = smalti_machine_gpus(m) + 1;
+	fputs("# from \\ to\n", file);
+	for (int64_t from = 0; from <= memories; from++)
+		for (int64_t to = 0; to <= memories; to++) {
+			const bool inside = from < memories && to < memories;
+			const struct smalti_machine_link link =
+			    inside ? link_of(m, from, to) : (struct smalti_machine_link){0, 0};
+			if (!inside)
+				fputs("nan", file);
+			else if (from == to)
+				fputs("0", file);
+			else
+				fprintf(file, "%.6f", latencies ? link.latency * 1e6 : link.bandwidth * 1e-6);
+			fputc(to == memories ? '\n' : '\t', file);
+		}
+}
+
+static void write_bandwidths(FILE *file, const struct smalti_simulated_machine *m)
+{
+	write_matrix(file, m, false);
+}
+
+static void write_latencies(FILE *file, const struct smalti_simulated_machine *m)
+{
+	write_matrix(file, m, true);
+}
+
+/* It has to be there. */
+static void write_config(FILE *file, const struct smalti_simulated_machine *m)
+{
+	fprintf(file, "# %s\n", m->name);
+}
+
+static void write_hosts(FILE *file, const struct smalti_simulated_machine *m)
+{
+	const int64_t gpus = smalti_machine_gpus(m);
+	fputs("<host id=\"MAIN\" speed=\"1f\"/>\n<host id=\"RAM\" speed=\"1f\"/>\n", file);
+	/* a GPU's worker takes one of the CPUs */
+	for (int64_t cpu = 0; cpu < m->cpu.count + gpus; cpu++)
+		fprintf(file, "<host id=\"CPU%lld\" speed=\"1f\"/>\n", (long long)cpu);
+	for (int64_t gpu = 0; gpu < gpus; gpu++) {
+		const struct smalti_machine_kind *kind = smalti_machine_gpu(m, gpu);
+		fprintf(file,
+			"<host id=\"CUDA%lld\" speed=\"1f\"><prop id=\"model\" value=\"%s\"/>"
+			"<prop id=\"memsize\" value=\"%.0f\"/><prop id=\"memcpy_peer\" "
+			"value=\"1\"/></host>\n",
+			(long long)gpu, kind->name, kind->memory);
+	}
+}
+
+static void write_link(FILE *file, const char *kind, int64_t from, int64_t to, double bandwidth,
+		       double latency)
+{
+	fprintf(file, "<link id=\"%s%lld-%lld\" bandwidth=\"%.0fBps\" latency=\"%.9fs\"/>\n", kind,
+		(long long)from, (long long)to, bandwidth, latency);
+}
+
+/* From and to each GPU, 0 being the other end; of each pair. */
+static void write_links(FILE *file, const struct smalti_simulated_machine *m)
+{
+	const int64_t gpus = smalti_machine_gpus(m);
+	if (gpus)
+		write_link(file, "host", 0, 0, m->host, 0);
+	for (int64_t gpu = 1; gpu <= gpus; gpu++) {
+		write_link(file, "pcie", 0, gpu, m->pcie.bandwidth, m->pcie.latency);
+		write_link(file, "pcie", gpu, 0, m->pcie.bandwidth, m->pcie.latency);
+		if (m->nvswitch.bandwidth > 0) {
+			write_link(file, "nvswitch", 0, gpu, m->nvswitch.bandwidth, m->nvswitch.latency / 2);
+			write_link(file, "nvswitch", gpu, 0, m->nvswitch.bandwidth, m->nvswitch.latency / 2);
+		}
+		for (int64_t to = 1; m->nvlink.bandwidth > 0 && to <= gpus; to++)
+			if (to != gpu)
+				write_link(file, "nvlink", gpu, to, m->nvlink.bandwidth, m->nvlink.latency);
+	}
+}
+
+static void write_route(FILE *file, const struct smalti_simulated_machine *m, int64_t from, int64_t to)
+{
+	char names[2][32];
+	const int64_t ends[2] = {from, to};
+	for (int i = 0; i < 2; i++)
+		snprintf(names[i], sizeof(names[i]), ends[i] ? "CUDA%lld" : "RAM", (long long)ends[i] - 1);
+	const char *kind = "pcie";
+	if (from && to && m->nvlink.bandwidth > 0)
+		kind = "nvlink";
+	else if (from && to && m->nvswitch.bandwidth > 0)
+		kind = "nvswitch";
+	fprintf(file, "<route src=\"%s\" dst=\"%s\" symmetrical=\"NO\">", names[0], names[1]);
+	if (from && to && strcmp(kind, "nvlink") != 0)
+		fprintf(file, "<link_ctn id=\"%s%lld-0\"/><link_ctn id=\"%s0-%lld\"/>", kind, (long long)from,
+			kind, (long long)to);
+	else
+		fprintf(file, "<link_ctn id=\"%s%lld-%lld\"/>", kind, (long long)from, (long long)to);
+	if (strcmp(kind, "pcie") == 0)
+		fputs("<link_ctn id=\"host0-0\"/>", file);
+	fputs("</route>\n", file);
+}
+
+static void write_platform(FILE *file, const struct smalti_simulated_machine *m)
+{
+	const int64_t memories = smalti_machine_gpus(m) + 1;
+	fputs("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+	      "<platform version=\"4.1\">\n<config>\n"
+	      "<prop id=\"network/TCP-gamma\" value=\"-1\"/>\n"
+	      "<prop id=\"network/latency-factor\" value=\"1\"/>\n"
+	      "<prop id=\"network/bandwidth-factor\" value=\"1\"/>\n"
+	      "<prop id=\"network/weight-S\" value=\"0.0\"/>\n"
+	      "<prop id=\"network/crosstraffic\" value=\"0\"/>\n</config>\n"
+	      "<zone id=\"AS0\" routing=\"Full\">\n",
+	      file);
+	write_hosts(file, m);
+	write_links(file, m);
+	for (int64_t from = 0; from < memories; from++)
+		for (int64_t to = 0; to < memories; to++)
+			if (from != to)
+				write_route(file, m, from, to);
+	fputs("</zone>\n</platform>\n", file);
+}
+
+static const struct {
+	const char *suffix;
+	void (*write)(FILE *file, const struct smalti_simulated_machine *machine);
+} files[] = {
+    {"config", write_config},
+    {"bandwidth", write_bandwidths},
+    {"latency", write_latencies},
+    {"platform.v4.xml", write_platform},
+};
+
+int smalti_machine_write(const struct smalti_simulated_machine *machine, const char *directory,
+			 const char *name, struct smalti_error *error)
+{
+	SCOPED(free) char *bus = smalti_format(error, "%s/bus", directory);
+	int status = bus ? smalti_make_directory(bus, error) : -1;
+	for (size_t i = 0; i < COUNT_OF(files) && status == 0; i++) {
+		SCOPED(free) char *path = smalti_format(error, "%s/%s.%s", bus, name, files[i].suffix);
+		struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
+		if (!writer)
+			return -1;
+		files[i].write(smalti_writer_stream(writer), machine);
+		status = smalti_writer_place(writer, error);
+	}
+	return status;
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti simulate`: the same numbers again, bounds, more and faster devices, memory, policies, strategies, messages.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+
+refuse 2 '--machine is missing' "$SMALTI" simulate
+refuse 1 "no machine is called 'nowhere'" "$SMALTI" simulate --machine nowhere
+refuse 1 "cannot be opened" "$SMALTI" simulate --machine ./nowhere.json
+SMALTI_SIM=$work/nowhere expect 1 'cannot be run' "$SMALTI" simulate --machine 1xA100-PCIe
+expect 0 '' "$SMALTI" simulate --machines
+grep -q '^8xA100-NVLink  *8 CPUs, 8 x A100 80 GiB, NVLink$' out || fail "machines: $(cat out)"
+
+# simulate OUTPUT OPTION...: a simulation's line of JSON.
+simulate() {
+    local output=$1
+    shift
+    "$SMALTI" simulate --json "$@" >"$output" 2>err || fail "simulate $*: $(cat err)"
+}
+# value FILE KEY
+value() {
+    grep -oE "\"$2\":[-+0-9.e]+" "$1" | head -n 1 | cut -d: -f2
+}
+# less A B [FACTOR]: A is less than B times FACTOR.
+less() {
+    awk -v a="$1" -v b="$2" -v f="${3:-1}" 'BEGIN { exit !(a < b * f) }' || fail "line ${BASH_LINENO[0]}: $1 is not less than ${3:-1} x $2"
+}
+
+status=0
+"$SMALTI" simulate --machine 32-cores --json >out 2>err || status=$?
+if [ $status -ne 0 ]; then
+    grep -q "scripts/build --simgrid" err || fail "$(cat err)"
+    echo "SKIP: there is no smalti-sim (scripts/build --simgrid)"
+    exit 77
+fi
+
+# Bounds, and the same to the last digit, whatever the policy and the strategy.
+while read -r name options; do
+    # shellcheck disable=SC2086 # several words
+    simulate "$name" $options
+    # shellcheck disable=SC2086
+    simulate again $options
+    cmp "$name" again || fail "$name: other numbers the second time"
+    for bound in area_bound path_bound; do
+        less "$(value "$name" $bound)" "$(value "$name" makespan)"
+    done
+    less 0 "$(value "$name" area_bound)"
+done <<'CASES'
+cores --machine 32-cores --steps 2 --size 512x512
+core --machine 32-cores --steps 2 --size 512x512 --cpus 1
+one --machine 1xA100-PCIe --steps 3 --size 512x512 --precision f16
+dmda --machine A100-L40-T4 --steps 2 --sched dmda --precision f16
+eager --machine A100-L40-T4 --steps 2 --sched eager --precision f16
+ulysses --machine 4xA100-PCIe --steps 2 --strategy ulysses --precision f16
+auto --machine 4xA100-NVLink --steps 2 --strategy auto --precision f16
+displaced --machine 8xA100-NVLink --steps 3 --strategy displaced --precision f16
+batch --machine 2xA100-NVLink --steps 2 --images 3 --precision f16
+CASES
+less "$(value cores makespan)" "$(value core makespan)"
+[ -z "$(value batch step)" ] || fail "a step of several images"
+
+grep -qE '"strategy":"(hybrid:)?(patch|ring|ulysses|tensor|cfg)' auto || fail "auto became: $(cat auto)"
+
+# A model without weights: faster devices and links take less time, and four GPUs gain where their links do.
+sigma=(--model sigma-256 --precision f16 --steps 2 --size 512x512)
+simulate single --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024
+simulate patch --machine 4xA100-PCIe "${sigma[@]}" --strategy patch --tile-tokens 256
+simulate nvlink --machine 4xA100-NVLink "${sigma[@]}" --strategy patch --tile-tokens 256
+simulate t4 --machine 4xT4 "${sigma[@]}" --strategy patch --tile-tokens 256
+less "$(value nvlink step)" "$(value single step)" 0.7
+less "$(value nvlink step)" "$(value patch step)"
+less "$(value patch step)" "$(value t4 step)"
+# 28 blocks of 28 w² products and attention to 1024 tokens, twice, at 130 TFLOP/s.
+less 0.0115 "$(value single step)"
+less "$(value single step)" 0.0115 2
+
+# A GPU that does not hold the weights drops them and loads them again.
+simulate small --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M
+less "$(value single step)" "$(value small step)"
+peaks=$(grep -oE '"peak":[0-9]+,"limit":[0-9]+' small | tail -n 1 | tr -dc '0-9 :,' | tr ':,' '  ')
+read -r peak limit <<<"$peaks"
+[ "$peak" -le "$limit" ] || fail "$peak of $limit bytes in use"
+
+# Several policies, and the table for people.
+expect 0 '' "$SMALTI" simulate --machine A100-L40-T4 --steps 1 --sched lws,dmdas --precision f16
+[ "$(grep -c '^A100-L40-T4, ' out)" -eq 2 ] || fail "not two simulations: $(cat out)"
+grep -q '^  CUDA 2.0 (T4 ' out || fail "no T4: $(cat out)"
+refuse 2 'one policy' "$SMALTI" simulate --machine 32-cores --sched lws,dm --trace trace.json
+expect 2 "scheduling policy 'fast' is not known" "$SMALTI" simulate --machine 32-cores --sched fast
+expect 1 'T4 has no rate for products in bf16' "$SMALTI" simulate --machine 4xT4 --precision bf16
+
+# A trace in simulated time: its last task ends at the makespan.
+simulate traced --machine 1xA100-PCIe --steps 2 --precision f16 --trace trace.json
+python3 - "$(value traced makespan)" <<'PYTHON'
+import json, sys
+tasks = [e for e in json.load(open("trace.json"))["traceEvents"] if e.get("cat") == "task"]
+span = max(e["ts"] + e["dur"] for e in tasks) - min(e["ts"] for e in tasks)
+assert 0.9 * float(sys.argv[1]) < span * 1e-6 <= float(sys.argv[1]) * 1.001, (span, sys.argv[1])
+PYTHON
+
+# A machine of one's own, and files that are none.
+sed 's/"count": 1/"count": 3/' "$(dirname "$SMALTI_TESTDATA")/../machines/1xA100-PCIe.json" >mine.json
+simulate mine --machine ./mine.json --steps 1 --precision f16
+[ "$(grep -o 'CUDA [0-9]' mine | wc -l)" -eq 3 ] || fail "not three GPUs: $(cat mine)"
+while IFS='|' read -r change words; do
+    sed "$change" mine.json >bad.json
+    refuse 1 "$words" "$SMALTI" simulate --machine ./bad.json
+done <<'BAD'
+s/"cpus"/"CPUs"/|"cpus": expected an object
+s/"count": 3/"count": 17/|17 GPUs; expected 16 at most
+s/"gbs": 1500/"gbs": -1/|gbs
+s/"name": "A100"/"name": "<A100>"/|"name": expected letters
+s/"products"/"product"/|"products": expected an object
+s/"pcie_us": 10/"pcie_us": "x"/|pcie_us
+BAD
+[ -z "$(find . -name 'smalti-sim.*')" ] || fail "left behind: $(ls)"
