@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An image under policies that choose differently, and golden outputs of the stages, on two OpenCL devices (PoCL's) and a
+# An image under policies that choose differently, and golden outputs of stages and images, on two OpenCL devices (PoCL's) and a
 # CPU, by the tolerances for CPUs; and what topologies and traces tell of devices.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
@@ -36,4 +36,6 @@ printf '{"prompt":"a red star"}\n' >"$work/list.jsonl"
 "$SMALTI" extract "$work/list.jsonl" --t5 -q --opencl 2 --cpus 1 -o "$work/features"
 grep -q '"workers":\["OpenCL 0 .*"OpenCL 1 .*"CPU 0"\]' "$work"/features/runs/* || fail "workers: $(head -n 1 "$work"/features/runs/*)"
 
-STARPU_NOPENCL=2 golden 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, f16' 'VAE encoder, f16'
+export STARPU_NOPENCL=2
+for policy in lws dmda dmdas; do golden $policy 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, f32' images; done
+golden dmda 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE encoder, f16'
