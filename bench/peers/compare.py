@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
 
-Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--rounds N] [--threads N] [--model DIR]
-                  STAGE PRECISION SIZE
+Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
+                  [--model DIR] STAGE PRECISION SIZE
 
 The arguments are those of stage.py. In each round Smalti runs the stage once (after a run that is not counted),
 then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument("--smalti-bench", default="smalti-bench")
     parser.add_argument("--smalti-model")
     parser.add_argument("--libraries", default="torch,openvino")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--model")
@@ -51,7 +52,7 @@ class Peer:
     def __init__(self, given, library):
         self.library = library
         command = [sys.executable, HERE / "stage.py", "--library", library, "--threads", str(given.threads),
-                   "--steps", str(given.steps)]
+                   "--steps", str(given.steps), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
         command += [given.stage, given.precision, given.size]
@@ -87,8 +88,9 @@ class Smalti:
             self.command += ["generate", "--size", given.size, "--steps", str(given.steps)]
         else:
             self.command += ["stages", OPTIONS[given.stage], given.size]
-        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], "--cpus",
-                         str(given.threads), "--repeats", "1", "--json"]
+        places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
+        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats", "1",
+                         "--json"]
         self.seconds = []
 
     def run(self):
@@ -109,7 +111,8 @@ def main():
         for runner in runners:
             runner.run()
     smalti = runners[0]
-    print(f"{given.stage} {given.size} {given.precision}, {given.threads} threads, {given.rounds} rounds")
+    print(f"{given.stage} {given.size} {given.precision} on {given.device}, {given.threads} threads, "
+          f"{given.rounds} rounds")
     print(f"{'':10}{'seconds':>10}{'smalti /':>10}{'least':>8}{'most':>8}{'peak MiB':>10}")
     for runner in runners:
         ratios = [a / b for a, b in zip(smalti.seconds, runner.seconds)]

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti-bench stages`.
 
-Usage: stage.py [--library torch|openvino] [--threads N] [--model DIR] [--t5-layers N]
+Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--threads N] [--model DIR] [--t5-layers N]
                 STAGE PRECISION SIZE
 
-STAGE is t5, dit, decode, encode or generate; PRECISION float32 or bfloat16; SIZE the tokens of a caption for
-t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
+`compile` is PyTorch with torch.compile. STAGE is t5, dit, decode, encode or generate; PRECISION float32 or bfloat16;
+SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
 each line on its standard input asks for one run, which it answers by a line of JSON with "seconds".
 """
@@ -25,7 +25,8 @@ T5_LAYERS, FACTOR = 24, 8
 
 def arguments():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1][len("Usage: "):])
-    parser.add_argument("--library", choices=("torch", "openvino"), default="torch")
+    parser.add_argument("--library", choices=("torch", "compile", "openvino"), default="torch")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--model")
     parser.add_argument("--t5-layers", type=int, default=4)
@@ -36,6 +37,8 @@ def arguments():
     given = parser.parse_args()
     if given.library == "openvino" and given.stage == "generate":
         parser.error("OpenVINO runs single stages here, not generate")
+    if given.library == "openvino" and given.device != "cpu":
+        parser.error("OpenVINO runs on CPUs here")
     if given.stage == "generate" and not given.model:
         parser.error("generate needs --model")
     return given
@@ -146,7 +149,11 @@ def make_generate(given, torch):
 
     width, height = pixels(given.size)
     pipe = DiffusionPipeline.from_pretrained(given.model, torch_dtype=getattr(torch, given.precision))
+    pipe = pipe.to(given.device)
     pipe.set_progress_bar_config(disable=True)
+    if given.library == "compile":
+        pipe.transformer = torch.compile(pipe.transformer)
+        pipe.vae.decode = torch.compile(pipe.vae.decode)
 
     def run():
         pipe("a watercolour of a lighthouse on a cliff above a stormy sea at dusk", width=width, height=height,
@@ -163,8 +170,10 @@ def by_torch(given, torch):
     if not given.model:
         torch.set_default_dtype(dtype)  # the memory of one precision only
     model, inputs, scale = globals()["make_" + given.stage](given, torch)
-    model = model.eval().to(dtype)
-    inputs = [x.to(dtype) if x.is_floating_point() else x for x in inputs]
+    model = model.eval().to(given.device, dtype)
+    inputs = [x.to(given.device, dtype if x.is_floating_point() else x.dtype) for x in inputs]
+    if given.library == "compile":
+        model = torch.compile(model)
     return (lambda: model(*inputs)), scale
 
 
@@ -182,8 +191,18 @@ def by_openvino(given, torch):
     return (lambda: compiled(arrays)), scale
 
 
-def peak_bytes():
+def peak_bytes(given, torch):
+    if given.device == "cuda":
+        return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def timed(given, torch, run):
+    start = time.perf_counter()
+    run()
+    if given.device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def main():
@@ -196,17 +215,14 @@ def main():
         torch.set_num_threads(given.threads)
         torch.manual_seed(0)
         run, scale = (by_openvino if given.library == "openvino" else by_torch)(given, torch)
-        start = time.perf_counter()
-        run()
-        first = (time.perf_counter() - start) * scale
+        first = timed(given, torch, run) * scale
         answers.write(json.dumps({"library": given.library, "stage": given.stage, "precision": given.precision,
-                                  "size": given.size, "first": first, "peak_bytes": peak_bytes()}) + "\n")
+                                  "size": given.size, "first": first,
+                                  "peak_bytes": peak_bytes(given, torch)}) + "\n")
         answers.flush()
         for _ in sys.stdin:
-            start = time.perf_counter()
-            run()
-            seconds = (time.perf_counter() - start) * scale
-            answers.write(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes()}) + "\n")
+            seconds = timed(given, torch, run) * scale
+            answers.write(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes(given, torch)}) + "\n")
             answers.flush()
 
 
