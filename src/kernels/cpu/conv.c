@@ -72,8 +72,9 @@ static smalti_layout tagged_layout(const struct smalti_conv *conv, dnnl_format_t
 	if (!smalti_layout_by_tag(&layout, 4, dims, smalti_onednn_type(conv->compute), tag) &&
 	    !describe_conv(conv, layout, engine, NULL, &description))
 		dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&implementation);
+	const bool is_fast = strncmp(implementation, "ref", 3) != 0; /* the name is the description's */
 	dnnl_primitive_desc_destroy(description);
-	if (strncmp(implementation, "ref", 3) != 0)
+	if (is_fast)
 		return layout;
 	smalti_layout_free(layout);
 	return NULL;

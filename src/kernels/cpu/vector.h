@@ -46,14 +46,15 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-INLINE vec vec_load(const float *from)
+/* At any alignment. @{ */
+INLINE vec vec_load(const void *from)
 {
 	vec value;
 	memcpy(&value, from, sizeof(value));
 	return value;
 }
 
-INLINE void vec_store(float *to, vec value)
+INLINE void vec_store(void *to, vec value)
 {
 	memcpy(to, &value, sizeof(value));
 }
@@ -64,7 +65,7 @@ INLINE vec vec_set1(float value)
 }
 
 /* The first `count` lanes, the others 0; count in [0, LANES]. */
-INLINE vec vec_load_some(const float *from, int64_t count)
+INLINE vec vec_load_some(const void *from, int64_t count)
 {
 #if defined(__AVX512F__)
 	return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
@@ -75,7 +76,7 @@ INLINE vec vec_load_some(const float *from, int64_t count)
 #endif
 }
 
-INLINE void vec_store_some(float *to, vec value, int64_t count)
+INLINE void vec_store_some(void *to, vec value, int64_t count)
 {
 #if defined(__AVX512F__)
 	_mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)value);
@@ -83,6 +84,7 @@ INLINE void vec_store_some(float *to, vec value, int64_t count)
 	memcpy(to, &value, (size_t)count * sizeof(float));
 #endif
 }
+/* @} */
 
 /* a·b + c; rounded once where the instruction set can, so bits are a matter of it. */
 INLINE vec vec_fma(vec a, vec b, vec c)
@@ -274,7 +276,7 @@ INLINE vec vec_round(enum smalti_dtype dtype, vec value)
 INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, int64_t count)
 {
 	if (dtype == SMALTI_F32) {
-		const float *floats = (const float *)from + index;
+		const char *floats = (const char *)from + 4 * index;
 		return count >= LANES ? vec_load(floats) : vec_load_some(floats, count);
 	}
 	return vec_widen(dtype, half_load((const char *)from + 2 * index, count));
@@ -283,7 +285,7 @@ INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, in
 INLINE void vec_write(enum smalti_dtype dtype, void *to, int64_t index, int64_t count, vec value)
 {
 	if (dtype == SMALTI_F32) {
-		float *floats = (float *)to + index;
+		char *floats = (char *)to + 4 * index;
 		if (count >= LANES)
 			vec_store(floats, value);
 		else
