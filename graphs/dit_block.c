@@ -55,10 +55,19 @@ static struct smalti_heads heads_of(const struct smalti_dit_forward *f, int64_t 
 	return (struct smalti_heads){count, f->dit->config.head_dim, f->dit->compute};
 }
 
-void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t block, enum smalti_dit_phase phase)
+bool smalti_dit_together(const struct smalti_dit_forward *f)
 {
-	smalti_task_group_path(f->task_group,
-			       f->behind + (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1);
+	return f->pass < f->strategy->warmup || f->strategy->patches == 1;
+}
+
+/* A patch goes through all layers of a stage before the next one; its own tasks run as they are ready. */
+void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, int64_t block,
+			    enum smalti_dit_phase phase)
+{
+	const int64_t path = smalti_dit_together(f)
+				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1
+				 : f->strategy->patches - f->tokens->band[band].patch;
+	smalti_task_group_path(f->task_group, f->behind + path);
 }
 
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,
@@ -114,7 +123,7 @@ void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_po
 {
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = at.block * BLOCK_ROWS, rows = smalti_dit_rows(f, band);
-	smalti_dit_begin_phase(f, at.block, KEYS);
+	smalti_dit_begin_phase(f, band, at.block, KEYS);
 	smalti_dit_go_home(f, at, band);
 	smalti_dit_begin_task(f, band, SMALTI_GRAIN_HALF_BLOCK, "norm and projections");
 	struct smalti_tile *h = smalti_dit_modulate(f, band, x, f->modulation, first_row + SHIFT_ATTENTION,
@@ -201,7 +210,7 @@ void smalti_dit_self_attention(const struct smalti_dit_forward *f, struct smalti
 {
 	const int64_t rows = smalti_dit_rows(f, band);
 	const int shards = f->shards->count;
-	smalti_dit_begin_phase(f, at.block, ATTENTION);
+	smalti_dit_begin_phase(f, band, at.block, ATTENTION);
 	for (int i = 0; i < shards; i++) {
 		const int shard = turn(f, band, i, shards);
 		const struct smalti_dit_shard *s = &f->shards->shard[shard];
@@ -275,7 +284,7 @@ void smalti_dit_cross_attention(const struct smalti_dit_forward *f, struct smalt
 	const int64_t rows = smalti_dit_rows(f, band);
 	const int shards = weight_shards(f);
 	struct smalti_tile *q[SMALTI_MOST_SHARDS] = {NULL};
-	smalti_dit_begin_phase(f, at.block, CROSS_ATTENTION);
+	smalti_dit_begin_phase(f, band, at.block, CROSS_ATTENTION);
 	if (cache->tokens == 1) {
 		smalti_dit_go_home(f, at, band);
 		smalti_insert(add_row, f->task_group, (.row = cache->block[at.block], .y = x), .rows = rows,
@@ -303,7 +312,7 @@ void smalti_dit_mlp(const struct smalti_dit_forward *f, struct smalti_dit_positi
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = at.block * BLOCK_ROWS, rows = smalti_dit_rows(f, band);
 	const int shards = weight_shards(f);
-	smalti_dit_begin_phase(f, at.block, MLP);
+	smalti_dit_begin_phase(f, band, at.block, MLP);
 	smalti_dit_go_home(f, at, band);
 	struct smalti_tile *h = smalti_dit_modulate(f, band, x, f->modulation, first_row + SHIFT_MLP,
 						    first_row + SCALE_MLP, f->dit->config.norm_eps);

@@ -44,7 +44,11 @@ struct smalti_dit_projections {
 int64_t smalti_dit_rows(const struct smalti_dit_forward *f, int64_t band);
 /* Has tasks run where the band is at home. */
 void smalti_dit_go_home(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band);
-void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t block, enum smalti_dit_phase phase);
+void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, int64_t block,
+			    enum smalti_dit_phase phase);
+
+/* All patches go through the layers at once: in the warm-up, and where there is but one. */
+bool smalti_dit_together(const struct smalti_dit_forward *f);
 /* A region of operations on one band that may become one task; not where heads are cut: they are in several
  * places. */
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,

@@ -55,6 +55,9 @@ static struct smalti_grid project_out(const struct smalti_dit_forward *f, int br
 		smalti_task_group_break(f->task_group, &error);
 	for (int64_t b = 0; v.tile && b < x->partition->bands; b++) {
 		smalti_dit_go_home(f, (struct smalti_dit_position){branch, f->dit->config.layers - 1}, b);
+		smalti_task_group_path(f->task_group, f->behind);
+		if (!smalti_dit_together(f)) /* the next pass waits for it */
+			smalti_dit_begin_phase(f, b, f->dit->config.layers - 1, MLP);
 		smalti_dit_begin_task(f, b, SMALTI_GRAIN_HALF_BLOCK, "final layer");
 		struct smalti_tile *h =
 		    smalti_dit_modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
@@ -154,7 +157,7 @@ static void run_patches(const struct smalti_dit_forward *f, const struct smalti_
 			struct smalti_cross_cache *const *caches, int count)
 {
 	const int64_t bands = f->tokens->partition.bands;
-	const bool together = f->pass < f->strategy->warmup || f->strategy->patches == 1;
+	const bool together = smalti_dit_together(f);
 	struct range range = {0, 0};
 	for (; range.begin < bands; range.begin = range.end) {
 		while (range.end < bands &&
@@ -189,7 +192,7 @@ static void run(struct smalti_dit_forward *f, float input_scale, const struct sm
 		struct smalti_cross_cache *const *caches, int count, struct smalti_grid *v)
 {
 	struct smalti_grid z[SMALTI_DENOISER_MAX_BRANCHES];
-	smalti_dit_begin_phase(f, 0, KEYS);
+	smalti_dit_begin_phase(f, 0, 0, KEYS);
 	smalti_task_group_place(f->task_group, smalti_strategy_place(f->strategy, 0, 0, 0, 0));
 	f->modulation = modulation_at(f, f->dit->block_tables, f->dit->config.layers * BLOCK_ROWS,
 				      f->conditions->adaln, BLOCK_ROWS);
@@ -200,11 +203,11 @@ static void run(struct smalti_dit_forward *f, float input_scale, const struct sm
 			embed_band(f, k, b, input_scale, x, &z[k]);
 	}
 	run_patches(f, z, caches, count);
-	smalti_task_group_path(f->task_group, f->behind);
 	for (int k = 0; k < count; k++) {
 		v[k] = project_out(f, k, final, &z[k]);
 		smalti_grid_release(&z[k]);
 	}
+	smalti_task_group_path(f->task_group, f->behind);
 	smalti_task_group_place(f->task_group, SMALTI_ANYWHERE);
 	smalti_tile_release(f->modulation);
 	smalti_tile_release(final);
@@ -227,7 +230,8 @@ void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_gro
 				       .tokens = conditions->tokens,
 				       .strategy = conditions->tokens->strategy,
 				       .shards = conditions->shards};
-	f.behind = (conditions->steps - 1 - step) * (dit->config.layers * PHASES + 1);
+	f.behind = (conditions->steps - 1 - step) *
+		   (smalti_max(dit->config.layers * PHASES, f.strategy->patches) + 1);
 	if (make_room(&f))
 		run(&f, input_scale, x, caches, count, v);
 	free_room(&f);

@@ -75,6 +75,12 @@ less "$(value patch step)" "$(value t4 step)"
 less 0.0115 "$(value single step)"
 less "$(value single step)" 0.0115 2
 
+# Priorities have an earlier patch pass through a stage before the next one.
+for policy in dmda dmdas; do
+    simulate "pipeline-$policy" --machine 4xA100-NVLink "${sigma[@]}" --steps 4 --strategy pipeline --tile-tokens 256 --sched $policy
+done
+less "$(value pipeline-dmdas step)" "$(value pipeline-dmda step)" 0.8
+
 # A GPU that does not hold the weights drops them and loads them again.
 simulate small --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M
 less "$(value single step)" "$(value small step)"
