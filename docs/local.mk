@@ -1,4 +1,4 @@
-dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/devices.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/performance.md docs/reference.md docs/simulate.md docs/slurm.md docs/strategies.md docs/strategies.png docs/vae.md docs/vae-growth.svg \
+dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/devices.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/nodes.md docs/performance.md docs/reference.md docs/simulate.md docs/slurm.md docs/strategies.md docs/strategies.png docs/vae.md docs/vae-growth.svg \
 	docs/image.png docs/image.txt docs/example.c
 EXTRA_DIST += CONTRIBUTING.md
 

@@ -146,6 +146,32 @@ AC_DEFUN([AX_SMALTI_CUDA], [
   AM_CONDITIONAL([CUDNN], [test -z "$cuda_lacks" && test -n "$cudnn_libs"])
 ])
 
+# AX_SMALTI_MPI: one graph over the processes of an MPI job, by StarPU-MPI; only with --enable-mpi.
+AC_DEFUN([AX_SMALTI_MPI], [
+  AC_ARG_ENABLE([mpi], [AS_HELP_STRING([--enable-mpi], [spread images over the processes of an MPI job, too])], [], [enable_mpi=no])
+  AC_ARG_VAR([MPICC], [MPI's compiler, which knows MPI's flags])
+  AS_IF([test "x$enable_mpi" != xno], [
+    AX_SMALTI_PKG([STARPUMPI], [starpumpi-1.4 >= 1.4.8], [scripts/starpu --mpi builds it])
+    AC_PATH_PROG([MPICC], [mpicc])
+    AS_IF([test -z "$MPICC"], [AC_MSG_ERROR([mpicc was not found: install MPI (Debian: libopenmpi-dev openmpi-bin)])])
+    mpi_flags=`"$MPICC" -show | tr ' ' '\n'`
+    MPI_CFLAGS=`AS_ECHO(["$mpi_flags"]) | sed -n 's/^-I/-isystem /p' | tr '\n' ' '`
+    MPI_LIBS=`AS_ECHO(["$mpi_flags"]) | grep -E '^-(L|l|Wl)' | tr '\n' ' '`
+    MPI_CFLAGS="$MPI_CFLAGS $STARPUMPI_CFLAGS" MPI_LIBS="$STARPUMPI_LIBS $MPI_LIBS"
+    save_CFLAGS=$CFLAGS save_LIBS=$LIBS
+    CFLAGS="$CFLAGS $MPI_CFLAGS"
+    LIBS="$LIBS $MPI_LIBS $STARPU_LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <starpu_mpi.h>]],
+      [[return MPI_Init(0, 0) + starpu_mpi_wait_for_all(MPI_COMM_WORLD);]])], [],
+      [AC_MSG_ERROR([a program of StarPU-MPI does not link (see config.log): was StarPU built with the MPI of $MPICC?])])
+    CFLAGS=$save_CFLAGS LIBS=$save_LIBS
+    AS_IF([test -n "$taken_along"], [taken_along="$taken_along `ls "$starpu_libdir"/libstarpumpi-1.4.so.[[0-9]]`"])
+    AC_DEFINE([SMALTI_MPI], [1], [whether it runs over the processes of an MPI job])])
+  AC_SUBST([MPI_CFLAGS])
+  AC_SUBST([MPI_LIBS])
+  AM_CONDITIONAL([MPI], [test "x$enable_mpi" != xno])
+])
+
 # AX_SMALTI_UNISTRING: libunistring has no pkg-config file either.
 AC_DEFUN([AX_SMALTI_UNISTRING], [
   AC_CHECK_HEADER([unicase.h], [], [AC_MSG_ERROR([unicase.h was not found: install libunistring (Debian: libunistring-dev)])])

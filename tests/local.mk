@@ -169,6 +169,7 @@ dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/lost.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
+dist_check_SCRIPTS += tests/mpi.sh
 dist_check_SCRIPTS += tests/oclgrind.sh
 dist_check_SCRIPTS += tests/random_lines.sh
 dist_check_SCRIPTS += tests/readme.sh
@@ -191,6 +192,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
+tests/mpi.log: libfault.la
 tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 if OPENCL

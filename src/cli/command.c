@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "rt/ranks.h"
 #include "smalti/version.h"
 
 #include <math.h>
@@ -127,6 +128,9 @@ enum smalti_exit smalti_command_run(const struct smalti_command *command, int ar
 		status = smalti_usage_error(command, "%s", error.message);
 	else if (request != SMALTI_RUN)
 		status = answer(command, request);
+	else if (command->alone && smalti_ranks_launched())
+		status = smalti_usage_error(
+		    command, "it does not run over several processes of MPI: start it without mpirun");
 	else
 		status = command->run(options, argc - first, argv + first);
 	smalti_options_free(&command->options, options);

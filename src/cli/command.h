@@ -31,6 +31,7 @@ struct smalti_command {
 	const void *defaults;                  /* the option struct before parsing */
 	size_t size;                           /* of that struct */
 	enum smalti_exit (*run)(void *options, int count, char **operands);
+	bool alone;          /* not over several processes of MPI: they would write the same files */
 	const char *related; /* the page of another program, for the man page */
 };
 
@@ -41,8 +42,7 @@ struct smalti_command {
 
 extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,
     smalti_extract_command, smalti_generate_command, smalti_report_command, smalti_simulate_command,
-    smalti_topology_command,
-    smalti_verify_command;
+    smalti_topology_command, smalti_verify_command;
 
 /* Parses argv (argv[0] is the program or the subcommand's word) and runs the command, or that one of a
  * program, or shows what was asked for. */

@@ -250,4 +250,5 @@ const struct smalti_command smalti_decode_command = {
 		   "SIGTERM drop the image in progress; finished images remain.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
+    .alone = true,
 };

@@ -286,4 +286,5 @@ const struct smalti_command smalti_encode_command = {
 	"means, or the latents with --sample.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
+    .alone = true,
 };

@@ -199,4 +199,5 @@ const struct smalti_command smalti_export_command = {
 	"and leaves a complete one unchanged. .smalti-export.json records the progress.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
+    .alone = true,
 };

@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "cli/common_rows.h"
 #include "cli/signals.h"
+#include "jobs/follow.h"
+#include "rt/ranks.h"
 
 static const char *const suffixes[] = {".png", NULL};
 
@@ -30,9 +32,16 @@ static int close_all(struct smalti_generation *g, struct smalti_error *error)
 	return status;
 }
 
-static enum smalti_exit fail(const struct smalti_error *error)
+static void print(const struct smalti_error *error)
 {
 	fprintf(stderr, "smalti generate: %s\n", error->message);
+}
+
+/* What fails on one rank is said by rank 0. */
+static enum smalti_exit fail(const struct smalti_error *error)
+{
+	if (smalti_ranks_own() == 0)
+		print(error);
 	return SMALTI_EXIT_FAILED;
 }
 
@@ -60,6 +69,36 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 				       "; run again with --resume", NULL);
 }
 
+/* A rank that computes as rank 0 says, which has the files. */
+static enum smalti_exit follow(struct smalti_generation *g)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	g->model = smalti_model_open(g->session, &g->options->model, &error);
+	struct smalti_batch *batch = g->model ? smalti_batch_open(g->model, &error) : NULL;
+	if (!batch)
+		return fail(&error);
+	smalti_batch_follow(batch);
+	smalti_batch_close(batch);
+	return SMALTI_EXIT_OK;
+}
+
+/* On all ranks or on none. */
+static int open_all(struct smalti_generation *g, struct smalti_generate_options *options,
+		    struct smalti_error *error)
+{
+	int status = smalti_ranks_start(print, error);
+	if (smalti_ranks_count() > 1 && !options->request.strategy && !options->request.shares)
+		options->request.strategy = "patch";
+	if (status == 0)
+		status = smalti_generate_check(options, error);
+	if (status == 0 && smalti_ranks_own() == 0)
+		status = open_files(g, options, error);
+	if (smalti_ranks_agree(status, NULL, error) < 0)
+		return -1;
+	g->session = smalti_held_session(&g->options->session, error);
+	return g->session ? 0 : -1;
+}
+
 enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 {
 	struct smalti_generation g = {.options = options};
@@ -69,11 +108,17 @@ enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 					  "unexpected operand '%.99s' (a prompt is given by --prompt)",
 					  operands[0]);
 	smalti_signals_catch();
-	if (smalti_generate_check(options, &error) == 0 && open_files(&g, options, &error) == 0)
-		g.session = smalti_held_session(&g.options->session, &error);
-	enum smalti_exit status =
-	    g.session ? make_images(&g) : smalti_command_fail(&smalti_generate_command, &error);
+	enum smalti_exit status;
+	const int opened = open_all(&g, options, &error);
+	if (smalti_ranks_own() > 0)
+		status = opened == 0                   ? follow(&g)
+			 : error.code == SMALTI_EINVAL ? SMALTI_EXIT_USAGE
+						       : SMALTI_EXIT_FAILED;
+	else
+		status =
+		    opened == 0 ? make_images(&g) : smalti_command_fail(&smalti_generate_command, &error);
 	if (close_all(&g, &close_error) < 0)
 		status = fail(&close_error);
+	smalti_ranks_stop();
 	return status;
 }

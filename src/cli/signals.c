@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
+#include "rt/ranks.h"
 #include "rt/session.h"
 
 #include <fcntl.h>
@@ -121,7 +122,7 @@ const char *smalti_signals_caught(void)
 static void note_crowd(const struct smalti_session *session)
 {
 	const int places = smalti_session_processors(session);
-	if (session->workers > places)
+	if (session->workers > places && smalti_ranks_own() == 0)
 		fprintf(stderr, "smalti: %d workers share %d processor%s, which is slower than one on each\n",
 			session->workers, places, smalti_plural(places));
 }

@@ -2,6 +2,7 @@
 #include "smalti/generate.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
+#include "jobs/follow.h"
 #include "jobs/interpolator.h"
 #include "jobs/model.h"
 #include "jobs/plan.h"
@@ -56,7 +57,8 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 	const int64_t most = 2 * (int64_t)model->session->workers + 2;
 	if (smalti_queue_open(&batch->queue, model->session, most, error) == 0)
 		batch->texts = smalti_texts_new(model, batch->queue.cancelled, error);
-	if (!batch->texts) {
+	if (smalti_ranks_agree(batch->texts ? 0 : -1, NULL, error) < 0) {
+		smalti_texts_free(batch->texts);
 		smalti_queue_close(&batch->queue);
 		free(batch);
 		return NULL;
@@ -155,16 +157,18 @@ void smalti_batch_close(struct smalti_batch *batch)
 {
 	if (!batch)
 		return;
+	if (smalti_ranks_own() == 0)
+		smalti_order_end();
 	smalti_batch_wait(batch);
 	smalti_texts_free(batch->texts);
 	smalti_queue_close(&batch->queue);
 	free(batch);
 }
 
-/* As the memory allows. */
-static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, struct smalti_error *error)
+static int check_memory(const struct smalti_batch *batch, const struct smalti_plan *plan,
+			struct smalti_error *error)
 {
-	struct smalti_session *session = batch->model->session;
+	const struct smalti_session *session = batch->model->session;
 	struct smalti_model_info info;
 	smalti_model_info(batch->model, &info);
 	const int64_t budget = smalti_memory_for_images(batch->model);
@@ -176,10 +180,22 @@ static int admit(struct smalti_batch *batch, const struct smalti_plan *plan, str
 		    (long long)plan->request.width, (long long)plan->request.height,
 		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
 		    (long long)(session->memory >> 20));
-	smalti_queue_admit(&batch->queue, plan->bytes, budget);
-	if (batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) > budget)
-		smalti_texts_drop_unused(batch->texts);
 	return 0;
+}
+
+/* With one more image. */
+static bool is_short_of_memory(const struct smalti_batch *batch, const struct smalti_plan *plan)
+{
+	return batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) >
+	       smalti_memory_for_images(batch->model);
+}
+
+/* As the memory allows. */
+static void admit(struct smalti_batch *batch, const struct smalti_plan *plan)
+{
+	smalti_queue_admit(&batch->queue, plan->bytes, smalti_memory_for_images(batch->model));
+	if (smalti_ranks_count() == 1 && is_short_of_memory(batch, plan))
+		smalti_texts_drop_unused(batch->texts);
 }
 
 static int get_texts(struct image_job *work, int64_t priority, struct smalti_error *error)
@@ -318,8 +334,8 @@ static int prepare(struct image_job *work, struct smalti_error *error)
 	const int64_t submitted = batch->queue.submitted;
 	char name[32];
 	snprintf(name, sizeof(name), "image %lld", (long long)submitted);
-	if (admit(batch, plan, error) < 0 || get_texts(work, -submitted, error) < 0 ||
-	    open_resizer(work, error) < 0)
+	admit(batch, plan);
+	if (get_texts(work, -submitted, error) < 0 || open_resizer(work, error) < 0)
 		return -1;
 	work->latent_shape[0] = model->denoiser->in_channels;
 	work->latent_shape[1] = plan->latent_height;
@@ -336,19 +352,47 @@ static int prepare(struct image_job *work, struct smalti_error *error)
 	return 0;
 }
 
-static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
-		  const struct smalti_image_callbacks *receiver, struct smalti_error *error)
+/* NULL when the image cannot be made. */
+static struct image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan,
+				   const struct smalti_image_callbacks *receiver, struct smalti_error *error)
 {
-	if (smalti_task_group_status(batch->queue.cancelled, error) < 0)
-		return -1;
+	if (!plan || smalti_task_group_status(batch->queue.cancelled, error) < 0 ||
+	    check_memory(batch, plan, error) < 0)
+		return NULL;
 	struct image_job *work = smalti_calloc(1, sizeof(*work), error);
 	if (!work)
-		return -1;
+		return NULL;
 	work->batch = batch;
 	work->plan = smalti_plan_share(plan);
 	work->receiver = *receiver;
-	if (prepare(work, error) < 0) {
-		free_image(work);
+	return work;
+}
+
+/* All ranks make the image, with the same tasks, or none does. */
+static int agree(struct smalti_batch *batch, const struct image_job *work, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.any = false};
+	if (smalti_ranks_count() > 1 && work) {
+		vote.digest = smalti_plan_digest(work->plan) ^ batch->model->session->sequence;
+		vote.any = smalti_texts_any_failed(batch->texts) || is_short_of_memory(batch, work->plan);
+	}
+	if (smalti_ranks_agree(work ? 0 : -1, &vote, error) < 0)
+		return -1;
+	if (vote.any)
+		smalti_texts_forget(batch->texts);
+	return 0;
+}
+
+static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
+		  const struct smalti_image_callbacks *receiver, struct smalti_error *error)
+{
+	struct image_job *work = new_image(batch, plan, receiver, error);
+	int status = agree(batch, work, error);
+	if (status == 0 && (status = prepare(work, error)) < 0)
+		smalti_ranks_give_up(error);
+	if (status < 0) {
+		if (work)
+			free_image(work);
 		return -1;
 	}
 	insert_tasks(work, image);
@@ -380,7 +424,49 @@ int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, in
 		return -1;
 	struct smalti_throttle *throttle = &batch->model->session->throttle;
 	smalti_insertion_begin(throttle);
+	smalti_order_image(&plan->request, image, callbacks);
 	const int status = submit(batch, plan, image, callbacks, error);
 	smalti_insertion_end(throttle);
 	return status;
+}
+
+static void serve(void *batch)
+{
+	smalti_queue_serve(&((struct smalti_batch *)batch)->queue);
+}
+
+static void ignore_done(void *user, int status, const struct smalti_error *error)
+{
+	(void)user, (void)status, (void)error; /* rank 0 hears of it */
+}
+
+static int ignore_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
+		       struct smalti_error *error)
+{
+	(void)user, (void)first, (void)count, (void)rgb, (void)error; /* rank 0 gets them */
+	return 0;
+}
+
+static void make_ordered(struct smalti_batch *batch, struct smalti_order *order)
+{
+	struct smalti_throttle *throttle = &batch->model->session->throttle;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_image_callbacks callbacks = {.rows = order->rows ? ignore_rows : NULL,
+							 .done = ignore_done};
+	struct smalti_plan *plan = smalti_request_resolve(batch->model, &order->request, &error);
+	smalti_insertion_begin(throttle);
+	submit(batch, plan, order->image, &callbacks, &error); /* what fails fails on all ranks */
+	smalti_insertion_end(throttle);
+	smalti_plan_free(plan);
+}
+
+void smalti_batch_follow(struct smalti_batch *batch)
+{
+	for (bool ends = false; !ends;) {
+		struct smalti_order *order = smalti_order_hear(serve, batch);
+		ends = order->ends;
+		if (!ends)
+			make_ordered(batch, order);
+		free(order);
+	}
 }

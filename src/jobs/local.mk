@@ -1,6 +1,7 @@
 libcore_la_SOURCES += \
 	src/jobs/bins.c src/jobs/bins.h \
 	src/jobs/digest.c \
+	src/jobs/follow.c src/jobs/follow.h \
 	src/jobs/generate.c \
 	src/jobs/input_image.c src/jobs/input_image.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \

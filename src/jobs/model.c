@@ -6,7 +6,10 @@
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
+#include "rt/ranks.h"
 #include "samplers/sampler.h"
+
+#include <xxhash.h>
 
 void smalti_model_defaults(struct smalti_model_options *options)
 {
@@ -170,11 +173,14 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 	char *paths[PATHS] = {NULL};
 	model->session = session;
 	model->task_group = smalti_task_group_new(session, "weights", INT64_MAX, error);
-	const bool opened = model->task_group && find_paths(paths, options, error) == 0 &&
-			    open_parts(model, paths, options, error) == 0;
+	const int status = model->task_group && find_paths(paths, options, error) == 0
+			       ? open_parts(model, paths, options, error)
+			       : -1;
 	for (int i = 0; i < PATHS; i++)
 		free(paths[i]);
-	if (opened)
+	struct smalti_ranks_vote vote = {
+	    .digest = XXH64(model->digest, sizeof(model->digest), (uint64_t)model->precision)};
+	if (smalti_ranks_agree(status, &vote, error) == 0)
 		return model;
 	smalti_model_close(model);
 	return NULL;

@@ -61,4 +61,9 @@ int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int
 /* Bytes of the captions that are kept and not in use; and to forget them. */
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
 void smalti_texts_drop_unused(struct smalti_texts *texts);
+/* Over several ranks these have to agree on what is known of texts: whether any has failed here; and has all
+ * encoded again. @{ */
+bool smalti_texts_any_failed(const struct smalti_texts *texts);
+void smalti_texts_forget(struct smalti_texts *texts);
+/* @} */
 void smalti_text_put(struct smalti_texts *texts, const struct smalti_text *text);

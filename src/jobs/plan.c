@@ -5,6 +5,7 @@
 #include "jobs/plan_strategy.h"
 
 #include <math.h>
+#include <xxhash.h>
 
 static int check_request(const struct smalti_request *r, struct smalti_error *error)
 {
@@ -67,7 +68,7 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model,
 			 struct smalti_error *error)
 {
-	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->workers);
+	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->planned_workers);
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	enum { SMALL = 8 }; /* so many images fit: then none has to hold up the others' tasks */
 	if (!model->session->offloads) {
@@ -214,6 +215,20 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 	request->tile_tokens = plan->request.tile_tokens;
 	request->tile_rows = plan->request.tile_rows;
 	return plan;
+}
+
+uint64_t smalti_plan_digest(const struct smalti_plan *plan)
+{
+	const struct smalti_strategy *s = &plan->strategy;
+	const struct smalti_vae_plan *d = &plan->decoding;
+	const int64_t numbers[] = {plan->latent_width, plan->latent_height, plan->bytes, d->workers,
+				   d->window,          d->bounded,          d->bf16,     d->partition.bands};
+	uint64_t digest = XXH64(numbers, sizeof(numbers), 0);
+	digest = XXH64(s->place, (size_t)s->count * sizeof(*s->place), digest);
+	digest = XXH64(s->share, (size_t)s->count * sizeof(*s->share), digest);
+	digest =
+	    XXH64(d->partition.first, (size_t)(d->partition.bands + 1) * sizeof(*d->partition.first), digest);
+	return XXH64(d->storage, (size_t)(plan->model->vae->count + 1) * sizeof(*d->storage), digest);
 }
 
 struct smalti_plan *smalti_plan_share(struct smalti_plan *plan)

@@ -27,6 +27,8 @@ struct smalti_plan {
 	int64_t bytes; /* held at most by one image, besides weights and captions */
 };
 
+/* Of what the tasks of an image depend on and the request does not say. */
+uint64_t smalti_plan_digest(const struct smalti_plan *plan);
 /* One more user. */
 struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 

@@ -2,6 +2,7 @@
 #include "jobs/plan_strategy.h"
 #include "base/parse.h"
 #include "graphs/strategy_choose.h"
+#include "rt/ranks.h"
 
 static const char automatic[] = "auto";
 
@@ -62,6 +63,10 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
 	const bool fixed = r->shares && !is_auto(r->shares);
 	struct smalti_place_facts facts;
+	if (smalti_ranks_count() > 1)
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "auto: the links between ranks are not measured: name a strategy and shares");
 	if (smalti_place_facts_of(plan->model->session, &facts, error) < 0)
 		return -1;
 	if (!fixed)
@@ -100,10 +105,13 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 	const struct smalti_request *r = &plan->request;
 	const int places = smalti_session_place_count(plan->model->session);
 	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	const bool alike = smalti_ranks_count() > 1; /* places: rank 0 is one as the others */
+	for (int place = 0; shares && alike && place < places; place++)
+		shares[place] = 1;
 	if (!shares || spell_out(plan, shares, places, error) < 0)
 		return -1;
 	return smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
-				    r->shares ? shares : NULL, places, error);
+				    r->shares || alike ? shares : NULL, places, error);
 }
 
 int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/queue.h"
 
-enum { TENTH = 100000000 }; /* of a second, in nanoseconds */
+enum { TENTH = 100000000, THOUSANDTH = 1000000 }; /* of a second, in nanoseconds */
 
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
 		      struct smalti_error *error)
@@ -62,16 +62,49 @@ static void ended(void *user)
 	smalti_condition_tell(&queue->any);
 }
 
+/* Whether other ranks have ended it, too, if this is the one that hears of it. What failed elsewhere is the
+ * cause of what failed here since. */
+static bool ended_everywhere(struct smalti_job *job)
+{
+	struct smalti_error elsewhere = SMALTI_NO_ERROR, here = SMALTI_NO_ERROR;
+	if (!smalti_ranks_heard(&job->outcomes, &elsewhere))
+		return false;
+	if (elsewhere.code)
+		smalti_task_group_blame(job->task_group, &elsewhere);
+	smalti_task_group_status(job->task_group, &here);
+	smalti_ranks_report(job->number, &here);
+	return true;
+}
+
+static struct smalti_job *take_ended(struct smalti_queue *queue)
+{
+	HOLD(&queue->mutex);
+	struct smalti_job *jobs = queue->elsewhere, **last = &jobs;
+	while (*last)
+		last = &(*last)->next_completed;
+	*last = queue->completed;
+	queue->completed = queue->elsewhere = NULL;
+	return jobs;
+}
+
+static void look_later(struct smalti_job *job)
+{
+	struct smalti_queue *queue = job->queue;
+	HOLD(&queue->mutex);
+	job->next_completed = queue->elsewhere;
+	queue->elsewhere = job;
+}
+
 /* Completes what can be. */
 static void complete_ended(struct smalti_queue *queue)
 {
-	smalti_mutex_lock(&queue->mutex);
-	struct smalti_job *job = queue->completed;
-	queue->completed = NULL;
-	smalti_mutex_unlock(&queue->mutex);
-	for (struct smalti_job *next; job; job = next) {
+	for (struct smalti_job *job = take_ended(queue), *next; job; job = next) {
 		struct smalti_task_group *task_group = job->task_group;
 		next = job->next_completed;
+		if (!ended_everywhere(job)) {
+			look_later(job);
+			continue;
+		}
 		leave(job);
 		job->complete(job);
 		smalti_task_group_free(task_group);
@@ -95,8 +128,17 @@ static void meanwhile(void *user)
 static void await(struct smalti_queue *queue)
 {
 	HOLD(&queue->mutex);
-	while (!queue->completed && smalti_condition_wait_some(&queue->any, &queue->mutex, TENTH))
+	const int64_t least = queue->elsewhere ? THOUSANDTH : TENTH;
+	while (!queue->completed && smalti_condition_wait_some(&queue->any, &queue->mutex, least))
 		;
+}
+
+void smalti_queue_serve(struct smalti_queue *queue)
+{
+	struct smalti_throttle *throttle = &queue->session->throttle;
+	smalti_insertion_begin(throttle);
+	meanwhile(queue);
+	smalti_insertion_end(throttle);
 }
 
 void smalti_queue_wait(struct smalti_queue *queue)
@@ -148,6 +190,8 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 		return -1;
 	}
 	job->queue = queue;
+	job->number = queue->submitted;
+	job->outcomes = smalti_ranks_expect(job->number);
 	smalti_task_group_needs(job->task_group, queue->cancelled);
 	enter(job);
 	smalti_throttle_serve(throttle, meanwhile, queue);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/ranks.h"
 #include "rt/session.h"
 
 /* The active jobs: each is a graph of tasks with a task group of its own, several at a time as far as memory
@@ -14,6 +15,8 @@ struct smalti_job {
 	/* Called once for a job that was submitted, after its last task; frees the job, the queue its
 	 * task group. It must not submit. */
 	void (*complete)(struct smalti_job *job);
+	int64_t number;                           /* of the queue's */
+	struct smalti_ranks_outcomes *outcomes;   /* on other ranks, as rank 0 hears of them */
 	struct smalti_job *next, *next_completed; /* in the queue's lists */
 };
 
@@ -30,6 +33,7 @@ struct smalti_queue {
 	struct smalti_condition any;
 	struct smalti_job *oldest;    /* active, in order of submission */
 	struct smalti_job *completed; /* of those whose last task has ended, the last one first */
+	struct smalti_job *elsewhere; /* the same, but it has not on other ranks */
 };
 
 /* `max_jobs`: active at a time, whatever the memory. */
@@ -42,6 +46,8 @@ void smalti_queue_close(struct smalti_queue *queue);
 void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memory);
 /* Completes what can be, after waiting for something up to a tenth of a second, and reports progress. */
 void smalti_queue_wait(struct smalti_queue *queue);
+/* Completes what can be, and reports progress. */
+void smalti_queue_serve(struct smalti_queue *queue);
 /* Waits until no job is active. Several threads may. */
 void smalti_queue_drain(struct smalti_queue *queue);
 /* Active jobs fail soon, and so do later ones. Any thread and signal handlers may call it. */

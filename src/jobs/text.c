@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
+#include "rt/ranks.h"
 
 enum { KEPT_UNUSED = 8 };
 
@@ -14,6 +15,7 @@ struct entry {
 	struct encoding *encoding;
 	int32_t *ids;
 	int64_t users, last_use;
+	bool forgotten; /* is not found any more */
 	struct entry *next;
 };
 
@@ -67,10 +69,18 @@ static bool failed(const struct entry *entry)
 	return entry->encoding && smalti_task_group_failed(entry->encoding->task_group);
 }
 
+/* Whether it may be found: over several ranks by the order of requests alone, so that all find the same. */
+static bool is_known(const struct smalti_texts *texts, const struct entry *entry)
+{
+	if (smalti_ranks_count() == 1)
+		return !failed(entry);
+	return !entry->forgotten && entry->last_use + KEPT_UNUSED >= texts->clock;
+}
+
 static struct entry *find(const struct smalti_texts *texts, const int32_t *ids, int64_t count)
 {
 	for (struct entry *entry = texts->entries; entry; entry = entry->next)
-		if (entry->text.tokens == count && !failed(entry) &&
+		if (entry->text.tokens == count && is_known(texts, entry) &&
 		    memcmp(entry->ids, ids, (size_t)count * sizeof(*ids)) == 0)
 			return entry;
 	return NULL;
@@ -81,7 +91,7 @@ static void trim(struct smalti_texts *texts, int64_t kept)
 {
 	for (struct entry **at = &texts->entries; *at;) {
 		struct entry *entry = *at;
-		bool stale = entry->last_use + kept < texts->clock || failed(entry);
+		bool stale = entry->last_use + kept < texts->clock || entry->forgotten || failed(entry);
 		if (entry->users == 0 && stale) {
 			*at = entry->next;
 			free_entry(texts, entry);
@@ -129,6 +139,8 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
 		smalti_tile_release(hidden[i]);
 	}
+	if (!smalti_task_group_broken(encoding->task_group))
+		return 0; /* what fails meanwhile fails who needs it */
 	return smalti_task_group_status(encoding->task_group, error);
 }
 
@@ -214,6 +226,21 @@ int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts)
 		if (entry->users == 0)
 			bytes += denoiser->functions->cross_cache_bytes(denoiser, entry->text.tokens);
 	return bytes;
+}
+
+bool smalti_texts_any_failed(const struct smalti_texts *texts)
+{
+	for (const struct entry *entry = texts->entries; entry; entry = entry->next)
+		if (failed(entry) && !entry->forgotten)
+			return true;
+	return false;
+}
+
+void smalti_texts_forget(struct smalti_texts *texts)
+{
+	for (struct entry *entry = texts->entries; entry; entry = entry->next)
+		entry->forgotten = true;
+	trim(texts, KEPT_UNUSED);
 }
 
 void smalti_texts_drop_unused(struct smalti_texts *texts)

@@ -9,6 +9,8 @@ libcore_la_SOURCES += \
 	src/rt/places.c src/rt/places.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
+	src/rt/ranks.h \
+	src/rt/refused.c src/rt/refused.h \
 	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
@@ -37,6 +39,11 @@ libcore_la_SOURCES += \
 	src/rt/topology.c src/rt/topology.h \
 	src/rt/topology_hwloc.c \
 	src/rt/topology_starpu.c
+endif
+if MPI
+libcore_la_SOURCES += src/rt/ranks_mpi.c
+else
+libcore_la_SOURCES += src/rt/ranks_none.c
 endif
 if OPENCL
 libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/places.h"
 
+#include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 
@@ -122,7 +123,7 @@ int smalti_places_own(const struct smalti_op *op, struct smalti_tile *const *til
 
 void smalti_places_restrict(const struct smalti_session *session, int owner, struct starpu_task *task)
 {
-	if (owner == SMALTI_ANYWHERE)
+	if (owner == SMALTI_ANYWHERE || smalti_ranks_count() > 1)
 		return;
 	const struct place *place = &session->places->place[owner % session->places->count];
 	if (!place->has_workers || (smalti_lost_has(&session->lost, place->node) && !session->reproducible))

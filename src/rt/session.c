@@ -2,6 +2,7 @@
 #include "rt/session.h"
 #include "base/clock.h"
 #include "rt/places.h"
+#include "rt/ranks.h"
 #include "rt/slowdown.h"
 
 #include <starpu.h>
@@ -43,6 +44,8 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 
 int smalti_session_place_count(const struct smalti_session *session)
 {
+	if (smalti_ranks_count() > 1)
+		return smalti_ranks_count();
 	return session->plain ? 1 : smalti_places_count(session->places);
 }
 

@@ -22,8 +22,9 @@ struct smalti_session {
 	struct smalti_perf_directory directory;
 	struct smalti_machine_cpus cpus;
 	int workers;
+	int planned_workers;  /* of the rank that has the fewest, which plans go by */
 	int64_t memory_limit; /* 0: none */
-	int64_t memory;       /* bytes that the process may hold: the limit, else smalti_machine_memory() */
+	int64_t memory; /* bytes that each rank's process may hold: the limit, else smalti_machine_memory() */
 	pid_t process;
 	bool offloads;     /* data that does not fit under the limit goes to the scratch directory */
 	bool plain;        /* without StarPU: see smalti_session_open_plain() */

@@ -5,6 +5,7 @@
 #include "rt/places.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
+#include "rt/ranks.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
@@ -201,6 +202,10 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.ncuda = (int)counts->of[SMALTI_CUDA_DEVICES];
 	conf.nhip = 0;          /* no codelet has a kernel for them */
 	conf.catch_signals = 0; /* signals are the program's, not the library's */
+	if (smalti_ranks_count() > 1) {
+		conf.will_use_mpi = 1;
+		conf.reserve_ncpus = conf.ncpus < 0 ? 1 : 0; /* for the thread that talks to other ranks */
+	}
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
 	    (session->codelets = smalti_task_open(counts->sum > 0, error)))
@@ -229,6 +234,7 @@ static void stop_starpu(struct smalti_session *session)
 	if (!smalti_perf_directory_writable(&session->directory) ||
 	    smalti_lost_check(&session->lost, NULL) < 0)
 		smalti_task_drop_measurements(session->codelets);
+	smalti_ranks_close();
 	smalti_devices_close(session->devices);
 	starpu_shutdown();
 	smalti_lost_watch(NULL);
@@ -241,7 +247,8 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 {
 	const int64_t tiles = smalti_environment_memory();
 	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
-	session->memory = session->memory_limit ? session->memory_limit : smalti_machine_memory();
+	session->memory =
+	    session->memory_limit ? session->memory_limit : smalti_machine_memory() / smalti_ranks_beside();
 	session->offloads = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
 }
 
@@ -270,7 +277,7 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	smalti_throttle_open(&session->throttle);
 	smalti_lost_open(&session->lost);
 	session->process = getpid();
-	session->workers = 1;
+	session->workers = session->planned_workers = 1;
 	if (options)
 		set_memory(session, options);
 	else
@@ -320,13 +327,10 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }
 
-struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
+/* On this rank. */
+static struct smalti_session *open_session(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {
-	SMALTI_REPORT(error);
-	struct smalti_session_options defaults;
-	smalti_session_defaults(&defaults);
-	options = options ? options : &defaults;
 	const struct smalti_machine_cpus cpus = smalti_machine_cpus();
 	if (check_options(options, &cpus, error) < 0)
 		return NULL;
@@ -339,13 +343,42 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 	if (smalti_devices_count(wanted, &session->device_counts, error) == 0 &&
 	    (!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
 	    start_starpu(session, options, error) == 0) {
-		if (look_around(session, options, error) == 0) {
-			is_open = true;
+		if (look_around(session, options, error) == 0)
 			return session;
-		}
 		stop_starpu(session);
 	}
 	free_session(session);
+	return NULL;
+}
+
+/* What plans depend on is, or becomes, the same on all ranks. */
+static int join_ranks(struct smalti_session *session, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.digest = (uint64_t)session->memory_limit};
+	vote.digest = 2 * vote.digest + (session->offloads ? 1 : 0);
+	if (smalti_ranks_agree(0, &vote, error) < 0)
+		return -1;
+	session->planned_workers = (int)smalti_ranks_least(session->workers);
+	session->memory = smalti_ranks_least(session->memory);
+	return smalti_ranks_open(smalti_places_speed(session->places, session->speeds, SMALTI_ANYWHERE),
+				 error);
+}
+
+struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
+					   struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	struct smalti_session_options defaults;
+	smalti_session_defaults(&defaults);
+	struct smalti_session *session = open_session(options ? options : &defaults, error);
+	if (smalti_ranks_agree(session ? 0 : -1, NULL, error) == 0 && join_ranks(session, error) == 0) {
+		is_open = true;
+		return session;
+	}
+	if (session) {
+		stop_starpu(session);
+		free_session(session);
+	}
 	return NULL;
 }
 

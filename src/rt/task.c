@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
 #include "rt/places.h"
+#include "rt/ranks.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/simulation.h"
@@ -167,6 +168,14 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 	return 0;
 }
 
+static double flops_of(const struct smalti_message *message)
+{
+	double flops = 0;
+	for (int step = 0; step < message->steps; step++)
+		flops += message->step[step].op->flops(message->step[step].arguments);
+	return flops;
+}
+
 static struct starpu_task *new_task(const struct smalti_task_group *task_group, const char *name,
 				    struct smalti_message *message)
 {
@@ -180,14 +189,36 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	task->nbuffers = 0;
 	task->priority = smalti_session_priority(session, smalti_task_group_priority(task_group));
 	bool on_devices = true;
-	for (int step = 0; step < message->steps; step++) {
-		task->flops += message->step[step].op->flops(message->step[step].arguments);
+	for (int step = 0; step < message->steps; step++)
 		on_devices = on_devices && smalti_op_device(message->step[step].op);
-	}
+	task->flops = flops_of(message);
 	task->where = on_devices ? task->cl->where : STARPU_CPU;
 	task->callback_func = ended;
 	task->callback_arg = task;
 	return task;
+}
+
+/* A task that has a weight made is nobody's: its rank is not known, and whoever reads it first makes it. */
+static bool reads_weights_alone(const struct smalti_recording *r)
+{
+	for (int i = 0; i < r->tiles; i++)
+		if (!r->use[i].tile->formed || r->use[i].access != SMALTI_READ)
+			return false;
+	return true;
+}
+
+/* Has the tiles where the task is executed; whether that is here. */
+static bool is_ours(const struct smalti_task_group *task_group, const struct smalti_recording *r, int place)
+{
+	const int rank = smalti_ranks_of(place);
+	if (reads_weights_alone(r))
+		return false;
+	const int priority =
+	    smalti_session_priority(task_group->session, smalti_task_group_priority(task_group));
+	for (int i = 0; i < r->tiles; i++)
+		if (!smalti_tile_is_local(r->use[i].tile))
+			smalti_ranks_bring(r->use[i].tile, r->use[i].access, rank, priority);
+	return rank == smalti_ranks_own();
 }
 
 /* Takes the message. */
@@ -196,6 +227,11 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 {
 	struct smalti_throttle *throttle = &task_group->session->throttle;
 	struct smalti_message *message = r->message;
+	if (smalti_ranks_count() > 1 && !is_ours(task_group, r, place)) {
+		smalti_task_group_task_elsewhere(task_group, flops_of(message));
+		free(message);
+		return 0;
+	}
 	struct starpu_task *task = new_task(task_group, name, message);
 	message->task_group = task_group;
 	message->flops = task->flops;
@@ -305,8 +341,10 @@ static bool is_wanted(const struct smalti_task_group *task_group, const struct s
 	const struct smalti_session *session = task_group->session;
 	if (task_group->grain != SMALTI_GRAIN_AUTO)
 		return task_group->grain >= fusion->grain;
-	return fusion->flops <
-	       smallest_task * smalti_places_speed(session->places, session->speeds, fusion->place);
+	const double speed = smalti_ranks_count() > 1
+				 ? smalti_ranks_speed(fusion->place)
+				 : smalti_places_speed(session->places, session->speeds, fusion->place);
+	return fusion->flops < smallest_task * speed;
 }
 
 void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
+#include "rt/ranks.h"
 #include "rt/session.h"
 
 #include <math.h>
@@ -107,6 +108,17 @@ void smalti_task_group_progress(struct smalti_task_group *task_group,
 {
 	HOLD(&task_group->mutex);
 	*progress = task_group->progress;
+	if (progress->inserted > 0) {
+		const double all = 1 + progress->elsewhere / progress->inserted;
+		progress->inserted *= all;
+		progress->done *= all;
+	}
+}
+
+void smalti_task_group_task_elsewhere(struct smalti_task_group *task_group, double flops)
+{
+	HOLD(&task_group->mutex);
+	task_group->progress.elsewhere += flops;
 }
 
 /* Under the mutex. */
@@ -166,6 +178,23 @@ void smalti_task_group_wait(struct smalti_task_group *task_group)
 		smalti_condition_wait(&task_group->idle, &task_group->mutex);
 }
 
+/* Under the mutex. */
+static void keep_cause(struct smalti_task_group *task_group, const struct smalti_error *cause)
+{
+	struct smalti_error *kept = malloc(sizeof(*kept));
+	if (kept)
+		*kept = *cause;
+	task_group->cause = kept ? kept : &no_memory;
+	atomic_store(&task_group->failed, true);
+}
+
+static void drop_cause(struct smalti_task_group *task_group)
+{
+	if (task_group->cause != &no_memory)
+		free((void *)task_group->cause);
+	task_group->cause = NULL;
+}
+
 void smalti_task_group_free(struct smalti_task_group *task_group)
 {
 	if (!task_group)
@@ -173,8 +202,7 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 	smalti_task_group_wait(task_group);
 	smalti_lost_remove(&task_group->session->lost, task_group);
 	free(task_group->left);
-	if (task_group->cause != &no_memory)
-		free((void *)task_group->cause);
+	drop_cause(task_group);
 	smalti_condition_close(&task_group->idle);
 	smalti_mutex_close(&task_group->mutex);
 	free(task_group);
@@ -183,18 +211,22 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	HOLD(&task_group->mutex);
-	if (!task_group->cause) {
-		struct smalti_error *kept = malloc(sizeof(*kept));
-		if (kept)
-			*kept = *cause;
-		task_group->cause = kept ? kept : &no_memory;
-	}
+	if (!task_group->cause)
+		keep_cause(task_group, cause);
 	atomic_store(&task_group->failed, true);
+}
+
+void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause)
+{
+	HOLD(&task_group->mutex);
+	drop_cause(task_group);
+	keep_cause(task_group, cause);
 }
 
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	smalti_task_group_fail(task_group, cause);
+	smalti_ranks_give_up(cause);
 	atomic_store(&task_group->broken, true);
 }
 

@@ -33,6 +33,7 @@ struct smalti_task_group_progress {
 	double deviation;      /* by how much these were mispredicted, all together */
 	int64_t left;          /* tasks inserted and not ended */
 	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
+	double elsewhere;      /* operations that other ranks execute; taken as done as these here are */
 };
 
 /* Of a task group only these may be set by others, before its first task: `grain` and `compares`. */
@@ -87,7 +88,9 @@ void smalti_task_group_free(struct smalti_task_group *task_group);
 
 /* Marks the task group failed with this cause unless it is already. */
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause);
-/* The same, and no more tasks are inserted. By the inserting thread. */
+/* The same, but what failed here has failed because of this. */
+void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause);
+/* As smalti_task_group_fail(), and no more tasks are inserted. By the inserting thread. */
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group);
@@ -122,6 +125,8 @@ int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
 /* For src/rt. A task of `flops`; returns its position. */
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
+/* A task of `flops` that another rank executes. */
+void smalti_task_group_task_elsewhere(struct smalti_task_group *task_group, double flops);
 /* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
 /* Its arithmetic is done: before any task that waits for it can begin, so that what such a task asks is

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
+#include "rt/ranks.h"
+#include "rt/refused.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
@@ -24,6 +26,8 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 			    (long long)rows, (long long)row_bytes);
 		return NULL;
 	}
+	if (smalti_ranks_count() > 1 && smalti_refused_prepare(bytes, error) < 0)
+		return NULL;
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
 	if (!tile)
 		return NULL;
@@ -90,6 +94,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
 	}
+	tile->holders = UINT64_MAX;
 	/* Does not block: the handle is new, nothing is pending on it. */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
@@ -134,7 +139,7 @@ void smalti_tile_let_go(struct smalti_tile *tile)
 
 bool smalti_tile_is_local(const struct smalti_tile *tile)
 {
-	return tile->released && !tile->handle && !tile->formed && !tile->memory;
+	return tile->released && !tile->handle && !tile->formed && !tile->memory && !tile->holders;
 }
 
 void *smalti_tile_handle(struct smalti_tile *tile)

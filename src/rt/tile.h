@@ -14,7 +14,10 @@ struct smalti_tile {
 	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
 	int owner; /* a place (rt/places.h), or SMALTI_ANYWHERE */
-	bool held; /* a task that is not whole yet uses it; its release waits until it is let go */
+	/* Over several ranks (rt/ranks.h), the same on all: */
+	int rank;         /* that wrote it last */
+	uint64_t holders; /* bit r: rank r has what was written last; 0: nothing was */
+	bool held;        /* a task that is not whole yet uses it; its release waits until it is let go */
 	bool released;
 };
 

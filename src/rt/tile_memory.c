@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_memory.h"
 #include "rt/pool.h"
+#include "rt/refused.h"
 
 #include <starpu.h>
 
-static char refused;
 static bool evicting;
 static struct smalti_pool *pool; /* StarPU has one set of hooks, to which it hands nothing of ours */
 
@@ -40,14 +40,14 @@ static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
 	if (!*memory && evicting)
 		return -ENOMEM;
 	if (!*memory)
-		*memory = &refused;
+		*memory = smalti_refused_place((int64_t)bytes);
 	return 0;
 }
 
 static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
 {
 	(void)node, (void)bytes, (void)flags;
-	if (memory != &refused)
+	if (!smalti_refused_has(memory))
 		smalti_tile_memory_give(pool, memory);
 	return 0;
 }
@@ -67,12 +67,13 @@ void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 void smalti_tile_memory_close(void)
 {
 	starpu_malloc_set_hooks(NULL, NULL);
+	smalti_refused_free();
 	pool = NULL;
 }
 
 bool smalti_tile_memory_refused(const void *memory)
 {
-	return memory == &refused;
+	return smalti_refused_has(memory);
 }
 
 int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error)

@@ -15,8 +15,8 @@ void smalti_tile_memory_close(void);
 void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct smalti_error *error);
 void smalti_tile_memory_give(struct smalti_pool *to, void *memory);
 
-/* StarPU asks again for ever when it gets no memory for a tile. So the tile gets a place that nobody may
- * touch: whoever is about to, asks here first, and fails. */
+/* StarPU asks again for ever when it gets no memory for a tile. So the tile gets a place that holds nothing
+ * (rt/refused.h): whoever is about to touch it asks here first, and fails. */
 bool smalti_tile_memory_refused(const void *memory);
 
 /* Fails with SMALTI_ENOMEM for a tile of so many bytes. */

@@ -2,6 +2,7 @@
 #include "rt/trace.h"
 #include "base/file.h"
 #include "rt/pool.h"
+#include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/transfers.h"
 
@@ -40,8 +41,11 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
 	if (!trace)
 		return NULL;
+	const int rank = smalti_ranks_own();
+	SCOPED(free) char *other = rank ? smalti_format(error, "%s.%d", path, rank) : NULL;
 	trace->session = session;
-	trace->writer = smalti_writer_open(path, error); /* now: a bad path should fail before the work */
+	if (rank == 0 || other) /* now: a bad path should fail before the work */
+		trace->writer = smalti_writer_open(rank ? other : path, error);
 	if (trace->writer)
 		return trace;
 	smalti_error_prefix(error, "trace");

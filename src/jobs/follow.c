@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/follow.h"
+
+/* The texts of a request. */
+static const size_t texts[] = {
+    offsetof(struct smalti_request, prompt),    offsetof(struct smalti_request, negative_prompt),
+    offsetof(struct smalti_request, scheduler), offsetof(struct smalti_request, shares),
+    offsetof(struct smalti_request, strategy),
+};
+
+static const char **text_of(struct smalti_request *request, size_t i)
+{
+	return (const char **)(void *)((char *)request + texts[i]);
+}
+
+static int64_t latent_bytes(const struct smalti_request *request)
+{
+	return request->latents ? request->latents_count * (int64_t)sizeof(float) : 0;
+}
+
+/* With what the request points to: the latents, then the texts that there are. */
+static struct smalti_order *pack(struct smalti_request *request, int64_t *bytes, struct smalti_error *error)
+{
+	*bytes = (int64_t)sizeof(struct smalti_order) + latent_bytes(request);
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
+		*bytes += *text_of(request, i) ? (int64_t)strlen(*text_of(request, i)) + 1 : 0;
+	struct smalti_order *order = smalti_calloc(*bytes, 1, error);
+	if (!order)
+		return NULL;
+	order->request = *request;
+	char *to = (char *)(order + 1);
+	if (request->latents)
+		memcpy(to, request->latents, (size_t)latent_bytes(request));
+	to += latent_bytes(request);
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
+		if (*text_of(request, i))
+			to = stpcpy(to, *text_of(request, i)) + 1;
+	return order;
+}
+
+/* Has the request point to what lies behind it. */
+static void unpack(struct smalti_order *order)
+{
+	struct smalti_request *request = &order->request;
+	char *at = (char *)(order + 1);
+	if (request->latents)
+		request->latents = (const float *)(void *)at;
+	at += latent_bytes(request);
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
+		if (*text_of(request, i)) {
+			*text_of(request, i) = at;
+			at += strlen(at) + 1;
+		}
+}
+
+void smalti_order_image(const struct smalti_request *request, int64_t image,
+			const struct smalti_image_callbacks *callbacks)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_request copy = *request;
+	int64_t bytes;
+	if (smalti_ranks_count() == 1)
+		return;
+	struct smalti_order *order = pack(&copy, &bytes, &error);
+	if (!order) {
+		smalti_ranks_give_up(&error);
+		return;
+	}
+	order->image = image;
+	order->rows = callbacks->rows != NULL;
+	smalti_ranks_tell(order, bytes);
+	free(order);
+}
+
+void smalti_order_end(void)
+{
+	const struct smalti_order order = {.ends = true};
+	smalti_ranks_tell(&order, sizeof(order));
+}
+
+struct smalti_order *smalti_order_hear(void (*idle)(void *user), void *user)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t bytes;
+	struct smalti_order *order = smalti_ranks_hear(&bytes, idle, user, &error);
+	if (!order)
+		smalti_ranks_give_up(&error);
+	else
+		unpack(order);
+	return order;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/ranks.h"
+#include "rt/tile.h"
+
+#include <time.h>
+
+#include <starpu_mpi.h>
+
+/* MPI and StarPU-MPI are one per process. */
+static struct {
+	int count, own, beside;
+	MPI_Comm talk, data; /* of the inserting threads, of StarPU-MPI */
+	bool open;           /* StarPU-MPI runs */
+	void (*give_up)(const struct smalti_error *cause);
+	double speed[SMALTI_MOST_RANKS];
+	int64_t moves; /* counted alike on all ranks: the tags */
+} ranks = {.count = 1, .beside = 1};
+
+enum { PAUSE = 200000, BYTES_AT_ONCE = 1 << 30 }; /* nanoseconds */
+
+/* mpirun, srun and their like say so in the environment. */
+bool smalti_ranks_launched(void)
+{
+	static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+	for (size_t i = 0; i < COUNT_OF(counts); i++)
+		if (getenv(counts[i]) && strtol(getenv(counts[i]), NULL, 10) > 1)
+			return true;
+	return false;
+}
+
+static int count_beside(void)
+{
+	MPI_Comm machine;
+	int count = 1;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+	MPI_Comm_size(machine, &count);
+	MPI_Comm_free(&machine);
+	return count;
+}
+
+int smalti_ranks_start(void (*give_up)(const struct smalti_error *cause), struct smalti_error *error)
+{
+	int provided = MPI_THREAD_SINGLE;
+	if (!smalti_ranks_launched())
+		return 0;
+	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
+	    provided != MPI_THREAD_MULTIPLE)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "MPI: expected one that several threads may call (MPI_THREAD_MULTIPLE)");
+	ranks.give_up = give_up;
+	MPI_Comm_dup(MPI_COMM_WORLD, &ranks.talk);
+	MPI_Comm_dup(MPI_COMM_WORLD, &ranks.data);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks.count);
+	MPI_Comm_rank(MPI_COMM_WORLD, &ranks.own);
+	ranks.beside = count_beside();
+	if (ranks.count > SMALTI_MOST_RANKS)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED, "MPI: expected %d processes at most, found %d",
+				   SMALTI_MOST_RANKS, ranks.count);
+	return 0;
+}
+
+void smalti_ranks_stop(void)
+{
+	int started = 0;
+	MPI_Initialized(&started);
+	if (!started)
+		return;
+	MPI_Comm_free(&ranks.talk);
+	MPI_Comm_free(&ranks.data);
+	MPI_Finalize();
+	ranks.count = ranks.beside = 1;
+	ranks.own = 0;
+}
+
+int smalti_ranks_count(void)
+{
+	return ranks.count;
+}
+
+int smalti_ranks_own(void)
+{
+	return ranks.own;
+}
+
+int smalti_ranks_beside(void)
+{
+	return ranks.beside;
+}
+
+/* Where a failure comes from. */
+static void sign(struct smalti_error *error)
+{
+	char host[MPI_MAX_PROCESSOR_NAME];
+	int length = 0;
+	MPI_Get_processor_name(host, &length);
+	smalti_error_prefix(error, "rank %d on %s", ranks.own, host);
+}
+
+void smalti_ranks_give_up(const struct smalti_error *cause)
+{
+	struct smalti_error signed_cause = *cause;
+	if (ranks.count == 1 || (cause->code != SMALTI_ENOMEM && cause->code != SMALTI_ENODEV))
+		return;
+	sign(&signed_cause);
+	if (ranks.give_up)
+		ranks.give_up(&signed_cause);
+	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+/* Without taking the CPU from the workers, as a blocking call would. */
+static void await(MPI_Request *request, void (*idle)(void *user), void *user)
+{
+	for (int done = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done;) {
+		nanosleep(&(const struct timespec){.tv_nsec = PAUSE}, NULL);
+		if (idle)
+			idle(user);
+	}
+}
+
+/* From one rank to all. */
+static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *user), void *user)
+{
+	for (char *at = bytes; count > 0;) {
+		const int64_t now = smalti_min(count, BYTES_AT_ONCE);
+		MPI_Request request;
+		MPI_Ibcast(at, (int)now, MPI_BYTE, from, ranks.talk, &request);
+		await(&request, idle, user);
+		at += now;
+		count -= now;
+	}
+}
+
+/* Each value becomes the least of all ranks. */
+static void find_least(int64_t *values, int count)
+{
+	MPI_Request request;
+	MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, MPI_MIN, ranks.talk, &request);
+	await(&request, NULL, NULL);
+}
+
+int64_t smalti_ranks_least(int64_t value)
+{
+	if (ranks.count > 1)
+		find_least(&value, 1);
+	return value;
+}
+
+int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti_error *error)
+{
+	if (ranks.count == 1)
+		return status;
+	struct smalti_error first = SMALTI_NO_ERROR;
+	const int64_t digest = vote ? (int64_t)vote->digest : 0;
+	int64_t least[] = {status ? ranks.own : ranks.count, digest, ~digest, vote && vote->any ? -1 : 0};
+	find_least(least, (int)COUNT_OF(least));
+	if (vote)
+		vote->any = least[3] < 0;
+	if (least[0] == ranks.count && least[1] != ~least[2])
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "the ranks do not do the same: start one build with the same options, "
+				   "model and environment on all of them");
+	if (least[0] == ranks.count)
+		return 0;
+	if (least[0] == ranks.own)
+		first = *error;
+	if (least[0] == ranks.own && ranks.own > 0)
+		sign(&first);
+	broadcast(&first, sizeof(first), (int)least[0], NULL, NULL);
+	*error = first;
+	return -1;
+}
+
+void smalti_ranks_tell(const void *message, int64_t bytes)
+{
+	if (ranks.count == 1)
+		return;
+	broadcast(&bytes, sizeof(bytes), 0, NULL, NULL);
+	broadcast((void *)(uintptr_t)message, bytes, 0, NULL, NULL);
+}
+
+void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error)
+{
+	broadcast(bytes, sizeof(*bytes), 0, idle, user);
+	void *message = smalti_calloc(*bytes, 1, error);
+	if (message)
+		broadcast(message, *bytes, 0, idle, user);
+	return message;
+}
+
+/* How jobs end */
+
+struct smalti_ranks_outcomes {
+	MPI_Request request[SMALTI_MOST_RANKS]; /* of each rank but 0 */
+	struct smalti_error error[SMALTI_MOST_RANKS];
+};
+
+/* MPI has 32767 tags at least, and few jobs are active. */
+static int tag_of(int64_t job)
+{
+	return (int)(job & INT16_MAX);
+}
+
+struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (ranks.count == 1 || ranks.own > 0)
+		return NULL;
+	struct smalti_ranks_outcomes *outcomes = smalti_calloc(1, sizeof(*outcomes), &error);
+	if (!outcomes)
+		smalti_ranks_give_up(&error);
+	for (int rank = 1; outcomes && rank < ranks.count; rank++)
+		MPI_Irecv(&outcomes->error[rank], sizeof(struct smalti_error), MPI_BYTE, rank, tag_of(job),
+			  ranks.talk, &outcomes->request[rank]);
+	return outcomes;
+}
+
+bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error)
+{
+	int all = 1;
+	if (!*outcomes)
+		return true;
+	MPI_Testall(ranks.count - 1, &(*outcomes)->request[1], &all, MPI_STATUSES_IGNORE);
+	if (!all)
+		return false;
+	for (int rank = 1; rank < ranks.count; rank++)
+		smalti_pass(error, &(*outcomes)->error[rank]);
+	free(*outcomes);
+	*outcomes = NULL;
+	return true;
+}
+
+void smalti_ranks_report(int64_t job, const struct smalti_error *outcome)
+{
+	struct smalti_error signed_outcome = *outcome;
+	if (ranks.own == 0)
+		return;
+	if (outcome->code)
+		sign(&signed_outcome);
+	MPI_Send(&signed_outcome, sizeof(signed_outcome), MPI_BYTE, 0, tag_of(job), ranks.talk);
+}
+
+/* Tiles */
+
+int smalti_ranks_open(double speed, struct smalti_error *error)
+{
+	if (ranks.count == 1)
+		return 0;
+	MPI_Request request;
+	MPI_Iallgather(&speed, 1, MPI_DOUBLE, ranks.speed, 1, MPI_DOUBLE, ranks.talk, &request);
+	await(&request, NULL, NULL);
+	const int status = starpu_mpi_init_comm(NULL, NULL, 0, ranks.data);
+	ranks.open = status == 0;
+	return status ? smalti_fail(error, SMALTI_ENODEV, "StarPU-MPI did not start: %s", strerror(-status))
+		      : 0;
+}
+
+void smalti_ranks_close(void)
+{
+	if (ranks.open)
+		starpu_mpi_shutdown_comm(ranks.data);
+	ranks.open = false;
+}
+
+double smalti_ranks_speed(int place)
+{
+	return ranks.speed[smalti_ranks_of(place)];
+}
+
+int smalti_ranks_of(int place)
+{
+	return place == SMALTI_ANYWHERE ? 0 : place % ranks.count;
+}
+
+/* What was written last, to one more rank. */
+static void copy_to(struct smalti_tile *tile, int rank, int priority)
+{
+	const starpu_mpi_tag_t tag = ++ranks.moves;
+	if (tile->rank == ranks.own)
+		starpu_mpi_isend_detached_prio(smalti_tile_handle(tile), rank, tag, priority, ranks.data,
+					       NULL, NULL);
+	if (rank == ranks.own)
+		starpu_mpi_irecv_detached_prio(smalti_tile_handle(tile), tile->rank, tag, priority,
+					       ranks.data, NULL, NULL);
+}
+
+void smalti_ranks_bring(struct smalti_tile *tile, enum smalti_access access, int rank, int priority)
+{
+	const uint64_t bit = UINT64_C(1) << rank, own = UINT64_C(1) << ranks.own;
+	if (tile->memory || tile->formed)
+		return; /* each rank has its own */
+	if (access != SMALTI_WRITE && !(tile->holders & bit))
+		copy_to(tile, rank, priority);
+	if (access == SMALTI_READ) {
+		tile->holders |= bit;
+		return;
+	}
+	if (rank != ranks.own && (tile->holders & own))
+		starpu_data_invalidate_submit(smalti_tile_handle(tile));
+	tile->holders = bit;
+	tile->rank = rank;
+}
