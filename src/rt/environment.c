@@ -265,6 +265,12 @@ int smalti_environment_hide_memory(struct smalti_environment *environment, struc
 	return 0;
 }
 
+int smalti_environment_hide_plugin(struct smalti_environment *environment, struct smalti_error *error)
+{
+	static const char name[] = "HWLOC_PLUGINS_BLACKLIST";
+	return getenv(name) ? 0 : smalti_environment_set(environment, name, "hwloc_opencl.so", error);
+}
+
 /* The last change first: a name may be there twice. */
 void smalti_environment_restore(struct smalti_environment *environment)
 {

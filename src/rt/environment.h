@@ -15,7 +15,7 @@ int64_t smalti_environment_memory(void);
 bool smalti_environment_limits_devices(int driver, int64_t megabytes);
 
 /* Changes of the environment for as long as StarPU starts. Initialise with zeros. */
-enum { SMALTI_MAX_CHANGES = 16 };
+enum { SMALTI_MAX_CHANGES = 17 };
 struct smalti_environment {
 	struct {
 		const char *name;
@@ -29,4 +29,6 @@ int smalti_environment_set(struct smalti_environment *environment, const char *n
 			   struct smalti_error *error);
 /* Hides the limits to memory: StarPU would wait for ever for memory beyond them. */
 int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error);
+/* Hides hwloc's plugin for OpenCL, which opens its drivers. */
+int smalti_environment_hide_plugin(struct smalti_environment *environment, struct smalti_error *error);
 void smalti_environment_restore(struct smalti_environment *environment);

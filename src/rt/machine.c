@@ -29,25 +29,29 @@ struct smalti_machine_cpus smalti_machine_cpus_of(hwloc_topology_t machine)
 	return cpus;
 }
 
-/* A library prints nothing: hwloc would, of a machine without /sys. It looks at its variable once. */
-static void load(hwloc_topology_t machine, struct smalti_machine_cpus *cpus)
+/* A library prints nothing: hwloc would, of a machine without /sys. It looks at its variable once. Its plugin
+ * for OpenCL has PoCL end the program there. */
+int smalti_machine_open(hwloc_topology_t *machine)
 {
 	struct smalti_environment changes = {.count = 0};
 	if (!getenv("HWLOC_HIDE_ERRORS"))
 		smalti_environment_set(&changes, "HWLOC_HIDE_ERRORS", "2", NULL);
-	if (hwloc_topology_load(machine) == 0)
-		*cpus = smalti_machine_cpus_of(machine);
+	smalti_environment_hide_plugin(&changes, NULL);
+	int status = hwloc_topology_init(machine);
+	if (status == 0 && (status = hwloc_topology_load(*machine)) < 0)
+		hwloc_topology_destroy(*machine);
 	smalti_environment_restore(&changes);
+	return status;
 }
 
 struct smalti_machine_cpus smalti_machine_cpus(void)
 {
 	struct smalti_machine_cpus cpus = {1, 1, 1};
 	hwloc_topology_t machine;
-	if (hwloc_topology_init(&machine) < 0)
-		return cpus;
-	load(machine, &cpus);
-	hwloc_topology_destroy(machine);
+	if (smalti_machine_open(&machine) == 0) {
+		cpus = smalti_machine_cpus_of(machine);
+		hwloc_topology_destroy(machine);
+	}
 	return cpus;
 }
 

@@ -11,6 +11,8 @@ struct smalti_machine_cpus {
 };
 
 /* Of a topology that is loaded. */
+/* Reads this machine's topology, for hwloc_topology_destroy(); -1 if it cannot. */
+int smalti_machine_open(struct hwloc_topology **machine);
 struct smalti_machine_cpus smalti_machine_cpus_of(struct hwloc_topology *machine);
 /* Of this machine; takes some milliseconds, so it is asked once. */
 struct smalti_machine_cpus smalti_machine_cpus(void);

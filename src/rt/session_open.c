@@ -117,13 +117,17 @@ static int limit_devices(int64_t bytes, struct smalti_environment *changes, stru
 	return cut_no_pieces(changes, error);
 }
 
-/* StarPU looks for OpenCL's devices in any case, and PoCL ends a program that has too little memory for one.
- */
+/* StarPU looks for OpenCL's devices in any case, and so does hwloc where it has a plugin for that. PoCL ends
+ * a program that has too little memory for a device, or no /sys. */
 static int hide_opencl(const struct smalti_session_options *options, struct smalti_environment *changes,
 		       struct smalti_error *error)
 {
 	static const int64_t enough = 1 << 30;
-	if (options->opencl > 0 || smalti_machine_memory() >= enough)
+	if (options->opencl > 0)
+		return 0;
+	if (smalti_environment_hide_plugin(changes, error) < 0)
+		return -1;
+	if (smalti_machine_memory() >= enough)
 		return 0;
 	return smalti_environment_set(changes, "OCL_ICD_VENDORS", "/dev/null", error);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/topology.h"
 #include "kernels/isa.h"
+#include "rt/machine.h"
 #include "rt/session.h"
 
 #include <hwloc.h>
@@ -26,11 +27,9 @@ static int fill(struct smalti_topology *topology, struct smalti_error *error)
 static int fill_alone(struct smalti_topology *topology, struct smalti_error *error)
 {
 	hwloc_topology_t machine;
-	if (hwloc_topology_init(&machine) < 0)
-		return smalti_fail(error, SMALTI_ENODEV, "hwloc does not start");
-	int status = hwloc_topology_load(machine) < 0
-			 ? smalti_fail(error, SMALTI_ENODEV, "hwloc cannot read the machine's topology")
-			 : smalti_topology_hardware(topology, machine, error);
+	if (smalti_machine_open(&machine) < 0)
+		return smalti_fail(error, SMALTI_ENODEV, "hwloc cannot read the machine's topology");
+	const int status = smalti_topology_hardware(topology, machine, error);
 	hwloc_topology_destroy(machine);
 	read_isa(topology);
 	return status < 0 ? -1 : smalti_topology_libraries(topology, error);
