@@ -69,6 +69,14 @@
 	 "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; auto: by the measured speed " \
 	 "of the devices; default: the scheduling policy places each task"}
 
+/* `request` is a struct smalti_request. */
+#define SMALTI_PIPELINE_ROWS(type, request) \
+	{SMALTI_INT64(type, request.patches), "patches", 0, "N", \
+	 "with pipeline: cut the tokens into N patches that follow each other; 0: as many as stages", .minimum = 0, \
+	 .maximum = SMALTI_PATCHES_MAX}, \
+	{SMALTI_INT64(type, request.warmup), "warmup", 0, "N", \
+	 "with pipeline and displaced: the first N passes are synchronous; 0: one", .minimum = 0, .maximum = SMALTI_STEPS_MAX}
+
 #define SMALTI_STRATEGY_ROW(type, field) \
 	{SMALTI_STRING(type, field), "strategy", 0, "NAME", \
 	 "spread the transformer over devices: patch, ring, ulysses, tensor, cfg or a mix such as hybrid:cfg2.ulysses2.ring2, " \

@@ -41,12 +41,7 @@ static const struct smalti_option rows[] = {
      "what a task of the transformer is, for a band of tokens", .choices = grains},
     SMALTI_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
-    {SMALTI_INT64(TYPE, request.patches), "patches", 0, "N",
-     "with pipeline: cut the tokens into N patches that follow each other; 0: as many as stages",
-     .minimum = 0, .maximum = SMALTI_PATCHES_MAX},
-    {SMALTI_INT64(TYPE, request.warmup), "warmup", 0, "N",
-     "with pipeline and displaced: the first N passes are synchronous; 0: one", .minimum = 0,
-     .maximum = SMALTI_STEPS_MAX},
+    SMALTI_PIPELINE_ROWS(TYPE, request),
 
     {SMALTI_GROUP("Output")},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per simulation"},
