@@ -7,6 +7,7 @@
 #include "kernels/conv.h"
 #include "kernels/matmul.h"
 #include "kernels/norms.h"
+#include "samplers/diffusion_loss.h"
 #include "samplers/noise.h"
 
 #include <string.h>
@@ -15,9 +16,11 @@ static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
     [SMALTI_BENCH_F32] = 4,
     [SMALTI_BENCH_F16] = 2,
     [SMALTI_BENCH_BF16] = 2,
+    [SMALTI_BENCH_SQUARES] = 4,
     [SMALTI_BENCH_IDS] = 4,
     [SMALTI_BENCH_STARTS] = 8,
     [SMALTI_BENCH_MOMENTS] = sizeof(struct smalti_moments),
+    [SMALTI_BENCH_F64] = sizeof(double),
     [SMALTI_BENCH_GENERATOR] = sizeof(struct smalti_generator),
 };
 
@@ -43,12 +46,16 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
 		else if (kind == SMALTI_BENCH_BF16)
 			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
+		else if (kind == SMALTI_BENCH_SQUARES)
+			((float *)to)[i] = value + 0.5f;
 		else if (kind == SMALTI_BENCH_IDS)
 			((int32_t *)to)[i] = (int32_t)((value + 0.5f) * 999);
 		else if (kind == SMALTI_BENCH_STARTS)
-			((int64_t *)to)[i] = 20 * i;
+			((int64_t *)to)[i] = 60 * i;
 		else if (kind == SMALTI_BENCH_MOMENTS)
 			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
+		else if (kind == SMALTI_BENCH_F64)
+			((double *)to)[i] = (double)value;
 		else
 			smalti_generator_seed(to, *state);
 	}
@@ -65,6 +72,16 @@ static struct smalti_bench_buffer of(enum smalti_dtype dtype, int64_t count)
 static struct smalti_bench_buffer f32(int64_t count)
 {
 	return of(SMALTI_F32, count);
+}
+
+static struct smalti_bench_buffer squares(int64_t count)
+{
+	return (struct smalti_bench_buffer){SMALTI_BENCH_SQUARES, count};
+}
+
+static struct smalti_bench_buffer f64(int64_t count)
+{
+	return (struct smalti_bench_buffer){SMALTI_BENCH_F64, count};
 }
 
 static struct smalti_bench_buffer bytes(int64_t count)
@@ -160,6 +177,16 @@ BUFFERS(sampler_step, .conditional = f32(OUTPUT), .unconditional = f32(a->guidan
 	.noise = f32(a->step.draws_noise ? a->channels * a->height * a->width : 0), .x = f32(TOKENS),
 	.history = f32(a->step.history * TOKENS))
 
+#define WIDTH   a->heads * a->head_dim
+#define QUERIES a->queries *WIDTH
+#define KEYS    a->keys *WIDTH
+BUFFERS(attention_lse, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS), .v = of(a->dtype, KEYS),
+	.state = f32(a->first && a->last ? 0 : smalti_attention_state(a->queries, a->heads, a->head_dim)),
+	.y = of(a->dtype, a->last ? QUERIES : 0), .lse = f32(a->last ? a->heads * a->queries : 0))
+BUFFERS(attention_backward, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS), .v = of(a->dtype, KEYS),
+	.y = of(a->dtype, QUERIES), .lse = f32(a->heads * a->queries), .gy = f32(QUERIES), .gq = f32(QUERIES),
+	.gk = f32(KEYS), .gv = f32(KEYS))
+
 /* In the middle of an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
 	.below = f32(a->width * a->in), .moments = moments(a->groups), .gamma = f32(a->groups ? a->in : 0),
@@ -168,6 +195,11 @@ BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->i
 	.top = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),
 	.bottom = f32((a->upsample ? 2 : 1) * a->width / a->stride * a->out),
 	.y_moments = moments(a->y_groups))
+
+#define PART(i) f32(a->shape.parts > (i) ? a->shape.batch * a->shape.rows * a->shape.columns : 0)
+BUFFERS(came, .gradient0 = PART(0), .gradient1 = PART(1), .gradient2 = PART(2), .value0 = PART(0),
+	.value1 = PART(1), .value2 = PART(2), .mean0 = PART(0), .mean1 = PART(1), .mean2 = PART(2),
+	.factors = squares(smalti_came_factors(&a->shape)))
 
 BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merged = moments(a->groups))
 

@@ -9,9 +9,11 @@ enum smalti_bench_kind {
 	SMALTI_BENCH_F32,
 	SMALTI_BENCH_F16,
 	SMALTI_BENCH_BF16,
-	SMALTI_BENCH_IDS,    /* int32, 0 … 999 */
-	SMALTI_BENCH_STARTS, /* int64, where captions of 20 tokens begin and the last ends */
+	SMALTI_BENCH_SQUARES, /* f32, from 0 to 1 */
+	SMALTI_BENCH_IDS,     /* int32, 0 … 999 */
+	SMALTI_BENCH_STARTS,  /* int64, where captions of 60 tokens begin and the last ends */
 	SMALTI_BENCH_MOMENTS,
+	SMALTI_BENCH_F64,
 	SMALTI_BENCH_GENERATOR,
 	SMALTI_BENCH_KINDS
 };

@@ -52,7 +52,7 @@ static const struct smalti_option rows[] = {
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TILE_TOKENS_ROW(TYPE, tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, tile_rows),
-    SMALTI_SHARES_ROW(TYPE, shares),
+    SMALTI_SHARES_ROW(TYPE, shares, "the transformer's tokens"),
     SMALTI_STRATEGY_ROW(TYPE, strategy),
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),
@@ -77,7 +77,7 @@ const struct smalti_command smalti_bench_generate_command = {
 	"weights' packed form, and the empty negative prompt is encoded with it; the median of the others "
 	"counts. \"text\", \"denoise\" and \"decode\" are the time during which an image was in that stage; "
 	"\"packing\" is what the first one took longer; \"peak\" the most memory that was resident, with "
-	"weights and mapped files.",
+	"weights and mapped files. Below is a line for each device: what it did in the images that count.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
@@ -132,7 +132,7 @@ static int add_line(struct smalti_bench_report *report, const struct generate_op
 	    {r->first > r->seconds ? r->first - r->seconds : 0, NULL},
 	    {r->peak < 0 ? NAN : (double)r->peak, NULL},
 	};
-	return smalti_bench_report_add(report, name, line, error);
+	return smalti_bench_report_add(report, name, line, r->uses, r->devices, error);
 }
 
 static int measure(const void *options, struct smalti_error *error)

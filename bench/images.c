@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "bench/memory.h"
 #include "bench/statistics.h"
+#include "jobs/model.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -98,15 +99,20 @@ static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 		     const struct smalti_request *request, int repeats, double *seconds,
 		     struct smalti_images_result *result, struct smalti_error *error)
 {
+	struct smalti_device_use before[SMALTI_MAX_NODES];
 	double stages[STAGES];
 	if (paint_timed(model, batch, request, 0, &result->first, stages, error) < 0)
 		return -1;
+	smalti_devices_use(model->session, before);
 	for (int i = 0; i < repeats; i++) {
 		if (paint_timed(model, batch, request, i + 1, &seconds[i], stages, error) < 0)
 			return -1;
 		for (int stage = 0; stage < STAGES; stage++)
 			seconds[(1 + stage) * repeats + i] = stages[stage];
 	}
+	result->devices = smalti_devices_use(model->session, result->uses);
+	for (int i = 0; i < result->devices; i++)
+		smalti_device_use_since(&result->uses[i], &before[i]);
 	result->seconds = smalti_median(seconds, repeats);
 	result->least = seconds[0]; /* they are sorted now */
 	for (int stage = 0; stage < STAGES; stage++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/device_use.h"
 #include "smalti/generate.h"
 
 /* Whole images, one after the other, as `smalti generate` makes them but for their files. */
@@ -10,6 +11,8 @@ struct smalti_images_result {
 	double stages[3]; /* medians of the time in each enum smalti_stage, seen a thousand times a second */
 	int64_t peak;     /* bytes resident at most, from the model's opening on; -1: not known */
 	int64_t width, height;
+	int devices;
+	struct smalti_device_use uses[SMALTI_MAX_NODES]; /* of the images after the first */
 	char strategy[128]; /* with shares, as the request's became; empty: none */
 };
 

@@ -86,7 +86,7 @@ static int measure(void *user, const struct smalti_bench_case *c)
 	const struct smalti_bench_value line[COLUMNS] = {
 	    {k.seconds, NULL}, {k.least, NULL}, {k.flops / k.seconds, NULL}, {k.bytes / k.seconds, NULL},
 	    {k.peak, NULL},    {0, bound},      {k.bound / k.seconds, NULL}};
-	return smalti_bench_report_add(m->report, c->name, line, m->error);
+	return smalti_bench_report_add(m->report, c->name, line, NULL, 0, m->error);
 }
 
 static cJSON *facts_of(const struct measuring *m)

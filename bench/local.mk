@@ -1,5 +1,6 @@
 # Measuring: the program smalti-bench; what the tests link of it has no command in it.
 noinst_LTLIBRARIES += libbench.la
+libbench_la_LIBADD = $(GLPK_LIBS)
 libbench_la_SOURCES = \
 	bench/buffers.c \
 	bench/cases.c bench/cases.def bench/cases.h \
@@ -15,8 +16,11 @@ libbench_la_SOURCES = \
 	bench/stage_dit.c \
 	bench/stage_parts.h \
 	bench/stage_t5.c \
+	bench/stage_train.c \
 	bench/stage_vae.c \
 	bench/stages.c bench/stages.h \
+	bench/schedule.h bench/schedule_bounds.c bench/schedule_idle.c bench/schedule_read.c \
+	bench/schedule_linear.c bench/schedule_linear.h \
 	bench/statistics.c bench/statistics.h \
 	bench/weights.c bench/weights.h
 
@@ -28,6 +32,8 @@ smalti_bench_SOURCES = \
 	bench/main.c \
 	bench/make_model_command.c \
 	bench/report.c bench/report.h \
+	bench/schedule_command.c bench/schedule_page.c bench/schedule_page.h \
+	bench/schedule_runs.c bench/schedule_runs.h \
 	bench/stages_command.c
 nodist_EXTRA_smalti_bench_SOURCES = force-c++-linking-smalti-bench.cc
 smalti_bench_LDADD = libbench.la libcli.la libcore.la
@@ -37,6 +43,7 @@ bench_pages = \
 	docs/smalti-bench-generate.1 \
 	docs/smalti-bench-kernels.1 \
 	docs/smalti-bench-make-model.1 \
+	docs/smalti-bench-schedule.1 \
 	docs/smalti-bench-stages.1
 
 # Built by `make bench`; never run by the tests, for a busy machine would fail them.

@@ -5,6 +5,7 @@
 #include "kernels/measure.h"
 #include "rt/session.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <starpu.h>
 #include <stdlib.h>
@@ -64,4 +65,56 @@ double smalti_peak_of_workers(const struct smalti_session *session)
 	pthread_barrier_destroy(&race.line);
 	pthread_mutex_destroy(&race.mutex);
 	return race.sum;
+}
+
+/* Products on a device. */
+struct products {
+	struct smalti_device *device;
+	enum smalti_dtype dtype;
+	double best; /* operations per second */
+};
+
+/* The side of a product that takes some milliseconds, by the device's speed on paper. */
+static int64_t side_of(const struct smalti_device *device)
+{
+	enum { STEP = 128, LEAST = 256, MOST = 8192 };
+	const double side = cbrt(smalti_device_speed(device) * 2e-3);
+	return side < LEAST ? LEAST : side > MOST ? MOST : (int64_t)side / STEP * STEP;
+}
+
+static void multiply(void *argument)
+{
+	enum { PRODUCTS = 5 };
+	struct products *p = argument;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t side = side_of(p->device), bytes = side * side * (int64_t)sizeof(float);
+	const struct smalti_device_product product = {.rows = side,
+						      .in = side,
+						      .out = side,
+						      .x_stride = side,
+						      .w_stride = side,
+						      .y_stride = side,
+						      .dtype = p->dtype,
+						      .result = SMALTI_F32};
+	const struct smalti_device_memory *of[3];
+	smalti_device_begin_step(p->device);
+	for (int i = 0; i < 3; i++)
+		if (!(of[i] = smalti_device_scratch(p->device, i, bytes, &error)))
+			return;
+	for (int i = 0; i < PRODUCTS; i++) {
+		const double start = smalti_now();
+		if (smalti_device_product(p->device, &product, of[0], of[1], of[2], &error) < 0 ||
+		    smalti_device_finish(p->device, &error) < 0)
+			return;
+		p->best = fmax(p->best, 2.0 * (double)(side * side) * (double)side / (smalti_now() - start));
+	}
+}
+
+double smalti_peak_of_device(const struct smalti_session *session, int worker, enum smalti_dtype dtype)
+{
+	unsigned id = (unsigned)worker;
+	struct products products = {.device = smalti_session_device(session, worker)};
+	products.dtype = smalti_device_operands(products.device, dtype);
+	starpu_execute_on_specific_workers(multiply, &products, 1, &id, "products");
+	return products.best > 0 ? products.best : (double)NAN;
 }

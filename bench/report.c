@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "bench/compare.h"
 #include "cli/common_rows.h"
+#include "cli/device_lines.h"
 #include "rt/topology.h"
 #include "smalti/version.h"
 
@@ -151,8 +152,18 @@ static void print_value(const struct smalti_bench_column *column, const struct s
 	}
 }
 
+static void print_devices(const struct smalti_device_use *uses, int devices)
+{
+	char line[SMALTI_DEVICE_LINE];
+	for (int i = 0; i < devices; i++) {
+		smalti_device_line(&uses[i], line);
+		printf("  %s\n", line);
+	}
+}
+
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
-			    const struct smalti_bench_value *values, struct smalti_error *error)
+			    const struct smalti_bench_value *values, const struct smalti_device_use *uses,
+			    int devices, struct smalti_error *error)
 {
 	const double ratio = smalti_baseline_ratio(report->baseline, name, values[0].number);
 	cJSON *line = cJSON_CreateObject();
@@ -166,6 +177,8 @@ int smalti_bench_report_add(struct smalti_bench_report *report, const char *name
 	}
 	if (!isnan(ratio))
 		cJSON_AddNumberToObject(line, "ratio", ratio);
+	if (devices)
+		cJSON_AddItemToObject(line, "devices", smalti_devices_use_json(uses, devices));
 	if (!report->json) {
 		printf("%-*s", NAME_WIDTH, name);
 		for (int i = 0; i < report->count; i++)
@@ -173,6 +186,7 @@ int smalti_bench_report_add(struct smalti_bench_report *report, const char *name
 		if (!isnan(ratio))
 			printf(" %10.3f", ratio);
 		printf("\n");
+		print_devices(uses, devices);
 		fflush(stdout);
 	}
 	return put_line(report, line, error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/bench.h"
+#include "rt/device_use.h"
 #include "smalti/model.h"
 
 #include <cjson/cJSON.h>
@@ -34,8 +35,10 @@ struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command
 						     const struct smalti_bench_options *options, cJSON *facts,
 						     const struct smalti_bench_column *columns, int count,
 						     struct smalti_error *error);
+/* With what devices did, if there are any: "devices" in JSON, a line for each below that of the table. */
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
-			    const struct smalti_bench_value *values, struct smalti_error *error);
+			    const struct smalti_bench_value *values, const struct smalti_device_use *uses,
+			    int devices, struct smalti_error *error);
 /* Ends with what was compared, `note` (or NULL) below the table; commits the output if `status` is 0. Frees
  * the report; NULL is allowed. 0 or -1. */
 int smalti_bench_report_close(struct smalti_bench_report *report, const char *note, int status,

@@ -24,7 +24,7 @@ struct smalti_stage_part {
 };
 
 extern const struct smalti_stage_part smalti_stage_t5, smalti_stage_dit, smalti_stage_decode,
-    smalti_stage_encode;
+    smalti_stage_encode, smalti_stage_train;
 
 /* The checkpoint of a component's directory. */
 int smalti_stage_checkpoint(struct smalti_stage_run *run, const char *component, const char *stem,

@@ -13,10 +13,9 @@
 #include <stdlib.h>
 
 static const struct smalti_stage_part *const parts[] = {
-    [SMALTI_STAGE_T5] = &smalti_stage_t5,
-    [SMALTI_STAGE_DIT] = &smalti_stage_dit,
-    [SMALTI_STAGE_DECODE] = &smalti_stage_decode,
-    [SMALTI_STAGE_ENCODE] = &smalti_stage_encode,
+    [SMALTI_STAGE_T5] = &smalti_stage_t5,         [SMALTI_STAGE_DIT] = &smalti_stage_dit,
+    [SMALTI_STAGE_DECODE] = &smalti_stage_decode, [SMALTI_STAGE_ENCODE] = &smalti_stage_encode,
+    [SMALTI_STAGE_TRAIN] = &smalti_stage_train,
 };
 
 char *smalti_stage_config(const struct smalti_stage_run *run, const char *component,
@@ -90,17 +89,33 @@ static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 	return status;
 }
 
+/* What devices did since. What they reach is added to what the CPUs do. */
+static void measure_devices(const struct smalti_stage_run *run, const struct smalti_device_use *before,
+			    struct smalti_stage_result *result)
+{
+	result->devices = smalti_devices_use(run->session, result->uses);
+	for (int i = 0; i < result->devices; i++) {
+		struct smalti_device_use *use = &result->uses[i];
+		smalti_device_use_since(use, &before[i]);
+		use->peak = smalti_peak_of_device(run->session, (int)use->worker, run->model->precision);
+		result->ceiling += use->peak;
+	}
+}
+
 static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stage_result *result,
 		   struct smalti_error *error)
 {
 	double first, ceiling;
 	struct smalti_task_group_progress sum = {0};
+	struct smalti_device_use before[SMALTI_MAX_NODES];
 	double *seconds = smalti_calloc(repeats, 2 * sizeof(*seconds), error);
 	int status = seconds ? run_once(run, &first, &ceiling, &sum, error) : -1;
+	smalti_devices_use(run->session, before);
 	for (int i = 0; i < repeats && status == 0; i++)
 		status = run_once(run, &seconds[i], &seconds[repeats + i], &sum, error);
 	if (status == 0) {
 		result->ceiling = smalti_median(seconds + repeats, repeats);
+		measure_devices(run, before, result);
 		result->seconds = smalti_median(seconds, repeats);
 		result->least = seconds[0]; /* they are sorted now */
 		result->flops = sum.inserted;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/dtype.h"
+#include "rt/device_use.h"
 #include "smalti/session.h"
 
 #include <stdbool.h>
@@ -12,6 +13,7 @@ enum smalti_stage_kind {
 	SMALTI_STAGE_DIT,    /* one forward for an empty negative prompt and a caption of 40 tokens */
 	SMALTI_STAGE_DECODE, /* latents to an image */
 	SMALTI_STAGE_ENCODE, /* an image to its latents' distribution */
+	SMALTI_STAGE_TRAIN,  /* the DiT's forward and backward of one sample with a caption of 40 tokens */
 };
 
 enum { SMALTI_STAGE_CAPTIONS = 64 }; /* at a time at most */
@@ -38,7 +40,10 @@ struct smalti_stage_result {
 	double flops;          /* floating-point operations of a run */
 	double
 	    model_error; /* mean |measured - predicted| / mean measured of tasks; NAN: none was predicted */
-	double ceiling;  /* of all workers in f32 at the clock at which they ran, per second */
+	double ceiling;  /* of all workers in f32 per second: of CPUs at the clock at which they ran, of
+			  * devices  in products */
+	int devices;
+	struct smalti_device_use uses[SMALTI_MAX_NODES]; /* of the repeats */
 };
 
 /* In a session of its own: with these options, or without StarPU when they are NULL. -1 with an error. */

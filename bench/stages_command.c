@@ -13,7 +13,7 @@
 
 struct stages_options {
 	struct smalti_bench_options bench;
-	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode;
+	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode, *train;
 	enum smalti_precision precision;
 	struct smalti_session_options session;
 	bool plain;
@@ -34,6 +34,9 @@ static const struct smalti_option rows[] = {
      "run one guided step of the transformer, with a caption of 40 tokens and the empty caption"},
     {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decode an image of that size"},
     {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encode an image of that size"},
+    {SMALTI_STRING(TYPE, train), "train", 0, "WxH[,...]",
+     "compute the gradients of the transformer's parameters for one image of that size, with a caption of 40 "
+     "tokens"},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; only the components of the chosen stages are needed; "
@@ -73,7 +76,10 @@ const struct smalti_command smalti_bench_stages_command = {
 	"images take, each in a session of its own. Without a stage all are measured.\n\n"
 	"\"packing\" is what the first run took longer. \"peak MiB\" is the most memory that was resident, "
 	"with weights and mapped files. \"f32 peak\" is what all workers reach together in registers, right "
-	"behind each run, at the clock that its load left. Convolutions count as direct ones. "
+	"behind each run, at the clock that its load left, devices in large products. Convolutions count as "
+	"direct ones. Below a stage is a line for each device: what moved to and from it in the repeats, and "
+	"its "
+	"speed while it was busy beside that of its products in this precision. "
 	"\"% mispredicted\" is by how much StarPU's performance models, as the runs before left them, were "
 	"wrong "
 	"about the tasks of 0.1 ms or more: the mean difference by the mean time.",
@@ -188,7 +194,7 @@ static int choose_stages(struct measuring *m)
 	const struct stages_options *o = m->options;
 	if (add_list(m, SMALTI_STAGE_T5, o->t5) < 0 || add_lengths(m, o->lengths) < 0 ||
 	    add_list(m, SMALTI_STAGE_DIT, o->dit) < 0 || add_list(m, SMALTI_STAGE_DECODE, o->vae) < 0 ||
-	    add_list(m, SMALTI_STAGE_ENCODE, o->encode) < 0)
+	    add_list(m, SMALTI_STAGE_ENCODE, o->encode) < 0 || add_list(m, SMALTI_STAGE_TRAIN, o->train) < 0)
 		return -1;
 	if (m->count)
 		return 0;
@@ -196,6 +202,7 @@ static int choose_stages(struct measuring *m)
 	add_stage(m, SMALTI_STAGE_DIT);
 	add_stage(m, SMALTI_STAGE_DECODE);
 	add_stage(m, SMALTI_STAGE_ENCODE);
+	add_stage(m, SMALTI_STAGE_TRAIN);
 	return 0;
 }
 
@@ -207,7 +214,7 @@ struct name {
 
 static struct name name_of(const struct smalti_stage_spec *stage, const struct smalti_stage_result *result)
 {
-	static const char *const kinds[] = {"t5", "dit", "decode", "encode"};
+	static const char *const kinds[] = {"t5", "dit", "decode", "encode", "train"};
 	struct name name;
 	if (stage->kind == SMALTI_STAGE_T5 && stage->captions == 1)
 		snprintf(name.text, sizeof(name.text), "t5 %lld tokens", (long long)stage->tokens[0]);
@@ -232,7 +239,7 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 	    {speed / peak, NULL},    {result->model_error, NULL},
 	    {runtime, NULL},
 	};
-	return smalti_bench_report_add(m->report, name, line, m->error);
+	return smalti_bench_report_add(m->report, name, line, result->uses, result->devices, m->error);
 }
 
 /* --plain compares with one worker. */

@@ -3,7 +3,10 @@
 
 #include "base/dtype.h"
 #include "codelets/many.h"
+#include "kernels/contrast.h"
+#include "kernels/matches.h"
 #include "kernels/matmul.h"
+#include "kernels/optimizers.h"
 #include "samplers/sampler.h"
 
 /* Of a tensor [rows, columns]. */
@@ -31,6 +34,8 @@ typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t 
 
 /* Hands `count` floats to this process; 0 or -1 with an error. */
 typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values, struct smalti_error *error);
+/* One that copies them to `user`, which has room for them. */
+int smalti_copy_floats(void *user, int64_t count, const float *values, struct smalti_error *error);
 
 /* struct NAME_arguments: plain values only. */
 #include "codelets/argument_structs.h"
@@ -40,9 +45,13 @@ double smalti_matmul_bytes(const struct matmul_arguments *a);
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 double smalti_attention_flops(const struct attention_arguments *a);
 double smalti_attention_bytes(const struct attention_arguments *a);
+double smalti_attention_lse_bytes(const struct attention_lse_arguments *a);
+double smalti_attention_backward_bytes(const struct attention_backward_arguments *a);
 double smalti_attend_heads_flops(const struct attend_heads_arguments *a);
 double smalti_attend_heads_bytes(const struct attend_heads_arguments *a);
 double smalti_sampler_flops(const struct sampler_step_arguments *a); /* with guidance */
+double smalti_came_flops(const struct came_arguments *a);
+double smalti_came_bytes(const struct came_arguments *a);
 double smalti_conv_bytes(const struct conv_arguments *a);
 double smalti_conv_result_bytes(const struct conv_arguments *a);
 

@@ -18,5 +18,5 @@ int smalti_device_patch_embed(struct smalti_device *device, const struct patch_e
 	if (!scaled || smalti_device_elements(device, "scale_patches", count, scaling, a, error) < 0 ||
 	    smalti_device_product(device, &product, scaled, data->weight, data->y, error) < 0)
 		return -1;
-	return smalti_device_elements(device, "add_positions", a->rows * a->out, adding, a, error);
+	return smalti_device_elements(device, "finish_patches", a->rows * a->out, adding, a, error);
 }

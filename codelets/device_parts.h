@@ -12,7 +12,9 @@ enum smalti_device_slot {
 	SMALTI_DEVICE_WEIGHT,
 	SMALTI_DEVICE_PRODUCT,
 	SMALTI_DEVICE_FACTOR,
-	SMALTI_DEVICE_COEFFICIENTS
+	SMALTI_DEVICE_COEFFICIENTS,
+	SMALTI_DEVICE_GRADIENT,
+	SMALTI_DEVICE_ROUNDED
 };
 
 #define SMALTI_DEVICE_COUNT(buffers) ((int)(sizeof(buffers) / sizeof((buffers)[0])))
@@ -40,9 +42,13 @@ int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot 
 			  const struct smalti_device_memory *x, const struct operand_arguments *a,
 			  struct smalti_device_matrix *matrix, struct smalti_error *error);
 
-/* Attention of heads of any width: members `first_column` and `columns` are set here. buffers as the kernel
- * has them: q, keys and values [SMALTI_MANY], bias, state, y, starts. */
-enum { SMALTI_ATTEND_BUFFERS = 5 + SMALTI_MANY };
+/* What the kernel takes, in its order. */
+struct smalti_attend_buffers {
+	const struct smalti_device_memory *q, *kv[SMALTI_MANY];
+	const struct smalti_device_memory *values; /* NULL: those of all blocks are in kv */
+	const struct smalti_device_memory *bias, *state, *y, *starts, *lse;
+};
+
+/* Attention of heads of any width: members `first_column` and `columns` are set here. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
-			 const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS],
-			 struct smalti_error *error);
+			 const struct smalti_attend_buffers *buffers, struct smalti_error *error);

@@ -10,7 +10,7 @@ static int weight_rows(struct smalti_device *device, const struct smalti_device_
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 
-/* y = x·Wᵀ, columns first … of y, whose rows are `stride` floats apart. */
+/* y = x·Wᵀ, columns first … of y, whose rows are `stride` elements apart. */
 static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int64_t out,
 		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
 		    const struct smalti_device_matrix *y, bool adds, struct smalti_error *error)
@@ -25,29 +25,133 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 						      .y_first = y->first,
 						      .y_stride = y->stride,
 						      .adds = adds,
-						      .dtype = x->dtype};
+						      .dtype = x->dtype,
+						      .result = y->dtype};
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
+}
+
+/* Queries, keys and values. */
+static int project_heads(struct smalti_device *device, const struct attend_heads_memories *data,
+			 const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
+			 struct smalti_error *error)
+{
+	const int64_t columns = a->heads * a->head_dim;
+	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
+	const struct operand_arguments operand = {a->tokens,  a->in,      0,         a->in,
+						  a->compute, a->compute, a->compute};
+	struct smalti_device_matrix x, w;
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+		return -1;
+	for (int i = 0; i < 3; i++)
+		if (weight_rows(device, matrices[i], a->first_head * a->head_dim, columns, a->in, a->dtype[i],
+				a->compute, &w, error) < 0 ||
+		    multiply(device, a->tokens, a->in, columns, &x, &w, &to[i], false, error) < 0)
+			return -1;
+	return 0;
+}
+
+/* Attention by the library, with the bias as a matrix: for multiples of so many tokens, as each shape is
+ * compiled when it comes first. */
+enum { FUSED_STEP = 64, FUSED_LEAST = 128 };
+
+static struct smalti_device_sdpa fused_of(const struct attend_heads_arguments *a)
+{
+	const int64_t padded = (a->tokens + FUSED_STEP - 1) / FUSED_STEP * FUSED_STEP;
+	return (struct smalti_device_sdpa){padded, padded, a->heads, a->head_dim, a->compute, true};
+}
+
+static int64_t bias_bytes(const struct smalti_device_sdpa *sdpa)
+{
+	return sdpa->heads * sdpa->queries * sdpa->keys * smalti_dtype_bytes(sdpa->dtype);
+}
+
+/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too.
+ */
+static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
+{
+	const struct smalti_device_sdpa sdpa = fused_of(a);
+	const struct smalti_device_product product = {.rows = a->tokens,
+						      .in = a->in,
+						      .out = a->heads * a->head_dim,
+						      .dtype = a->compute,
+						      .result = a->compute};
+	return a->compute != SMALTI_F32 && a->tokens >= FUSED_LEAST &&
+	       4 * a->pairs >= a->tokens * a->tokens && bias_bytes(&sdpa) <= smalti_device_room(device) &&
+	       smalti_device_makes(device, &product) && smalti_device_has_sdpa(device, &sdpa);
+}
+
+static const struct smalti_device_memory *spread_bias(struct smalti_device *device,
+						      const struct attend_heads_memories *data,
+						      const struct attend_heads_arguments *a,
+						      const struct smalti_device_sdpa *sdpa,
+						      struct smalti_error *error)
+{
+	const struct spread_bias_arguments spread = {.tokens = a->tokens,
+						     .padded = sdpa->queries,
+						     .heads = a->heads,
+						     .captions = a->captions,
+						     .bias_first = a->first_head,
+						     .bias_length = 2 * a->bias_reach - 1,
+						     .bias_origin = a->bias_reach - 1,
+						     .dtype = a->compute};
+	const struct smalti_device_memory *bias =
+	    smalti_device_scratch(device, SMALTI_DEVICE_COEFFICIENTS, bias_bytes(sdpa), error);
+	const struct smalti_device_memory *const buffers[] = {data->bias, data->starts, bias};
+	if (!bias || smalti_device_elements(device, "spread_bias", a->heads * sdpa->queries * sdpa->keys,
+					    buffers, &spread, error) < 0)
+		return NULL;
+	return bias;
+}
+
+/* Keys and values of `bytes` bytes. Those beyond the tokens are 0: no weight makes NaN nothing. */
+static const struct smalti_device_memory *clear_keys(struct smalti_device *device, int64_t bytes,
+						     struct smalti_error *error)
+{
+	const struct clear_arguments clear = {bytes};
+	const struct smalti_device_memory *kv =
+	    smalti_device_scratch(device, SMALTI_DEVICE_FACTOR, bytes, error);
+	const struct smalti_device_memory *const buffers[] = {kv};
+	if (!kv || smalti_device_elements(device, "clear", bytes / 4, buffers, &clear, error) < 0)
+		return NULL;
+	return kv;
+}
+
+static int attend_fused(struct smalti_device *device, const struct attend_heads_memories *data,
+			const struct attend_heads_arguments *a, struct smalti_error *error)
+{
+	const struct smalti_device_sdpa sdpa = fused_of(a);
+	const int64_t columns = a->heads * a->head_dim, row = columns * smalti_dtype_bytes(a->compute);
+	const struct copy_arguments made = {a->tokens * row};
+	const struct smalti_device_memory *kv = clear_keys(device, 2 * sdpa.keys * row, error);
+	const struct smalti_device_memory *q =
+	    kv ? smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, sdpa.queries * row, error) : NULL;
+	const struct smalti_device_matrix to[3] = {{q, 0, columns, a->compute},
+						   {kv, 0, 2 * columns, a->compute},
+						   {kv, columns, 2 * columns, a->compute}};
+	if (!q || project_heads(device, data, a, to, error) < 0)
+		return -1;
+	const struct smalti_device_memory *bias = spread_bias(device, data, a, &sdpa, error);
+	const struct smalti_device_memory *y =
+	    bias ? smalti_device_scratch(device, SMALTI_DEVICE_X, sdpa.queries * row, error) : NULL;
+	const struct smalti_device_memory *const buffers[] = {y, data->y};
+	if (!y || smalti_device_sdpa(device, &sdpa, q, kv, bias, 1, y, error) < 0)
+		return -1;
+	return smalti_device_elements(device, "copy", made.bytes / 4, buffers, &made, error);
 }
 
 int smalti_device_attend_heads(struct smalti_device *device, const struct attend_heads_memories *data,
 			       const struct attend_heads_arguments *a, struct smalti_error *error)
 {
 	const int64_t columns = a->heads * a->head_dim;
-	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
-	const struct operand_arguments operand = {a->tokens,  a->in,      0,         a->in,
-						  a->compute, a->compute, a->compute};
+	if (fuses(device, a))
+		return attend_fused(device, data, a, error);
 	const struct smalti_device_memory *all = smalti_device_scratch(
 	    device, SMALTI_DEVICE_PRODUCT, 3 * a->tokens * columns * (int64_t)sizeof(float), error);
-	struct smalti_device_matrix x, w;
-	if (!all || smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+	const struct smalti_device_matrix to[3] = {{all, 0, 3 * columns, SMALTI_F32},
+						   {all, columns, 3 * columns, SMALTI_F32},
+						   {all, 2 * columns, 3 * columns, SMALTI_F32}};
+	if (!all || project_heads(device, data, a, to, error) < 0)
 		return -1;
-	for (int i = 0; i < 3; i++) {
-		const struct smalti_device_matrix y = {all, i * columns, 3 * columns, SMALTI_F32};
-		if (weight_rows(device, matrices[i], a->first_head * a->head_dim, columns, a->in, a->dtype[i],
-				a->compute, &w, error) < 0 ||
-		    multiply(device, a->tokens, a->in, columns, &x, &w, &y, false, error) < 0)
-			return -1;
-	}
 	const struct attend_arguments attend = {
 	    .queries = a->tokens,
 	    .heads = a->heads,
@@ -67,9 +171,9 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	    .first = true,
 	    .last = true,
 	};
-	const struct smalti_device_memory *const buffers[SMALTI_ATTEND_BUFFERS] = {
-	    [0] = all, [1] = all, [1 + SMALTI_MANY] = data->bias, NULL, data->y, data->starts};
-	return smalti_device_attend(device, &attend, buffers, error);
+	const struct smalti_attend_buffers buffers = {
+	    .q = all, .kv = {all}, .bias = data->bias, .y = data->y, .starts = data->starts};
+	return smalti_device_attend(device, &attend, &buffers, error);
 }
 
 /* y f32 [rows, columns] in a slot = x·Wᵀ. */

@@ -46,7 +46,8 @@ int smalti_cpu_clear(const struct clear_data *data, const struct clear_arguments
 
 static struct smalti_patches patches_of(const struct patchify_arguments *a)
 {
-	return (struct smalti_patches){a->channels, a->height, a->width, a->patch, a->first, a->rows};
+	return (struct smalti_patches){a->channels, a->height, a->width, a->patch,        a->left,
+				       a->columns,  a->first,  a->rows,  a->channels_last};
 }
 
 int smalti_cpu_patchify(const struct patchify_data *data, const struct patchify_arguments *a,
@@ -64,6 +65,13 @@ int smalti_cpu_unpatchify(const struct unpatchify_data *data, const struct unpat
 	(void)error;
 	const struct smalti_patches patches = patches_of(a);
 	smalti_unpatchify(&patches, a->scale, data->tokens, data->planes);
+	return 0;
+}
+
+int smalti_copy_floats(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)error;
+	memcpy(user, values, (size_t)count * sizeof(*values));
 	return 0;
 }
 

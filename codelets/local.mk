@@ -1,6 +1,7 @@
 libcore_la_SOURCES += \
 	codelets/argument_structs.h codelets/arguments.h \
 	codelets/attention.c \
+	codelets/backward.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
 	codelets/devices.c codelets/devices.def codelets/devices.h \
 	codelets/dit.c \
@@ -8,14 +9,18 @@ libcore_la_SOURCES += \
 	codelets/linear.c \
 	codelets/many.h \
 	codelets/norm.c \
+	codelets/retrieve.c \
 	codelets/sampler.c \
 	codelets/shards.c \
 	codelets/text.c \
+	codelets/train.c \
 	codelets/vae.c \
 	codelets/weights.c \
 	codelets/device_attention.c \
+	codelets/device_backward.c \
 	codelets/device_conv.c \
 	codelets/device_dit.c \
 	codelets/device_linear.c \
 	codelets/device_parts.c codelets/device_parts.h \
-	codelets/device_text.c
+	codelets/device_text.c \
+	codelets/device_update.c

@@ -34,7 +34,8 @@ static void guide(const struct sampler_step_arguments *a, const struct smalti_pa
 int smalti_cpu_sampler_step(const struct sampler_step_data *data, const struct sampler_step_arguments *a,
 			    struct smalti_error *error)
 {
-	const struct smalti_patches patches = {a->channels, a->height, a->width, a->patch, a->first, a->rows};
+	const struct smalti_patches patches = {a->channels, a->height, a->width, a->patch, a->left,
+					       a->columns,  a->first,  a->rows,  false};
 	const int64_t count = a->rows * a->channels * a->patch * a->patch;
 	float *output = smalti_scratch(SMALTI_SCRATCH_ROWS, 2 * count * (int64_t)sizeof(float), error);
 	if (!output)

@@ -19,22 +19,22 @@
 #define CODELET(name, list, members, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
 #include "codelets/codelets.def"
 
-/* Whether it updates the buffer that it else writes. */
-#define R(b)
-#define OR(b)
-#define W(b)
-#define OW(b)
-#define U(b)
-#define OU(b)
-#define WU(b, when)  || (when)
-#define OWU(b, when) || (when)
-#define MANY(b)
+/* Whether it updates a buffer that it may write. */
+#define R(b)         false,
+#define OR(b)        false,
+#define W(b)         false,
+#define OW(b)        false,
+#define U(b)         true,
+#define OU(b)        true,
+#define WU(b, when)  (when),
+#define OWU(b, when) (when),
+#define MANY(b)      false,
 #define CODELET(name, list, members, flops, bytes)                                                           \
-	static bool name##_updates(const void *arguments)                                                    \
+	static bool name##_updates(const void *arguments, int kind)                                          \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
 		(void)a;                                                                                     \
-		return false list;                                                                           \
+		return (const bool[]){list}[kind];                                                           \
 	}
 #include "codelets/codelets.def"
 

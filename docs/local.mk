@@ -1,10 +1,49 @@
-dist_doc_DATA = README.md LICENSE docs/architecture.md docs/datasets.md docs/decisions.md docs/devices.md docs/extending.md docs/extract.md docs/extract-memory.svg docs/features.md docs/nodes.md docs/performance.md docs/reference.md docs/simulate.md docs/slurm.md docs/strategies.md docs/strategies.png docs/vae.md docs/vae-growth.svg \
-	docs/image.png docs/image.txt docs/example.c
+dist_doc_DATA = \
+	README.md \
+	LICENSE \
+	docs/architecture.md \
+	docs/datasets.md \
+	docs/decisions.md \
+	docs/devices.md \
+	docs/extending.md \
+	docs/extract.md \
+	docs/extract-memory.svg \
+	docs/features.md \
+	docs/nodes.md \
+	docs/performance.md \
+	docs/policies.md \
+	docs/python.md \
+	docs/reference.md \
+	docs/retrieve.md \
+	docs/serve.md \
+	docs/simulate.md \
+	docs/slurm.md \
+	docs/strategies.md \
+	docs/strategies.png \
+	docs/training.md \
+	docs/vae.md \
+	docs/vae-growth.svg \
+	docs/image.png \
+	docs/image.txt \
+	docs/example.c
+studiesdir = $(docdir)/studies
+dist_studies_DATA = \
+	docs/studies/balance.md \
+	docs/studies/exact.md \
+	docs/studies/links.md \
+	docs/studies/policies.csv \
+	docs/studies/policies.md \
+	docs/studies/processes.md \
+	docs/studies/published.csv \
+	docs/studies/published.md \
+	docs/studies/scale.md \
+	docs/studies/scale.svg \
+	docs/studies/winners.md
 EXTRA_DIST += CONTRIBUTING.md
 
-# What the pages speak of besides the command: a job array for SLURM, the reader for Python.
+# What the pages speak of besides the command: jobs for SLURM, the packages for Python.
 slurmdir = $(pkgdatadir)/slurm
-dist_slurm_DATA = scripts/slurm/extract.sbatch
+dist_slurm_SCRIPTS = scripts/slurm/extract.sbatch scripts/slurm/generate.sbatch scripts/slurm/train.sbatch
 readerdir = $(pkgdatadir)/python/smalti_features
 dist_reader_DATA = \
 	python/smalti_features/__init__.py \
@@ -13,6 +52,32 @@ dist_reader_DATA = \
 	python/smalti_features/shard.py \
 	python/smalti_features/training.py \
 	python/smalti_features/xxh3.py
+packagedir = $(pkgdatadir)/python/smalti
+dist_package_DATA = \
+	python/smalti/__init__.py \
+	python/smalti/dataset.py \
+	python/smalti/declarations.h \
+	python/smalti/library.py \
+	python/smalti/pipeline.py \
+	python/smalti/py.typed \
+	python/smalti/session.py \
+	python/smalti/vae.py \
+	python/smalti/version.py
+
+# What shells complete the command's words by.
+bashcompletiondir = $(datadir)/bash-completion/completions
+nodist_bashcompletion_DATA = docs/completion/smalti
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_zshcompletion_DATA = docs/completion/_smalti
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+nodist_fishcompletion_DATA = docs/completion/smalti.fish
+completions = docs/completion/smalti docs/completion/_smalti docs/completion/smalti.fish
+CLEANFILES += $(completions)
+docs/completion/smalti: shell = bash
+docs/completion/_smalti: shell = zsh
+docs/completion/smalti.fish: shell = fish
+$(completions): smalti$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./smalti completion $(shell) >$@.part && mv $@.part $@
 
 # The man pages are the programs' own words: one line for each subcommand, here and in bench/local.mk.
 command_pages = \
@@ -23,7 +88,12 @@ command_pages = \
 	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
 	docs/smalti-report.1 \
+	docs/smalti-retrieve.1 \
+	docs/smalti-retrieve-index.1 \
+	docs/smalti-retrieve-query.1 \
+	docs/smalti-serve.1 \
 	docs/smalti-simulate.1 \
+	docs/smalti-train.1 \
 	docs/smalti-verify.1 \
 	docs/smalti-topology.1
 nodist_man_MANS = $(command_pages) $(bench_pages)
@@ -33,4 +103,5 @@ $(command_pages): smalti$(EXEEXT)
 $(bench_pages): smalti-bench$(EXEEXT)
 $(nodist_man_MANS):
 	$(AM_V_GEN)$(MKDIR_P) docs && program=$< && word=$(@F) && word=$${word%.1} && \
-	word=$${word#$${program%$(EXEEXT)}} && ./$$program $${word#-} --man >$@.part && mv $@.part $@
+	word=$${word#$${program%$(EXEEXT)}} && word=$${word#-} && \
+	./$$program $$(echo "$$word" | sed 's/^retrieve-/retrieve /') --man >$@.part && mv $@.part $@

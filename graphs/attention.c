@@ -29,6 +29,11 @@ static int64_t state_bytes(const struct attention_arguments *a)
 	return smalti_attention_state(a->queries, a->heads, a->head_dim) * (int64_t)sizeof(float);
 }
 
+float smalti_attention_scale(int64_t head_dim)
+{
+	return (float)(1.0 / sqrt((double)head_dim));
+}
+
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
 				  int64_t queries, struct smalti_tile *q, const struct smalti_key_bands *keys)
 {
@@ -39,7 +44,7 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 					.heads = heads->count,
 					.head_dim = heads->dim,
 					.dtype = heads->dtype,
-					.scale = (float)(1.0 / sqrt((double)heads->dim))};
+					.scale = smalti_attention_scale(heads->dim)};
 	/* More keys than one task takes: one task after the other, the softmax's state between them. */
 	struct smalti_tile *state =
 	    task_end(keys, 0) < keys->blocks ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;

@@ -9,6 +9,9 @@ struct smalti_heads {
 	enum smalti_dtype dtype; /* of q, kv and the result */
 };
 
+/* Of scores: dim^-1/2. */
+float smalti_attention_scale(int64_t head_dim);
+
 /* What queries attend to: blocks of keys and values, tiles [rows[i], 2·heads·dim], in this order. */
 struct smalti_key_bands {
 	int64_t blocks;
@@ -17,7 +20,7 @@ struct smalti_key_bands {
 	const int *rank; /* a task takes blocks of one rank only; NULL: of any */
 };
 
-/* A new tile [queries, heads·dim]: one block of queries against all keys; scores scaled by dim^-1/2. */
+/* A new tile [queries, heads·dim]: one block of queries against all keys; scores scaled. */
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
 				  int64_t queries, struct smalti_tile *q,
 				  const struct smalti_key_bands *keys);

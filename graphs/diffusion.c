@@ -4,31 +4,77 @@
 #include "rt/session.h"
 #include "samplers/noise.h"
 
+/* How the tokens of a pass are cut. */
+struct layout {
+	struct smalti_strategy strategy; /* owns nothing */
+	struct smalti_tokens tokens;
+	struct smalti_conditions *conditions;
+};
+
 /* A denoising under way. */
 struct run {
 	struct smalti_denoiser *denoiser;
 	struct smalti_task_group *task_group;
 	const struct smalti_diffusion *d;
-	int64_t channels, patch, token_bytes;
+	int64_t patch, token_bytes;
 	struct smalti_tile *generator;
-	struct smalti_tokens tokens;
+	struct layout layout[2]; /* of the passes in turns; the first one's is that of what follows */
+	int layouts;
 	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
 };
 
 static int64_t plane_elements(const struct run *r)
 {
-	return r->channels * r->d->height * r->d->width;
+	return r->denoiser->in_channels * r->d->height * r->d->width;
 }
 
-static struct patchify_arguments band_of(const struct run *r, int64_t band, double scale)
+static const struct smalti_partition *bands_of(const struct run *r)
 {
-	return (struct patchify_arguments){.channels = r->channels,
+	return &r->layout[0].tokens.partition;
+}
+
+/* What tokens hold: the latents, or a prediction of them, as the model orders that. */
+struct form {
+	int64_t channels;
+	bool channels_last;
+};
+
+static struct form latents_of(const struct run *r)
+{
+	return (struct form){r->denoiser->in_channels, false};
+}
+
+static struct patchify_arguments band_of(const struct run *r, const struct layout *layout, struct form form,
+					 int64_t band, double scale)
+{
+	const struct smalti_partition *partition = &layout->tokens.partition;
+	const struct smalti_token_area area = smalti_tokens_area(&layout->tokens, band);
+	return (struct patchify_arguments){.channels = form.channels,
 					   .height = r->d->height,
 					   .width = r->d->width,
 					   .patch = r->patch,
-					   .first = r->tokens.partition.first[band],
-					   .rows = smalti_partition_rows(&r->tokens.partition, band),
-					   .scale = (float)scale};
+					   .left = area.left,
+					   .columns = area.columns,
+					   .first = partition->first[band] - area.first,
+					   .rows = smalti_partition_rows(partition, band),
+					   .scale = (float)scale,
+					   .channels_last = form.channels_last};
+}
+
+/* Planes times scale as tokens. */
+static struct smalti_grid cut(const struct run *r, const struct layout *layout, struct form form,
+			      struct smalti_tile *planes, double scale)
+{
+	const struct smalti_partition *partition = &layout->tokens.partition;
+	const int64_t bytes = form.channels * r->patch * r->patch * (int64_t)sizeof(float);
+	const struct smalti_grid y = smalti_grid_new(r->task_group, partition, 1, bytes);
+	for (int64_t b = 0; b < partition->bands; b++) {
+		const struct patchify_buffers buffers = {.planes = planes, .tokens = smalti_grid_tile(&y, b)};
+		const struct patchify_arguments arguments = band_of(r, layout, form, b, scale);
+		smalti_tile_moves_as(buffers.tokens, SMALTI_MOVE_STREAM);
+		smalti_insert_patchify(r->task_group, &buffers, &arguments);
+	}
+	return y;
 }
 
 static struct smalti_tile *draw_one(const struct run *r)
@@ -69,13 +115,7 @@ static void begin(struct run *r)
 	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	r->x = smalti_grid_new(r->task_group, &r->tokens.partition, 1, r->token_bytes);
-	for (int64_t b = 0; b < r->tokens.partition.bands; b++) {
-		const struct patchify_buffers buffers = {.planes = planes,
-							 .tokens = smalti_grid_tile(&r->x, b)};
-		const struct patchify_arguments arguments = band_of(r, b, scale);
-		smalti_insert_patchify(r->task_group, &buffers, &arguments);
-	}
+	r->x = cut(r, &r->layout[0], latents_of(r), planes, scale);
 	smalti_tile_release(planes);
 }
 
@@ -84,11 +124,10 @@ static void begin_history(struct run *r)
 	const int64_t arrays = r->d->sampler->history;
 	if (!arrays)
 		return;
-	r->history = smalti_grid_new(r->task_group, &r->tokens.partition, 1, arrays * r->token_bytes);
-	for (int64_t b = 0; b < r->tokens.partition.bands; b++)
+	r->history = smalti_grid_new(r->task_group, bands_of(r), 1, arrays * r->token_bytes);
+	for (int64_t b = 0; b < bands_of(r)->bands; b++)
 		smalti_insert(clear, r->task_group, (.y = smalti_grid_tile(&r->history, b)),
-			      .bytes =
-				  smalti_partition_rows(&r->tokens.partition, b) * arrays * r->token_bytes);
+			      .bytes = smalti_partition_rows(bands_of(r), b) * arrays * r->token_bytes);
 }
 
 /* x of every band one step further; v holds the outputs of the branches. */
@@ -96,19 +135,21 @@ static void advance(const struct run *r, const struct smalti_sampler_step *step,
 {
 	const bool guided = r->d->cache_count == 2;
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
-	for (int64_t b = 0; b < r->tokens.partition.bands; b++)
+	for (int64_t b = 0; b < bands_of(r)->bands; b++) {
+		const struct patchify_arguments at = band_of(r, &r->layout[0], latents_of(r), b, 1);
 		smalti_insert(sampler_step, r->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
 			       .x = smalti_grid_tile(&r->x, b), .history = smalti_grid_tile(&r->history, b)),
-			      .step = *step, .rows = smalti_partition_rows(&r->tokens.partition, b),
-			      .channels = r->channels, .out_channels = r->denoiser->out_channels,
-			      .patch = r->patch, .first = r->tokens.partition.first[b],
-			      .height = r->d->height, .width = r->d->width, .guidance = r->d->guidance);
+			      .step = *step, .rows = at.rows, .channels = at.channels,
+			      .out_channels = r->denoiser->out_channels, .patch = at.patch, .left = at.left,
+			      .columns = at.columns, .first = at.first, .height = at.height,
+			      .width = at.width, .guidance = r->d->guidance);
+	}
 	smalti_tile_release(noise);
 }
 
-static struct smalti_conditions *conditions_of(const struct run *r)
+static struct smalti_conditions *conditions_of(const struct run *r, const struct smalti_tokens *tokens)
 {
 	const struct smalti_sampler *sampler = r->d->sampler;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -120,60 +161,114 @@ static struct smalti_conditions *conditions_of(const struct run *r)
 	for (int64_t i = 0; i < sampler->steps; i++)
 		timesteps[i] = (float)sampler->step[i].timestep;
 	struct smalti_conditions *conditions =
-	    r->denoiser->functions->conditions(r->denoiser, r->task_group, &r->tokens, timesteps,
-					       sampler->steps, r->d->height, r->d->width, r->d->vae_factor);
+	    r->denoiser->functions->conditions(r->denoiser, r->task_group, tokens, timesteps, sampler->steps,
+					       r->d->height, r->d->width, r->d->vae_factor);
 	free(timesteps);
 	return conditions;
 }
 
-static void denoise(struct run *r)
-{
-	const struct smalti_sampler *sampler = r->d->sampler;
-	struct smalti_conditions *conditions = conditions_of(r);
-	for (int64_t i = 0; i < sampler->steps && !smalti_task_group_broken(r->task_group); i++) {
-		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
-		smalti_task_group_stage(r->task_group, i + 1);
-		r->denoiser->functions->forward(r->denoiser, r->task_group, conditions, i,
-						(float)sampler->step[i].input_scale, &r->x, r->d->caches,
-						r->d->cache_count, v);
-		advance(r, &sampler->step[i], v);
-		for (int k = 0; k < r->d->cache_count; k++)
-			smalti_grid_release(&v[k]);
-	}
-	r->denoiser->functions->release_conditions(conditions);
-}
-
 /* The bands as planes again. */
-static struct smalti_tile *finish(struct run *r)
+static struct smalti_tile *join(const struct run *r, const struct layout *layout, struct form form,
+				const struct smalti_grid *tokens)
 {
-	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
-	smalti_insert(clear, r->task_group, (.y = planes),
-		      .bytes = plane_elements(r) * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < r->tokens.partition.bands; b++) {
-		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(&r->x, b),
+	const int64_t count = form.channels * r->d->height * r->d->width;
+	struct smalti_tile *planes = smalti_tile_new(r->task_group, count, sizeof(float));
+	smalti_insert(clear, r->task_group, (.y = planes), .bytes = count * (int64_t)sizeof(float));
+	for (int64_t b = 0; b < tokens->partition->bands; b++) {
+		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(tokens, b),
 							   .planes = planes};
-		const struct patchify_arguments arguments = band_of(r, b, 1.0);
+		const struct patchify_arguments arguments = band_of(r, layout, form, b, 1.0);
 		smalti_insert_unpatchify(r->task_group, &buffers, &arguments);
 	}
 	return planes;
 }
 
+/* The same tokens in another layout. */
+static struct smalti_grid lay_out(const struct run *r, const struct layout *from, const struct layout *to,
+				  struct form form, const struct smalti_grid *tokens)
+{
+	struct smalti_tile *planes = join(r, from, form, tokens);
+	smalti_tile_moves_as(planes, SMALTI_MOVE_STREAM);
+	const struct smalti_grid y = cut(r, to, form, planes, 1.0);
+	smalti_tile_release(planes);
+	return y;
+}
+
+static void forward(const struct run *r, int64_t pass, const struct layout *layout,
+		    const struct smalti_grid *x, struct smalti_grid *v)
+{
+	r->denoiser->functions->forward(r->denoiser, r->task_group, layout->conditions, pass,
+					(float)r->d->sampler->step[pass].input_scale, x, r->d->caches,
+					r->d->cache_count, v);
+}
+
+/* The outputs of the branches for x, in its layout whatever the pass's is. */
+static void predict(const struct run *r, int64_t pass, struct smalti_grid *v)
+{
+	const struct form outputs = {r->denoiser->out_channels, true};
+	const struct layout *own = &r->layout[0], *now = &r->layout[pass % r->layouts];
+	struct smalti_grid other[SMALTI_DENOISER_MAX_BRANCHES];
+	if (now == own) {
+		forward(r, pass, own, &r->x, v);
+		return;
+	}
+	struct smalti_grid x = lay_out(r, own, now, latents_of(r), &r->x);
+	forward(r, pass, now, &x, other);
+	smalti_grid_release(&x);
+	for (int k = 0; k < r->d->cache_count; k++) {
+		v[k] = lay_out(r, now, own, outputs, &other[k]);
+		smalti_grid_release(&other[k]);
+	}
+}
+
+static void denoise(struct run *r)
+{
+	const struct smalti_sampler *sampler = r->d->sampler;
+	for (int i = 0; i < r->layouts; i++)
+		r->layout[i].conditions = conditions_of(r, &r->layout[i].tokens);
+	for (int64_t i = 0; i < sampler->steps && !smalti_task_group_broken(r->task_group); i++) {
+		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
+		smalti_task_group_stage(r->task_group, i + 1);
+		predict(r, i, v);
+		advance(r, &sampler->step[i], v);
+		for (int k = 0; k < r->d->cache_count; k++)
+			smalti_grid_release(&v[k]);
+	}
+	for (int i = 0; i < r->layouts; i++)
+		r->denoiser->functions->release_conditions(r->layout[i].conditions);
+}
+
+static struct smalti_tile *finish(struct run *r)
+{
+	for (int64_t b = 0; b < bands_of(r)->bands; b++)
+		smalti_tile_moves_as(smalti_grid_tile(&r->x, b),
+				     SMALTI_MOVE_OTHER); /* behind the last pass */
+	return join(r, &r->layout[0], latents_of(r), &r->x);
+}
+
+static int cut_layouts(struct run *r, struct smalti_error *error)
+{
+	const int64_t columns = r->d->width / r->patch, rows = r->d->height / r->patch;
+	const int count = r->d->strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? 2 : 1;
+	for (; r->layouts < count; r->layouts++) {
+		struct layout *layout = &r->layout[r->layouts];
+		layout->strategy = smalti_strategy_of_pass(r->d->strategy, r->layouts);
+		if (smalti_tokens_cut(&layout->tokens, &layout->strategy, rows * columns, columns,
+				      r->d->band_tokens, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_diffusion *diffusion)
 {
-	struct run r = {.denoiser = denoiser,
-			.task_group = task_group,
-			.d = diffusion,
-			.channels = denoiser->in_channels,
-			.patch = denoiser->patch_size};
+	struct run r = {
+	    .denoiser = denoiser, .task_group = task_group, .d = diffusion, .patch = denoiser->patch_size};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile *planes = NULL;
-	r.token_bytes =
-	    denoiser->in_channels * denoiser->patch_size * denoiser->patch_size * (int64_t)sizeof(float);
-	const int64_t columns = diffusion->width / denoiser->patch_size;
-	if (smalti_tokens_cut(&r.tokens, diffusion->strategy,
-			      diffusion->height / denoiser->patch_size * columns, columns,
-			      diffusion->band_tokens, &error) < 0) {
+	r.token_bytes = denoiser->in_channels * r.patch * r.patch * (int64_t)sizeof(float);
+	if (cut_layouts(&r, &error) < 0) {
 		smalti_task_group_break(task_group, &error);
 	} else {
 		seed_generator(&r);
@@ -184,7 +279,8 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 		smalti_grid_release(&r.x);
 		smalti_grid_release(&r.history);
 		smalti_tile_release(r.generator);
-		smalti_tokens_free(&r.tokens);
 	}
+	for (int i = 0; i < r.layouts; i++)
+		smalti_tokens_free(&r.layout[i].tokens);
 	return planes;
 }

@@ -77,16 +77,14 @@ void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enu
 	const double width = (double)f->dit->config.width, rows = (double)smalti_dit_rows(f, band);
 	const double flops =
 	    28 * rows * width * width + 4 * rows * (double)partition->first[partition->bands] * width;
-	const struct smalti_fusion fusion = {name, grain, flops,
+	const struct smalti_fusion fusion = {name, grain, flops / f->shards->count,
 					     partition->owner ? partition->owner[band] : SMALTI_ANYWHERE};
-	if (f->shards->count == 1)
-		smalti_fuse_begin(f->task_group, &fusion);
+	smalti_fuse_begin(f->task_group, &fusion);
 }
 
 void smalti_dit_end_task(const struct smalti_dit_forward *f)
 {
-	if (f->shards->count == 1)
-		smalti_fuse_end(f->task_group);
+	smalti_fuse_end(f->task_group);
 }
 
 struct smalti_tile *smalti_dit_modulate(const struct smalti_dit_forward *f, int64_t band,
@@ -99,6 +97,7 @@ struct smalti_tile *smalti_dit_modulate(const struct smalti_dit_forward *f, int6
 	smalti_insert(ln_modulate, f->task_group, (.x = x, .modulation = modulation, .y = h), .rows = rows,
 		      .dim = width, .shift_row = shift_row, .scale_row = scale_row, .epsilon = (float)epsilon,
 		      .dtype = f->dit->compute);
+	smalti_tile_moves_as(h, SMALTI_MOVE_SUMS);
 	return h;
 }
 
@@ -123,6 +122,7 @@ void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_po
 {
 	const enum smalti_dtype dtype = f->dit->compute;
 	const int64_t first_row = at.block * BLOCK_ROWS, rows = smalti_dit_rows(f, band);
+	smalti_tile_moves_as(x, SMALTI_MOVE_STREAM); /* from the stage before */
 	smalti_dit_begin_phase(f, band, at.block, KEYS);
 	smalti_dit_go_home(f, at, band);
 	smalti_dit_begin_task(f, band, SMALTI_GRAIN_HALF_BLOCK, "norm and projections");
@@ -135,11 +135,15 @@ void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_po
 			continue;
 		go_to_weights(f, at, band, shard);
 		const struct smalti_dit_attention *w = &s->blocks[at.block].self;
-		p->q[i] = smalti_linear(f->task_group, &w->q, rows, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		/* keys and values first: others wait for them */
 		p->kv[i] = smalti_linear(f->task_group, &w->kv, rows, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		p->q[i] = smalti_linear(f->task_group, &w->q, rows, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+		smalti_tile_moves_as(p->q[i], SMALTI_MOVE_HEADS);
+		smalti_tile_moves_as(p->kv[i], SMALTI_MOVE_KEYS);
 	}
 	smalti_tile_release(h);
 	smalti_dit_end_task(f);
+	smalti_tile_moves_as(x, SMALTI_MOVE_SUMS);
 }
 
 static bool same_rank(const struct smalti_dit_forward *f, int64_t band, int64_t other)
@@ -222,6 +226,7 @@ void smalti_dit_self_attention(const struct smalti_dit_forward *f, struct smalti
 		struct smalti_tile *o =
 		    smalti_attend(f->task_group, &heads, rows, p->q[band * shards + shard],
 				  gather(&keys, f, at, band, shard, p));
+		smalti_tile_moves_as(o, SMALTI_MOVE_HEADS);
 		go_to_weights(f, at, band, shard);
 		smalti_linear_gate_add(f->task_group, &s->blocks[at.block].self.out, rows, f->dit->compute, o,
 				       f->modulation, at.block * BLOCK_ROWS + GATE_ATTENTION, x);

@@ -49,8 +49,7 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 
 /* All patches go through the layers at once: in the warm-up, and where there is but one. */
 bool smalti_dit_together(const struct smalti_dit_forward *f);
-/* A region of operations on one band that may become one task; not where heads are cut: they are in several
- * places. */
+/* A region of operations on one band that may become one task, or where heads are cut one at each place. */
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,
 			   const char *name);
 void smalti_dit_end_task(const struct smalti_dit_forward *f);

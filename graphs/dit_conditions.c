@@ -78,9 +78,10 @@ static void make_positions(const struct smalti_dit *dit, struct smalti_task_grou
 			table->first = smalti_tokens_begin(tokens, rank);
 			end = smalti_tokens_begin(tokens, rank + 1);
 		}
+		table->columns = smalti_tokens_columns(tokens, rank);
 		if (end > table->first)
-			table->tile = position_table(
-			    dit, task_group, (end - table->first) / conditions->columns, conditions->columns);
+			table->tile = position_table(dit, task_group, (end - table->first) / table->columns,
+						     table->columns);
 	}
 }
 
@@ -107,8 +108,7 @@ static int make_room(struct smalti_dit *dit, struct smalti_task_group *task_grou
 {
 	const struct smalti_strategy *strategy = conditions->tokens->strategy;
 	conditions->layers = dit->config.layers;
-	conditions->tables =
-	    strategy->exchange == SMALTI_EXCHANGE_NAIVE ? strategy->parts[SMALTI_AXIS_RANK] : 1;
+	conditions->tables = smalti_strategy_is_naive(strategy) ? strategy->parts[SMALTI_AXIS_RANK] : 1;
 	conditions->positions = smalti_calloc(conditions->tables, sizeof(*conditions->positions), error);
 	conditions->shards = smalti_dit_shards_of(dit, task_group, strategy);
 	if (!conditions->positions || !conditions->shards)
@@ -138,7 +138,6 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser
 	}
 	smalti_task_group_place(task_group, smalti_strategy_place(tokens->strategy, 0, 0, 0, 0));
 	conditions->steps = steps;
-	conditions->columns = width / c->patch_size;
 	conditions->timestep = embed(task_group, &dit->timestep, timesteps, steps);
 	if (c->additional_conditions)
 		add_micro_conditions(dit, task_group, (float)(height * vae_factor),

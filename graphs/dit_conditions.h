@@ -4,17 +4,16 @@
 #include "graphs/denoiser.h"
 #include "graphs/strategy.h"
 
-/* Positions of tokens from `first` on. */
+/* Positions of tokens from `first` on, of an image that is `columns` patches wide. */
 struct smalti_position_table {
 	struct smalti_tile *tile; /* see smalti_positions() */
-	int64_t first;
+	int64_t first, columns;
 };
 
 struct smalti_conditions {
 	const struct smalti_tokens *tokens;
 	const struct smalti_dit_shards *shards; /* that their strategy cuts the model into */
 	int64_t steps, layers;
-	int64_t columns;              /* patches in a row of the image */
 	struct smalti_tile *timestep; /* e, f32 [steps, width] (3.3) */
 	struct smalti_tile *adaln;    /* g, f32 [steps·6, width] */
 	int tables;

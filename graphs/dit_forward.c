@@ -21,14 +21,17 @@ static void embed_band(const struct smalti_dit_forward *f, int branch, int64_t b
 		       .bias = smalti_weight_tile(patch->bias), .positions = table->tile,
 		       .y = smalti_grid_tile(z, band)),
 		      .rows = smalti_dit_rows(f, band), .in = patch->in, .out = patch->out,
-		      .first = f->tokens->partition.first[band] - table->first,
-		      .columns = f->conditions->columns, .input_scale = input_scale);
+		      .first = f->tokens->partition.first[band] - table->first, .columns = table->columns,
+		      .input_scale = input_scale);
 }
 
 static struct smalti_grid new_stream(const struct smalti_dit_forward *f)
 {
-	return smalti_grid_new(f->task_group, &f->tokens->partition, 1,
-			       f->dit->config.width * (int64_t)sizeof(float));
+	const struct smalti_grid z = smalti_grid_new(f->task_group, &f->tokens->partition, 1,
+						     f->dit->config.width * (int64_t)sizeof(float));
+	for (int64_t b = 0; b < f->tokens->partition.bands; b++)
+		smalti_tile_moves_as(smalti_grid_tile(&z, b), SMALTI_MOVE_SUMS);
+	return z;
 }
 
 static struct smalti_tile *modulation_at(const struct smalti_dit_forward *f, struct smalti_weight *table,
@@ -39,6 +42,7 @@ static struct smalti_tile *modulation_at(const struct smalti_dit_forward *f, str
 	smalti_insert(modulation, f->task_group,
 		      (.table = smalti_weight_tile(table), .embedding = embedding, .y = y), .rows = rows,
 		      .dim = width, .period = period, .step = f->pass);
+	smalti_tile_moves_as(y, SMALTI_MOVE_MODULATION);
 	return y;
 }
 
@@ -63,6 +67,7 @@ static struct smalti_grid project_out(const struct smalti_dit_forward *f, int br
 		    smalti_dit_modulate(f, b, smalti_grid_tile(x, b), final, 0, 1, epsilon);
 		v.tile[b] = smalti_linear(f->task_group, out, smalti_dit_rows(f, b), f->dit->compute, h,
 					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
+		smalti_tile_moves_as(v.tile[b], SMALTI_MOVE_STREAM);
 		smalti_tile_release(h);
 		smalti_dit_end_task(f);
 	}

@@ -122,12 +122,15 @@ static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struc
 	struct smalti_tile **tile = &map->bottom[band % map->slots];
 	if (band < map->partition.bands - 1 && !*tile)
 		*tile = rows_tile(task_group, map, 1);
+	smalti_tile_moves_as(*tile, SMALTI_MOVE_HALO);
 	return band < map->partition.bands - 1 ? owned(map, band, *tile) : NULL;
 }
 
 static struct smalti_tile *new_moments(struct smalti_task_group *task_group, int64_t groups)
 {
-	return smalti_tile_new(task_group, groups, sizeof(struct smalti_moments));
+	struct smalti_tile *moments = smalti_tile_new(task_group, groups, sizeof(struct smalti_moments));
+	smalti_tile_moves_as(moments, SMALTI_MOVE_SUMS);
+	return moments;
 }
 
 static struct smalti_tile *part_of(struct smalti_task_group *task_group, struct smalti_features *map,

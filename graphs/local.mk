@@ -11,11 +11,22 @@ libcore_la_SOURCES += \
 	graphs/dit_load.c graphs/dit_load.h \
 	graphs/dit_shards.c graphs/dit_shards.h \
 	graphs/dit_traffic.c graphs/dit_traffic.h \
+	graphs/dit_train.c graphs/dit_train.h graphs/dit_train_pass.h \
+	graphs/dit_train_backward.c \
+	graphs/dit_train_block.c \
+	graphs/dit_train_conditions.c \
+	graphs/dit_train_ends.c \
+	graphs/dit_train_layers.c \
+	graphs/dit_train_linear.c \
+	graphs/dit_train_memory.c graphs/dit_train_memory.h \
+	graphs/dit_train_traffic.c graphs/dit_train_traffic.h \
+	graphs/dit_train_probe.c \
 	graphs/dit_weights.c graphs/dit_weights.h \
 	graphs/features.c graphs/features.h \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/load.h \
+	graphs/parameters.c graphs/parameters.h \
 	graphs/strategy.c graphs/strategy.h \
 	graphs/strategy_choose.c graphs/strategy_choose.h \
 	graphs/strategy_cost.c graphs/strategy_cost.h \

@@ -24,6 +24,19 @@ bool smalti_strategy_is_exact(const struct smalti_strategy *strategy)
 	       (strategy->parts[SMALTI_AXIS_RANK] == 1 || strategy->exchange <= SMALTI_EXCHANGE_RING);
 }
 
+bool smalti_strategy_is_naive(const struct smalti_strategy *strategy)
+{
+	return strategy->exchange >= SMALTI_EXCHANGE_NAIVE;
+}
+
+struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass)
+{
+	struct smalti_strategy now = *strategy;
+	if (now.exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING)
+		now.exchange = pass % 2 ? SMALTI_EXCHANGE_NAIVE_COLUMNS : SMALTI_EXCHANGE_NAIVE;
+	return now;
+}
+
 /* The number of a part, the ranks innermost. */
 static int part_of(const struct smalti_strategy *strategy, const int at[SMALTI_AXES])
 {
@@ -94,27 +107,36 @@ struct piece {
 	struct smalti_token_band of;
 };
 
-static int64_t rank_begin(const struct smalti_strategy *strategy, int64_t count, int64_t columns, int rank)
+/* Whether ranks are whole columns of the image. */
+static bool is_of_columns(const struct smalti_tokens *tokens)
 {
-	if (strategy->exchange == SMALTI_EXCHANGE_NAIVE) /* whole rows of the image */
-		return columns * smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, count / columns, rank);
-	return smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, count, rank);
+	return tokens->strategy->exchange == SMALTI_EXCHANGE_NAIVE_COLUMNS;
+}
+
+/* The first of `count` tokens that are a rank's. */
+static int64_t rank_begin(const struct smalti_tokens *tokens, int64_t count, int rank)
+{
+	const int64_t line = is_of_columns(tokens)                        ? tokens->rows
+			     : smalti_strategy_is_naive(tokens->strategy) ? tokens->columns
+									  : 1;
+	return line * smalti_strategy_begin(tokens->strategy, SMALTI_AXIS_RANK, count / line, rank);
 }
 
 /* Piece `number` of all, in the tokens' order. */
-static struct piece piece_at(const struct smalti_strategy *strategy, int64_t count, int64_t columns,
-			     int64_t number)
+static struct piece piece_at(const struct smalti_tokens *tokens, int64_t number)
 {
+	const struct smalti_strategy *strategy = tokens->strategy;
+	const int64_t count = tokens->rows * tokens->columns;
 	const int ranks = strategy->parts[SMALTI_AXIS_RANK], shards = strategy->parts[SMALTI_AXIS_SHARD];
 	const int shard = (int)(number % shards), rank = (int)(number / shards % ranks);
 	const int64_t patch = number / shards / ranks;
 	const int64_t patch_begin = count * patch / strategy->patches;
 	const int64_t patch_tokens = count * (patch + 1) / strategy->patches - patch_begin;
-	const int64_t begin = rank_begin(strategy, patch_tokens, columns, rank);
-	const int64_t tokens = rank_begin(strategy, patch_tokens, columns, rank + 1) - begin;
+	const int64_t begin = rank_begin(tokens, patch_tokens, rank);
+	const int64_t own = rank_begin(tokens, patch_tokens, rank + 1) - begin;
 	return (struct piece){
-	    patch_begin + begin + smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, tokens, shard),
-	    patch_begin + begin + smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, tokens, shard + 1),
+	    patch_begin + begin + smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, own, shard),
+	    patch_begin + begin + smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, own, shard + 1),
 	    {patch, rank, shard}};
 }
 
@@ -140,15 +162,15 @@ int smalti_tokens_cut(struct smalti_tokens *tokens, const struct smalti_strategy
 		      int64_t columns, int64_t band_tokens, struct smalti_error *error)
 {
 	int64_t bands = 0, band = 0;
+	*tokens = (struct smalti_tokens){.strategy = strategy, .rows = count / columns, .columns = columns};
 	for (int64_t i = 0; i < piece_count(strategy); i++) {
-		const struct piece piece = piece_at(strategy, count, columns, i);
+		const struct piece piece = piece_at(tokens, i);
 		bands += (piece.end - piece.begin + band_tokens - 1) / band_tokens;
 	}
-	*tokens = (struct smalti_tokens){.strategy = strategy};
 	if (allocate(tokens, bands, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < piece_count(strategy); i++) {
-		const struct piece piece = piece_at(strategy, count, columns, i);
+		const struct piece piece = piece_at(tokens, i);
 		for (int64_t first = piece.begin; first < piece.end; first += band_tokens, band++) {
 			tokens->partition.first[band] = first;
 			tokens->partition.owner[band] =
@@ -166,6 +188,20 @@ int64_t smalti_tokens_begin(const struct smalti_tokens *tokens, int rank)
 	while (band < tokens->partition.bands && tokens->band[band].rank < rank)
 		band++;
 	return tokens->partition.first[band];
+}
+
+int64_t smalti_tokens_columns(const struct smalti_tokens *tokens, int rank)
+{
+	if (!is_of_columns(tokens))
+		return tokens->columns;
+	return (smalti_tokens_begin(tokens, rank + 1) - smalti_tokens_begin(tokens, rank)) / tokens->rows;
+}
+
+struct smalti_token_area smalti_tokens_area(const struct smalti_tokens *tokens, int64_t band)
+{
+	const int rank = tokens->band[band].rank;
+	const int64_t first = is_of_columns(tokens) ? smalti_tokens_begin(tokens, rank) : 0;
+	return (struct smalti_token_area){first / tokens->rows, smalti_tokens_columns(tokens, rank), first};
 }
 
 void smalti_tokens_free(struct smalti_tokens *tokens)

@@ -18,7 +18,12 @@ enum smalti_exchange {
 	SMALTI_EXCHANGE_RING,      /* the same, its own rank's first, then the next one's, each in a task */
 	SMALTI_EXCHANGE_DISPLACED, /* after the warm-up, the previous pass's */
 	SMALTI_EXCHANGE_MASKED,    /* nothing */
-	SMALTI_EXCHANGE_NAIVE      /* nothing; each rank has positions as if it were an image of its own */
+	/* Nothing; each rank's tokens are an image of their own, with its positions: whole rows, whole
+	 * columns, or rows and columns in turns, pass by pass. @{ */
+	SMALTI_EXCHANGE_NAIVE,
+	SMALTI_EXCHANGE_NAIVE_COLUMNS,
+	SMALTI_EXCHANGE_NAIVE_ALTERNATING
+	/* @} */
 };
 
 struct smalti_strategy {
@@ -26,6 +31,7 @@ struct smalti_strategy {
 	/* Of a shard: its parts also hold and multiply with its part of the weights, as in tensor
 	 * parallelism; else they compute its attention only (Ulysses). */
 	bool tensor;
+	bool replicas; /* the branches are samples of a batch, as in training's data parallelism */
 	enum smalti_exchange exchange;
 	int64_t patches; /* that pass through the stages one behind the other, after the warm-up; a patch
 			    reads the previous pass's keys and values of those behind it */
@@ -40,21 +46,27 @@ extern const struct smalti_strategy smalti_strategy_none;
 
 /* Reads NAME[N] or hybrid:NAME[N].NAME[N]…, N parts; one name without N takes all parts that there are:
  *
- *   cfg                              branches
+ *   cfg, data                        branches
  *   pipeline, pipe                   stages
  *   ulysses, tensor                  shards
- *   patch, ring, displaced, masked, naive   ranks
+ *   patch, ring, displaced, masked, naive, naive-columns, naive-alternating   ranks
  *
  * `shares` (NULL: 1 for each device, or for the CPUs where there is none) are of the `places` places; those
  * with 0 are no parts. Parts in excess of the places share them in turn. -1 with SMALTI_EINVAL. */
 int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, const double *shares, int places,
 			 struct smalti_error *error);
+/* Numbers with ':' between them, one for each place and not all 0. */
+int smalti_shares_read(const char *text, int places, double *shares, struct smalti_error *error);
 void smalti_strategy_free(struct smalti_strategy *strategy);
 
 /* Whether results differ from those of one memory by more than rounding. */
 bool smalti_strategy_is_exact(const struct smalti_strategy *strategy);
 /* Whether keys and values of a pass are read by the next one. */
 bool smalti_strategy_keeps(const struct smalti_strategy *strategy);
+/* Whether ranks are images of their own. */
+bool smalti_strategy_is_naive(const struct smalti_strategy *strategy);
+/* The strategy of a pass; `strategy` owns what it has. */
+struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass);
 
 /* The place of a part, or SMALTI_ANYWHERE. */
 int smalti_strategy_place(const struct smalti_strategy *strategy, int branch, int stage, int shard, int rank);
@@ -67,15 +79,21 @@ int64_t smalti_strategy_begin(const struct smalti_strategy *strategy, enum smalt
 /* The stage of a layer. */
 int smalti_strategy_stage(const struct smalti_strategy *strategy, int64_t layers, int64_t layer);
 
-/* The tokens of an image under a strategy, in bands. */
+/* The tokens of an image under a strategy, in bands: row by row; under one of columns rank by rank, row by
+ * row in each. One that alternates is cut as that of the pass. */
 struct smalti_token_band {
 	int64_t patch;
 	int rank, shard;
 };
 struct smalti_tokens {
 	const struct smalti_strategy *strategy;
+	int64_t rows, columns; /* of patches in the image */
 	struct smalti_partition partition;
 	struct smalti_token_band *band;
+};
+/* Of an image, some columns of patches. */
+struct smalti_token_area {
+	int64_t left, columns, first; /* begins with this token of the whole partition */
 };
 
 /* Bands of at most `band_tokens`, none in two patches, ranks or shards; `columns` tokens are a row of the
@@ -85,4 +103,8 @@ int smalti_tokens_cut(struct smalti_tokens *tokens, const struct smalti_strategy
 /* The first token of a rank, where there is one patch; that of the rank behind the last one is their number.
  */
 int64_t smalti_tokens_begin(const struct smalti_tokens *tokens, int rank);
+/* How many columns of patches a rank's tokens have. */
+int64_t smalti_tokens_columns(const struct smalti_tokens *tokens, int rank);
+/* That of a band, whose tokens follow its first one row by row: the image, or a rank's columns. */
+struct smalti_token_area smalti_tokens_area(const struct smalti_tokens *tokens, int64_t band);
 void smalti_tokens_free(struct smalti_tokens *tokens);

@@ -3,6 +3,11 @@
 
 #include <math.h>
 
+bool smalti_is_auto(const char *text)
+{
+	return text && strcmp(text, "auto") == 0;
+}
+
 /* A search under way. */
 struct search {
 	const struct smalti_denoising *denoising;

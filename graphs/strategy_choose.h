@@ -3,6 +3,9 @@
 
 #include "graphs/strategy_cost.h"
 
+/* Whether a strategy or shares are left to this file; NULL is not. */
+bool smalti_is_auto(const char *text);
+
 /* The shares that `auto` stands for, by the rates of the devices, or of the CPUs where there is none: 1 for
  * the fastest place; one that is 10 % slower at most has the share of the next faster one, so that
  * measurements of equal devices give equal shares. Others in hundredths. */

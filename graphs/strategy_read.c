@@ -10,27 +10,32 @@ static const struct axis_name {
 	const char *name;
 	enum smalti_axis axis;
 	enum smalti_exchange exchange;
-	bool tensor;
+	bool tensor, replicas;
 } names[] = {
-    {"cfg", SMALTI_AXIS_BRANCH, SMALTI_EXCHANGE_GATHER, false},
-    {"pipeline", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false},
-    {"pipe", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false},
-    {"ulysses", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, false},
-    {"tensor", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, true},
-    {"patch", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_GATHER, false},
-    {"ring", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_RING, false},
-    {"displaced", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_DISPLACED, false},
-    {"masked", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_MASKED, false},
-    {"naive", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_NAIVE, false},
+    {"cfg", SMALTI_AXIS_BRANCH, SMALTI_EXCHANGE_GATHER, false, false},
+    {"data", SMALTI_AXIS_BRANCH, SMALTI_EXCHANGE_GATHER, false, true},
+    {"pipeline", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false, false},
+    {"pipe", SMALTI_AXIS_STAGE, SMALTI_EXCHANGE_GATHER, false, false},
+    {"ulysses", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, false, false},
+    {"tensor", SMALTI_AXIS_SHARD, SMALTI_EXCHANGE_GATHER, true, false},
+    {"patch", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_GATHER, false, false},
+    {"ring", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_RING, false, false},
+    {"displaced", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_DISPLACED, false, false},
+    {"masked", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_MASKED, false, false},
+    {"naive", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_NAIVE, false, false},
+    {"naive-columns", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_NAIVE_COLUMNS, false, false},
+    {"naive-alternating", SMALTI_AXIS_RANK, SMALTI_EXCHANGE_NAIVE_ALTERNATING, false, false},
 };
 
 static int fail(const char *text, struct smalti_error *error)
 {
-	return smalti_fail(error, SMALTI_EINVAL,
-			   "strategy: expected NAME[N] with patch, ring, ulysses, tensor, cfg, pipeline, "
-			   "displaced, masked or naive, or hybrid:NAME[N].NAME[N]... with each axis once, "
-			   "found '%s'",
-			   text);
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "strategy: expected NAME[N] with patch, ring, ulysses, tensor, cfg, data, pipeline, "
+	    "displaced, masked, naive, naive-columns or naive-alternating, or hybrid:NAME[N].NAME[N]... with "
+	    "each axis once, "
+	    "found '%s'",
+	    text);
 }
 
 /* One NAME[N] of `length` characters. */
@@ -39,7 +44,7 @@ static int read_axis(struct smalti_strategy *strategy, const char *text, size_t 
 	char name[32];
 	size_t letters = 0;
 	long parts = ALL;
-	while (letters < length && text[letters] >= 'a' && text[letters] <= 'z')
+	while (letters < length && (text[letters] == '-' || (text[letters] >= 'a' && text[letters] <= 'z')))
 		letters++;
 	if (length >= sizeof(name))
 		return -1;
@@ -59,6 +64,7 @@ static int read_axis(struct smalti_strategy *strategy, const char *text, size_t 
 			given[names[i].axis] = true;
 			strategy->parts[names[i].axis] = (int)parts;
 			strategy->tensor |= names[i].tensor;
+			strategy->replicas |= names[i].replicas;
 			if (names[i].axis == SMALTI_AXIS_RANK)
 				strategy->exchange = names[i].exchange;
 			return 0;
@@ -113,14 +119,14 @@ static int count_parts(struct smalti_strategy *strategy, const char *text, struc
 			strategy->parts[axis] = strategy->count;
 		parts *= strategy->parts[axis];
 	}
-	if (strategy->parts[SMALTI_AXIS_BRANCH] > 2)
+	if (strategy->parts[SMALTI_AXIS_BRANCH] > 2 && !strategy->replicas)
 		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected cfg of 2 at most, found '%s'",
 				   text);
 	if (strategy->parts[SMALTI_AXIS_SHARD] > SMALTI_MOST_SHARDS)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "strategy: expected %d shards of heads at most, found '%s'",
 				   SMALTI_MOST_SHARDS, text);
-	if (strategy->exchange == SMALTI_EXCHANGE_NAIVE && strategy->parts[SMALTI_AXIS_STAGE] > 1)
+	if (smalti_strategy_is_naive(strategy) && strategy->parts[SMALTI_AXIS_STAGE] > 1)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "strategy: expected naive without a pipeline, as its slices are images of "
 				   "their own; found '%s'",
@@ -131,6 +137,22 @@ static int count_parts(struct smalti_strategy *strategy, const char *text, struc
 	if (strategy->count > parts) /* the first ones */
 		strategy->count = (int)parts;
 	return 0;
+}
+
+int smalti_shares_read(const char *text, int places, double *shares, struct smalti_error *error)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	double sum = 0;
+	const int status = smalti_parse_numbers(text, ':', places, shares, &ignored);
+	for (int place = 0; status == 0 && place < places; place++)
+		sum += shares[place];
+	if (sum > 0)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0) or auto, "
+	    "found '%s'",
+	    places, text);
 }
 
 int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, const double *shares, int places,

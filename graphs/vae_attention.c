@@ -24,6 +24,7 @@ static void project(const struct smalti_vae_net *layers, const struct smalti_vae
 		      .epsilon = SMALTI_VAE_EPSILON, .dtype = dtype);
 	to->q[band] = smalti_linear(task_group, &layer->q, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
 	to->kv[band] = smalti_linear(task_group, &layer->kv, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
+	smalti_tile_moves_as(to->kv[band], SMALTI_MOVE_KEYS);
 	to->pixels[band] = pixels;
 	smalti_tile_release(h);
 }

@@ -58,7 +58,8 @@ static int open_all(struct simulated_case *c, struct smalti_error *error)
 	smalti_session_defaults(&session);
 	smalti_model_defaults(&model);
 	if (smalti_machine_read(o->machine, &c->machine, error) < 0 || find_model(c, error) < 0 ||
-	    begin(c, SMALTI_F32, error) < 0)
+	    begin(c, SMALTI_F32, error) < 0 ||
+	    (o->measured && smalti_simulation_measure(o->measured, error) < 0))
 		return -1;
 	session.policy = o->sched;
 	session.cpus = o->cpus ? o->cpus : c->machine.cpu.count;

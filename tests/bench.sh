@@ -73,9 +73,9 @@ refuse 2 'repeats' "$SMALTI_BENCH" kernels --repeats 0
 refuse 2 'precision' "$SMALTI_BENCH" kernels --precision f64
 
 stages=("$SMALTI_BENCH" stages --repeats 1)
-expect 0 '' "${stages[@]}" --t5 3,5 --dit 32x48 --vae 32x48 --encode 48x32 -o "$work/stages.jsonl"
+expect 0 '' "${stages[@]}" --t5 3,5 --dit 32x48 --vae 32x48 --encode 48x32 --train 32x48 -o "$work/stages.jsonl"
 lines stages "$work/stages.jsonl"
-for name in 't5 3 tokens' 't5 5 tokens' 'dit 32x48' 'decode 32x48' 'encode 48x32'; do
+for name in 't5 3 tokens' 't5 5 tokens' 'dit 32x48' 'decode 32x48' 'encode 48x32' 'train 32x48'; do
     grep -qF -e "\"name\":\"$name\"" "$work/stages.jsonl" || fail "no $name in: $(cat "$work/stages.jsonl")"
     grep -qE "^$name +[0-9]" "$work/out" || fail "no $name in: $(cat "$work/out")"
 done

@@ -39,3 +39,8 @@ files() {
 same() {
     diff -r "$1" "$2" || fail "$1 and $2 differ"
 }
+
+# Whether the program was built with sanitizers. Not by a pipe into grep -q: who writes into it may be killed.
+sanitized() {
+    grep -qsaF __asan_init "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti*
+}

@@ -42,6 +42,13 @@ near limited
 SMALTI_STANDIN_DEVICES=2 latents ring --cuda 2 --cpus 1 --strategy ring --tile-tokens 8 --trace "$work/trace"
 near ring
 grep -q '"from":1,"to":2,"bytes":[1-9]' "$work/trace" || fail "no transfer between devices"
+# Each device's utilisation, as the driver's library has it: that of two samples.
+for share in 0.02 0.04; do
+    grep -q "\"devices\":.*\"utilisation\":$share," "$work/trace" || fail "no utilisation of $share: $(tail -n 1 "$work/trace")"
+done
+rm "$work/libraries/libnvidia-ml.so.1"
+SMALTI_STANDIN_DEVICES=1 latents unknown --cuda 1 --cpus 1 --trace "$work/trace"
+! grep -q '"utilisation"' "$work/trace" || fail "a utilisation without the driver's library"
 
 # Other precisions, and results that do not depend on the policy.
 export SMALTI_STANDIN_DEVICES=2
@@ -55,10 +62,10 @@ done
 cmp "$work/again-eager.safetensors" "$work/again-lws.safetensors" || fail "--reproducible: other results by another policy"
 
 STARPU_NCUDA=2 golden lws 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, tf32' 'VAE encoder, tf32'
-for program in test_devices test_fusion test_slowdown; do
-    SMALTI_STANDIN_DEVICES=3 STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
+for program in test_devices test_device_tiles test_fusion test_slowdown; do
+    SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
 done
-SMALTI_STANDIN_DEVICES=3 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
+SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
     fail "test_transfers: $(cat "$work/log")"
 # Without cuDNN, whose graphs compute convolutions and attention otherwise.
 SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||

@@ -3,12 +3,13 @@
 # What tests of devices share, beside command.sh: PoCL's devices, images and golden outputs, by the tolerances for CPUs.
 programs=$(dirname "$SMALTI")/tests
 
-# use_pocl WHAT: has OpenCL's devices be two of PoCL's, which `topology` then shows; without them WHAT is skipped.
+# use_pocl WHAT [DEVICES]: has OpenCL's devices be two (or so many) of PoCL's, which `topology` then shows; without them
+# WHAT is skipped.
 use_pocl() {
-    # What a driver keeps is known by its name, which the sanitizer finds only when it walks the stack with care.
-    export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0
-    export STARPU_HOME=$work POCL_DEVICES='basic basic' STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
-    ! "$SMALTI" topology --opencl 2 --cpus 1 >"$work/topology" 2>"$work/err" || return 0
+    local devices=${2:-2} names
+    printf -v names '%*s' "$devices" ''
+    export STARPU_HOME=$work POCL_DEVICES=${names// /basic } STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
+    ! "$SMALTI" topology --opencl "$devices" --cpus 1 >"$work/topology" 2>"$work/err" || return 0
     grep -q 'without OpenCL\|OpenCL devices are asked for' "$work/err" || fail "$(cat "$work/err")"
     echo "$1: skipped: $(cat "$work/err")"
     exit 77
@@ -27,7 +28,7 @@ use_standin() {
         exit 77
     fi
     mkdir "$work/libraries"
-    for name in cudart.so.13 cublas.so.13 cublasLt.so.13 cudnn.so.9; do ln -s "$standin" "$work/libraries/lib$name"; done
+    for name in cudart.so.13 cublas.so.13 cublasLt.so.13 cudnn.so.9 nvidia-ml.so.1; do ln -s "$standin" "$work/libraries/lib$name"; done
     export LD_LIBRARY_PATH=$work/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export STARPU_HOME=$work STARPU_WORKERS_NOBIND=1
 }

@@ -18,8 +18,15 @@ devices, links = trace["devices"], trace["transfers"]
 assert [device["node"] for device in devices] == [1, 2]
 for device in devices:
     assert 0 < device["busy"] <= 1 and device["peak_memory"] > 1 << 20
+    assert device["peak_memory"] <= device["memory"]
     for way in "to", "from":
-        assert device["bytes_" + way] == sum(link["bytes"] for link in links if link[way] == device["node"])
+        for what in "bytes", "count":
+            counted = device[{"bytes": "bytes_", "count": "transfers_"}[what] + way]
+            assert counted == sum(link[what] for link in links if link[way] == device["node"])
+    if "seconds_to" in device:  # StarPU tells when transfers begin and end
+        assert 0 < device["seconds_to"] < device["seconds"] and 0 <= device["seconds_from"] < device["seconds"]
+        assert device["exposed"] >= 0 and device["hidden"] >= 0
+        assert abs(device["exposed"] + device["hidden"] - device["seconds_to"]) < 1e-9
 assert all(device["bytes_to"] > 0 for device in devices) and sum(device["bytes_from"] for device in devices) > 0
 END_OF_PROGRAM
 }
@@ -35,6 +42,16 @@ done
 printf '{"prompt":"a red star"}\n' >"$work/list.jsonl"
 "$SMALTI" extract "$work/list.jsonl" --t5 -q --opencl 2 --cpus 1 -o "$work/features"
 grep -q '"workers":\["OpenCL 0 .*"OpenCL 1 .*"CPU 0"\]' "$work"/features/runs/* || fail "workers: $(head -n 1 "$work"/features/runs/*)"
+grep -q '"devices":\[{"name":"OpenCL 0 .*"bytes_to":[1-9]' "$work"/features/runs/* || fail "devices: $(cat "$work"/features/runs/*)"
+
+# What devices did is said at the end: a line for each, or in the summary.
+"$SMALTI" generate -p a --size 96x64 --steps 1 -o "$work/a.png" --opencl 2 --cpus 1 2>"$work/said"
+[ "$(grep -c '^OpenCL [01] .*: busy [0-9]* %.*, .* to it.*, .* from it.*, memory .* of ' "$work/said")" -eq 2 ] ||
+    fail "not a line for each device: $(cat "$work/said")"
+"$SMALTI" generate -p a --size 96x64 --steps 1 -o "$work/a.png" --opencl 2 --cpus 1 --json 2>/dev/null |
+    grep -q '"summary":.*"devices":\[{"name":"OpenCL 0 .*{"name":"OpenCL 1 ' || fail "no devices in the summary"
+"$SMALTI_BENCH" stages --dit 32x48 --repeats 1 --json --opencl 1 --cpus 1 --reproducible |
+    grep -q '"devices":\[{"name":"OpenCL 0 .*"flops":[1-9].*"peak":[1-9]' || fail "no speed of the device beside that of its products"
 
 export STARPU_NOPENCL=2
 for policy in lws dmda dmdas; do golden $policy 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, f32' images; done

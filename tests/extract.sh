@@ -31,6 +31,29 @@ for part in 2 0 1; do
     expect 0 '' extract "$list" --img-size 256 --shard $part/3 -o parts
 done
 expect 0 '5 of 5 items' extract "$list" --img-size 256 --range 3:8 -o ranges
+expect 0 '' extract "$list" --img-size 256 --start_index 3 --end_index 8 -o indices
+"$rows" dump indices | cmp - <("$rows" dump ranges)
+
+# Limits of storage: no faster than they say, and the same rows. A signal ends them.
+number() {
+    sed "s/.*\"$1\":\([0-9.]*\).*/\1/" out
+}
+for kind in read written; do
+    expect 0 '' extract "$list" --img-size 256 --range 3:8 -q --json -o free-$kind
+    bytes=$(number ${kind}_bytes)
+    [ "$bytes" -gt 1000 ] || fail "$kind: $bytes bytes"
+    expect 0 '' extract "$list" --img-size 256 --range 3:8 -q --json -o slow-$kind "--${kind/written/write}-limit" $((bytes * 2))
+    [ "$(number ${kind}_bytes)" -eq "$bytes" ] || fail "$kind: not $bytes bytes: $(cat out)"
+    awk "BEGIN { exit !($(number seconds) >= 0.5) }" || fail "$kind: half a second's bytes: $(cat out)"
+    "$rows" dump slow-$kind | cmp - <("$rows" dump ranges)
+done
+"$SMALTI" extract "$list" --img-size 256 -q -o endless --read-limit 1 2>err &
+process=$!
+until grep -qs '"t"' endless/runs/*; do sleep 0.05; done
+kill $process
+status=0
+wait $process || status=$?
+[ $status -le 3 ] || fail "status $status after a signal: $(cat err)"
 expect 0 '' extract "$list" --img-size 256 --shard-bytes 60K -o ranges
 [ "$(find ranges -name 'shard-*.h5' | wc -l)" -gt 3 ] || fail "shards: $(files ranges)"
 extract "$list" --img-size 256 --shard-items 1 --quiet -o shared &
@@ -132,6 +155,7 @@ refuse 2 'have the same name' extract "$list" "$list" -o x
 refuse 2 'give -o DIR' extract "$list"
 refuse 2 "expected START:END with START below END, as in 0:1000, found '5'" extract "$list" --range 5 -o x
 refuse 2 "expected START:END with START below END" extract "$list" --range 5:5 -o x
+refuse 2 "--range excludes --start-index" extract "$list" --range 5:6 --start_index 5 -o x
 refuse 2 "expected I/N with I from 0 to N - 1, as in 3/16, found '3/3'" extract "$list" --shard 3/3 -o x
 refuse 2 "prompt is there twice" extract "$list" -k prompt,prompt -o x
 refuse 2 "exclude each other" extract "$list" --shard-items 1 --shard-bytes 1M -o x
@@ -149,7 +173,8 @@ head -n 24 thirty.jsonl >grown.jsonl
 text=(--t5 --shard-items 10 -q)
 extract thirty.jsonl "${text[@]}" -o at_once
 SMALTI_MAX_ISA=generic extract grown.jsonl "${text[@]}" --range 0:10 -o mixed
-if ! "$SMALTI" topology --json | grep -q '"isa":.*"generic"'; then
+"$SMALTI" topology --json >machine
+if ! grep -q '"isa":.*"generic"' machine; then
     refuse 2 'was made with isa = "generic", now it is' extract grown.jsonl "${text[@]}" -o mixed
     extract grown.jsonl "${text[@]}" --allow-mixed-isa -o mixed
     expect 0 '' "$SMALTI" verify mixed

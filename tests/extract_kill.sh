@@ -10,7 +10,7 @@ export SEED=${SEED:-$RANDOM} # said where it fails
 RANDOM=$SEED
 # A sanitizer makes every start slow.
 kills=100
-if nm "$SMALTI" 2>/dev/null | grep -q __asan_init; then kills=20; fi
+if sanitized; then kills=20; fi
 
 # Captions of many lengths beside the images of the small data set.
 images=(000.png a/000.png b/000.png gray.png tiny.png wide.png)

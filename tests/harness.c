@@ -163,25 +163,3 @@ float test_random(uint64_t *state)
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
 	return (float)(int32_t)(*state >> 32) * 0x1p-31f;
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SMALTI_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SMALTI_SANITIZED
-#endif
-#endif
-
-void test_unwind_with_care(void)
-{
-#ifdef SMALTI_SANITIZED
-	const char *given = getenv("ASAN_OPTIONS");
-	char options[512];
-	if (given && strstr(given, "fast_unwind_on_malloc"))
-		return;
-	snprintf(options, sizeof(options), "%s:fast_unwind_on_malloc=0", given ? given : "");
-	setenv("ASAN_OPTIONS", options, 1);
-	execl("/proc/self/exe", program_invocation_name, (char *)NULL);
-	abort();
-#endif
-}

@@ -36,10 +36,6 @@ const char *test_write(const char *name, const void *bytes, size_t length);
 /* Two initializers: a literal that may hold NULs, and its length. */
 #define BYTES(literal) (literal), sizeof(literal) - 1
 
-/* First in a program that has drivers of devices loaded: under AddressSanitizer it runs again with stacks
- * walked with care, since what drivers keep is known by their names alone (lsan.supp). */
-void test_unwind_with_care(void);
-
 /* Asserts with a message that says where: `what` names the case of a table. */
 void test_check(bool ok, const char *what, const char *file, int line);
 #define CHECK(ok, what) test_check((ok), (what), __FILE__, __LINE__)

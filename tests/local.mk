@@ -9,7 +9,7 @@ libharness_la_SOURCES = \
 	tests/datasets.c tests/datasets.h \
 	tests/embedded.c tests/embedded.h \
 	tests/golden.c tests/golden.h \
-	tests/driver.h tests/moved.h tests/harness.c tests/harness.h \
+	tests/device_session.h tests/driver.h tests/moved.h tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
 	tests/kernel_case.c tests/kernel_case.h \
 	tests/matmul_case.c tests/matmul_case.h \
@@ -42,6 +42,7 @@ check_PROGRAMS += tests/test_generate
 check_PROGRAMS += tests/test_bins
 check_PROGRAMS += tests/test_interpolator
 check_PROGRAMS += tests/test_resize
+check_PROGRAMS += tests/test_rate
 check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_shard
 check_PROGRAMS += tests/test_deflate
@@ -57,6 +58,7 @@ tests_test_dataset_sources_LDADD = $(LDADD) -lz
 check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 check_PROGRAMS += tests/test_options
+check_PROGRAMS += tests/test_serve
 check_PROGRAMS += tests/test_exif
 check_PROGRAMS += tests/test_image
 check_PROGRAMS += tests/test_image_damage
@@ -67,15 +69,27 @@ check_PROGRAMS += tests/test_attention
 check_PROGRAMS += tests/test_attention_bits
 libharness_la_SOURCES += tests/attention_case.c tests/attention_case.h
 check_PROGRAMS += tests/test_elementwise
+check_PROGRAMS += tests/test_backward
 check_PROGRAMS += tests/test_isa
 check_PROGRAMS += tests/test_norms
 check_PROGRAMS += tests/test_file
 check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
+check_PROGRAMS += tests/test_diffusion_loss
+check_PROGRAMS += tests/test_training_draws
+check_PROGRAMS += tests/test_optimizers
+check_PROGRAMS += tests/test_training
+check_PROGRAMS += tests/test_training_data
+libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h
 check_PROGRAMS += tests/test_checkpoint
 check_PROGRAMS += tests/test_config
 check_PROGRAMS += tests/test_config_scheduler
 check_PROGRAMS += tests/test_tensors
+check_PROGRAMS += tests/test_parameters
+check_PROGRAMS += tests/test_retrieve
+check_PROGRAMS += tests/test_train_graph
+check_PROGRAMS += tests/test_train_places
+libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
 check_PROGRAMS += tests/test_make_model
 check_PROGRAMS += tests/test_safetensors
 check_PROGRAMS += tests/test_batch
@@ -96,12 +110,14 @@ check_PROGRAMS += tests/test_counts
 check_PROGRAMS += tests/test_insertion
 check_PROGRAMS += tests/test_environment
 check_PROGRAMS += tests/test_devices
+check_PROGRAMS += tests/test_device_tiles
 check_PROGRAMS += tests/test_cudnn
 check_PROGRAMS += tests/test_device_plans
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c
 libownpolicy_la_LIBADD = $(STARPU_LIBS)
 libownpolicy_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+check_PROGRAMS += tests/test_policies
 check_PROGRAMS += tests/test_pool
 check_PROGRAMS += tests/test_features
 check_PROGRAMS += tests/test_features_reader
@@ -136,6 +152,7 @@ check_PROGRAMS += tests/test_archives
 tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
+check_PROGRAMS += tests/test_schedule
 check_PROGRAMS += tests/test_topology
 include tests/cuda/local.mk
 
@@ -143,6 +160,7 @@ include tests/cuda/local.mk
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/topology.sh
+dist_check_SCRIPTS += tests/account.sh
 dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/cuda.sh
 dist_check_SCRIPTS += tests/decode.sh
@@ -171,16 +189,26 @@ dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
 dist_check_SCRIPTS += tests/mpi.sh
 dist_check_SCRIPTS += tests/oclgrind.sh
+dist_check_SCRIPTS += tests/policies.sh
+dist_check_SCRIPTS += tests/python.sh
 dist_check_SCRIPTS += tests/random_lines.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
+dist_check_SCRIPTS += tests/serve.sh
 dist_check_SCRIPTS += tests/reproducible.sh
+dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/simulate.sh
+dist_check_SCRIPTS += tests/slurm.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
 dist_check_SCRIPTS += tests/store_stop.sh
+dist_check_SCRIPTS += tests/strategies.sh
 dist_check_SCRIPTS += tests/strategy_auto.sh
+dist_check_SCRIPTS += tests/train.sh
+dist_check_SCRIPTS += tests/train_devices.sh
+dist_check_SCRIPTS += tests/completion.sh
+dist_check_SCRIPTS += tests/retrieve.sh
 dist_check_SCRIPTS += tests/verify.sh
 
 # What scripts run besides the command: no tests themselves.
@@ -193,7 +221,7 @@ libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
 tests/mpi.log: libfault.la
-tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 if OPENCL
 EXTRA_LTLIBRARIES += liblose_opencl.la
@@ -227,6 +255,7 @@ AM_TESTS_ENVIRONMENT = \
 	SMALTI_BENCH='$(abs_top_builddir)/smalti-bench'; export SMALTI_BENCH; \
 	SMALTI_TESTDATA='$(abs_top_srcdir)/tests/data'; export SMALTI_TESTDATA; \
 	SMALTI_OWN_POLICY='$(abs_top_builddir)/.libs/libownpolicy.so'; export SMALTI_OWN_POLICY; \
+	SMALTI_POLICIES='$(abs_top_builddir)/policies/.libs'; export SMALTI_POLICIES; \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS; \
 	STARPU_HOME='$(abs_top_builddir)/tests'; export STARPU_HOME; \
 	HWLOC_COMPONENTS=-pci; export HWLOC_COMPONENTS; \
@@ -249,12 +278,14 @@ noinst_PROGRAMS += tests/fuzz/fuzz_prompts
 noinst_PROGRAMS += tests/fuzz/fuzz_config
 noinst_PROGRAMS += tests/fuzz/fuzz_run
 noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
+noinst_PROGRAMS += tests/fuzz/fuzz_serve
+tests_fuzz_fuzz_serve_LDADD = libcli.la $(LDADD)
 noinst_PROGRAMS += tests/fuzz/fuzz_shard
 noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
-EXTRA_DIST += tests/command.sh tests/device_images.sh tests/store.sh tests/features_h5py.py tests/features_python.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/features_h5py.py tests/features_python.py tests/python_package.py tests/browser.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A device that is lost in the middle of a batch: at every kind of call, under policies that choose differently, and at
-# random moments. Images without data there are made, the others fail with a message that names the device; nothing
-# hangs, and what is asked for later is made on what is left. On PoCL's devices, in a build for CUDA on the stand-in's.
+# random moments (SMALTI_TEST_FULL=1: 100 of them). Images without data there are made, the others fail with a message
+# that names the device; nothing hangs, what is asked for later is made on what is left, and --resume makes what
+# failed. On PoCL's devices, in a build for CUDA on the stand-in's.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 # shellcheck source=device_images.sh
@@ -25,15 +26,24 @@ images=$((${#prompts[@]} / 2))
 # batch NAME OPTION...: a batch of small images into $work/NAME. Without guidance they share no text, which would take all
 # of them with it.
 batch() {
-    mkdir "$work/$1"
+    mkdir -p "$work/$1"
     timeout -k 5 120 "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 --guidance 1 --save-latents -o "$work/$1/" -q "${@:2}"
 }
 
-# lose CALL DEVICES POLICY: its exit status and messages fit the images that it made, and these those of the CPU.
+# near_cpu: the images that there are.
+near_cpu() {
+    local file
+    for file in "$work"/lost/*.safetensors; do
+        [ ! -e "$file" ] || near "lost/$(basename "$file" .safetensors)" 5e-4 "cpu/$(basename "$file" .safetensors)"
+    done
+}
+
+# lose CALL DEVICES POLICY OPTION...: its exit status and messages fit the images that it made, and these those of the
+# CPU.
 lose() {
-    local status=0 file
+    local status=0 began=$SECONDS
     rm -rf "$work/lost"
-    SMALTI_LOSE=$1 LD_PRELOAD=$library batch lost --$kind "$2" --cpus 1 --sched "$3" 2>"$work/err" ||
+    SMALTI_LOSE=$1 LD_PRELOAD=$library batch lost --$kind "$2" --cpus 1 --sched "$3" "${@:4}" 2>"$work/err" ||
         status=$?
     made=$(find "$work/lost" -name '*.png' | wc -l)
     case $status in
@@ -44,10 +54,8 @@ lose() {
     esac || fail "$*: status $status with $made images: $(cat "$work/err")"
     [ "$made" -eq "$images" ] || grep -q "$name [0-9].*: " "$work/err" ||
         fail "$*: no word of a lost device: $(cat "$work/err")"
-    for file in "$work"/lost/*.safetensors; do
-        [ ! -e "$file" ] || near "lost/$(basename "$file" .safetensors)" 5e-4 "cpu/$(basename "$file" .safetensors)"
-    done
-    echo "$*: $made of $images images"
+    near_cpu
+    echo "$*: $made of $images images, $((SECONDS - began)) s"
 }
 
 batch cpu --$kind 0 --cpus 1
@@ -57,7 +65,19 @@ for call in $calls; do
     [ "$made" -gt 0 ] || fail "$call: no image, though the batch went on without the device"
 done
 for policy in eager dmda random modular-heft; do lose any:2500 2 $policy; done
-for _ in 1 2 3; do lose any:$((500 + RANDOM % 4000)) $((1 + RANDOM % 2)) lws; done
+# Spread by strategies; then --resume makes what failed.
+strategies=('' patch ring ulysses tensor cfg hybrid:cfg2.ring2)
+runs=3
+[ -z "${SMALTI_TEST_FULL:-}" ] || runs=100
+for ((run = 0; run < runs; run++)); do
+    strategy=${strategies[RANDOM % ${#strategies[@]}]}
+    devices=$((1 + RANDOM % 2))
+    options=(${strategy:+--strategy "$strategy"} --resume)
+    lose any:$((500 + RANDOM % 4000)) $devices lws "${options[@]}"
+    batch lost --$kind $devices --cpus 1 "${options[@]}"
+    near_cpu
+    [ "$(find "$work/lost" -name '*.png' | wc -l)" -eq "$images" ] || fail "--resume has made $(files "$work/lost")"
+done
 
 # A device that is lost when a session opens is no session's.
 SMALTI_LOSE=any:1 LD_PRELOAD=$library expect 1 ' is lost: ' timeout -k 5 60 "$SMALTI" generate -p a -o "$work/x.png" --$kind 1

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "driver.h"
+#include "rt/device_use.h"
 #include "rt/session.h"
 #include "rt/transfers.h"
 
@@ -27,11 +28,17 @@ static inline struct smalti_session *moved_session(int devices)
 }
 
 /* Bytes that came to each place since the last call. */
-static inline void moved_bytes(int places, double *bytes)
+static inline void moved_bytes(struct smalti_session *session, int places, double *bytes)
 {
-	static struct smalti_transfer transfers[SMALTI_MOST_LINKS];
-	const int count = smalti_transfers_take(transfers);
+	static double before[SMALTI_MAX_NODES];
+	int count = 0;
+	const struct smalti_transfer *transfers = smalti_transfers(session, &count);
 	memset(bytes, 0, (size_t)places * sizeof(*bytes));
 	for (int i = 0; i < count; i++)
 		bytes[transfers[i].to] += (double)transfers[i].bytes;
+	for (int place = 0; place < places; place++) {
+		const double now = bytes[place];
+		bytes[place] -= before[place];
+		before[place] = now;
+	}
 }

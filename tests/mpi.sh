@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # One image over the processes of an MPI job: under every kind of strategy the bytes are those of one process; what fails
-# on one rank fails its images alone; ranks that differ are refused; a rank that dies ends all, and leaves whole images.
+# on one rank fails its images alone, for which no rank does more; signals stop all ranks; ranks that differ are refused;
+# a rank that dies ends all, and leaves whole images. SMALTI_TEST_FULL=1: 100 random plans of up to 7 ranks, 100 kills.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
+# shellcheck source=device_images.sh
+. "$(dirname "$0")/device_images.sh"
+# shellcheck source=ranks.sh
+. "$(dirname "$0")/ranks.sh"
 cd "$work"
 
-if ! grep -q '#define SMALTI_MPI' "$(dirname "$SMALTI")/config.h"; then
+if ! for_mpi; then
     echo 'one image over MPI: skipped: this was built without MPI'
     exit 77
 fi
-# On few cores, as root, and without ssh.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=/bin/false
-export STARPU_WORKERS_NOBIND=1 STARPU_MPI_NOBIND=1 STARPU_HOME=$work
-mpirun=(timeout -k 5 100 mpirun --oversubscribe --bind-to none)
+use_mpi 100
 options=(--size 96x64 --steps 2 --tile-tokens 8 --tile-rows 4 --cpus 1 --save-latents)
 
 cat >prompts <<'LINES'
@@ -41,10 +43,37 @@ done <<'RUNS'
 2 pipeline2
 RUNS
 
+# one_of WORD...: at random.
+one_of() { echo "${@:1+RANDOM%$#:1}"; }
+
+# Plans at random: prime numbers of ranks, shares that are uneven or 0, fewer tokens than ranks, a single row of them. The
+# same bytes by two policies and, of exact ones, what one process makes within the tolerance of golden latents.
+plans=2 most=3
+if [ -n "${SMALTI_TEST_FULL:-}" ]; then plans=100 most=7; else RANDOM=1; fi
+for ((plan = 0; plan < plans; plan++)); do
+    ranks=$((2 + RANDOM % (most - 1))) tokens=$(one_of patch ring patch ring displaced masked naive naive-columns naive-alternating)
+    strategy=hybrid:cfg$(one_of 1 2).$(one_of ulysses tensor)$((1 + RANDOM % 5)).$tokens$((1 + RANDOM % 5))
+    shares=$(one_of 1 2 5)
+    for ((rank = 1; rank < ranks; rank++)); do shares+=:$(one_of 0 1 3 4); done
+    random=(-p 'a red star' --size "$(one_of 16x16 272x16 48x80 112x80)" --steps 2 --cpus 1 --tile-tokens 5 --save-latents)
+    echo "$ranks ranks, --strategy $strategy --shares $shares ${random[*]}"
+    for policy in lws eager; do
+        expect 0 '' "${mpirun[@]}" -n "$ranks" "$SMALTI" generate "${random[@]}" --strategy "$strategy" --shares "$shares" \
+            --sched $policy -q -o $policy/
+    done
+    "$SMALTI" generate "${random[@]}" --strategy patch1 -q -o one/
+    same lws eager
+    case $tokens in patch | ring) near lws/1 5e-4 one/1 ;; esac
+    rm -r lws eager one
+done
+
 # Tokens, as many parts as ranks, if nothing is said.
 expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a "${options[@]}" -q -o two/
 "$SMALTI" generate -p a "${options[@]}" -q -o one/ --strategy patch2
 cmp one/1.safetensors two/1.safetensors || fail 'patch2 is not what two ranks make by default'
+
+expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a "${options[@]}" --plan
+grep -q '^rank 1 ' out || fail "--plan: $(cat out)"
 
 # Only rank 0 has files, and its failures are said once.
 expect 1 'nowhere: cannot be opened' "${mpirun[@]}" -n 2 "$SMALTI" generate -P nowhere
@@ -78,7 +107,23 @@ die() {
     local began=$SECONDS
     ! wait "$process" || fail "$1: all is well, though a rank has died"
     [ $((SECONDS - began)) -lt 20 ] || fail "$1: it took $((SECONDS - began)) s to end"
-    while read -r image; do same_image "$image" "whole/${image##*/}"; done < <(find "$1" -name '*.png')
+    while read -r image; do same_image "$image" "whole-patch2/${image##*/}"; done < <(find "$1" -name '*.png')
+}
+
+# begin RANKS COMMAND...: in the background; returns when they have begun.
+begin() {
+    rm -f pid.*
+    # shellcheck disable=SC2016 # the inner shell's variables
+    "${mpirun[@]}" -n "$1" sh -c 'echo $$ >"pid.$OMPI_COMM_WORLD_RANK" && exec "$@"' sh "${@:2}" >said 2>&1 &
+    process=$!
+    until [ "$(cat pid.* 2>/dev/null | wc -l)" -eq "$1" ]; do sleep 0.01; done
+}
+
+# ended STATUS WORDS: of the ranks that have begun.
+ended() {
+    local status=0
+    wait $process || status=$?
+    { [ $status -eq "$1" ] && grep -qF "$2" said; } || fail "status $status, expected $1 and '$2': $(cat said)"
 }
 
 # same_image IMAGE IMAGE: with their latents.
@@ -88,5 +133,82 @@ same_image() {
 }
 
 for i in {1..12}; do echo "a red star $i"; done >many
-"$SMALTI" generate -P many "${options[@]}" --strategy patch2 -q -o whole/
+"$SMALTI" generate -P many "${options[@]}" --strategy patch2 -q -o whole-patch2/
 die killed KILL
+
+# Any rank at any moment, under any strategy: what is there is whole, and --resume makes the rest.
+began=$(date +%s%N)
+expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -P many "${options[@]}" --strategy patch2 -q -o some/
+milliseconds=$((($(date +%s%N) - began) / 1000000))
+kills=4
+[ -z "${SMALTI_TEST_FULL:-}" ] || kills=100
+for ((run = 0; run < kills; run++)); do
+    rm -rf some
+    strategy=$(one_of patch2 ring3 ulysses2 tensor3 hybrid:cfg2.ring2 displaced2 pipeline2)
+    ranks=$((2 + RANDOM % 2)) victim=$((RANDOM % ranks)) moment=$((RANDOM % milliseconds))
+    batch=("$SMALTI" generate -P many "${options[@]}" --strategy "$strategy" -q)
+    [ -e "whole-$strategy" ] || "${batch[@]}" -o "whole-$strategy/"
+    begin $ranks "${batch[@]}" -o some/
+    sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
+    kill -KILL "$(cat pid.$victim)" 2>killed.err || true
+    killed=$SECONDS
+    wait $process || true
+    echo "$strategy, rank $victim of $ranks killed after $moment ms: $((SECONDS - killed)) s"
+    [ $((SECONDS - killed)) -lt 30 ] || fail 'it took too long to end'
+    for image in some/*.png; do [ ! -e "$image" ] || same_image "$image" "whole-$strategy/${image##*/}"; done
+    expect 0 '' "${mpirun[@]}" -n $ranks "${batch[@]}" --resume -o some/
+    same some "whole-$strategy"
+done
+
+# Signals to all ranks, as srun sends them, or to one: what is in work is finished, and nothing else begun.
+for i in {1..300}; do echo "a red star $i"; done >endless
+for ranks in '0 1' '1'; do
+    rm -rf some
+    begin 2 "$SMALTI" generate -P endless "${options[@]}" --strategy patch2 -q -o some/
+    until [ -n "$(find some -name '*.png' 2>/dev/null)" ]; do sleep 0.01; done
+    for rank in $ranks; do kill -TERM "$(cat "pid.$rank")"; done
+    case $ranks in
+    1) ended 1 'stopped by rank 1 on ' ;;
+    *) ended 1 'stopped by SIGTERM: ' ;;
+    esac
+    for image in whole-patch2/*.png; do [ ! -e "some/${image##*/}" ] || same_image "some/${image##*/}" "$image"; done
+    { [ -e some/1.png ] && [ ! -e some/300.png ]; } || fail "not finished, or begun: $(files some)"
+done
+
+# A second one drops it, on all ranks.
+echo '{"id": "small", "prompt": "a", "width": 64, "height": 64, "num_inference_steps": 1}' >pair
+echo '{"id": "large", "prompt": "a", "width": 512, "height": 512, "num_inference_steps": 400}' >>pair
+for ranks in '0 1' 0 1; do
+    rm -rf some
+    begin 2 "$SMALTI" generate -P pair --cpus 1 --strategy patch2 -q -o some/
+    until [ -e some/small.png ]; do sleep 0.1; done
+    for pause in 2 0; do
+        for rank in $ranks; do kill -INT "$(cat "pid.$rank")"; done
+        sleep $pause
+    done
+    ended 1 '' # in time, or without waiting
+    [ "$(files some)" = small.png ] || fail "not dropped: $(files some)"
+done
+
+# A device that is lost on rank 1, in a build for OpenCL.
+library=$(dirname "$SMALTI")/.libs/liblose_opencl.so
+export POCL_DEVICES=basic STARPU_OPENCL_ON_CPUS=1
+if [ -e "$library" ] && "$SMALTI" topology --opencl 1 --cpus 1 >said 2>&1; then
+    batch=("$SMALTI" generate -P many --guidance 1 "${options[@]}" --strategy patch2 -q)
+    status=0
+    "${mpirun[@]}" -n 1 "${batch[@]}" --trace trace -o lost/ : -n 1 env SMALTI_LOSE=launch:60 LD_PRELOAD="$library" \
+        "${batch[@]}" --opencl 1 -o lost/ >said 2>&1 || status=$?
+    { [ $status -eq 3 ] && grep -q 'rank 1 on .*: OpenCL 0 ' said; } || fail "status $status: $(cat said)"
+    python3 - <<'END_OF_PROGRAM' || fail "rank 0 went on with images that had failed: $(files lost)"
+import collections, json, os, statistics
+seconds = collections.Counter()
+for event in json.load(open("trace"))["traceEvents"]:
+    if event.get("cat") == "task" and event["args"].get("stage") == 3: # decoding, which is rank 0's
+        seconds[int(event["args"]["request"].removeprefix("image "))] += event["dur"]
+made = {number: os.path.exists(f"lost/{number + 1}.png") for number in seconds}
+of = {was: [seconds[number] for number in seconds if made[number] == was] for was in (True, False)}
+assert statistics.median(of[False]) < statistics.median(of[True]) / 5, of
+END_OF_PROGRAM
+    expect 0 '' "${mpirun[@]}" -n 2 "${batch[@]}" --resume -o lost/
+    [ "$(find lost -name '*.png' | wc -l)" -eq 12 ] || fail "--resume has made $(files lost)"
+fi

@@ -10,11 +10,17 @@ skip() {
     exit 77
 }
 command -v oclgrind >/dev/null || skip "oclgrind is not installed (Debian: oclgrind)"
-if nm "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti* 2>/dev/null | grep -q __asan_init; then
+if sanitized; then
     skip "oclgrind's library cannot come before AddressSanitizer"
 fi
 
 export STARPU_HOME=$work SMALTI_TEST='operations on devices'
-oclgrind --data-races --log "$work/log" "$program" >"$work/out" 2>&1 || fail "$(head -c 2000 "$work/log" "$work/out")"
+status=0
+oclgrind --data-races --log "$work/log" "$program" >"$work/out" 2>&1 || status=$?
+# Oclgrind itself was seen to abort while the program exits, behind its summary: that is no kernel's fault.
+if [ $status -ne 0 ]; then
+    grep -qE '^ +asserts +([0-9]+) +\1 +\1 +0 ' "$work/out" || fail "$(head -c 2000 "$work/log" "$work/out")"
+    echo "Oclgrind ended with status $status behind the last test"
+fi
 [ ! -s "$work/log" ] || fail "$(head -c 4000 "$work/log")"
 grep -q '[1-9][0-9]* cases' "$work/out" || skip "$(grep skipped "$work/out")"

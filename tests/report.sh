@@ -20,6 +20,7 @@ log() {
             printf '"failures":0,"rows":0,"bytes":0,"waiting":1,"computing":2,"finished":3,"text":%d,' $t
             printf '"decode":%d,"vae":%d,"write":%d,"busy":[%d,0]}\n' $t $t $t $t
         done
+        printf '{"t":3,"devices":[{"name":"<b>GPU","busy":0.5,"bytes_to":3145728,"exposed":"x","memory":1e999}]}\n'
         printf '{"t":3,"lengths":[[3,10],[30,20]],"bins":[[256,256,30]]}\n%s' "$4"
     } >"features/runs/$1.jsonl"
 }
@@ -61,6 +62,7 @@ assert [run["end"] for run in data["runs"]] == ["finished", "", "stopped", "fini
 assert data["runs"][1]["host"] == "<b>node" and data["runs"][1]["unreadable"] == 1
 assert data["runs"][0]["points"][2][:3] == [3, 3 << 20, 30] and data["runs"][0]["busy"] == [[1, 0], [2, 0], [3, 0]]
 assert data["runs"][0]["lengths"] == [[3, 10], [30, 20]] and data["runs"][0]["bins"] == [[256, 256, 30]]
+assert data["runs"][0]["devices"] == [{"busy": 0.5, "bytes_to": 3 << 20, "name": "<b>GPU"}]
 assert "alert(1)" in data["runs"][0]["options"] and data["unreadable"] == 1
 assert data["failures"]["groups"][0]["stage"] == "picture", data["failures"]
 END
@@ -86,7 +88,7 @@ if command -v chromium >/dev/null; then
         'Stages: threads at work: T5 up to 1' 'CPU 0 100 %' 'Caption lengths: 3: 30, 30: 60' 'Bins: 256×256: 90' \
         '&lt;i&gt; 0 %' '1 files in runs/' '1 lines of its log' '<td class="">picture</td>' 'a &lt;b&gt;test' \
         '<code>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png</code>' '&lt;/pre&gt;&lt;script&gt;' \
-        'no end: killed, or still at work'
+        'no end: killed, or still at work' '>&lt;b&gt;GPU<' '>50 %<' '>3 MiB<'
     [ "$(grep -o 'idle:9' body.html | wc -l)" -eq 1 ] || fail "what did nothing has charts"
     if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
 
@@ -108,12 +110,82 @@ if command -v chromium >/dev/null; then
 fi
 report features -o - | cmp - page.html
 
+# A training run: what a process did that was killed, and the next one did again, is there once.
+step() {
+    printf '{"step":%d,"epoch":0,"samples":2,"loss":%s,"mse":%s,"vb":0,"norm":3,"lr":0.5,"scale":1,"tflops":0.002,' "$1" "$2" "$2"
+    printf '"seconds":2,"samples_per_second":4,"data_seconds":0.5,"update_seconds":0.5,"resident":%d,' $((1 << 20))
+    printf '"moved":0,"busy":[1,0]}\n'
+}
+mkdir trained
+{
+    echo '{"training":1,"program":"smalti 0","from":0,"workers":["CPU 0","<i>"],"identity":{"a":"</pre><script>"}}'
+    step 1 9 && step 2 7 && step 3 1e999
+    echo '{"step":3,"evaluation":"ema","mean_mse":5,"mean_vb":6}'
+    echo '{"failed":"<b>once"}'
+    echo '{"training":1,"program":"smalti 0","from":1,"steps":10,"workers":["CPU 0","<i>"],"identity":{"a":"</pre><script>"}}'
+    step 2 8 && step 4 6
+    echo '{"step":4,"evaluation":"ema","mean_mse":4,"mean_vb":6}'
+    echo '{"checkpoint":"step-4"}'
+    echo '{"devices":[{"name":"<b>GPU","bytes_to":3145728}]}'
+    printf '{"step":5,"lo'
+} >trained/log.jsonl
+expect 0 'trained: step 4 of 10, 2 s a step, nobody works at it' report trained -o trained.html
+if /usr/bin/python3 -c 'import json' 2>/dev/null; then
+    /usr/bin/python3 - <<'END' || fail "a training run's data"
+import json, re
+page = open("trained.html", encoding="utf-8").read()
+data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])
+assert data["report"] == "training" and data["processes"] == 2 and data["unreadable"] == 1 and data["failed"] == "", data
+assert [point[:2] for point in data["points"]] == [[1, 9], [2, 8], [4, 6]] and data["busy"] == [[.5, 0]] * 3, data
+assert data["evaluations"] == [["ema", 4, 4, 6]] and data["checkpoint"] == "step-4", data
+assert data["workers"] == ["CPU 0", "<i>"] and data["devices"] == [{"bytes_to": 3 << 20, "name": "<b>GPU"}], data
+assert data["pace"] == [10, .5, None], data
+END
+    # While somebody trains in it: six steps are left, at the speed of the last process's.
+    /usr/bin/python3 - "$SMALTI" <<'END' || fail "a training run's time left"
+import fcntl, json, re, subprocess, sys
+with open("trained/.lock", "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    said = subprocess.run([sys.argv[1], "report", "trained", "-o", "live.html"], stderr=subprocess.PIPE, check=True).stderr
+page = open("live.html", encoding="utf-8").read()
+data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])
+assert data["pace"] == [10, .5, 12], data
+assert said == b"trained: step 4 of 10, 2 s a step, 12 s left\n", said
+END
+fi
+if command -v chromium >/dev/null; then
+    [ ! -e live.html ] || shown live.html '>12 s<' '>left, as fast as in the last minute<' '>steps of 10<' '>a step, of late<'
+    shown trained.html '>Training in trained<' '>6<' '>step-4<' 'Loss: loss up to 9, mean' 'Samples per second up to 4' \
+        'ema up to 4' 'CPU 0 1 %' '&lt;i&gt; 0 %' '1 lines of log.jsonl' '&lt;/pre&gt;&lt;script&gt;' '>&lt;b&gt;GPU<' '>3 MiB<'
+    if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
+fi
+
+# Written again until a signal comes, and the page loads itself again.
+"$SMALTI" report trained -o again.html --every 1 &
+watcher=$!
+for ((i = 0; i < 300; i++)); do
+    [ ! -e again.html ] || break
+    sleep 0.1
+done
+cp again.html first.html
+{ echo && step 6 5; } >>trained/log.jsonl
+for ((i = 0; i < 300; i++)); do
+    ! cmp -s again.html first.html || sleep 0.1
+done
+cmp -s again.html first.html && fail "the page was written once"
+grep -q '"every":1,' again.html || fail "the page stays as it is"
+kill -INT $watcher
+status=0
+wait $watcher || status=$?
+[ $status -eq 0 ] || fail "status $status after SIGINT"
+refuse 2 'needs a file' report trained -o - --every 1
+
 # What is wrong is said in one line; what was there stays.
 mkdir empty
 refuse 2 'name one directory' report
 refuse 2 'name one directory' report a b
-refuse 1 'empty: not a directory of features' report empty -o page.html
-refuse 1 'missing: not a directory of features' report missing -o page.html
+refuse 1 'empty: neither a directory of features nor a run' report empty -o page.html
+refuse 1 'missing: neither a directory of features nor a run' report missing -o page.html
 refuse 1 'cannot be created' report features -o missing/page.html
 limited() {
     (

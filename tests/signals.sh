@@ -55,3 +55,19 @@ for signals in 2 3; do
     ended $((signals == 3 ? 2 : 15)) 1
     grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 done
+
+# What extraction finishes has two minutes; when they are over (the alarm that is sent here) it is dropped, and then left.
+for alarms in 1 2; do
+    "$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" --t5 --cpus 1 -q -o "$work/features" 2>"$work/err" &
+    pid=$!
+    until [ -n "$(find "$work/features/runs" -name '*.jsonl' 2>/dev/null)" ]; do sleep 0.1; done
+    kill -TERM "$pid"
+    until grep -qF 'finishing' "$work/err"; do sleep 0.1; done
+    for ((i = 0; i < alarms; i++)); do
+        kill -ALRM "$pid"
+        until grep -qF 'dropping' "$work/err"; do sleep 0.1; done
+    done
+    ended 15 1
+    [ $alarms -eq 1 ] || grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+    rm -rf "$work/features"
+done

@@ -81,6 +81,12 @@ for policy in dmda dmdas; do
 done
 less "$(value pipeline-dmdas step)" "$(value pipeline-dmda step)" 0.8
 
+# What is near, and what has to move, over which link: where links are slow it pays.
+for policy in dmdas locality; do
+    simulate "own-$policy" --machine 4xT4 "${sigma[@]}" --tile-tokens 256 --sched $policy
+done
+less "$(value own-locality makespan)" "$(value own-dmdas makespan)"
+
 # A GPU that does not hold the weights drops them and loads them again.
 simulate small --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M
 less "$(value single step)" "$(value small step)"
@@ -104,6 +110,37 @@ tasks = [e for e in json.load(open("trace.json"))["traceEvents"] if e.get("cat")
 span = max(e["ts"] + e["dur"] for e in tasks) - min(e["ts"] for e in tasks)
 assert 0.9 * float(sys.argv[1]) < span * 1e-6 <= float(sys.argv[1]) * 1.001, (span, sys.argv[1])
 PYTHON
+
+# What tasks took in a real run they take in a simulated one: on one worker, whatever the policy, all of it together.
+"$SMALTI" generate -p 'a red star above a blue ring' --steps 2 --cpus 1 --grain block --trace real.json -q -o x.png 2>err || fail "$(cat err)"
+for policy in lws dmda; do
+    simulate measured --machine 32-cores --cpus 1 --steps 2 --grain block --measured real.json --sched $policy
+    python3 - <<'PYTHON' || fail "measured: $(cat measured)"
+import json
+tasks = [e for e in json.load(open("real.json"))["traceEvents"] if e.get("cat") == "task"]
+simulated = json.load(open("measured"))
+took, busy = sum(e["dur"] for e in tasks) * 1e-6, sum(worker["busy"] for worker in simulated["workers"])
+assert simulated["tasks"] == len(tasks) and abs(busy / took - 1) < 0.01, (simulated["tasks"], len(tasks), busy, took)
+PYTHON
+done
+printf '{"traceEvents":[]}' >none.json
+printf '{"traceEvents":[{"cat":"task","name":"x","tid":0,"dur":1,"args":{}}]}' >old.json
+for bad in none:'no tasks' old:'an older program wrote it' nowhere:'cannot be opened'; do
+    refuse 1 "${bad#*:}" "$SMALTI" simulate --machine 32-cores --measured "${bad%%:*}.json"
+done
+
+# A study writes its table into its page.
+tree=$(dirname "$SMALTI_TESTDATA")/..
+mkdir -p study/docs/studies
+cp -r "$tree/scripts" study
+printf 'machine,strategy,pixels,seconds\n1xA100-PCIe,,512,0.5\n2xA100-PCIe,ring,512,\n' >study/docs/studies/published.csv
+printf 'before\n<!-- table -->\nold\n<!-- end of the table -->\nafter\n' >study/docs/studies/published.md
+SMALTI=$SMALTI study/scripts/study published >table 2>err || fail "study: $(cat err)"
+grep -qE '^\| .1xA100-PCIe. \|  \| [0-9.]+ / 0\.5 \([-+][0-9]+ %\) \|$' table || fail "study: $(cat table)"
+grep -qE '^\| .2xA100-PCIe. \| .ring. \| [0-9.]+ / out of memory \|$' table || fail "study: $(cat table)"
+cmp <(sed -e '/^<!-- table/r table' -e '/^old$/d' <<<$'before\n<!-- table -->\nold\n<!-- end of the table -->\nafter') \
+    study/docs/studies/published.md || fail "study: the page became $(cat study/docs/studies/published.md)"
+expect 2 'a study is needed' study/scripts/study other
 
 # A machine of one's own, and files that are none.
 sed 's/"count": 1/"count": 3/' "$(dirname "$SMALTI_TESTDATA")/../machines/1xA100-PCIe.json" >mine.json

@@ -18,6 +18,11 @@ END
 chmod +x bin/scontrol
 export PATH=$PWD/bin:$PATH REQUEUED=$PWD/requeued
 
+# What the scripts share is the same in all.
+for other in generate train; do
+    cmp <(sed '1,/^# From here on/d' "$script") <(sed '1,/^# From here on/d' "${script%/*}/$other.sbatch")
+done
+
 # task NUMBER OF ARGUMENT...: as SLURM would start it.
 task() {
     export SLURM_JOB_ID=$((100 + $1)) SLURM_ARRAY_JOB_ID=100 SLURM_ARRAY_TASK_ID=$1 SLURM_ARRAY_TASK_COUNT=$2

@@ -95,8 +95,9 @@ static struct smalti_grid tokens_of(struct smalti_task_group *task_group, const 
 	for (int64_t b = 0; b < partition->bands; b++)
 		smalti_insert(patchify, task_group, (.planes = planes, .tokens = smalti_grid_tile(&grid, b)),
 			      .channels = c->in_channels, .height = height, .width = width,
-			      .patch = c->patch_size, .first = partition->first[b],
-			      .rows = smalti_partition_rows(partition, b), .scale = 1.0f);
+			      .patch = c->patch_size, .columns = width / c->patch_size,
+			      .first = partition->first[b], .rows = smalti_partition_rows(partition, b),
+			      .scale = 1.0f);
 	smalti_tile_release(planes);
 	return grid;
 }

@@ -29,6 +29,15 @@ near auto
 latents again "${devices[@]}" --strategy "$(told strategy auto)" --shares "$(told shares auto)"
 cmp "$work/auto.png" "$work/again.png" || fail "$(told strategy auto) $(told shares auto): another image, or metadata"
 
+# A plan says what each device bears, and makes nothing: both halves of 24 tokens get the other's keys and values, f32
+# [12, 144], in 5 blocks of both branches and once in the first one. tests/test_transfers has what StarPU moves.
+"$SMALTI" generate -p 'a red star' --size 96x64 "${devices[@]}" --strategy patch --plan --json -o "$work/none.png" \
+    >"$work/plan.json" || fail "--plan"
+[ "$(grep -o "\"bytes_keys\":$((2 * 12 * 144 * 4 * 11))," "$work/plan.json" | wc -l)" -eq 2 ] || fail "--plan: $(cat "$work/plan.json")"
+[ ! -e "$work/none.png" ] || fail "--plan made an image"
+shown=$("$SMALTI" generate -p 'a red star' --strategy ulysses "${devices[@]}" --plan) || fail "--plan"
+[[ $shown == *CPUs*'OpenCL 0'*'OpenCL 1'* ]] || fail "--plan: $shown"
+
 export SMALTI_SLOWDOWN=opencl1:3
 latents shares "${devices[@]}" --shares auto
 near shares

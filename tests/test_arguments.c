@@ -5,6 +5,7 @@
 #include "smalti/export.h"
 #include "smalti/extract.h"
 #include "smalti/features.h"
+#include "smalti/retrieve.h"
 #include "smalti/topology.h"
 #include "smalti/vae.h"
 #include "smalti/verify.h"
@@ -135,6 +136,35 @@ static void verifications_are_checked(void)
 		FAILS(smalti_verify(cases[i].directory, cases[i].options, cases[i].result, &error), &error,
 		      SMALTI_EINVAL, cases[i].word, cases[i].word);
 	}
+}
+
+#define INDEX(field) FIELD(struct smalti_index_options, field)
+static const struct wrong wrong_index[] = {
+    {INDEX(features), 0, "directory of features"},
+    {INDEX(output), 0, "directory for the index"},
+    {INDEX(kind), 2, "kind of index"},
+    {INDEX(kind), -1, "kind of index"},
+};
+
+static void indexes_are_checked(void)
+{
+	struct smalti_index_progress progress;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int i = 0; i < COUNT(wrong_index); i++) {
+		struct smalti_index_options options = {.features = "absent", .output = "absent/index"};
+		spoil(&options, &wrong_index[i]);
+		FAILS(smalti_index_make(&options, &progress, &error), &error, SMALTI_EINVAL,
+		      wrong_index[i].word, wrong_index[i].word);
+	}
+	FAILS(smalti_index_make(NULL, &progress, &error), &error, SMALTI_EINVAL, "no options", "options");
+	FAILS(smalti_index_open(NULL, &error) ? 0 : -1, &error, SMALTI_EINVAL, "no directory", "index");
+	FAILS(smalti_index_encode(NULL, no_session(), NULL, NULL, 1, NULL, &error), &error, SMALTI_EINVAL,
+	      "no index", "index");
+	FAILS(smalti_index_accepts(NULL, NULL, SMALTI_INDEX_CAPTIONS, NULL, &error), &error, SMALTI_EINVAL,
+	      "no index", "index");
+	FAILS((int)smalti_index_find(NULL, "a", &error), &error, SMALTI_EINVAL, "no index", "index");
+	FAILS(smalti_index_item(NULL, 0, NULL, &error), &error, SMALTI_EINVAL, "no index", "index");
+	smalti_index_close(NULL);
 }
 
 #define FEATURES(field) FIELD(struct smalti_features_options, field)
@@ -300,6 +330,7 @@ static void an_error_holds_the_last_failure(void)
 static const struct test tests[] = {
     {"extractions are checked", extractions_are_checked},
     {"exports are checked", exports_are_checked},
+    {"indexes are checked", indexes_are_checked},
     {"verifications are checked", verifications_are_checked},
     {"readers are checked", readers_are_checked},
     {"models and sessions are checked", models_and_sessions_are_checked},

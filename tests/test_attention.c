@@ -304,7 +304,8 @@ static void infinity_is_no_mask(void)
 
 static void refuses_nonsense(void)
 {
-	const struct smalti_attention good = {4, 2, 2, 8, 16, 16, 16, SMALTI_F32, 1, true, true, NULL, 0, 0};
+	const struct smalti_attention good = {4, 2,    2,    8,    16, 16, 16,  SMALTI_F32,
+					      1, true, true, NULL, 0,  0,  NULL};
 	const float bias[2 * 8] = {0};
 	enum { CASES = 11 };
 	struct smalti_attention cases[CASES];

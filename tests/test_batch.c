@@ -346,11 +346,12 @@ static int wait_for_gate(void *user, int64_t first, int64_t count, const unsigne
 			 struct smalti_error *error)
 {
 	struct gate *gate = user;
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, INT64_C(20000000000));
+	const struct timespec until = smalti_deadline(INT64_C(20000000000));
 	(void)first, (void)count, (void)rgb, (void)error;
 	pthread_mutex_lock(&gate->mutex);
 	while (!gate->open && !gate->late)
-		gate->late = pthread_cond_timedwait(&gate->opened, &gate->mutex, &until) != 0;
+		gate->late =
+		    pthread_cond_clockwait(&gate->opened, &gate->mutex, CLOCK_MONOTONIC, &until) != 0;
 	pthread_mutex_unlock(&gate->mutex);
 	return 0;
 }

@@ -57,6 +57,23 @@ static void tables_are_the_references(void)
 	cJSON_Delete(golden);
 }
 
+static void those_of_128_are_whole_patches(void)
+{
+	static const struct smalti_bin expected[] = {
+	    {0.25, 64, 256},  {0.27, 64, 240}, {0.42, 80, 192},  {0.6, 96, 160},
+	    {0.78, 112, 144}, {1, 128, 128},   {1.29, 144, 112}, {1.67, 160, 96},
+	    {2.4, 192, 80},   {3.75, 240, 64}, {4, 256, 64},
+	};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_bin bins[SMALTI_BINS_MAX];
+	const int count = smalti_bins_list(128, SMALTI_BINS_TRAINING, bins, &error);
+	CHECK(count == COUNT(expected), "bins of 128");
+	for (int i = 0; i < count && i < COUNT(expected); i++)
+		CHECK(bins[i].ratio == expected[i].ratio && bins[i].height == expected[i].height &&
+			  bins[i].width == expected[i].width,
+		      "a bin of 128");
+}
+
 static void the_nearest_ratio_is_taken(void)
 {
 	cJSON *golden = open_golden();
@@ -118,6 +135,7 @@ static void what_has_no_bin_is_refused(void)
 	    {SMALTI_BINS_TRAINING, -256, 1, 1, "found -256"},
 	    {SMALTI_BINS_TRAINING, 768, 1, 1, "2048 or 2880, found 768"},
 	    {SMALTI_BINS_PIPELINE, 2880, 1, 1, "1024 or 2048, found 2880"},
+	    {SMALTI_BINS_PIPELINE, 128, 1, 1, "1024 or 2048, found 128"},
 	    {SMALTI_BINS_PIPELINE, 256, 0, 1, "1x0"},
 	    {SMALTI_BINS_TRAINING, 256, 1, -1, "-1x1"},
 	};
@@ -189,6 +207,7 @@ static void sides_that_none_has_are_refused(void)
 
 static const struct test tests[] = {
     {"tables are the reference's", tables_are_the_references},
+    {"those of 128 are whole patches", those_of_128_are_whole_patches},
     {"the nearest ratio is taken", the_nearest_ratio_is_taken},
     {"the smaller ratio wins a tie", the_smaller_ratio_wins_a_tie},
     {"what has no bin is refused", what_has_no_bin_is_refused},

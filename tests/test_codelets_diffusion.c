@@ -53,42 +53,59 @@ static void layout(void)
 	CHECK(memcmp(y, "\0\0yd", 5) == 0, "clear");
 }
 
+struct area {
+	int64_t channels, height, width, patch, left, columns;
+};
+
+/* Where value `k` of an area's tokens is in the planes. */
+static int64_t pixel_of(const struct area *a, bool last, int64_t k)
+{
+	const int64_t values = a->channels * a->patch * a->patch, token = k / values, value = k % values;
+	const int64_t channel = last ? value % a->channels : value / (a->patch * a->patch);
+	const int64_t within = last ? value / a->channels : value % (a->patch * a->patch);
+	const int64_t row = token / a->columns * a->patch + within / a->patch;
+	const int64_t column = (a->left + token % a->columns) * a->patch + within % a->patch;
+	return (channel * a->height + row) * a->width + column;
+}
+
+static void check_area(const struct area *a, bool last)
+{
+	static uint64_t state = 8;
+	const int64_t pixels = a->channels * a->height * a->width, tokens = a->height / a->patch * a->columns;
+	const int64_t values = a->channels * a->patch * a->patch, count = tokens * values;
+	float *planes = random_floats(pixels, &state), *whole = fresh_floats(count);
+	float *banded = fresh_floats(count), *back = fresh_floats(pixels);
+	RUN(patchify, (.planes = planes, .tokens = whole), a->channels, a->height, a->width, a->patch,
+	    a->left, a->columns, 0, tokens, 2, last);
+	for (int64_t k = 0; k < count; k++)
+		CHECK(whole[k] == 2 * planes[pixel_of(a, last, k)], "patchify");
+	for (int64_t band = 1; band <= tokens; band += 2) {
+		memcpy(back, planes, (size_t)pixels * sizeof(float));
+		for (int64_t k = 0; k < count; k++)
+			back[pixel_of(a, last, k)] = 7;
+		for (int64_t first = 0; first < tokens; first += band) {
+			int64_t rows = tokens - first < band ? tokens - first : band;
+			RUN(patchify, (.planes = planes, .tokens = banded + first * values), a->channels,
+			    a->height, a->width, a->patch, a->left, a->columns, first, rows, 2, last);
+			RUN(unpatchify, (.tokens = banded + first * values, .planes = back), a->channels,
+			    a->height, a->width, a->patch, a->left, a->columns, first, rows, 0.5f, last);
+		}
+		CHECK(memcmp(banded, whole, (size_t)count * sizeof(float)) == 0, "bands");
+		CHECK(memcmp(back, planes, (size_t)pixels * sizeof(float)) == 0, "there and back");
+	}
+	free(planes);
+	free(whole);
+	free(banded);
+	free(back);
+}
+
 static void patches(void)
 {
-	static const struct {
-		int64_t channels, height, width, patch;
-	} cases[] = {{4, 6, 10, 2}, {1, 1, 1, 1}, {3, 9, 6, 3}, {4, 2, 2, 2}, {5, 7, 3, 1}};
-	uint64_t state = 8;
-	for (int i = 0; i < COUNT(cases); i++) {
-		const int64_t channels = cases[i].channels, height = cases[i].height, width = cases[i].width;
-		const int64_t patch = cases[i].patch, count = channels * height * width;
-		const int64_t tokens = height / patch * (width / patch), columns = count / tokens;
-		float *planes = random_floats(count, &state), *whole = fresh_floats(count);
-		float *banded = fresh_floats(count), *back = fresh_floats(count);
-		RUN(patchify, (.planes = planes, .tokens = whole), channels, height, width, patch, 0, tokens,
-		    2);
-		for (int64_t k = 0; k < count; k++) {
-			int64_t token = k / columns, channel = k % columns / (patch * patch);
-			int64_t row = token / (width / patch) * patch + k % (patch * patch) / patch;
-			int64_t column = token % (width / patch) * patch + k % patch;
-			CHECK(whole[k] == 2 * planes[(channel * height + row) * width + column], "patchify");
-		}
-		for (int64_t band = 1; band <= tokens; band += 2) {
-			for (int64_t first = 0; first < tokens; first += band) {
-				int64_t rows = tokens - first < band ? tokens - first : band;
-				RUN(patchify, (.planes = planes, .tokens = banded + first * columns),
-				    channels, height, width, patch, first, rows, 2);
-				RUN(unpatchify, (.tokens = banded + first * columns, .planes = back),
-				    channels, height, width, patch, first, rows, 0.5f);
-			}
-			CHECK(memcmp(banded, whole, (size_t)count * sizeof(float)) == 0, "bands");
-			CHECK(memcmp(back, planes, (size_t)count * sizeof(float)) == 0, "there and back");
-		}
-		free(planes);
-		free(whole);
-		free(banded);
-		free(back);
-	}
+	static const struct area areas[] = {{4, 6, 10, 2, 0, 5}, {4, 6, 10, 2, 2, 3}, {1, 1, 1, 1, 0, 1},
+					    {3, 9, 6, 3, 0, 2},  {3, 9, 6, 3, 1, 1},  {4, 2, 2, 2, 0, 1},
+					    {5, 7, 3, 1, 0, 3},  {5, 7, 3, 1, 0, 2}};
+	for (int i = 0; i < 2 * COUNT(areas); i++)
+		check_area(&areas[i / 2], i % 2);
 }
 
 /* Diffusion */
@@ -126,16 +143,17 @@ static void guidance(void)
 	float *x = random_floats(ROWS * IN, &state),
 	      *planes = random_floats(CHANNELS * HEIGHT * WIDE, &state);
 	float noise_tokens[ALL * IN], guided[ROWS * IN], alone[ROWS * IN];
-	RUN(patchify, (.planes = planes, .tokens = noise_tokens), CHANNELS, HEIGHT, WIDE, PATCH, 0, ALL, 1);
+	RUN(patchify, (.planes = planes, .tokens = noise_tokens), CHANNELS, HEIGHT, WIDE, PATCH, 0,
+	    WIDE / PATCH, 0, ALL, 1, false);
 	memcpy(guided, x, sizeof(guided));
 	memcpy(alone, x, sizeof(alone));
 	RUN(sampler_step, (.conditional = c, .unconditional = u, .noise = planes, .x = guided), .step = step,
-	    .rows = ROWS, .channels = CHANNELS, .out_channels = OUT_CHANNELS, .patch = PATCH, .first = FIRST,
-	    .height = HEIGHT, .width = WIDE, .guidance = 3);
+	    .rows = ROWS, .channels = CHANNELS, .out_channels = OUT_CHANNELS, .patch = PATCH,
+	    .columns = WIDE / PATCH, .first = FIRST, .height = HEIGHT, .width = WIDE, .guidance = 3);
 	step.next.noise = 0;
 	RUN(sampler_step, (.conditional = c, .x = alone), .step = step, .rows = ROWS, .channels = CHANNELS,
-	    .out_channels = OUT_CHANNELS, .patch = PATCH, .first = FIRST, .height = HEIGHT, .width = WIDE,
-	    .guidance = 3);
+	    .out_channels = OUT_CHANNELS, .patch = PATCH, .columns = WIDE / PATCH, .first = FIRST,
+	    .height = HEIGHT, .width = WIDE, .guidance = 3);
 	for (int i = 0; i < ROWS * IN; i++) {
 		int token = i / IN, channel = i % IN / AREA, pixel = i % AREA;
 		int at = token * OUT + pixel * OUT_CHANNELS + channel;

@@ -50,13 +50,15 @@ static void convolutions(void)
 static void attention(void)
 {
 	static const int64_t head_dims[] = {64, 72, 128};
-	for (int i = 0; i < COUNT(head_dims); i++)
+	for (int i = 0; i < 2 * COUNT(head_dims); i++)
 		for (int j = 1; j < COUNT(dtypes); j++) {
-			const struct smalti_device_sdpa sdpa = {256, 300, 16, head_dims[i], dtypes[j]};
+			const bool biased = i % 2 != 0;
+			const struct smalti_device_sdpa sdpa = {256,       300,   16, head_dims[i / 2],
+								dtypes[j], biased};
 			struct smalti_cudnn_graph graph;
 			struct smalti_error error = SMALTI_NO_ERROR;
 			const int status = smalti_cudnn_sdpa_graph(&sdpa, &graph, &error);
-			check(status, &graph, &error, "attention");
+			check(status, &graph, &error, biased ? "attention with a bias" : "attention");
 		}
 }
 

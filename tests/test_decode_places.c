@@ -98,9 +98,9 @@ static void on_devices(int devices, const float *one, float *image)
 	char what[120];
 	make_plan(devices, &plan);
 	decode(&plan, image); /* weights come */
-	moved_bytes(PLACES, bytes);
+	moved_bytes(session, PLACES, bytes);
 	decode(&plan, image);
-	moved_bytes(PLACES, bytes);
+	moved_bytes(session, PLACES, bytes);
 	for (int place = 1; place < PLACES; place++) {
 		const double expected = planned(&plan, place);
 		int64_t rows = 0;
@@ -138,7 +138,6 @@ static const struct test tests[] = {{"devices", devices}};
 
 int main(void)
 {
-	test_unwind_with_care();
 	session = moved_session(DEVICES);
 	if (!session)
 		return 77;

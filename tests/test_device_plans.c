@@ -282,6 +282,5 @@ static const struct test tests[] = {
 
 int main(void)
 {
-	test_unwind_with_care();
 	return test_main("plans over devices", tests, COUNT(tests));
 }

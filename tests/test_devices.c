@@ -4,11 +4,9 @@
  * bench/cases.def.
  */
 #include "bench/cases.h"
-#include "driver.h"
+#include "device_session.h"
 #include "graphs/weight_forms.h"
-#include "harness.h"
 #include "rt/op.h"
-#include "rt/session.h"
 #include "rt/task.h"
 
 #include <math.h>
@@ -103,11 +101,35 @@ static void make_weight(struct trial *t, int index, struct smalti_task_group *ta
 	t->tiles[index] = smalti_tile_of_forms(task_group, &forms);
 }
 
+/* What an attention's running state is of; false: the buffer is none. */
+static bool describe_state(const struct smalti_bench_case *c, const char *buffer,
+			   struct attention_lse_arguments *of)
+{
+	const struct attention_arguments *a = c->arguments;
+	if (strcmp(buffer, "state") != 0)
+		return false;
+	if (c->op == SMALTI_OP_attention_lse)
+		*of = *(const struct attention_lse_arguments *)c->arguments;
+	else
+		*of = (struct attention_lse_arguments){
+		    .queries = a->queries, .heads = a->heads, .head_dim = a->head_dim};
+	return true;
+}
+
+/* Sums of weights are positive: their logarithm is taken. */
+static void make_sums_positive(const struct attention_lse_arguments *a, float *state)
+{
+	for (int64_t head = 0; head < a->heads; head++, state += (2 + a->head_dim) * a->queries)
+		for (int64_t query = 0; query < a->queries; query++)
+			state[a->queries + query] = fabsf(state[a->queries + query]) + 0.5f;
+}
+
 static void make_buffer(struct trial *t, int kind, int index, struct smalti_task_group *task_group,
 			uint32_t *state)
 {
 	const struct smalti_bench_buffer *buffer = &t->buffers[index];
 	const int64_t bytes = smalti_bench_bytes(buffer);
+	struct attention_lse_arguments running;
 	if (buffer->kind == SMALTI_BENCH_ABSENT || index == t->absent)
 		return;
 	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source)) {
@@ -116,6 +138,8 @@ static void make_buffer(struct trial *t, int kind, int index, struct smalti_task
 	}
 	t->data[index] = fresh(bytes);
 	smalti_bench_fill(buffer->kind, buffer->count, state, t->data[index]);
+	if (describe_state(t->bench, t->op->buffers[kind].name, &running))
+		make_sums_positive(&running, t->data[index]);
 	if (smalti_op_access(t->op, kind, t->bench->arguments) == SMALTI_WRITE) {
 		memset(t->data[index], 0xff, (size_t)bytes); /* NaN */
 		t->tiles[index] = smalti_tile_new(task_group, 1, bytes);
@@ -130,7 +154,7 @@ static double value(enum smalti_bench_kind kind, const void *data, int64_t i)
 		return (double)smalti_f16_to_f32(((const uint16_t *)data)[i]);
 	if (kind == SMALTI_BENCH_BF16)
 		return (double)smalti_bf16_to_f32(((const uint16_t *)data)[i]);
-	if (kind == SMALTI_BENCH_MOMENTS)
+	if (kind == SMALTI_BENCH_MOMENTS || kind == SMALTI_BENCH_F64)
 		return ((const double *)data)[i];
 	return (double)((const float *)data)[i];
 }
@@ -149,7 +173,7 @@ static int64_t moved_bytes(const struct smalti_bench_case *c, const struct smalt
 }
 
 /* The origin of the exponents in attention's running state is free: here that where the sums are 1. */
-static void settle_origins(const struct attention_arguments *a, float *state)
+static void settle_origins(const struct attention_lse_arguments *a, float *state)
 {
 	for (int64_t head = 0; head < a->heads; head++, state += (2 + a->head_dim) * a->queries)
 		for (int64_t query = 0; query < a->queries; query++) {
@@ -189,14 +213,15 @@ static void compare(const struct trial *t, const char *name, const struct smalti
 
 static void compare_outputs(struct trial *t)
 {
+	struct attention_lse_arguments running;
 	for (int kind = 0, index = 0; kind < t->op->buffer_kinds; index += t->op->buffers[kind++].count) {
 		if (t->op->buffers[kind].access == SMALTI_READ || !t->tiles[index])
 			continue;
 		starpu_data_handle_t handle = smalti_tile_handle(t->tiles[index]);
 		CHECK(starpu_data_acquire(handle, STARPU_RW) == 0, t->bench->name);
-		if (t->bench->op == SMALTI_OP_attention && strcmp(t->op->buffers[kind].name, "state") == 0) {
-			settle_origins(t->bench->arguments, starpu_data_get_local_ptr(handle));
-			settle_origins(t->bench->arguments, t->data[index]);
+		if (describe_state(t->bench, t->op->buffers[kind].name, &running)) {
+			settle_origins(&running, starpu_data_get_local_ptr(handle));
+			settle_origins(&running, t->data[index]);
 		}
 		compare(t, t->op->buffers[kind].name, &t->buffers[index], starpu_data_get_local_ptr(handle),
 			t->data[index]);
@@ -245,10 +270,18 @@ static int find_spare(enum smalti_op_number op, const char *name)
 		enum smalti_op_number op;
 		const char *buffer;
 	} spares[] = {
-	    {SMALTI_OP_attention, "bias"}, {SMALTI_OP_conv, "above"}, {SMALTI_OP_conv, "below"},
-	    {SMALTI_OP_conv, "moments"},   {SMALTI_OP_conv, "top"},   {SMALTI_OP_conv, "bottom"},
-	    {SMALTI_OP_conv, "y_moments"}, {SMALTI_OP_edges, "top"},  {SMALTI_OP_edges, "bottom"},
+	    {SMALTI_OP_attention, "bias"},
+	    {SMALTI_OP_conv, "above"},
+	    {SMALTI_OP_conv, "below"},
+	    {SMALTI_OP_conv, "moments"},
+	    {SMALTI_OP_conv, "top"},
+	    {SMALTI_OP_conv, "bottom"},
+	    {SMALTI_OP_conv, "y_moments"},
+	    {SMALTI_OP_edges, "top"},
+	    {SMALTI_OP_edges, "bottom"},
 	    {SMALTI_OP_edges, "moments"},
+	    {SMALTI_OP_linear_weight, "gbias"},
+	    {SMALTI_OP_gated_sum, "modulation"},
 	};
 	bool spare = false;
 	for (int i = 0; i < COUNT(spares); i++)
@@ -281,39 +314,11 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	return 0;
 }
 
-/* With `cpus` CPU workers, maybe none, and devices whose memory is limited, if that is not NULL; NULL, said
- * so, where there is no device to test. */
-static struct smalti_session *open_session(const char *test, const char *cpus, int64_t devices,
-					   const char *megabytes, const char *policy)
-{
-	const char *limit = smalti_devices_limit(test_driver())->variable;
-	struct smalti_session_options options = {.policy = policy};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	test_ask_for(&options, devices);
-	setenv("STARPU_NCPU", cpus, 1);
-	if (megabytes)
-		setenv(limit, megabytes, 1);
-	struct smalti_session *session = smalti_session_open(&options, &error);
-	unsetenv("STARPU_NCPU");
-	unsetenv(limit);
-	if (!session && error.code == SMALTI_ENODEV)
-		printf("\n    %s: skipped: %s", test, error.message);
-	else
-		SUCCEEDS(session ? 0 : -1, &error, test);
-	return session;
-}
-
-static void close_session(struct smalti_session *session)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
-}
-
 /* Devices alone: whatever has a form for them runs there. */
 static void operations(void)
 {
 	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
-	struct trials trials = {.session = open_session("operations", "0", 1, NULL, NULL)};
+	struct trials trials = {.session = test_open_devices("operations", "0", 1, NULL, NULL)};
 	if (!trials.session)
 		return;
 	for (int i = 0; i < COUNT(precisions); i++) {
@@ -322,97 +327,7 @@ static void operations(void)
 	}
 	CHECK(trials.count > 0, "cases");
 	printf("\n    %d cases", trials.count);
-	close_session(trials.session);
-}
-
-enum { FLOATS = 1 << 20, TILES = 24 };
-
-static void fill(float *x, int tile)
-{
-	for (int i = 0; i < FLOATS; i++)
-		x[i] = (float)((i + tile) % 100) / 50.f - 1.f;
-}
-
-static double error_of(const float *y, int tile)
-{
-	double worst = 0;
-	for (int i = 0; i < FLOATS; i++) {
-		const double x = (double)((float)((i + tile) % 100) / 50.f - 1.f), z = x / (1 + exp(-x));
-		const double off = fabs((double)y[i] - z / (1 + exp(-z)));
-		worst = off <= worst ? worst : off;
-	}
-	return worst;
-}
-
-static void check_tile(struct smalti_tile *tile, int number)
-{
-	starpu_data_handle_t handle = smalti_tile_handle(tile);
-	CHECK(starpu_data_acquire(handle, STARPU_R) == 0, "acquired");
-	CHECK(error_of(starpu_data_get_local_ptr(handle), number) < 1e-6, "values");
-	starpu_data_release(handle);
-}
-
-/* Twice over tiles that the devices' memory does not hold together. */
-static void pass_over(struct smalti_task_group *task_group)
-{
-	struct smalti_tile *x[TILES], *y[TILES];
-	float *values = fresh(FLOATS * (int64_t)sizeof(float));
-	for (int i = 0; i < TILES; i++) {
-		fill(values, i);
-		x[i] = smalti_tile_upload(task_group, 1, FLOATS * (int64_t)sizeof(float), values);
-		y[i] = smalti_tile_new(task_group, 1, FLOATS * (int64_t)sizeof(float));
-		smalti_insert(silu, task_group, (.x = x[i], .y = y[i]), .count = FLOATS);
-	}
-	for (int i = 0; i < TILES; i++)
-		smalti_insert(silu, task_group, (.x = y[i], .y = x[i]), .count = FLOATS);
-	for (int i = 0; i < TILES; i++) {
-		check_tile(x[i], i);
-		smalti_tile_release(x[i]);
-		smalti_tile_release(y[i]);
-	}
-	free(values);
-}
-
-static void little_memory(void)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *session = open_session("little memory", "1", 2, "64", "dmda");
-	if (!session)
-		return;
-	struct smalti_task_group *task_group = smalti_task_group_new(session, "memory", 0, &error);
-	pass_over(task_group);
-	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "tasks");
-	smalti_task_group_free(task_group);
-	close_session(session);
-}
-
-/* A tile that no device has room for is the CPU's; without a CPU it is nobody's. */
-static void too_large(void)
-{
-	for (int cpus = 0; cpus <= 1; cpus++) {
-		const int64_t count = (int64_t)6 << 20;
-		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_session *session = open_session("too large", cpus ? "1" : "0", 1, "32", NULL);
-		if (!session)
-			return;
-		struct smalti_task_group *task_group = smalti_task_group_new(session, "large", 0, &error);
-		float *zeros = calloc((size_t)count, sizeof(*zeros));
-		struct smalti_tile *x =
-		    smalti_tile_upload(task_group, 1, count * (int64_t)sizeof(*zeros), zeros);
-		struct smalti_tile *y = smalti_tile_new(task_group, 1, count * (int64_t)sizeof(*zeros));
-		smalti_insert(silu, task_group, (.x = x, .y = y), .count = count);
-		smalti_task_group_wait(task_group);
-		if (cpus)
-			SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "on the CPU");
-		else
-			FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_ENODEV, "nowhere",
-			      "no worker");
-		free(zeros);
-		smalti_tile_release(x);
-		smalti_tile_release(y);
-		smalti_task_group_free(task_group);
-		close_session(session);
-	}
+	test_close_devices(trials.session);
 }
 
 static void too_few(void)
@@ -424,18 +339,15 @@ static void too_few(void)
 	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices",
 	      test_driver() == SMALTI_CUDA_DEVICES ? "CUDA" : "OpenCL");
 	if (session)
-		close_session(session);
+		test_close_devices(session);
 }
 
 static const struct test tests[] = {
     {"operations on devices", operations},
-    {"little memory", little_memory},
-    {"too large", too_large},
     {"too few", too_few},
 };
 
 int main(void)
 {
-	test_unwind_with_care();
 	return test_main("devices", tests, COUNT(tests));
 }

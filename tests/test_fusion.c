@@ -162,8 +162,9 @@ static void fused(void)
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
-/* How many tasks two operations become. */
-static int64_t tasks_of(struct smalti_session *session, const struct smalti_fusion *fusion)
+/* How many tasks operations at these places become. */
+static int64_t tasks_of(struct smalti_session *session, const struct smalti_fusion *fusion, const int *places,
+			int count)
 {
 	static const float values[COUNT_OF_VALUES] = {1};
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -173,8 +174,10 @@ static int64_t tasks_of(struct smalti_session *session, const struct smalti_fusi
 			   *y = new_tile(task_group);
 	smalti_session_sleep(session);
 	smalti_fuse_begin(task_group, fusion);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < count; i++) {
+		smalti_task_group_place(task_group, places[i]);
 		smalti_insert(copy, task_group, (.x = x, .y = y), .bytes = BYTES_OF_TILE);
+	}
 	smalti_fuse_end(task_group);
 	smalti_task_group_progress(task_group, &progress);
 	smalti_session_wake(session);
@@ -185,8 +188,9 @@ static int64_t tasks_of(struct smalti_session *session, const struct smalti_fusi
 }
 
 /* What is small enough to be one task follows from how fast the place is. */
-static void grains(void)
+static void small_enough(struct smalti_session *session)
 {
+	static const int places[] = {SMALTI_ANYWHERE, SMALTI_ANYWHERE};
 	static const struct {
 		double flops;
 		int place;
@@ -201,6 +205,39 @@ static void grains(void)
 	    {3e8, SMALTI_ANYWHERE, 1},
 	    {2.1e10, SMALTI_ANYWHERE, 2},
 	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		const struct smalti_fusion fusion = {"copies", SMALTI_GRAIN_HALF_BLOCK, cases[i].flops,
+						     cases[i].place};
+		char what[64];
+		snprintf(what, sizeof(what), "%g operations at %d", cases[i].flops, cases[i].place);
+		CHECK(tasks_of(session, &fusion, places, COUNT(places)) == cases[i].tasks, what);
+	}
+}
+
+/* A task is at one place. */
+static void one_place(struct smalti_session *session)
+{
+	static const struct {
+		int places[5];
+		int64_t tasks;
+	} cases[] = {
+	    {{0, 0, 0, 0, 0}, 1},
+	    {{1, 1, 1, 1, 1}, 1},
+	    {{0, 1, 1, 1, 0}, 3},
+	    {{0, 1, 0, 1, 0}, 5},
+	    {{SMALTI_ANYWHERE, SMALTI_ANYWHERE, 1, SMALTI_ANYWHERE, 0}, 2},
+	};
+	const struct smalti_fusion fusion = {"copies", SMALTI_GRAIN_BLOCK, 0, SMALTI_ANYWHERE};
+	for (int i = 0; i < COUNT(cases); i++) {
+		char what[64];
+		snprintf(what, sizeof(what), "places, case %d", i);
+		CHECK(tasks_of(session, &fusion, cases[i].places, COUNT(cases[i].places)) == cases[i].tasks,
+		      what);
+	}
+}
+
+static void grains(void)
+{
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options options = {.cpus = 1};
 	test_ask_for(&options, 1);
@@ -212,13 +249,8 @@ static void grains(void)
 	for (int worker = 0; worker < session->workers; worker++)
 		if (smalti_session_device(session, worker))
 			session->speeds[worker] = 5e12;
-	for (int i = 0; i < COUNT(cases); i++) {
-		const struct smalti_fusion fusion = {"copies", SMALTI_GRAIN_HALF_BLOCK, cases[i].flops,
-						     cases[i].place};
-		char what[64];
-		snprintf(what, sizeof(what), "%g operations at %d", cases[i].flops, cases[i].place);
-		CHECK(tasks_of(session, &fusion) == cases[i].tasks, what);
-	}
+	small_enough(session);
+	one_place(session);
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
@@ -229,6 +261,5 @@ static const struct test tests[] = {
 
 int main(void)
 {
-	test_unwind_with_care();
 	return test_main("fusion", tests, COUNT(tests));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is inserted for a request, in what order and on which tiles, depends on its plan alone: not on the
+ * What ranks insert for a request, in what order and on which tiles, depends on its plan alone: not on the
  * policy, the workers, or on what fails when.
  */
 #include "embedded.h"
@@ -74,6 +74,7 @@ static uint64_t sequence_of(const char *policy, int cpus, struct run *run)
 	const struct smalti_session_options options = {.policy = policy, .cpus = cpus};
 	struct smalti_session *session = smalti_session_open(&options, &error);
 	SUCCEEDS(session ? 0 : -1, &error, policy);
+	session->inserts_failed = true; /* as in an MPI job */
 	struct smalti_model *model = embedded_open(session);
 	run->batch = smalti_batch_open(model, &error);
 	pthread_t canceller;

@@ -145,9 +145,51 @@ static void foresight(void)
 	smalti_model_close(model);
 }
 
+static bool same_states(const struct smalti_text_states *a, const struct smalti_text_states *b)
+{
+	return a->tokens == b->tokens && a->width == b->width &&
+	       memcmp(a->ids, b->ids, (size_t)a->tokens * sizeof(*a->ids)) == 0 &&
+	       memcmp(a->values, b->values, (size_t)(a->tokens * a->width) * sizeof(*a->values)) == 0;
+}
+
+/* More than are encoded together, and no multiple of it. */
+static void text_states(void)
+{
+	static const char *const texts[] = {"a red star", "", "A RED STAR ", "a blue ring above a red star",
+					    "a red star"};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_model *model = open_model(NULL);
+	struct smalti_text_states all[COUNT(texts)];
+	SUCCEEDS(smalti_text_encode(model, texts, COUNT(texts), SMALTI_CLEANING_BASIC, all, &error), &error,
+		 "all");
+	CHECK(same_states(&all[0], &all[2]) && same_states(&all[0], &all[4]), "equal texts");
+	CHECK(all[0].tokens > 3 && all[1].tokens == 1 && all[3].tokens > all[0].tokens, "tokens");
+	CHECK(all[0].ids[all[0].tokens - 1] == all[1].ids[0], "end mark");
+	for (int i = 0; i < COUNT(texts); i++) {
+		struct smalti_text_states alone;
+		SUCCEEDS(smalti_text_encode(model, &texts[i], 1, SMALTI_CLEANING_BASIC, &alone, &error),
+			 &error, texts[i]);
+		CHECK(same_states(&all[i], &alone), texts[i]);
+		CHECK(i == 0 || memcmp(alone.values, all[i - 1].values, sizeof(float)) != 0,
+		      "one as another");
+		smalti_text_states_free(&alone);
+		CHECK(!alone.values && !alone.tokens, "freed");
+	}
+	for (int i = 0; i < COUNT(texts); i++)
+		smalti_text_states_free(&all[i]);
+	const char *const absent[] = {"a red star", NULL};
+	FAILS(smalti_text_encode(model, absent, 2, SMALTI_CLEANING_BASIC, all, &error), &error, SMALTI_EINVAL,
+	      "no text", "text");
+	CHECK(!all[0].values && !all[0].ids, "nothing is left");
+	FAILS(smalti_text_encode(model, texts, 1, (enum smalti_cleaning)9, all, &error), &error,
+	      SMALTI_EINVAL, "cleaning", "cleaning");
+	smalti_model_close(model);
+}
+
 static const struct test tests[] = {
     {"arithmetic is estimated", foresight},
     {"a model without an encoder", no_encoder},
+    {"states of texts", text_states},
 };
 
 int main(void)

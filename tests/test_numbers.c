@@ -19,6 +19,8 @@ static void numbers_are_short(void)
 	    {smalti_number_bytes, 1023.4, "1023 B"},
 	    {smalti_number_bytes, 1023.6, "1.00 KiB"},
 	    {smalti_number_bytes, 10468982784.0, "9.75 GiB"},
+	    {smalti_number_seconds, 0, "0 s"},
+	    {smalti_number_seconds, 0.00512, "5.12 ms"},
 	    {smalti_number_seconds, 0.5, "0.5 s"},
 	    {smalti_number_seconds, 42.4, "42 s"},
 	    {smalti_number_seconds, 59.9, "1:00"},

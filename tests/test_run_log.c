@@ -106,13 +106,17 @@ static void every_line_can_be_read(void)
 	smalti_run_log_image(log, 256, 512);
 	smalti_run_log_image(log, 512, 256);
 	smalti_run_log_image(log, 256, 512);
+	cJSON *devices = cJSON_CreateArray();
+	cJSON_AddItemToArray(devices, cJSON_CreateString("GPU"));
+	smalti_run_log_devices(log, devices);
 	SUCCEEDS(smalti_run_log_close(log, &sample, "finished", &error), &error, "close");
 
 	struct lines lines;
 	read_lines(directory, &lines, "lines");
-	CHECK(lines.count == 5, "head, two samples, histograms, end");
-	if (lines.count == 5) {
-		const cJSON *first = lines.items[0], *second = lines.items[2];
+	CHECK(lines.count == 6, "head, sample, devices, sample, histograms, end");
+	if (lines.count == 6) {
+		const cJSON *first = lines.items[0], *second = lines.items[3];
+		CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(lines.items[2], "devices")) == 1, "devices");
 		CHECK(number(first, "run") == 1 && number(first, "pid") == (double)getpid(), "head");
 		CHECK(number(first, "began") > 1.7e9 && strcmp(text(first, "policy"), "lws") == 0, "head");
 		CHECK(strcmp(text(cJSON_GetObjectItem(first, "options"), "input"), "caf?/\xc3\xa9") == 0,
@@ -127,12 +131,12 @@ static void every_line_can_be_read(void)
 			  number(second, "vae") == 1e6 && number(second, "write") == 0,
 		      "sample");
 		CHECK(cJSON_GetArrayItem(cJSON_GetObjectItem(second, "busy"), 1)->valuedouble == 2.5, "busy");
-		char *histograms = cJSON_PrintUnformatted(lines.items[3]);
+		char *histograms = cJSON_PrintUnformatted(lines.items[4]);
 		CHECK(strstr(histograms,
 			     "\"lengths\":[[0,1],[7,2],[1024,1]],\"bins\":[[256,512,2],[512,256,1]]}"),
 		      histograms);
 		free(histograms);
-		CHECK(strcmp(text(lines.items[4], "end"), "finished") == 0, "end");
+		CHECK(strcmp(text(lines.items[5], "end"), "finished") == 0, "end");
 	}
 	free_lines(&lines);
 }

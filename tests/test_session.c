@@ -144,6 +144,51 @@ static void insert_pass(struct smalti_task_group *task_group, struct gate *gate)
 	smalti_tile_release(tile);
 }
 
+/* What had passed the gate when a task behind it ran. */
+struct witness {
+	struct gate *gate;
+	int seen;
+};
+
+static int look(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)count, (void)values, (void)error;
+	struct witness *witness = user;
+	witness->seen = atomic_load(&witness->gate->passed);
+	return 0;
+}
+
+/* A task of its own tiles waits for those that were inserted before the turn was written. */
+static void turns(void)
+{
+	static const char *const policies[] = {"lws", "eager"};
+	static const float value = 1;
+	for (int i = 0; i < COUNT(policies); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_session *session = stage_session(policies[i], 2);
+		struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+		struct witness witness = {&gate, -1};
+		struct smalti_task_group *task_group = smalti_task_group_new(session, "turns", 0, &error);
+		struct smalti_tile *turn = smalti_tile_new(task_group, 1, sizeof(value));
+		struct smalti_tile *own = smalti_tile_upload(task_group, 1, sizeof(value), &value);
+		for (int k = 0; k < 2; k++) {
+			smalti_task_group_behind(task_group, NULL);
+			smalti_insert(clear, task_group, (.y = turn), .bytes = sizeof(value));
+			smalti_task_group_behind(task_group, turn);
+			if (k == 0)
+				insert_pass(task_group, &gate);
+		}
+		smalti_insert(deliver, task_group, (.x = own), .count = 1, .sink = look, .user = &witness);
+		smalti_tile_release(own);
+		smalti_tile_release(turn);
+		open_gate(&gate);
+		smalti_task_group_wait(task_group);
+		CHECK(witness.seen == 1, policies[i]);
+		smalti_task_group_free(task_group);
+		close_session(session);
+	}
+}
+
 static void count_done(void *user)
 {
 	atomic_fetch_add((atomic_int *)user, 1);
@@ -340,6 +385,9 @@ static void failing(void)
 	smalti_insert(deliver, task_group, (.x = after), .count = 1, .sink = must_not_run);
 	smalti_tile_release(after);
 	CHECK(!smalti_task_group_broken(task_group), "goes on without doing anything");
+	smalti_task_group_stage(task_group, 1);
+	CHECK(smalti_task_group_broken(task_group) && !smalti_task_group_broken(needed),
+	      "until the next stage");
 	smalti_task_group_break(needed, &first);
 	CHECK(!smalti_tile_new(task_group, 1, 1) && !smalti_tile_upload(task_group, 1, 1, "x"),
 	      "no tiles any more");
@@ -472,17 +520,10 @@ static void trace(void)
 }
 
 static const struct test tests[] = {
-    {"options", options},
-    {"plain", plain},
-    {"environment", environment},
-    {"waiting", waiting},
-    {"priorities", priorities},
-    {"bounded", bounded},
-    {"progress", progress},
-    {"sealed when idle", sealed_when_idle},
-    {"failing", failing},
-    {"tiles", tiles},
-    {"refused memory", refused_memory},
+    {"options", options}, {"plain", plain},       {"environment", environment},
+    {"waiting", waiting}, {"turns", turns},       {"priorities", priorities},
+    {"bounded", bounded}, {"progress", progress}, {"sealed when idle", sealed_when_idle},
+    {"failing", failing}, {"tiles", tiles},       {"refused memory", refused_memory},
     {"trace", trace},
 };
 

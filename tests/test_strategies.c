@@ -2,9 +2,11 @@
  *
  * Random strategies of denoising, models and sizes: exact ones give what one memory gives, but for rounding,
  * and each gives the same bits whatever policy runs it. Places that are not there share those that are, so
- * that CPUs alone run the plans of many devices.
+ * that CPUs alone run the plans of many devices; a sample runs on two devices (SMALTI_TEST_FULL=1: as many on
+ * seven, under one more policy).
  */
 #include "codelets/codelets.h"
+#include "driver.h"
 #include "embedded.h"
 #include "graphs/diffusion.h"
 #include "graphs/dit.h"
@@ -19,7 +21,10 @@
 enum { PLANS = SANITIZED ? 40 : 300, MODELS = 4, MOST_VALUES = 4 * 14 * 10, MOST_PLACES = 8 };
 enum { CHANNELS = 4, TEXT_TOKENS = 7, STEPS = 3 };
 
+enum { FEW_DEVICES = 2, MOST_DEVICES = MOST_PLACES - 1, SAMPLE = SANITIZED ? 2 : 8, FEW_POLICIES = 2 };
+
 static const struct judge_schedule schedules[] = {{NULL, 1}, {"lws", 2}, {"dmdas", 2}, {"eager", 2}};
+static const char *const device_policies[] = {"lws", "dmda", "eager"};
 
 struct plan {
 	char strategy[64];
@@ -53,7 +58,8 @@ static void add_axis(struct plan *plan, const char *name, int64_t parts, bool la
 static void name_strategy(struct plan *plan, uint64_t *state)
 {
 	static const char *const shards[] = {"ulysses", "tensor"};
-	static const char *const ranks[] = {"patch", "ring", "displaced", "masked", "naive"};
+	static const char *const ranks[] = {"patch", "ring",          "displaced",        "masked",
+					    "naive", "naive-columns", "naive-alternating"};
 	enum { EXACT = 2, NAIVE = 4 };
 	const int64_t branches = 1 + draw(state, 2);
 	const int64_t rank = draw(state, draw(state, 2) ? EXACT : COUNT(ranks));
@@ -125,24 +131,15 @@ static struct smalti_cross_cache *caption(struct smalti_denoiser *denoiser,
 	return cache;
 }
 
-static void denoise(struct smalti_session *session, struct smalti_denoiser *denoiser,
-		    const struct smalti_sampler *sampler, const struct plan *plan,
-		    const struct smalti_strategy *strategy, float *latents)
+/* With captions of its own. */
+static void diffuse(struct smalti_session *session, struct smalti_denoiser *denoiser, const char *what,
+		    struct smalti_diffusion diffusion, float *latents)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_task_group *task_group = smalti_task_group_new(session, plan->strategy, 0, &error);
-	struct smalti_diffusion diffusion = {
-	    .sampler = sampler,
-	    .height = sizes[plan->size][0],
-	    .width = sizes[plan->size][1],
-	    .vae_factor = 8,
-	    .band_tokens = plan->band_tokens,
-	    .strategy = strategy,
-	    .seed = 7,
-	    .images = 1,
-	    .guidance = 3,
-	    .cache_count = (int)plan->branches,
-	};
+	struct smalti_task_group *task_group = smalti_task_group_new(session, what, 0, &error);
+	diffusion.vae_factor = 8;
+	diffusion.images = 1;
+	diffusion.guidance = 3;
 	for (int k = 0; k < diffusion.cache_count; k++)
 		diffusion.caches[k] = caption(denoiser, task_group, k ? 1 : TEXT_TOKENS, 0.1 + 0.4 * k);
 	struct smalti_tile *planes = smalti_diffuse(denoiser, task_group, &diffusion);
@@ -152,8 +149,24 @@ static void denoise(struct smalti_session *session, struct smalti_denoiser *deno
 	for (int k = 0; k < diffusion.cache_count; k++)
 		denoiser->functions->release_cross_cache(diffusion.caches[k]);
 	smalti_task_group_wait(task_group);
-	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, plan->strategy);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, what);
 	smalti_task_group_free(task_group);
+}
+
+static void denoise(struct smalti_session *session, struct smalti_denoiser *denoiser,
+		    const struct smalti_sampler *sampler, const struct plan *plan,
+		    const struct smalti_strategy *strategy, float *latents)
+{
+	const struct smalti_diffusion diffusion = {
+	    .sampler = sampler,
+	    .height = sizes[plan->size][0],
+	    .width = sizes[plan->size][1],
+	    .band_tokens = plan->band_tokens,
+	    .strategy = strategy,
+	    .seed = 7,
+	    .cache_count = (int)plan->branches,
+	};
+	diffuse(session, denoiser, plan->strategy, diffusion, latents);
 }
 
 /* Of the largest value. */
@@ -197,7 +210,7 @@ static void compare(struct smalti_session *session, struct smalti_denoiser *deno
 }
 
 static void try_plan(struct smalti_session *session, struct smalti_denoiser *denoiser,
-		     const struct smalti_sampler *sampler, int i, const struct judge_schedule *schedule)
+		     const struct smalti_sampler *sampler, int i, const char *schedule, bool first)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_strategy strategy;
@@ -210,8 +223,8 @@ static void try_plan(struct smalti_session *session, struct smalti_denoiser *den
 	strategy.warmup = plans[i].warmup;
 	denoise(session, denoiser, sampler, &plans[i], &strategy, found);
 	const int64_t count = CHANNELS * sizes[plans[i].size][0] * sizes[plans[i].size][1];
-	describe(&plans[i], judge_schedule_name(schedule), what);
-	if (!schedule->policy) {
+	describe(&plans[i], schedule, what);
+	if (first) {
 		memcpy(results[i], found, sizeof(found));
 		compare(session, denoiser, sampler, &plans[i], &strategy, found);
 	}
@@ -219,10 +232,10 @@ static void try_plan(struct smalti_session *session, struct smalti_denoiser *den
 	smalti_strategy_free(&strategy);
 }
 
-static void random_strategies_on(const struct judge_schedule *schedule)
+/* Closes the session. The first results are those that later ones have to equal. */
+static void try_plans_on(struct smalti_session *session, int count, const char *schedule, bool first)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *session = judge_session(schedule);
 	struct smalti_task_group *weights = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_checkpoint *checkpoint[MODELS];
 	struct smalti_denoiser *denoiser[MODELS];
@@ -230,8 +243,8 @@ static void random_strategies_on(const struct judge_schedule *schedule)
 	struct smalti_sampler *sampler = smalti_sampler_new(&model->scheduler, STEPS, &error);
 	for (int i = 0; i < MODELS; i++)
 		denoiser[i] = open_denoiser(weights, &checkpoint[i], heads[i]);
-	for (int i = 0; i < PLANS; i++)
-		try_plan(session, denoiser[plans[i].model], sampler, i, schedule);
+	for (int i = 0; i < count; i++)
+		try_plan(session, denoiser[plans[i].model], sampler, i, schedule, first);
 	for (int i = 0; i < MODELS; i++) {
 		smalti_denoiser_free(denoiser[i]);
 		smalti_checkpoint_close(checkpoint[i]);
@@ -251,7 +264,154 @@ static void random_strategies(void)
 	}
 	CHECK(exact > PLANS / 3 && exact < PLANS, "both kinds");
 	for (int i = 0; i < COUNT(schedules); i++)
-		random_strategies_on(&schedules[i]);
+		try_plans_on(judge_session(&schedules[i]), PLANS, judge_schedule_name(&schedules[i]), i == 0);
+}
+
+/* One CPU and devices of one kind, where all runs that can. */
+static struct smalti_session *device_session(int64_t devices, const char *policy, struct smalti_error *error)
+{
+	struct smalti_session_options options;
+	smalti_session_defaults(&options);
+	if (devices > FEW_DEVICES) {
+		setenv("POCL_DEVICES", "basic basic basic basic basic basic basic", 0);
+		setenv("SMALTI_STANDIN_DEVICES", "7", 0);
+		setenv("STARPU_HOSTNAME", "many-devices", 0);
+	}
+	test_ask_for(&options, devices);
+	options.cpus = 1;
+	options.policy = policy;
+	options.reproducible = true;
+	return smalti_session_open(&options, error);
+}
+
+/* On devices alone, of which one or more have a share. */
+static struct plan random_device_plan(uint64_t *state)
+{
+	struct plan plan = random_plan(state);
+	plan.places = 2 + draw(state, MOST_DEVICES);
+	for (int64_t i = 0; i < plan.places; i++)
+		plan.shares[i] = i == 0 ? 0 : (double)draw(state, 6);
+	plan.shares[1 + draw(state, plan.places - 1)] += 1;
+	return plan;
+}
+
+static void random_strategies_on_devices(void)
+{
+	const bool all = getenv("SMALTI_TEST_FULL");
+	const int count = all ? PLANS : SAMPLE;
+	uint64_t state = 23;
+	for (int i = 0; i < count; i++)
+		plans[i] = random_device_plan(&state);
+	for (int i = 0; i < (all ? COUNT(device_policies) : FEW_POLICIES); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_session *session =
+		    device_session(all ? MOST_DEVICES : FEW_DEVICES, device_policies[i], &error);
+		if (!session && error.code == SMALTI_ENODEV) {
+			printf("\n    skipped: %s", error.message);
+			return;
+		}
+		SUCCEEDS(session ? 0 : -1, &error, device_policies[i]);
+		try_plans_on(session, count, device_policies[i], i == 0);
+	}
+}
+
+/* Slices */
+
+static struct smalti_sampler *steps_of(int64_t steps)
+{
+	struct smalti_sampler *sampler = calloc(1, sizeof(*sampler) + 2 * sizeof(sampler->step[0]));
+	if (!sampler)
+		abort();
+	sampler->steps = steps;
+	for (int64_t i = 0; i < steps; i++)
+		sampler->step[i] = (struct smalti_sampler_step){
+		    .timestep = 400, .input_scale = 1, .next = {.x = 1, .output = 1}};
+	return sampler;
+}
+
+/* Between an image and a slice of whole rows or columns of it, from `first` on. */
+static void slice(float *image, int64_t height, int64_t width, bool columns, int64_t first, float *part,
+		  int64_t part_height, int64_t part_width, bool out)
+{
+	for (int64_t i = 0; i < CHANNELS * part_height * part_width; i++) {
+		const int64_t x = i % part_width + (columns ? first : 0);
+		const int64_t y = i / part_width % part_height + (columns ? 0 : first);
+		float *value = &image[(i / part_width / part_height * height + y) * width + x];
+		*(out ? &part[i] : value) = *(out ? value : &part[i]);
+	}
+}
+
+/* One pass of each slice as an image of its own. */
+static void pass_by_slices(struct smalti_session *session, struct smalti_denoiser *denoiser,
+			   const struct smalti_strategy *strategy, int64_t height, int64_t width,
+			   bool columns, float *image)
+{
+	struct smalti_sampler *sampler = steps_of(1);
+	for (int rank = 0; rank < strategy->parts[SMALTI_AXIS_RANK]; rank++) {
+		const int64_t lines = (columns ? width : height) / 2;
+		const int64_t first = 2 * smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, lines, rank);
+		const int64_t side =
+		    2 * smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, lines, rank + 1) - first;
+		float part[MOST_VALUES];
+		const struct smalti_diffusion diffusion = {.sampler = sampler,
+							   .height = columns ? height : side,
+							   .width = columns ? side : width,
+							   .band_tokens = 1000,
+							   .strategy = &smalti_strategy_none,
+							   .latents = part,
+							   .cache_count = 2};
+		if (side == 0)
+			continue;
+		slice(image, height, width, columns, first, part, diffusion.height, diffusion.width, true);
+		diffuse(session, denoiser, "slice", diffusion, part);
+		slice(image, height, width, columns, first, part, diffusion.height, diffusion.width, false);
+	}
+	free(sampler);
+}
+
+static void slices(void)
+{
+	static const struct {
+		const char *strategy;
+		bool columns[2]; /* of each pass */
+		double shares[3];
+	} cases[] = {{"naive2", {false, false}, {1, 1, 1}},
+		     {"naive-columns3", {true, true}, {3, 1, 2}},
+		     {"naive-alternating3", {false, true}, {1, 0, 4}},
+		     {"hybrid:ulysses2.naive-columns2", {true, true}, {1, 2, 1}}};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = judge_session(&schedules[1]);
+	struct smalti_task_group *weights = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_checkpoint *checkpoint;
+	struct smalti_denoiser *denoiser = open_denoiser(weights, &checkpoint, 3);
+	struct smalti_sampler *sampler = steps_of(2);
+	for (int i = 0; i < COUNT(cases) * COUNT(sizes); i++) {
+		const int64_t height = sizes[i % COUNT(sizes)][0], width = sizes[i % COUNT(sizes)][1];
+		const int c = i / COUNT(sizes);
+		struct smalti_strategy strategy;
+		float expected[MOST_VALUES], found[MOST_VALUES];
+		SUCCEEDS(smalti_strategy_read(&strategy, cases[c].strategy, cases[c].shares, 3, &error),
+			 &error, cases[c].strategy);
+		test_fill(expected, CHANNELS * height * width, 0.3, 1);
+		const struct smalti_diffusion diffusion = {.sampler = sampler,
+							   .height = height,
+							   .width = width,
+							   .band_tokens = 4,
+							   .strategy = &strategy,
+							   .latents = expected,
+							   .cache_count = 2};
+		diffuse(session, denoiser, cases[c].strategy, diffusion, found);
+		for (int pass = 0; pass < 2; pass++)
+			pass_by_slices(session, denoiser, &strategy, height, width, cases[c].columns[pass],
+				       expected);
+		CHECK(apart(expected, found, CHANNELS * height * width) <= 1e-5, cases[c].strategy);
+		smalti_strategy_free(&strategy);
+	}
+	free(sampler);
+	smalti_denoiser_free(denoiser);
+	smalti_checkpoint_close(checkpoint);
+	smalti_task_group_free(weights);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "session");
 }
 
 static void names(void)
@@ -260,14 +420,19 @@ static void names(void)
 		const char *text;
 		int places, parts[SMALTI_AXES];
 	} good[] = {
-	    {"patch", 3, {1, 1, 1, 2}},     {"ring4", 3, {1, 1, 1, 4}},
-	    {"tensor", 1, {1, 1, 1, 1}},    {"cfg", 3, {2, 1, 1, 1}},
-	    {"pipeline3", 1, {1, 3, 1, 1}}, {"hybrid:cfg2.pipe2.ulysses3.ring2", 1, {2, 2, 3, 2}},
+	    {"patch", 3, {1, 1, 1, 2}},
+	    {"ring4", 3, {1, 1, 1, 4}},
+	    {"tensor", 1, {1, 1, 1, 1}},
+	    {"cfg", 3, {2, 1, 1, 1}},
+	    {"naive-columns", 5, {1, 1, 1, 4}},
+	    {"pipeline3", 1, {1, 3, 1, 1}},
+	    {"hybrid:cfg2.pipe2.ulysses3.ring2", 1, {2, 2, 3, 2}},
 	};
 	static const char *const bad[] = {"",
 					  "patches",
 					  "patch0",
 					  "patch-1",
+					  "naive-",
 					  "patch2x",
 					  "patch99999999999999999999",
 					  "cfg3",
@@ -294,7 +459,9 @@ static void names(void)
 
 static const struct test tests[] = {
     {"names", names},
+    {"slices", slices},
     {"random strategies", random_strategies},
+    {"on devices", random_strategies_on_devices},
 };
 
 TEST_MAIN("strategies", tests)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-OPTIONS = {"t5": "--t5", "dit": "--dit", "decode": "--vae", "encode": "--encode"}
+OPTIONS = {"t5": "--t5", "dit": "--dit", "train": "--train", "decode": "--vae", "encode": "--encode"}
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 

@@ -5,7 +5,7 @@
 Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--threads N] [--model DIR] [--t5-layers N]
                 STAGE PRECISION SIZE
 
-`compile` is PyTorch with torch.compile. STAGE is t5, dit, decode, encode or generate; PRECISION float32 or bfloat16;
+`compile` is PyTorch with torch.compile. STAGE is t5, dit, train, decode, encode or generate; PRECISION float32 or bfloat16;
 SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
 each line on its standard input asks for one run, which it answers by a line of JSON with "seconds".
@@ -31,12 +31,12 @@ def arguments():
     parser.add_argument("--model")
     parser.add_argument("--t5-layers", type=int, default=4)
     parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("stage", choices=("t5", "dit", "decode", "encode", "generate"))
+    parser.add_argument("stage", choices=("t5", "dit", "train", "decode", "encode", "generate"))
     parser.add_argument("precision", choices=("float32", "bfloat16"))
     parser.add_argument("size")
     given = parser.parse_args()
-    if given.library == "openvino" and given.stage == "generate":
-        parser.error("OpenVINO runs single stages here, not generate")
+    if given.library == "openvino" and given.stage in ("generate", "train"):
+        parser.error(f"OpenVINO does not run {given.stage} here")
     if given.library == "openvino" and given.device != "cpu":
         parser.error("OpenVINO runs on CPUs here")
     if given.stage == "generate" and not given.model:
@@ -86,15 +86,18 @@ def make_t5(given, torch):
     return Stage(), (ids, torch.ones(1, tokens, dtype=torch.long)), scale
 
 
-def make_dit(given, torch):
+def open_transformer(given, width, height):
     from diffusers import PixArtTransformer2DModel
 
-    width, height = (side // FACTOR for side in pixels(given.size))
     if given.model:
-        model = PixArtTransformer2DModel.from_pretrained(given.model, subfolder="transformer")
-    else:
-        model = PixArtTransformer2DModel(sample_size=max(width, height), use_additional_conditions=False,
-                                         caption_channels=4096)
+        return PixArtTransformer2DModel.from_pretrained(given.model, subfolder="transformer")
+    return PixArtTransformer2DModel(sample_size=max(width, height), use_additional_conditions=False,
+                                    caption_channels=4096)
+
+
+def make_dit(given, torch):
+    width, height = (side // FACTOR for side in pixels(given.size))
+    model = open_transformer(given, width, height)
     channels = model.config.caption_channels or model.inner_dim
     mask = torch.zeros(2, CAPTION_LENGTH)
     mask[0, :NEGATIVE_TOKENS] = 1
@@ -144,6 +147,29 @@ def make_encode(given, torch):
     return Stage(), (torch.randn(1, 3, height, width),), 1
 
 
+def make_train(given, torch):
+    """The gradients of all parameters for one image; weights in float32, products rounded by autocast."""
+    width, height = (side // FACTOR for side in pixels(given.size))
+    model = open_transformer(given, width, height).train().to(given.device)
+    channels = model.config.caption_channels or model.inner_dim
+    x = torch.randn(1, model.config.in_channels, height, width, device=given.device)
+    text = torch.randn(1, PROMPT_TOKENS, channels, device=given.device)
+    gradient = torch.randn(1, model.config.out_channels, height, width, device=given.device)
+    timestep = torch.tensor([500], device=given.device)
+    forward = torch.compile(model) if given.library == "compile" else model
+    mixed = torch.autocast(given.device, torch.bfloat16, enabled=given.precision == "bfloat16")
+
+    def run():
+        model.zero_grad(set_to_none=True)
+        with torch.enable_grad():
+            with mixed:
+                y = forward(x, encoder_hidden_states=text, timestep=timestep,
+                            added_cond_kwargs={"resolution": None, "aspect_ratio": None}, return_dict=False)[0]
+            y.float().backward(gradient)
+
+    return run, 1
+
+
 def make_generate(given, torch):
     from diffusers import DiffusionPipeline
 
@@ -164,8 +190,8 @@ def make_generate(given, torch):
 
 
 def by_torch(given, torch):
-    if given.stage == "generate":
-        return make_generate(given, torch)
+    if given.stage in ("generate", "train"):
+        return globals()["make_" + given.stage](given, torch)
     dtype = getattr(torch, given.precision)
     if not given.model:
         torch.set_default_dtype(dtype)  # the memory of one precision only

@@ -51,10 +51,14 @@ struct smalti_extract_options {
 	int64_t shard_bytes; /**< approximate size of a shard, estimated from the first items; 0: not given */
 	int64_t lease_seconds; /**< time after which others may take over the work of an inactive process; 0:
 				  300 */
-	bool retry_failed;     /**< retry items that failed */
-	bool append;           /**< add the items that the list has behind those of the directory */
-	bool allow_mixed_isa;  /**< allow another instruction set than the directory's, which rounds
-				  differently */
+	/** Bytes per second that this process reads of images, and writes to shards, at most, for storage
+	 * that others share; 0: no limit. Both end when the callback asks to stop. @{ */
+	int64_t read_limit, write_limit;
+	/** @} */
+	bool retry_failed;    /**< retry items that failed */
+	bool append;          /**< add the items that the list has behind those of the directory */
+	bool allow_mixed_isa; /**< allow another instruction set than the directory's, which rounds
+				 differently */
 	struct smalti_model_options model; /**< only its tokenizer, text_encoder and vae are used */
 };
 
@@ -67,7 +71,9 @@ struct smalti_extract_progress {
 			   may be a window ahead of the disk */
 	int64_t made;   /**< items that this run has done */
 	int64_t failed; /**< items of these that lack some or all features */
-	int64_t captions, tokens, images; /**< that this run has encoded */
+	int64_t captions, tokens, images;  /**< that this run has encoded */
+	int64_t read_bytes, written_bytes; /**< of images' files that this run has read, of shards that it has
+					      written */
 	double listed;           /**< fraction of the list that was read, before anything else is done */
 	const char *waiting_for; /**< the process that works on what is left; NULL: not waiting */
 	const char *locked_by;   /**< the process that holds the lock on the directory; NULL: not waiting */

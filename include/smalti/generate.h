@@ -95,6 +95,41 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 const char *smalti_plan_strategy(const struct smalti_plan *plan);
 const char *smalti_plan_shares(const struct smalti_plan *plan);
 /** @} */
+
+/** What a place, the CPUs with main memory or a device, bears of one pass of an image's denoising. Bytes are
+ * those of docs/strategies.md; weights and captions, which come to it once, are not in what it receives. */
+struct smalti_place_load {
+	char name[64];
+	double flops; /**< floating-point operations */
+	/** Bytes that come to it in a pass behind the warm-up: other tokens' keys and values; queries and
+	 * results of heads (ulysses); inputs and sums of shards (tensor); bands that go to their next stage,
+	 * latents and noise predictions; the modulation. @{ */
+	double keys, heads, sums, stream, modulation;
+	/** @} */
+	double weights;     /**< bytes, as it holds them */
+	double activations; /**< bytes of what it computes, at most at a time */
+	double buffers;     /**< bytes of others' keys in a block, and of what is kept for the next pass */
+};
+/** The places of the plan's session; 1, any place, for a plan without a strategy. */
+int smalti_plan_place_count(const struct smalti_plan *plan);
+/** What place 0 … count − 1 bears. -1 without memory. */
+int smalti_plan_load(const struct smalti_plan *plan, int place, struct smalti_place_load *load,
+		     struct smalti_error *error);
+
+/** Bytes that come to a place, by kind; as struct smalti_place_load has them, and the rows at the borders of
+ * a decoding's bands. In a decoding the sums are its statistics. */
+struct smalti_place_bytes {
+	double keys, heads, sums, stream, modulation, halo;
+};
+/** What came to a place of an image that a strategy spreads: what its tasks read that was not there. */
+struct smalti_place_account {
+	char name[64];
+	struct smalti_place_bytes planned;  /**< of a pass, by the formulas of docs/strategies.md */
+	struct smalti_place_bytes pass;     /**< in the last pass */
+	struct smalti_place_bytes decoding; /**< behind the last pass */
+	double weights;                     /**< bytes of weights that came for this image */
+};
+
 /** Images that were submitted keep what they need. NULL is allowed. */
 void smalti_plan_free(struct smalti_plan *plan);
 
@@ -111,8 +146,28 @@ int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, e
 			 struct smalti_unread *unread, struct smalti_error *error);
 void smalti_unread_free(struct smalti_unread *unread);
 
-/** Callbacks that receive one image. Only `done` must not be NULL. All but `done` are called on any thread,
- * one at a time per image; if one returns non-zero, the image fails with the error that it set. */
+/** A text as the transformer reads it: T5's last hidden states, without padding. */
+struct smalti_text_states {
+	int64_t tokens; /**< with the end mark, truncated to the model's most */
+	int64_t width;  /**< of a token's states */
+	int32_t *ids;   /**< [tokens] */
+	float *values;  /**< [tokens, width] */
+};
+
+/** Encodes `count` texts by the model's text encoder, in its precision, and fills states[0 … count − 1]; free
+ * each by smalti_text_states_free(). Which texts are encoded together changes no bit. -1 with SMALTI_EINVAL,
+ * SMALTI_ENOMEM, …: then all are empty. */
+int smalti_text_encode(struct smalti_model *model, const char *const *texts, int64_t count,
+		       enum smalti_cleaning cleaning, struct smalti_text_states *states,
+		       struct smalti_error *error);
+void smalti_text_states_free(struct smalti_text_states *states); /**< makes it empty */
+
+struct smalti_batch;
+struct smalti_batch_progress;
+
+/** Callbacks that receive one image. Only `done` must not be NULL. All but `done` and `progress` are called
+ * on any thread, one at a time per image; if one returns non-zero, the image fails with the error that it
+ * set. */
 struct smalti_image_callbacks {
 	void *user;
 	/** Rows first … first + count − 1 of the image, in order, RGB, `width` pixels each. */
@@ -120,12 +175,16 @@ struct smalti_image_callbacks {
 		    struct smalti_error *error);
 	/** The final latents f32 [channels, height, width], in the model's scale, padded size. */
 	int (*latents)(void *user, const int64_t shape[3], const float *values, struct smalti_error *error);
+	/** How far the image is: `active` is 1, `images` its completed fraction. About ten times per second,
+	 * on the thread that waits in smalti_batch_submit() or smalti_batch_wait(). It must not call the
+	 * batch's functions. */
+	void (*progress)(void *user, const struct smalti_batch_progress *progress);
+	/** For each place in turn, before `done`, what came to it; not where the policy places the tasks. */
+	void (*place)(void *user, const struct smalti_place_account *account);
 	/** The last call for this image, on a thread that is in smalti_batch_submit() or
 	 * smalti_batch_wait(): status 0, or -1 with the cause. It must not submit. */
 	void (*done)(void *user, int status, const struct smalti_error *error);
 };
-
-struct smalti_batch;
 
 struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error);
 

@@ -58,6 +58,8 @@ struct smalti_vae_request {
 	int64_t height, width; /**< of the image: multiples of latent_pixels, SMALTI_SIDE_MAX at most */
 	int64_t tile_rows;     /**< latent rows per tile; 0: chosen by size, memory and workers */
 	const char *scratch;   /**< directory for what does not fit into memory; NULL: none */
+	const char *shares;    /**< of the rows, of the CPUs and of each device, as "0:2:1"; "auto": of the
+				  devices by their speed; NULL: the scheduling policy places each task */
 	enum smalti_precision
 	    store;  /**< F32 or BF16: maps may be rounded to bf16 where memory is short: less of it,
 		       or less time, for results that are not exact and depend on the memory */

@@ -51,6 +51,23 @@ int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *e
 	return 0;
 }
 
+int smalti_grow_to(void *items, int64_t *count, int64_t index, int64_t size, struct smalti_error *error)
+{
+	if (index < *count)
+		return 0;
+	void *old;
+	memcpy(&old, items, sizeof(old));
+	void *memory = smalti_calloc(2 * (index + 1), size, error);
+	if (!memory)
+		return -1;
+	if (*count)
+		memcpy(memory, old, (size_t)(*count * size));
+	free(old);
+	memcpy(items, &memory, sizeof(memory));
+	*count = 2 * (index + 1);
+	return 0;
+}
+
 void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error)
 {
 	int64_t bytes = checked_bytes(count, size, error);

@@ -91,6 +91,10 @@ void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
  * 0) on; the new one is not initialised. Free with free(). */
 int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
 
+/* Makes items[index] exist, where `items` is the address of a pointer to *count items; new ones are zero. 0,
+ * or -1 if memory is short (then nothing has changed). */
+int smalti_grow_to(void *items, int64_t *count, int64_t index, int64_t size, struct smalti_error *error);
+
 /* Uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
 void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
 

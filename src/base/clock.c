@@ -23,11 +23,11 @@ double smalti_thread_clock(void)
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-struct timespec smalti_deadline(clockid_t clock, int64_t nanoseconds)
+struct timespec smalti_deadline(int64_t nanoseconds)
 {
 	enum { SECOND = 1000000000 };
 	struct timespec time;
-	clock_gettime(clock, &time);
+	clock_gettime(CLOCK_MONOTONIC, &time);
 	nanoseconds += time.tv_nsec;
 	return (struct timespec){.tv_sec = time.tv_sec + nanoseconds / SECOND,
 				 .tv_nsec = nanoseconds % SECOND};

@@ -12,5 +12,6 @@ double smalti_wall_clock(void);
 /* Seconds that the calling thread has been computing. */
 double smalti_thread_clock(void);
 
-/* The time of the clock in so many nanoseconds, for pthread_cond_timedwait(). */
-struct timespec smalti_deadline(clockid_t clock, int64_t nanoseconds);
+/* The time of CLOCK_MONOTONIC in so many nanoseconds, for pthread_cond_clockwait(): by a clock that can be
+ * set back, waits would last as long as it was. */
+struct timespec smalti_deadline(int64_t nanoseconds);

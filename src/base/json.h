@@ -51,6 +51,10 @@ int smalti_json_strings(const cJSON *object, const char *key, enum smalti_json_n
 int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_need need,
 		       const char *const *names, int *value, struct smalti_error *error);
 
+/* Whether "format" and "version" are these (SMALTI_EUNSUPPORTED: others; `remedy` ends the message). */
+int smalti_json_check_format(const cJSON *object, const char *format, int64_t version, const char *remedy,
+			     struct smalti_error *error);
+
 /* What a file holds, in words for a message: `3`, `"relu"`, `an array`. */
 const char *smalti_json_describe(const cJSON *item, char text[64]);
 

@@ -170,3 +170,18 @@ int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_ne
 	return smalti_fail(error, SMALTI_EUNSUPPORTED, "\"%s\" is \"%.100s\", only %s can be used", key, text,
 			   list);
 }
+
+int smalti_json_check_format(const cJSON *object, const char *format, int64_t version, const char *remedy,
+			     struct smalti_error *error)
+{
+	const char *found = "";
+	int64_t found_version = 0;
+	if (smalti_json_string(object, "format", SMALTI_JSON_REQUIRED, &found, error) < 0 ||
+	    smalti_json_int(object, "version", SMALTI_JSON_REQUIRED, 0, INT32_MAX, &found_version, error) < 0)
+		return -1;
+	if (strcmp(found, format) == 0 && found_version == version)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "\"%.40s\" of version %" PRId64 ", \"%s\" of version %" PRId64 " was expected%s",
+			   found, found_version, format, version, remedy);
+}

@@ -106,3 +106,12 @@ int smalti_process_read(struct smalti_process *process, const cJSON *object, str
 	snprintf(process->machine, sizeof(process->machine), "%s", machine);
 	return 0;
 }
+
+int64_t smalti_process_resident(void)
+{
+	char line[256]; /* pages: all, resident, ... */
+	const char *second =
+	    smalti_read_line("/proc/self/statm", line, sizeof(line)) ? strchr(line, ' ') : NULL;
+	const int64_t pages = second ? strtoll(second, NULL, 10) : 0;
+	return pages * (int64_t)sysconf(_SC_PAGESIZE);
+}

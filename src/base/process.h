@@ -16,6 +16,8 @@ enum { SMALTI_HOLDER = 256, SMALTI_PROCESS_TAG = 48 };
 /* For a person: "HOST, process N". */
 void smalti_process_name(const struct smalti_process *process, char name[SMALTI_HOLDER]);
 void smalti_process_self(struct smalti_process *self);
+/* Bytes of memory that this process holds now; 0: not known. */
+int64_t smalti_process_resident(void);
 /* Whether it is known to have ended: it was of this machine, and there is none of that number and start. */
 bool smalti_process_is_gone(const struct smalti_process *process, const struct smalti_process *self);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "base/json.h"
+#include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "rt/ranks.h"
@@ -48,6 +49,11 @@ static enum smalti_exit answer(const struct smalti_command *command, enum smalti
 	return smalti_finish_stdout();
 }
 
+bool smalti_is_program(const struct smalti_command *command)
+{
+	return !strchr(command->name, ' ');
+}
+
 const char *smalti_command_word(const struct smalti_command *command)
 {
 	const char *blank = strrchr(command->name, ' ');
@@ -82,6 +88,16 @@ static enum smalti_exit show_help(const struct smalti_command *command, int coun
 	return answer(command, SMALTI_HELP);
 }
 
+static enum smalti_exit show_completion(const struct smalti_command *program, int count, char **words)
+{
+	for (int i = 0; count == 1 && smalti_completion_shells[i]; i++)
+		if (strcmp(words[0], smalti_completion_shells[i]) == 0) {
+			smalti_print_completion(program, i, stdout);
+			return smalti_finish_stdout();
+		}
+	return smalti_usage_error(program, "completion: expected the name of a shell, bash, zsh or fish");
+}
+
 static const struct {
 	const char *word;
 	enum smalti_invocation request;
@@ -106,6 +122,8 @@ static enum smalti_exit run_group(const struct smalti_command *group, int argc, 
 			return answer(group, requests[i].request);
 	if (strcmp(word, "help") == 0)
 		return show_help(group, argc - 2, argv + 2);
+	if (strcmp(word, "completion") == 0 && smalti_is_program(group))
+		return show_completion(group, argc - 2, argv + 2);
 	const struct smalti_command *command = find_command(group, word);
 	return command ? smalti_command_run(command, argc - 1, argv + 1) : SMALTI_EXIT_USAGE;
 }

@@ -41,12 +41,16 @@ struct smalti_command {
 	.defaults = &(default_values), .size = sizeof(default_values)
 
 extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,
-    smalti_extract_command, smalti_generate_command, smalti_report_command, smalti_simulate_command,
-    smalti_topology_command, smalti_verify_command;
+    smalti_extract_command, smalti_generate_command, smalti_report_command, smalti_retrieve_command,
+    smalti_serve_command, smalti_simulate_command, smalti_topology_command, smalti_train_command,
+    smalti_verify_command;
 
 /* Parses argv (argv[0] is the program or the subcommand's word) and runs the command, or that one of a
  * program, or shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
+
+/* Not a command of one. */
+bool smalti_is_program(const struct smalti_command *command);
 
 /* A command's own name, without its program's: "kernels" of "smalti-bench kernels". */
 const char *smalti_command_word(const struct smalti_command *command);

@@ -64,9 +64,9 @@
 	{SMALTI_INT64(type, field), "tile-tokens", 0, "N", \
 	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 
-#define SMALTI_SHARES_ROW(type, field) \
+#define SMALTI_SHARES_ROW(type, field, what) \
 	{SMALTI_STRING(type, field), "shares", 0, "A:B:...", \
-	 "distribute the transformer's tokens: the shares of the CPUs and of each device in turn; auto: by the measured speed " \
+	 "distribute " what ": the shares of the CPUs and of each device in turn; auto: by the measured speed " \
 	 "of the devices; default: the scheduling policy places each task"}
 
 /* `request` is a struct smalti_request. */
@@ -80,6 +80,6 @@
 #define SMALTI_STRATEGY_ROW(type, field) \
 	{SMALTI_STRING(type, field), "strategy", 0, "NAME", \
 	 "spread the transformer over devices: patch, ring, ulysses, tensor, cfg or a mix such as hybrid:cfg2.ulysses2.ring2, " \
-	 "which are exact; auto, the one of these that should be fastest; pipeline, displaced, masked or naive, which are not " \
-	 "exact; NAME may end in the number of parts; default with --shares: patch"}
+	 "which are exact; auto, the one of these that should be fastest; pipeline, displaced, masked, naive, naive-columns or " \
+	 "naive-alternating, which are not exact; NAME may end in the number of parts; default with --shares: patch"}
 /* clang-format on */

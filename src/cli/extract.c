@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/common_rows.h"
+#include "cli/device_lines.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -23,12 +24,16 @@ struct smalti_extract_settings {
 
 #define TYPE struct smalti_extract_settings
 
-static const char *const image_sizes[] = {"256", "512", "1024", "2048", "2880", NULL};
+/* What is under way takes some seconds; on a starved machine nobody waits for it, and SLURM for three
+ * minutes. */
+enum { FINISH_SECONDS = 120 };
+
+static const char *const image_sizes[] = {"128", "256", "512", "1024", "2048", "2880", NULL};
 static const char *const orientations[] = {"exif", "stored", NULL};
 static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
 static const char *const compressions[] = {"auto", "never", "always", NULL};
 
-static const int64_t image_side[] = {256, 512, 1024, 2048, 2880};
+static const int64_t image_side[] = {128, 256, 512, 1024, 2048, 2880};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Data set")},
@@ -41,6 +46,11 @@ static const struct smalti_option rows[] = {
      "first of txt, prompt, caption and text that the data set has"},
     {SMALTI_STRING(TYPE, range), "range", 'r', "START:END",
      "process only items START to END-1 of the list, counted from 0"},
+    {SMALTI_INT64(TYPE, extract.first), "start-index", 0, "N", "START of --range, as in PixArt's tool",
+     .alias = "start_index", .minimum = 0, .maximum = INT64_MAX},
+    {SMALTI_INT64(TYPE, extract.end), "end-index", 0, "N",
+     "END of --range, as in PixArt's tool; 0: the end of the list", .alias = "end_index", .minimum = 0,
+     .maximum = INT64_MAX},
     {SMALTI_STRING(TYPE, shard), "shard", 0, "I/N",
      "process only part I of N equal parts of the range, counted from 0, for job arrays"},
 
@@ -97,12 +107,17 @@ static const struct smalti_option rows[] = {
     SMALTI_WORKER_ROWS(TYPE),
     SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
+    {SMALTI_BYTES(TYPE, extract.read_limit), "read-limit", 0, "RATE",
+     "read at most RATE bytes of images per second, such as 50M, from storage that others share",
+     .minimum = 1, .maximum = INT64_MAX},
+    {SMALTI_BYTES(TYPE, extract.write_limit), "write-limit", 0, "RATE",
+     "write at most RATE bytes of shards per second", .minimum = 1, .maximum = INT64_MAX},
     SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_extract_settings defaults = {
     .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
-    .image_size = 1,
+    .image_size = 2,
     .session = {.cuda = -1},
 };
 
@@ -127,6 +142,7 @@ static const struct smalti_example examples[] = {
 struct extract {
 	const struct smalti_extract_settings *settings;
 	struct smalti_extract_options options;
+	struct smalti_session *session;
 	struct smalti_progress progress;
 	double began;
 	bool begun;
@@ -175,6 +191,8 @@ static int set_options(struct extract *e, int count, char **operands, struct sma
 	if (o->shard_items && o->shard_bytes)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--shard-items and --shard-bytes exclude each other");
+	if (s->range && (o->first || o->end))
+		return smalti_fail(error, SMALTI_EINVAL, "--range excludes --start-index and --end-index");
 	if (parse_pair("--range", s->range, ':', "START:END with START below END, as in 0:1000", &o->first,
 		       &o->end, error) < 0 ||
 	    parse_pair("--shard", s->shard, '/', "I/N with I from 0 to N - 1, as in 3/16", &o->part,
@@ -255,9 +273,12 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 	cJSON_AddNumberToObject(object, "captions", (double)p->captions);
 	cJSON_AddNumberToObject(object, "tokens", (double)p->tokens);
 	cJSON_AddNumberToObject(object, "pictures", (double)p->images);
+	cJSON_AddNumberToObject(object, "read_bytes", (double)p->read_bytes);
+	cJSON_AddNumberToObject(object, "written_bytes", (double)p->written_bytes);
 	smalti_json_add_seconds(object, smalti_now() - e->began);
 	if (result->stopped && smalti_signals_caught())
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
+	smalti_device_json(object, e->session);
 	smalti_json_line(object, &broken);
 	return !broken;
 }
@@ -274,6 +295,7 @@ static void summarize(struct extract *e, const struct smalti_extract_result *res
 			      "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s: %s",
 			      p->done, p->items, p->made, seconds,
 			      seconds > 0 ? (double)p->made / seconds : 0, failed, e->options.output);
+	smalti_device_lines(&e->progress, e->session);
 }
 
 static enum smalti_exit report(struct extract *e, const struct smalti_extract_result *result, bool broken_off)
@@ -307,14 +329,14 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 	return status;
 }
 
-static enum smalti_exit extract(struct extract *e, struct smalti_session *session)
+static enum smalti_exit extract(struct extract *e)
 {
 	struct smalti_extract_result result;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	e->began = smalti_now();
 	smalti_signals_second(drop, NULL);
 	smalti_progress_begin(&e->progress, stderr, "lists", e->settings->quiet);
-	const int status = smalti_extract(session, &e->options, on_watch, e, &result, &error);
+	const int status = smalti_extract(e->session, &e->options, on_watch, e, &result, &error);
 	smalti_signals_second(NULL, NULL);
 	const bool stopped = status < 0 && error.code == SMALTI_ECANCELLED && smalti_signals_caught();
 	if (status == 0 || stopped)
@@ -329,11 +351,11 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	enum smalti_exit exit;
 	smalti_signals_catch();
-	struct smalti_session *session = NULL;
+	smalti_signals_finish_within(FINISH_SECONDS);
 	if (set_options(&e, count, operands, &error) == 0)
-		session = smalti_held_session(&e.settings->session, &error);
-	exit = session ? extract(&e, session) : smalti_command_fail(&smalti_extract_command, &error);
-	if (session && smalti_session_close(session, &error) < 0)
+		e.session = smalti_held_session(&e.settings->session, &error);
+	exit = e.session ? extract(&e) : smalti_command_fail(&smalti_extract_command, &error);
+	if (e.session && smalti_session_close(e.session, &error) < 0)
 		exit = smalti_command_fail(&smalti_extract_command, &error);
 	return exit;
 }
@@ -353,7 +375,9 @@ const struct smalti_command smalti_extract_command = {
 	"continues an interrupted run: no item is processed twice and none is lost. Several processes may "
 	"run it at the same time, on any machines that share DIR. Items that fail are listed in "
 	"DIR/failed.jsonl with the reason, and the exit status is 3.\n\nAfter SIGINT or SIGTERM the work in "
-	"progress is completed and kept; after a second signal only completed work is kept.",
+	"progress is completed and kept, if that takes no more than two minutes; then, or after a second "
+	"signal, only "
+	"completed work is kept.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
 };

@@ -16,8 +16,11 @@ static int open_files(struct smalti_generation *g, struct smalti_generate_option
 		return -1;
 	if (o->latents && !o->has_images)
 		o->request.images = g->start.shape[0];
-	if (smalti_source_open(&g->source, o, error) < 0 ||
-	    smalti_output_open(&g->output, o->output, suffixes[0], g->source.images, error) < 0)
+	if (smalti_source_open(&g->source, o, error) < 0)
+		return -1;
+	if (o->plan)
+		return 0;
+	if (smalti_output_open(&g->output, o->output, suffixes[0], g->source.images, error) < 0)
 		return -1;
 	return g->output.file ? smalti_format_of(g->output.file, false, 0, suffixes, error) : 0;
 }
@@ -45,6 +48,14 @@ static enum smalti_exit fail(const struct smalti_error *error)
 	return SMALTI_EXIT_FAILED;
 }
 
+static enum smalti_exit show_plans(struct smalti_generation *g)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (smalti_generation_plan(g, &error) < 0)
+		return fail(&error);
+	return smalti_finish_stdout();
+}
+
 static enum smalti_exit make_images(struct smalti_generation *g)
 {
 	const struct smalti_generate_options *options = g->options;
@@ -53,20 +64,33 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 	if (!g->model)
 		return fail(&error);
 	smalti_model_info(g->model, &g->info);
+	if (options->plan)
+		return show_plans(g);
 	g->origin = (struct smalti_image_origin){.model = g->info.digest,
 						 .scheduler = g->info.scheduler,
 						 .precision = smalti_precisions[options->model.precision],
 						 .latents = g->start.values ? g->start.digest : NULL};
 	if (options->resume)
 		smalti_writer_clean(g->output.directory, false);
-	smalti_image_report_begin(&g->report, &smalti_generate_command, options->json, options->quiet,
-				  g->source.images);
+	smalti_image_report_begin(&g->report, &smalti_generate_command, g->session, options->json,
+				  options->quiet, g->source.images);
 	if (g->info.unused)
 		smalti_image_report_warning(&g->report, g->info.unused);
 	if (smalti_generation_run(g, &error) < 0)
 		return fail(&error);
-	return smalti_image_report_end(&g->report, g->stopped ? smalti_signals_caught() : NULL,
-				       "; run again with --resume", NULL);
+	const char *signal = smalti_signals_caught() ? smalti_signals_caught() : g->cause.message;
+	return smalti_image_report_end(&g->report, g->stopped ? signal : NULL, "; run again with --resume",
+				       NULL);
+}
+
+static void refuse(void *batch)
+{
+	smalti_batch_refuse(batch, smalti_signals_caught());
+}
+
+static void cancel(void *batch)
+{
+	smalti_batch_cancel(batch);
 }
 
 /* A rank that computes as rank 0 says, which has the files. */
@@ -74,10 +98,17 @@ static enum smalti_exit follow(struct smalti_generation *g)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	g->model = smalti_model_open(g->session, &g->options->model, &error);
+	if (g->model && g->options->plan)
+		return SMALTI_EXIT_OK;
 	struct smalti_batch *batch = g->model ? smalti_batch_open(g->model, &error) : NULL;
 	if (!batch)
 		return fail(&error);
+	smalti_signals_first(refuse, batch);
+	smalti_signals_second(cancel, batch);
 	smalti_batch_follow(batch);
+	smalti_batch_wait(batch);
+	smalti_signals_first(NULL, NULL);
+	smalti_signals_second(NULL, NULL);
 	smalti_batch_close(batch);
 	return SMALTI_EXIT_OK;
 }

@@ -14,7 +14,7 @@ struct smalti_generate_options {
 	struct smalti_request request; /* of every prompt, unless its line says otherwise */
 	struct smalti_model_options model;
 	struct smalti_session_options session;
-	bool has_size, has_images, save_latents, resume, json, quiet;
+	bool has_size, has_images, save_latents, resume, json, quiet, plan;
 };
 
 /* Checks what the table cannot: options that exclude each other, names, texts. */
@@ -35,6 +35,12 @@ struct smalti_image_origin {
  * texts mean equal images. Free with free(). */
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
 			      const struct smalti_image_origin *origin, struct smalti_error *error);
+
+/* Begins the PNG of an image on `stream`, as smalti_image_begin(), or where that is NULL the file `path`, as
+ * smalti_image_create(), with its metadata. */
+struct smalti_image_writer *smalti_image_begin_png(FILE *stream, const char *path, int64_t width,
+						   int64_t height, const char *parameters,
+						   struct smalti_error *error);
 
 /* The files of one image. Nothing is visible under their names before the commit. */
 struct smalti_image_file {
@@ -95,6 +101,10 @@ struct smalti_item {
 	bool warned;                   /* for the caller: of the parts of the prompt that are ignored */
 };
 
+/* What the line gives wins over the defaults; texts are the line's. */
+struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
+					     const struct smalti_prompt_line *line);
+
 /* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);
@@ -114,9 +124,16 @@ struct smalti_generation {
 	struct smalti_model_info info; /* of the model */
 	struct smalti_image_origin origin;
 	struct smalti_image_report report;
-	bool stopped; /* by a signal, before all was made */
+	bool stopped;              /* by a signal, before all was made */
+	struct smalti_error cause; /* where that was one to another rank: what it says */
 };
 
 /* Makes the images of all requests, many at a time. Failures of single ones go to the report;
  * -1 when no batch can be opened. */
 int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
+/* The plan of a request that begins with the generation's latents, if it has some; what the request has for
+ * `auto` becomes what was chosen, in the plan's memory. */
+struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
+					      struct smalti_request *request, struct smalti_error *error);
+/* --plan: prints what the places bear of each request, on standard output. */
+int smalti_generation_plan(struct smalti_generation *generation, struct smalti_error *error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli/generate.h"
 #include "cli/signals.h"
 
@@ -14,13 +15,48 @@ struct image {
 	int64_t number;
 	struct smalti_unread unread;
 	double began;
+	cJSON *places; /* the bytes that came to each; NULL: not known */
 };
 
 static void free_image(struct image *image)
 {
+	cJSON_Delete(image->places);
 	smalti_unread_free(&image->unread);
 	smalti_image_file_close(&image->file);
 	free(image);
+}
+
+static void stop(struct smalti_generation *generation, const struct smalti_error *cause)
+{
+	generation->stopped = true;
+	generation->cause = *cause;
+}
+
+static void add_bytes(cJSON *place, const char *key, const struct smalti_place_bytes *bytes)
+{
+	const struct {
+		const char *key;
+		double bytes;
+	} kinds[] = {{"keys", bytes->keys},     {"heads", bytes->heads},           {"sums", bytes->sums},
+		     {"stream", bytes->stream}, {"modulation", bytes->modulation}, {"halo", bytes->halo}};
+	cJSON *object = cJSON_AddObjectToObject(place, key);
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
+		if (kinds[i].bytes > 0)
+			cJSON_AddNumberToObject(object, kinds[i].key, kinds[i].bytes);
+}
+
+static void on_place(void *user, const struct smalti_place_account *account)
+{
+	struct image *image = user;
+	cJSON *place = cJSON_CreateObject();
+	smalti_json_add_text(place, "name", account->name);
+	add_bytes(place, "planned", &account->planned);
+	add_bytes(place, "pass", &account->pass);
+	add_bytes(place, "decoding", &account->decoding);
+	cJSON_AddNumberToObject(place, "weights", account->weights);
+	if (!image->places)
+		image->places = cJSON_CreateArray();
+	cJSON_AddItemToArray(image->places, place);
 }
 
 static void on_done(void *user, int status, const struct smalti_error *cause)
@@ -39,13 +75,14 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 	    .height = image->file.height,
 	    .image = image->number,
 	    .unread = &image->unread,
+	    .places = image->places,
 	    .seconds = smalti_now() - image->began,
 	    .images = 1,
 	};
 	if (status == 0 || error.code != SMALTI_ECANCELLED)
 		smalti_image_report_add(&image->generation->report, &outcome);
 	else
-		image->generation->stopped = true;
+		stop(image->generation, &error);
 	free_image(image);
 }
 
@@ -145,6 +182,7 @@ static int submit(struct smalti_batch *batch, struct smalti_item *item, struct s
 	    .user = image,
 	    .rows = smalti_image_file_rows,
 	    .latents = image->file.latents_path ? smalti_image_file_latents : NULL,
+	    .place = generation->options->json ? on_place : NULL,
 	    .done = on_done};
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
 				 &image->unread, error) < 0)
@@ -175,8 +213,8 @@ static bool ends(const struct smalti_generation *generation)
 	return smalti_signals_caught() || generation->report.broken;
 }
 
-static struct smalti_plan *resolve(const struct smalti_generation *generation, struct smalti_request *request,
-				   struct smalti_error *error)
+struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
+					      struct smalti_request *request, struct smalti_error *error)
 {
 	const struct smalti_start *start = &generation->start;
 	if (start->values && smalti_start_apply(start, &generation->info, request, error) < 0)
@@ -195,7 +233,7 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t images = item->request.images;
 	int64_t image = 0;
-	struct smalti_plan *plan = resolve(generation, &item->request, &error);
+	struct smalti_plan *plan = smalti_generation_resolve(generation, &item->request, &error);
 	int status = plan ? 0 : -1;
 	if (plan)
 		status = smalti_output_claim(&generation->output, item->id, images, &error);
@@ -205,7 +243,7 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	}
 	smalti_plan_free(plan);
 	if (status < 0 && error.code == SMALTI_ECANCELLED) {
-		generation->stopped = true;
+		stop(generation, &error);
 	} else if (status < 0) {
 		smalti_source_add_context(&generation->source, item, &error);
 		report_item(generation, item, NULL, image, images - image, &error);

@@ -36,21 +36,28 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 	return same && file->latents_path ? smalti_find_file(file->latents_path, error) : same;
 }
 
+struct smalti_image_writer *smalti_image_begin_png(FILE *stream, const char *path, int64_t width,
+						   int64_t height, const char *parameters,
+						   struct smalti_error *error)
+{
+	const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING}, {"parameters", parameters}};
+	const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
+						   .width = width,
+						   .height = height,
+						   .depth = 8,
+						   .texts = texts,
+						   .text_count = COUNT_OF(texts)};
+	return stream ? smalti_image_begin(stream, path, &format, error)
+		      : smalti_image_create(path, &format, error);
+}
+
 int smalti_image_file_rows(void *image, int64_t first, int64_t count, const unsigned char *rgb,
 			   struct smalti_error *error)
 {
 	struct smalti_image_file *file = image;
-	if (!file->writer) {
-		const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING},
-							  {"parameters", file->parameters}};
-		const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
-							   .width = file->width,
-							   .height = file->height,
-							   .depth = 8,
-							   .texts = texts,
-							   .text_count = 2};
-		file->writer = smalti_image_create(file->path, &format, error);
-	}
+	if (!file->writer)
+		file->writer = smalti_image_begin_png(NULL, file->path, file->width, file->height,
+						      file->parameters, error);
 	return file->writer ? smalti_image_write_rows(file->writer, first, count, rgb, error) : -1;
 }
 

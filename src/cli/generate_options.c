@@ -63,6 +63,8 @@ static const struct smalti_option rows[] = {
      "skip images that exist and were generated with the same parameters; remove temporary files of "
      "interrupted runs"},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per image on standard output"},
+    {SMALTI_FLAG(TYPE, plan), "plan", 0, NULL,
+     "only print, for each prompt, the strategy and what each device computes, receives and holds"},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
@@ -90,7 +92,7 @@ static const struct smalti_option rows[] = {
      "be "
      "tasks",
      .choices = grains},
-    SMALTI_SHARES_ROW(TYPE, request.shares),
+    SMALTI_SHARES_ROW(TYPE, request.shares, "the transformer's tokens"),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
     SMALTI_TRACE_ROW(TYPE),
@@ -111,6 +113,8 @@ static const struct smalti_example examples[] = {
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
     {"Write the image to a pipe",
      "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
+    {"Show what a strategy has each device compute, receive and hold",
+     "smalti generate -p 'a lighthouse' --strategy ulysses2 --plan"},
     {NULL, NULL},
 };
 

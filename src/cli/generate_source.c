@@ -71,11 +71,10 @@ static enum smalti_prompts_status next_option(struct smalti_source *source, stru
 	return line->prompt ? SMALTI_PROMPTS_LINE : SMALTI_PROMPTS_FAILED;
 }
 
-/* What the line gives wins over the options. */
-static struct smalti_request request_of(const struct smalti_source *source,
-					const struct smalti_prompt_line *line)
+struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
+					     const struct smalti_prompt_line *line)
 {
-	struct smalti_request request = source->options->request;
+	struct smalti_request request = *defaults;
 	request.prompt = line->prompt;
 	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
 	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
@@ -96,7 +95,7 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 						      ? smalti_prompts_next(source->file, &item->line, error)
 						      : next_option(source, &item->line, error);
 	item->warned = false;
-	item->request = request_of(source, &item->line);
+	item->request = smalti_request_of_line(&source->options->request, &item->line);
 	if (item->line.id)
 		snprintf(item->id, sizeof(item->id), "%s", item->line.id);
 	else

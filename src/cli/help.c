@@ -3,7 +3,8 @@
 
 enum { WIDTH = 79, HELP_COLUMN = 29 };
 
-const char smalti_about[] = "Runs PixArt text-to-image models as task graphs over all the CPUs of a machine.";
+const char smalti_about[] =
+    "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
 
 const struct smalti_variable smalti_variables[] = {
     {"SMALTI_MAX_ISA", "highest instruction set to use: generic, avx2, avx512, avx512_bf16 or amx"},
@@ -102,6 +103,9 @@ static void print_group(const struct smalti_command *group, FILE *to)
 	print_statuses(to);
 	fprintf(to, "\n'%s help COMMAND' or '%s COMMAND --help' shows the options of a command.\n",
 		group->name, group->name);
+	if (smalti_is_program(group))
+		fprintf(to, "'%s completion SHELL' prints what bash, zsh or fish completes words by.\n",
+			group->name);
 }
 
 void smalti_print_help(const struct smalti_command *command, FILE *to)

@@ -2,13 +2,18 @@
 #include "cli/image_report.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/device_lines.h"
 #include "cli/numbers.h"
 
 void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
-			       bool json, bool quiet, int64_t total)
+			       struct smalti_session *session, bool json, bool quiet, int64_t total)
 {
-	*report = (struct smalti_image_report){
-	    .command = command, .json = json, .quiet = quiet, .total = total, .began = smalti_now()};
+	*report = (struct smalti_image_report){.command = command,
+					       .session = session,
+					       .json = json,
+					       .quiet = quiet,
+					       .total = total,
+					       .began = smalti_now()};
 	smalti_progress_begin(&report->progress, stderr, "images", quiet);
 }
 
@@ -47,6 +52,8 @@ static void add_json(struct smalti_image_report *report, const struct smalti_ima
 	if (outcome->unread && outcome->unread->unknown)
 		cJSON_AddStringToObject(object, "unknown_words", outcome->unread->unknown);
 	smalti_json_add_seconds(object, outcome->seconds);
+	if (outcome->places)
+		cJSON_AddItemReferenceToObject(object, "places", (cJSON *)(uintptr_t)outcome->places);
 	smalti_json_line(object, &report->broken);
 }
 
@@ -87,6 +94,7 @@ static void summarize_json(struct smalti_image_report *report, const char *signa
 	if (signal)
 		cJSON_AddStringToObject(summary, "stopped", signal);
 	smalti_json_add_seconds(summary, seconds);
+	smalti_device_json(summary, report->session);
 	smalti_json_line(object, &report->broken);
 }
 
@@ -114,6 +122,7 @@ static void summarize(struct smalti_image_report *report, double seconds, const 
 	smalti_progress_print(&report->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s%s", report->made,
 			      smalti_plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
 			      named ? result : "");
+	smalti_device_lines(&report->progress, report->session);
 }
 
 enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, const char *signal,

@@ -16,6 +16,7 @@ struct smalti_image_report {
 	int64_t made, skipped, failed;
 	struct smalti_progress progress;
 	char *last; /* file of the last image made */
+	struct smalti_session *session;
 };
 
 /* One image, or a request that could not be made. */
@@ -29,10 +30,12 @@ struct smalti_image_outcome {
 	double seconds;
 	int64_t images;                     /* that it stands for */
 	const struct smalti_unread *unread; /* NULL: not known */
+	const struct cJSON *places;         /* the bytes that came to each; NULL: not known */
 };
 
+/* The session is open until the report ends; the last lines tell of its devices. */
 void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
-			       bool json, bool quiet, int64_t total);
+			       struct smalti_session *session, bool json, bool quiet, int64_t total);
 /* The images that are not done are `begun` images through, doing `detail`. */
 void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail);
 void smalti_image_report_add(struct smalti_image_report *report, const struct smalti_image_outcome *outcome);

@@ -3,17 +3,19 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	src/cli/command.c src/cli/command.h \
 	src/cli/common_rows.h \
+	src/cli/completion.c src/cli/completion.h \
 	src/cli/decode.c \
 	src/cli/encode.c \
 	src/cli/export.c \
 	src/cli/extract.c \
 	src/cli/generate.c \
-	src/cli/generate_batch.c src/cli/generate.h \
+	src/cli/generate_batch.c src/cli/generate_plan.c src/cli/generate.h \
 	src/cli/generate_latents.c \
 	src/cli/generate_options.c \
 	src/cli/generate_image.c \
 	src/cli/generate_source.c \
 	src/cli/help.c src/cli/help.h \
+	src/cli/device_lines.c src/cli/device_lines.h \
 	src/cli/image_report.c src/cli/image_report.h \
 	src/cli/man.c \
 	src/cli/numbers.c src/cli/numbers.h \
@@ -22,6 +24,19 @@ libcli_la_SOURCES = \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/report.c src/cli/report_data.c src/cli/report.h \
 	src/cli/report_failures.c \
+	src/cli/report_training.c src/cli/report_training.h \
+	src/cli/retrieve.c src/cli/retrieve.h \
+	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \
+	src/cli/retrieve_page.c src/cli/retrieve_page.h \
+	src/cli/retrieve_queries.c src/cli/retrieve_queries.h \
+	src/cli/serve.c src/cli/serve.h \
+	src/cli/serve_answer.c \
+	src/cli/serve_http.c \
+	src/cli/serve_job.c \
+	src/cli/serve_listen.c \
+	src/cli/serve_metrics.c \
+	src/cli/serve_queue.c src/cli/serve_queue.h \
+	src/cli/serve_request.c \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/simulate.c src/cli/simulate.h \
 	src/cli/simulate_options.c \
@@ -30,13 +45,20 @@ libcli_la_SOURCES = \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
+	src/cli/train.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
 	src/cli/verify.c
+libcli_la_LIBADD = $(MICROHTTPD_LIBS)
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libcore.la
+
+# The page of the server, which the assembler reads.
+EXTRA_DIST += src/cli/serve_page.html
+src/cli/serve_http.lo: src/cli/serve_page.html
+src/cli/serve_http.lo: AM_CFLAGS += -Wa,-I$(srcdir)
 
 # The page of reports, with the library that draws its charts.
 EXTRA_DIST += src/cli/report.html.in

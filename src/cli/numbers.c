@@ -20,7 +20,9 @@ const char *smalti_number_bytes(double value, char text[SMALTI_NUMBER])
 const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER])
 {
 	const int64_t whole = (int64_t)(value + 0.5);
-	if (value < 59.5)
+	if (value > 0 && value < 0.0995)
+		snprintf(text, SMALTI_NUMBER, "%.3g ms", 1e3 * value);
+	else if (value < 59.5)
 		snprintf(text, SMALTI_NUMBER, value < 9.95 ? "%.3g s" : "%.0f s", value);
 	else if (whole < 3600)
 		snprintf(text, SMALTI_NUMBER, "%" PRId64 ":%02" PRId64, whole / 60, whole % 60);

@@ -7,7 +7,7 @@
 
 enum { SMALTI_NUMBER = 32 };
 const char *smalti_number_bytes(double value, char text[SMALTI_NUMBER]);   /* "3 GiB" */
-const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER]); /* "42 s", "1:02:05" */
+const char *smalti_number_seconds(double value, char text[SMALTI_NUMBER]); /* "5 ms", "42 s", "1:02:05" */
 
 /* "" or "s" behind what there are so many of. */
 const char *smalti_plural(int64_t count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "cli/report_training.h"
 #include "store/run_read.h"
 
 /* The lines of a directory's failed.jsonl, grouped by stage and by reasons that are alike but for names and
@@ -36,11 +37,23 @@ struct smalti_report_data {
 	struct smalti_runs runs;
 	struct smalti_failures failures;
 	int64_t rows, shards_bytes; /* committed; rows -1: not known */
+	int64_t every;              /* seconds after which the page loads itself again; 0: never */
+	const struct smalti_training_history *training; /* NULL: it is of an extraction, as the others say */
 };
 
 /* As JSON that may stand in a page: src/cli/report_data.c. */
 void smalti_report_data(FILE *page, const struct smalti_report_data *data);
 /* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
 void smalti_page_text(FILE *page, const char *text);
-/* The page of report.html.in with the data in it: src/cli/report_data.c. */
+/* "KEY":"TEXT", */
+void smalti_page_member(FILE *page, const char *key, const char *text);
+/* "devices":[…], with what is known of the numbers of each (rt/device_use.h). */
+void smalti_page_devices(FILE *page, const cJSON *devices);
+/* Of a JSON string; "" of anything else. */
+const char *smalti_text_of(const cJSON *item);
+/* The page of report.html.in up to its data, and behind: src/cli/report_data.c. @{ */
+void smalti_report_begin(FILE *page);
+void smalti_report_end(FILE *page);
+/* @} */
+/* All of it. */
 void smalti_report_page(FILE *page, const struct smalti_report_data *data);

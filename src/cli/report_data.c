@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 #include "cli/report.h"
+#include "rt/device_use.h"
+
+#include <math.h>
 
 /* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
@@ -22,7 +25,7 @@ void smalti_page_text(FILE *page, const char *text)
 	fputc('"', page);
 }
 
-static void put_member(FILE *page, const char *key, const char *text)
+void smalti_page_member(FILE *page, const char *key, const char *text)
 {
 	fprintf(page, "\"%s\":", key);
 	smalti_page_text(page, text);
@@ -45,8 +48,8 @@ static void put_group(FILE *page, const struct smalti_failure_group *group)
 	while (examples < SMALTI_FAILURE_EXAMPLES && group->examples[examples])
 		examples++;
 	fputc('{', page);
-	put_member(page, "stage", group->stage);
-	put_member(page, "reason", group->reason);
+	smalti_page_member(page, "stage", group->stage);
+	smalti_page_member(page, "reason", group->reason);
 	put_texts(page, "examples", group->examples, examples);
 	fprintf(page, "\"count\":%" PRId64 "}", group->count);
 }
@@ -124,7 +127,7 @@ static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 	fputs("]", page);
 }
 
-static const char *text_of(const cJSON *item)
+const char *smalti_text_of(const cJSON *item)
 {
 	const char *text = cJSON_GetStringValue(item);
 	return text ? text : "";
@@ -132,7 +135,26 @@ static const char *text_of(const cJSON *item)
 
 static void put_value(FILE *page, const char *key, const cJSON *object)
 {
-	put_member(page, key, text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
+	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
+}
+
+void smalti_page_devices(FILE *page, const cJSON *devices)
+{
+	const cJSON *device = NULL;
+	fputs("\"devices\":[", page);
+	cJSON_ArrayForEach (device, devices) {
+		fputs(device == devices->child ? "{" : ",{", page);
+		for (int i = 0; i < SMALTI_DEVICE_USE_FIELDS; i++) {
+			const char *key = smalti_device_use_fields[i].key;
+			const cJSON *value = cJSON_GetObjectItemCaseSensitive(device, key);
+			if (cJSON_IsNumber(value) && isfinite(value->valuedouble))
+				fprintf(page, "\"%s\":%.9g,", key, value->valuedouble);
+		}
+		fputs("\"name\":", page);
+		smalti_page_text(page, smalti_text_of(cJSON_GetObjectItemCaseSensitive(device, "name")));
+		fputs("}", page);
+	}
+	fputs("],", page);
 }
 
 static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
@@ -142,17 +164,18 @@ static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
 	put_value(page, "host", run->head);
 	put_value(page, "program", run->head);
 	put_value(page, "policy", run->head);
-	put_member(page, "end", text_of(run->end));
-	put_member(page, "options", options ? options : "");
+	smalti_page_member(page, "end", smalti_text_of(run->end));
+	smalti_page_member(page, "options", options ? options : "");
 	fputs("\"workers\":[", page);
 	const cJSON *worker = NULL;
 	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(run->head, "workers")) {
 		fputs(worker->prev->next ? "," : "", page);
-		smalti_page_text(page, text_of(worker));
+		smalti_page_text(page, smalti_text_of(worker));
 	}
 	fputs("],", page);
 	put_counts(page, "lengths", &run->lengths, false);
 	put_counts(page, "bins", &run->bins, true);
+	smalti_page_devices(page, run->devices);
 	fprintf(page, "\"pid\":%" PRId64 ",\"began\":%.17g,\"unreadable\":%" PRId64 ",", run->pid, run->began,
 		run->unreadable);
 	put_points(page, run, run->count / most + 1);
@@ -175,7 +198,8 @@ static void put_runs(FILE *page, const struct smalti_runs *runs)
 void smalti_report_data(FILE *page, const struct smalti_report_data *data)
 {
 	fputs("{\"report\":\"extraction\",", page);
-	put_member(page, "folder", data->directory);
+	smalti_page_member(page, "folder", data->directory);
+	fprintf(page, "\"every\":%" PRId64 ",", data->every);
 	if (data->rows < 0)
 		fputs("\"rows\":null,", page);
 	else
@@ -194,11 +218,24 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char smalti_report_html[] __attribute__((visibility("hidden")));
 
+static const char mark[] = "@DATA@";
+
+void smalti_report_begin(FILE *page)
+{
+	fwrite(smalti_report_html, 1, (size_t)(strstr(smalti_report_html, mark) - smalti_report_html), page);
+}
+
+void smalti_report_end(FILE *page)
+{
+	fputs(strstr(smalti_report_html, mark) + strlen(mark), page);
+}
+
 void smalti_report_page(FILE *page, const struct smalti_report_data *data)
 {
-	static const char mark[] = "@DATA@";
-	const char *at = strstr(smalti_report_html, mark);
-	fwrite(smalti_report_html, 1, (size_t)(at - smalti_report_html), page);
-	smalti_report_data(page, data);
-	fputs(at + strlen(mark), page);
+	smalti_report_begin(page);
+	if (data->training)
+		smalti_training_history_print(page, data->directory, data->every, data->training);
+	else
+		smalti_report_data(page, data);
+	smalti_report_end(page);
 }

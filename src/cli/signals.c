@@ -13,9 +13,12 @@
 enum { GRACE = 10 };
 
 static volatile sig_atomic_t caught, counted;
-static double counted_at; /* by the handler alone */
-static void (*volatile second)(void *user);
-static void *volatile second_user;
+static volatile unsigned patience; /* seconds that finishing may take; 0: as long as it does */
+static double counted_at;          /* by the handler alone */
+static struct {
+	void (*volatile act)(void *user);
+	void *volatile user;
+} first, second;
 
 static volatile int reading = -1, nothing = -1;
 static volatile bool on_terminal;
@@ -49,18 +52,34 @@ static void finish(int number)
 {
 	if (reading >= 0)
 		dup2(nothing, reading); /* a read that has not begun yet must not wait, either */
-	if (second)
+	if (second.act && smalti_ranks_own() == 0)
 		say("smalti: finishing what is in work; a second signal (Ctrl-C) drops it\n");
 	caught = number;
+	if (first.act)
+		first.act(first.user);
+	alarm(patience);
 }
 
 static void drop(void)
 {
-	void (*act)(void *user) = second;
-	if (act)
-		act(second_user);
-	say("smalti: dropping what is in work\n");
+	if (second.act)
+		second.act(second.user);
+	if (smalti_ranks_own() == 0)
+		say("smalti: dropping what is in work\n");
 	alarm(GRACE);
+}
+
+/* What was to end is still there. */
+static void lose_patience(int number)
+{
+	const int cause = errno;
+	if (counted == 1) {
+		counted++;
+		drop();
+	} else {
+		end_at_once(number);
+	}
+	errno = cause;
 }
 
 static void handle(int number)
@@ -102,16 +121,29 @@ void smalti_signals_catch(void)
 	const struct sigaction action = {.sa_handler = handle, .sa_mask = both_signals()};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	signal(SIGALRM, end_at_once);
+	const struct sigaction alarmed = {.sa_handler = lose_patience, .sa_mask = both_signals()};
+	sigaction(SIGALRM, &alarmed, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+void smalti_signals_first(void (*act)(void *user), void *user)
+{
+	first.act = NULL;
+	first.user = user;
+	first.act = act;
+}
+
+void smalti_signals_finish_within(int seconds)
+{
+	patience = (unsigned)seconds;
+}
+
 void smalti_signals_second(void (*act)(void *user), void *user)
 {
-	second = NULL;
-	second_user = user;
-	second = act;
+	second.act = NULL;
+	second.user = user;
+	second.act = act;
 }
 
 const char *smalti_signals_caught(void)

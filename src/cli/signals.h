@@ -13,9 +13,15 @@ void smalti_signals_catch(void);
  * and errno when that cannot be prepared. */
 int smalti_signals_end_reads(int file);
 
+/* What the first signal does besides (NULL: nothing); called in the handler. */
+void smalti_signals_first(void (*act)(void *user), void *user);
 /* What the second signal does besides (NULL: nothing); called in the handler. While there is something, the
  * message of the first signal says so. */
 void smalti_signals_second(void (*act)(void *user), void *user);
+
+/* What the first signal asks to finish may take so long (0, the default: as it needs); then it is dropped, as
+ * by a second signal. */
+void smalti_signals_finish_within(int seconds);
 
 /* "SIGINT", "SIGTERM" or, while none came, NULL. */
 const char *smalti_signals_caught(void);

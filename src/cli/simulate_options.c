@@ -10,6 +10,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Machine")},
     {SMALTI_STRING(TYPE, machine), "machine", 'M', "FILE",
      "simulate the machine that this JSON file describes, or the one of that name that is shipped"},
+    {SMALTI_STRING(TYPE, measured), "measured", 0, "TRACE,...",
+     "tasks take what they took in these traces of real runs, as far as such tasks are there"},
     {SMALTI_FLAG(TYPE, machines), "machines", 0, NULL, "list the machines that are shipped"},
     {SMALTI_STRING(TYPE, sched), "sched", 0, "POLICY,...",
      "StarPU scheduling policies, each simulated in turn; default: dmdas with GPUs, else lws"},
@@ -39,7 +41,7 @@ static const struct smalti_option rows[] = {
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
     {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",
      "what a task of the transformer is, for a band of tokens", .choices = grains},
-    SMALTI_SHARES_ROW(TYPE, request.shares),
+    SMALTI_SHARES_ROW(TYPE, request.shares, "the transformer's tokens"),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
 

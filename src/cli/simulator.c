@@ -73,6 +73,7 @@ static void fill(struct arguments *arguments, const char *program, const struct 
 	add(arguments, "--log=root.threshold:error");
 	add_text(arguments, "machine", machine);
 	add_text(arguments, "sched", policy);
+	add_text(arguments, "measured", o->measured);
 	add_number(arguments, "cpus", o->cpus);
 	add_number(arguments, "gpus", o->gpus);
 	if (o->gpu_memory_limit)

@@ -43,7 +43,8 @@ enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum s
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
 {
 	const struct smalti_vae_settings *settings = run->settings;
-	smalti_image_report_begin(&run->report, run->command, settings->json, settings->quiet, total);
+	smalti_image_report_begin(&run->report, run->command, run->session, settings->json, settings->quiet,
+				  total);
 }
 
 static bool is_over(const struct smalti_vae_command *run)

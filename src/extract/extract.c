@@ -21,6 +21,7 @@ struct run {
 	struct smalti_fetcher *fetcher; /* NULL: no images */
 	struct smalti_extract_jobs jobs;
 	struct smalti_row_writer *writer;
+	struct smalti_rate reads, writes;
 	struct smalti_run_record record;
 	struct smalti_range within; /* this process's items */
 	int64_t shard_items;
@@ -38,11 +39,20 @@ struct run {
 	struct smalti_extract_progress progress;
 };
 
+/* What is to end does so soon: what is left is little. */
+static void lift_limits(struct run *run)
+{
+	smalti_rate_lift(&run->reads);
+	smalti_rate_lift(&run->writes);
+}
+
 static void ask(struct run *run)
 {
 	const enum smalti_extract_action action =
 	    run->on_progress ? run->on_progress(run->user, &run->progress) : SMALTI_EXTRACT_CONTINUE;
 	run->stops |= action != SMALTI_EXTRACT_CONTINUE;
+	if (run->stops)
+		lift_limits(run);
 	if (action == SMALTI_EXTRACT_DROP)
 		atomic_store(&run->drops, true);
 }
@@ -88,6 +98,8 @@ static void record(struct run *run, const struct smalti_row_writer_state *writte
 	sample.failures = run->progress.failed;
 	sample.rows = written->written;
 	sample.bytes = written->bytes;
+	sample.read = smalti_rate_bytes(&run->reads);
+	sample.stored = smalti_rate_bytes(&run->writes);
 	sample.waiting = run->fetcher ? smalti_fetcher_depth(run->fetcher) : 0;
 	sample.finished = written->rows;
 	sample.write = written->seconds;
@@ -109,6 +121,8 @@ static void report(void *user)
 	progress->captions = run->jobs.work.captions;
 	progress->tokens = run->jobs.work.tokens;
 	progress->images = run->jobs.work.images;
+	progress->read_bytes = smalti_rate_bytes(&run->reads);
+	progress->written_bytes = smalti_rate_bytes(&run->writes);
 	record(run, &written);
 	ask_with_writer(run);
 	if (atomic_load(&run->drops))
@@ -155,8 +169,8 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 static int compute(struct run *run, struct smalti_window *window, struct smalti_error *error)
 {
 	for (int64_t i = 0; i < window->count; i++)
-		if (window->items[i].is_ordered)
-			smalti_fetcher_wait(run->fetcher, &window->items[i]);
+		while (window->items[i].is_ordered && !smalti_fetcher_wait(run->fetcher, &window->items[i]))
+			report(run);
 	smalti_row_writer_add(run->writer, window);
 	return smalti_extract_jobs_begin(&run->jobs, window, error);
 }
@@ -269,7 +283,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	const struct smalti_store_options store = {
 	    .identity = run->parts.identity,
 	    .lease_seconds = o->lease_seconds,
-	    .rules = {smalti_extract_remedy, smalti_extract_accepts, &run->parts.options},
+	    .rules = {smalti_extract_remedies, smalti_extract_accepts, &run->parts.options},
 	    .grows = "list",
 	    .before = run->parts.before,
 	    .waiting = bear_lock,
@@ -288,10 +302,11 @@ static int open_run(struct run *run, struct smalti_error *error)
 	if (!run->store)
 		return -1;
 	if (o->images)
-		run->fetcher = smalti_fetcher_open(&images, error);
+		run->fetcher = smalti_fetcher_open(&images, &run->reads, error);
 	if (o->images && !run->fetcher)
 		return -1;
-	run->writer = smalti_row_writer_open(run->store, &run->parts.schema, o->compression, error);
+	run->writer =
+	    smalti_row_writer_open(run->store, &run->parts.schema, o->compression, &run->writes, error);
 	if (!run->writer ||
 	    smalti_extract_jobs_open(&run->jobs, &run->parts, on_done, report, run, error) < 0)
 		return -1;
@@ -304,6 +319,8 @@ static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
 	atomic_store(&run->drops, atomic_load(&run->drops) || status < 0);
+	if (atomic_load(&run->drops))
+		lift_limits(run);
 	if (status < 0 && run->jobs.queue.cancelled)
 		smalti_queue_cancel(&run->jobs.queue);
 	smalti_extract_jobs_close(&run->jobs);
@@ -333,6 +350,8 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	    smalti_extract_check(options, error) < 0)
 		return -1;
 	pthread_mutex_init(&run.locked.mutex, NULL);
+	smalti_rate_open(&run.reads, options->read_limit);
+	smalti_rate_open(&run.writes, options->write_limit);
 	int status = smalti_extract_parts_open(&run.parts, session, options, on_progress, user, error) ||
 			     open_run(&run, error) || run_all(&run, error)
 			 ? -1
@@ -343,9 +362,13 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	*result = (struct smalti_extract_result){
 	    .progress = run.progress, .stopped = run.stops, .failures = totals.failures};
 	result->progress.done = totals.items;
+	result->progress.read_bytes = smalti_rate_bytes(&run.reads);
+	result->progress.written_bytes = smalti_rate_bytes(&run.writes);
 	result->progress.note = result->progress.unused = NULL; /* they were the data set's and the model's */
 	smalti_store_close(run.store);
 	smalti_extract_parts_close(&run.parts);
 	pthread_mutex_destroy(&run.locked.mutex);
+	smalti_rate_close(&run.reads);
+	smalti_rate_close(&run.writes);
 	return status;
 }

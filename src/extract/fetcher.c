@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/file.h"
 #include "extract/window.h"
 
 /* A disk answers several readers faster than one; more than a few help a network's alone. */
 enum { THREADS = 4 };
-enum { IMAGE_BYTES_MAX = 1 << 30 };
+enum { IMAGE_BYTES_MAX = 1 << 30, PIECE_BYTES = 1 << 20, WAIT_NANOSECONDS = 100000000 };
 
 struct smalti_fetcher {
 	struct smalti_input_options options;
+	struct smalti_rate *rate;
 	pthread_t threads[THREADS];
 	int thread_count;
 	pthread_mutex_t mutex; /* guards what follows, and the items' is_fetched */
@@ -17,10 +19,24 @@ struct smalti_fetcher {
 	bool ends;
 };
 
-static int read_bytes(int file, const char *path, void *bytes, int64_t count, int64_t offset,
-		      struct smalti_error *error)
+/* In pieces, so that others' readings pass between them where the rate is limited. */
+static int64_t read_pieces(int file, struct smalti_rate *rate, char *bytes, int64_t count, int64_t offset)
 {
-	const int64_t got = smalti_read_at(file, bytes, count, offset);
+	int64_t done = 0, got = 1;
+	while (done < count && got > 0) {
+		const int64_t piece = smalti_min(count - done, PIECE_BYTES);
+		smalti_rate_add(rate, piece);
+		smalti_rate_await(rate);
+		got = smalti_read_at(file, bytes + done, piece, offset + done);
+		done += got > 0 ? got : 0;
+	}
+	return got < 0 ? got : done;
+}
+
+static int read_bytes(int file, struct smalti_rate *rate, const char *path, void *bytes, int64_t count,
+		      int64_t offset, struct smalti_error *error)
+{
+	const int64_t got = read_pieces(file, rate, bytes, count, offset);
 	if (got < 0)
 		return smalti_fail_errno(error, "%s: cannot be read", path);
 	return got == count
@@ -61,8 +77,9 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	int status = check_extent(item, item->offset, count, size, error);
 	if (status == 0) {
 		item->file = smalti_aligned_alloc(count, 1, error);
-		status =
-		    item->file ? read_bytes(file, item->path, item->file, count, item->offset, error) : -1;
+		status = item->file ? read_bytes(file, fetcher->rate, item->path, item->file, count,
+						 item->offset, error)
+				    : -1;
 	}
 	if (status < 0)
 		return -1;
@@ -99,12 +116,13 @@ static void *work(void *user)
 }
 
 struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *options,
-					   struct smalti_error *error)
+					   struct smalti_rate *rate, struct smalti_error *error)
 {
 	struct smalti_fetcher *fetcher = smalti_calloc(1, sizeof(*fetcher), error);
 	if (!fetcher)
 		return NULL;
 	fetcher->options = *options;
+	fetcher->rate = rate;
 	fetcher->last = &fetcher->first;
 	pthread_mutex_init(&fetcher->mutex, NULL);
 	pthread_cond_init(&fetcher->ordered, NULL);
@@ -129,11 +147,14 @@ void smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_it
 	pthread_cond_signal(&fetcher->ordered);
 }
 
-void smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item)
+bool smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item)
 {
+	const struct timespec until = smalti_deadline(WAIT_NANOSECONDS);
 	HOLD_MUTEX(&fetcher->mutex);
-	while (!item->is_fetched)
-		pthread_cond_wait(&fetcher->fetched, &fetcher->mutex);
+	int status = 0;
+	while (!item->is_fetched && status == 0)
+		status = pthread_cond_clockwait(&fetcher->fetched, &fetcher->mutex, CLOCK_MONOTONIC, &until);
+	return item->is_fetched;
 }
 
 int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher)

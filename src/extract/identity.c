@@ -87,33 +87,22 @@ bool smalti_extract_accepts(void *options, const char *key)
 	return strcmp(key, "isa") == 0 && o->allow_mixed_isa;
 }
 
-const char *smalti_extract_remedy(const char *key)
-{
-	/* A key that is not there stands for all that are below it. */
-	static const struct {
-		const char *key, *remedy;
-	} table[] = {
-	    {"list.captions", "the captions"},
-	    {"list.items", "the data set (with --append it may have more items at its end)"},
-	    {"list", "the data set"},
-	    {"isa", "the instruction set (SMALTI_MAX_ISA, or --allow-mixed-isa to mix them)"},
-	    {"type", "--dtype"},
-	    {"precision", "--precision"},
-	    {"text.captions", "--caption-key"},
-	    {"text.cleaning", "--clean"},
-	    {"text.max_tokens", "--max-tokens"},
-	    {"text.model", "--model, or --tokenizer and --text-encoder,"},
-	    {"text", "--t5 or --vae"},
-	    {"pictures.image_size", "--img-size"},
-	    {"pictures.fit", "--fit"},
-	    {"pictures.orientation", "--orientation"},
-	    {"pictures.model", "--model or --vae-model"},
-	    {"pictures", "--t5 or --vae"},
-	};
-	for (size_t i = 0; i < COUNT_OF(table); i++) {
-		const size_t length = strlen(table[i].key);
-		if (strncmp(key, table[i].key, length) == 0 && (key[length] == '\0' || key[length] == '.'))
-			return table[i].remedy;
-	}
-	return NULL;
-}
+const struct smalti_identity_remedy smalti_extract_remedies[] = {
+    {"list.captions", "the captions"},
+    {"list.items", "the data set (with --append it may have more items at its end)"},
+    {"list", "the data set"},
+    {"isa", "the instruction set (SMALTI_MAX_ISA, or --allow-mixed-isa to mix them)"},
+    {"type", "--dtype"},
+    {"precision", "--precision"},
+    {"text.captions", "--caption-key"},
+    {"text.cleaning", "--clean"},
+    {"text.max_tokens", "--max-tokens"},
+    {"text.model", "--model, or --tokenizer and --text-encoder,"},
+    {"text", "--t5 or --vae"},
+    {"pictures.image_size", "--img-size"},
+    {"pictures.fit", "--fit"},
+    {"pictures.orientation", "--orientation"},
+    {"pictures.model", "--model or --vae-model"},
+    {"pictures", "--t5 or --vae"},
+    {NULL, NULL},
+};

@@ -57,6 +57,8 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"tokens of a caption", o->max_tokens, TOKENS_MAX},
 	    {"items of a shard", o->shard_items, SHARD_ITEMS_MAX},
 	    {"bytes of a shard", o->shard_bytes, INT64_MAX},
+	    {"limit of reading", o->read_limit, INT64_MAX},
+	    {"limit of writing", o->write_limit, INT64_MAX},
 	};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (smalti_check_range(numbers[i].value, 0, numbers[i].most, numbers[i].what, error) < 0)

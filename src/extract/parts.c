@@ -43,21 +43,6 @@ static int find_max_tokens(struct smalti_extract_parts *parts, const char *direc
 	return status;
 }
 
-static int digest_text(const struct smalti_extract_parts *parts, const char *tokenizer, const char *encoder,
-		       char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
-{
-	char *files[] = {smalti_format(error, "%s/tokenizer_config.json", tokenizer),
-			 smalti_tokenizer_file(tokenizer, error),
-			 smalti_format(error, "%s/config.json", encoder)};
-	const struct smalti_checkpoint *const weights[] = {parts->text.checkpoint};
-	const int status = files[0] && files[1] && files[2]
-			       ? smalti_digest((const char *const *)files, 3, weights, 1, digest, error)
-			       : -1;
-	for (int i = 0; i < 3; i++)
-		free(files[i]);
-	return status;
-}
-
 static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],
 		     struct smalti_error *error)
 {
@@ -72,7 +57,7 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 		       smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
 						  o->variant, smalti_precision_dtype(o->precision),
 						  error) == 0
-		   ? digest_text(parts, tokenizer, encoder, digest, error)
+		   ? smalti_prompt_encoder_digest(&parts->text, tokenizer, encoder, digest, error)
 		   : -1;
 }
 

@@ -8,6 +8,7 @@
 #include "jobs/vae.h"
 #include "shard/shard.h"
 #include "smalti/extract.h"
+#include "store/identity.h"
 
 /* What a run extracts with, and from. */
 struct smalti_extract_parts {
@@ -53,5 +54,5 @@ cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts);
 /* Whether a difference in a dotted key does not matter, by the options (struct smalti_extract_options). */
 bool smalti_extract_accepts(void *options, const char *key);
 
-/* The option, or what else the user gave, that decides the value under a dotted key of the identity. */
-const char *smalti_extract_remedy(const char *key);
+/* The option, or what else the user gave, that decides a value of the identity. */
+extern const struct smalti_identity_remedy smalti_extract_remedies[];

@@ -78,7 +78,8 @@ struct smalti_row_writer {
 	struct smalti_store *store;
 	struct smalti_shard_schema schema;
 	enum smalti_compression compression;
-	struct open_shard shard; /* the thread's */
+	struct smalti_rate *rate; /* of what is written */
+	struct open_shard shard;  /* the thread's */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards what follows, and `done` of windows */
 	pthread_cond_t changed, written;
@@ -100,7 +101,10 @@ static int begin_shard(struct smalti_row_writer *writer, const struct smalti_win
 			return -1;
 	}
 	writer->shard.file = smalti_store_begin(writer->store, &window->range, &schema, error);
-	return writer->shard.file ? 0 : -1;
+	if (!writer->shard.file)
+		return -1;
+	smalti_shard_meter(writer->shard.file, writer->rate);
+	return 0;
 }
 
 /* The claim goes back whatever becomes of the shard. */
@@ -111,6 +115,7 @@ static int end_shard(struct smalti_row_writer *writer, struct smalti_error *erro
 	shard->timing.ended = smalti_wall_clock();
 	const int status =
 	    smalti_store_commit(writer->store, &shard->range, shard->file, &shard->timing, &lost, error);
+	smalti_rate_await(writer->rate);
 	smalti_shard_close(shard->old);
 	if (status == 0 && !lost) {
 		HOLD_MUTEX(&writer->mutex);
@@ -180,8 +185,10 @@ static int write_window(struct smalti_row_writer *writer, const struct smalti_wi
 {
 	struct open_shard *shard = &writer->shard;
 	int status = shard->file ? 0 : begin_shard(writer, window, error);
-	for (int64_t i = 0; status == 0 && i < window->count; i++)
+	for (int64_t i = 0; status == 0 && i < window->count; i++) {
 		status = write_item(shard, &writer->schema, &window->items[i], error);
+		smalti_rate_await(writer->rate);
+	}
 	add_timing(&shard->timing, &window->timing);
 	if (status == 0 && window->last)
 		return end_shard(writer, error);
@@ -238,7 +245,7 @@ static void *work(void *user)
 struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 						 const struct smalti_shard_schema *schema,
 						 enum smalti_compression compression,
-						 struct smalti_error *error)
+						 struct smalti_rate *rate, struct smalti_error *error)
 {
 	struct smalti_row_writer *writer = smalti_calloc(1, sizeof(*writer), error);
 	if (!writer)
@@ -246,6 +253,7 @@ struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 	writer->store = store;
 	writer->schema = *schema;
 	writer->compression = compression;
+	writer->rate = rate;
 	writer->last = &writer->first;
 	pthread_mutex_init(&writer->mutex, NULL);
 	pthread_cond_init(&writer->changed, NULL);
@@ -284,11 +292,11 @@ void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row
 
 void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
 {
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, AWAIT_NANOSECONDS);
+	const struct timespec until = smalti_deadline(AWAIT_NANOSECONDS);
 	HOLD_MUTEX(&writer->mutex);
 	int status = 0;
 	while (writer->state.waiting > most && status == 0)
-		status = pthread_cond_timedwait(&writer->written, &writer->mutex, &until);
+		status = pthread_cond_clockwait(&writer->written, &writer->mutex, CLOCK_MONOTONIC, &until);
 }
 
 /* Their ranges are nobody's any more, but for that of the shard that was begun. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/window.h"
+#include "rt/device_use.h"
 #include "rt/session.h"
 
 static struct smalti_run_log *open_log(const struct smalti_run_record *record)
@@ -60,6 +61,10 @@ void smalti_run_record_window(struct smalti_run_record *record, const struct sma
 
 void smalti_run_record_close(struct smalti_run_record *record, const char *end)
 {
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	const int count = record->log ? smalti_devices_use(record->parts->session, uses) : 0;
+	if (count)
+		smalti_run_log_devices(record->log, smalti_devices_use_json(uses, count));
 	smalti_run_log_close(record->log, &record->last, end, NULL);
 	free(record->busy);
 	free(record->busy_before);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/rate.h"
 #include "dataset/dataset.h"
 #include "extract/parts.h"
 #include "jobs/input_image.h"
@@ -46,12 +47,13 @@ void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const
 /* Threads of their own read the images' files, so that a slow disk keeps no worker waiting. */
 struct smalti_fetcher;
 
+/* What is read is added to `rate`, and waits for it. */
 struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *options,
-					   struct smalti_error *error);
+					   struct smalti_rate *rate, struct smalti_error *error);
 /* Reads the item's image into memory and opens it; item->fetched says what came of it. */
 void smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item);
-/* Until the item has been fetched. */
-void smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item);
+/* Until the item has been fetched, or a tenth of a second has passed: whether it has. */
+bool smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item);
 /* Items that wait for their files. */
 int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher);
 /* Drops what was not begun. After it the items may go. NULL is fine. */
@@ -116,10 +118,11 @@ void smalti_run_record_close(struct smalti_run_record *record, const char *end);
  * memory takes. */
 struct smalti_row_writer;
 
+/* What is written is added to `rate`, and waits for it. */
 struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 						 const struct smalti_shard_schema *schema,
 						 enum smalti_compression compression,
-						 struct smalti_error *error);
+						 struct smalti_rate *rate, struct smalti_error *error);
 
 /* The next window; the writer's own from here on, though its rows are not there yet. A shard's windows follow
  * each other. */

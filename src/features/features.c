@@ -2,15 +2,25 @@
 #include "smalti/features.h"
 #include "features/reader.h"
 
-/* Finds the next row that is wanted. 1: *shard has it as its row *index; else as next(). */
-static int find_next(struct smalti_features_source *source, struct smalti_shard **shard, int64_t *index,
-		     struct smalti_error *error)
+/* Of which set a shard of the order is, and which of its. */
+static const struct smalti_features_set *set_of(const struct smalti_features_source *source, int64_t *shard)
+{
+	const struct smalti_features_set *set = source->sets;
+	while (*shard >= set->shards.count)
+		*shard -= set++->shards.count;
+	return set;
+}
+
+/* Finds the next row that is wanted. 1: *shard of *set has it as its row *index; else as next(). */
+static int find_next(struct smalti_features_source *source, const struct smalti_features_set **set,
+		     struct smalti_shard **shard, int64_t *index, struct smalti_error *error)
 {
 	struct smalti_features_place place;
 	while (smalti_features_order_next(source->order, &place)) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
-		*index = source->set->shards.entries[place.shard].id.first + place.row;
-		*shard = smalti_features_shards_get(&source->shards, source->set, place.shard, &cause);
+		*set = set_of(source, &place.shard);
+		*index = (*set)->shards.entries[place.shard].id.first + place.row;
+		*shard = smalti_features_shards_get(&source->shards, *set, place.shard, &cause);
 		if (!*shard)
 			return smalti_fail(error, cause.code, "row %" PRId64 ": %.900s", *index,
 					   cause.message);
@@ -23,12 +33,32 @@ static int find_next(struct smalti_features_source *source, struct smalti_shard 
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error)
 {
+	const struct smalti_features_set *set;
 	struct smalti_shard *shard;
 	int64_t index;
-	const int found = find_next(source, &shard, &index, error);
+	const int found = find_next(source, &set, &shard, &index, error);
 	if (found <= 0)
 		return found;
-	return smalti_shard_row(shard, index, row, error) < 0 ? -1 : 1;
+	if (smalti_shard_row(shard, index, row, error) < 0)
+		return -1;
+	row->index += set->first_index;
+	return 1;
+}
+
+int smalti_features_source_get(struct smalti_features_source *source, int64_t index,
+			       struct smalti_features_row *row, struct smalti_error *error)
+{
+	const struct smalti_features_set *set = source->sets;
+	for (int64_t i = 1; i < source->set_count && index >= source->sets[i].first_index; i++)
+		set = &source->sets[i];
+	const int64_t own = index - set->first_index, number = smalti_features_set_find(set, own);
+	if (number < 0)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, set->directory, own);
+	struct smalti_shard *shard = smalti_features_shards_get(&source->shards, set, number, error);
+	if (!shard || smalti_shard_row(shard, own, row, error) < 0)
+		return -1;
+	row->index = index;
+	return 0;
 }
 
 /* Which rows are complete is known from their shards alone, so that those are opened. */
@@ -39,10 +69,11 @@ static int skip_rows(struct smalti_features_source *source, int64_t count, struc
 		return 0;
 	}
 	for (int64_t i = 0; i < count; i++) {
+		const struct smalti_features_set *set;
 		struct smalti_shard *shard;
 		int64_t index;
 		struct smalti_error cause = SMALTI_NO_ERROR;
-		const int found = find_next(source, &shard, &index, &cause);
+		const int found = find_next(source, &set, &shard, &index, &cause);
 		if (found == 0)
 			break;
 		if (found < 0 && !smalti_is_of_input(cause.code))
@@ -55,7 +86,7 @@ struct smalti_features {
 	struct smalti_features_set set;
 	struct smalti_features_source source;
 	struct smalti_features_queue *queue; /* NULL: rows are read when they are asked for */
-	struct smalti_features_shards looked_up;
+	struct smalti_features_source looked_up;
 };
 
 void smalti_features_defaults(struct smalti_features_options *options)
@@ -83,7 +114,8 @@ static int open_source(struct smalti_features *features, const struct smalti_fea
 		       struct smalti_error *error)
 {
 	struct smalti_features_source *source = &features->source;
-	source->set = &features->set;
+	source->sets = features->looked_up.sets = &features->set;
+	source->set_count = features->looked_up.set_count = 1;
 	source->complete = options->complete;
 	source->order =
 	    smalti_features_order_open(options, features->set.rows, features->set.shards.count, error);
@@ -122,7 +154,7 @@ void smalti_features_close(struct smalti_features *features)
 		return;
 	smalti_features_queue_close(features->queue);
 	smalti_features_shards_close(&features->source.shards);
-	smalti_features_shards_close(&features->looked_up);
+	smalti_features_shards_close(&features->looked_up.shards);
 	smalti_features_order_close(features->source.order);
 	smalti_features_set_close(&features->set);
 	free(features);
@@ -174,11 +206,5 @@ int smalti_features_get(struct smalti_features *features, int64_t index, struct 
 	SMALTI_REPORT(error);
 	if (check_reader(features, row, error) < 0)
 		return -1;
-	const int64_t number = smalti_features_set_find(&features->set, index);
-	if (number < 0)
-		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, features->set.directory,
-				   index);
-	struct smalti_shard *shard =
-	    smalti_features_shards_get(&features->looked_up, &features->set, number, error);
-	return shard ? smalti_shard_row(shard, index, row, error) : -1;
+	return smalti_features_source_get(&features->looked_up, index, row, error);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mix.h"
 #include "features/reader.h"
 
 struct smalti_features_order {
@@ -12,24 +13,16 @@ struct smalti_features_order {
 	uint64_t random;
 };
 
-/* SplitMix64 (Steele, Lea and Flood). */
-static uint64_t mix(uint64_t value)
-{
-	value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return value ^ (value >> 31);
-}
-
 /* A whole number below n. */
 static int64_t draw(uint64_t *state, int64_t n)
 {
 	*state += UINT64_C(0x9e3779b97f4a7c15);
-	return (int64_t)(uint64_t)(((unsigned __int128)mix(*state) * (uint64_t)n) >> 64);
+	return (int64_t)(uint64_t)(((unsigned __int128)smalti_mix(*state) * (uint64_t)n) >> 64);
 }
 
 static uint64_t stream(const struct smalti_features_options *options, uint64_t number)
 {
-	return mix(mix(mix(options->seed) + options->epoch) + number);
+	return smalti_mix(smalti_mix(smalti_mix(options->seed) + options->epoch) + number);
 }
 
 /* All parts shuffle the shards alike; the one at place i is for part i mod `parts`. */

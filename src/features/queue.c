@@ -77,7 +77,7 @@ static void fill(struct smalti_features_queue *queue, struct slot *slot)
 	slot->status = smalti_features_source_next(queue->source, &row, &slot->error);
 	if (slot->status > 0)
 		slot->status =
-		    keep_row(slot, smalti_shard_info(queue->source->set->model)->schema, &row, &slot->error);
+		    keep_row(slot, smalti_shard_info(queue->source->sets->model)->schema, &row, &slot->error);
 }
 
 static void *read_ahead(void *user)

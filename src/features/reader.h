@@ -13,6 +13,7 @@ struct smalti_features_set {
 	struct smalti_shards shards;
 	int64_t *rows; /* of each shard */
 	int64_t row_count;
+	int64_t first_index; /* added to the items' indices, where several directories are read as one */
 	struct smalti_shard *model; /* one of them, whose schema all have; NULL: there are none */
 };
 
@@ -27,6 +28,7 @@ enum { SMALTI_FEATURES_OPEN_MAX = 64 };
 
 struct smalti_features_shards {
 	struct smalti_features_opened {
+		const struct smalti_features_set *set;
 		int64_t number;             /* of the shard, from 1; 0: free */
 		int64_t used;               /* when it was */
 		struct smalti_shard *shard; /* NULL: it cannot be opened, `error` says why */
@@ -59,9 +61,11 @@ bool smalti_features_order_next(struct smalti_features_order *order, struct smal
 /* The same as `count` calls of it. */
 void smalti_features_order_skip(struct smalti_features_order *order, int64_t count);
 
-/* The rows of an order, one after the other: 1, 0 after the last, -1 as smalti_features_next(). */
+/* The rows of an order, one after the other: 1, 0 after the last, -1 as smalti_features_next(). The order is
+ * that of the shards of all sets behind each other, whose schemas are the same. */
 struct smalti_features_source {
-	const struct smalti_features_set *set;
+	const struct smalti_features_set *sets;
+	int64_t set_count;
 	struct smalti_features_order *order;
 	struct smalti_features_shards shards;
 	bool complete; /* leave out rows that are not */
@@ -69,6 +73,9 @@ struct smalti_features_source {
 
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error);
+/* The row of the item with this index. Until the next call; not while a queue reads from the source. */
+int smalti_features_source_get(struct smalti_features_source *source, int64_t index,
+			       struct smalti_features_row *row, struct smalti_error *error);
 
 /* A thread that reads ahead from a source, which is its own from here on. */
 struct smalti_features_queue;

@@ -94,12 +94,13 @@ int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t 
 }
 
 /* The one with that number, else a free one, else the one used longest ago. */
-static struct smalti_features_opened *choose(struct smalti_features_shards *shards, int64_t number)
+static struct smalti_features_opened *choose(struct smalti_features_shards *shards,
+					     const struct smalti_features_set *set, int64_t number)
 {
 	struct smalti_features_opened *oldest = &shards->opened[0];
 	for (int i = 0; i < SMALTI_FEATURES_OPEN_MAX; i++) {
 		struct smalti_features_opened *opened = &shards->opened[i];
-		if (opened->number == number + 1)
+		if (opened->set == set && opened->number == number + 1)
 			return opened;
 		if (opened->used < oldest->used)
 			oldest = opened;
@@ -111,10 +112,10 @@ struct smalti_shard *smalti_features_shards_get(struct smalti_features_shards *s
 						const struct smalti_features_set *set, int64_t number,
 						struct smalti_error *error)
 {
-	struct smalti_features_opened *opened = choose(shards, number);
-	if (opened->number != number + 1) {
+	struct smalti_features_opened *opened = choose(shards, set, number);
+	if (opened->set != set || opened->number != number + 1) {
 		smalti_shard_close(opened->shard);
-		*opened = (struct smalti_features_opened){.number = number + 1};
+		*opened = (struct smalti_features_opened){.set = set, .number = number + 1};
 		opened->shard = open_shard(set, number, &opened->error);
 	}
 	opened->used = ++shards->clock;

@@ -21,19 +21,31 @@ static int check_format(const char *path, const struct smalti_image_format *form
 	return 0;
 }
 
-static int start(struct smalti_image_writer *self, const char *path, const struct smalti_image_format *format,
-		 struct smalti_error *error)
+static int start(struct smalti_image_writer *self, FILE *stream, const char *path,
+		 const struct smalti_image_format *format, struct smalti_error *error)
 {
 	self->path = smalti_format(error, "%s", strcmp(path, "-") ? path : "standard output");
-	self->file = self->path ? smalti_writer_open(path, error) : NULL;
-	if (!self->file)
+	if (!self->path)
 		return -1;
-	self->stream = smalti_writer_stream(self->file);
+	self->stream = stream;
+	if (!stream) {
+		self->file = smalti_writer_open(path, error);
+		if (!self->file)
+			return -1;
+		self->stream = smalti_writer_stream(self->file);
+	}
 	return self->encoder->open(self, format, error);
 }
 
 struct smalti_image_writer *smalti_image_create(const char *path, const struct smalti_image_format *format,
 						struct smalti_error *error)
+{
+	return smalti_image_begin(NULL, path, format, error);
+}
+
+struct smalti_image_writer *smalti_image_begin(FILE *stream, const char *path,
+					       const struct smalti_image_format *format,
+					       struct smalti_error *error)
 {
 	if (check_format(path, format, error))
 		return NULL;
@@ -44,7 +56,7 @@ struct smalti_image_writer *smalti_image_create(const char *path, const struct s
 	self->height = format->height;
 	self->depth = format->depth;
 	self->encoder = encoders[format->encoding];
-	if (start(self, path, format, error) == 0)
+	if (start(self, stream, path, format, error) == 0)
 		return self;
 	smalti_image_abort(self);
 	return NULL;

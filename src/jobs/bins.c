@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Those of 512, 1024 and 2048 are twice, four and eight times as large. */
+/* Those of 512, 1024 and 2048 are twice, four and eight times as large, those of 128 half as large. */
 static const struct smalti_bin bins_256[SMALTI_BINS_MAX] = {
     {0.25, 128, 512}, {0.26, 128, 496}, {0.27, 128, 480}, {0.28, 128, 464}, {0.32, 144, 448},
     {0.33, 144, 432}, {0.35, 144, 416}, {0.4, 160, 400},  {0.42, 160, 384}, {0.48, 176, 368},
@@ -23,17 +23,19 @@ static const struct smalti_bin bins_2880[SMALTI_BINS_MAX] = {
     {2.13, 4096, 1920}, {2.39, 4288, 1792}, {2.5, 4480, 1792},  {2.92, 4672, 1600}, {3.0, 4800, 1600},
     {3.12, 4992, 1600}, {3.68, 5184, 1408}, {3.82, 5376, 1408}, {3.95, 5568, 1408}, {4.0, 5760, 1408}};
 
+enum { SIDE_STEP = 16 };
+
 /* Ratios that the pipelines of 256, 512 and 1024 leave out. */
 static const double left_out[] = {0.26, 0.27, 2.89, 3.11, 3.62, 3.75, 3.88};
 
 static const struct resolution {
 	int64_t resolution;
 	const struct smalti_bin *bins;
-	int64_t scale; /* of their sides */
+	int64_t base; /* resolution of `bins` */
 	enum { NONE, SOME, ALL } in_pipeline;
 } resolutions[] = {
-    {256, bins_256, 1, SOME}, {512, bins_256, 2, SOME},   {1024, bins_256, 4, SOME},
-    {2048, bins_256, 8, ALL}, {2880, bins_2880, 1, NONE},
+    {128, bins_256, 256, NONE},  {256, bins_256, 256, SOME}, {512, bins_256, 256, SOME},
+    {1024, bins_256, 256, SOME}, {2048, bins_256, 256, ALL}, {2880, bins_2880, 2880, NONE},
 };
 
 static const struct resolution *find(int64_t resolution, enum smalti_bins bins, struct smalti_error *error)
@@ -43,9 +45,16 @@ static const struct resolution *find(int64_t resolution, enum smalti_bins bins, 
 		if (resolutions[i].resolution == resolution &&
 		    !(pipeline && resolutions[i].in_pipeline == NONE))
 			return &resolutions[i];
-	smalti_fail(error, SMALTI_EINVAL, "resolution bins: expected those of 256, 512, 1024%s, found %lld",
-		    pipeline ? " or 2048" : ", 2048 or 2880", (long long)resolution);
+	smalti_fail(error, SMALTI_EINVAL, "resolution bins: expected those of %s, found %lld",
+		    pipeline ? "256, 512, 1024 or 2048" : "128, 256, 512, 1024, 2048 or 2880",
+		    (long long)resolution);
 	return NULL;
+}
+
+/* Whole patches of latents. */
+static bool fits(const struct smalti_bin *bin)
+{
+	return bin->height % SIDE_STEP == 0 && bin->width % SIDE_STEP == 0;
 }
 
 static bool has(const struct resolution *resolution, enum smalti_bins bins, double ratio)
@@ -65,11 +74,13 @@ int smalti_bins_list(int64_t resolution, enum smalti_bins bins, struct smalti_bi
 	if (!found)
 		return -1;
 	int count = 0;
-	for (const struct smalti_bin *bin = found->bins; bin < found->bins + SMALTI_BINS_MAX; bin++)
-		if (has(found, bins, bin->ratio))
-			list[count++] = (struct smalti_bin){.ratio = bin->ratio,
-							    .height = bin->height * found->scale,
-							    .width = bin->width * found->scale};
+	for (const struct smalti_bin *bin = found->bins; bin < found->bins + SMALTI_BINS_MAX; bin++) {
+		const struct smalti_bin scaled = {.ratio = bin->ratio,
+						  .height = bin->height * resolution / found->base,
+						  .width = bin->width * resolution / found->base};
+		if (has(found, bins, bin->ratio) && fits(&scaled))
+			list[count++] = scaled;
+	}
 	return count;
 }
 

@@ -10,8 +10,9 @@ struct smalti_bin {
 	int64_t height, width;
 };
 
-/* Whose bins: training and feature extraction have all 40 of each resolution 256, 512, 1024, 2048, 2880; the
- * generating pipelines leave out 7 of those of 256, 512 and 1024, and have none of 2880. */
+/* Whose bins: training and feature extraction have all 40 of each resolution 256, 512, 1024, 2048, 2880, and
+ * of 128, for small models, those whose sides are multiples of 16; the generating pipelines leave out 7 of
+ * those of 256, 512 and 1024, and have none of 128 and 2880. */
 enum smalti_bins { SMALTI_BINS_TRAINING, SMALTI_BINS_PIPELINE };
 
 enum { SMALTI_BINS_MAX = 40 };

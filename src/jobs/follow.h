@@ -23,3 +23,6 @@ struct smalti_order *smalti_order_hear(void (*idle)(void *user), void *user);
 /* By the other ranks, which open session, model and batch as rank 0 does: submits what that does, until it
  * closes its batch. */
 void smalti_batch_follow(struct smalti_batch *batch);
+/* Images that rank 0 orders from now on are refused on all ranks, with SMALTI_ECANCELLED and this cause,
+ * which outlives the batch. Safe in a signal handler. */
+void smalti_batch_refuse(struct smalti_batch *batch, const char *cause);

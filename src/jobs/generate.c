@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "smalti/generate.h"
 #include "codelets/codelets.h"
 #include "graphs/diffusion.h"
+#include "jobs/account.h"
+#include "jobs/batch.h"
 #include "jobs/follow.h"
 #include "jobs/interpolator.h"
 #include "jobs/model.h"
@@ -11,26 +12,6 @@
 #include "jobs/vae.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
-
-/* An image that is made. */
-struct image_job {
-	struct smalti_job job;
-	struct smalti_batch *batch;
-	struct smalti_plan *plan;
-	struct smalti_interpolator *resizer; /* NULL: the image is kept as it is made */
-	const struct smalti_text *texts[2];  /* negative (or NULL), prompt */
-	struct smalti_image_callbacks receiver;
-	int64_t latent_shape[3];
-	double flops; /* estimated, but for the texts */
-};
-
-struct smalti_batch {
-	struct smalti_model *model;
-	struct smalti_queue queue;
-	struct smalti_texts *texts;
-	void (*on_progress)(void *user, const struct smalti_batch_progress *progress);
-	void *user;
-};
 
 void smalti_request_defaults(struct smalti_request *request)
 {
@@ -42,6 +23,26 @@ const char *smalti_scheduler_name(int index)
 {
 	const struct smalti_sampler_name *name = smalti_sampler_name_at(index);
 	return name ? name->name : NULL;
+}
+
+static void free_image(struct smalti_image_job *work)
+{
+	for (int i = 0; i < 2; i++)
+		if (work->texts[i])
+			smalti_text_put(work->batch->texts, work->texts[i]);
+	smalti_interpolator_free(work->resizer);
+	smalti_plan_free(work->plan);
+	free(work);
+}
+
+static void complete(struct smalti_job *job)
+{
+	struct smalti_image_job *work = (struct smalti_image_job *)job;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int status = smalti_task_group_status(job->task_group, &error);
+	smalti_account_tell(work->plan, job->task_group, &work->receiver);
+	work->receiver.done(work->receiver.user, status, &error);
+	free_image(work);
 }
 
 struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti_error *error)
@@ -63,74 +64,9 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 		free(batch);
 		return NULL;
 	}
+	batch->queue.progress = smalti_batch_report;
+	batch->queue.user = batch;
 	return batch;
-}
-
-static void free_image(struct image_job *work)
-{
-	for (int i = 0; i < 2; i++)
-		if (work->texts[i])
-			smalti_text_put(work->batch->texts, work->texts[i]);
-	smalti_interpolator_free(work->resizer);
-	smalti_plan_free(work->plan);
-	free(work);
-}
-
-static void complete(struct smalti_job *job)
-{
-	struct image_job *work = (struct image_job *)job;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const int status = smalti_task_group_status(job->task_group, &error);
-	work->receiver.done(work->receiver.user, status, &error);
-	free_image(work);
-}
-
-static bool encoded_together(const struct image_job *work)
-{
-	return work->texts[0] && work->texts[0]->task_group == work->texts[1]->task_group;
-}
-
-/* An image's share, and where it is. */
-static double share_of(const struct image_job *work, struct smalti_batch_progress *where)
-{
-	struct smalti_task_group_progress own, text;
-	smalti_task_group_progress(work->job.task_group, &own);
-	double done = own.done < work->flops ? own.done : work->flops, all = work->flops;
-	int64_t left = 0;
-	for (int i = 0; i < 2; i++)
-		if (work->texts[i] && !(i == 1 && encoded_together(work))) {
-			smalti_task_group_progress(work->texts[i]->task_group, &text);
-			done += text.done;
-			all += text.inserted;
-			left += text.left;
-		}
-	const int64_t steps = work->plan->sampler->steps;
-	const int64_t step = smalti_min(smalti_max(own.stage, 1), steps);
-	where->stage = own.stage <= 1 && left ? SMALTI_STAGE_TEXT
-		       : own.stage <= steps   ? SMALTI_STAGE_DENOISING
-					      : SMALTI_STAGE_DECODING;
-	where->step = where->stage == SMALTI_STAGE_TEXT ? 0 : step;
-	where->steps = steps;
-	return done / all;
-}
-
-void smalti_batch_progress(struct smalti_batch *batch, struct smalti_batch_progress *progress)
-{
-	*progress = (struct smalti_batch_progress){0};
-	HOLD(&batch->queue.mutex);
-	for (const struct smalti_job *job = batch->queue.oldest; job; job = job->next) {
-		struct smalti_batch_progress where = {0};
-		progress->images +=
-		    share_of((const struct image_job *)job, progress->active++ ? &where : progress);
-	}
-}
-
-static void report_progress(void *user)
-{
-	const struct smalti_batch *batch = user;
-	struct smalti_batch_progress progress;
-	smalti_batch_progress(user, &progress);
-	batch->on_progress(batch->user, &progress);
 }
 
 void smalti_batch_set_callback(struct smalti_batch *batch,
@@ -139,8 +75,6 @@ void smalti_batch_set_callback(struct smalti_batch *batch,
 {
 	batch->on_progress = on_progress;
 	batch->user = user;
-	batch->queue.progress = on_progress ? report_progress : NULL;
-	batch->queue.user = batch;
 }
 
 void smalti_batch_wait(struct smalti_batch *batch)
@@ -160,6 +94,7 @@ void smalti_batch_close(struct smalti_batch *batch)
 	if (smalti_ranks_own() == 0)
 		smalti_order_end();
 	smalti_batch_wait(batch);
+	smalti_ranks_settle();
 	smalti_texts_free(batch->texts);
 	smalti_queue_close(&batch->queue);
 	free(batch);
@@ -198,7 +133,7 @@ static void admit(struct smalti_batch *batch, const struct smalti_plan *plan)
 		smalti_texts_drop_unused(batch->texts);
 }
 
-static int get_texts(struct image_job *work, int64_t priority, struct smalti_error *error)
+static int get_texts(struct smalti_image_job *work, int64_t priority, struct smalti_error *error)
 {
 	const struct smalti_request *request = &work->plan->request;
 	struct smalti_texts *texts = work->batch->texts;
@@ -210,7 +145,7 @@ static int get_texts(struct image_job *work, int64_t priority, struct smalti_err
 
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
-	const struct image_job *work = user;
+	const struct smalti_image_job *work = user;
 	if (smalti_precision_check_made(count, values, "transformer",
 					smalti_precision_dtype(work->batch->model->precision), error) < 0)
 		return -1;
@@ -220,7 +155,7 @@ static int deliver_latents(void *user, int64_t count, const float *values, struc
 }
 
 /* `rows` rows of the image from `first` on, as bytes; those of `pixels` begin every `stride` values. */
-static int hand_over(const struct image_job *work, int64_t first, int64_t rows, int64_t stride,
+static int hand_over(const struct smalti_image_job *work, int64_t first, int64_t rows, int64_t stride,
 		     const float *pixels, struct smalti_error *error)
 {
 	const int64_t line = work->plan->request.width * 3;
@@ -241,7 +176,7 @@ static int hand_over_row(void *user, int64_t row, const float *pixels, struct sm
 static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			struct smalti_error *error)
 {
-	struct image_job *work = user;
+	struct smalti_image_job *work = user;
 	const int64_t keep = smalti_min(work->plan->made_height - first, rows);
 	if (keep <= 0)
 		return 0;
@@ -254,7 +189,7 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	return hand_over(work, first, keep, width * 3, pixels, error);
 }
 
-static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t image)
+static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64_t image)
 {
 	static const enum smalti_dtype dtypes[] = {SMALTI_F32, SMALTI_F16, SMALTI_BF16};
 	struct smalti_model *model = work->batch->model;
@@ -283,27 +218,37 @@ static struct smalti_tile *insert_diffusion(struct image_job *work, int64_t imag
 	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
 }
 
+/* How many tokens its captions have, and how many there are. */
+static int caption_tokens(const struct smalti_image_job *work, int64_t tokens[2])
+{
+	int captions = 0;
+	for (int i = 0; i < 2; i++)
+		if (work->texts[i])
+			tokens[captions++] = work->texts[i]->tokens;
+	return captions;
+}
+
 /* The arithmetic of a work, once its texts are known. */
-static double estimate(const struct image_job *work)
+static double estimate(const struct smalti_image_job *work)
 {
 	const struct smalti_model *model = work->batch->model;
 	const struct smalti_plan *plan = work->plan;
 	const int64_t patch = model->denoiser->patch_size;
 	int64_t tokens[2];
-	int captions = 0;
-	for (int i = 0; i < 2; i++)
-		if (work->texts[i])
-			tokens[captions++] = work->texts[i]->tokens;
+	const int captions = caption_tokens(work, tokens);
 	const double step = model->denoiser->functions->flops(
 	    model->denoiser, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
 	const double decoding = work->receiver.rows ? plan->decoding.flops : 0;
 	return (double)plan->sampler->steps * step + decoding;
 }
 
-static void insert_tasks(struct image_job *work, int64_t image)
+static void insert_tasks(struct smalti_image_job *work, int64_t image)
 {
 	struct smalti_model *model = work->batch->model;
 	const struct smalti_plan *plan = work->plan;
+	int64_t tokens[2];
+	const int captions = caption_tokens(work, tokens);
+	smalti_account_plan(plan, work->job.task_group, tokens, captions);
 	struct smalti_tile *latents = insert_diffusion(work, image);
 	smalti_task_group_stage(work->job.task_group, plan->sampler->steps + 1);
 	smalti_insert(deliver, work->job.task_group, (.x = latents),
@@ -316,7 +261,7 @@ static void insert_tasks(struct image_job *work, int64_t image)
 }
 
 /* What an image is resized with, if it is. */
-static int open_resizer(struct image_job *work, struct smalti_error *error)
+static int open_resizer(struct smalti_image_job *work, struct smalti_error *error)
 {
 	const struct smalti_plan *plan = work->plan;
 	if (plan->made_width == plan->request.width && plan->made_height == plan->request.height)
@@ -326,7 +271,7 @@ static int open_resizer(struct image_job *work, struct smalti_error *error)
 	return work->resizer ? 0 : -1;
 }
 
-static int prepare(struct image_job *work, struct smalti_error *error)
+static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 {
 	struct smalti_batch *batch = work->batch;
 	struct smalti_model *model = batch->model;
@@ -353,13 +298,18 @@ static int prepare(struct image_job *work, struct smalti_error *error)
 }
 
 /* NULL when the image cannot be made. */
-static struct image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan,
-				   const struct smalti_image_callbacks *receiver, struct smalti_error *error)
+static struct smalti_image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan,
+					  const struct smalti_image_callbacks *receiver,
+					  struct smalti_error *error)
 {
 	if (!plan || smalti_task_group_status(batch->queue.cancelled, error) < 0 ||
 	    check_memory(batch, plan, error) < 0)
 		return NULL;
-	struct image_job *work = smalti_calloc(1, sizeof(*work), error);
+	if (batch->refuses) {
+		smalti_fail(error, SMALTI_ECANCELLED, "%s", batch->refuses);
+		return NULL;
+	}
+	struct smalti_image_job *work = smalti_calloc(1, sizeof(*work), error);
 	if (!work)
 		return NULL;
 	work->batch = batch;
@@ -368,10 +318,15 @@ static struct image_job *new_image(struct smalti_batch *batch, struct smalti_pla
 	return work;
 }
 
-/* All ranks make the image, with the same tasks, or none does. */
-static int agree(struct smalti_batch *batch, const struct image_job *work, struct smalti_error *error)
+static void exchange_failures(void *queue)
 {
-	struct smalti_ranks_vote vote = {.any = false};
+	smalti_queue_exchange_failures(queue);
+}
+
+/* All ranks make the image, with the same tasks, or none does. */
+static int agree(struct smalti_batch *batch, const struct smalti_image_job *work, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.idle = exchange_failures, .user = &batch->queue};
 	if (smalti_ranks_count() > 1 && work) {
 		vote.digest = smalti_plan_digest(work->plan) ^ batch->model->session->sequence;
 		vote.any = smalti_texts_any_failed(batch->texts) || is_short_of_memory(batch, work->plan);
@@ -386,7 +341,7 @@ static int agree(struct smalti_batch *batch, const struct image_job *work, struc
 static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 		  const struct smalti_image_callbacks *receiver, struct smalti_error *error)
 {
-	struct image_job *work = new_image(batch, plan, receiver, error);
+	struct smalti_image_job *work = new_image(batch, plan, receiver, error);
 	int status = agree(batch, work, error);
 	if (status == 0 && (status = prepare(work, error)) < 0)
 		smalti_ranks_give_up(error);
@@ -458,6 +413,11 @@ static void make_ordered(struct smalti_batch *batch, struct smalti_order *order)
 	submit(batch, plan, order->image, &callbacks, &error); /* what fails fails on all ranks */
 	smalti_insertion_end(throttle);
 	smalti_plan_free(plan);
+}
+
+void smalti_batch_refuse(struct smalti_batch *batch, const char *cause)
+{
+	batch->refuses = cause;
 }
 
 void smalti_batch_follow(struct smalti_batch *batch)

@@ -16,7 +16,7 @@ enum smalti_input_fit {
 
 struct smalti_input_options {
 	enum smalti_input_fit fit;
-	int64_t image_size;      /* whose bins, of the training's table: 256, 512, 1024, 2048, 2880 */
+	int64_t image_size;      /* whose bins, of the training's table: 128, 256, 512, 1024, 2048, 2880 */
 	int64_t multiple;        /* of SMALTI_FIT_CROP */
 	bool stored_orientation; /* EXIF's orientation is ignored, as the reference does */
 	struct smalti_image_limits limits; /* zeros: 2^28 pixels, 2^30 bytes held */

@@ -1,4 +1,6 @@
 libcore_la_SOURCES += \
+	src/jobs/account.c src/jobs/account.h \
+	src/jobs/batch.h src/jobs/batch_progress.c \
 	src/jobs/bins.c src/jobs/bins.h \
 	src/jobs/digest.c \
 	src/jobs/follow.c src/jobs/follow.h \
@@ -8,10 +10,11 @@ libcore_la_SOURCES += \
 	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
-	src/jobs/plan_strategy.c src/jobs/plan_strategy.h \
+	src/jobs/plan_load.c src/jobs/plan_strategy.c src/jobs/plan_strategy.h \
 	src/jobs/precision.c src/jobs/precision.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
 	src/jobs/text.c \
+	src/jobs/text_states.c \
 	src/jobs/prompt_encoder.c src/jobs/prompt_encoder.h \
 	src/jobs/unread.c \
 	src/jobs/unused.c src/jobs/unused.h \

@@ -3,6 +3,7 @@
 #include "graphs/vae_plan.h"
 #include "jobs/bins.h"
 #include "jobs/plan_strategy.h"
+#include "jobs/vae.h"
 
 #include <math.h>
 #include <xxhash.h>
@@ -80,22 +81,6 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	    !plan->decoding.storage)
 		return smalti_pass(error, &ignored);
 	return 0;
-}
-
-/* Where places share the decoding: bands of which the one with the most rows has the fewest. */
-static int64_t shared_tile_rows(const struct smalti_plan *plan)
-{
-	const int64_t height = plan->latent_height, places = plan->strategy.count;
-	int64_t best = SMALTI_TILE_ROWS, fewest = INT64_MAX;
-	for (int64_t rows = SMALTI_TILE_ROWS; rows > 0; rows--) {
-		const int64_t bands = (height + rows - 1) / rows;
-		const int64_t most = (bands + places - 1) / places * rows;
-		if (most < fewest) {
-			best = rows;
-			fewest = most;
-		}
-	}
-	return best;
 }
 
 /* The decoding's bands are spread over the strategy's places, too. */
@@ -185,7 +170,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	if (!request->tile_rows && plan->strategy.count > 1)
-		plan->request.tile_rows = shared_tile_rows(plan);
+		plan->request.tile_rows = smalti_vae_shared_rows(plan->latent_height, plan->strategy.count);
 	plan->sampler = sampler_for(model, r, error);
 	if (!plan->sampler || plan_decoding(plan, model, error) < 0 || distribute_decoding(plan, error) < 0)
 		return -1;

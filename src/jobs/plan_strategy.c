@@ -1,31 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_strategy.h"
-#include "base/parse.h"
 #include "graphs/strategy_choose.h"
 #include "rt/ranks.h"
-
-static const char automatic[] = "auto";
-
-static bool is_auto(const char *text)
-{
-	return text && strcmp(text, automatic) == 0;
-}
-
-static int read_shares(const char *text, int places, double *shares, struct smalti_error *error)
-{
-	struct smalti_error ignored = SMALTI_NO_ERROR;
-	double sum = 0;
-	const int status = smalti_parse_numbers(text, ':', places, shares, &ignored);
-	for (int place = 0; status == 0 && place < places; place++)
-		sum += shares[place];
-	if (sum > 0)
-		return 0;
-	return smalti_fail(
-	    error, SMALTI_EINVAL,
-	    "shares: expected %d (the CPUs', then each device's, with ':' between them, not all 0) or auto, "
-	    "found '%s'",
-	    places, text);
-}
 
 static char *write_shares(const double *shares, int places, struct smalti_error *error)
 {
@@ -61,7 +37,7 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 {
 	const struct smalti_request *r = &plan->request;
 	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
-	const bool fixed = r->shares && !is_auto(r->shares);
+	const bool fixed = r->shares && !smalti_is_auto(r->shares);
 	struct smalti_place_facts facts;
 	if (smalti_ranks_count() > 1)
 		return smalti_fail(
@@ -71,8 +47,9 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 		return -1;
 	if (!fixed)
 		smalti_shares_by_rate(&facts, shares);
-	const int status =
-	    is_auto(r->strategy) ? smalti_strategy_choose(&denoising, &facts, fixed, shares, name, error) : 0;
+	const int status = smalti_is_auto(r->strategy)
+			       ? smalti_strategy_choose(&denoising, &facts, fixed, shares, name, error)
+			       : 0;
 	smalti_place_facts_free(&facts);
 	return status;
 }
@@ -82,13 +59,14 @@ static int spell_out(struct smalti_plan *plan, double *shares, int places, struc
 {
 	struct smalti_request *r = &plan->request;
 	char name[SMALTI_STRATEGY_NAME];
-	const bool chooses = is_auto(r->strategy) || is_auto(r->shares);
-	if (r->shares && !is_auto(r->shares) && read_shares(r->shares, places, shares, error) < 0)
+	const bool chooses = smalti_is_auto(r->strategy) || smalti_is_auto(r->shares);
+	if (r->shares && !smalti_is_auto(r->shares) &&
+	    smalti_shares_read(r->shares, places, shares, error) < 0)
 		return -1;
 	if (chooses && choose(plan, shares, name, error) < 0)
 		return -1;
-	if (r->strategy &&
-	    !(plan->strategy_text = smalti_format(error, "%s", is_auto(r->strategy) ? name : r->strategy)))
+	if (r->strategy && !(plan->strategy_text = smalti_format(
+				 error, "%s", smalti_is_auto(r->strategy) ? name : r->strategy)))
 		return -1;
 	if (r->shares || chooses)
 		plan->share_text =
@@ -122,6 +100,11 @@ int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *err
 		return 0;
 	if (read_texts(plan, error) < 0)
 		return -1;
+	if (plan->strategy.replicas)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "strategy: data cuts the batches of smalti train: expected another, found '%s'",
+		    r->strategy);
 	if (r->patches && plan->strategy.parts[SMALTI_AXIS_STAGE] == 1)
 		return smalti_fail(error, SMALTI_EINVAL, "patches: expected with a pipeline only, found %lld",
 				   (long long)r->patches);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/prompt_encoder.h"
+#include "jobs/model.h"
 #include "text/cleaning.h"
 
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
@@ -30,6 +31,38 @@ void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder)
 	*encoder = (struct smalti_prompt_encoder){0};
 }
 
+int smalti_prompt_encoder_digest(const struct smalti_prompt_encoder *encoder, const char *tokenizer,
+				 const char *directory, char digest[SMALTI_DIGEST_LENGTH + 1],
+				 struct smalti_error *error)
+{
+	char *files[] = {smalti_format(error, "%s/tokenizer_config.json", tokenizer),
+			 smalti_tokenizer_file(tokenizer, error),
+			 smalti_format(error, "%s/config.json", directory)};
+	const struct smalti_checkpoint *const weights[] = {encoder->checkpoint};
+	const int status = files[0] && files[1] && files[2]
+			       ? smalti_digest((const char *const *)files, 3, weights, 1, digest, error)
+			       : -1;
+	for (int i = 0; i < 3; i++)
+		free(files[i]);
+	return status;
+}
+
+int smalti_prompt_encoder_open_of(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+				  const struct smalti_model_options *model, char **directory,
+				  char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
+{
+	const char *whole = model->directory ? model->directory : smalti_embedded_model(error);
+	if (!whole)
+		return -1;
+	SCOPED(free) char *tokenizer = smalti_model_component(model->tokenizer, whole, "tokenizer", error);
+	*directory = smalti_model_component(model->text_encoder, whole, "text_encoder", error);
+	return tokenizer && *directory &&
+		       smalti_prompt_encoder_open(encoder, task_group, tokenizer, *directory, model->variant,
+						  SMALTI_F32, error) == 0
+		   ? smalti_prompt_encoder_digest(encoder, tokenizer, *directory, digest, error)
+		   : -1;
+}
+
 static int check_ids(const struct smalti_prompt_encoder *encoder, const int32_t *ids, int64_t count,
 		     struct smalti_error *error)
 {
@@ -58,6 +91,7 @@ int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, 
 						   encoder->max_tokens, ids, count, error);
 	if (status == 0 && check_ids(encoder, *ids, *count, error) < 0) {
 		free(*ids);
+		*ids = NULL;
 		return -1;
 	}
 	return status;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graphs/t5.h"
+#include "jobs/unused.h"
 #include "smalti/generate.h"
 #include "text/cleaning.h"
 #include "tokenizer/tokenizer.h"
@@ -22,7 +23,19 @@ int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct sma
 			       enum smalti_dtype compute, struct smalti_error *error);
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder);
 
-/* The tokens of a text, `*count` of them and at most max_tokens, for free(). */
+/* The one that the options name, computing in f32, with its digest; *directory, for free(), is the encoder's.
+ * Close it in any case. */
+int smalti_prompt_encoder_open_of(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+				  const struct smalti_model_options *model, char **directory,
+				  char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error);
+
+/* Of an open one: of its files, and of every tensor its name, type, shape and beginning. */
+int smalti_prompt_encoder_digest(const struct smalti_prompt_encoder *encoder, const char *tokenizer,
+				 const char *directory, char digest[SMALTI_DIGEST_LENGTH + 1],
+				 struct smalti_error *error);
+
+/* The tokens of a text, `*count` of them and at most max_tokens, for free(); after a failure nothing is left.
+ */
 int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, const char *text,
 				   size_t length, enum smalti_cleaning cleaning, int32_t **ids,
 				   int64_t *count, struct smalti_error *error);

@@ -6,7 +6,7 @@ enum { TENTH = 100000000, THOUSANDTH = 1000000 }; /* of a second, in nanoseconds
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
 		      struct smalti_error *error)
 {
-	*queue = (struct smalti_queue){.session = session, .max_jobs = max_jobs};
+	*queue = (struct smalti_queue){.session = session, .max_jobs = max_jobs, .doomed = -1};
 	queue->cancelled = smalti_task_group_new(session, "cancelled", 0, error);
 	if (!queue->cancelled)
 		return -1;
@@ -63,15 +63,16 @@ static void ended(void *user)
 }
 
 /* Whether other ranks have ended it, too, if this is the one that hears of it. What failed elsewhere is the
- * cause of what failed here since. */
+ * cause of what failed here since, but what was cancelled there may have failed here. */
 static bool ended_everywhere(struct smalti_job *job)
 {
 	struct smalti_error elsewhere = SMALTI_NO_ERROR, here = SMALTI_NO_ERROR;
 	if (!smalti_ranks_heard(&job->outcomes, &elsewhere))
 		return false;
-	if (elsewhere.code)
-		smalti_task_group_blame(job->task_group, &elsewhere);
 	smalti_task_group_status(job->task_group, &here);
+	const bool failed_here = here.code && here.code != SMALTI_ECANCELLED;
+	if (elsewhere.code && !(elsewhere.code == SMALTI_ECANCELLED && failed_here))
+		smalti_task_group_blame(job->task_group, &elsewhere);
 	smalti_ranks_report(job->number, &here);
 	return true;
 }
@@ -95,9 +96,39 @@ static void look_later(struct smalti_job *job)
 	queue->elsewhere = job;
 }
 
+static void doom(struct smalti_job *job)
+{
+	job->doomed = true;
+	smalti_task_group_cancel(job->task_group);
+}
+
+static void doom_number(struct smalti_queue *queue, int64_t number)
+{
+	for (struct smalti_job *job = queue->oldest; job; job = job->next)
+		if (job->number == number)
+			doom(job);
+	if (number >= queue->submitted)
+		queue->doomed = number;
+}
+
+void smalti_queue_exchange_failures(struct smalti_queue *queue)
+{
+	HOLD(&queue->mutex);
+	if (smalti_ranks_count() == 1)
+		return;
+	for (int64_t number; (number = smalti_ranks_warned()) >= 0;)
+		doom_number(queue, number);
+	for (struct smalti_job *job = queue->oldest; job; job = job->next)
+		if (!job->doomed && smalti_task_group_failed(job->task_group)) {
+			job->doomed = true;
+			smalti_ranks_warn(job->number);
+		}
+}
+
 /* Completes what can be. */
 static void complete_ended(struct smalti_queue *queue)
 {
+	smalti_queue_exchange_failures(queue);
 	for (struct smalti_job *job = take_ended(queue), *next; job; job = next) {
 		struct smalti_task_group *task_group = job->task_group;
 		next = job->next_completed;
@@ -194,6 +225,8 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 	job->outcomes = smalti_ranks_expect(job->number);
 	smalti_task_group_needs(job->task_group, queue->cancelled);
 	enter(job);
+	if (job->number == queue->doomed)
+		doom(job);
 	smalti_throttle_serve(throttle, meanwhile, queue);
 	return 0;
 }

@@ -16,6 +16,7 @@ struct smalti_job {
 	 * task group. It must not submit. */
 	void (*complete)(struct smalti_job *job);
 	int64_t number;                           /* of the queue's */
+	bool doomed;                              /* all ranks know that it fails */
 	struct smalti_ranks_outcomes *outcomes;   /* on other ranks, as rank 0 hears of them */
 	struct smalti_job *next, *next_completed; /* in the queue's lists */
 };
@@ -28,6 +29,7 @@ struct smalti_queue {
 	void (*progress)(void *user);
 	void *user;
 	int64_t submitted; /* ever */
+	int64_t doomed;    /* the number of a job that fails on another rank, which is to be submitted here */
 	int64_t active, active_bytes;
 	struct smalti_mutex mutex; /* guards what follows */
 	struct smalti_condition any;
@@ -48,6 +50,9 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 void smalti_queue_wait(struct smalti_queue *queue);
 /* Completes what can be, and reports progress. */
 void smalti_queue_serve(struct smalti_queue *queue);
+/* Has jobs that fail on one rank do nothing more on any: as the functions above do, for waits of other kinds.
+ */
+void smalti_queue_exchange_failures(struct smalti_queue *queue);
 /* Waits until no job is active. Several threads may. */
 void smalti_queue_drain(struct smalti_queue *queue);
 /* Active jobs fail soon, and so do later ones. Any thread and signal handlers may call it. */

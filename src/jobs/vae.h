@@ -58,8 +58,11 @@ int64_t smalti_vae_fixed_bytes(const struct smalti_vae_net *net);
 int smalti_vae_request_budget(const struct smalti_session *session, const struct smalti_vae_net *net,
 			      const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
 			      struct smalti_error *error);
-/* The fastest plan in that. SMALTI_ENOMEM with a message that says the least memory that would do. Free it in
- * any case. */
+/* Latent rows of a band where places share `height` of them: that of which the place with the most rows has
+ * the fewest. */
+int64_t smalti_vae_shared_rows(int64_t height, int64_t places);
+/* The fastest plan in that, its bands the places' by the request's shares. SMALTI_ENOMEM with a message that
+ * says the least memory that would do. Free it in any case. */
 int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 			    const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			    struct smalti_error *error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "graphs/strategy_choose.h"
 #include "graphs/vae_plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
@@ -80,17 +81,56 @@ static int find_plan(const struct smalti_vae_net *net, const struct smalti_vae_r
 	return best_status;
 }
 
+int64_t smalti_vae_shared_rows(int64_t height, int64_t places)
+{
+	int64_t best = SMALTI_TILE_ROWS, fewest = INT64_MAX;
+	for (int64_t rows = SMALTI_TILE_ROWS; rows > 0; rows--) {
+		const int64_t bands = (height + rows - 1) / rows;
+		const int64_t most = (bands + places - 1) / places * rows;
+		if (most < fewest) {
+			best = rows;
+			fewest = most;
+		}
+	}
+	return best;
+}
+
+/* Those of the request; all 0: it has none. */
+static int read_shares(const struct smalti_session *session, const struct smalti_vae_request *request,
+		       double *shares, struct smalti_error *error)
+{
+	const int places = smalti_session_place_count(session);
+	struct smalti_place_facts facts;
+	if (!smalti_is_auto(request->shares))
+		return request->shares ? smalti_shares_read(request->shares, places, shares, error) : 0;
+	if (smalti_place_facts_of(session, &facts, error) < 0)
+		return -1;
+	smalti_shares_by_rate(&facts, shares);
+	smalti_place_facts_free(&facts);
+	return 0;
+}
+
 int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 			    const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			    struct smalti_error *error)
 {
 	struct smalti_vae_budget budget;
 	struct smalti_error refused = SMALTI_NO_ERROR;
+	struct smalti_vae_request now = *request;
+	const int places = smalti_session_place_count(session);
+	int sharing = 0;
 	*plan = (struct smalti_vae_plan){0};
-	if (smalti_vae_request_budget(session, net, request, &budget, error) < 0)
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	if (!shares || read_shares(session, request, shares, error) < 0 ||
+	    smalti_vae_request_budget(session, net, request, &budget, error) < 0)
 		return -1;
-	if (find_plan(net, request, &budget, plan, &refused) == 0)
-		return 0;
+	for (int place = 0; place < places; place++)
+		sharing += shares[place] > 0;
+	if (sharing > 1 && !now.tile_rows)
+		now.tile_rows =
+		    smalti_vae_shared_rows(request->height / smalti_vae_factor(&net->config), sharing);
+	if (find_plan(net, &now, &budget, plan, &refused) == 0)
+		return sharing ? smalti_partition_distribute(&plan->partition, shares, places, error) : 0;
 	if (!plan->storage)
 		return smalti_pass(error, &refused);
 	return smalti_fail(

@@ -30,6 +30,9 @@ struct smalti_attention {
 	 * docs/reference.md 2.2). */
 	const float *bias;
 	int64_t bias_length, bias_origin;
+	/* NULL, or f32 [heads, queries], written when last: of each query the logarithm to the base 2 of the
+	 * sum of 2^score over all keys, with scores in units of ln 2 (kernels/backward.h). */
+	float *lse;
 };
 
 /* Floats of the running state of a block of queries, f32 [heads, 2 + head_dim, queries], the same for every

@@ -5,6 +5,8 @@
 
 /* y = x / (1 + exp(-x)). */
 void smalti_silu(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
+/* y = x·Φ(x), in the form with tanh (docs/reference.md 3.6). */
+void smalti_gelu(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
 
 /* y = x in another dtype (nearest even); the fast forms of smalti_widen and smalti_narrow. */
 void smalti_convert(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* An image's planes [channels, height, width] and its patches: token n covers the patch×patch pixels
- * of patch row n / (width / patch), and its columns run over (channel, row, column) of the patch. */
+/* An image's planes [channels, height, width] and the patches of patch columns left … left + columns − 1:
+ * token n covers the patch×patch pixels of patch row n / columns, and its columns run over (channel, row,
+ * column) of the patch. */
 struct smalti_patches {
 	int64_t channels, height, width, patch;
+	int64_t left, columns;
 	int64_t first, rows; /* tokens first … first + rows − 1 */
+	bool channels_last;  /* columns run over (row, column, channel) */
 };
 
 /* tokens [rows, channels·patch²] = planes·scale. */

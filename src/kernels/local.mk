@@ -2,11 +2,13 @@
 # The kernels of cpu/ are compiled once per instruction set (see cpu/kernels.h).
 cpu_kernels = \
 	src/kernels/cpu/attention.c \
+	src/kernels/cpu/backward.c \
 	src/kernels/cpu/elementwise.c \
 	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
 	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h \
 	src/kernels/cpu/table.c \
+	src/kernels/cpu/update_rows.c src/kernels/cpu/update_rows.h \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \
@@ -44,12 +46,16 @@ libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcp
 endif
 
 libcore_la_SOURCES += \
-	src/kernels/attention.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
+	src/kernels/attention.h src/kernels/backward.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
 	src/kernels/matmul.h src/kernels/measure.h src/kernels/norms.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
 	src/kernels/cpu/conditioning.c \
+	src/kernels/cpu/attention_backward.c \
+	src/kernels/cpu/dense.c \
+	src/kernels/cpu/contrast.c src/kernels/contrast.h \
+	src/kernels/cpu/matches.c src/kernels/matches.h \
 	src/kernels/cpu/rows.c src/kernels/rows.h \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
@@ -59,6 +65,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/matmul_raw.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
 	src/kernels/cpu/onednn_api.c src/kernels/cpu/onednn_api.h \
+	src/kernels/optimizers.h src/kernels/update_rules.h src/kernels/cpu/optimizers.c \
 	src/kernels/cpu/pack.c \
 	src/kernels/cpu/product.c src/kernels/cpu/product.h \
 	src/kernels/cpu/resize.c \
@@ -69,6 +76,7 @@ device_kernels = \
 	src/kernels/device/program.cl \
 	src/kernels/device/arguments.h \
 	src/kernels/device/attention.cl \
+	src/kernels/device/backward.cl \
 	src/kernels/device/conditioning.cl \
 	src/kernels/device/conv.cl \
 	src/kernels/device/dialect.h \
@@ -78,10 +86,11 @@ device_kernels = \
 	src/kernels/device/norms.cl \
 	src/kernels/device/parts.h \
 	src/kernels/device/sampler.cl \
-	src/kernels/device/text.cl
+	src/kernels/device/text.cl \
+	src/kernels/device/update.cl
 device_headers = \
 	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
-	src/samplers/step.h
+	src/kernels/update_rules.h src/samplers/step.h
 EXTRA_DIST += $(device_kernels)
 CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)

@@ -13,6 +13,7 @@ enum smalti_scratch_use {
 	SMALTI_SCRATCH_SHARD,     /* what a shard of a layer computes in between */
 	SMALTI_SCRATCH_ROWS,      /* a few rows: a modulation, an image's lines */
 	SMALTI_SCRATCH_WINOGRAD,  /* the points of a block of tiles */
+	SMALTI_SCRATCH_SCORES,    /* of some rows that are searched */
 	SMALTI_SCRATCH_USES
 };
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/cuda.h"
 
+#include "rt/nvml.h"
 #include "rt/op.h"
 
 #include <limits.h>
+#include <math.h>
 
 /* src/kernels/device/cuda.fatbin, as the build made it of program.cl. */
 __asm__(".pushsection .rodata\n"
@@ -152,6 +154,14 @@ static double speed_of(int number)
 	return 1e3 * (kilohertz > 0 ? kilohertz : 1000000) * (units > 0 ? units : 1) * 2 * 128;
 }
 
+static double utilisation(const struct smalti_device *device, double since)
+{
+	char bus_id[32];
+	const cudaError_t status = cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id),
+							 ((const struct smalti_cuda_device *)device)->number);
+	return status ? (double)NAN : smalti_nvml_utilisation(bus_id, (uint64_t)(1e6 * since));
+}
+
 static int load(struct smalti_cuda_device *cuda, struct smalti_error *error)
 {
 	if (check_capability(cuda->number, error) < 0)
@@ -189,6 +199,7 @@ const struct smalti_device_driver smalti_cuda = {
     .close = close_device,
     .launch = launch_kernel,
     .finish = finish,
+    .utilisation = utilisation,
     .makes = smalti_cuda_makes,
     .product = smalti_cuda_product,
 #ifdef SMALTI_CUDNN

@@ -43,6 +43,7 @@ int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_devic
 			 int64_t y_first, struct smalti_error *error);
 bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
 int smalti_cuda_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
-		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv, float scale,
+		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
+		     const struct smalti_device_memory *bias, float scale,
 		     const struct smalti_device_memory *y, struct smalti_error *error);
 /* @} */

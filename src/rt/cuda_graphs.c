@@ -11,13 +11,13 @@
 enum {
 	KEPT = 256,   /* shapes, a place for each hash */
 	PROPOSED = 8, /* configurations of engines that are tried for a shape */
-	MOST_TENSORS = 5,
+	MOST_TENSORS = 6,
 };
 
 /* Of a convolution, or with queries. */
 struct shape {
 	int64_t rows, width, in, out, stride, adds;
-	int64_t queries, keys, heads, head_dim;
+	int64_t queries, keys, heads, head_dim, biased;
 	int64_t dtype;
 };
 
@@ -130,7 +130,8 @@ static void forget(struct smalti_cuda_graph *g)
 static void ask(struct smalti_cuda_graph *g, const struct shape *s, bool tf32)
 {
 	const enum smalti_dtype dtype = (enum smalti_dtype)s->dtype;
-	const struct smalti_device_sdpa sdpa = {s->queries, s->keys, s->heads, s->head_dim, dtype};
+	const struct smalti_device_sdpa sdpa = {s->queries,  s->keys, s->heads,
+						s->head_dim, dtype,   s->biased != 0};
 	const struct smalti_device_convolution convolution = {s->rows,   s->width, s->in,       s->out,
 							      s->stride, dtype,    s->adds != 0};
 	struct smalti_error refused = SMALTI_NO_ERROR;
@@ -171,6 +172,7 @@ static struct shape shape_of_sdpa(const struct smalti_device_sdpa *a)
 			      .keys = a->keys,
 			      .heads = a->heads,
 			      .head_dim = a->head_dim,
+			      .biased = a->biased,
 			      .dtype = a->dtype};
 }
 
@@ -233,15 +235,17 @@ int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_devic
 }
 
 int smalti_cuda_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *a,
-		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv, float scale,
+		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
+		     const struct smalti_device_memory *bias, float scale,
 		     const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	const struct shape shape = shape_of_sdpa(a);
 	const int64_t row = a->heads * a->head_dim * smalti_dtype_bytes(a->dtype);
 	const struct tensors tensors = {
-	    {SMALTI_CUDNN_Q, SMALTI_CUDNN_K, SMALTI_CUDNN_V, SMALTI_CUDNN_SCALE, SMALTI_CUDNN_Y},
-	    {q->memory, kv->memory, (char *)kv->memory + row, &scale, y->memory},
-	    5};
+	    {SMALTI_CUDNN_Q, SMALTI_CUDNN_K, SMALTI_CUDNN_V, SMALTI_CUDNN_SCALE, SMALTI_CUDNN_Y,
+	     SMALTI_CUDNN_BIAS},
+	    {q->memory, kv->memory, (char *)kv->memory + row, &scale, y->memory, bias ? bias->memory : NULL},
+	    a->biased ? 6 : 5};
 	return execute((struct smalti_cuda_device *)device, &shape, &tensors, "attention", error);
 }
 

@@ -11,12 +11,13 @@ enum {
 
 /* All that a choice depends on. */
 struct shape {
-	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased, gelu;
+	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased, gelu, turned_x, turned_w;
+	int64_t count, x_step, w_step, y_step;
 	uint64_t x_alignment, w_alignment, y_alignment;
 };
 
 /* cuBLASLt's matrices have their columns one after the other: so it makes yᵀ[out, rows] of w and xᵀ, as they
- * lie in memory, w transposed. */
+ * lie in memory, w transposed; of those that are turned the other one. */
 struct smalti_cuda_product {
 	struct shape shape;
 	cublasLtMatmulDesc_t operation; /* NULL: nothing is here yet */
@@ -69,26 +70,56 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct 
 					      sizeof(type));
 }
 
+/* Rows [rows, columns] as they lie in memory. */
+static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype dtype, int64_t rows,
+			      int64_t columns, int64_t stride, int64_t count, int64_t step)
+{
+	const int32_t matrices = (int32_t)count;
+	cublasStatus_t status =
+	    cublasLtMatrixLayoutCreate(layout, types[dtype].type, (uint64_t)columns, (uint64_t)rows, stride);
+	if (!status && count > 1)
+		status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+							  &matrices, sizeof(matrices));
+	if (!status && count > 1)
+		status = cublasLtMatrixLayoutSetAttribute(
+		    *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof(step));
+	return status;
+}
+
+/* A matrix [rows, in], which may be turned. */
+static cublasStatus_t lay_out_operand(cublasLtMatrixLayout_t *layout, const struct shape *s, int64_t rows,
+				      bool turned, int64_t stride, int64_t step)
+{
+	return lay_out(layout, (enum smalti_dtype)s->dtype, turned ? s->in : rows, turned ? rows : s->in,
+		       stride, s->count, step);
+}
+
+static cublasStatus_t set_turned(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which,
+				 bool transposed)
+{
+	const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	return cublasLtMatmulDescSetAttribute(operation, which, &value, sizeof(value));
+}
+
 static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 {
 	const struct shape *s = &p->shape;
-	const cudaDataType_t type = types[s->dtype].type;
-	const uint64_t in = (uint64_t)s->in, out = (uint64_t)s->out, rows = (uint64_t)s->rows;
-	const cublasOperation_t transposed = CUBLAS_OP_T;
 	const cublasComputeType_t compute =
 	    tf32 && s->dtype == SMALTI_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 	cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
 	if (!status)
-		status = cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
-							&transposed, sizeof(transposed));
+		status = set_turned(p->operation, CUBLASLT_MATMUL_DESC_TRANSA, !s->turned_w);
+	if (!status)
+		status = set_turned(p->operation, CUBLASLT_MATMUL_DESC_TRANSB, s->turned_x);
 	if (!status)
 		status = set_epilogue(p->operation, s);
 	if (!status)
-		status = cublasLtMatrixLayoutCreate(&p->w, type, in, out, s->w_stride);
+		status = lay_out_operand(&p->w, s, s->out, s->turned_w, s->w_stride, s->w_step);
 	if (!status)
-		status = cublasLtMatrixLayoutCreate(&p->x, type, in, rows, s->x_stride);
+		status = lay_out_operand(&p->x, s, s->rows, s->turned_x, s->x_stride, s->x_step);
 	if (!status)
-		status = cublasLtMatrixLayoutCreate(&p->y, types[s->result].type, out, rows, s->y_stride);
+		status = lay_out(&p->y, (enum smalti_dtype)s->result, s->rows, s->out, s->y_stride, s->count,
+				 s->y_step);
 	return status;
 }
 
@@ -200,6 +231,12 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 				    .result = p->result,
 				    .biased = p->bias != NULL,
 				    .gelu = p->gelu,
+				    .turned_x = p->turned_x,
+				    .turned_w = p->turned_w,
+				    .count = p->count,
+				    .x_step = p->x_step,
+				    .w_step = p->w_step,
+				    .y_step = p->y_step,
 				    .x_alignment = alignment_of(x_at),
 				    .w_alignment = alignment_of(w_at),
 				    .y_alignment = alignment_of(y_at)};

@@ -139,7 +139,7 @@ int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *c, st
 	const struct extents result = map_of(1, c->out, c->rows / c->stride, c->width / c->stride),
 			     channel = map_of(1, c->out, 1, 1);
 	char what[128];
-	*g = (struct smalti_cudnn_graph){CUDNN_STATUS_SUCCESS};
+	*g = (struct smalti_cudnn_graph){.status = CUDNN_STATUS_SUCCESS};
 	cudnnBackendDescriptor_t product = tensor(g, 0, SMALTI_F32, &result),
 				 bias = tensor(g, SMALTI_CUDNN_BIAS, SMALTI_F32, &channel),
 				 sum = tensor(g, c->adds ? 0 : SMALTI_CUDNN_Y, SMALTI_F32, &result);
@@ -215,16 +215,22 @@ int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *a, struct smalti_cu
 			     v_extents = {{1, h, k, d}, {2 * k * h * d, d, 2 * h * d, 1}},
 			     all = {{1, h, q, k}, {h * q * k, q * k, k, 1}},
 			     one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
-	cudnnBackendDescriptor_t operations[8];
+	cudnnBackendDescriptor_t operations[9];
 	char what[128];
 	int count = 0;
-	*g = (struct smalti_cudnn_graph){CUDNN_STATUS_SUCCESS};
+	*g = (struct smalti_cudnn_graph){.status = CUDNN_STATUS_SUCCESS};
 	cudnnBackendDescriptor_t products = tensor(g, 0, SMALTI_F32, &all),
 				 scores = tensor(g, 0, SMALTI_F32, &all);
 	operations[count++] = multiply(g, tensor(g, SMALTI_CUDNN_Q, a->dtype, &q_extents),
 				       tensor(g, SMALTI_CUDNN_K, a->dtype, &k_extents), products);
 	operations[count++] = pointwise(g, CUDNN_POINTWISE_MUL, products,
 					tensor(g, SMALTI_CUDNN_SCALE, SMALTI_F32, &one), scores);
+	if (a->biased) {
+		cudnnBackendDescriptor_t sums = tensor(g, 0, SMALTI_F32, &all);
+		operations[count++] = pointwise(g, CUDNN_POINTWISE_ADD, scores,
+						tensor(g, SMALTI_CUDNN_BIAS, a->dtype, &all), sums);
+		scores = sums;
+	}
 	cudnnBackendDescriptor_t weights = soften(g, a, scores, operations, &count);
 	operations[count++] = multiply(g, weights, tensor(g, SMALTI_CUDNN_V, a->dtype, &v_extents),
 				       tensor(g, SMALTI_CUDNN_Y, a->dtype, &q_extents));

@@ -4,6 +4,8 @@
 
 #include "rt/device_driver.h"
 
+#include <math.h>
+
 static const struct {
 	const char *name, *count; /* StarPU's variable */
 	int64_t most;
@@ -148,6 +150,11 @@ double smalti_device_speed(const struct smalti_device *device)
 	return device->speed;
 }
 
+double smalti_device_utilisation(const struct smalti_device *device, double since)
+{
+	return device->driver->utilisation ? device->driver->utilisation(device, since) : (double)NAN;
+}
+
 int smalti_device_launch(struct smalti_device *device, const struct smalti_launch *launch,
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error)
@@ -203,7 +210,8 @@ bool smalti_device_has_sdpa(struct smalti_device *device, const struct smalti_de
 
 int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
 		       const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
-		       float scale, const struct smalti_device_memory *y, struct smalti_error *error)
+		       const struct smalti_device_memory *bias, float scale,
+		       const struct smalti_device_memory *y, struct smalti_error *error)
 {
-	return device->driver->sdpa(device, sdpa, q, kv, scale, y, error);
+	return device->driver->sdpa(device, sdpa, q, kv, bias, scale, y, error);
 }

@@ -30,13 +30,20 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 /* The f32 operations that it could do in a second, about, by what its driver says. */
 double smalti_device_speed(const struct smalti_device *device);
 
+/* The share of the time since so many seconds after 1970 in which kernels ran on it, whoever's, by its
+ * driver; NAN: it is not known. */
+double smalti_device_utilisation(const struct smalti_device *device, double since);
+
 /* Waits until what it was given has ended. */
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
 
 /* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]), or its GELU (the tanh form); offsets and strides
- * in elements. */
+ * in elements. One that is turned lies in memory as its transpose. */
 struct smalti_device_product {
 	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
+	bool turned_x, turned_w;
+	/* Of several products (0: there is one), each matrix begins so far behind that of the one before. */
+	int64_t count, x_step, w_step, y_step;
 	bool adds, gelu;         /* not both */
 	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() tells */
 	/* Else than f32 without a bias or GELU only if smalti_device_makes(). */
@@ -76,15 +83,18 @@ int smalti_device_convolve(struct smalti_device *device, const struct smalti_dev
 			   int64_t y_first, struct smalti_error *error);
 
 /* y [queries, heads, head_dim] = scaled dot-product attention of q, like y, to kv [keys, 2, heads, head_dim],
- * all of `dtype` (f16 or bf16). Only if the device has it: else a kernel does it. */
+ * with bias [heads, queries, keys] added to the scaled scores if it is biased, all of `dtype` (f16 or bf16).
+ * Only if the device has it: else a kernel does it. */
 struct smalti_device_sdpa {
 	int64_t queries, keys, heads, head_dim;
 	enum smalti_dtype dtype;
+	bool biased;
 };
 bool smalti_device_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
 int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
 		       const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
-		       float scale, const struct smalti_device_memory *y, struct smalti_error *error);
+		       const struct smalti_device_memory *bias, float scale,
+		       const struct smalti_device_memory *y, struct smalti_error *error);
 
 /* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
  * with an error. */

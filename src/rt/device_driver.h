@@ -32,6 +32,8 @@ struct smalti_device_driver {
 		      size_t argument_bytes, struct smalti_error *error);
 	/* Waits until what it was given has ended. */
 	int (*finish)(struct smalti_device *device, struct smalti_error *error);
+	/* See rt/device.h, by any thread; NULL: not known. */
+	double (*utilisation)(const struct smalti_device *device, double since);
 	/* Whether products make this, else than f32 without a bias or GELU; NULL: never. */
 	bool (*makes)(const struct smalti_device_product *product);
 	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
@@ -45,7 +47,8 @@ struct smalti_device_driver {
 			int64_t y_first, struct smalti_error *error);
 	bool (*has_sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
 	int (*sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
-		    const struct smalti_device_memory *q, const struct smalti_device_memory *kv, float scale,
+		    const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
+		    const struct smalti_device_memory *bias, float scale,
 		    const struct smalti_device_memory *y, struct smalti_error *error);
 	/* @} */
 	void *(*allocate)(struct smalti_device *device, int64_t bytes, struct smalti_error *error);

@@ -1,12 +1,15 @@
 libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
 	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_memory.c \
+	src/rt/device_use.c src/rt/device_use.h \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/lost.c src/rt/lost.h \
+	src/rt/moves.c src/rt/moves.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/place_facts.c src/rt/place_facts.h \
 	src/rt/places.c src/rt/places.h \
+	src/rt/order.c src/rt/order.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
 	src/rt/ranks.h \
@@ -25,6 +28,7 @@ libcore_la_SOURCES += \
 	src/rt/tile.c src/rt/tile.h \
 	src/rt/tile_forms.c src/rt/tile_forms.h \
 	src/rt/tile_memory.c src/rt/tile_memory.h \
+	src/rt/recent.c src/rt/recent.h \
 	src/rt/trace.c src/rt/trace.h \
 	src/rt/wait.c src/rt/wait.h \
 	src/rt/transfers.c src/rt/transfers.h
@@ -50,7 +54,7 @@ libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl
 endif
 if CUDA
-libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c
+libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c src/rt/nvml.c src/rt/nvml.h
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
 if CUDNN

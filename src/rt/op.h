@@ -26,8 +26,8 @@ struct smalti_op {
 	const struct smalti_buffer *buffers;
 	int buffer_kinds;
 	size_t arguments_size;
-	/* Whether the buffer with SMALTI_WRITE_OR_UPDATE is updated. */
-	bool (*updates)(const void *arguments);
+	/* Whether buffers of a kind with SMALTI_WRITE_OR_UPDATE are updated. */
+	bool (*updates)(const void *arguments, int kind);
 	/* Extends `key` by the arguments that a task's time depends on. */
 	uint32_t (*key)(const void *arguments, uint32_t key);
 	uint32_t (*value)(const void *arguments, uint32_t hash); /* the same by all but pointers */
@@ -55,5 +55,5 @@ static inline enum smalti_access smalti_op_access(const struct smalti_op *op, in
 	const enum smalti_access access = op->buffers[kind].access;
 	if (access != SMALTI_WRITE_OR_UPDATE)
 		return access;
-	return op->updates(arguments) ? SMALTI_UPDATE : SMALTI_WRITE;
+	return op->updates(arguments, kind) ? SMALTI_UPDATE : SMALTI_WRITE;
 }

@@ -66,6 +66,14 @@ unsigned smalti_places_node(const struct smalti_places *places, int place)
 	return places->place[place].node;
 }
 
+int smalti_places_worker(const struct smalti_places *places, int place, int worker)
+{
+	for (; worker < (int)starpu_worker_get_count(); worker++)
+		if (has_worker(&places->place[place], (unsigned)worker))
+			return worker;
+	return -1;
+}
+
 double smalti_places_speed(const struct smalti_places *places, const double *speeds, int owner)
 {
 	const struct place *place = &places->place[owner == SMALTI_ANYWHERE ? 0 : owner % places->count];

@@ -18,6 +18,8 @@ enum smalti_device_kind smalti_memory_kind(unsigned node);
 struct smalti_places *smalti_places_new(struct smalti_error *error);
 int smalti_places_count(const struct smalti_places *places);
 unsigned smalti_places_node(const struct smalti_places *places, int place);
+/* The first worker there from `worker` on; -1: none. */
+int smalti_places_worker(const struct smalti_places *places, int place, int worker);
 /* Of the speeds of all workers, the highest at a place, at SMALTI_ANYWHERE of all. */
 double smalti_places_speed(const struct smalti_places *places, const double *speeds, int place);
 

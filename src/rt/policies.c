@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/policies.h"
+#include "base/shipped.h"
 
 #include <dlfcn.h>
 #include <strings.h>
@@ -8,6 +9,7 @@
 
 /* It keeps all tasks back until the program calls starpu_do_schedule(): for StarPU's own tests. */
 static const char test_policy[] = "graph_test";
+static const char library_variable[] = "STARPU_SCHED_LIB";
 
 const struct starpu_sched_policy *smalti_policy(int index)
 {
@@ -29,23 +31,44 @@ bool smalti_policy_reconsiders(const char *name)
 	return false;
 }
 
-/* 1: the library of the user's has it, 0: it does not, or there is none. */
+bool smalti_policy_library(const char *name, char path[PATH_MAX])
+{
+	/* the build tree (libtool runs programs from .libs), then a relocated installation */
+	static const char *const places[] = {"policies/.libs", "../policies/.libs", "../lib/smalti/policies",
+					     "policies"};
+	char relative[COUNT_OF(places)][PATH_MAX];
+	const char *near[COUNT_OF(places)];
+	if (!name || strchr(name, '/') || getenv(library_variable))
+		return false;
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
+		snprintf(relative[i], PATH_MAX, "%s/%s.so", places[i], name);
+		near[i] = relative[i];
+	}
+	if (smalti_find_beside(near, COUNT_OF(places), path))
+		return true;
+	snprintf(path, PATH_MAX, "%s/%s.so", SMALTI_POLICIES, name);
+	return access(path, R_OK) == 0;
+}
+
+/* 1: the library of the user's, or a shipped one, has it, 0: it does not, or there is none. */
 static int look_into_library(const char *name, struct smalti_error *error)
 {
-	static const char variable[] = "STARPU_SCHED_LIB", symbol[] = "starpu_get_sched_lib_policy";
-	const char *path = getenv(variable);
+	static const char symbol[] = "starpu_get_sched_lib_policy";
+	char shipped[PATH_MAX];
+	const char *path = smalti_policy_library(name, shipped) ? shipped : getenv(library_variable);
 	if (!path)
 		return 0;
 	void *library = dlopen(path, RTLD_NOW);
 	if (!library)
-		return smalti_fail(error, SMALTI_EINVAL, "%s cannot be loaded: %s", variable, dlerror());
+		return smalti_fail(error, SMALTI_EINVAL, "%s cannot be loaded: %s", library_variable,
+				   dlerror());
 	struct starpu_sched_policy *(*find)(const char *name);
 	*(void **)&find = dlsym(library, symbol);
 	const bool found = find && find(name);
 	dlclose(library);
 	if (!find)
-		return smalti_fail(error, SMALTI_EINVAL, "%s=%.200s has no function %s()", variable, path,
-				   symbol);
+		return smalti_fail(error, SMALTI_EINVAL, "%s=%.200s has no function %s()", library_variable,
+				   path, symbol);
 	return found;
 }
 

@@ -3,6 +3,8 @@
 
 #include "base/base.h"
 
+#include <limits.h>
+
 struct starpu_sched_policy;
 
 /* StarPU's scheduling policies that can run graphs: number `index`, NULL behind the last. */
@@ -10,6 +12,10 @@ const struct starpu_sched_policy *smalti_policy(int index);
 /* Whether a worker may come to be unfit for tasks that wait already: others take them then. */
 bool smalti_policy_reconsiders(const char *name);
 
-/* Whether StarPU has the policy, or the library has it that the environment's STARPU_SCHED_LIB names. -1 with
- * SMALTI_EINVAL. NULL or "": the default, which it has. */
+/* The library of a policy that is shipped; false: there is none of that name, or the user names one by
+ * STARPU_SCHED_LIB. */
+bool smalti_policy_library(const char *name, char path[PATH_MAX]);
+
+/* Whether StarPU has the policy, Smalti ships it, or the library has it that the environment's
+ * STARPU_SCHED_LIB names. -1 with SMALTI_EINVAL. NULL or "": the default, which it has. */
 int smalti_policy_check(const char *name, struct smalti_error *error);

@@ -227,6 +227,12 @@ static struct block *take(struct smalti_pool *pool, int64_t bytes)
 	return block;
 }
 
+/* What is too small for a block of its own stays with the one before. */
+int64_t smalti_pool_block_bytes(int64_t bytes)
+{
+	return smalti_round_up(bytes + HEAD, ALIGNMENT) + ALIGNMENT;
+}
+
 void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
 {
 	if (bytes > INT64_MAX - 8LL * CHUNK)

@@ -29,6 +29,8 @@ void smalti_pool_free(struct smalti_pool *pool);
 /* Aligned to 64, contents undefined; NULL when the system has no more. */
 void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes);
 void smalti_pool_give(struct smalti_pool *pool, void *memory);
+/* Most that `bytes` take of it. */
+int64_t smalti_pool_block_bytes(int64_t bytes);
 
 struct smalti_pool_state {
 	int64_t used, kept; /* bytes resident in blocks that are taken, and in others */

@@ -35,6 +35,9 @@ void smalti_ranks_give_up(const struct smalti_error *cause);
 struct smalti_ranks_vote {
 	uint64_t digest; /* has to be the same */
 	bool any;        /* becomes true where one says so */
+	/* Called now and then while other ranks are waited for, unless NULL. */
+	void (*idle)(void *user);
+	void *user;
 };
 /* -1, with the failure of the first rank that has one, unless all come with status 0 and the same digest. */
 int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti_error *error);
@@ -54,9 +57,19 @@ bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_e
 /* To rank 0, from another. */
 void smalti_ranks_report(int64_t job, const struct smalti_error *outcome);
 
+/* Jobs that cannot succeed, so that no rank does anything more for them. @{ */
+/* Says it of this one to all other ranks. */
+void smalti_ranks_warn(int64_t job);
+/* One that another rank has said it of; -1: there is none, or it is known. */
+int64_t smalti_ranks_warned(void);
+/* On all ranks, when no job is active: takes what is still on its way. */
+void smalti_ranks_settle(void);
+/* @} */
+
 /* With StarPU running on all ranks: behind starpu_init() and before starpu_shutdown(). `speed` is that of
- * this rank's fastest worker. @{ */
-int smalti_ranks_open(double speed, struct smalti_error *error);
+ * this rank's fastest worker. `bind`: the thread that talks to other ranks keeps to one core, unless
+ * STARPU_MPI_NOBIND says otherwise. @{ */
+int smalti_ranks_open(double speed, bool bind, struct smalti_error *error);
 void smalti_ranks_close(void);
 /* @} */
 double smalti_ranks_speed(int place);

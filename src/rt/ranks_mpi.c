@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/environment.h"
 #include "rt/ranks.h"
 #include "rt/tile.h"
 
@@ -13,7 +14,8 @@ static struct {
 	bool open;           /* StarPU-MPI runs */
 	void (*give_up)(const struct smalti_error *cause);
 	double speed[SMALTI_MOST_RANKS];
-	int64_t moves; /* counted alike on all ranks: the tags */
+	int64_t moves;       /* counted alike on all ranks: the tags */
+	int64_t told, heard; /* jobs that fail: to each rank, from all */
 } ranks = {.count = 1, .beside = 1};
 
 enum { PAUSE = 200000, BYTES_AT_ONCE = 1 << 30 }; /* nanoseconds */
@@ -117,6 +119,13 @@ static void await(MPI_Request *request, void (*idle)(void *user), void *user)
 	}
 }
 
+static void send(const void *bytes, int64_t count, int rank, int tag)
+{
+	MPI_Request request;
+	MPI_Isend(bytes, (int)count, MPI_BYTE, rank, tag, ranks.talk, &request);
+	await(&request, NULL, NULL);
+}
+
 /* From one rank to all. */
 static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *user), void *user)
 {
@@ -131,17 +140,17 @@ static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *u
 }
 
 /* Each value becomes the least of all ranks. */
-static void find_least(int64_t *values, int count)
+static void find_least(int64_t *values, int count, void (*idle)(void *user), void *user)
 {
 	MPI_Request request;
 	MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, MPI_MIN, ranks.talk, &request);
-	await(&request, NULL, NULL);
+	await(&request, idle, user);
 }
 
 int64_t smalti_ranks_least(int64_t value)
 {
 	if (ranks.count > 1)
-		find_least(&value, 1);
+		find_least(&value, 1, NULL, NULL);
 	return value;
 }
 
@@ -152,7 +161,7 @@ int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti
 	struct smalti_error first = SMALTI_NO_ERROR;
 	const int64_t digest = vote ? (int64_t)vote->digest : 0;
 	int64_t least[] = {status ? ranks.own : ranks.count, digest, ~digest, vote && vote->any ? -1 : 0};
-	find_least(least, (int)COUNT_OF(least));
+	find_least(least, (int)COUNT_OF(least), vote ? vote->idle : NULL, vote ? vote->user : NULL);
 	if (vote)
 		vote->any = least[3] < 0;
 	if (least[0] == ranks.count && least[1] != ~least[2])
@@ -194,10 +203,11 @@ struct smalti_ranks_outcomes {
 	struct smalti_error error[SMALTI_MOST_RANKS];
 };
 
-/* MPI has 32767 tags at least, and few jobs are active. */
+/* Of messages: MPI has tags to 32767 at least, and few jobs are active. */
+enum { TAG_WARNING = INT16_MAX };
 static int tag_of(int64_t job)
 {
-	return (int)(job & INT16_MAX);
+	return (int)(job % TAG_WARNING);
 }
 
 struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job)
@@ -222,8 +232,10 @@ bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_e
 	MPI_Testall(ranks.count - 1, &(*outcomes)->request[1], &all, MPI_STATUSES_IGNORE);
 	if (!all)
 		return false;
+	/* a rank that was told of a failure was cancelled, but the failure is another one's */
 	for (int rank = 1; rank < ranks.count; rank++)
-		smalti_pass(error, &(*outcomes)->error[rank]);
+		if (error->code == SMALTI_OK || error->code == SMALTI_ECANCELLED)
+			smalti_pass(error, &(*outcomes)->error[rank]);
 	free(*outcomes);
 	*outcomes = NULL;
 	return true;
@@ -236,22 +248,66 @@ void smalti_ranks_report(int64_t job, const struct smalti_error *outcome)
 		return;
 	if (outcome->code)
 		sign(&signed_outcome);
-	MPI_Send(&signed_outcome, sizeof(signed_outcome), MPI_BYTE, 0, tag_of(job), ranks.talk);
+	send(&signed_outcome, sizeof(signed_outcome), 0, tag_of(job));
+}
+
+void smalti_ranks_warn(int64_t job)
+{
+	for (int rank = 0; rank < ranks.count; rank++)
+		if (rank != ranks.own)
+			send(&job, sizeof(job), rank, TAG_WARNING);
+	ranks.told++;
+}
+
+int64_t smalti_ranks_warned(void)
+{
+	int64_t job = -1;
+	int any = 0;
+	if (ranks.count > 1)
+		MPI_Iprobe(MPI_ANY_SOURCE, TAG_WARNING, ranks.talk, &any, MPI_STATUS_IGNORE);
+	if (!any)
+		return -1;
+	MPI_Recv(&job, sizeof(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_WARNING, ranks.talk, MPI_STATUS_IGNORE);
+	ranks.heard++;
+	return job;
+}
+
+void smalti_ranks_settle(void)
+{
+	int64_t told = ranks.told;
+	MPI_Request request;
+	if (ranks.count == 1)
+		return;
+	MPI_Iallreduce(MPI_IN_PLACE, &told, 1, MPI_INT64_T, MPI_SUM, ranks.talk, &request);
+	await(&request, NULL, NULL);
+	while (ranks.heard < told - ranks.told)
+		smalti_ranks_warned();
+	ranks.told = ranks.heard = 0;
 }
 
 /* Tiles */
 
-int smalti_ranks_open(double speed, struct smalti_error *error)
+static int start(bool bind, struct smalti_error *error)
+{
+	static const char variable[] = "STARPU_MPI_NOBIND";
+	struct smalti_environment changes = {.count = 0};
+	if (!bind && !getenv(variable) && smalti_environment_set(&changes, variable, "1", error) < 0)
+		return -1;
+	const int status = starpu_mpi_init_comm(NULL, NULL, 0, ranks.data);
+	smalti_environment_restore(&changes);
+	ranks.open = status == 0;
+	return status ? smalti_fail(error, SMALTI_ENODEV, "StarPU-MPI did not start: %s", strerror(-status))
+		      : 0;
+}
+
+int smalti_ranks_open(double speed, bool bind, struct smalti_error *error)
 {
 	if (ranks.count == 1)
 		return 0;
 	MPI_Request request;
 	MPI_Iallgather(&speed, 1, MPI_DOUBLE, ranks.speed, 1, MPI_DOUBLE, ranks.talk, &request);
 	await(&request, NULL, NULL);
-	const int status = starpu_mpi_init_comm(NULL, NULL, 0, ranks.data);
-	ranks.open = status == 0;
-	return status ? smalti_fail(error, SMALTI_ENODEV, "StarPU-MPI did not start: %s", strerror(-status))
-		      : 0;
+	return start(bind, error);
 }
 
 void smalti_ranks_close(void)

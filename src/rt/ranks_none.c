@@ -78,9 +78,23 @@ void smalti_ranks_report(int64_t job, const struct smalti_error *outcome)
 	(void)job, (void)outcome;
 }
 
-int smalti_ranks_open(double speed, struct smalti_error *error)
+void smalti_ranks_warn(int64_t job)
 {
-	(void)speed, (void)error;
+	(void)job;
+}
+
+int64_t smalti_ranks_warned(void)
+{
+	return -1;
+}
+
+void smalti_ranks_settle(void)
+{
+}
+
+int smalti_ranks_open(double speed, bool bind, struct smalti_error *error)
+{
+	(void)speed, (void)bind, (void)error;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session.h"
 #include "base/clock.h"
+#include "rt/device_use.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
 #include "rt/slowdown.h"
@@ -54,6 +55,18 @@ void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME])
 	starpu_worker_get_name(worker, name, SMALTI_WORKER_NAME);
 }
 
+void smalti_session_place_name(const struct smalti_session *session, int place, char name[SMALTI_WORKER_NAME])
+{
+	if (smalti_ranks_count() > 1)
+		snprintf(name, SMALTI_WORKER_NAME, "rank %d", place);
+	else
+		snprintf(name, SMALTI_WORKER_NAME, "CPUs");
+	for (int worker = 0; place > 0 && smalti_ranks_count() == 1 && worker < session->workers; worker++)
+		if (starpu_worker_get_memory_node((unsigned)worker) ==
+		    smalti_places_node(session->places, place))
+			smalti_session_worker_name(worker, name);
+}
+
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds)
 {
 	atomic_fetch_add_explicit(&session->busy[worker], (int64_t)(1e9 * seconds), memory_order_relaxed);
@@ -69,11 +82,12 @@ void smalti_session_slow(const struct smalti_session *session, int worker, doubl
 	smalti_slowdown_wait(session->slowdown[worker], seconds);
 }
 
-double smalti_session_device_ended(struct smalti_session *session, int worker, double began)
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began, double flops)
 {
 	const double now = smalti_now(), before = session->ended[worker];
 	const double seconds = now - (began > before ? began : before);
 	session->ended[worker] = now;
+	smalti_meters_ends(session->meters, starpu_worker_get_memory_node((unsigned)worker), flops);
 	smalti_session_add_busy(session, worker, seconds);
 	return seconds;
 }

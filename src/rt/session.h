@@ -12,10 +12,13 @@
 #include <sys/types.h>
 
 struct smalti_device;
+struct smalti_meters;
 struct smalti_trace;
+struct smalti_transfer;
 struct smalti_codelet;
 struct smalti_places;
 struct smalti_pool;
+struct smalti_recent;
 
 /* What is not said to change is set when it is opened. */
 struct smalti_session {
@@ -26,11 +29,13 @@ struct smalti_session {
 	int64_t memory_limit; /* 0: none */
 	int64_t memory; /* bytes that each rank's process may hold: the limit, else smalti_machine_memory() */
 	pid_t process;
-	bool offloads;     /* data that does not fit under the limit goes to the scratch directory */
-	bool plain;        /* without StarPU: see smalti_session_open_plain() */
-	bool reproducible; /* with devices: see rt/reproducible.h */
+	bool offloads;       /* data that does not fit under the limit goes to the scratch directory */
+	bool inserts_failed; /* what has failed is inserted to its end: ranks all insert the same tasks */
+	bool plain;          /* without StarPU: see smalti_session_open_plain() */
+	bool reproducible;   /* with devices: see rt/reproducible.h */
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;      /* NULL: not traced */
+	struct smalti_recent *recent;    /* NULL: nobody watches */
 	struct smalti_codelet *codelets; /* one per op, in the order of smalti_ops[] */
 	struct smalti_places *places;    /* where it computes; a plain session has none */
 	struct smalti_pool *pool;        /* where its tiles lie in main memory */
@@ -38,11 +43,13 @@ struct smalti_session {
 	struct smalti_lost lost;
 	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */
 	struct smalti_device_counts device_counts;
-	struct smalti_device **devices; /* of each worker; NULL: a CPU's */
-	double *slowdown;               /* of each worker: see rt/slowdown.h */
-	double *speeds;                 /* of each worker: f32 operations a second, about */
-	double *ended;                  /* when each worker's last task has, by smalti_now() */
-	_Atomic int64_t tiles;          /* made so far */
+	struct smalti_device **devices;    /* of each worker; NULL: a CPU's */
+	struct smalti_meters *meters;      /* what devices do; NULL: there are none */
+	struct smalti_transfer *transfers; /* what went over each of StarPU's links */
+	double *slowdown;                  /* of each worker: see rt/slowdown.h */
+	double *speeds;                    /* of each worker: f32 operations a second, about */
+	double *ended;                     /* when each worker's last task has, by smalti_now() */
+	_Atomic int64_t tiles;             /* made so far */
 	enum { SMALTI_TF32_OPEN, SMALTI_TF32_NO, SMALTI_TF32_YES } tf32; /* guarded by throttle.mutex */
 	/* A hash of what was inserted: the same whenever the same tasks were inserted on the same tiles in
 	 * the same order, in whatever process. */
@@ -75,11 +82,14 @@ int smalti_session_place_count(const struct smalti_session *session); /* a plain
 /* What StarPU calls a worker ("CPU 0", "CUDA 0.0 (NVIDIA ...)"). */
 enum { SMALTI_WORKER_NAME = 64 };
 void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME]);
+/* "CPUs", a device's worker, or "rank 1". */
+void smalti_session_place_name(const struct smalti_session *session, int place,
+			       char name[SMALTI_WORKER_NAME]);
 /* Seconds that a worker has been in tasks. */
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
 /* The same for a task of a device, whose worker gives it the next one before: from `began` on, or from when
  * the task before has ended. Returns the seconds. For the worker's thread, when the task has ended. */
-double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began, double flops);
 double smalti_session_busy(const struct smalti_session *session, int worker);
 /* Whether a worker is slowed down, and that, behind a task that took so long. @{ */
 bool smalti_session_slows(const struct smalti_session *session, int worker);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/isa.h"
 #include "rt/device.h"
+#include "rt/device_use.h"
 #include "rt/environment.h"
 #include "rt/places.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
 #include "rt/ranks.h"
+#include "rt/recent.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
@@ -13,6 +15,7 @@
 #include "rt/threads.h"
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
+#include "rt/transfers.h"
 
 #include <sys/stat.h>
 
@@ -143,6 +146,31 @@ static int set_measuring(struct smalti_environment *changes, struct smalti_error
 	return smalti_environment_set(changes, alike, "0", error);
 }
 
+/* StarPU finds a policy that is shipped by the name of its library. */
+static int name_library(const char *policy, struct smalti_environment *changes, struct smalti_error *error)
+{
+	char path[PATH_MAX];
+	const char *chosen = getenv("STARPU_SCHED");
+	if (!smalti_policy_library(chosen ? chosen : policy, path))
+		return 0;
+	return smalti_environment_set(changes, "STARPU_SCHED_LIB", path, error);
+}
+
+/* Whether ranks may run on the same cores. Bound threads would all be on the first of them. */
+static bool crowds(const struct smalti_session *session)
+{
+	return smalti_ranks_beside() * session->cpus.allowed_cores > session->cpus.cores;
+}
+
+static int unbind(const struct smalti_session *session, struct smalti_environment *changes,
+		  struct smalti_error *error)
+{
+	static const char variable[] = "STARPU_WORKERS_NOBIND";
+	if (!crowds(session) || getenv(variable))
+		return 0;
+	return smalti_environment_set(changes, variable, "1", error);
+}
+
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
 			      struct smalti_environment *changes, struct smalti_error *error)
 {
@@ -155,7 +183,9 @@ static int change_environment(struct smalti_session *session, const struct smalt
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
 	    hide_opencl(options, changes, error) < 0 ||
-	    limit_devices(options->gpu_memory_limit, changes, error) < 0 || set_measuring(changes, error) < 0)
+	    limit_devices(options->gpu_memory_limit, changes, error) < 0 ||
+	    set_measuring(changes, error) < 0 || name_library(options->policy, changes, error) < 0 ||
+	    unbind(session, changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
@@ -259,6 +289,7 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 static void free_session(struct smalti_session *session)
 {
 	smalti_trace_free(session->trace);
+	smalti_recent_free(session->recent);
 	free(session->codelets);
 	free(session->places);
 	smalti_pool_free(session->pool);
@@ -268,6 +299,8 @@ static void free_session(struct smalti_session *session)
 	free(session->ended);
 	free(session->slowdown);
 	free(session->speeds);
+	free(session->transfers);
+	smalti_meters_close(session->meters);
 	free(session);
 }
 
@@ -328,6 +361,10 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	    !session->devices || find_speeds(session, error) < 0 ||
 	    smalti_reproducible_check(session, error) < 0 || add_scratch_disk(options, error) < 0)
 		return -1;
+	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
+	session->meters = session->device_counts.sum ? smalti_meters_open(error) : NULL;
+	if (!session->transfers || (session->device_counts.sum && !session->meters))
+		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }
 
@@ -364,8 +401,9 @@ static int join_ranks(struct smalti_session *session, struct smalti_error *error
 		return -1;
 	session->planned_workers = (int)smalti_ranks_least(session->workers);
 	session->memory = smalti_ranks_least(session->memory);
+	session->inserts_failed = smalti_ranks_count() > 1;
 	return smalti_ranks_open(smalti_places_speed(session->places, session->speeds, SMALTI_ANYWHERE),
-				 error);
+				 !crowds(session), error);
 }
 
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,

@@ -7,6 +7,7 @@
 #include "rt/transfers.h"
 #include "simulation/bounds.h"
 #include "simulation/machine.h"
+#include "simulation/measured.h"
 
 #include <math.h>
 
@@ -15,11 +16,20 @@ struct tile_times {
 	double written, read;
 };
 
+enum { RATIOS = 128 };
+
 /* StarPU has one machine, and so one such record. */
 static struct {
 	struct smalti_simulated_machine machine;
 	int precisions[SMALTI_WORKS];
-	int kinds;     /* of workers: CPUs, then those of the GPUs */
+	int kinds;                        /* of workers: CPUs, then those of the GPUs */
+	struct smalti_measured *measured; /* NULL: nothing */
+	/* By how much the machine's rates are wrong for an operation's tasks, of those that were measured. */
+	struct ratio {
+		const char *name;
+		double measured[1 + SMALTI_MACHINE_GPU_KINDS], reckoned[1 + SMALTI_MACHINE_GPU_KINDS];
+	} ratios[RATIOS];
+	int ratio_count;
 	double *costs; /* of each task by each kind, in seconds; INFINITY: none */
 	struct tile_times *tiles;
 	int64_t tile_room;
@@ -59,6 +69,12 @@ int smalti_simulation_open(const struct smalti_simulated_machine *machine, const
 	run.kinds = 1 + machine->gpu_kinds;
 	memcpy(run.precisions, precisions, sizeof(run.precisions));
 	return check_rates(error);
+}
+
+int smalti_simulation_measure(const char *files, struct smalti_error *error)
+{
+	run.measured = smalti_measured_read(files, error);
+	return run.measured ? 0 : -1;
 }
 
 /* The machine, for those who ask what there is. */
@@ -214,12 +230,43 @@ static void extend_path(double cost)
 	run.result.path = fmax(run.result.path, begin + cost);
 }
 
+static struct ratio *ratio_of(const char *name)
+{
+	static struct ratio other;
+	int i = 0;
+	while (i < run.ratio_count && strcmp(run.ratios[i].name, name) != 0)
+		i++;
+	if (i == RATIOS)
+		return &other;
+	if (i == run.ratio_count)
+		run.ratios[run.ratio_count++].name = name;
+	return &run.ratios[i];
+}
+
+/* What was measured of such tasks; else by the machine's rates, as many times as those were wrong for others
+ * of the name. */
+static double cost_at(const struct starpu_task *task, const struct smalti_message *message, int kind)
+{
+	const double reckoned = cost_of(message, kind_at(kind));
+	if (!run.measured)
+		return reckoned;
+	const double measured =
+	    smalti_measured_seconds(run.measured, task->name, smalti_message_key(message), kind > 0);
+	struct ratio *ratio = ratio_of(task->name);
+	if (isnan(measured))
+		return ratio->reckoned[kind] > 0 ? reckoned * ratio->measured[kind] / ratio->reckoned[kind]
+						 : reckoned;
+	ratio->measured[kind] += measured;
+	ratio->reckoned[kind] += reckoned;
+	return fmax(measured, 1e-7); /* StarPU takes 0 for unknown */
+}
+
 static double fill_costs(const struct starpu_task *task, const struct smalti_message *message, double *costs)
 {
 	double least = (double)INFINITY;
 	for (int kind = 0; kind < run.kinds; kind++) {
 		const bool can = kind == 0 || task->where != STARPU_CPU;
-		costs[kind] = can ? cost_of(message, kind_at(kind)) : (double)INFINITY;
+		costs[kind] = can ? cost_at(task, message, kind) : (double)INFINITY;
 		least = fmin(least, costs[kind]);
 	}
 	return least;
@@ -277,18 +324,17 @@ void smalti_simulation_ended(const struct starpu_task *task)
 		result->text = fmax(result->text, end);
 }
 
-static void count_transfers(struct smalti_simulation *result)
+static void count_transfers(struct smalti_session *session, struct smalti_simulation *result)
 {
-	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
-	const int count = smalti_transfers_take(transfers);
+	int count = 0;
+	const struct smalti_transfer *transfers = smalti_transfers(session, &count);
 	for (int i = 0; i < count; i++) {
 		result->memories[transfers[i].to].to += transfers[i].bytes;
 		result->memories[transfers[i].from].from += transfers[i].bytes;
 	}
 }
 
-struct smalti_simulation *smalti_simulation_take(const struct smalti_session *session,
-						 struct smalti_error *error)
+struct smalti_simulation *smalti_simulation_take(struct smalti_session *session, struct smalti_error *error)
 {
 	struct smalti_simulation *result = smalti_calloc(1, sizeof(*result), error);
 	int64_t counts[1 + SMALTI_MACHINE_GPU_KINDS];
@@ -307,7 +353,7 @@ struct smalti_simulation *smalti_simulation_take(const struct smalti_session *se
 	result->memory_count = (int)starpu_memory_nodes_get_count();
 	for (int node = 0; node < result->memory_count; node++)
 		result->memories[node].limit = (int64_t)starpu_memory_get_total((unsigned)node);
-	count_transfers(result);
+	count_transfers(session, result);
 	for (int kind = 0; kind < run.kinds; kind++)
 		counts[kind] = kind_at(kind)->count;
 	counts[0] = starpu_cpu_worker_get_count();
@@ -319,6 +365,8 @@ void smalti_simulation_free(struct smalti_simulation *simulation)
 {
 	if (!simulation)
 		return;
+	smalti_measured_free(run.measured);
+	run.measured = NULL;
 	free(simulation->step_ends);
 	free(simulation);
 }

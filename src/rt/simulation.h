@@ -39,6 +39,8 @@ struct smalti_session;
  * for which it must have rates. */
 int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
 			   struct smalti_error *error);
+/* From here on tasks take what they took in the runs of these traces (simulation/measured.h). */
+int smalti_simulation_measure(const char *files, struct smalti_error *error);
 
 enum { SMALTI_SIMULATED_WORKERS = 64, SMALTI_SIMULATED_MEMORIES = 32, SMALTI_SIMULATED_LINKS = 32 * 32 };
 
@@ -66,6 +68,5 @@ struct smalti_simulation {
 };
 
 /* When all tasks have ended; free with smalti_simulation_free(). NULL with SMALTI_ENOMEM. */
-struct smalti_simulation *smalti_simulation_take(const struct smalti_session *session,
-						 struct smalti_error *error);
+struct smalti_simulation *smalti_simulation_take(struct smalti_session *session, struct smalti_error *error);
 void smalti_simulation_free(struct smalti_simulation *simulation);

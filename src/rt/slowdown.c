@@ -88,8 +88,7 @@ double *smalti_slowdown_new(struct smalti_error *error)
 
 void smalti_slowdown_wait(double factor, double seconds)
 {
-	const struct timespec until =
-	    smalti_deadline(CLOCK_MONOTONIC, (int64_t)(1e9 * (factor - 1) * seconds));
+	const struct timespec until = smalti_deadline((int64_t)(1e9 * (factor - 1) * seconds));
 	prctl(PR_SET_TIMERSLACK, 1); /* the thread's: short tasks would wait for 50 µs too long */
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;

@@ -2,6 +2,7 @@
 #include "rt/task.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
+#include "rt/recent.h"
 #include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/simulation.h"
@@ -22,15 +23,18 @@ static void ended(void *argument)
 	struct smalti_trace *trace = session->trace;
 	const int worker = starpu_worker_get_id();
 	if (message->began > 0) {
-		message->seconds = smalti_session_device_ended(session, worker, message->began);
+		message->seconds =
+		    smalti_session_device_ended(session, worker, message->began, message->flops);
 		smalti_task_group_task_took(task_group, message->seconds, message->predicted);
 		smalti_lost_fails(task_group, starpu_worker_get_local_memory_node());
 	}
+	if (trace) /* before what it took is part of what is expected */
+		smalti_trace_task(trace, task);
+	if (session->recent && message->seconds > 0)
+		smalti_recent_add(session->recent, worker, task->name, task_group->name, message->seconds);
 	if (message->seconds > 0 && !smalti_task_group_failed(task_group))
 		smalti_task_times_took(task, worker, message->seconds);
 	smalti_simulation_ended(task);
-	if (trace)
-		smalti_trace_task(trace, task, task_group->name, &message->position);
 	if (!message->did)
 		smalti_task_group_task_did(task_group, message->position.stage, message->flops);
 	smalti_task_group_task_ends(task_group);
@@ -122,8 +126,8 @@ static int add_step(struct smalti_recording *r, const struct smalti_op *op, stru
 static int take_arrays(struct starpu_task *task, const struct smalti_recording *r, struct smalti_error *error)
 {
 	struct smalti_message *message = r->message;
-	task->dyn_handles = smalti_calloc(r->tiles, sizeof(*task->dyn_handles), error);
-	task->dyn_modes = smalti_calloc(r->tiles, sizeof(*task->dyn_modes), error);
+	task->dyn_handles = smalti_calloc(r->tiles + 1, sizeof(*task->dyn_handles), error);
+	task->dyn_modes = smalti_calloc(r->tiles + 1, sizeof(*task->dyn_modes), error);
 	for (int i = 0; i < r->tiles; i++)
 		message->locals += smalti_tile_is_local(r->use[i].tile);
 	message->local =
@@ -144,10 +148,22 @@ static void renumber(struct smalti_message *message, const int16_t *number)
 	}
 }
 
-/* Numbers StarPU's buffers first and the locals behind them. */
+/* One more buffer of StarPU's. */
+static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum smalti_access access,
+		       struct smalti_trace *trace)
+{
+	task->dyn_handles[task->nbuffers] = smalti_tile_handle(tile);
+	task->dyn_modes[task->nbuffers++] = mode_of(access);
+	smalti_simulation_uses(tile->number, access);
+	if (trace)
+		smalti_trace_uses(trace, tile->number, access);
+}
+
+/* Numbers StarPU's buffers first and the locals behind them; what the task only waits for has no number. */
 static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
 {
 	struct smalti_message *message = r->message;
+	struct smalti_trace *trace = message->task_group->session->trace;
 	int16_t number[SMALTI_TASK_TILES];
 	if (take_arrays(task, r, error) < 0)
 		return -1;
@@ -160,10 +176,10 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 			continue;
 		}
 		number[i] = (int16_t)task->nbuffers;
-		task->dyn_handles[task->nbuffers] = smalti_tile_handle(use->tile);
-		smalti_simulation_uses(use->tile->number, use->access);
-		task->dyn_modes[task->nbuffers++] = mode_of(use->access);
+		add_buffer(task, use->tile, use->access, trace);
 	}
+	if (message->task_group->behind)
+		add_buffer(task, message->task_group->behind, SMALTI_READ, trace);
 	renumber(message, number);
 	return 0;
 }
@@ -208,7 +224,7 @@ static bool reads_weights_alone(const struct smalti_recording *r)
 }
 
 /* Has the tiles where the task is executed; whether that is here. */
-static bool is_ours(const struct smalti_task_group *task_group, const struct smalti_recording *r, int place)
+static bool is_ours(struct smalti_task_group *task_group, const struct smalti_recording *r, int place)
 {
 	const int rank = smalti_ranks_of(place);
 	if (reads_weights_alone(r))
@@ -216,9 +232,30 @@ static bool is_ours(const struct smalti_task_group *task_group, const struct sma
 	const int priority =
 	    smalti_session_priority(task_group->session, smalti_task_group_priority(task_group));
 	for (int i = 0; i < r->tiles; i++)
-		if (!smalti_tile_is_local(r->use[i].tile))
+		if (!smalti_tile_is_local(r->use[i].tile)) {
+			smalti_moves_count(task_group, r->use[i].tile, r->use[i].access, rank);
 			smalti_ranks_bring(r->use[i].tile, r->use[i].access, rank, priority);
+		}
 	return rank == smalti_ranks_own();
+}
+
+/* Of one process's task: one that no device can run is main memory's; owners in excess share the places. What
+ * has to come there does so as soon as it is written, whatever else the task waits for. */
+static void bring(struct smalti_task_group *task_group, const struct smalti_recording *r,
+		  const struct starpu_task *task, int place)
+{
+	const struct smalti_session *session = task_group->session;
+	const int places = smalti_session_place_count(session);
+	const int at = task->where == STARPU_CPU  ? 0
+		       : place == SMALTI_ANYWHERE ? SMALTI_ANYWHERE
+						  : place % places;
+	if (smalti_ranks_count() > 1 || places == 1)
+		return;
+	for (int i = 0; i < r->tiles; i++)
+		if (!smalti_tile_is_local(r->use[i].tile) &&
+		    smalti_moves_count(task_group, r->use[i].tile, r->use[i].access, at))
+			smalti_tile_prefetch(r->use[i].tile, smalti_places_node(session->places, at),
+					     task->priority);
 }
 
 /* Takes the message. */
@@ -237,11 +274,14 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	message->flops = task->flops;
 	int status = attach(task, r, error);
 	if (status == 0) {
+		bring(task_group, r, task, place);
 		smalti_places_restrict(task_group->session, place, task);
 		smalti_reproducible_restrict(task_group->session, task);
 		smalti_lost_prepare(&task_group->session->lost, task);
 		smalti_throttle_enter(throttle);
 		smalti_simulation_inserts(task);
+		if (task_group->session->trace)
+			message->traced = smalti_trace_inserts(task_group->session->trace);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)
@@ -321,11 +361,12 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 		      struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
 	struct smalti_recording *r = task_group->recording;
+	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
 	const bool full = r->tiles + SMALTI_MAX_BUFFERS > SMALTI_TASK_TILES ||
 			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
-	if (full && flush(task_group, r, error) < 0)
+	const bool moves = place != SMALTI_ANYWHERE && r->place != SMALTI_ANYWHERE && place != r->place;
+	if ((full || moves) && flush(task_group, r, error) < 0)
 		return -1;
-	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
 	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
 	for (int i = before; i < r->tiles; i++)

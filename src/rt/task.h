@@ -22,7 +22,8 @@ struct smalti_fusion {
 /* What the task group inserts from here to the end becomes one task, if its grain is that of the fusion or
  * coarser, or automatic with operations that the place does in a few milliseconds. They then run one after
  * the other on one worker, and tiles that are made and released in between stay there: the results are the
- * same. Fusions may lie within each other: the outermost counts. */
+ * same. Where an operation's place is another one than that of those before, another task begins. Fusions may
+ * lie within each other: the outermost counts. */
 void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion);
 void smalti_fuse_end(struct smalti_task_group *task_group);
 

@@ -26,15 +26,19 @@ static uint32_t step_key(const struct smalti_step *step)
 	return smalti_task_key(step->op, step->arguments, present);
 }
 
-static uint32_t footprint(struct starpu_task *task)
+uint32_t smalti_message_key(const struct smalti_message *message)
 {
-	const struct smalti_message *message = task->cl_arg;
 	uint32_t key = step_key(&message->step[0]);
 	for (int step = 1; step < message->steps; step++) {
 		key = starpu_hash_crc32c_be((uint32_t)(message->step[step].op - smalti_ops), key);
 		key = starpu_hash_crc32c_be(step_key(&message->step[step]), key);
 	}
 	return key;
+}
+
+static uint32_t footprint(struct starpu_task *task)
+{
+	return smalti_message_key(task->cl_arg);
 }
 
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)

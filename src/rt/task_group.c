@@ -2,6 +2,7 @@
 #include "rt/task_group.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
+#include "rt/trace.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -121,32 +122,19 @@ void smalti_task_group_task_elsewhere(struct smalti_task_group *task_group, doub
 	task_group->progress.elsewhere += flops;
 }
 
-/* Under the mutex. */
-static int make_room(struct smalti_task_group *task_group, int64_t stage, struct smalti_error *error)
-{
-	if (stage < task_group->stages)
-		return 0;
-	int64_t *left = smalti_calloc(2 * (stage + 1), sizeof(*left), error);
-	if (!left)
-		return -1;
-	if (task_group->stages)
-		memcpy(left, task_group->left, (size_t)task_group->stages * sizeof(*left));
-	free(task_group->left);
-	task_group->left = left;
-	task_group->stages = 2 * (stage + 1);
-	return 0;
-}
-
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	smalti_mutex_lock(&task_group->mutex);
-	const int status = make_room(task_group, stage, &error);
+	const int status =
+	    smalti_grow_to(&task_group->left, &task_group->stages, stage, sizeof(*task_group->left), &error);
 	if (status == 0)
 		task_group->now.stage = stage;
 	smalti_mutex_unlock(&task_group->mutex);
 	if (status < 0)
 		smalti_task_group_fail(task_group, &error);
+	if (!task_group->session->inserts_failed && smalti_task_group_failed(task_group))
+		atomic_store(&task_group->broken, true);
 }
 
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band)
@@ -201,6 +189,9 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 		return;
 	smalti_task_group_wait(task_group);
 	smalti_lost_remove(&task_group->session->lost, task_group);
+	if (task_group->session->trace)
+		smalti_trace_moves(task_group->session->trace, task_group);
+	smalti_moves_free(&task_group->moves);
 	free(task_group->left);
 	drop_cause(task_group);
 	smalti_condition_close(&task_group->idle);
@@ -277,6 +268,11 @@ void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
 void smalti_task_group_place(struct smalti_task_group *task_group, int place)
 {
 	task_group->place = place;
+}
+
+void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalti_tile *tile)
+{
+	task_group->behind = tile;
 }
 
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)

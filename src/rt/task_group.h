@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/moves.h"
 #include "rt/wait.h"
 #include "smalti/generate.h"
 
@@ -15,6 +16,7 @@
 struct smalti_session;
 struct smalti_task_group;
 struct smalti_recording;
+struct smalti_tile;
 
 enum { SMALTI_MAX_NEEDS = 4 };
 enum { SMALTI_ANYWHERE = -1 }; /* no place (rt/places.h) */
@@ -44,14 +46,16 @@ struct smalti_task_group {
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
-	int64_t path; /* tasks behind those that are inserted */
-	int place;    /* that they run at */
+	int64_t path;               /* tasks behind those that are inserted */
+	int place;                  /* that they run at */
+	struct smalti_tile *behind; /* that they wait for; NULL: none */
 	char name[64];
 	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
 	 * models predict, once these know them. */
 	bool compares;
 	enum smalti_grain grain;            /* how much becomes one task, where rt/task.h fuses */
 	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
+	struct smalti_moves moves;          /* of its tasks; the inserting thread's until it is sealed */
 	atomic_bool failed, broken;
 	struct smalti_mutex mutex;  /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
@@ -103,8 +107,8 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 
 void smalti_task_group_progress(struct smalti_task_group *task_group,
 				struct smalti_task_group_progress *progress);
-/* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. By the
- * inserting thread. */
+/* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. What has
+ * failed, or was cancelled, inserts none of them but where ranks insert the same. By the inserting thread. */
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage);
 
 /* The tasks inserted from here on are of this layer and band; before, and after -1, of none. By the inserting
@@ -119,6 +123,11 @@ void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
 /* The tasks inserted from here on run at this place (rt/places.h), which owns what they make; at first, and
  * after SMALTI_ANYWHERE, where the tiles' owners say. By the inserting thread. */
 void smalti_task_group_place(struct smalti_task_group *task_group, int place);
+
+/* The tasks inserted from here on begin behind what writes this tile, and what writes it next begins behind
+ * them, as if they read it; at first, and after NULL, they wait for nothing but what they touch. By the
+ * inserting thread. */
+void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalti_tile *tile);
 
 /* Of the task that is about to be inserted. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);

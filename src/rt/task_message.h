@@ -31,6 +31,7 @@ struct smalti_message {
 	double flops;
 	double work;      /* of task_times.c */
 	int64_t number;   /* of simulation.c */
+	int64_t traced;   /* its number in the trace */
 	bool did;         /* smalti_task_group_task_did() was called */
 	uint32_t avoided; /* bit n: the device of memory node n, lost before this was submitted */
 	double seconds;   /* that it took on a CPU */
@@ -41,6 +42,9 @@ struct smalti_message {
 	int steps;
 	struct smalti_step step[];
 };
+
+/* What a task's time depends on; tasks of one name with the same key are alike. */
+uint32_t smalti_message_key(const struct smalti_message *message);
 
 /* Every codelet's functions on CPUs and on devices. */
 void smalti_task_run_cpu(void *interfaces[], void *message);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "rt/device.h"
+#include "rt/device_use.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/tile_forms.h"
@@ -70,6 +71,7 @@ void smalti_task_run_device(void *interfaces[], void *argument)
 	message->predicted = smalti_task_predicted(task_group);
 	message->began = smalti_now();
 	struct smalti_session *session = task_group->session;
+	smalti_meters_begins(session->meters, starpu_worker_get_local_memory_node());
 	const int worker = starpu_worker_get_id();
 	struct smalti_device *device = smalti_session_device(session, worker);
 	const bool slows = smalti_session_slows(session, worker);

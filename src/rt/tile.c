@@ -94,7 +94,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
 	}
-	tile->holders = UINT64_MAX;
+	tile->holders = smalti_ranks_count() > 1 ? UINT64_MAX : 1; /* main memory is place 0 */
 	/* Does not block: the handle is new, nothing is pending on it. */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
@@ -154,6 +154,33 @@ void *smalti_tile_handle(struct smalti_tile *tile)
 				    (uintptr_t)tile->memory, (uint32_t)tile->rows, (size_t)tile->row_bytes);
 	starpu_data_set_user_data(tile->handle, (void *)(intptr_t)tile->task_group);
 	return tile->handle;
+}
+
+struct prefetch {
+	starpu_data_handle_t handle;
+	unsigned node;
+	int priority;
+};
+
+static void written(void *argument)
+{
+	struct prefetch *prefetch = argument;
+	starpu_data_prefetch_on_node_prio(prefetch->handle, prefetch->node, 1, prefetch->priority);
+	starpu_data_release_on_node(prefetch->handle, STARPU_ACQUIRE_NO_NODE);
+	free(prefetch);
+}
+
+/* StarPU's prefetch knows nothing of tasks that have yet to write: the tile is acquired first, where it is.
+ */
+void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
+{
+	struct prefetch *prefetch = malloc(sizeof(*prefetch));
+	if (!prefetch)
+		return; /* the task itself fetches it */
+	*prefetch = (struct prefetch){smalti_tile_handle(tile), node, priority};
+	if (starpu_data_acquire_on_node_cb(prefetch->handle, STARPU_ACQUIRE_NO_NODE, STARPU_R, written,
+					   prefetch))
+		free(prefetch);
 }
 
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/moves.h"
 #include "rt/task_group.h"
 
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
@@ -13,10 +14,10 @@ struct smalti_tile {
 	int64_t task_group;                /* that made it, by its number */
 	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
-	int owner; /* a place (rt/places.h), or SMALTI_ANYWHERE */
-	/* Over several ranks (rt/ranks.h), the same on all: */
-	int rank;         /* that wrote it last */
-	uint64_t holders; /* bit r: rank r has what was written last; 0: nothing was */
+	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
+	enum smalti_move move; /* what is counted where it comes to a place */
+	uint64_t holders; /* bit p: place p has what was written last; 0: it is not known, or nothing was */
+	int rank;         /* over several ranks (rt/ranks.h), that wrote it last */
 	bool held;        /* a task that is not whole yet uses it; its release waits until it is let go */
 	bool released;
 };
@@ -37,6 +38,17 @@ struct smalti_tile_forms;
 /* A read-only tile that each kind of device has in a form of its own (rt/tile_forms.h). */
 struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
 					 const struct smalti_tile_forms *forms);
+
+/* Has what the tasks inserted so far write come to a memory node, as soon as it is written and there is room;
+ * beside what tasks wait for. */
+void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority);
+
+/* What it is counted as from here on, where it comes to a place. NULL is allowed. */
+static inline void smalti_tile_moves_as(struct smalti_tile *tile, enum smalti_move move)
+{
+	if (tile)
+		tile->move = move;
+}
 
 /* After the last task that uses it was inserted: the memory goes as soon as that task has ended. The
  * pointer is dead from here on. NULL is allowed. */

@@ -39,6 +39,11 @@ struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
 	return formed;
 }
 
+int64_t smalti_formed_bytes(const struct smalti_formed *formed, enum smalti_device_kind kind)
+{
+	return formed->forms.bytes[kind];
+}
+
 void smalti_formed_free(struct smalti_formed *formed)
 {
 	if (!formed)

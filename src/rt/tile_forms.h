@@ -24,6 +24,8 @@ struct smalti_formed;
 /* `task_group` fails when a device's form cannot be made. */
 struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
 					const struct smalti_tile_forms *forms, struct smalti_error *error);
+/* Of its form for a kind. */
+int64_t smalti_formed_bytes(const struct smalti_formed *formed, enum smalti_device_kind kind);
 /* Of one that no handle has. NULL is allowed. */
 void smalti_formed_free(struct smalti_formed *formed);
 /* Registers a handle (starpu_data_handle_t), which frees it when it is unregistered. */

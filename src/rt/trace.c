@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/trace.h"
 #include "base/file.h"
+#include "rt/device_use.h"
+#include "rt/order.h"
+#include "rt/places.h"
 #include "rt/pool.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
+#include "rt/task_message.h"
 #include "rt/transfers.h"
+
+#include <math.h>
 
 #include <starpu.h>
 
-enum { REQUEST_LENGTH = 32 };
+enum { REQUEST_LENGTH = 64 };
 
 struct event {
 	const char *name;                          /* an op's, which is static */
 	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
+	double ready;                              /* when all that it waited for had ended */
+	int64_t number;
+	uint32_t key; /* what its time depends on */
 	double flops;
 	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
@@ -23,16 +32,31 @@ struct event {
 /* One per worker, written by that worker alone. */
 struct row {
 	struct event *events;
+	double *
+	    costs; /* of each event at each place, as was expected; microseconds, NAN: it has no form there */
 	int64_t count;
 	int64_t lost; /* for want of memory */
 };
 
+/* What came to a place. */
+struct arrival {
+	char request[REQUEST_LENGTH];
+	int64_t stage; /* PLANNED: what should come in a pass */
+	int place;
+	double bytes[SMALTI_MOVES];
+};
+
+enum { PLANNED = -1 };
+
 struct smalti_trace {
 	struct smalti_session *session;
 	struct smalti_writer *writer;
-	double began, seconds; /* by StarPU's clock; from then to when it is written */
-	int workers;
+	int workers, places;
+	struct smalti_order *order;
 	struct row *rows;
+	pthread_mutex_t mutex; /* guards what follows */
+	struct arrival *arrivals;
+	int64_t arrival_count, arrivals_lost; /* for want of memory */
 };
 
 struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
@@ -41,9 +65,15 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
 	if (!trace)
 		return NULL;
+	pthread_mutex_init(&trace->mutex, NULL);
 	const int rank = smalti_ranks_own();
 	SCOPED(free) char *other = rank ? smalti_format(error, "%s.%d", path, rank) : NULL;
 	trace->session = session;
+	trace->order = smalti_order_new(error);
+	if (!trace->order) {
+		smalti_trace_free(trace);
+		return NULL;
+	}
 	if (rank == 0 || other) /* now: a bad path should fail before the work */
 		trace->writer = smalti_writer_open(rank ? other : path, error);
 	if (trace->writer)
@@ -56,45 +86,104 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 {
 	trace->workers = (int)starpu_worker_get_count();
+	trace->places = smalti_places_count(trace->session->places);
 	trace->rows = smalti_calloc(trace->workers, sizeof(*trace->rows), error);
 	if (!trace->rows)
 		return -1;
-	trace->began = 1e-6 * starpu_timing_now();
 	starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
 	return 0;
 }
 
-static struct event *next_event(struct row *row)
+static struct event *next_event(struct smalti_trace *trace, struct row *row)
 {
-	if (smalti_grow(&row->events, row->count, sizeof(*row->events), NULL) == 0)
+	const size_t costs = (size_t)trace->places * sizeof(*row->costs);
+	if (smalti_grow(&row->events, row->count, sizeof(*row->events), NULL) == 0 &&
+	    smalti_grow(&row->costs, row->count, costs, NULL) == 0)
 		return &row->events[row->count++];
 	row->lost++;
 	return NULL;
 }
 
-void smalti_trace_task(struct smalti_trace *trace, const struct starpu_task *task, const char *request,
-		       const struct smalti_position *position)
+static void expect(const struct smalti_trace *trace, struct starpu_task *task, double *costs)
 {
+	for (int place = 0; place < trace->places; place++) {
+		const int worker = smalti_places_worker(trace->session->places, place, 0);
+		const bool can =
+		    worker >= 0 && (task->where & STARPU_WORKER_TO_MASK(starpu_worker_get_type(worker)));
+		costs[place] =
+		    can ? starpu_task_worker_expected_length(task, (unsigned)worker, 0, 0) : (double)NAN;
+	}
+}
+
+void smalti_trace_uses(struct smalti_trace *trace, int64_t tile, enum smalti_access access)
+{
+	smalti_order_uses(trace->order, tile, access);
+}
+
+int64_t smalti_trace_inserts(struct smalti_trace *trace)
+{
+	return smalti_order_inserts(trace->order);
+}
+
+void smalti_trace_task(struct smalti_trace *trace, struct starpu_task *task)
+{
+	const struct smalti_message *message = task->cl_arg;
 	struct smalti_pool_state pool;
 	const struct starpu_profiling_task_info *info = task->profiling_info;
 	if (!info || info->workerid < 0 || info->workerid >= trace->workers)
 		return;
-	struct event *event = next_event(&trace->rows[info->workerid]);
+	struct row *row = &trace->rows[info->workerid];
+	struct event *event = next_event(trace, row);
 	if (!event)
 		return;
+	expect(trace, task, row->costs + (row->count - 1) * trace->places);
+	event->number = message->traced;
+	event->key = smalti_message_key(message);
+	event->ready = starpu_timing_timespec_to_us((struct timespec *)&info->push_start_time);
 	event->name = task->name;
 	event->start = starpu_timing_timespec_to_us((struct timespec *)&info->start_time);
 	event->end = starpu_timing_timespec_to_us((struct timespec *)&info->end_time);
 	event->fetch_start = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_start_time);
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
-	event->position = *position;
+	event->position = message->position;
 	smalti_pool_state(trace->session->pool, &pool);
 	event->tiles = pool.used;
 	const unsigned node = starpu_worker_get_memory_node((unsigned)info->workerid);
 	event->device = node == STARPU_MAIN_RAM ? 0 : (int64_t)starpu_memory_get_used(node);
 	event->tasks = smalti_throttle_tasks(&trace->session->throttle);
-	snprintf(event->request, sizeof(event->request), "%s", request);
+	snprintf(event->request, sizeof(event->request), "%s", message->task_group->name);
+}
+
+static void add_arrival(struct smalti_trace *trace, const char *request, int64_t stage, int place,
+			const double *bytes)
+{
+	double sum = 0;
+	for (int move = 0; move < SMALTI_MOVES; move++)
+		sum += bytes[move];
+	if (sum == 0)
+		return;
+	if (smalti_grow(&trace->arrivals, trace->arrival_count, sizeof(*trace->arrivals), NULL) < 0) {
+		trace->arrivals_lost++;
+		return;
+	}
+	struct arrival *arrival = &trace->arrivals[trace->arrival_count++];
+	snprintf(arrival->request, sizeof(arrival->request), "%s", request);
+	arrival->stage = stage;
+	arrival->place = place;
+	memcpy(arrival->bytes, bytes, sizeof(arrival->bytes));
+}
+
+void smalti_trace_moves(struct smalti_trace *trace, const struct smalti_task_group *task_group)
+{
+	const struct smalti_moves *moves = &task_group->moves;
+	HOLD_MUTEX(&trace->mutex);
+	for (int place = 0; moves->planned && place < moves->places; place++)
+		add_arrival(trace, task_group->name, PLANNED, place, moves->planned + place * SMALTI_MOVES);
+	for (int64_t stage = 0; stage < moves->stages; stage++)
+		for (int place = 0; place < moves->places; place++)
+			add_arrival(trace, task_group->name, stage, place,
+				    smalti_moves_at(moves, stage, place));
 }
 
 static void write_text(FILE *file, const char *text)
@@ -137,8 +226,31 @@ static void write_counters(FILE *file, int worker, const struct event *event)
 		event->end, (double)event->tiles / (1 << 20), event->end, (long long)event->tasks);
 }
 
-static void write_event(FILE *file, int worker, const struct event *event)
+static void write_order(FILE *file, const struct smalti_trace *trace, const struct event *event,
+			const double *costs)
 {
+	int64_t count = 0;
+	const int64_t *before =
+	    event->number < 0 ? NULL : smalti_order_before(trace->order, event->number, &count);
+	fprintf(file, ",\"number\":%" PRId64 ",\"key\":%" PRIu32 ",\"ready\":%.3f,\"after\":[", event->number,
+		event->key, event->ready);
+	for (int64_t i = 0; i < count; i++)
+		fprintf(file, "%s%" PRId64, i ? "," : "", before[i]);
+	fputs("],\"expected\":[", file);
+	for (int place = 0; place < trace->places; place++) {
+		fputs(place ? "," : "", file);
+		if (isnan(costs[place]))
+			fputs("null", file);
+		else
+			fprintf(file, "%.3f", costs[place]);
+	}
+	fputc(']', file);
+}
+
+static void write_event(FILE *file, const struct smalti_trace *trace, int worker, int64_t index)
+{
+	const struct row *row = &trace->rows[worker];
+	const struct event *event = &row->events[index];
 	enum { SHORTEST_FETCH = 20 }; /* microseconds; below it is StarPU's bookkeeping, not a transfer */
 	double duration = event->end - event->start;
 	fprintf(file,
@@ -148,6 +260,7 @@ static void write_event(FILE *file, int worker, const struct event *event)
 	fputs(",\"args\":{\"request\":", file);
 	write_text(file, event->request);
 	write_position(file, &event->position);
+	write_order(file, trace, event, row->costs + index * trace->places);
 	fprintf(file, ",\"flops\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
 		duration > 0 ? event->flops / duration * 1e-3 : 0.0);
 	if (event->fetch_end - event->fetch_start >= SHORTEST_FETCH)
@@ -158,8 +271,9 @@ static void write_event(FILE *file, int worker, const struct event *event)
 	write_counters(file, worker, event);
 }
 
-static void write_row(FILE *file, int worker, const struct row *row)
+static void write_row(FILE *file, const struct smalti_trace *trace, int worker)
 {
+	const struct row *row = &trace->rows[worker];
 	char name[SMALTI_WORKER_NAME];
 	smalti_session_worker_name(worker, name);
 	fprintf(file,
@@ -167,67 +281,90 @@ static void write_row(FILE *file, int worker, const struct row *row)
 	write_text(file, name);
 	fprintf(file, ",\"lost_events\":%lld}}", (long long)row->lost);
 	for (int64_t i = 0; i < row->count; i++)
-		write_event(file, worker, &row->events[i]);
+		write_event(file, trace, worker, i);
 }
 
 /* What went from memory to memory, all together. */
-static void write_transfers(FILE *file, const struct smalti_transfer *transfers, int count)
+static void write_transfers(FILE *file, struct smalti_session *session)
 {
-	fputs("\n],\"transfers\":[", file);
-	for (int i = 0; i < count; i++)
-		fprintf(file, "%s{\"from\":%d,\"to\":%d,\"bytes\":%lld,\"count\":%lld}", i ? "," : "",
-			transfers[i].from, transfers[i].to, (long long)transfers[i].bytes,
-			(long long)transfers[i].count);
-}
-
-static void write_device(FILE *file, const struct smalti_trace *trace, int worker, int node,
-			 const struct smalti_transfer *transfers, int count)
-{
-	const struct row *row = &trace->rows[worker];
-	int64_t to = 0, from = 0, most = 0;
-	for (int i = 0; i < count; i++) {
-		to += transfers[i].to == node ? transfers[i].bytes : 0;
-		from += transfers[i].from == node ? transfers[i].bytes : 0;
-	}
-	for (int64_t i = 0; i < row->count; i++)
-		most = smalti_max(most, row->events[i].device);
-	fprintf(file, "{\"tid\":%d,\"node\":%d,\"busy\":%.6f,", worker, node,
-		smalti_session_busy(trace->session, worker) / trace->seconds);
-	fprintf(file, "\"bytes_to\":%lld,\"bytes_from\":%lld,\"peak_memory\":%lld}", (long long)to,
-		(long long)from, (long long)most);
-}
-
-/* The share of the time that each was busy, what was moved, and the most of its memory in use at a task's
- * end. */
-static void write_devices(FILE *file, const struct smalti_trace *trace,
-			  const struct smalti_transfer *transfers, int count)
-{
+	int count = 0;
+	const struct smalti_transfer *transfers = smalti_transfers(session, &count);
 	const char *between = "";
-	fputs("],\"devices\":[", file);
-	for (int worker = 0; worker < trace->workers; worker++) {
-		const int node = (int)starpu_worker_get_memory_node((unsigned)worker);
-		if (node == STARPU_MAIN_RAM)
+	fputs("\n],\"transfers\":[", file);
+	for (int i = 0; i < count; i++) {
+		const struct smalti_transfer *link = &transfers[i];
+		if (link->count == 0)
 			continue;
-		fputs(between, file);
-		write_device(file, trace, worker, node, transfers, count);
+		fprintf(file, "%s{\"from\":%d,\"to\":%d,\"bytes\":%lld,\"count\":%lld}", between, link->from,
+			link->to, (long long)link->bytes, (long long)link->count);
 		between = ",";
 	}
+}
+
+static void write_arrival(FILE *file, const struct smalti_session *session, const struct arrival *arrival)
+{
+	char place[SMALTI_WORKER_NAME];
+	smalti_session_place_name(session, arrival->place, place);
+	fputs("{\"request\":", file);
+	write_text(file, arrival->request);
+	if (arrival->stage == PLANNED)
+		fputs(",\"planned\":true", file);
+	else
+		fprintf(file, ",\"stage\":%lld", (long long)arrival->stage);
+	fputs(",\"place\":", file);
+	write_text(file, place);
+	for (int move = 0; move < SMALTI_MOVES; move++)
+		if (arrival->bytes[move] > 0)
+			fprintf(file, ",\"%s\":%.0f", smalti_move_names[move], arrival->bytes[move]);
+	fputs("}", file);
+}
+
+static void write_arrivals(FILE *file, const struct smalti_trace *trace)
+{
+	fprintf(file, "],\"lost_arrivals\":%lld,\"arrivals\":[", (long long)trace->arrivals_lost);
+	for (int64_t i = 0; i < trace->arrival_count; i++) {
+		fputs(i ? ",\n" : "\n", file);
+		write_arrival(file, trace->session, &trace->arrivals[i]);
+	}
+}
+
+static void write_devices(FILE *file, struct smalti_session *session)
+{
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	SCOPED(cJSON_Delete)
+	cJSON *devices = smalti_devices_use_json(uses, smalti_devices_use(session, uses));
+	SCOPED(free) char *text = devices ? cJSON_PrintUnformatted(devices) : NULL;
+	fprintf(file, "],\"devices\":%s", text ? text : "[]");
+}
+
+static void write_places(FILE *file, const struct smalti_trace *trace)
+{
+	const struct smalti_places *places = trace->session->places;
+	fputs(",\"places\":[", file);
+	for (int place = 0; place < trace->places; place++) {
+		int worker = smalti_places_worker(places, place, 0);
+		fprintf(file, "%s[", place ? "," : "");
+		for (const char *comma = ""; worker >= 0;
+		     comma = ",", worker = smalti_places_worker(places, place, worker + 1))
+			fprintf(file, "%s%d", comma, worker);
+		fputc(']', file);
+	}
+	fputc(']', file);
 }
 
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(trace->writer);
-	struct smalti_transfer transfers[SMALTI_MOST_LINKS];
-	const int count = smalti_transfers_take(transfers);
-	trace->seconds = 1e-6 * starpu_timing_now() - trace->began;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
 	      "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"smalti\"}}",
 	      file);
 	for (int worker = 0; worker < trace->workers; worker++)
-		write_row(file, worker, &trace->rows[worker]);
-	write_transfers(file, transfers, count);
-	write_devices(file, trace, transfers, count);
-	fputs("]}\n", file);
+		write_row(file, trace, worker);
+	write_transfers(file, trace->session);
+	write_arrivals(file, trace);
+	write_devices(file, trace->session);
+	write_places(file, trace);
+	fputs("}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
 	trace->writer = NULL;
 	if (status)
@@ -240,8 +377,11 @@ void smalti_trace_free(struct smalti_trace *trace)
 	if (!trace)
 		return;
 	for (int worker = 0; trace->rows && worker < trace->workers; worker++)
-		free(trace->rows[worker].events);
+		free(trace->rows[worker].events), free(trace->rows[worker].costs);
 	free(trace->rows);
+	free(trace->arrivals);
+	pthread_mutex_destroy(&trace->mutex);
+	smalti_order_free(trace->order);
 	smalti_writer_abort(trace->writer);
 	free(trace);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/transfers.h"
 
+#include "rt/session.h"
+
 #include <starpu.h>
 
-int smalti_transfers_take(struct smalti_transfer transfers[SMALTI_MOST_LINKS])
+const struct smalti_transfer *smalti_transfers(struct smalti_session *session, int *count)
 {
-	int count = 0;
-	for (int link = 0; link < starpu_bus_get_count() && count < SMALTI_MOST_LINKS; link++) {
+	*count = starpu_bus_get_count();
+	for (int link = 0; link < *count; link++) {
+		struct smalti_transfer *transfer = &session->transfers[link];
 		struct starpu_profiling_bus_info info; /* taking it sets it to 0 */
 		starpu_bus_get_profiling_info(link, &info);
-		if (info.transfer_count)
-			transfers[count++] = (struct smalti_transfer){
-			    .from = starpu_bus_get_src(link),
-			    .to = starpu_bus_get_dst(link),
-			    .bytes = (int64_t)info.transferred_bytes,
-			    .count = info.transfer_count,
-			};
+		transfer->from = starpu_bus_get_src(link);
+		transfer->to = starpu_bus_get_dst(link);
+		transfer->bytes += (int64_t)info.transferred_bytes;
+		transfer->count += info.transfer_count;
 	}
-	return count;
+	return session->transfers;
 }

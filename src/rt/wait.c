@@ -40,7 +40,7 @@ bool smalti_condition_wait_some(struct smalti_condition *condition, struct smalt
 	smalti_condition_wait(condition, mutex);
 	return true;
 #else
-	const struct timespec until = smalti_deadline(CLOCK_REALTIME, nanoseconds);
-	return pthread_cond_timedwait(&condition->condition, &mutex->mutex, &until) == 0;
+	const struct timespec until = smalti_deadline(nanoseconds);
+	return pthread_cond_clockwait(&condition->condition, &mutex->mutex, CLOCK_MONOTONIC, &until) == 0;
 #endif
 }

@@ -3,6 +3,8 @@ libcore_la_SOURCES += \
 	src/samplers/apply.c \
 	src/samplers/config.h \
 	src/samplers/ddim.c \
+	src/samplers/diffusion_loss.c src/samplers/diffusion_loss.h \
+	src/samplers/draws.c src/samplers/draws.h \
 	src/samplers/dpm_solver.c \
 	src/samplers/euler.c \
 	src/samplers/lcm.c \

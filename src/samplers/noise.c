@@ -143,6 +143,11 @@ static void draw_uniform(struct smalti_generator *generator, enum smalti_dtype d
 		out[k] = (float)(smalti_mt19937_next(&generator->mt) & (range - 1)) / (float)range;
 }
 
+void smalti_rand(struct smalti_generator *generator, int64_t count, float *out)
+{
+	draw_uniform(generator, SMALTI_F32, count, out);
+}
+
 static double draw_uniform_double(struct smalti_generator *generator)
 {
 	uint64_t high = smalti_mt19937_next(&generator->mt);

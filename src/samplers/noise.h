@@ -30,6 +30,9 @@ struct smalti_generator {
 /* As torch.Generator("cpu").manual_seed(seed): only the low 32 bits matter. */
 void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed);
 
+/* One torch.rand of `count` elements of f32: in [0, 1). */
+void smalti_rand(struct smalti_generator *generator, int64_t count, float *out);
+
 /* One torch.randn of `count` >= 0 contiguous elements of `dtype`, widened to f32 (exactly). One call
  * stands for one torch call: the stream depends on how it is divided into calls when `count` is not
  * a multiple of 16. The noise of f16 and of bf16 is unrelated to the f32 noise of the same seed.

@@ -56,8 +56,9 @@ static hid_t access_properties(struct smalti_h5_file *file)
 
 int smalti_h5_create(struct smalti_h5_file *file, const char *path, struct smalti_error *error)
 {
-	*file = (struct smalti_h5_file){path, open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), 0,
-					H5I_INVALID_HID};
+	*file = (struct smalti_h5_file){.path = path,
+					.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
+					.id = H5I_INVALID_HID};
 	if (file->fd < 0)
 		return smalti_fail_errno(error, "%s: cannot be created", path);
 	SCOPED(hid) hid_t access = access_properties(file);
@@ -102,6 +103,7 @@ int smalti_h5_write_at(struct smalti_h5_file *file, int64_t offset, const void *
 		       struct smalti_error *error)
 {
 	const int status = smalti_write_at(file->fd, data, bytes, offset);
+	smalti_rate_add(file->rate, bytes);
 	return status < 0 ? fail_with(file, errno, error) : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
+#include "base/rate.h"
 
 #include <hdf5.h>
 
@@ -15,7 +15,8 @@ void smalti_h5_leave(void);
 struct smalti_h5_file {
 	const char *path;
 	int fd;
-	int failure; /* errno of the first write that failed, or 0 */
+	int failure;              /* errno of the first write that failed, or 0 */
+	struct smalti_rate *rate; /* what writes are added to; NULL: nothing */
 	hid_t id;
 };
 

@@ -82,6 +82,7 @@ static herr_t driver_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_
 	struct smalti_h5_file *file = opened->file;
 	if (!file->failure && smalti_write_at(file->fd, buffer, (int64_t)bytes, (int64_t)address) < 0)
 		file->failure = errno;
+	smalti_rate_add(file->rate, (int64_t)bytes);
 	if (address + bytes > opened->end_of_file)
 		opened->end_of_file = address + bytes;
 	return 0;

@@ -217,6 +217,28 @@ bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t inde
 						entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1) > 0);
 }
 
+struct smalti_shard_extent smalti_shard_row_extent(const struct smalti_shard *shard, int64_t index)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	const int64_t i = index - shard->index.head.first;
+	struct smalti_shard_extent extent = {0};
+	for (int caption = 0; caption < schema->caption_count; caption++) {
+		const int64_t tokens =
+		    entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0);
+		if (tokens <= schema->max_tokens)
+			extent.tokens = smalti_max(extent.tokens, tokens);
+	}
+	if (schema->latent_channels == 0)
+		return extent;
+	const int64_t height = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 0),
+		      width = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1);
+	if (height * width <= schema->image_size * schema->image_size) {
+		extent.latent_height = height;
+		extent.latent_width = width;
+	}
+	return extent;
+}
+
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error)
 {

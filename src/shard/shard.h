@@ -40,11 +40,14 @@ struct smalti_shard_timing {
 
 /* Writing. The file is PATH itself: who calls makes it appear (store.h). By one thread of the process: HDF5
  * is not thread-safe. Here and below values of a row are of the schema's type, little-endian. */
+struct smalti_rate;
 struct smalti_shard_writer;
 struct smalti_shard;
 
 struct smalti_shard_writer *smalti_shard_create(const char *path, const struct smalti_shard_schema *schema,
 						int64_t first, int64_t end, struct smalti_error *error);
+/* What is written from now on is added to `rate`, which outlives the writer. */
+void smalti_shard_meter(struct smalti_shard_writer *writer, struct smalti_rate *rate);
 /* The next row: of index first, first + 1 and so on; what it lacks has 0 tokens, or a latent height of 0. */
 int smalti_shard_append(struct smalti_shard_writer *writer, const struct smalti_features_row *row,
 			struct smalti_error *error);
@@ -80,6 +83,12 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 		     struct smalti_error *error);
 /* Whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
+/* How large the features of row `index` (which has to be in it) are, without a look at their values: the
+ * longest caption's tokens, and the latents. What the schema does not allow is taken as nothing. */
+struct smalti_shard_extent {
+	int64_t tokens, latent_height, latent_width;
+};
+struct smalti_shard_extent smalti_shard_row_extent(const struct smalti_shard *shard, int64_t index);
 /* Failure 0 and so on, in the order of their indices. */
 int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smalti_shard_failure *failure,
 			 struct smalti_error *error);

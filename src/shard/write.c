@@ -58,6 +58,11 @@ struct smalti_shard_writer *smalti_shard_create(const char *path, const struct s
 	return NULL;
 }
 
+void smalti_shard_meter(struct smalti_shard_writer *writer, struct smalti_rate *rate)
+{
+	writer->file.rate = rate;
+}
+
 static int check_row(const struct smalti_shard_writer *writer, const struct smalti_features_row *row,
 		     struct smalti_error *error)
 {

@@ -24,9 +24,8 @@ static void *beat(void *user)
 	while (!heartbeat->stop) {
 		for (int64_t i = 0; i < heartbeat->count; i++)
 			(void)futimens(heartbeat->files[i], NULL); /* if it fails, the lease runs out */
-		const struct timespec next =
-		    smalti_deadline(CLOCK_MONOTONIC, heartbeat->lease * 1000000000 / BEATS);
-		pthread_cond_timedwait(&heartbeat->wake, &heartbeat->mutex, &next);
+		const struct timespec next = smalti_deadline(heartbeat->lease * 1000000000 / BEATS);
+		pthread_cond_clockwait(&heartbeat->wake, &heartbeat->mutex, CLOCK_MONOTONIC, &next);
 	}
 	return NULL;
 }

@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/store/claims.c src/store/claims.h \
 	src/store/failed.c \
 	src/store/heartbeat.c \
+	src/store/identity.c src/store/identity.h \
 	src/store/join.c \
 	src/store/shards.c src/store/shards.h \
 	src/store/lock.c src/store/lock.h \

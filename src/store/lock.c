@@ -219,3 +219,11 @@ void smalti_lock_give(struct smalti_lock *lock)
 	unlock(lock);
 	pthread_mutex_unlock(&lock->mutex);
 }
+
+bool smalti_lock_is_held(const char *directory)
+{
+	SCOPED(free) char *path = smalti_format(NULL, "%s/.lock", directory);
+	SCOPED(close) const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}

@@ -47,3 +47,5 @@ SCOPED_RELEASE(struct smalti_lock *, smalti_lock_close)
  * its holder was given up; after that nothing waits for the lock any more, but takes it if it is free. */
 int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error);
 void smalti_lock_give(struct smalti_lock *lock);
+/* Whether anybody holds that of a directory; false where that cannot be known. */
+bool smalti_lock_is_held(const char *directory);

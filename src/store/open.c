@@ -6,75 +6,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Where a difference is: keys from the outermost on. */
-struct place {
-	const struct smalti_identity_rules *rules;
-	char key[256];
-	const cJSON *old, *new; /* NULL: it is not there */
-};
-
-static bool differs(const cJSON *old, const cJSON *new, struct place *place);
-
-static bool member_differs(const cJSON *old, const cJSON *new, const char *name, struct place *place)
-{
-	const size_t length = strlen(place->key);
-	snprintf(place->key + length, sizeof(place->key) - length, "%s%s", length ? "." : "", name);
-	if (differs(old, new, place))
-		return true;
-	place->key[length] = '\0';
-	return false;
-}
-
-static bool objects_differ(const cJSON *old, const cJSON *new, struct place *place)
-{
-	const cJSON *item;
-	cJSON_ArrayForEach (item, old)
-		if (member_differs(item, cJSON_GetObjectItemCaseSensitive(new, item->string), item->string,
-				   place))
-			return true;
-	cJSON_ArrayForEach (item, new)
-		if (!cJSON_GetObjectItemCaseSensitive(old, item->string) &&
-		    member_differs(NULL, item, item->string, place))
-			return true;
-	return false;
-}
-
-static bool differs(const cJSON *old, const cJSON *new, struct place *place)
-{
-	if (cJSON_IsObject(old) && cJSON_IsObject(new))
-		return objects_differ(old, new, place);
-	if (old && new &&cJSON_Compare(old, new, true))
-		return false;
-	if (place->rules->accepts && place->rules->accepts(place->rules->user, place->key))
-		return false;
-	place->old = old;
-	place->new = new;
-	return true;
-}
-
-static void print_value(const cJSON *item, char text[128])
-{
-	SCOPED(free) char *whole = item ? cJSON_PrintUnformatted(item) : NULL;
-	snprintf(text, 128, "%.120s", whole ? whole : "nothing");
-}
-
-/* SMALTI_EINVAL unless the two say the same, in whatever order. */
-static int compare_identities(const char *directory, const cJSON *old, const cJSON *new,
-			      const struct smalti_identity_rules *rules, struct smalti_error *error)
-{
-	struct place place = {.rules = rules, .key = ""};
-	if (!differs(old, new, &place))
-		return 0;
-	char was[128], is[128];
-	print_value(place.old, was);
-	print_value(place.new, is);
-	const char *what = rules->remedy ? rules->remedy(place.key) : NULL;
-	return smalti_fail(
-	    error, SMALTI_EINVAL,
-	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another directory",
-	    directory, place.key, was, is, what ? what : "that");
-}
-
 /* Network file systems show what others have done to a directory at once only after it was changed here. */
 static int read_shards(struct smalti_store *store, struct smalti_error *error)
 {
@@ -125,7 +56,7 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 	    cJSON_Compare(options->before, cJSON_GetObjectItemCaseSensitive(old, options->grows), true);
 	int status = old && !(grows && grow(old, options, error)) ? 0 : -1;
 	if (status == 0)
-		status = compare_identities(directory, old, options->identity, &options->rules, error);
+		status = smalti_identity_compare(directory, old, options->identity, &options->rules, error);
 	if (status == 0 && grows) {
 		smalti_manifest_remove(directory);
 		status = smalti_directory_describe(directory, old, error);

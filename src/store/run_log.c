@@ -2,6 +2,7 @@
 #include "store/run_log.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/utf8.h"
 
 /* Captions of LENGTHS - 1 tokens and more are counted together; so are images past BINS bins (no table has
@@ -21,7 +22,8 @@ const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS] = {
     {INTEGER(waiting)},  {INTEGER(computing)},
     {INTEGER(finished)}, {REAL(text)},
     {REAL(decode)},      {REAL(vae)},
-    {REAL(write)},
+    {REAL(write)},       {INTEGER(read)},
+    {INTEGER(stored)},
 };
 
 struct bin {
@@ -57,15 +59,6 @@ static void read_host(char host[HOST])
 			*at = '_';
 	if (host[0] == '.')
 		host[0] = '_';
-}
-
-static int64_t resident_bytes(void)
-{
-	char line[256]; /* pages: all, resident, ... */
-	const char *second =
-	    smalti_read_line("/proc/self/statm", line, sizeof(line)) ? strchr(line, ' ') : NULL;
-	const int64_t pages = second ? strtoll(second, NULL, 10) : 0;
-	return pages * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Appends the object as a line and frees it. After a failure nothing more is tried: a line behind a torn one
@@ -209,7 +202,7 @@ static void add_field(cJSON *object, const struct smalti_run_field *field,
 static void write_sample(struct smalti_run_log *log, const struct smalti_run_sample *sample)
 {
 	cJSON *object = make_line(log);
-	cJSON_AddNumberToObject(object, "resident", (double)resident_bytes());
+	cJSON_AddNumberToObject(object, "resident", (double)smalti_process_resident());
 	for (int i = 0; i < SMALTI_RUN_FIELDS; i++)
 		add_field(object, &smalti_run_fields[i], sample);
 	cJSON *busy = sample->busy ? cJSON_AddArrayToObject(object, "busy") : NULL;
@@ -232,6 +225,13 @@ void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_samp
 	write_sample(log, sample);
 	if (++log->samples % HISTOGRAMS_EVERY == 0)
 		write_histograms(log);
+}
+
+void smalti_run_log_devices(struct smalti_run_log *log, cJSON *devices)
+{
+	cJSON *object = make_line(log);
+	cJSON_AddItemToObject(object, "devices", devices);
+	write_line(log, object);
 }
 
 static int finish(struct smalti_run_log *log, struct smalti_error *error)

@@ -10,6 +10,7 @@
  *    "workers":[NAME..],"options":{..}}
  *   {"t":SECONDS SINCE IT BEGAN,"resident":BYTES,<the fields of a sample>,"busy":[SECONDS PER WORKER]} ...
  *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,IMAGES]..]} now and then; the last counts
+ *   {"t":..,"devices":[{"name":..,..}]}, where there are any, what they did (rt/device_use.h)
  *   {"t":..,"end":"finished"}, which a process that was killed lacks
  *
  * The last line may be torn. A log is worth less than the run: one that cannot be begun or written on is done
@@ -29,7 +30,8 @@ struct smalti_run_head {
 struct smalti_run_sample {
 	/* Done since the run began: an item is done when its row was handed to the writer. */
 	int64_t items, captions, tokens, images, pixels, failures;
-	int64_t rows, bytes; /* in committed shards */
+	int64_t rows, bytes;  /* in committed shards */
+	int64_t read, stored; /* bytes of images' files that were read, and of shards that were written */
 	/* Records that wait for their bytes, items being computed, rows that wait for the writer. @{ */
 	int64_t waiting, computing, finished;
 	/* @} */
@@ -52,6 +54,9 @@ void smalti_run_log_image(struct smalti_run_log *log, int64_t height, int64_t wi
 bool smalti_run_log_due(const struct smalti_run_log *log);
 void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample);
 
+/* Takes what devices did. */
+void smalti_run_log_devices(struct smalti_run_log *log, cJSON *devices);
+
 /* The last sample (NULL: none), the histograms, how the run ended ("finished", "stopped", "failed"); frees
  * the log. -1 with the first error of all writing: the log is not complete, which is to be told. */
 int smalti_run_log_close(struct smalti_run_log *log, const struct smalti_run_sample *last, const char *end,
@@ -63,5 +68,5 @@ struct smalti_run_field {
 	size_t offset;
 	bool real; /* double, else int64_t */
 };
-enum { SMALTI_RUN_FIELDS = 15 };
+enum { SMALTI_RUN_FIELDS = 17 };
 extern const struct smalti_run_field smalti_run_fields[SMALTI_RUN_FIELDS];

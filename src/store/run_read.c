@@ -25,7 +25,7 @@ static int read_field(const cJSON *line, const struct smalti_run_field *field,
 	void *to = (char *)sample + field->offset;
 	if (field->real)
 		return smalti_json_double(line, field->key, SMALTI_JSON_REQUIRED, 0, LATEST, to, error);
-	return smalti_json_int(line, field->key, SMALTI_JSON_REQUIRED, 0, MOST, to, error);
+	return smalti_json_int(line, field->key, SMALTI_JSON_OPTIONAL, 0, MOST, to, error);
 }
 
 /* Of workers that the line does not have, zero. */
@@ -85,6 +85,13 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
+/* Takes the place of what was there. */
+static void read_devices(cJSON *line, struct smalti_run *run)
+{
+	cJSON_Delete(run->devices);
+	run->devices = cJSON_DetachItemFromObjectCaseSensitive(line, "devices");
+}
+
 static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *error)
 {
 	double time = 0;
@@ -97,6 +104,10 @@ static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *e
 					   error)
 			   ? -1
 			   : 0;
+	if (cJSON_GetObjectItemCaseSensitive(line, "devices")) {
+		read_devices(line, run);
+		return 0;
+	}
 	if (!cJSON_GetObjectItemCaseSensitive(line, "end"))
 		return read_point(line, time, run, error);
 	cJSON_Delete(run->end);
@@ -108,6 +119,7 @@ void smalti_run_free(struct smalti_run *run)
 {
 	free(run->file);
 	cJSON_Delete(run->head);
+	cJSON_Delete(run->devices);
 	cJSON_Delete(run->end);
 	free(run->points);
 	free(run->busy);

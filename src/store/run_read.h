@@ -23,9 +23,10 @@ struct smalti_run_counts {
 };
 
 struct smalti_run {
-	char *file;  /* its name in runs/ */
-	cJSON *head; /* its first line, as run_log.h has it */
-	cJSON *end;  /* a text: how it ended; NULL: it was killed, or is at work */
+	char *file;     /* its name in runs/ */
+	cJSON *head;    /* its first line, as run_log.h has it */
+	cJSON *devices; /* an array of objects, as run_log.h has it; NULL: none */
+	cJSON *end;     /* a text: how it ended; NULL: it was killed, or is at work */
 	int64_t pid;
 	double began; /* seconds since 1970 */
 	int worker_count;

@@ -3,16 +3,8 @@
 
 #include "base/json.h"
 #include "shard/shard.h"
+#include "store/identity.h"
 #include "store/shards.h"
-
-/* What is known of keys, dotted ones. Members may be NULL. */
-struct smalti_identity_rules {
-	/* What has to be given as it was, as in "--dtype"; NULL: not known. */
-	const char *(*remedy)(const char *key);
-	/* Whether a difference there does not matter. */
-	bool (*accepts)(void *user, const char *key);
-	void *user;
-};
 
 /* A directory of features as those see it that fill it: any number of processes on any machines that share
  * it.

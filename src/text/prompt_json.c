@@ -20,21 +20,28 @@ static const struct smalti_field fields[] = {
 };
 enum { FIELDS = COUNT_OF(fields) };
 
-static int check_keys(const cJSON *object, struct smalti_error *error)
+static bool has_key(const struct smalti_field *rows, size_t count, const char *key)
 {
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(rows[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+static int check_keys(const cJSON *object, const struct smalti_prompt_fields *more,
+		      struct smalti_error *error)
+{
+	char known[400] = "seed";
 	const cJSON *item;
-	cJSON_ArrayForEach (item, object) {
-		int i = 0;
-		while (i < FIELDS && strcmp(fields[i].key, item->string) != 0)
-			i++;
-		if (i == FIELDS && strcmp(item->string, "seed") != 0)
-			return smalti_fail(
-			    error, SMALTI_EFORMAT,
-			    "unknown key \"%.99s\"; expected prompt, negative_prompt, seed, width, "
-			    "height, num_inference_steps, guidance_scale, id, "
-			    "num_images_per_prompt, scheduler or use_resolution_binning",
-			    item->string);
-	}
+	for (size_t i = 0; i < FIELDS; i++)
+		smalti_append(known, sizeof(known), ", ", "%s", fields[i].key);
+	for (size_t i = 0; more && i < more->count; i++)
+		smalti_append(known, sizeof(known), ", ", "%s", more->fields[i].key);
+	cJSON_ArrayForEach (item, object)
+		if (strcmp(item->string, "seed") != 0 && !has_key(fields, FIELDS, item->string) &&
+		    !(more && has_key(more->fields, more->count, item->string)))
+			return smalti_fail(error, SMALTI_EFORMAT, "unknown key \"%.99s\"; known are %s",
+					   item->string, known);
 	return 0;
 }
 
@@ -88,14 +95,15 @@ static int read_seed(const cJSON *object, const char *text, struct smalti_prompt
 }
 
 static int read_object(const cJSON *object, const char *text, struct smalti_prompt_line *line,
-		       struct smalti_error *error)
+		       const struct smalti_prompt_fields *more, struct smalti_error *error)
 {
 	char found[64];
 	if (!cJSON_IsObject(object))
 		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
 				   smalti_json_describe(object, found));
-	if (check_keys(object, error) || smalti_fields_read(object, fields, FIELDS, line, error) ||
-	    read_seed(object, text, line, error))
+	if (check_keys(object, more, error) || smalti_fields_read(object, fields, FIELDS, line, error) ||
+	    read_seed(object, text, line, error) ||
+	    (more && smalti_fields_read(object, more->fields, more->count, more->values, error)))
 		return -1;
 	line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, "guidance_scale");
 	line->has_binning = cJSON_GetObjectItemCaseSensitive(object, "use_resolution_binning");
@@ -103,10 +111,10 @@ static int read_object(const cJSON *object, const char *text, struct smalti_prom
 }
 
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
-			     struct smalti_error *error)
+			     const struct smalti_prompt_fields *more, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *object = smalti_json_parse(text, length, error);
 	if (!object)
 		return -1;
-	return read_object(object, text, line, error);
+	return read_object(object, text, line, more, error);
 }

@@ -91,7 +91,7 @@ static int parse_line(struct smalti_prompts *prompts, const char *text, struct s
 	if (check_line(text, length, error))
 		return -1;
 	if (prompts->format == JSON_LINES)
-		return smalti_prompt_parse_json(text, length, line, error);
+		return smalti_prompt_parse_json(text, length, line, NULL, error);
 	line->prompt = smalti_format(error, "%s", text);
 	return line->prompt ? 0 : -1;
 }

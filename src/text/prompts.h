@@ -3,6 +3,8 @@
 
 #include "base/base.h"
 
+struct smalti_field;
+
 /* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
  * first other line decides: when it begins with '{' the file is JSON Lines, an object a line with the
  * argument names of diffusers' pipelines, else every line is a prompt as it stands. */
@@ -57,7 +59,14 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line);
  * characters. */
 int smalti_check_id(const char *id, struct smalti_error *error);
 
-/* One line of JSON (a NUL behind its `length` bytes) into *line, whose strings may be partly filled
- * when it fails: free them either way. */
+/* Keys that an object may have besides, and where their values go (base/json_fields.h). */
+struct smalti_prompt_fields {
+	const struct smalti_field *fields;
+	size_t count;
+	void *values;
+};
+
+/* An object in JSON (a NUL behind its `length` bytes) into *line, whose strings may be partly filled
+ * when it fails: free them either way. `more` NULL: no other keys. */
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
-			     struct smalti_error *error);
+			     const struct smalti_prompt_fields *more, struct smalti_error *error);

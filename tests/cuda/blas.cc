@@ -76,6 +76,8 @@ struct layout {
 	cudaDataType_t type;
 	uint64_t rows, columns;
 	int64_t stride;
+	int32_t count = 1;
+	int64_t step = 0; /* from a matrix to the next */
 
 	size_t element() const
 	{
@@ -84,7 +86,11 @@ struct layout {
 	/* Whatever kernel has it: columns begin at multiples of 16 bytes or, slower, of an element. */
 	size_t bytes() const
 	{
-		return columns ? ((columns - 1) * stride + rows) * element() : 0;
+		return columns ? ((count - 1) * step + (columns - 1) * stride + rows) * element() : 0;
+	}
+	layout transposed() const
+	{
+		return {type, columns, rows, stride, count, step};
 	}
 };
 
@@ -128,24 +134,27 @@ bool knows(const description &d, const layout &a, const layout &b, const layout 
 			      (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type == CUDA_R_32F));
 	const bool epilogue = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || has_bias(d) || has_gelu(d);
 	const bool bias = !has_bias(d) || d.bias_type == -1 || d.bias_type == r.type;
-	return types && compute && epilogue && bias && d.a == CUBLAS_OP_T && d.b == CUBLAS_OP_N;
+	return types && compute && epilogue && bias;
 }
 
-/* op(A) is A's transpose, op(B) is B. */
-bool fits(const layout &a, const layout &b, const layout &c, const layout &r)
+bool fits(const description &d, const layout &of_a, const layout &of_b, const layout &c, const layout &r)
 {
-	const bool strides = a.stride >= (int64_t)a.rows && b.stride >= (int64_t)b.rows &&
+	const bool strides = of_a.stride >= (int64_t)of_a.rows && of_b.stride >= (int64_t)of_b.rows &&
 			     c.stride >= (int64_t)c.rows && r.stride >= (int64_t)r.rows;
+	const layout a = d.a == CUBLAS_OP_T ? of_a : of_a.transposed();
+	const layout b = d.b == CUBLAS_OP_N ? of_b : of_b.transposed();
 	return strides && a.rows == b.rows && a.columns == r.rows && b.columns == r.columns &&
-	       c.rows == r.rows && c.columns == r.columns;
+	       c.rows == r.rows && c.columns == r.columns && a.count == b.count && a.count == c.count &&
+	       a.count == r.count;
 }
 
 uint64_t shape_of(const description &d, const layout *const layouts[4])
 {
-	uint64_t shape = d.epilogue * 31 + d.compute;
+	uint64_t shape = ((d.epilogue * 31 + d.compute) * 31 + d.a) * 31 + d.b;
 	for (int i = 0; i < 4; i++)
-		for (const uint64_t value : {(uint64_t)layouts[i]->type, layouts[i]->rows,
-					     layouts[i]->columns, (uint64_t)layouts[i]->stride})
+		for (const uint64_t value :
+		     {(uint64_t)layouts[i]->type, layouts[i]->rows, layouts[i]->columns,
+		      (uint64_t)layouts[i]->stride, (uint64_t)layouts[i]->count, (uint64_t)layouts[i]->step})
 			shape = shape * 1000003 + value;
 	return shape;
 }
@@ -183,15 +192,17 @@ float to_tf32(float value)
 	return value;
 }
 
-/* The columns of a matrix in f32, each continued with zeros up to whole vectors. */
-std::vector<lanes> widened(const layout &l, bool tf32, const char *from)
+/* The columns of a matrix, or its rows, in f32, each continued with zeros up to whole vectors. */
+std::vector<lanes> widened(const layout &l, bool of_rows, bool tf32, const char *from)
 {
-	const size_t vectors = (l.rows + 7) / 8;
-	std::vector<lanes> wide(vectors * l.columns);
-	for (size_t column = 0; column < l.columns; column++)
-		for (size_t row = 0; row < l.rows; row++) {
-			const float value = load(l.type, from, column * l.stride + row);
-			wide[column * vectors + row / 8][row % 8] = tf32 ? to_tf32(value) : value;
+	const size_t lines = of_rows ? l.rows : l.columns, length = of_rows ? l.columns : l.rows;
+	const size_t vectors = (length + 7) / 8;
+	std::vector<lanes> wide(vectors * lines);
+	for (size_t line = 0; line < lines; line++)
+		for (size_t i = 0; i < length; i++) {
+			const size_t at = of_rows ? i * l.stride + line : line * l.stride + i;
+			const float value = load(l.type, from, at);
+			wide[line * vectors + i / 8][i % 8] = tf32 ? to_tf32(value) : value;
 		}
 	return wide;
 }
@@ -222,10 +233,20 @@ struct product {
 		char *to = standin_at(r_at, device, r.bytes(), user);
 		const char *bias =
 		    has_bias(what) ? standin_at(what.bias, device, r.rows * r.element(), user) : nullptr;
+		const char *left = standin_at(a_at, device, a.bytes(), user);
+		const char *right = standin_at(b_at, device, b.bytes(), user);
+		for (int32_t i = 0; i < r.count; i++)
+			run_one(left + i * a.step * a.element(), right + i * b.step * b.element(),
+				from + i * c.step * c.element(), to + i * r.step * r.element(), bias);
+	}
+
+	void run_one(const char *a_from, const char *b_from, const char *from, char *to,
+		     const char *bias) const
+	{
 		const bool tf32 = what.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-		const auto left = widened(a, tf32, standin_at(a_at, device, a.bytes(), user));
-		const auto right = widened(b, tf32, standin_at(b_at, device, b.bytes(), user));
-		const size_t vectors = (a.rows + 7) / 8;
+		const auto left = widened(a, what.a == CUBLAS_OP_N, tf32, a_from);
+		const auto right = widened(b, what.b == CUBLAS_OP_T, tf32, b_from);
+		const size_t inner = what.a == CUBLAS_OP_T ? a.rows : a.columns, vectors = (inner + 7) / 8;
 		for (size_t column = 0; column < r.columns; column++)
 			for (size_t row = 0; row < r.rows; row++) {
 				float value =
@@ -312,6 +333,20 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataTyp
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+						cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+						size_t bytes)
+{
+	switch (attribute) {
+	case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+		return set(&layout_of(l).count, value, bytes);
+	case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+		return set(&layout_of(l).step, value, bytes);
+	default:
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	}
+}
+
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 {
 	delete &layout_of(l);
@@ -361,7 +396,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 	const preference &limits = *reinterpret_cast<preference *>(p);
 	choice choice = {shape_of(of(d), layouts), limits.workspace / 2, {}};
 	*found = 0;
-	if (wanted < 1 || !fits(*layouts[0], *layouts[1], *layouts[2], *layouts[3]))
+	if (wanted < 1 || !fits(of(d), *layouts[0], *layouts[1], *layouts[2], *layouts[3]))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (!knows(of(d), *layouts[0], *layouts[1], *layouts[2], *layouts[3]))
 		return CUBLAS_STATUS_NOT_SUPPORTED;

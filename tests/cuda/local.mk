@@ -26,6 +26,7 @@ libstandin_la_SOURCES = \
 	src/base/dtype.c \
 	tests/cuda/blas.cc \
 	tests/cuda/memory.cc tests/cuda/memory.h \
+	tests/cuda/nvml.cc \
 	tests/cuda/runtime.cc \
 	tests/cuda/streams.cc tests/cuda/streams.h
 libstandin_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -149,6 +149,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 	return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
+{
+	snprintf(text, size, "0000:%02x:00.0", device + 1);
+	return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
 	*value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;

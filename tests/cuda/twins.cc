@@ -3,6 +3,8 @@
 
 #include <utility>
 
+/* The kernels of CAME get the same parameters each, used or not. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "kernels/device/program.cl"
 
 #if SANITIZED

@@ -325,6 +325,8 @@ static void finish(const struct smalti_attention *a, const struct head_state *st
 				      vec_load(part.sum + v * LANES), (vector + v) * LANES,
 				      head * a->head_dim, y);
 	}
+	if (a->lse)
+		finish_lse(a->queries, state->max, state->sum, a->lse + head * a->queries);
 }
 
 static void attend_head(const struct smalti_attention *a, const struct work *work, const struct operands *o,

@@ -338,11 +338,15 @@ static void move_state(const struct smalti_attention *a, const struct head_state
 	}
 }
 
-static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t column, void *y)
+static void finish(const struct smalti_attention *a, const struct head_state *state, int64_t head, void *y)
 {
 	for (int64_t query = 0; query < a->queries; query += TILE) {
 		const float *from = state->values + query * value_tiles(a) * TILE;
-		finish_vector(a, from, TILE, vec_load(from + a->head_dim * TILE), query, column, y);
+		finish_vector(a, from, TILE, vec_load(from + a->head_dim * TILE), query, head * a->head_dim,
+			      y);
+		if (a->lse)
+			finish_lse(smalti_min(a->queries - query, TILE), state->origin + query,
+				   from + a->head_dim * TILE, a->lse + head * a->queries + query);
 	}
 }
 
@@ -360,7 +364,7 @@ void FOR_ISA(smalti_attention_bf16)(const struct smalti_attention *attention, co
 			move_state(attention, &parts, head, false, state);
 		attend_head(attention, &work, head, &operands, &parts);
 		if (attention->last)
-			finish(attention, &parts, head * attention->head_dim, y);
+			finish(attention, &parts, head, y);
 		else
 			move_state(attention, &parts, head, true, state);
 	}

@@ -6,6 +6,8 @@
 #include "kernels/cpu/vector_math.h"
 #include "kernels/cpu/workspace.h"
 
+#include <math.h>
+
 #define LOG2E 0x1.715476p0f
 
 /* To a multiple of the widest vector. */
@@ -173,4 +175,11 @@ INLINE void finish_vector(const struct smalti_attention *a, const float *from, i
 			vec_write(a->dtype, y, at, a->head_dim - d, rows[i]);
 		}
 	}
+}
+
+/* See struct smalti_attention. */
+static inline void finish_lse(int64_t queries, const float *origin, const float *sum, float *lse)
+{
+	for (int64_t i = 0; i < queries; i++)
+		lse[i] = origin[i] + log2f(sum[i]);
 }

@@ -127,19 +127,6 @@ static smalti_layout packed_layout(const struct smalti_conv *conv, struct smalti
 	return chosen_layout(&typical, engine, error);
 }
 
-static dnnl_status_t set_residual(dnnl_primitive_attr_t attributes)
-{
-	dnnl_post_ops_t ops;
-	dnnl_status_t status = dnnl_post_ops_create(&ops);
-	if (status)
-		return status;
-	status = smalti_onednn_append_sum(ops);
-	if (!status)
-		status = dnnl_primitive_attr_set_post_ops(attributes, ops);
-	dnnl_post_ops_destroy(ops);
-	return status;
-}
-
 static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
 		    dnnl_primitive_desc_t *description, struct smalti_error *error)
 {
@@ -147,7 +134,7 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 	smalti_layout weights = packed_layout(conv, error);
 	if (!weights)
 		return -1;
-	dnnl_status_t status = conv->residual ? set_residual(attributes) : dnnl_success;
+	dnnl_status_t status = conv->residual ? smalti_onednn_add_to_result(attributes) : dnnl_success;
 	if (!status)
 		status = describe_conv(conv, weights, engine, attributes, description);
 	smalti_layout_free(weights);

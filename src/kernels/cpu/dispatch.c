@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions of attention.h, norms.h and elementwise.h on the CPU. */
+/* The public functions of attention.h, backward.h, norms.h and elementwise.h on the CPU. */
 #include "kernels/attention.h"
+#include "kernels/backward.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
 #include "kernels/measure.h"
@@ -157,6 +158,44 @@ void smalti_groupnorm_apply(int64_t pixels, int64_t channels, const float *x, co
 void smalti_silu(int64_t count, const float *x, enum smalti_dtype dtype, void *y)
 {
 	here()->silu(count, x, dtype, y);
+}
+
+void smalti_gelu(int64_t count, const float *x, enum smalti_dtype dtype, void *y)
+{
+	here()->gelu(count, x, dtype, y);
+}
+
+void smalti_gelu_backward(int64_t count, const float *x, float *gy)
+{
+	here()->gelu_backward(count, x, gy);
+}
+
+void smalti_silu_backward(int64_t count, const float *x, float *gy)
+{
+	here()->silu_backward(count, x, gy);
+}
+
+void smalti_gated_sum(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z, float *y)
+{
+	here()->gated_sum(rows, dim, x, gate, z, y);
+}
+
+void smalti_gate_backward(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
+			  float *gz, float *ggate)
+{
+	here()->gate_backward(rows, dim, gy, gate, z, gz, ggate);
+}
+
+void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *layernorm, const float *x,
+					const float *scale, const float *gy, float *gx, float *gshift,
+					float *gscale)
+{
+	here()->layernorm_modulate_backward(layernorm, x, scale, gy, gx, gshift, gscale);
+}
+
+void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y)
+{
+	here()->column_sums(rows, dim, x, add, y);
 }
 
 void smalti_convert(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y)

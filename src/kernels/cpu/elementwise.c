@@ -8,6 +8,12 @@ void FOR_ISA(smalti_silu)(int64_t count, const float *x, enum smalti_dtype dtype
 		vec_write(dtype, y, i, count - i, vec_silu(vec_read(SMALTI_F32, x, i, count - i)));
 }
 
+void FOR_ISA(smalti_gelu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y)
+{
+	for (int64_t i = 0; i < count; i += LANES)
+		vec_write(dtype, y, i, count - i, vec_gelu(vec_read(SMALTI_F32, x, i, count - i)));
+}
+
 void FOR_ISA(smalti_convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to,
 			     void *y)
 {

@@ -2,16 +2,27 @@
 #pragma once
 
 #include "kernels/attention.h"
+#include "kernels/backward.h"
 #include "kernels/conv.h"
+#include "kernels/cpu/update_rows.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 #include "kernels/norms.h"
 
-/* The kernels that are compiled once per instruction set. attention.c, norms.c, elementwise.c, winograd*.c
- * and measure.c of this directory are written in vectors of no fixed width (vector.h); the build compiles
- * them with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results, and the
- * public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of this
- * machine. Arguments are those of the public function of the same name. */
+/* Scores [keys, queries] and the gradients of their softmax, f32, become the weights and the scores'
+ * gradients, rounded to `dtype`, stored as `stored`. `lse` as of struct smalti_attention; `delta` [queries]
+ * is the sum of weights times their gradients. */
+struct smalti_attention_weights {
+	int64_t keys, queries;
+	enum smalti_dtype dtype, stored;
+	float scale;
+};
+
+/* The kernels that are compiled once per instruction set. attention.c, backward.c, norms.c, elementwise.c,
+ * winograd*.c and measure.c of this directory are written in vectors of no fixed width (vector.h); the build
+ * compiles them with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results,
+ * and the public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of
+ * this machine. Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
 	/* Floats of working memory that attention() needs. */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
@@ -28,6 +39,34 @@ struct smalti_cpu_kernels {
 	void (*silu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
 	void (*convert)(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y);
 	void (*add)(int64_t count, const float *x, const float *z, float *y);
+	void (*gelu)(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
+	void (*gelu_backward)(int64_t count, const float *x, float *gy);
+	void (*silu_backward)(int64_t count, const float *x, float *gy);
+	void (*gated_sum)(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z,
+			  float *y);
+	void (*gate_backward)(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
+			      float *gz, float *ggate);
+	void (*layernorm_modulate_backward)(const struct smalti_layernorm_backward *layernorm, const float *x,
+					    const float *scale, const float *gy, float *gx, float *gshift,
+					    float *gscale);
+	void (*column_sums)(int64_t rows, int64_t dim, const float *x, bool add, float *y);
+	/* For attention_backward.c. */
+	void (*attention_weights)(const struct smalti_attention_weights *weights, const float *lse,
+				  const float *delta, void *scores, void *gradients);
+	/* For optimizers.c; a step of CAME is factor·gradient·columns. */
+	void (*adamw_rows)(const struct smalti_adamw_factors *factors, int64_t count, const float *gradient,
+			   float *value, float *mean, float *square);
+	void (*average_rows)(int64_t count, float part, const float *value, float *average);
+	double (*square_row)(int64_t count, const float *x);
+	/* Σ of squares, which are added to the sums of their columns, too: of factor·gradient. */
+	double (*came_squares)(int64_t count, float factor, const float *gradient, double *sums);
+	double (*came_steps)(int64_t count, float factor, const float *gradient, const float *columns);
+	/* The mean takes the step in; then of how far the step is from it. */
+	double (*came_means)(int64_t count, float factor, float beta, const float *gradient,
+			     const float *columns, float *mean, double *sums);
+	/* value = decay·value − factor·mean·columns */
+	void (*came_move)(int64_t count, float decay, float factor, const float *mean, const float *columns,
+			  float *value);
 	/* For matmul.c: y += gate ⊙ z; y = z ⊙ operand, both of `dtype`. */
 	void (*gate_add)(int64_t count, const float *gate, const float *z, float *y);
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,

@@ -6,28 +6,38 @@
 /* Where the pixel (channel, row p, column q) of a token lies in the planes. */
 static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t channel, int64_t p, int64_t q)
 {
-	const int64_t columns = s->width / s->patch;
-	const int64_t y = token / columns * s->patch + p;
-	const int64_t x = token % columns * s->patch + q;
+	const int64_t y = token / s->columns * s->patch + p;
+	const int64_t x = (s->left + token % s->columns) * s->patch + q;
 	return (channel * s->height + y) * s->width + x;
+}
+
+/* The column of a token that holds it. */
+static int64_t column_of(const struct smalti_patches *s, int64_t channel, int64_t p, int64_t q)
+{
+	const int64_t pixel = p * s->patch + q;
+	return s->channels_last ? pixel * s->channels + channel : channel * s->patch * s->patch + pixel;
 }
 
 void smalti_patchify(const struct smalti_patches *s, float scale, const float *planes, float *tokens)
 {
-	for (int64_t n = 0; n < s->rows; n++)
+	const int64_t columns = s->channels * s->patch * s->patch;
+	for (int64_t n = 0; n < s->rows; n++, tokens += columns)
 		for (int64_t channel = 0; channel < s->channels; channel++)
 			for (int64_t p = 0; p < s->patch; p++)
 				for (int64_t q = 0; q < s->patch; q++)
-					*tokens++ = planes[pixel_of(s, s->first + n, channel, p, q)] * scale;
+					tokens[column_of(s, channel, p, q)] =
+					    planes[pixel_of(s, s->first + n, channel, p, q)] * scale;
 }
 
 void smalti_unpatchify(const struct smalti_patches *s, float scale, const float *tokens, float *planes)
 {
-	for (int64_t n = 0; n < s->rows; n++)
+	const int64_t columns = s->channels * s->patch * s->patch;
+	for (int64_t n = 0; n < s->rows; n++, tokens += columns)
 		for (int64_t channel = 0; channel < s->channels; channel++)
 			for (int64_t p = 0; p < s->patch; p++)
 				for (int64_t q = 0; q < s->patch; q++)
-					planes[pixel_of(s, s->first + n, channel, p, q)] = *tokens++ * scale;
+					planes[pixel_of(s, s->first + n, channel, p, q)] =
+					    tokens[column_of(s, channel, p, q)] * scale;
 }
 
 void smalti_reorder_output(const struct smalti_patches *s, int64_t out_channels, const float *v, float *y)

@@ -41,10 +41,14 @@ INLINE vec vec_trim(vec value, int64_t count)
 	return vec_load_some(lanes, count > 0 ? count : 0);
 }
 
+/* A row's values are normalised as ((x − origin) − offset)·factor. */
+struct normal {
+	float origin, offset, factor;
+};
+
 /* A first mean, rounded to f32, is only a shift here: deviations from it correct it, so that a mean
  * much larger than the deviations costs no accuracy. */
-static void layernorm_row(int64_t dim, const float *x, float epsilon, const float *shift, const float *scale,
-			  enum smalti_dtype dtype, void *y, int64_t at)
+static struct normal normal_of(int64_t dim, const float *x, float epsilon)
 {
 	float origin = mean_of(dim, x);
 	vec sums[SUMS] = {0}, squares[SUMS] = {0};
@@ -58,9 +62,20 @@ static void layernorm_row(int64_t dim, const float *x, float epsilon, const floa
 	}
 	float offset = sum_all(sums) / (float)dim;
 	float variance = sum_all(squares) / (float)dim - offset * offset;
-	float factor = 1.f / sqrtf((variance < 0 ? 0 : variance) + epsilon);
+	return (struct normal){origin, offset, 1.f / sqrtf((variance < 0 ? 0 : variance) + epsilon)};
+}
+
+INLINE vec normalize(vec x, const struct normal *n)
+{
+	return ((x - n->origin) - n->offset) * n->factor;
+}
+
+static void layernorm_row(int64_t dim, const float *x, float epsilon, const float *shift, const float *scale,
+			  enum smalti_dtype dtype, void *y, int64_t at)
+{
+	const struct normal n = normal_of(dim, x, epsilon);
 	for (int64_t i = 0; i < dim; i += LANES) {
-		vec normal = ((vec_read(SMALTI_F32, x, i, dim - i) - origin) - offset) * factor;
+		vec normal = normalize(vec_read(SMALTI_F32, x, i, dim - i), &n);
 		vec gain = vec_read(SMALTI_F32, scale, i, dim - i) + 1.f;
 		vec result = vec_fma(normal, gain, vec_read(SMALTI_F32, shift, i, dim - i));
 		vec_write(dtype, y, at + i, dim - i, result);
@@ -73,6 +88,49 @@ void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *
 {
 	for (int64_t row = 0; row < rows; row++)
 		layernorm_row(dim, x + row * dim, epsilon, shift, scale, dtype, y, row * dim);
+}
+
+/* With n the normalised row and g = gy ⊙ (1 + scale): gx = factor·(g − mean(g) − n·mean(g ⊙ n)),
+ * gshift += gy, gscale += gy ⊙ n. */
+static void layernorm_row_backward(const struct smalti_layernorm_backward *l, const float *x,
+				   const float *scale, const float *gy, float *gx, float *gshift,
+				   float *gscale)
+{
+	const int64_t dim = l->dim;
+	const struct normal n = normal_of(dim, x, l->epsilon);
+	vec sums[SUMS] = {0}, products[SUMS] = {0};
+	for (int64_t i = 0; i < dim; i += SUMS * LANES) {
+		UNROLL
+		for (int j = 0; j < SUMS; j++) {
+			vec normal = normalize(read_turn(dim, x, i, j), &n);
+			vec g = read_turn(dim, gy, i, j) * (read_turn(dim, scale, i, j) + 1.f);
+			sums[j] += g;
+			products[j] = vec_fma(g, normal, products[j]);
+		}
+	}
+	const float mean = sum_all(sums) / (float)dim, product = sum_all(products) / (float)dim;
+	for (int64_t i = 0; i < dim; i += LANES) {
+		const int64_t left = dim - i;
+		const vec normal = normalize(vec_read(SMALTI_F32, x, i, left), &n);
+		const vec given = vec_read(SMALTI_F32, gy, i, left);
+		const vec g = given * (vec_read(SMALTI_F32, scale, i, left) + 1.f);
+		const vec result = (g - mean - normal * product) * n.factor;
+		vec_write(SMALTI_F32, gx, i, left,
+			  l->add ? vec_read(SMALTI_F32, gx, i, left) + result : result);
+		vec_write(SMALTI_F32, gshift, i, left, vec_read(SMALTI_F32, gshift, i, left) + given);
+		vec_write(SMALTI_F32, gscale, i, left,
+			  vec_fma(given, normal, vec_read(SMALTI_F32, gscale, i, left)));
+	}
+}
+
+void FOR_ISA(smalti_layernorm_modulate_backward)(const struct smalti_layernorm_backward *layernorm,
+						 const float *x, const float *scale, const float *gy,
+						 float *gx, float *gshift, float *gscale)
+{
+	const int64_t dim = layernorm->dim;
+	for (int64_t row = 0; row < layernorm->rows; row++)
+		layernorm_row_backward(layernorm, x + row * dim, scale, gy + row * dim, gx + row * dim,
+				       gshift, gscale);
 }
 
 static void rmsnorm_row(int64_t dim, const float *x, float epsilon, const float *weight,

@@ -165,6 +165,19 @@ static int create(struct primitive *slot, smalti_onednn_describe *describe, cons
 	return status;
 }
 
+dnnl_status_t smalti_onednn_add_to_result(dnnl_primitive_attr_t attributes)
+{
+	dnnl_post_ops_t ops;
+	dnnl_status_t status = dnnl_post_ops_create(&ops);
+	if (status)
+		return status;
+	status = smalti_onednn_append_sum(ops);
+	if (!status)
+		status = dnnl_primitive_attr_set_post_ops(attributes, ops);
+	dnnl_post_ops_destroy(ops);
+	return status;
+}
+
 int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describe *describe,
 		      const void *context, const struct smalti_onednn_argument *arguments, int count,
 		      struct smalti_error *error)

@@ -28,6 +28,9 @@ static inline enum smalti_dtype smalti_onednn_operands(enum smalti_dtype compute
 	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
 }
 
+/* A primitive with these attributes adds to what it writes. */
+dnnl_status_t smalti_onednn_add_to_result(dnnl_primitive_attr_t attributes);
+
 /* What a primitive is made from; equal keys give equal primitives. Unused words are 0. */
 struct smalti_onednn_key {
 	int64_t word[10];

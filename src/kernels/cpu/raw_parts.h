@@ -26,18 +26,11 @@ struct panel {
 	int64_t stride; /* bytes from an output to the next */
 };
 
-/* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
-INLINE vec gelu(vec z)
-{
-	vec u = vec_fma(z * z * z, vec_set1(0.044715f), z);
-	return z / (vec_exp(u * -1.5957691216f) + 1.f);
-}
-
 INLINE vec apply(enum smalti_epilogue epilogue, vec z, vec gate, vec operand, vec y)
 {
 	switch (epilogue) {
 	case SMALTI_EPILOGUE_GELU:
-		return gelu(z);
+		return vec_gelu(z);
 	case SMALTI_EPILOGUE_SILU:
 		return vec_silu(z);
 	case SMALTI_EPILOGUE_ADD:

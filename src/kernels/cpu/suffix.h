@@ -13,6 +13,10 @@
 #define SMALTI_EACH_CPU_KERNEL(with) \
 	with(attention_scratch) with(attention) with(layernorm_modulate) with(rmsnorm) \
 	with(groupnorm_moments) with(groupnorm_apply) with(silu) with(convert) with(add) \
+	with(gelu) with(gelu_backward) with(silu_backward) with(gated_sum) with(gate_backward) \
+	with(layernorm_modulate_backward) with(column_sums) with(attention_weights) \
+	with(adamw_rows) with(average_rows) with(square_row) with(came_squares) with(came_steps) \
+	with(came_means) with(came_move) \
 	with(gate_add) with(multiply) with(matmul_raw_scratch) with(matmul_raw) with(to_u8) \
 	with(to_u16) with(winograd_packed) with(winograd_pack) with(winograd_slab) \
 	with(winograd_scratch) with(winograd) with(measure_fma) with(measure_read) \

@@ -142,6 +142,21 @@ INLINE vec vec_min(vec a, vec b)
 #endif
 }
 
+INLINE vec vec_sqrt(vec value)
+{
+#if defined(__AVX512F__)
+	return (vec)_mm512_sqrt_ps((__m512)value);
+#elif defined(__AVX2__)
+	return (vec)_mm256_sqrt_ps((__m256)value);
+#elif defined(__SSE2__)
+	return (vec)_mm_sqrt_ps((__m128)value);
+#else
+	for (int i = 0; i < LANES; i++)
+		value[i] = __builtin_sqrtf(value[i]);
+	return value;
+#endif
+}
+
 /* Pairwise, so that the order is the same for any compiler. */
 INLINE float vec_sum(vec value)
 {

@@ -60,3 +60,10 @@ INLINE vec vec_silu(vec x)
 {
 	return x / (vec_exp(-x) + 1.f);
 }
+
+/* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
+INLINE vec vec_gelu(vec z)
+{
+	vec u = vec_fma(z * z * z, vec_set1(0.044715f), z);
+	return z / (vec_exp(u * -1.5957691216f) + 1.f);
+}

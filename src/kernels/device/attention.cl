@@ -14,7 +14,6 @@ enum {
 	ROW = DEPTH + 1, /* floats from a row to the next: no two of a column in one bank */
 	WIDE = 32        /* threads that copy a row together */
 };
-#define LOG2E 0x1.715476p0f
 
 /* Which queries a group has: of the caption that begins at token `begin` and has `tokens`, those from `first`
  * on; there may be groups without. */
@@ -176,8 +175,17 @@ DEVICE void finish(const struct running *state, const struct attend_arguments *a
 				      state->sum != 0 ? state->values[i] * inverse : 0);
 }
 
-KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const float *bias,
-	       GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts, struct attend_arguments a)
+/* Of the sum over all keys, by one of a query's threads. */
+DEVICE void leave_lse(const struct running *state, const struct attend_arguments *a, GLOBAL float *lse)
+{
+	if (lse && THREAD % LANES == 0 && a->first_column + a->columns == a->head_dim)
+		lse[0] = state->origin + log2(state->sum);
+}
+
+/* With `values` the first block's are there, and not in `kv`. */
+KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const void *values,
+	       GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts,
+	       GLOBAL float *lse, struct attend_arguments a)
 {
 	LOCAL_ARRAY(float, left, QUERIES *ROW);
 	LOCAL_ARRAY(float, right, KEYS *ROW);
@@ -200,13 +208,15 @@ KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL con
 			score(q, token * a.q_stride + column, queries, blocks[block], row + a.k_first, keys,
 			      bias ? bias + origin + key : bias, left, right, weights, &a);
 			const float factor = soften(weights, &running);
-			add_values(blocks[block], row + a.v_first + a.first_column, keys, factor, right,
-				   weights, &running, &a);
+			add_values(values ? values : blocks[block], row + a.v_first + a.first_column, keys,
+				   factor, right, weights, &running, &a);
 		}
 		origin += count;
 	}
-	if (query < queries && a.last)
+	if (query < queries && a.last) {
 		finish(&running, &a, (token + query) * a.heads * a.head_dim + column, y);
-	else if (query < queries)
+		leave_lse(&running, &a, lse ? lse + share.head * a.queries + token + query : lse);
+	} else if (query < queries) {
 		leave_state(&running, &a, travelling);
+	}
 }

@@ -32,17 +32,31 @@ KERNEL(positions)(GLOBAL float *table, struct positions_arguments a)
 	table[row * 2 * quarter + quarter + k] = (float)cos(angle);
 }
 
-/* y [rows, dim] f32 += bias[dim] and what the tokens' columns and rows have in positions
+/* What a token of an image that is `columns` patches wide has in column `column` of `dim`, from positions
  * [columns + *, dim / 2]. */
-KERNEL(add_positions)(GLOBAL const float *bias, GLOBAL const float *positions, GLOBAL float *y,
-		      struct patch_embed_arguments a)
+DEVICE float position_of(GLOBAL const float *positions, int64_t token, int64_t columns, int64_t dim,
+			 int64_t column)
 {
-	const int64_t row = INDEX / a.out, column = INDEX % a.out, half_of = a.out / 2;
-	if (row >= a.rows)
-		return;
-	const int64_t token = a.first + row;
-	const int64_t place = column < half_of ? token % a.columns : a.columns + token / a.columns;
-	y[INDEX] = y[INDEX] + bias[column] + positions[place * half_of + column % half_of];
+	const int64_t half_of = dim / 2;
+	const int64_t place = column < half_of ? token % columns : columns + token / columns;
+	return positions[place * half_of + column % half_of];
+}
+
+/* y [rows, dim] f32 += bias[dim] and the tokens' positions. */
+KERNEL(finish_patches)(GLOBAL const float *bias, GLOBAL const float *positions, GLOBAL float *y,
+		       struct patch_embed_arguments a)
+{
+	const int64_t row = INDEX / a.out, column = INDEX % a.out;
+	if (row < a.rows)
+		y[INDEX] = y[INDEX] + bias[column] +
+			   position_of(positions, a.first + row, a.columns, a.out, column);
+}
+
+KERNEL(add_positions)(GLOBAL const float *positions, GLOBAL float *y, struct add_positions_arguments a)
+{
+	const int64_t row = INDEX / a.dim;
+	if (row < a.rows)
+		y[INDEX] += position_of(positions, a.first + row, a.columns, a.dim, INDEX % a.dim);
 }
 
 /* y f32 [count] = x·input_scale. */

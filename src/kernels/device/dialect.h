@@ -137,6 +137,8 @@ DEVICE int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+#define LOG2E 0x1.715476p0f
+
 DEVICE float silu_of(float x)
 {
 	return x / (1.f + exp(-x));

@@ -2,6 +2,22 @@
  *
  * Normalisations (kernels/norms.h). */
 
+/* Of a row of x, for all threads of the group. */
+DEVICE struct smalti_normal normal_of(GLOBAL const float *x, int64_t dim, float epsilon, LOCAL float *room)
+{
+	struct smalti_normal normal;
+	float sum = 0, squares = 0;
+	for (int64_t i = THREAD; i < dim; i += THREADS)
+		sum += x[i];
+	normal.mean = group_sum(sum, room) / (float)dim;
+	for (int64_t i = THREAD; i < dim; i += THREADS) {
+		const float deviation = x[i] - normal.mean;
+		squares += deviation * deviation;
+	}
+	normal.factor = 1.f / sqrt(group_sum(squares, room) / (float)dim + epsilon);
+	return normal;
+}
+
 /* y = LN(x)·(1 + scale) + shift over each row of `dim`; a group per row. */
 KERNEL(ln_modulate)(GLOBAL const float *x, GLOBAL const float *modulation, GLOBAL void *y,
 		    struct ln_modulate_arguments a)
@@ -10,18 +26,10 @@ KERNEL(ln_modulate)(GLOBAL const float *x, GLOBAL const float *modulation, GLOBA
 	const int64_t first = GROUP * a.dim;
 	GLOBAL const float *shift = modulation + a.shift_row * a.dim,
 			   *scale = modulation + a.scale_row * a.dim;
-	float sum = 0, squares = 0;
-	for (int64_t i = THREAD; i < a.dim; i += THREADS)
-		sum += x[first + i];
-	const float mean = group_sum(sum, room) / (float)a.dim;
-	for (int64_t i = THREAD; i < a.dim; i += THREADS) {
-		const float deviation = x[first + i] - mean;
-		squares += deviation * deviation;
-	}
-	const float factor = 1.f / sqrt(group_sum(squares, room) / (float)a.dim + a.epsilon);
+	const struct smalti_normal normal = normal_of(x + first, a.dim, a.epsilon, room);
 	for (int64_t i = THREAD; i < a.dim; i += THREADS)
 		store_element(y, a.dtype, first + i,
-			      (x[first + i] - mean) * factor * (1.f + scale[i]) + shift[i]);
+			      (x[first + i] - normal.mean) * normal.factor * (1.f + scale[i]) + shift[i]);
 }
 
 /* y [rows, dim]; x is shards x[i] [*, columns[i]] side by side. A group per row. */

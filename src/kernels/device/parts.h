@@ -33,6 +33,14 @@ struct attend_arguments {
 	int first, last; /* whether */
 };
 
+/* y [heads, padded, padded] in `dtype`: what is added to the score of each query, in rows, and key. Those are
+ * tokens of captions as in struct attend_arguments, and behind them what nobody reads. */
+struct spread_bias_arguments {
+	int64_t tokens, padded, heads, captions;
+	int64_t bias_first, bias_length, bias_origin;
+	enum smalti_dtype dtype;
+};
+
 /* Rows first_row … of the map that the convolution makes, of patches in `result`. */
 struct conv_patches_arguments {
 	struct conv_arguments conv;
@@ -51,4 +59,38 @@ struct copy_edges_arguments {
 struct coefficients_arguments {
 	int64_t channels, groups;
 	float epsilon;
+};
+
+/* How a row is normalised: (x − mean)·factor. */
+struct smalti_normal {
+	float mean, factor;
+};
+
+/* weights [2, heads, queries, keys] in `result`, rounded to `dtype`: P = 2^(score·scale − lse), with scores
+ * in units of ln 2, and P ⊙ (P′ − delta)·scale, from scores and P′ [2, heads, queries, keys]. lse and deltas
+ * are [heads, all_queries], of which the first is `first_query`. */
+struct attention_weights_arguments {
+	int64_t heads, queries, keys, first_query, all_queries;
+	enum smalti_dtype dtype, result;
+	float scale;
+};
+
+struct adamw_elements_arguments {
+	struct smalti_adamw_factors factors;
+	int64_t count;
+};
+
+/* factor² times the sum of so many doubles. */
+struct sum_squares_arguments {
+	int64_t count;
+	double factor;
+};
+
+/* What a pass of CAME over the elements squares: their gradients, the steps, or how far these are from their
+ * means. `sums`: how many there are to be added up. */
+enum smalti_came_pass { SMALTI_CAME_GRADIENTS, SMALTI_CAME_STEPS, SMALTI_CAME_DEVIATIONS };
+struct came_pass_arguments {
+	struct came_arguments of;
+	int64_t sums;
+	enum smalti_came_pass pass;
 };

@@ -16,5 +16,7 @@
 #include "kernels/device/layout.cl"
 #include "kernels/device/linear.cl"
 #include "kernels/device/norms.cl"
+#include "kernels/device/backward.cl"
 #include "kernels/device/sampler.cl"
 #include "kernels/device/text.cl"
+#include "kernels/device/update.cl"

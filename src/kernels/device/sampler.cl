@@ -29,7 +29,9 @@ KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *uncond
 		const float without = unconditional[output_of(&a, i)];
 		output = without + a.guidance * (output - without);
 	}
-	const float drawn = noise ? noise[pixel_of(a.channels, a.height, a.width, a.patch, a.first, i)] : 0;
+	const float drawn = noise ? noise[pixel_of(a.channels, a.height, a.width, a.patch, a.left, a.columns,
+						   a.first, i)]
+				  : 0;
 	double now = x[i];
 	double m = term(a.step.x0.x, x, i) + (a.step.x0.output == 0 ? 0 : a.step.x0.output * output);
 	if (a.step.clip != 0 && fabs(m) > a.step.clip && fabs(m) < INFINITY)

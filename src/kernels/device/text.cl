@@ -22,3 +22,25 @@ KERNEL(gelu_multiply)(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL vo
 	if (INDEX < a.rows * a.columns)
 		store_element(y, a.result, INDEX, rounded_to(a.result, gelu_of(gate[INDEX])) * x[INDEX]);
 }
+
+/* A thread for each score. What nobody reads is 0, so that no row is without any key. */
+KERNEL(spread_bias)(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
+		    struct spread_bias_arguments a)
+{
+	const int64_t key = INDEX % a.padded, query = INDEX / a.padded % a.padded,
+		      head = INDEX / (a.padded * a.padded);
+	int64_t begin = 0, end = a.tokens;
+	if (head >= a.heads)
+		return;
+	for (int64_t i = 0; starts && i < a.captions; i++)
+		if (query >= starts[i] && query < starts[i + 1]) {
+			begin = starts[i];
+			end = starts[i + 1];
+		}
+	float value = 0;
+	if (query < a.tokens)
+		value = key < begin || key >= end
+			    ? -INFINITY
+			    : bias[(a.bias_first + head) * a.bias_length + a.bias_origin + key - query];
+	store_element(y, a.dtype, INDEX, value);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+#include <cjson/cJSON.h>
+
+/* A schedule: what a trace (`smalti generate --trace`, `smalti simulate --trace`) says of a run, and what
+ * follows from it. */
+
+/* Why workers had no task. */
+enum smalti_idle {
+	SMALTI_IDLE_START,  /* before their first one */
+	SMALTI_IDLE_DATA,   /* a task waited for its data */
+	SMALTI_IDLE_NONE,   /* no task was ready */
+	SMALTI_IDLE_OTHERS, /* tasks were ready, but went to others */
+	SMALTI_IDLE_END,    /* behind their last one */
+	SMALTI_IDLE_CAUSES
+};
+extern const char *const smalti_idle_names[SMALTI_IDLE_CAUSES];
+
+/* Times are seconds from the first task's readiness. */
+struct smalti_schedule_task {
+	const char *name;
+	int worker;
+	double ready, start, end, flops;
+	double fetch_start, fetch_end; /* while it waited for data, before its start; equal: not at all */
+	int64_t *after;                /* the tasks that it waited for */
+	int64_t after_count;
+};
+
+struct smalti_schedule_worker {
+	char *name;
+	int place;
+	double busy, idle[SMALTI_IDLE_CAUSES];
+};
+
+struct smalti_schedule {
+	struct smalti_schedule_task
+	    *tasks; /* in the order of insertion, so that others come after those they wait for */
+	int64_t count;
+	struct smalti_schedule_worker *workers;
+	int worker_count;
+	int64_t *place_workers; /* of each place */
+	int places;
+	double *costs; /* of each task at each place: as it took where it ran, else as was expected; INFINITY:
+			  it has no form */
+	double *expected; /* of each task where it ran; NAN: nothing */
+	int64_t bytes;    /* that went from memory to memory */
+	double makespan, area, path,
+	    linear;   /* no schedule takes less than these three; linear NAN: too many tasks for it */
+	double queue; /* tasks that were ready and not begun, on average */
+	cJSON *trace;
+};
+
+/* Reads the trace. NULL with SMALTI_EIO or SMALTI_EFORMAT. */
+struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error);
+void smalti_schedule_free(struct smalti_schedule *schedule);
+
+/* schedule_idle.c: fills makespan, busy, idle and queue. */
+int smalti_schedule_measure(struct smalti_schedule *schedule, struct smalti_error *error);
+/* How many tasks were ready and not begun, at `count` moments at even distances. */
+void smalti_schedule_queue(const struct smalti_schedule *schedule, int64_t *waiting, int count);
+
+/* schedule_bounds.c: fills area, path and linear. */
+int smalti_schedule_bound(struct smalti_schedule *schedule, struct smalti_error *error);
+
+/* What the performance models were wrong by about tasks of a name. */
+struct smalti_schedule_op {
+	const char *name;
+	int64_t count;
+	double seconds, deviation; /* of those of which something was expected */
+};
+enum { SMALTI_SCHEDULE_OPS = 128 };
+/* Longest first; returns how many. */
+int smalti_schedule_ops(const struct smalti_schedule *schedule,
+			struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS]);

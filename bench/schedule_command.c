@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+#include "bench/report.h"
+#include "bench/schedule.h"
+#include "bench/schedule_page.h"
+#include "bench/schedule_runs.h"
+#include "cli/common_rows.h"
+
+#include <math.h>
+
+enum { AXES = 7 };
+
+struct schedule_options {
+	struct smalti_bench_options bench;
+	const char *machine, *model, *prompt, *size, *page;
+	const char *lists[AXES];
+	int64_t steps, images, opencl, warm;
+	enum smalti_precision precision;
+};
+
+#define TYPE struct schedule_options
+
+static const struct schedule_options defaults = {
+    .bench = {.repeats = 3}, .prompt = "a red star above a blue ring", .steps = 4, .images = 1, .warm = 3};
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Lists: all combinations are run")},
+    {SMALTI_STRING(TYPE, lists[0]), "sched", 0, "POLICY,...", "scheduling policies"},
+    {SMALTI_STRING(TYPE, lists[1]), "strategy", 0, "NAME,...",
+     "strategies that spread an image over devices"},
+    {SMALTI_STRING(TYPE, lists[2]), "grain", 0, "WHAT,...", "what a task of the transformer is"},
+    {SMALTI_STRING(TYPE, lists[3]), "tile-tokens", 0, "N,...", "tokens of a band of the transformer"},
+    {SMALTI_STRING(TYPE, lists[4]), "cpus", 0, "N,...", "numbers of CPU workers"},
+    {SMALTI_STRING(TYPE, lists[5]), "memory-limit", 0, "SIZE,...", "limits to this machine's memory"},
+    {SMALTI_STRING(TYPE, lists[6]), "gpu-memory-limit", 0, "SIZE,...", "limits to each device's memory"},
+    {SMALTI_GROUP("Work")},
+    {SMALTI_STRING(TYPE, machine), "machine", 'M', "FILE",
+     "simulate this machine (smalti simulate --machines); default: run on this one"},
+    {SMALTI_INT64(TYPE, opencl), "opencl", 0, "N",
+     "number of OpenCL devices to compute on, too; not simulated", .minimum = 0, .maximum = 64},
+    {SMALTI_STRING(TYPE, model), "model", 'm', "DIR", "the model, as smalti generate or simulate take it"},
+    SMALTI_PRECISION_ROW(TYPE, precision),
+    {SMALTI_STRING(TYPE, prompt), "prompt", 'p', "TEXT", "the prompt"},
+    {SMALTI_STRING(TYPE, size), "size", 's', "WxH", "width and height in pixels; default: the model's"},
+    {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX},
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "number of images, all in work at the same time",
+     .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
+    {SMALTI_GROUP("Measuring")},
+    SMALTI_BENCH_ROWS(TYPE),
+    {SMALTI_INT64(TYPE, warm), "warm", 0, "N",
+     "runs before the first one that counts, for StarPU's performance models", .minimum = 0, .maximum = 1000},
+    {SMALTI_STRING(TYPE, page), "page", 0, "FILE", "write a page with charts of all cases"},
+};
+
+static const struct smalti_example examples[] = {
+    {"Policies over tilings on this machine",
+     "smalti-bench schedule --sched lws,dmdas,locality --tile-tokens 16,64"},
+    {"The same on one that is not there, with a page",
+     "smalti-bench schedule --machine 4xT4 --model sigma-512 --precision f16 --sched "
+     "dmdas,locality --page schedule.html"},
+    {NULL, NULL},
+};
+
+static enum smalti_exit run(void *values, int count, char **operands);
+
+const struct smalti_command smalti_bench_schedule_command = {
+    .name = "smalti-bench schedule",
+    .summary = "compare scheduling policies, strategies and tilings by their schedules",
+    .operands = "",
+    .description = "Generates images under all combinations of the lists, each in a process of its own, with "
+		   "a trace, and shows what "
+		   "the schedule was like: \"seconds\" is the makespan of the median run, from the first "
+		   "task that is ready to the end of the "
+		   "last. No schedule takes less than \"work\" (all of it shared ideally among all workers), "
+		   "\"path\" (the longest chain of tasks, "
+		   "each where it is fastest) and \"LP\" (both in one linear program, by GLPK, of up to 2500 "
+		   "tasks). They go by what tasks took "
+		   "where they ran, and elsewhere by what StarPU's performance models expect, without "
+		   "transfers. Then come shares of all "
+		   "workers' time: in tasks, and without any for want of data, since no task was ready, and "
+		   "while others had those that were. "
+		   "\"queue\" is how many tasks were ready and not begun, on average.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run,
+};
+
+static const struct smalti_bench_column columns[] = {
+    {"seconds", "seconds", 1, "%.4f"},
+    {"least", "least", 1, "%.4f"},
+    {"area_bound", "work", 1, "%.4f"},
+    {"path_bound", "path", 1, "%.4f"},
+    {"linear_bound", "LP", 1, "%.4f"},
+    {"busy", "% busy", 100, "%.1f"},
+    {"idle_data", "% data", 100, "%.1f"},
+    {"idle_no_ready_task", "% none", 100, "%.1f"},
+    {"idle_others", "% others", 100, "%.1f"},
+    {"idle_start", NULL, 1, "%.4f"},
+    {"idle_end", NULL, 1, "%.4f"},
+    {"queue", "queue", 1, "%.1f"},
+    {"bytes", "MB moved", 1e-6, "%.1f"},
+    {"model_error", "% mispred.", 100, "%.1f"},
+    {"tasks", "tasks", 1, "%.0f"},
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+struct sweeping {
+	const struct schedule_options *options;
+	struct smalti_sweep sweep;
+	struct smalti_bench_report *report;
+	struct smalti_schedule_page *page;
+	char directory[32]; /* of traces */
+	struct smalti_error *error;
+};
+
+static void add_text(struct smalti_call *call, const char *option, const char *text)
+{
+	if (text)
+		smalti_call_add(call, "--%s=%s", option, text);
+}
+
+/* One run; without a path, one that warms. */
+static int run_case(const struct sweeping *s, int64_t index, const char *trace)
+{
+	const struct schedule_options *o = s->options;
+	struct smalti_call call;
+	char value[64];
+	if (smalti_call_begin(&call, s->error) < 0)
+		return -1;
+	smalti_call_add(&call, "%s", o->machine ? "simulate" : "generate");
+	for (int axis = 0; axis < AXES; axis++)
+		if (smalti_sweep_value(&s->sweep, index, axis, value))
+			add_text(&call, s->sweep.axes[axis].option, value);
+	add_text(&call, "machine", o->machine);
+	add_text(&call, "model", o->model);
+	add_text(&call, "size", o->size);
+	add_text(&call, "prompt", o->prompt);
+	add_text(&call, "trace", trace);
+	smalti_call_add(&call, "--precision=%s", smalti_precisions[o->precision]);
+	smalti_call_add(&call, "--steps=%lld", (long long)o->steps);
+	smalti_call_add(&call, "--images=%lld", (long long)o->images);
+	if (!o->machine) {
+		smalti_call_add(&call, "--quiet");
+		smalti_call_add(&call, "--output=%s/", s->directory);
+	}
+	if (o->opencl)
+		smalti_call_add(&call, "--opencl=%lld", (long long)o->opencl);
+	const int status = smalti_call_run(&call, s->error);
+	smalti_call_free(&call);
+	return status;
+}
+
+static struct smalti_schedule *measure_once(const struct sweeping *s, int64_t index)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "%s/trace.json", s->directory);
+	if (run_case(s, index, path) < 0)
+		return NULL;
+	struct smalti_schedule *schedule = smalti_schedule_read(path, s->error);
+	if (schedule && smalti_schedule_measure(schedule, s->error) == 0)
+		return schedule;
+	smalti_schedule_free(schedule);
+	return NULL;
+}
+
+static int by_makespan(const void *a, const void *b)
+{
+	const struct smalti_schedule *x = *(struct smalti_schedule *const *)a,
+				     *y = *(struct smalti_schedule *const *)b;
+	return (x->makespan > y->makespan) - (x->makespan < y->makespan);
+}
+
+static double share(const struct smalti_schedule *schedule, int cause)
+{
+	double sum = 0;
+	for (int i = 0; i < schedule->worker_count; i++)
+		sum += cause < 0 ? schedule->workers[i].busy : schedule->workers[i].idle[cause];
+	return sum / schedule->worker_count / schedule->makespan;
+}
+
+static double model_error(const struct smalti_schedule *schedule)
+{
+	struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS];
+	const int count = smalti_schedule_ops(schedule, ops);
+	double seconds = 0, deviation = 0;
+	for (int i = 0; i < count; i++)
+		seconds += ops[i].seconds, deviation += ops[i].deviation;
+	return seconds > 0 ? deviation / seconds : (double)NAN;
+}
+
+static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *schedule, double least)
+{
+	char name[256];
+	smalti_sweep_name(&s->sweep, index, name);
+	if (smalti_schedule_bound(schedule, s->error) < 0)
+		return -1;
+	const struct smalti_bench_value line[COLUMNS] = {
+	    {schedule->makespan, NULL},
+	    {least, NULL},
+	    {schedule->area, NULL},
+	    {schedule->path, NULL},
+	    {schedule->linear, NULL},
+	    {share(schedule, -1), NULL},
+	    {share(schedule, SMALTI_IDLE_DATA), NULL},
+	    {share(schedule, SMALTI_IDLE_NONE), NULL},
+	    {share(schedule, SMALTI_IDLE_OTHERS), NULL},
+	    {share(schedule, SMALTI_IDLE_START), NULL},
+	    {share(schedule, SMALTI_IDLE_END), NULL},
+	    {schedule->queue, NULL},
+	    {(double)schedule->bytes, NULL},
+	    {model_error(schedule), NULL},
+	    {(double)schedule->count, NULL},
+	};
+	if (smalti_bench_report_add(s->report, *name ? name : "default", line, NULL, 0, s->error) < 0)
+		return -1;
+	return s->page ? smalti_schedule_page_add(s->page, *name ? name : "default", schedule, s->error) : 0;
+}
+
+/* A simulation repeats to the last digit. */
+static int measure_case(const struct sweeping *s, int64_t index)
+{
+	const bool simulated = s->options->machine != NULL;
+	const int repeats = simulated ? 1 : (int)s->options->bench.repeats;
+	SCOPED(free)
+	struct smalti_schedule **runs = smalti_calloc(repeats, sizeof(struct smalti_schedule *), s->error);
+	int count = 0, status = runs ? 0 : -1;
+	for (int64_t warm = 0; status == 0 && !simulated && warm < s->options->warm; warm++)
+		status = run_case(s, index, NULL);
+	for (; status == 0 && count < repeats; count++)
+		if (!(runs[count] = measure_once(s, index)))
+			status = -1;
+	if (status == 0) {
+		qsort(runs, (size_t)count, sizeof(struct smalti_schedule *), by_makespan);
+		status = say(s, index, runs[(count - 1) / 2], runs[0]->makespan);
+	}
+	for (int i = 0; runs && i < repeats; i++)
+		smalti_schedule_free(runs[i]);
+	return status;
+}
+
+static cJSON *facts_of(const struct schedule_options *o)
+{
+	cJSON *facts = cJSON_CreateObject();
+	cJSON_AddStringToObject(facts, "machine", o->machine ? o->machine : "this one");
+	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
+	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
+	cJSON_AddNumberToObject(facts, "steps", (double)o->steps);
+	cJSON_AddNumberToObject(facts, "images", (double)o->images);
+	return facts;
+}
+
+static int sweep_all(struct sweeping *s)
+{
+	const struct schedule_options *o = s->options;
+	s->report = smalti_bench_report_open(&smalti_bench_schedule_command, &o->bench, facts_of(o), columns,
+					     COLUMNS, s->error);
+	if (!s->report)
+		return -1;
+	s->page = o->page ? smalti_schedule_page_open(o->page, o->machine, o->model, s->error) : NULL;
+	int status = o->page && !s->page ? -1 : 0;
+	for (int64_t i = 0; status == 0 && i < smalti_sweep_cases(&s->sweep); i++)
+		status = measure_case(s, i);
+	status = smalti_schedule_page_close(s->page, status, s->error);
+	return smalti_bench_report_close(
+	    s->report, "No schedule takes less than \"work\", \"path\" and \"LP\".", status, s->error);
+}
+
+static int measure(const void *options, struct smalti_error *error)
+{
+	static const char *const names[AXES] = {"sched", "strategy",     "grain",           "tile-tokens",
+						"cpus",  "memory-limit", "gpu-memory-limit"};
+	struct smalti_sweep_axis axes[AXES];
+	struct sweeping s = {.options = options,
+			     .sweep = {axes, AXES},
+			     .directory = "/tmp/smalti-schedule-XXXXXX",
+			     .error = error};
+	for (int axis = 0; axis < AXES; axis++)
+		axes[axis] = (struct smalti_sweep_axis){names[axis], s.options->lists[axis]};
+	if (s.options->machine && s.options->lists[5])
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "--memory-limit is of this machine; simulated ones have --gpu-memory-limit");
+	if (s.options->machine && s.options->opencl)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "--opencl is of this machine: a simulated one has the devices of its file");
+	if (!mkdtemp(s.directory))
+		return smalti_fail_errno(error, "%s: cannot be made", s.directory);
+	const int status = sweep_all(&s);
+	smalti_remove_directory(s.directory);
+	return status;
+}
+
+static enum smalti_exit run(void *options, int count, char **operands)
+{
+	return smalti_bench_run(&smalti_bench_schedule_command, measure, options, count, operands);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+#include "bench/schedule.h"
+
+#include <math.h>
+
+enum { LARGEST_TRACE = 1 << 30, MOST_WORKERS = 256 };
+static const double micro = 1e-6;
+
+static double number(const cJSON *object, const char *key)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static bool is(const cJSON *event, const char *key, const char *value)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, key));
+	return text && strcmp(text, value) == 0;
+}
+
+static const cJSON *events_of(const struct smalti_schedule *s)
+{
+	return cJSON_GetObjectItemCaseSensitive(s->trace, "traceEvents");
+}
+
+static int read_places(struct smalti_schedule *s, struct smalti_error *error)
+{
+	const cJSON *places = cJSON_GetObjectItemCaseSensitive(s->trace, "places"), *place, *worker;
+	s->places = cJSON_GetArraySize(places);
+	cJSON_ArrayForEach (place, places)
+		s->worker_count += cJSON_GetArraySize(place);
+	if (s->places == 0 || s->worker_count == 0 || s->worker_count > MOST_WORKERS)
+		return smalti_fail(error, SMALTI_EFORMAT, "no places, or no workers at them");
+	s->place_workers = smalti_calloc(s->places, sizeof(*s->place_workers), error);
+	s->workers = smalti_calloc(s->worker_count, sizeof(*s->workers), error);
+	if (!s->place_workers || !s->workers)
+		return -1;
+	int index = 0;
+	cJSON_ArrayForEach (place, places) {
+		cJSON_ArrayForEach (worker, place) {
+			const double at = cJSON_GetNumberValue(worker);
+			if (!(at >= 0 && at < s->worker_count))
+				return smalti_fail(error, SMALTI_EFORMAT, "worker %g of %d", at,
+						   s->worker_count);
+			s->workers[(int)at].place = index;
+			s->place_workers[index]++;
+		}
+		index++;
+	}
+	return 0;
+}
+
+static bool is_task(const cJSON *event)
+{
+	return is(event, "cat", "task");
+}
+
+/* They are numbered without gaps. */
+static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
+{
+	const cJSON *event;
+	cJSON_ArrayForEach (event, events_of(s))
+		s->count += is_task(event);
+	if (s->count == 0)
+		return smalti_fail(error, SMALTI_EFORMAT, "no tasks");
+	s->tasks = smalti_calloc(s->count, sizeof(*s->tasks), error);
+	s->expected = smalti_calloc(s->count, sizeof(*s->expected), error);
+	s->costs = smalti_calloc(s->count, s->places * (int64_t)sizeof(*s->costs), error);
+	return s->tasks && s->expected && s->costs ? 0 : -1;
+}
+
+static int read_after(struct smalti_schedule_task *task, int64_t own, const cJSON *list,
+		      struct smalti_error *error)
+{
+	const cJSON *item;
+	task->after = smalti_calloc(cJSON_GetArraySize(list) + 1, sizeof(*task->after), error);
+	if (!task->after)
+		return -1;
+	cJSON_ArrayForEach (item, list) {
+		const double before = cJSON_GetNumberValue(item);
+		if (!(before >= 0 && before < (double)own))
+			return smalti_fail(error, SMALTI_EFORMAT, "task %lld waits for task %g",
+					   (long long)own, before);
+		task->after[task->after_count++] = (int64_t)before;
+	}
+	return 0;
+}
+
+static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *expected)
+{
+	const struct smalti_schedule_task *task = &s->tasks[index];
+	double *costs = s->costs + index * s->places;
+	for (int place = 0; place < s->places; place++) {
+		const double cost = cJSON_GetNumberValue(cJSON_GetArrayItem(expected, place));
+		costs[place] = isnan(cost) ? (double)INFINITY : micro * cost;
+	}
+	double *own = &costs[s->workers[task->worker].place];
+	s->expected[index] = isinf(*own) ? (double)NAN : *own;
+	*own = task->end - task->start;
+}
+
+static int read_task(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
+{
+	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
+	const double at = number(arguments, "number"), worker = number(event, "tid");
+	if (!(at >= 0 && at < (double)s->count && worker >= 0 && worker < s->worker_count))
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "task %g on worker %g; expected fewer than %lld, on %d", at, worker,
+				   (long long)s->count, s->worker_count);
+	struct smalti_schedule_task *task = &s->tasks[(int64_t)at];
+	if (task->name)
+		return smalti_fail(error, SMALTI_EFORMAT, "task %g is there twice", at);
+	task->name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "name"));
+	task->worker = (int)worker;
+	task->start = micro * number(event, "ts");
+	task->end = task->start + micro * number(event, "dur");
+	task->ready = fmin(micro * number(arguments, "ready"), task->start);
+	task->flops = number(arguments, "flops");
+	if (!task->name || isnan(task->end) || isnan(task->ready))
+		return smalti_fail(error, SMALTI_EFORMAT, "task %g has no name or no times", at);
+	read_costs(s, (int64_t)at, cJSON_GetObjectItemCaseSensitive(arguments, "expected"));
+	return read_after(task, (int64_t)at, cJSON_GetObjectItemCaseSensitive(arguments, "after"), error);
+}
+
+static int read_name(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
+{
+	const double worker = number(event, "tid");
+	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
+	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "name"));
+	if (!is(event, "name", "thread_name") || !name || !(worker >= 0 && worker < s->worker_count))
+		return 0;
+	free(s->workers[(int)worker].name);
+	s->workers[(int)worker].name = smalti_format(error, "%s", name);
+	return s->workers[(int)worker].name ? 0 : -1;
+}
+
+/* A transfer follows its task. */
+static int read_events(struct smalti_schedule *s, struct smalti_error *error)
+{
+	const cJSON *event;
+	struct smalti_schedule_task *last = NULL;
+	int status = 0;
+	cJSON_ArrayForEach (event, events_of(s)) {
+		if (is_task(event)) {
+			status = read_task(s, event, error);
+			last = status == 0 ? &s->tasks[(int64_t)number(
+						 cJSON_GetObjectItemCaseSensitive(event, "args"), "number")]
+					   : NULL;
+		} else if (is(event, "cat", "transfer") && last) {
+			last->fetch_start = micro * number(event, "ts");
+			last->fetch_end = last->fetch_start + micro * number(event, "dur");
+		} else if (is(event, "ph", "M"))
+			status = read_name(s, event, error);
+		if (status < 0)
+			return -1;
+	}
+	for (int64_t i = 0; i < s->count; i++)
+		if (!s->tasks[i].name)
+			return smalti_fail(error, SMALTI_EFORMAT, "task %lld is missing", (long long)i);
+	return 0;
+}
+
+/* Time begins with the first task that is ready. */
+static void shift(struct smalti_schedule *s)
+{
+	double first = (double)INFINITY;
+	for (int64_t i = 0; i < s->count; i++)
+		first = fmin(first, s->tasks[i].ready);
+	for (int64_t i = 0; i < s->count; i++) {
+		struct smalti_schedule_task *task = &s->tasks[i];
+		task->ready -= first, task->start -= first, task->end -= first;
+		task->fetch_start = fmax(0, task->fetch_start - first);
+		task->fetch_end = fmax(0, task->fetch_end - first);
+	}
+}
+
+static void read_transfers(struct smalti_schedule *s)
+{
+	const cJSON *link;
+	cJSON_ArrayForEach (link, cJSON_GetObjectItemCaseSensitive(s->trace, "transfers"))
+		s->bytes += (int64_t)number(link, "bytes");
+}
+
+static int parse(struct smalti_schedule *s, const char *path, struct smalti_error *error)
+{
+	size_t length;
+	SCOPED(free) char *text = smalti_file_read(path, LARGEST_TRACE, &length, error);
+	if (!text)
+		return -1;
+	s->trace = cJSON_ParseWithLength(text, length);
+	if (!s->trace)
+		return smalti_fail(error, SMALTI_EFORMAT, "not JSON");
+	if (read_places(s, error) < 0 || make_tasks(s, error) < 0 || read_events(s, error) < 0)
+		return -1;
+	shift(s);
+	read_transfers(s);
+	return 0;
+}
+
+struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error)
+{
+	struct smalti_schedule *s = smalti_calloc(1, sizeof(*s), error);
+	if (!s)
+		return NULL;
+	if (parse(s, path, error) == 0)
+		return s;
+	smalti_error_prefix(error, "%s", path);
+	smalti_schedule_free(s);
+	return NULL;
+}
+
+void smalti_schedule_free(struct smalti_schedule *s)
+{
+	if (!s)
+		return;
+	for (int64_t i = 0; s->tasks && i < s->count; i++)
+		free(s->tasks[i].after);
+	for (int i = 0; s->workers && i < s->worker_count; i++)
+		free(s->workers[i].name);
+	free(s->tasks);
+	free(s->workers);
+	free(s->place_workers);
+	free(s->costs);
+	free(s->expected);
+	cJSON_Delete(s->trace);
+	free(s);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/backward.h"
+#include "codelets/codelets.h"
+#include "kernels/attention.h"
+#include "kernels/elementwise.h"
+#include "kernels/rows.h"
+#include "kernels/scratch.h"
+
+double smalti_attention_lse_bytes(const struct attention_lse_arguments *a)
+{
+	const int64_t width = a->heads * a->head_dim, states = (a->first ? 0 : 1) + (a->last ? 0 : 1);
+	return smalti_bytes(a->dtype, (a->last ? 2 : 1) * a->queries + 2 * a->keys, width) +
+	       smalti_bytes(SMALTI_F32, a->queries * a->heads,
+			    states * (a->head_dim + 2) + (a->last ? 1 : 0));
+}
+
+double smalti_attention_backward_bytes(const struct attention_backward_arguments *a)
+{
+	const int64_t queries = (a->add_queries ? 3 : 2) * a->queries, keys = (a->add_keys ? 4 : 2) * a->keys;
+	return smalti_bytes(a->dtype, 2 * a->queries + 2 * a->keys, a->heads * a->head_dim) +
+	       smalti_bytes(SMALTI_F32, queries + keys, a->heads * a->head_dim) +
+	       smalti_bytes(SMALTI_F32, a->queries, a->heads);
+}
+
+int smalti_cpu_attention_lse(const struct attention_lse_data *data, const struct attention_lse_arguments *a,
+			     struct smalti_error *error)
+{
+	const int64_t width = a->heads * a->head_dim;
+	const struct smalti_keys keys = {a->keys, data->k, data->v};
+	const struct smalti_attention attention = {
+	    .queries = a->queries,
+	    .blocks = 1,
+	    .heads = a->heads,
+	    .head_dim = a->head_dim,
+	    .q_stride = width,
+	    .k_stride = width,
+	    .v_stride = width,
+	    .dtype = a->dtype,
+	    .scale = a->scale,
+	    .first = a->first,
+	    .last = a->last,
+	    .lse = data->lse,
+	};
+	return smalti_attention(&attention, data->q, &keys, data->state, data->y, error);
+}
+
+int smalti_cpu_attention_backward(const struct attention_backward_data *data,
+				  const struct attention_backward_arguments *a, struct smalti_error *error)
+{
+	const struct smalti_attention_backward attention = {
+	    .queries = a->queries,
+	    .keys = a->keys,
+	    .heads = a->heads,
+	    .head_dim = a->head_dim,
+	    .dtype = a->dtype,
+	    .scale = a->scale,
+	    .add_queries = a->add_queries,
+	    .add_keys = a->add_keys,
+	};
+	const struct smalti_attention_values values = {data->q, data->k,   data->v,
+						       data->y, data->lse, data->gy};
+	const struct smalti_attention_gradients gradients = {data->gq, data->gk, data->gv};
+	return smalti_attention_backward(&attention, &values, &gradients, error);
+}
+
+/* An operand rounded to `compute`, as products have it; in scratch where it is not so already. */
+static const void *operand(enum smalti_scratch_use use, int64_t count, enum smalti_dtype dtype,
+			   enum smalti_dtype compute, const void *x, struct smalti_error *error)
+{
+	const enum smalti_dtype stored = smalti_product_dtype(compute);
+	if (dtype == stored && compute == stored)
+		return x;
+	void *y = smalti_scratch(use, count * smalti_dtype_bytes(stored), error);
+	if (y)
+		smalti_operand(count, dtype, x, compute, y);
+	return y;
+}
+
+int smalti_cpu_linear_input(const struct linear_input_data *data, const struct linear_input_arguments *a,
+			    struct smalti_error *error)
+{
+	const struct smalti_dense dense = {.rows = a->rows,
+					   .inner = a->out,
+					   .columns = a->in,
+					   .add = a->add,
+					   .dtype = smalti_product_dtype(a->compute)};
+	const void *gy =
+	    operand(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
+	const void *weight =
+	    operand(SMALTI_SCRATCH_CONVERT, a->out * a->in, a->dtype, a->compute, data->weight, error);
+	return gy && weight ? smalti_dense(&dense, gy, weight, data->gx, error) : -1;
+}
+
+int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct linear_weight_arguments *a,
+			     struct smalti_error *error)
+{
+	const struct smalti_dense dense = {.rows = a->out,
+					   .inner = a->rows,
+					   .columns = a->in,
+					   .turned_a = true,
+					   .add = a->add,
+					   .dtype = smalti_product_dtype(a->compute)};
+	if (data->gbias)
+		smalti_column_sums(a->rows, a->out, data->gy, a->add, data->gbias);
+	const void *gy =
+	    operand(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
+	const void *x =
+	    operand(SMALTI_SCRATCH_CONVERT, a->rows * a->in, a->dtype, a->compute, data->x, error);
+	return gy && x ? smalti_dense(&dense, gy, x, data->gweight, error) : -1;
+}
+
+int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)
+{
+	(void)error;
+	smalti_gelu(a->count, data->x, a->dtype, data->y);
+	return 0;
+}
+
+int smalti_cpu_gelu_backward(const struct gelu_backward_data *data, const struct gelu_backward_arguments *a,
+			     struct smalti_error *error)
+{
+	(void)error;
+	smalti_gelu_backward(a->count, data->x, data->g);
+	return 0;
+}
+
+int smalti_cpu_silu_backward(const struct silu_backward_data *data, const struct silu_backward_arguments *a,
+			     struct smalti_error *error)
+{
+	(void)error;
+	smalti_silu_backward(a->count, data->x, data->g);
+	return 0;
+}
+
+int smalti_cpu_gated_sum(const struct gated_sum_data *data, const struct gated_sum_arguments *a,
+			 struct smalti_error *error)
+{
+	(void)error;
+	const float *gate = data->modulation ? (const float *)data->modulation + a->gate_row * a->dim : NULL;
+	smalti_gated_sum(a->rows, a->dim, data->x, gate, data->z, data->y);
+	return 0;
+}
+
+int smalti_cpu_gate_backward(const struct gate_backward_data *data, const struct gate_backward_arguments *a,
+			     struct smalti_error *error)
+{
+	(void)error;
+	const int64_t at = a->gate_row * a->dim;
+	smalti_gate_backward(a->rows, a->dim, data->gy, (const float *)data->modulation + at, data->z,
+			     data->gz, (float *)data->gmodulation + at);
+	return 0;
+}
+
+int smalti_cpu_ln_modulate_backward(const struct ln_modulate_backward_data *data,
+				    const struct ln_modulate_backward_arguments *a,
+				    struct smalti_error *error)
+{
+	(void)error;
+	const struct smalti_layernorm_backward layernorm = {a->rows, a->dim, a->epsilon, a->add};
+	float *gmodulation = data->gmodulation;
+	smalti_layernorm_modulate_backward(
+	    &layernorm, data->x, (const float *)data->modulation + a->scale_row * a->dim, data->gy, data->gx,
+	    gmodulation + a->shift_row * a->dim, gmodulation + a->scale_row * a->dim);
+	return 0;
+}
+
+int smalti_cpu_column_sums(const struct column_sums_data *data, const struct column_sums_arguments *a,
+			   struct smalti_error *error)
+{
+	(void)error;
+	smalti_column_sums(a->rows, a->dim, data->x, a->add, data->y);
+	return 0;
+}
+
+int smalti_cpu_add_positions(const struct add_positions_data *data, const struct add_positions_arguments *a,
+			     struct smalti_error *error)
+{
+	(void)error;
+	smalti_add_positions(a->first, a->rows, a->columns, a->dim, data->positions, data->y);
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/device_parts.h"
+
+#include "base/dtype.h"
+
+enum { SUM_COLUMNS = 32 }; /* of a group that sums over rows */
+
+#define COLUMN_GROUPS(columns) (((columns) + SUM_COLUMNS - 1) / SUM_COLUMNS)
+
+/* Rows of gy or of a weight, as products take them. */
+static int operand(struct smalti_device *device, enum smalti_device_slot slot,
+		   const struct smalti_device_memory *x, int64_t rows, int64_t columns,
+		   enum smalti_dtype dtype, enum smalti_dtype compute, struct smalti_device_matrix *matrix,
+		   struct smalti_error *error)
+{
+	const struct operand_arguments a = {rows, columns, 0, columns, dtype, compute, compute};
+	return smalti_device_operand(device, slot, x, &a, matrix, error);
+}
+
+int smalti_device_linear_input(struct smalti_device *device, const struct linear_input_memories *data,
+			       const struct linear_input_arguments *a, struct smalti_error *error)
+{
+	struct smalti_device_matrix gy, weight;
+	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
+		0 ||
+	    operand(device, SMALTI_DEVICE_WEIGHT, data->weight, a->out, a->in, a->dtype, a->compute, &weight,
+		    error) < 0)
+		return -1;
+	const struct smalti_device_product product = {.rows = a->rows,
+						      .in = a->out,
+						      .out = a->in,
+						      .x_stride = gy.stride,
+						      .w_stride = weight.stride,
+						      .y_stride = a->in,
+						      .turned_w = true,
+						      .adds = a->add,
+						      .dtype = gy.dtype};
+	return smalti_device_product(device, &product, gy.memory, weight.memory, data->gx, error);
+}
+
+int smalti_device_linear_weight(struct smalti_device *device, const struct linear_weight_memories *data,
+				const struct linear_weight_arguments *a, struct smalti_error *error)
+{
+	const struct column_sums_arguments sums = {.rows = a->rows, .dim = a->out, .add = a->add};
+	const struct smalti_device_memory *const summed[] = {data->gy, data->gbias};
+	struct smalti_device_matrix gy, x;
+	if (data->gbias &&
+	    smalti_device_groups(device, "column_sums", COLUMN_GROUPS(a->out), summed, &sums, error) < 0)
+		return -1;
+	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
+		0 ||
+	    operand(device, SMALTI_DEVICE_WEIGHT, data->x, a->rows, a->in, a->dtype, a->compute, &x, error) <
+		0)
+		return -1;
+	const struct smalti_device_product product = {.rows = a->out,
+						      .in = a->rows,
+						      .out = a->in,
+						      .x_stride = gy.stride,
+						      .w_stride = x.stride,
+						      .y_stride = a->in,
+						      .turned_x = true,
+						      .turned_w = true,
+						      .adds = a->add,
+						      .dtype = gy.dtype};
+	return smalti_device_product(device, &product, gy.memory, x.memory, data->gweight, error);
+}
+
+int smalti_device_ln_modulate_backward(struct smalti_device *device,
+				       const struct ln_modulate_backward_memories *data,
+				       const struct ln_modulate_backward_arguments *a,
+				       struct smalti_error *error)
+{
+	const struct smalti_device_memory *normals = smalti_device_scratch(
+	    device, SMALTI_DEVICE_COEFFICIENTS, a->rows * (int64_t)sizeof(struct smalti_normal), error);
+	const struct smalti_device_memory *const rows[] = {data->x, data->modulation, data->gy, data->gx,
+							   normals};
+	const struct smalti_device_memory *const columns[] = {data->x, data->gy, normals, data->gmodulation};
+	if (!normals || smalti_device_groups(device, "ln_modulate_rows", a->rows, rows, a, error) < 0)
+		return -1;
+	return smalti_device_groups(device, "ln_modulate_columns", COLUMN_GROUPS(a->dim), columns, a, error);
+}
+
+/* Attention: the scores of some queries, of all heads at once, and the gradients of their weights; then the
+ * three products that these give. */
+
+struct attending {
+	const struct attention_backward_memories *data;
+	const struct attention_backward_arguments *a;
+	struct smalti_device_matrix q, k, v, gy;
+	const struct smalti_device_memory *deltas;
+	const struct smalti_device_memory *scores;  /* f32 [2, heads, queries, keys] */
+	const struct smalti_device_memory *weights; /* the same as products take them */
+	int64_t first, queries;                     /* of those that are under way */
+};
+
+static int64_t scores_of(const struct attending *t)
+{
+	return t->a->heads * t->queries * t->a->keys;
+}
+
+/* For each head [queries, keys] = x·wᵀ. */
+static int score(struct smalti_device *device, const struct attending *t,
+		 const struct smalti_device_matrix *x, const struct smalti_device_matrix *w, int64_t y_first,
+		 struct smalti_error *error)
+{
+	const struct smalti_device_product product = {.rows = t->queries,
+						      .in = t->a->head_dim,
+						      .out = t->a->keys,
+						      .x_first = t->first * x->stride,
+						      .x_stride = x->stride,
+						      .w_stride = w->stride,
+						      .y_first = y_first,
+						      .y_stride = t->a->keys,
+						      .count = t->a->heads,
+						      .x_step = t->a->head_dim,
+						      .w_step = t->a->head_dim,
+						      .y_step = t->queries * t->a->keys,
+						      .dtype = x->dtype};
+	return smalti_device_product(device, &product, x->memory, w->memory, t->scores, error);
+}
+
+/* gk or gv [keys, head_dim] += weightsᵀ·w, of each head. */
+static int add_to_keys(struct smalti_device *device, const struct attending *t, int64_t first,
+		       const struct smalti_device_matrix *w, const struct smalti_device_memory *gradient,
+		       struct smalti_error *error)
+{
+	const struct smalti_device_product product = {.rows = t->a->keys,
+						      .in = t->queries,
+						      .out = t->a->head_dim,
+						      .x_first = first,
+						      .x_stride = t->a->keys,
+						      .w_first = t->first * w->stride,
+						      .w_stride = w->stride,
+						      .y_stride = t->a->heads * t->a->head_dim,
+						      .turned_x = true,
+						      .turned_w = true,
+						      .count = t->a->heads,
+						      .x_step = t->queries * t->a->keys,
+						      .w_step = t->a->head_dim,
+						      .y_step = t->a->head_dim,
+						      .adds = t->a->add_keys || t->first > 0,
+						      .dtype = w->dtype};
+	return smalti_device_product(device, &product, t->weights, w->memory, gradient, error);
+}
+
+static int add_to_queries(struct smalti_device *device, const struct attending *t, struct smalti_error *error)
+{
+	const int64_t width = t->a->heads * t->a->head_dim;
+	const struct smalti_device_product product = {.rows = t->queries,
+						      .in = t->a->keys,
+						      .out = t->a->head_dim,
+						      .x_first = scores_of(t),
+						      .x_stride = t->a->keys,
+						      .w_stride = t->k.stride,
+						      .y_first = t->first * width,
+						      .y_stride = width,
+						      .turned_w = true,
+						      .count = t->a->heads,
+						      .x_step = t->queries * t->a->keys,
+						      .w_step = t->a->head_dim,
+						      .y_step = t->a->head_dim,
+						      .adds = t->a->add_queries,
+						      .dtype = t->k.dtype};
+	return smalti_device_product(device, &product, t->weights, t->k.memory, t->data->gq, error);
+}
+
+static int attend_queries(struct smalti_device *device, const struct attending *t, struct smalti_error *error)
+{
+	const struct attention_weights_arguments weights = {t->a->heads, t->queries,    t->a->keys,
+							    t->first,    t->a->queries, t->a->dtype,
+							    t->q.dtype,  t->a->scale};
+	const struct smalti_device_memory *const buffers[] = {t->scores, t->data->lse, t->deltas, t->weights};
+	if (score(device, t, &t->q, &t->k, 0, error) < 0 ||
+	    score(device, t, &t->gy, &t->v, scores_of(t), error) < 0 ||
+	    smalti_device_elements(device, "attention_weights", scores_of(t), buffers, &weights, error) < 0)
+		return -1;
+	if (add_to_keys(device, t, 0, &t->gy, t->data->gv, error) < 0 ||
+	    add_to_keys(device, t, scores_of(t), &t->q, t->data->gk, error) < 0)
+		return -1;
+	return add_to_queries(device, t, error);
+}
+
+static int take_operands(struct smalti_device *device, struct attending *t, struct smalti_error *error)
+{
+	const struct attention_backward_arguments *a = t->a;
+	const int64_t width = a->heads * a->head_dim;
+	if (operand(device, SMALTI_DEVICE_X, t->data->q, a->queries, width, a->dtype, a->dtype, &t->q,
+		    error) < 0 ||
+	    operand(device, SMALTI_DEVICE_WEIGHT, t->data->k, a->keys, width, a->dtype, a->dtype, &t->k,
+		    error) < 0 ||
+	    operand(device, SMALTI_DEVICE_FACTOR, t->data->v, a->keys, width, a->dtype, a->dtype, &t->v,
+		    error) < 0)
+		return -1;
+	return operand(device, SMALTI_DEVICE_GRADIENT, t->data->gy, a->queries, width, SMALTI_F32, a->dtype,
+		       &t->gy, error);
+}
+
+/* Room for so many queries' scores; NULL with an error. */
+static int take_scores(struct smalti_device *device, struct attending *t, int64_t queries,
+		       struct smalti_error *error)
+{
+	const int64_t scores = 2 * t->a->heads * queries * t->a->keys;
+	t->scores = t->weights =
+	    smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, scores * (int64_t)sizeof(float), error);
+	if (t->scores && t->q.dtype != SMALTI_F32)
+		t->weights = smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED,
+						   scores * smalti_dtype_bytes(t->q.dtype), error);
+	return t->scores && t->weights ? 0 : -1;
+}
+
+int smalti_device_attention_backward(struct smalti_device *device,
+				     const struct attention_backward_memories *data,
+				     const struct attention_backward_arguments *a, struct smalti_error *error)
+{
+	struct attending t = {.data = data, .a = a};
+	const int64_t room = smalti_device_room(device) / (2 * a->heads * a->keys * (int64_t)sizeof(float));
+	const int64_t step = room < 1 ? 1 : room < a->queries ? room : a->queries;
+	t.deltas = smalti_device_scratch(device, SMALTI_DEVICE_COEFFICIENTS,
+					 a->heads * a->queries * (int64_t)sizeof(float), error);
+	const struct smalti_device_memory *const summed[] = {data->y, data->gy, t.deltas};
+	if (!t.deltas ||
+	    smalti_device_elements(device, "attention_deltas", a->heads * a->queries, summed, a, error) < 0)
+		return -1;
+	if (take_operands(device, &t, error) < 0 || take_scores(device, &t, step, error) < 0)
+		return -1;
+	for (; t.first < a->queries; t.first += step) {
+		t.queries = step < a->queries - t.first ? step : a->queries - t.first;
+		if (attend_queries(device, &t, error) < 0)
+			return -1;
+	}
+	return 0;
+}

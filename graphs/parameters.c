@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/parameters.h"
+#include "codelets/codelets.h"
+#include "graphs/tensors.h"
+
+enum { MLP_RATIO = 4 };
+
+struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
+					  struct smalti_task_group *task_group)
+{
+	return smalti_tile_new(task_group, 1, parameter->count * (int64_t)sizeof(float));
+}
+
+static void count(struct smalti_parameter *parameter)
+{
+	parameter->count = 1;
+	for (int i = 0; i < parameter->rank; i++)
+		parameter->count *= parameter->shape[i];
+}
+
+static struct smalti_parameter describe(const struct smalti_tensor_view *tensor, int64_t index)
+{
+	struct smalti_parameter parameter = {.name = tensor->name, .rank = tensor->rank, .tensor = index};
+	for (int i = 0; i < tensor->rank && i < SMALTI_PARAMETER_RANK; i++)
+		parameter.shape[i] = tensor->shape[i];
+	count(&parameter);
+	return parameter;
+}
+
+/* The tensors that are cut, and by what: their results are a shard's, or their inputs are. */
+static const struct cut {
+	const char *layer, *tensor;
+	bool heads;                         /* else columns of the MLP */
+	enum { ROWS, COLUMNS, FIRST } what; /* FIRST: the first shard has all, which is added once */
+} cuts[] = {
+    {".to_q.", "weight", true, ROWS},           {".to_q.", "bias", true, ROWS},
+    {".to_k.", "weight", true, ROWS},           {".to_k.", "bias", true, ROWS},
+    {".to_v.", "weight", true, ROWS},           {".to_v.", "bias", true, ROWS},
+    {".to_out.0.", "weight", true, COLUMNS},    {".to_out.0.", "bias", true, FIRST},
+    {".ff.net.0.proj.", "weight", false, ROWS}, {".ff.net.0.proj.", "bias", false, ROWS},
+    {".ff.net.2.", "weight", false, COLUMNS},   {".ff.net.2.", "bias", false, FIRST},
+};
+
+/* NULL: the tensor stays whole. */
+static const struct cut *cut_of(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+		const char *found = strstr(name, cuts[i].layer);
+		if (found && strcmp(found + strlen(cuts[i].layer), cuts[i].tensor) == 0)
+			return &cuts[i];
+	}
+	return NULL;
+}
+
+/* Where a shard begins in `whole` rows or columns. */
+static int64_t shard_begin(const struct smalti_transformer_config *config,
+			   const struct smalti_strategy *strategy, const struct cut *cut, int64_t whole,
+			   int shard)
+{
+	const int64_t unit = cut->heads ? config->head_dim : 1;
+	return unit * smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, whole / unit, shard);
+}
+
+/* A shard's part of a tensor: of count 0 where it has nothing of it. */
+static struct smalti_parameter part_of(const struct smalti_parameter *tensor, const struct cut *cut,
+				       const struct smalti_transformer_config *config,
+				       const struct smalti_strategy *strategy, int shard)
+{
+	struct smalti_parameter part = *tensor;
+	const int dimension = cut->what == COLUMNS;
+	const int64_t whole = tensor->shape[dimension];
+	const int64_t sizes = cut->what == FIRST && !cut->heads ? MLP_RATIO * whole : whole;
+	const int64_t first = shard_begin(config, strategy, cut, sizes, shard);
+	const int64_t end = shard_begin(config, strategy, cut, sizes, shard + 1);
+	part.cut = (struct smalti_parameter_cut){true, shard, dimension, first, whole};
+	part.shape[dimension] = end - first;
+	if (cut->what == FIRST)
+		part.shape[dimension] = first == 0 && end > 0 ? whole : 0;
+	count(&part);
+	return part;
+}
+
+static void add_tensor(struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
+		       const struct smalti_strategy *strategy, int64_t index)
+{
+	const struct smalti_parameter tensor = describe(&parameters->inventory.tensors[index], index);
+	const struct cut *cut = parameters->shards > 1 ? cut_of(tensor.name) : NULL;
+	if (!cut)
+		parameters->list[parameters->count++] = tensor;
+	for (int shard = 0; cut && shard < parameters->shards; shard++) {
+		const struct smalti_parameter part = part_of(&tensor, cut, config, strategy, shard);
+		if (part.count > 0)
+			parameters->list[parameters->count++] = part;
+	}
+}
+
+static int list(struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
+		const struct smalti_strategy *strategy, struct smalti_error *error)
+{
+	struct smalti_inventory *inventory = &parameters->inventory;
+	if (smalti_component_tensors(inventory, SMALTI_TRANSFORMER, config, SMALTI_F32, error) < 0)
+		return -1;
+	parameters->shards = strategy->parts[SMALTI_AXIS_SHARD];
+	parameters->list =
+	    smalti_calloc((int64_t)inventory->count * parameters->shards, sizeof(*parameters->list), error);
+	if (!parameters->list)
+		return -1;
+	for (int64_t i = 0; i < inventory->count; i++)
+		add_tensor(parameters, config, strategy, i);
+	return 0;
+}
+
+struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_group,
+						const struct smalti_transformer_config *config,
+						const struct smalti_strategy *strategy,
+						struct smalti_error *error)
+{
+	struct smalti_parameters *parameters = smalti_calloc(1, sizeof(*parameters), error);
+	if (!parameters)
+		return NULL;
+	if (list(parameters, config, strategy, error) < 0) {
+		smalti_parameters_free(parameters);
+		return NULL;
+	}
+	for (int64_t i = 0; i < parameters->count; i++)
+		parameters->list[i].value = smalti_parameter_tile(&parameters->list[i], task_group);
+	return parameters;
+}
+
+struct smalti_parameter smalti_parameter_whole(const struct smalti_parameter *parameter)
+{
+	struct smalti_parameter tensor = *parameter;
+	tensor.value = NULL;
+	tensor.cut = (struct smalti_parameter_cut){0};
+	if (parameter->cut.is_part)
+		tensor.shape[parameter->cut.dimension] = parameter->cut.whole;
+	count(&tensor);
+	return tensor;
+}
+
+struct smalti_parameter_layout smalti_parameter_layout(const struct smalti_parameter *parameter)
+{
+	const struct smalti_parameter_cut *cut = &parameter->cut;
+	int64_t rows = 1;
+	for (int i = 0; i < cut->dimension; i++)
+		rows *= parameter->shape[i];
+	const int64_t columns = parameter->count / rows;
+	if (!cut->is_part)
+		return (struct smalti_parameter_layout){rows, columns, 0, columns};
+	const int64_t inner = columns / parameter->shape[cut->dimension];
+	return (struct smalti_parameter_layout){rows, cut->whole * inner, cut->first * inner, columns};
+}
+
+void smalti_parameter_take(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
+			   struct smalti_tile *whole)
+{
+	const struct smalti_parameter_layout layout = smalti_parameter_layout(parameter);
+	const int64_t size = sizeof(float);
+	smalti_insert(take_columns, task_group, (.x = whole, .y = parameter->value), .rows = layout.rows,
+		      .parts = 1, .in = layout.in * size, .first = layout.first * size,
+		      .columns = layout.columns * size);
+}
+
+static void read_value(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
+		       const struct smalti_tensor_view *view)
+{
+	const struct smalti_parameter tensor = smalti_parameter_whole(parameter);
+	struct smalti_tile *stored = smalti_tile_over(task_group, 1, view->bytes, view->data);
+	struct smalti_tile *whole =
+	    parameter->cut.is_part ? smalti_parameter_tile(&tensor, task_group) : parameter->value;
+	smalti_insert(convert, task_group, (.x = stored, .y = whole), .count = tensor.count,
+		      .from = view->dtype, .to = SMALTI_F32);
+	smalti_tile_release(stored);
+	if (!parameter->cut.is_part)
+		return;
+	smalti_parameter_take(parameter, task_group, whole);
+	smalti_tile_release(whole);
+}
+
+int smalti_parameters_read(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
+			   const struct smalti_transformer_config *config,
+			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+{
+	if (smalti_transformer_config_check(config, checkpoint, error) < 0)
+		return -1;
+	for (int64_t i = 0; i < parameters->count; i++) {
+		const struct smalti_parameter tensor = smalti_parameter_whole(&parameters->list[i]);
+		struct smalti_tensor_view view;
+		if (smalti_checkpoint_find(checkpoint, tensor.name, tensor.rank, tensor.shape, &view, error) <
+		    0)
+			return -1;
+		read_value(&parameters->list[i], task_group, &view);
+	}
+	return 0;
+}
+
+void smalti_parameters_free(struct smalti_parameters *parameters)
+{
+	if (!parameters)
+		return;
+	for (int64_t i = 0; i < parameters->count; i++)
+		smalti_tile_release(parameters->list[i].value);
+	free(parameters->list);
+	smalti_inventory_free(&parameters->inventory);
+	free(parameters);
+}
+
+int64_t smalti_parameters_find(const struct smalti_parameters *parameters, const char *name)
+{
+	const struct smalti_parameter *found = bsearch(&name, parameters->list, (size_t)parameters->count,
+						       sizeof(*parameters->list), smalti_by_name);
+	while (found && found > parameters->list && strcmp(found[-1].name, name) == 0)
+		found--;
+	return found ? found - parameters->list : -1;
+}
+
+int64_t smalti_parameters_find_part(const struct smalti_parameters *parameters, const char *name, int shard)
+{
+	const int64_t first = smalti_parameters_find(parameters, name);
+	for (int64_t i = first; i >= 0 && i < parameters->count; i++) {
+		const struct smalti_parameter *p = &parameters->list[i];
+		if (strcmp(p->name, name) != 0)
+			return -1;
+		if (!p->cut.is_part || p->cut.shard == shard)
+			return i;
+	}
+	return -1;
+}

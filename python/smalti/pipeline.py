@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PixArt pipeline: prompts to images, images to latents and back, texts to T5's states, as NumPy arrays."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import ExitStack
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .library import Call, Options, Resource, Text, c_string, check, exception, ffi, fields, lib, string
+from .session import Closable, Session
+from .vae import VAE, Encoding, Progress
+
+Prompts = Union[str, Sequence[str]]
+
+
+class TextStates(NamedTuple):
+    """A text as the transformer reads it, without padding. The arrays are the library's memory, which is freed when none of
+    them is used any more."""
+
+    ids: NDArray[np.int32]  # [tokens]
+    values: NDArray[np.float32]  # [tokens, width]: T5's last hidden states
+
+
+class Pipeline(Closable):
+    """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16" or
+    "tf32". Directories of single components can be given. Without a session it has one of its own, with its defaults,
+    which is closed with it."""
+
+    def __init__(self, directory: Optional[Text] = None, *, session: Optional[Session] = None,
+                 precision: Optional[str] = None, variant: Optional[str] = None, tokenizer: Optional[Text] = None,
+                 text_encoder: Optional[Text] = None, transformer: Optional[Text] = None, vae: Optional[Text] = None,
+                 scheduler: Optional[Text] = None) -> None:
+        options = Options("smalti_model_options", lib.smalti_model_defaults, directory=directory, precision=precision,
+                          variant=variant, tokenizer=tokenizer, text_encoder=text_encoder, transformer=transformer, vae=vae,
+                          scheduler=scheduler)
+        self.session = session or Session()
+        self._own = None if session else self.session
+        self._vae: Optional[VAE] = None
+        self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": precision}
+        parent = self.session._resource
+        try:
+            model = check(lib.smalti_model_open, parent.pointer, options.struct)
+        except BaseException:
+            if self._own:
+                self._own.close()
+            raise
+        super().__init__(Resource("pipeline", model, lib.smalti_model_close, parent))
+        info = ffi.new("struct smalti_model_info *")
+        lib.smalti_model_info(model, info)
+        self.info: Dict[str, Any] = fields(info[0])
+        if self.info["unused"]:
+            warnings.warn(self.info["unused"], stacklevel=2)
+
+    def close(self) -> None:
+        if self._vae is not None:
+            self._vae.close()
+        super().close()
+        if self._own is not None:
+            self._own.close()
+
+    def generate(self, prompt: Prompts, negative_prompt: Optional[str] = None, *, height: Optional[int] = None,
+                 width: Optional[int] = None, num_inference_steps: Optional[int] = None,
+                 guidance_scale: Optional[float] = None, num_images_per_prompt: Optional[int] = None,
+                 seed: Union[int, Sequence[int]] = 0, scheduler: Optional[str] = None,
+                 use_resolution_binning: Optional[bool] = None, cleaning: Optional[str] = None,
+                 latents: Optional[ArrayLike] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
+                 output_type: str = "np", progress: Optional[Progress] = None) -> NDArray[Any]:
+        """Images of a prompt, or of each of several: uint8 [images, height, width, 3], those of one prompt together. None
+        is what the command does: the model's size, 20 steps, guidance 4.5, an image, the model's scheduler. A seed is for
+        each prompt, or one for all. `latents` float32 [images, channels, height, width] are the first noise instead.
+        With output_type "latent" the last latents come, which decode() takes, and nothing is decoded. `progress` hears
+        the completed fraction of all images, from 0 to 1. Ctrl-C ends it, as whatever `progress` raises."""
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
+        if not prompts or len(seeds) != len(prompts):
+            raise ValueError(f"expected a prompt or more, and a seed or one for each prompt, found {len(prompts)} prompts "
+                             f"and {len(seeds)} seeds")
+        if output_type not in ("np", "latent"):
+            raise ValueError(f'output_type: expected "np" or "latent", found {output_type!r}')
+        each = num_images_per_prompt or 1
+        noise = None if latents is None else _first_noise(latents, len(prompts) * each)
+        requests = [
+            Options("smalti_request", lib.smalti_request_defaults, prompt=one, negative_prompt=negative_prompt,
+                    height=height, width=width, steps=num_inference_steps, guidance=guidance_scale,
+                    images=num_images_per_prompt, seed=seeds[number], scheduler=scheduler,
+                    resolution_binning=use_resolution_binning, cleaning=cleaning, strategy=strategy, shares=shares)
+            for number, one in enumerate(prompts)]
+        with self._resource.call() as call, ExitStack() as open_things:
+            plans = []
+            for number, request in enumerate(requests):
+                if noise is not None:
+                    part = noise[number * each:(number + 1) * each]
+                    request.struct.latents = request.keep(ffi.from_buffer("float[]", part))
+                    request.struct.latents_count = part.size
+                plans.append(check(lib.smalti_request_resolve, self._resource.pointer, request.struct))
+                open_things.callback(lib.smalti_plan_free, plans[-1])
+                self._warn_of_unread(prompts[number], request.struct.cleaning)
+            work = _Images(self._resource.pointer, call, requests[0].struct, len(prompts) * each, output_type, progress)
+            open_things.callback(lib.smalti_batch_close, work.batch)  # waits
+            try:
+                for number in range(work.count):
+                    work.submit(plans[number // each], number, number % each)
+                lib.smalti_batch_wait(work.batch)
+            except BaseException:
+                call.cancel()
+                raise
+            if work.failed is not None:
+                raise work.failed
+        return work.made
+
+    def _warn_of_unread(self, prompt: str, cleaning: int) -> None:
+        unread = ffi.new("struct smalti_unread *")
+        check(lib.smalti_prompt_unread, self._resource.pointer, c_string(prompt), cleaning, unread)
+        truncated, unknown = string(unread.truncated), string(unread.unknown)
+        lib.smalti_unread_free(unread)
+        if truncated is not None:
+            warnings.warn(f"only the first {self.info['max_tokens'] - 1} tokens of the prompt are read, which leaves out "
+                          f'"{truncated}"', stacklevel=3)
+        if unknown is not None:
+            warnings.warn(f"words that the model was not trained on: {unknown}", stacklevel=3)
+
+    def encode_prompt(self, prompt: Prompts, *, cleaning: str = "basic") -> List[TextStates]:
+        """The states of a prompt, or of each of several."""
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        kind = Options("smalti_request", lib.smalti_request_defaults, cleaning=cleaning)
+        states = ffi.new("struct smalti_text_states[]", len(prompts))
+        with self._resource.call():
+            check(lib.smalti_text_encode, self._resource.pointer, kind.strings(prompts), len(prompts), kind.struct.cleaning,
+                  states)
+        return [_owned(states, number) for number in range(len(prompts))]
+
+    @property
+    def vae(self) -> VAE:
+        """The pipeline's VAE, opened when it is first asked for."""
+        if self._vae is None:
+            with self._resource.call():
+                self._vae = VAE(session=self.session, **self._vae_options)
+        return self._vae
+
+    def encode(self, image: ArrayLike, *, tile_rows: Optional[int] = None, progress: Optional[Progress] = None) -> Encoding:
+        """VAE.encode()"""
+        return self.vae.encode(image, tile_rows=tile_rows, progress=progress)
+
+    def decode(self, latents: ArrayLike, *, raw: bool = False, dtype: DTypeLike = np.uint8,
+               tile_rows: Optional[int] = None, progress: Optional[Progress] = None) -> NDArray[Any]:
+        """VAE.decode()"""
+        return self.vae.decode(latents, raw=raw, dtype=dtype, tile_rows=tile_rows, progress=progress)
+
+
+def schedulers() -> List[str]:
+    """Names that generate() takes."""
+    names: List[str] = []
+    while (name := string(lib.smalti_scheduler_name(len(names)))) is not None:
+        names.append(name)
+    return names
+
+
+def _first_noise(latents: ArrayLike, images: int) -> NDArray[np.float32]:
+    values = np.ascontiguousarray(latents, dtype=np.float32)
+    if values.ndim != 4 or values.shape[0] != images:
+        raise ValueError(f"latents: expected [{images}, channels, height, width], found {list(values.shape)}")
+    return values
+
+
+def _owned(states: Any, number: int) -> TextStates:
+    """Arrays that keep what they show: both hold the struct, whose last user frees it."""
+    one = states[number]
+    owner = ffi.gc(ffi.new("struct smalti_text_states *", one), lib.smalti_text_states_free)
+
+    def array(field: str, dtype: Any, shape: Tuple[int, ...]) -> NDArray[Any]:
+        pointer = ffi.gc(getattr(owner, field), lambda _: owner)  # the array's base holds this, and this the owner
+        data = ffi.buffer(pointer, int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        return np.frombuffer(data, dtype).reshape(shape)
+
+    return TextStates(array("ids", np.int32, (one.tokens,)), array("values", np.float32, (one.tokens, one.width)))
+
+
+class _Images:
+    """A batch of one generate(), and what becomes of its images."""
+
+    def __init__(self, model: Any, call: Call, request: Any, count: int, output_type: str,
+                 progress: Optional[Progress]) -> None:
+        self.count = count
+        self.failed: Optional[Exception] = None
+        self._call, self._progress, self._complete = call, progress, 0
+        self._latents: List[Optional[NDArray[np.float32]]] = [None] * count
+        self._pixels: Optional[NDArray[np.uint8]] = None
+        if output_type == "np":
+            self._pixels = np.empty((count, request.height, request.width, 3), np.uint8)
+        self.batch = check(lib.smalti_batch_open, model)
+        call.cancel = lambda: lib.smalti_batch_cancel(self.batch)
+        set_callback = lib.smalti_batch_set_callback
+        set_callback(self.batch, call.callback(ffi.typeof(set_callback).args[1], self._on_progress), ffi.NULL)
+
+    def _on_progress(self, _user: Any, now: Any) -> None:
+        if self._progress is not None:
+            images = now.images if now.active else 0
+            self._progress((self._complete + images) / self.count)  # else this is where Python sees Ctrl-C
+
+    def submit(self, plan: Any, number: int, image: int) -> None:
+        callbacks = ffi.new("struct smalti_image_callbacks *")
+
+        def rows(_user: Any, first: int, count: int, rgb: Any, _error: Any) -> int:
+            pixels = self._pixels[number]  # type: ignore[index]
+            ffi.memmove(pixels[first:first + count], rgb, count * pixels.strides[0])
+            return 0
+
+        def latents(_user: Any, shape: Any, values: Any, _error: Any) -> int:
+            made = np.empty(tuple(shape[0:3]), np.float32)
+            ffi.memmove(made, values, made.nbytes)
+            self._latents[number] = made
+            return 0
+
+        def done(_user: Any, status: int, error: Any) -> None:
+            self._complete += 1
+            if status != 0 and self.failed is None:
+                self.failed = exception(error)
+                self._call.cancel()
+
+        wanted = latents if self._pixels is None else rows
+        setattr(callbacks, wanted.__name__, self._call.callback(ffi.typeof(getattr(callbacks, wanted.__name__)), wanted, -1))
+        callbacks.done = self._call.callback(ffi.typeof(callbacks.done), done)
+        check(lib.smalti_batch_submit, self.batch, plan, image, callbacks)
+
+    @property
+    def made(self) -> NDArray[Any]:
+        return np.stack(self._latents) if self._pixels is None else self._pixels  # type: ignore[arg-type]

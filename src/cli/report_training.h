@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json.h"
+
+/* A training run's log.jsonl (docs/training.md), as it went: what a crash undid, and was done again, is
+ * there once. */
+
+enum { SMALTI_TRAINING_FIELDS = 13, SMALTI_TRAINING_WORKERS = 64 };
+
+/* A step, or neighbours together. */
+struct smalti_training_point {
+	int64_t step;
+	double values[SMALTI_TRAINING_FIELDS];
+	float busy[SMALTI_TRAINING_WORKERS]; /* seconds */
+};
+
+struct smalti_training_history {
+	struct smalti_training_point *points;
+	int64_t count;
+	cJSON *head; /* the line that the last process began with; NULL: there is no line that can be read */
+	cJSON *evaluations, *checkpoints, *damaged; /* arrays of their lines */
+	cJSON *devices, *failed;                    /* the last process's; NULL: none */
+	int64_t processes, unreadable;
+	bool lives; /* a process trains in the directory */
+};
+
+/* How fast the steps of the last minute were made, and how long those take at that speed that are left. */
+struct smalti_training_pace {
+	int64_t step, steps; /* made, of all; 0: nobody knows how many */
+	double per_second;   /* NaN: the last process has made none */
+	double left;         /* seconds; NaN: nobody works at them, or nobody knows */
+};
+struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history);
+
+/* 0 with an empty history when there is no log. */
+int smalti_training_history_read(const char *directory, struct smalti_training_history *history,
+				 struct smalti_error *error);
+void smalti_training_history_free(struct smalti_training_history *history);
+
+/* As JSON that may stand in a page. */
+void smalti_training_history_print(FILE *page, const char *directory, int64_t every,
+				   const struct smalti_training_history *history);

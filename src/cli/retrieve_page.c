@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/retrieve_page.h"
+#include "base/base64.h"
+#include "base/file.h"
+#include "image/image_writer.h"
+#include "image/turned.h"
+#include "jobs/resizer.h"
+
+enum { LONGEST_SIDE = 160, MOST_PIXELS = 1 << 28, MOST_BYTES = 1 << 30 };
+
+struct smalti_retrieve_page {
+	struct smalti_writer *writer;
+	FILE *out;
+	const char *images;
+	bool in_query;
+};
+
+static void put_text(FILE *out, const char *text)
+{
+	static const char special[] = "&<>\"'";
+	for (; *text; text++)
+		if (strchr(special, *text))
+			fprintf(out, "&#%d;", *text);
+		else
+			fputc(*text, out);
+}
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<style>\n:root { color-scheme: light dark; }\n"
+    "body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; }\n"
+    "h1 { font-size: 1.3rem; } h2 { font-size: 1rem; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }\n"
+    "ol { display: flex; flex-wrap: wrap; gap: 1rem; list-style: none; padding: 0; margin: 0; }\n"
+    "li { width: 160px; font-size: .8rem; overflow-wrap: anywhere; }\n"
+    "img { display: block; max-width: 100%; } small { color: #777; }\n</style>\n";
+
+struct smalti_retrieve_page *smalti_retrieve_page_open(const char *path, const char *index,
+						       const char *images, struct smalti_error *error)
+{
+	struct smalti_retrieve_page *page = smalti_calloc(1, sizeof(*page), error);
+	if (!page)
+		return NULL;
+	page->images = images;
+	page->writer = smalti_writer_open(path, error);
+	if (!page->writer) {
+		free(page);
+		return NULL;
+	}
+	page->out = smalti_writer_stream(page->writer);
+	fputs(head, page->out);
+	fputs("<title>", page->out);
+	put_text(page->out, index);
+	fputs("</title>\n<h1>Found in ", page->out);
+	put_text(page->out, index);
+	fputs("</h1>\n", page->out);
+	return page;
+}
+
+static void end_query(struct smalti_retrieve_page *page)
+{
+	if (page->in_query)
+		fputs("</ol>\n", page->out);
+}
+
+void smalti_retrieve_page_query(struct smalti_retrieve_page *page, const char *name)
+{
+	end_query(page);
+	page->in_query = true;
+	fputs("<h2>", page->out);
+	put_text(page->out, name);
+	fputs("</h2>\n<ol>\n", page->out);
+}
+
+/* In proportion; what is small already keeps its size. */
+static struct smalti_fit small_fit(const struct smalti_turned_image *image)
+{
+	const int64_t longest = smalti_max(image->width, image->height);
+	const int64_t side = smalti_min(longest, LONGEST_SIDE);
+	return smalti_fit_stretch(smalti_max(image->height * side / longest, 1),
+				  smalti_max(image->width * side / longest, 1));
+}
+
+static int write_small(struct smalti_resizer *resizer, const struct smalti_fit *fit, FILE *out,
+		       struct smalti_error *error)
+{
+	const struct smalti_image_format format = {
+	    .encoding = SMALTI_IMAGE_PNG, .width = fit->width, .height = fit->height, .depth = 8};
+	uint8_t row[LONGEST_SIDE * 3];
+	struct smalti_image_writer *png = smalti_image_begin(out, "the page", &format, error);
+	int status = png ? 0 : -1;
+	for (int64_t at = 0; at < fit->height && status == 0; at++)
+		status = smalti_resizer_rows(resizer, at, 1, row, error) < 0 ||
+				 smalti_image_write_rows(png, at, 1, row, error) < 0
+			     ? -1
+			     : 0;
+	if (status == 0)
+		status = smalti_image_finish(png, error);
+	smalti_image_abort(png);
+	return status;
+}
+
+/* A PNG of the image at `path`, in base64; NULL with an error. */
+static char *small_copy(const char *path, struct smalti_fit *fit, struct smalti_error *error)
+{
+	const struct smalti_image_limits limits = {MOST_PIXELS, MOST_BYTES};
+	struct smalti_image_reader *image = smalti_image_open(path, &limits, error);
+	struct smalti_turned_image turned = {0};
+	struct smalti_resizer *resizer = NULL;
+	char *data = NULL, *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&data, &size);
+	if (image) {
+		smalti_turned_open(&turned, image, smalti_image_info(image)->orientation);
+		*fit = small_fit(&turned);
+		resizer = smalti_resizer_open(turned.height, turned.width, fit, SMALTI_FILTER_LANCZOS,
+					      smalti_turned_rows, &turned, error);
+	}
+	const bool written = resizer && out && write_small(resizer, fit, out, error) == 0;
+	if (out && fclose(out) == 0 && written)
+		text = smalti_base64(data, (int64_t)size, error);
+	free(data);
+	smalti_resizer_close(resizer);
+	smalti_turned_close(&turned);
+	smalti_image_close(image);
+	return text;
+}
+
+static void put_image(const struct smalti_retrieve_page *page, const char *key)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_fit fit;
+	SCOPED(free) char *path = smalti_format(&error, "%s/%s", page->images, key);
+	SCOPED(free) char *data = path ? small_copy(path, &fit, &error) : NULL;
+	if (data) {
+		fprintf(page->out,
+			"<img width=\"%" PRId64 "\" height=\"%" PRId64 "\" alt=\"\" "
+			"src=\"data:image/png;base64,%s\">",
+			fit.width, fit.height, data);
+		return;
+	}
+	fputs("<small>", page->out);
+	put_text(page->out, error.message);
+	fputs("</small><br>", page->out);
+}
+
+void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score)
+{
+	fputs("<li>", page->out);
+	if (page->images)
+		put_image(page, key);
+	fprintf(page->out, "%.4f ", score);
+	put_text(page->out, key);
+	fputs("</li>\n", page->out);
+}
+
+int smalti_retrieve_page_commit(struct smalti_retrieve_page *page, struct smalti_error *error)
+{
+	end_query(page);
+	fputs("</html>\n", page->out);
+	const int status = smalti_writer_commit(page->writer, error);
+	free(page);
+	return status;
+}
+
+void smalti_retrieve_page_abort(struct smalti_retrieve_page *page)
+{
+	if (page)
+		smalti_writer_abort(page->writer);
+	free(page);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* What queries have found as an HTML page that stands alone: a heading for each query, and for each item its
+ * score, its key and, if `images` is a directory where the key names an image, a small copy of that. The page
+ * appears complete or not at all. */
+struct smalti_retrieve_page;
+
+/* `index`: its name, for the heading; `images` NULL: no images. Both stay the caller's, and stay. */
+struct smalti_retrieve_page *smalti_retrieve_page_open(const char *path, const char *index,
+						       const char *images, struct smalti_error *error);
+void smalti_retrieve_page_query(struct smalti_retrieve_page *page, const char *name);
+/* Of the last query. An image that cannot be read is left out, and the page says why. */
+void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score);
+/* Frees it. */
+int smalti_retrieve_page_commit(struct smalti_retrieve_page *page, struct smalti_error *error);
+void smalti_retrieve_page_abort(struct smalti_retrieve_page *page); /* NULL is fine */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/options.h"
+#include "smalti/features.h"
+#include "smalti/retrieve.h"
+
+/* Where queries come from: one of these. */
+struct smalti_query_source {
+	const char *const *texts;
+	int text_count;
+	const char *prompts;               /* a file of texts; "-": standard input */
+	struct smalti_string_list items;   /* keys of items */
+	const char *from;                  /* the index that these are of; NULL: the one that is searched */
+	const char *features, *caption;    /* a directory, of which each row is one; its caption */
+	enum smalti_index_kind by;         /* what of a row it is searched by */
+	bool has_by;                       /* else what the index is of */
+	struct smalti_model_options model; /* for texts */
+};
+
+/* Queries with their names. */
+struct smalti_queries {
+	int64_t count, skipped; /* skipped: rows of features that have no vector */
+	char **names;
+	float *vectors; /* [count, dim] */
+};
+
+/* SMALTI_EINVAL unless there is one source. Free them in any case. */
+int smalti_queries_read(struct smalti_queries *queries, const struct smalti_query_source *source,
+			const struct smalti_index *index, struct smalti_session *session,
+			struct smalti_error *error);
+void smalti_queries_free(struct smalti_queries *queries);

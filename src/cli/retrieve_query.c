@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/common_rows.h"
+#include "cli/retrieve.h"
+#include "cli/retrieve_page.h"
+#include "cli/retrieve_queries.h"
+#include "cli/signals.h"
+#include "retrieve/index.h"
+#include "retrieve/recall.h"
+
+#include <ctype.h>
+
+/* The options of `smalti retrieve query`; strings belong to argv. */
+struct smalti_retrieve_query_settings {
+	struct smalti_query_source source;
+	struct smalti_session_options session;
+	int64_t top;
+	const char *page, *images;
+	bool json, quiet;
+};
+
+#define TYPE struct smalti_retrieve_query_settings
+
+static const struct smalti_option rows[] = {
+    {SMALTI_GROUP("Queries")},
+    {SMALTI_STRING(TYPE, source.prompts), "prompts", 'P', "FILE",
+     "search for each line of FILE, or for each object's prompt in JSON Lines; -: standard input"},
+    {SMALTI_LIST(TYPE, source.items), "like", 'l', "KEY", "search for items like this one of the index"},
+    {SMALTI_STRING(TYPE, source.from), "from", 0, "INDEX",
+     "with --like: the items are of this index, which was made with the same projections"},
+    {SMALTI_STRING(TYPE, source.features), "features", 'f', "DIR",
+     "search for each row of features in DIR, and say how often the item with the same key is found"},
+    {SMALTI_STRING(TYPE, source.caption), "caption-key", 'k', "KEY",
+     "with --features: search for this caption; default: the index's"},
+    {SMALTI_CHOICE(TYPE, source.by), "by", 0, "WHAT",
+     "with --features: search for the rows' captions, or their images; the other than what the index is of "
+     "takes "
+     "one with projections; default: what it is of",
+     .choices = smalti_index_kinds, SMALTI_GIVEN(TYPE, source.has_by)},
+
+    {SMALTI_GROUP("Model")},
+    {SMALTI_STRING(TYPE, source.model.directory), "model", 'm', "DIR",
+     "directory of a pipeline in diffusers' layout, whose text encoder reads prompts; default: the embedded "
+     "model"},
+    SMALTI_TEXT_ENCODER_ROWS(TYPE, source.model),
+    SMALTI_VARIANT_ROW(TYPE, source.model.variant),
+
+    {SMALTI_GROUP("Output")},
+    {SMALTI_INT64(TYPE, top), "top", 'n', "N", "number of items to find for each query", .minimum = 1,
+     .maximum = 1 << 20},
+    {SMALTI_STRING(TYPE, page), "page", 'o', "FILE", "also write what is found as an HTML page"},
+    {SMALTI_STRING(TYPE, images), "images", 0, "DIR",
+     "with --page: show the images that the items' keys name in DIR"},
+    {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print JSON Lines: an object for each query, and a summary"},
+    {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "with --features: print the rates only"},
+
+    {SMALTI_GROUP("Machine")},
+    SMALTI_POLICY_ROW(TYPE),
+    SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_TRACE_ROW(TYPE),
+};
+
+static const struct smalti_retrieve_query_settings defaults = {.top = 10, .session = {.cuda = -1}};
+
+static const struct smalti_example examples[] = {
+    {"Find captions like a prompt", "smalti retrieve query captions 'a red star'"},
+    {"Find images by a prompt, in an index that was made with projections",
+     "smalti retrieve query images 'a red star'"},
+    {"Find images like one of the index", "smalti retrieve query images --like images/17.png"},
+    {"The same as a page with small copies of the images",
+     "smalti retrieve query images --like images/17.png --page found.html --images data"},
+    {"How often is an item among the first ten that its other caption finds",
+     "smalti retrieve query captions --features features --caption-key long --quiet"},
+    {NULL, NULL},
+};
+
+struct query {
+	const struct smalti_retrieve_query_settings *settings;
+	struct smalti_index *index;
+	struct smalti_queries queries;
+	struct smalti_found *found;        /* [queries, top] */
+	struct smalti_retrieve_page *page; /* NULL: none is asked for */
+	int64_t pairs;                     /* queries whose key the index has */
+	struct smalti_recall recall;       /* how often these find it */
+	double began, seconds;
+	bool broken;
+};
+
+/* Keys are anybody's: nothing in them moves the cursor. */
+static void put_text(const char *text)
+{
+	for (; *text; text++)
+		putchar(iscntrl((unsigned char)*text) ? '?' : *text);
+}
+
+static int print_match(const struct query *q, const struct smalti_found *found, cJSON *matches,
+		       struct smalti_error *error)
+{
+	struct smalti_index_item item;
+	if (smalti_index_item(q->index, found->number, &item, error) < 0)
+		return -1;
+	if (q->page)
+		smalti_retrieve_page_match(q->page, item.key, (double)found->score);
+	if (matches) {
+		cJSON *object = cJSON_CreateObject();
+		cJSON_AddNumberToObject(object, "index", (double)item.index);
+		(void)smalti_json_add_text(object, "key", item.key);
+		cJSON_AddNumberToObject(object, "score", (double)found->score);
+		cJSON_AddItemToArray(matches, object);
+	} else {
+		printf("  %7.4f  ", (double)found->score);
+		put_text(item.key);
+		putchar('\n');
+	}
+	free(item.key);
+	return 0;
+}
+
+static int print_query(struct query *q, int64_t number, struct smalti_error *error)
+{
+	const struct smalti_found *found = q->found + number * q->settings->top;
+	cJSON *object = q->settings->json ? cJSON_CreateObject() : NULL;
+	cJSON *matches = NULL;
+	int status = 0;
+	if (q->page)
+		smalti_retrieve_page_query(q->page, q->queries.names[number]);
+	if (object) {
+		(void)smalti_json_add_text(object, "query", q->queries.names[number]);
+		matches = cJSON_AddArrayToObject(object, "matches");
+	} else {
+		put_text(q->queries.names[number]);
+		putchar('\n');
+	}
+	for (int64_t i = 0; i < q->settings->top && found[i].number >= 0 && status == 0; i++)
+		status = print_match(q, &found[i], matches, error);
+	if (object)
+		smalti_json_line(object, &q->broken);
+	return status;
+}
+
+/* Whether the item with the query's key was found. */
+static void rate(struct query *q, int64_t number)
+{
+	const struct smalti_found *found = q->found + number * q->settings->top;
+	const int64_t own = smalti_index_find(q->index, q->queries.names[number], NULL);
+	q->pairs += own >= 0;
+	for (int64_t i = 0; i < q->settings->top && own >= 0 && found[i].number >= 0; i++)
+		if (found[i].number == own)
+			smalti_recall_add(&q->recall, i);
+}
+
+static void add_rates(const struct query *q, cJSON *summary)
+{
+	cJSON_AddNumberToObject(summary, "without", (double)q->queries.skipped);
+	cJSON_AddNumberToObject(summary, "pairs", (double)q->pairs);
+	for (int i = 0; i < SMALTI_RECALL_DEPTHS && smalti_recall_depths[i] <= q->settings->top; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "R@%" PRId64, smalti_recall_depths[i]);
+		cJSON_AddNumberToObject(summary, name, q->recall.at[i]);
+	}
+	cJSON_AddNumberToObject(summary, "MRR", q->recall.mrr);
+}
+
+static void print_summary(struct query *q)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *summary = cJSON_AddObjectToObject(object, "summary");
+	cJSON_AddNumberToObject(summary, "queries", (double)q->queries.count);
+	if (q->settings->source.features)
+		add_rates(q, summary);
+	smalti_json_add_seconds(summary, q->seconds);
+	smalti_json_line(object, &q->broken);
+}
+
+static void print_rates(const struct query *q)
+{
+	printf("%" PRId64 " queries, %" PRId64 " of them with an item of their key:", q->queries.count,
+	       q->pairs);
+	for (int i = 0; i < SMALTI_RECALL_DEPTHS && smalti_recall_depths[i] <= q->settings->top; i++)
+		printf(" R@%" PRId64 " %.4f,", smalti_recall_depths[i], q->recall.at[i]);
+	printf(" MRR %.4f\n", q->recall.mrr);
+}
+
+static int print_all(struct query *q, struct smalti_error *error)
+{
+	const bool rated = q->settings->source.features;
+	for (int64_t i = 0; i < q->queries.count && !q->broken; i++) {
+		if (rated)
+			rate(q, i);
+		if ((!rated || !q->settings->quiet) && print_query(q, i, error) < 0)
+			return -1;
+	}
+	smalti_recall_end(&q->recall, q->pairs);
+	if (q->settings->json && !q->broken)
+		print_summary(q);
+	else if (rated)
+		print_rates(q);
+	return 0;
+}
+
+static int search(struct query *q, struct smalti_session *session, const char *directory,
+		  struct smalti_error *error)
+{
+	const int64_t top = q->settings->top;
+	int64_t count = top;
+	q->index = smalti_index_open(directory, error);
+	if (!q->index || smalti_queries_read(&q->queries, &q->settings->source, q->index, session, error) < 0)
+		return -1;
+	if (!smalti_multiply(&count, q->queries.count))
+		return smalti_fail(error, SMALTI_EINVAL, "--top: %" PRId64 " items for %" PRId64 " queries",
+				   top, q->queries.count);
+	q->found = smalti_calloc(count, sizeof(*q->found), error);
+	q->began = smalti_now();
+	if (!q->found || smalti_index_search(q->index, session, q->queries.vectors, q->queries.count, top,
+					     q->found, error) < 0)
+		return -1;
+	q->seconds = smalti_now() - q->began;
+	return print_all(q, error);
+}
+
+/* The page is opened first, so that a bad path is known before the search. */
+static int search_and_write(struct query *q, struct smalti_session *session, const char *directory,
+			    struct smalti_error *error)
+{
+	const struct smalti_retrieve_query_settings *settings = q->settings;
+	if (settings->images && !settings->page)
+		return smalti_fail(error, SMALTI_EINVAL, "--images goes with --page");
+	if (settings->page && settings->quiet)
+		return smalti_fail(error, SMALTI_EINVAL, "--page and --quiet exclude each other");
+	if (settings->page) {
+		q->page = smalti_retrieve_page_open(settings->page, directory, settings->images, error);
+		if (!q->page)
+			return -1;
+	}
+	const int status = search(q, session, directory, error);
+	if (!q->page || status < 0) {
+		smalti_retrieve_page_abort(q->page);
+		return status;
+	}
+	return smalti_retrieve_page_commit(q->page, error);
+}
+
+static enum smalti_exit run(void *options, int count, char **operands)
+{
+	struct smalti_retrieve_query_settings *settings = options;
+	struct query query = {.settings = settings};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (count == 0)
+		return smalti_usage_error(&smalti_retrieve_query_command, "name an index");
+	settings->source.texts = (const char *const *)operands + 1;
+	settings->source.text_count = count - 1;
+	smalti_signals_catch();
+	struct smalti_session *session = smalti_held_session(&settings->session, &error);
+	int status = session ? search_and_write(&query, session, operands[0], &error) : -1;
+	smalti_queries_free(&query.queries);
+	smalti_index_close(query.index);
+	free(query.found);
+	if (session && smalti_session_close(session, &error) < 0)
+		status = -1;
+	if (status < 0)
+		return smalti_command_fail(&smalti_retrieve_query_command, &error);
+	return query.broken ? SMALTI_EXIT_FAILED : smalti_finish_stdout();
+}
+
+const struct smalti_command smalti_retrieve_query_command = {
+    .name = "smalti retrieve query",
+    .summary = "find the items of an index that are most like a query",
+    .operands = "INDEX [PROMPT]...",
+    .description =
+	"Finds the items of INDEX whose vectors have the largest cosine with the query's, the "
+	"best first; of equal "
+	"ones the first in the data set. A query is a prompt, an item of the index (--like), or a "
+	"row of other features "
+	"(--features) that were extracted with the same model. Images are found by prompts, and the "
+	"other way, in an index that was made with projections (smalti retrieve train).\n\nEvery item is "
+	"compared, and the "
+	"result does not depend "
+	"on workers or policy.\n\nWith --features the item with the query's own key counts as the "
+	"right one: R@1, R@5 and "
+	"R@10 are the shares of queries that find it among so many, MRR is the mean of 1/rank, "
+	"which is 0 beyond --top.",
+    SMALTI_COMMAND_TABLES(rows, examples, defaults),
+    .run = run,
+    .alone = true,
+};

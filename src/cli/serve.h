@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/command.h"
+#include "cli/generate.h"
+#include "cli/serve_queue.h"
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+/* `smalti serve`: images over HTTP. The HTTP library's thread reads requests and writes answers, one thread
+ * submits what waits to the batch, and the main thread waits for the batch. */
+
+struct smalti_serve_options {
+	const char *listen, *token_file;
+	int64_t width, height, steps, images; /* the most of a request */
+	struct smalti_serve_limits limits;
+	struct smalti_request request; /* what a request does not say */
+	struct smalti_model_options model;
+	struct smalti_session_options session;
+	bool quiet;
+};
+
+enum smalti_exit smalti_serve_run(void *options, int count, char **operands);
+
+/* serve_request.c: a body of POST /v1/images/generations. */
+struct smalti_serve_request {
+	struct smalti_prompt_line line; /* its texts */
+	struct smalti_request request;
+	bool stream;
+};
+/* -1 with what is wrong with it; `model` is what this server's is called. Free it either way. */
+int smalti_serve_request_read(struct smalti_serve_request *request, const char *body, size_t length,
+			      const struct smalti_serve_options *options, const char *model,
+			      struct smalti_error *error);
+void smalti_serve_request_free(struct smalti_serve_request *request);
+
+/* serve_listen.c: where to listen. "127.0.0.1:8000", "[::1]:8000" or "localhost:8000"; port 0: a free one. */
+struct smalti_serve_address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in four;
+		struct sockaddr_in6 six;
+	};
+	bool local; /* reached from this machine alone */
+};
+int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
+			      struct smalti_error *error);
+/* "127.0.0.1" of a peer. */
+void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
+
+/* serve_metrics.c: what is counted, for Prometheus. */
+enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 12 };
+struct smalti_serve_metrics {
+	int64_t answers[SMALTI_SERVE_STATUSES]; /* by status, in the order of a table */
+	int64_t made, failed, dropped;          /* images; dropped: nobody waited for them any more */
+	int64_t buckets[SMALTI_SERVE_BUCKETS], requests;
+	double seconds; /* of answered requests for images, from their arrival on */
+};
+void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned status);
+void smalti_serve_metrics_request(struct smalti_serve_metrics *metrics, double seconds);
+
+struct smalti_serve_job;
+
+struct smalti_server {
+	const struct smalti_serve_options *options;
+	const char *model_name;
+	char *token; /* NULL: everybody may */
+	struct smalti_session *session;
+	struct smalti_model *model;
+	struct smalti_batch *batch;
+	struct smalti_image_origin origin;
+	struct smalti_serve_queue queue;
+	struct MHD_Daemon *daemon;
+	pthread_t submitter;
+	double started;
+	pthread_mutex_t mutex; /* guards what follows, and jobs */
+	bool closing;          /* takes no more requests */
+	bool asleep;           /* the workers: nothing was to be done for a while */
+	int64_t open;          /* connections that wait for images */
+	int64_t active;        /* images in the batch */
+	struct smalti_serve_metrics metrics;
+};
+
+/* The text of GET /metrics; NULL without memory. The server's mutex is held. */
+char *smalti_serve_metrics_text(struct smalti_server *server);
+/* The JSON of GET /v1/activity: what workers did from task number `from` on. */
+char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
+
+/* serve_job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
+struct smalti_serve_image {
+	struct smalti_serve_job *job;
+	int64_t number;
+	char *parameters; /* the metadata */
+	struct smalti_image_writer *writer;
+	FILE *stream;
+	char *data; /* of the PNG, complete when it is done */
+	size_t size;
+};
+
+struct smalti_serve_job {
+	struct smalti_serve_waiting waiting; /* first */
+	struct smalti_server *server;
+	struct smalti_serve_request request;
+	struct smalti_plan *plan;
+	struct smalti_serve_image *images;
+	int64_t left; /* images that are not done */
+	struct smalti_error error;
+	bool ended;
+	bool as_png;                       /* the answer is the first image itself */
+	struct MHD_Connection *connection; /* NULL: nobody waits for it any more */
+	bool suspended;                    /* the connection, until there is something to write */
+	int references;
+	char *events; /* of a stream, not sent yet; NULL: none */
+	size_t sent;  /* of these */
+	double began;
+};
+struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
+					      struct smalti_serve_request *request,
+					      struct smalti_error *error);
+/* The server's mutex is held. */
+void smalti_serve_job_release(struct smalti_serve_job *job);
+/* Ends a job that was never submitted. */
+void smalti_serve_job_fail(struct smalti_serve_job *job, const struct smalti_error *error);
+/* Submits what waits until the server closes; a thread of its own. */
+void *smalti_serve_submit(void *server);
+
+/* serve_answer.c: bodies; NULL without memory. Free with free(). */
+char *smalti_serve_error_text(unsigned status, const char *message);
+char *smalti_serve_images_text(const struct smalti_serve_job *job);
+char *smalti_serve_image_event(const struct smalti_serve_image *image);
+char *smalti_serve_progress_event(const struct smalti_serve_image *image,
+				  const struct smalti_batch_progress *progress);
+char *smalti_serve_error_event(const struct smalti_error *error);
+char *smalti_serve_models_text(const struct smalti_server *server);
+/* The status that a failure is answered with. */
+unsigned smalti_serve_status(enum smalti_code code);
+
+/* Before tasks are inserted. The mutex is held. */
+void smalti_serve_wake_workers(struct smalti_server *server);
+
+/* serve_http.c */
+int smalti_serve_open_http(struct smalti_server *server, const struct smalti_serve_address *address,
+			   struct smalti_error *error);
+void smalti_serve_close_http(struct smalti_server *server);
+uint16_t smalti_serve_port(const struct smalti_server *server);

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "cli/serve.h"
+#include "cli/signals.h"
+
+#include <stdarg.h>
+#include <sys/random.h>
+
+/* src/cli/serve_page.html. */
+__asm__(".pushsection .rodata\n"
+	".local smalti_serve_page\n"
+	"smalti_serve_page: .incbin \"src/cli/serve_page.html\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
+
+enum {
+	MOST_BODY = 256 << 10,
+	MOST_PASSED_OVER = 16 << 20,
+	MOST_CONNECTIONS = 900, /* below the usual 1024 descriptors */
+	IDLE_SECONDS = 120,
+	SEED_BITS = 53 /* of a seed that nobody chose: JSON's numbers keep them */
+};
+
+/* A request from its first line on, until its answer has been sent. */
+struct exchange {
+	const struct route *route;
+	char *body;
+	size_t length;
+	unsigned refused; /* the status that its body is passed over for; 0: none */
+	struct smalti_serve_job *job;
+};
+
+/* The path, and what answers it once the body is there. */
+struct route {
+	const char *method, *path;
+	enum MHD_Result (*answer)(struct smalti_server *server, struct MHD_Connection *connection,
+				  struct exchange *exchange);
+	bool open; /* without a token, too */
+};
+
+static enum MHD_Result queue_response(struct smalti_server *server, struct MHD_Connection *connection,
+				      unsigned status, const char *type, struct MHD_Response *response)
+{
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "5");
+	const enum MHD_Result result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	HOLD_MUTEX(&server->mutex);
+	smalti_serve_metrics_answer(&server->metrics, status);
+	return result;
+}
+
+/* Takes the text; without memory the connection is closed. */
+static enum MHD_Result answer_text(struct smalti_server *server, struct MHD_Connection *connection,
+				   unsigned status, const char *type, char *text)
+{
+	if (!text)
+		return MHD_NO;
+	struct MHD_Response *response =
+	    MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (!response)
+		free(text);
+	return queue_response(server, connection, status, type, response);
+}
+
+static const char json[] = "application/json";
+
+static enum MHD_Result refuse(struct smalti_server *server, struct MHD_Connection *connection,
+			      unsigned status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static enum MHD_Result refuse(struct smalti_server *server, struct MHD_Connection *connection,
+			      unsigned status, const char *format, ...)
+{
+	struct smalti_error error;
+	va_list args;
+	va_start(args, format);
+	vsnprintf(error.message, sizeof(error.message), format, args);
+	va_end(args);
+	return answer_text(server, connection, status, json, smalti_serve_error_text(status, error.message));
+}
+
+static enum MHD_Result answer_page(struct smalti_server *server, struct MHD_Connection *connection,
+				   struct exchange *exchange)
+{
+	(void)exchange;
+	return queue_response(server, connection, MHD_HTTP_OK, "text/html; charset=utf-8",
+			      MHD_create_response_from_buffer(strlen(smalti_serve_page),
+							      (void *)(uintptr_t)smalti_serve_page,
+							      MHD_RESPMEM_PERSISTENT));
+}
+
+static enum MHD_Result answer_health(struct smalti_server *server, struct MHD_Connection *connection,
+				     struct exchange *exchange)
+{
+	(void)exchange;
+	pthread_mutex_lock(&server->mutex);
+	const bool closing = server->closing;
+	pthread_mutex_unlock(&server->mutex);
+	return answer_text(server, connection, closing ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, json,
+			   smalti_format(NULL, "{\"status\":\"%s\"}\n", closing ? "closing" : "ok"));
+}
+
+static enum MHD_Result answer_metrics(struct smalti_server *server, struct MHD_Connection *connection,
+				      struct exchange *exchange)
+{
+	(void)exchange;
+	pthread_mutex_lock(&server->mutex);
+	char *text = smalti_serve_metrics_text(server);
+	pthread_mutex_unlock(&server->mutex);
+	return answer_text(server, connection, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
+}
+
+static enum MHD_Result answer_models(struct smalti_server *server, struct MHD_Connection *connection,
+				     struct exchange *exchange)
+{
+	(void)exchange;
+	return answer_text(server, connection, MHD_HTTP_OK, json, smalti_serve_models_text(server));
+}
+
+static enum MHD_Result answer_activity(struct smalti_server *server, struct MHD_Connection *connection,
+				       struct exchange *exchange)
+{
+	(void)exchange;
+	const char *from = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "from");
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t number = 0;
+	if (from && smalti_parse_int64(from, 0, INT64_MAX, &number, &error) < 0)
+		return refuse(server, connection, MHD_HTTP_BAD_REQUEST, "from: %s", error.message);
+	return answer_text(server, connection, MHD_HTTP_OK, json, smalti_serve_activity(server, number));
+}
+
+/* A stream's next bytes; while there are none, the connection sleeps. */
+static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
+{
+	(void)position;
+	struct smalti_serve_job *job = user;
+	HOLD_MUTEX(&job->server->mutex);
+	if (job->events) {
+		const size_t left = strlen(job->events + job->sent), count = left < most ? left : most;
+		memcpy(to, job->events + job->sent, count);
+		job->sent += count;
+		if (count == left) {
+			free(job->events);
+			job->events = NULL;
+		}
+		return (ssize_t)count;
+	}
+	if (job->ended)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	job->suspended = true;
+	MHD_suspend_connection(job->connection);
+	return 0;
+}
+
+static enum MHD_Result answer_stream(struct smalti_server *server, struct MHD_Connection *connection,
+				     struct smalti_serve_job *job)
+{
+	enum { BLOCK = 1 << 16 };
+	return queue_response(
+	    server, connection, MHD_HTTP_OK, "text/event-stream",
+	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, job, NULL));
+}
+
+/* What has ended. */
+static enum MHD_Result answer_job(struct smalti_server *server, struct MHD_Connection *connection,
+				  struct smalti_serve_job *job)
+{
+	if (job->error.code)
+		return refuse(server, connection, smalti_serve_status(job->error.code), "%s",
+			      job->error.message);
+	if (!job->as_png)
+		return answer_text(server, connection, MHD_HTTP_OK, json, smalti_serve_images_text(job));
+	return queue_response(
+	    server, connection, MHD_HTTP_OK, "image/png",
+	    MHD_create_response_from_buffer(job->images[0].size, job->images[0].data, MHD_RESPMEM_MUST_COPY));
+}
+
+static const struct {
+	unsigned status;
+	const char *message;
+} admissions[] = {
+    [SMALTI_SERVE_TOO_FAST] = {MHD_HTTP_TOO_MANY_REQUESTS, "too many requests in a minute; try again later"},
+    [SMALTI_SERVE_TOO_MANY] = {MHD_HTTP_TOO_MANY_REQUESTS,
+			       "too many of your images are waiting; try again later"},
+    [SMALTI_SERVE_FULL] = {MHD_HTTP_SERVICE_UNAVAILABLE, "the queue is full; try again later"},
+    [SMALTI_SERVE_NO_MEMORY] = {MHD_HTTP_SERVICE_UNAVAILABLE, "no memory; try again later"},
+};
+
+static struct smalti_serve_job *read_job(struct smalti_server *server, const struct exchange *exchange,
+					 struct smalti_error *error)
+{
+	struct smalti_serve_request request;
+	struct smalti_serve_job *job = NULL;
+	if (smalti_serve_request_read(&request, exchange->body ? exchange->body : "", exchange->length,
+				      server->options, server->model_name, error) == 0) {
+		uint64_t seed = 0;
+		if (!request.line.has_seed && getrandom(&seed, sizeof(seed), 0) == sizeof(seed))
+			request.request.seed = seed >> (64 - SEED_BITS);
+		job = smalti_serve_job_new(server, &request, error);
+	}
+	smalti_serve_request_free(&request);
+	return job;
+}
+
+/* Behind those that wait; the connection has a reference, and sleeps until there is something to write. */
+static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connection *connection,
+			       struct exchange *exchange, struct smalti_serve_job *job)
+{
+	char client[INET6_ADDRSTRLEN];
+	smalti_serve_address_name(
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, client);
+	pthread_mutex_lock(&server->mutex);
+	const bool closing = server->closing || smalti_signals_caught();
+	const enum smalti_serve_admission admission =
+	    closing ? SMALTI_SERVE_FULL
+		    : smalti_serve_queue_put(&server->queue, client, smalti_now(), &job->waiting);
+	if (admission == SMALTI_SERVE_ADMITTED) {
+		exchange->job = job;
+		job->references++;
+		job->connection = connection;
+		server->open++;
+		job->suspended = !job->request.stream;
+		if (job->suspended)
+			MHD_suspend_connection(connection);
+	} else {
+		smalti_serve_job_release(job);
+	}
+	pthread_mutex_unlock(&server->mutex);
+	if (closing)
+		return refuse(server, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is closing");
+	if (admission != SMALTI_SERVE_ADMITTED)
+		return refuse(server, connection, admissions[admission].status, "%s",
+			      admissions[admission].message);
+	return job->request.stream ? answer_stream(server, connection, job) : MHD_YES;
+}
+
+/* Only JSON: what a browser sends for another site's page without asking first is refused. */
+static bool is_json(struct MHD_Connection *connection)
+{
+	const char *type =
+	    MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
+	return type && strncasecmp(type, json, strlen(json)) == 0;
+}
+
+static enum MHD_Result answer_generations(struct smalti_server *server, struct MHD_Connection *connection,
+					  struct exchange *exchange)
+{
+	if (exchange->job) /* it was resumed */
+		return answer_job(server, connection, exchange->job);
+	if (!is_json(connection))
+		return refuse(server, connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+			      "expected Content-Type: application/json");
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_serve_job *job = read_job(server, exchange, &error);
+	if (!job)
+		return refuse(server, connection, smalti_serve_status(error.code), "%s", error.message);
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	job->as_png = accept && strcmp(accept, "image/png") == 0;
+	if (job->as_png && (job->request.request.images > 1 || job->request.stream)) {
+		pthread_mutex_lock(&server->mutex);
+		smalti_serve_job_release(job);
+		pthread_mutex_unlock(&server->mutex);
+		return refuse(server, connection, MHD_HTTP_NOT_ACCEPTABLE,
+			      "Accept: image/png is for one image, without \"stream\"");
+	}
+	return enqueue(server, connection, exchange, job);
+}
+
+static const struct route routes[] = {
+    {"GET", "/", answer_page, true},
+    {"GET", "/health", answer_health, true},
+    {"GET", "/metrics", answer_metrics, false},
+    {"GET", "/v1/models", answer_models, false},
+    {"GET", "/v1/activity", answer_activity, false},
+    {"POST", "/v1/images/generations", answer_generations, false},
+};
+
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < COUNT_OF(routes); i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+/* In a time that does not tell how much of it is right. */
+static bool has_token(const struct smalti_server *server, struct MHD_Connection *connection)
+{
+	static const char bearer[] = "Bearer ";
+	const char *given =
+	    MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+	if (!given || strncmp(given, bearer, strlen(bearer)) != 0)
+		return false;
+	given += strlen(bearer);
+	const size_t length = strlen(server->token);
+	unsigned char differs = strlen(given) != length;
+	for (size_t i = 0; !differs && i < length; i++)
+		differs |= (unsigned char)(given[i] ^ server->token[i]);
+	return !differs;
+}
+
+static bool method_fits(const struct route *route, const char *method)
+{
+	return strcmp(route->method, method) == 0 ||
+	       (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
+}
+
+/* A status before the body is read; 0: none. */
+static unsigned check_head(const struct smalti_server *server, struct MHD_Connection *connection,
+			   const struct route *route, const char *method)
+{
+	if (!route)
+		return MHD_HTTP_NOT_FOUND;
+	if (!method_fits(route, method))
+		return MHD_HTTP_METHOD_NOT_ALLOWED;
+	if (server->token && !route->open && !has_token(server, connection))
+		return MHD_HTTP_UNAUTHORIZED;
+	return 0;
+}
+
+static int add_body(struct exchange *exchange, const char *data, size_t size)
+{
+	if (!exchange->refused && exchange->length + size > MOST_BODY)
+		exchange->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+	if (exchange->refused) { /* passed over, so that the answer is read, but not for ever */
+		exchange->length += size;
+		return exchange->length > MOST_PASSED_OVER ? -1 : 0;
+	}
+	char *body = realloc(exchange->body, exchange->length + size + 1);
+	if (!body)
+		return -1;
+	memcpy(body + exchange->length, data, size);
+	exchange->body = body;
+	exchange->length += size;
+	body[exchange->length] = '\0';
+	return 0;
+}
+
+static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Connection *connection,
+				   unsigned status, const struct route *route)
+{
+	switch (status) {
+	case MHD_HTTP_NOT_FOUND:
+		return refuse(server, connection, status,
+			      "there is nothing here; images are made by POST /v1/images/generations");
+	case MHD_HTTP_METHOD_NOT_ALLOWED:
+		return refuse(server, connection, status, "%s expects %s", route->path, route->method);
+	case MHD_HTTP_UNAUTHORIZED:
+		return refuse(server, connection, status, "expected Authorization: Bearer TOKEN");
+	default:
+		return refuse(server, connection, status, "a request has %d bytes at most", MOST_BODY);
+	}
+}
+
+static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *path,
+			      const char *method, const char *version, const char *data, size_t *size,
+			      void **state)
+{
+	struct smalti_server *server = user;
+	struct exchange *exchange = *state;
+	(void)version;
+	if (!exchange) {
+		*state = exchange = calloc(1, sizeof(*exchange));
+		if (!exchange)
+			return MHD_NO;
+		exchange->route = find_route(path);
+		exchange->refused = check_head(server, connection, exchange->route, method);
+		return MHD_YES;
+	}
+	if (*size) {
+		const int status = add_body(exchange, data, *size);
+		*size = 0;
+		return status == 0 ? MHD_YES : MHD_NO;
+	}
+	if (exchange->refused)
+		return refuse_head(server, connection, exchange->refused, exchange->route);
+	return exchange->route->answer(server, connection, exchange);
+}
+
+static void completed(void *user, struct MHD_Connection *connection, void **state,
+		      enum MHD_RequestTerminationCode code)
+{
+	struct smalti_server *server = user;
+	struct exchange *exchange = *state;
+	(void)connection, (void)code;
+	if (!exchange)
+		return;
+	if (exchange->job) {
+		HOLD_MUTEX(&server->mutex);
+		exchange->job->connection = NULL;
+		server->open--;
+		smalti_serve_job_release(exchange->job);
+	}
+	free(exchange->body);
+	free(exchange);
+	*state = NULL;
+}
+
+/* The HTTP library's words are for who develops with it. */
+static void ignore_words(void *user, const char *format, va_list args)
+{
+	(void)user, (void)format, (void)args;
+}
+
+int smalti_serve_open_http(struct smalti_server *server, const struct smalti_serve_address *address,
+			   struct smalti_error *error)
+{
+	const unsigned six = address->any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0;
+	errno = 0;
+	server->daemon = MHD_start_daemon(
+	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | six, 0, NULL, NULL,
+	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_words, NULL, MHD_OPTION_SOCK_ADDR,
+	    &address->any, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_CONNECTION_LIMIT,
+	    (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+	    MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
+	if (!server->daemon)
+		return smalti_fail_errno(error, "%s: cannot listen there", server->options->listen);
+	return 0;
+}
+
+uint16_t smalti_serve_port(const struct smalti_server *server)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+	return info ? info->port : 0;
+}
+
+/* Answers that are ready are sent first, for a few seconds at most. */
+void smalti_serve_close_http(struct smalti_server *server)
+{
+	enum { TENTHS = 50, TENTH = 100000 };
+	for (int i = 0; i < TENTHS; i++) {
+		pthread_mutex_lock(&server->mutex);
+		const bool open = server->open > 0;
+		pthread_mutex_unlock(&server->mutex);
+		if (!open)
+			break;
+		usleep(TENTH);
+	}
+	MHD_stop_daemon(server->daemon);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "cli/serve.h"
+
+#include <arpa/inet.h>
+
+static bool is_local(const struct smalti_serve_address *address)
+{
+	if (address->any.sa_family == AF_INET)
+		return ntohl(address->four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&address->six.sin6_addr);
+}
+
+/* The host without its brackets. */
+static int read_host(struct smalti_serve_address *address, char *host, in_port_t port)
+{
+	const size_t length = strlen(host);
+	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+		host[length - 1] = '\0';
+		address->six = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = port};
+		return inet_pton(AF_INET6, host + 1, &address->six.sin6_addr) == 1 ? 0 : -1;
+	}
+	address->four = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = port};
+	return inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &address->four.sin_addr) ==
+		       1
+		   ? 0
+		   : -1;
+}
+
+int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
+			      struct smalti_error *error)
+{
+	const char *colon = strrchr(text, ':');
+	char host[INET6_ADDRSTRLEN + 2];
+	int64_t port = 0;
+	*address = (struct smalti_serve_address){0};
+	const size_t length = colon ? (size_t)(colon - text) : 0;
+	if (length && length < sizeof(host)) {
+		memcpy(host, text, length);
+		host[length] = '\0';
+		if (smalti_parse_int64(colon + 1, 0, UINT16_MAX, &port, NULL) == 0 &&
+		    read_host(address, host, htons((uint16_t)port)) == 0) {
+			address->local = is_local(address);
+			return 0;
+		}
+	}
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "--listen: expected an address and a port, such as 127.0.0.1:8000 or [::1]:8000, "
+			   "found '%.99s'",
+			   text);
+}
+
+void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN])
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)address;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
+	const void *bytes =
+	    address->sa_family == AF_INET ? (const void *)&four->sin_addr : (const void *)&six->sin6_addr;
+	if (!inet_ntop(address->sa_family, bytes, name, INET6_ADDRSTRLEN))
+		snprintf(name, INET6_ADDRSTRLEN, "?");
+}

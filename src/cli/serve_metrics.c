@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/serve.h"
+#include "rt/recent.h"
+
+static const unsigned statuses[SMALTI_SERVE_STATUSES] = {200, 400, 401, 404, 405, 406,
+							 411, 413, 415, 429, 500, 503};
+static const double bounds[SMALTI_SERVE_BUCKETS] = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800};
+
+void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned status)
+{
+	for (int i = 0; i < SMALTI_SERVE_STATUSES; i++)
+		metrics->answers[i] += statuses[i] == status;
+}
+
+void smalti_serve_metrics_request(struct smalti_serve_metrics *metrics, double seconds)
+{
+	for (int i = 0; i < SMALTI_SERVE_BUCKETS; i++)
+		metrics->buckets[i] += seconds <= bounds[i];
+	metrics->requests++;
+	metrics->seconds += seconds;
+}
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void single(FILE *out, const char *name, const char *type, const char *help, double value)
+{
+	head(out, name, type, help);
+	fprintf(out, "%s %.17g\n", name, value);
+}
+
+static void write_requests(FILE *out, const struct smalti_serve_metrics *metrics)
+{
+	head(out, "smalti_http_responses_total", "counter", "Answers by their status.");
+	for (int i = 0; i < SMALTI_SERVE_STATUSES; i++)
+		fprintf(out, "smalti_http_responses_total{code=\"%u\"} %" PRId64 "\n", statuses[i],
+			metrics->answers[i]);
+	head(out, "smalti_request_seconds", "histogram",
+	     "Time from a request for images to its last image or failure.");
+	for (int i = 0; i < SMALTI_SERVE_BUCKETS; i++)
+		fprintf(out, "smalti_request_seconds_bucket{le=\"%g\"} %" PRId64 "\n", bounds[i],
+			metrics->buckets[i]);
+	fprintf(out, "smalti_request_seconds_bucket{le=\"+Inf\"} %" PRId64 "\n", metrics->requests);
+	fprintf(out, "smalti_request_seconds_sum %.17g\nsmalti_request_seconds_count %" PRId64 "\n",
+		metrics->seconds, metrics->requests);
+}
+
+static void write_workers(FILE *out, const struct smalti_session *session)
+{
+	head(out, "smalti_worker_busy_seconds_total", "counter", "Time in which a worker computed.");
+	for (int worker = 0; worker < session->workers; worker++) {
+		char name[SMALTI_WORKER_NAME];
+		smalti_session_worker_name(worker, name);
+		fprintf(out, "smalti_worker_busy_seconds_total{worker=\"%s\"} %.6f\n", name,
+			smalti_session_busy(session, worker));
+	}
+}
+
+static double resident_bytes(void)
+{
+	char line[128]; /* pages: all, resident, ... */
+	const char *resident =
+	    smalti_read_line("/proc/self/statm", line, sizeof(line)) ? strchr(line, ' ') : NULL;
+	return resident ? (double)strtoll(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+char *smalti_serve_metrics_text(struct smalti_server *server)
+{
+	const struct smalti_serve_metrics *metrics = &server->metrics;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	write_requests(out, metrics);
+	single(out, "smalti_images_total", "counter", "Images that were made.", (double)metrics->made);
+	single(out, "smalti_images_failed_total", "counter", "Images that failed.", (double)metrics->failed);
+	single(out, "smalti_images_dropped_total", "counter",
+	       "Images whose client had closed its connection.", (double)metrics->dropped);
+	single(out, "smalti_images_active", "gauge", "Images that are being made.", (double)server->active);
+	single(out, "smalti_images_waiting", "gauge", "Images in the queue.",
+	       (double)smalti_serve_queue_waiting(&server->queue));
+	write_workers(out, server->session);
+	single(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+	single(out, "process_start_time_seconds", "gauge", "Start of the server since 1970.",
+	       server->started);
+	const bool failed = ferror(out);
+	if (fclose(out) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
+}
+
+enum { MOST_TASKS = 2000 };
+
+static void add_workers(cJSON *object, const struct smalti_session *session)
+{
+	cJSON *workers = cJSON_AddArrayToObject(object, "workers");
+	for (int worker = 0; worker < session->workers; worker++) {
+		char name[SMALTI_WORKER_NAME];
+		smalti_session_worker_name(worker, name);
+		cJSON_AddItemToArray(workers, cJSON_CreateString(name));
+	}
+}
+
+static void add_task(cJSON *tasks, const struct smalti_recent_task *task)
+{
+	cJSON *row = cJSON_CreateArray();
+	cJSON_AddItemToArray(row, cJSON_CreateNumber(task->worker));
+	cJSON_AddItemToArray(row, cJSON_CreateString(task->name));
+	cJSON_AddItemToArray(row, cJSON_CreateNumber(task->began));
+	cJSON_AddItemToArray(row, cJSON_CreateNumber(task->ended));
+	cJSON_AddItemToArray(tasks, row);
+}
+
+char *smalti_serve_activity(const struct smalti_server *server, int64_t from)
+{
+	SCOPED(free) struct smalti_recent_task *tasks = smalti_calloc(MOST_TASKS, sizeof(*tasks), NULL);
+	if (!tasks)
+		return NULL;
+	const int64_t count = smalti_recent_read(server->session->recent, from, MOST_TASKS, tasks);
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "now", smalti_now());
+	cJSON_AddNumberToObject(object, "next", (double)(count ? tasks[count - 1].number + 1 : from));
+	add_workers(object, server->session);
+	cJSON *list = cJSON_AddArrayToObject(object, "tasks");
+	for (int64_t i = 0; i < count; i++)
+		add_task(list, &tasks[i]);
+	return cJSON_PrintUnformatted(object);
+}

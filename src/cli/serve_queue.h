@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* Requests that wait, of clients that take turns: who asks for much waits for himself. */
+
+/* One that waits; the first member of what the caller waits with. */
+struct smalti_serve_waiting {
+	struct smalti_serve_waiting *next;
+	int64_t images;
+};
+
+struct smalti_serve_limits {
+	int64_t waiting;   /* images of all clients */
+	int64_t of_client; /* images of one */
+	int64_t rate;      /* requests of a client in a minute, as many of them at once; 0: any number */
+};
+
+enum smalti_serve_admission {
+	SMALTI_SERVE_ADMITTED,
+	SMALTI_SERVE_TOO_FAST,  /* more than its rate */
+	SMALTI_SERVE_TOO_MANY,  /* the client's own are waiting */
+	SMALTI_SERVE_FULL,      /* those of all are */
+	SMALTI_SERVE_NO_MEMORY, /* to know one more client by */
+};
+
+struct smalti_serve_client;
+
+struct smalti_serve_queue {
+	struct smalti_serve_limits limits;
+	pthread_mutex_t mutex; /* guards what follows */
+	pthread_cond_t any;
+	struct smalti_serve_client *clients; /* whose turn is next stands first */
+	int64_t waiting, client_count;
+};
+
+void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
+/* When nobody waits. */
+void smalti_serve_queue_close(struct smalti_serve_queue *queue);
+
+/* `now`: seconds of any clock that does not go back. */
+enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *client,
+						   double now, struct smalti_serve_waiting *waiting);
+/* The next one, of the next client that has some; NULL when there was none for a tenth of a second. */
+struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
+int64_t smalti_serve_queue_waiting(struct smalti_serve_queue *queue);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/load.h"
+#include "jobs/plan_strategy.h"
+
+int smalti_plan_place_count(const struct smalti_plan *plan)
+{
+	return plan->strategy.count ? smalti_session_place_count(plan->model->session) : 1;
+}
+
+int smalti_plan_load(const struct smalti_plan *plan, int place, struct smalti_place_load *load,
+		     struct smalti_error *error)
+{
+	SMALTI_REPORT(error);
+	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
+	const bool placed = plan->strategy.count > 0;
+	struct smalti_load all;
+	if (smalti_check_range(place, 0, smalti_plan_place_count(plan) - 1, "place", error) < 0 ||
+	    smalti_strategy_load(&denoising, &plan->strategy, placed ? place : SMALTI_ANYWHERE, &all, error) <
+		0)
+		return -1;
+	*load = (struct smalti_place_load){.name = "any place",
+					   .flops = all.flops,
+					   .keys = all.traffic.keys,
+					   .heads = all.traffic.heads,
+					   .sums = all.traffic.sums,
+					   .stream = all.traffic.stream,
+					   .modulation = all.traffic.modulation,
+					   .weights = all.weights,
+					   .activations = all.activations,
+					   .buffers = all.buffers};
+	_Static_assert(sizeof(load->name) == SMALTI_WORKER_NAME, "a place has a worker's name");
+	if (placed)
+		smalti_session_place_name(plan->model->session, place, load->name);
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+#include "base/dtype.h"
+
+/* What training needs beside the forward kernels: gradients, f32 unless said otherwise, row-major and
+ * contiguous. `gx` is the gradient of the loss with respect to x. Sums over rows are added to what is there,
+ * a row after the other. */
+
+/* gx = gy·f′(x), in the place of gy: f is GELU (tanh), or SiLU. */
+void smalti_gelu_backward(int64_t count, const float *x, float *gy);
+void smalti_silu_backward(int64_t count, const float *x, float *gy);
+
+/* y = x + gate ⊙ z; `gate` [dim], NULL: 1. */
+void smalti_gated_sum(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z, float *y);
+/* Of y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
+void smalti_gate_backward(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
+			  float *gz, float *ggate);
+
+/* Of smalti_layernorm_modulate(): gx is added to, or written; gshift and gscale are added to. */
+struct smalti_layernorm_backward {
+	int64_t rows, dim;
+	float epsilon;
+	bool add;
+};
+void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *layernorm, const float *x,
+					const float *scale, const float *gy, float *gx, float *gshift,
+					float *gscale);
+
+/* y[dim] = Σ_rows x, or is added to. */
+void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
+
+/* x, rounded to `compute` where it is f32, as operands of products have it: in smalti_product_dtype(compute).
+ */
+void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute, void *y);
+
+/* y[rows, columns] = a·b in f32, or is added to. a is [rows, inner], and b [inner, columns], both of `dtype`;
+ * one that is turned lies in memory as its transpose. */
+struct smalti_dense {
+	int64_t rows, inner, columns;
+	bool turned_a, turned_b, add;
+	enum smalti_dtype dtype; /* f32, or bf16 where smalti_product_dtype() says so */
+};
+int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, float *y,
+		 struct smalti_error *error);
+/* What operands that are rounded to `compute` are multiplied in. */
+enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
+
+/* The gradients of smalti_attention() of one block of queries and one of keys, whose dtype the operands of
+ * all products are rounded to. q, k, v and y are of it; the others f32. */
+struct smalti_attention_backward {
+	int64_t queries, keys, heads, head_dim;
+	enum smalti_dtype dtype;
+	float scale;
+	bool add_queries, add_keys; /* gq; gk and gv are added to, not written */
+};
+struct smalti_attention_values {
+	const void *q, *k, *v, *y; /* y: of all keys */
+	const float *lse;          /* of struct smalti_attention */
+	const float *gy;
+};
+struct smalti_attention_gradients {
+	float *q, *k, *v;
+};
+int smalti_attention_backward(const struct smalti_attention_backward *attention,
+			      const struct smalti_attention_values *values,
+			      const struct smalti_attention_gradients *gradients, struct smalti_error *error);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* The best of many scored rows: for each query `top` matches, the better one first. Of equal scores the lower
+ * row is the better one, so that the result does not depend on the order in which rows are offered. */
+
+struct smalti_match {
+	int64_t row; /* -1: none */
+	float score; /* -INFINITY where there is none */
+	int32_t unused;
+};
+
+/* Of `queries` · `top` matches: there are none yet. */
+void smalti_matches_clear(int64_t queries, int64_t top, struct smalti_match *matches);
+
+/* Offers `count` rows from row `first` on, whose scores for query i begin at scores[i · stride]. Scores that
+ * are no numbers match nothing. */
+void smalti_matches_offer(int64_t queries, int64_t top, int64_t first, int64_t count, const float *scores,
+			  int64_t stride, struct smalti_match *matches);
+
+/* Offers the matches of another list. */
+void smalti_matches_merge(int64_t queries, int64_t top, const struct smalti_match *others,
+			  struct smalti_match *matches);

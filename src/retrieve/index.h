@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "retrieve/projections.h"
+#include "retrieve/vectors.h"
+
+/* An index is a directory (docs/retrieve.md): vectors, items, and what makes it one, index.json, which comes
+ * last and has the checksums of the others. */
+
+#define SMALTI_INDEX_FORMAT "smalti index"
+enum { SMALTI_INDEX_VERSION = 1 };
+
+enum smalti_index_file { SMALTI_INDEX_VECTORS, SMALTI_INDEX_ITEMS, SMALTI_INDEX_FILES };
+extern const char *const smalti_index_files[SMALTI_INDEX_FILES];
+extern const char smalti_index_description[]; /* index.json */
+extern const char *const smalti_index_kinds[];
+
+/* What is behind the item's place in its line of items.jsonl, `,"key":"…"}`. Free with free(). */
+char *smalti_index_key_text(const char *key, struct smalti_error *error);
+
+/* A vector as the features have it, in double, as vectors of the index are; there is room for one of these
+ * behind it. False: it has none. */
+struct smalti_index;
+bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector,
+			 float *unit);
+
+struct smalti_index {
+	char *directory;
+	cJSON *description; /* owns the strings of `info` */
+	struct smalti_index_info info;
+	const cJSON *model; /* what extract.json says of the model */
+	struct smalti_safetensors *file;
+	const float *vectors;                  /* [items, dim] */
+	const float *mean, *whitening;         /* of images, without projections: [dim], [dim, dim] */
+	struct smalti_projections projections; /* without: no file */
+	struct smalti_map items;
+	int64_t *lines; /* where each item's line begins, and where the last one ends */
+	struct smalti_index_key {
+		uint64_t digest; /* of its text */
+		int64_t number;
+	} * keys; /* in the order of their digests */
+};

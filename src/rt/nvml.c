@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/nvml.h"
+
+#include "base/base.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+/* What nvml.h declares, which comes in a package of its own. */
+enum { NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
+
+struct sample {
+	unsigned long long time; /* microseconds since 1970 */
+	union {
+		double number;
+		unsigned whole;
+	} value;
+};
+
+struct library {
+	int (*init)(void);
+	int (*shutdown)(void);
+	int (*handle)(const char *bus_id, void **device);
+	int (*samples)(void *device, int kind, unsigned long long since, int *type, unsigned *count,
+		       struct sample *samples);
+};
+
+static bool load(void *library, struct library *nvml)
+{
+	const struct {
+		const char *name;
+		void **function;
+	} symbols[] = {
+	    {"nvmlInit_v2", (void **)&nvml->init},
+	    {"nvmlShutdown", (void **)&nvml->shutdown},
+	    {"nvmlDeviceGetHandleByPciBusId_v2", (void **)&nvml->handle},
+	    {"nvmlDeviceGetSamples", (void **)&nvml->samples},
+	};
+	bool all = true;
+	for (size_t i = 0; i < COUNT_OF(symbols); i++)
+		all = all && (*symbols[i].function = dlsym(library, symbols[i].name));
+	return all;
+}
+
+static double mean(const struct sample *samples, unsigned count)
+{
+	double sum = 0;
+	for (unsigned i = 0; i < count; i++)
+		sum += samples[i].value.whole;
+	return count ? sum / count / 100 : (double)NAN;
+}
+
+/* How many there are is asked for first; none are new is an error. */
+static double ask(const struct library *nvml, const char *bus_id, uint64_t since)
+{
+	void *device = NULL;
+	unsigned count = 0;
+	int type = 0;
+	if (nvml->handle(bus_id, &device) ||
+	    nvml->samples(device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, NULL))
+		return (double)NAN;
+	SCOPED(free) struct sample *samples = smalti_calloc(count, sizeof(*samples), NULL);
+	if (!samples || nvml->samples(device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, samples) ||
+	    type != NVML_VALUE_TYPE_UNSIGNED_INT)
+		return (double)NAN;
+	return mean(samples, count);
+}
+
+double smalti_nvml_utilisation(const char *bus_id, uint64_t since)
+{
+	struct library nvml;
+	double share = (double)NAN;
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return share;
+	if (load(library, &nvml) && nvml.init() == 0) {
+		share = ask(&nvml, bus_id, since);
+		nvml.shutdown();
+	}
+	dlclose(library);
+	return share;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/data.h"
+#include "shard/layout.h"
+#include "store/directory.h"
+#include "store/sealed.h"
+
+#include <xxhash.h>
+
+struct smalti_training_data {
+	const struct smalti_training_data_options *options;
+	uint64_t seed;
+	int64_t batch;
+	struct smalti_features_set *sets;
+	int64_t set_count, shard_count;
+	int64_t *rows; /* of each shard of all sets */
+	cJSON *identity;
+	struct smalti_features_source source, looked_up;
+	struct smalti_features_queue *queue;
+	int captions[SMALTI_FEATURES_CAPTIONS_MAX];  /* the wanted ones, by their places in a row */
+	double limits[SMALTI_FEATURES_CAPTIONS_MAX]; /* below which of [0, 1) each is taken */
+	int caption_count;
+	struct smalti_data_position position;
+	int64_t usable;                         /* samples of this epoch since it was begun here */
+	struct smalti_training_sample *waiting; /* in the order in which they came */
+	int64_t waiting_count;
+	void (*damaged)(void *user, const char *message);
+	void *user;
+};
+
+void smalti_training_sample_free(struct smalti_training_sample *sample)
+{
+	free(sample->moments);
+	sample->moments = NULL;
+}
+
+const struct smalti_shard_schema *smalti_training_data_schema(const struct smalti_training_data *data)
+{
+	return smalti_shard_info(data->sets->model)->schema;
+}
+
+static void widen(struct smalti_shard_extent *most, const struct smalti_shard_extent *extent)
+{
+	most->tokens = smalti_max(most->tokens, extent->tokens);
+	if (extent->latent_height * extent->latent_width <= most->latent_height * most->latent_width)
+		return;
+	most->latent_height = extent->latent_height;
+	most->latent_width = extent->latent_width;
+}
+
+static void widen_by_shard(struct smalti_shard_extent *most, const struct smalti_features_set *set,
+			   const struct smalti_shard_id *id)
+{
+	SCOPED(free) char *path = smalti_shard_path(set->directory, id, NULL);
+	SCOPED(smalti_shard_close)
+	struct smalti_shard *shard = path ? smalti_shard_open_unchecked(path, NULL) : NULL;
+	for (int64_t i = id->first; shard && i < smalti_shard_info(shard)->end; i++) {
+		const struct smalti_shard_extent extent = smalti_shard_row_extent(shard, i);
+		widen(most, &extent);
+	}
+}
+
+struct smalti_shard_extent smalti_training_data_extent(const struct smalti_training_data *data)
+{
+	struct smalti_shard_extent most = {0};
+	for (int64_t i = 0; i < data->set_count; i++)
+		for (int64_t shard = 0; shard < data->sets[i].shards.count; shard++)
+			widen_by_shard(&most, &data->sets[i], &data->sets[i].shards.entries[shard].id);
+	return most;
+}
+
+cJSON *smalti_training_data_identity(const struct smalti_training_data *data)
+{
+	return cJSON_Duplicate(data->identity, true);
+}
+
+/* Of all that is in the shards. */
+static int digest_set(const struct smalti_features_set *set, char text[SMALTI_HEX_DIGITS + 1],
+		      struct smalti_error *error)
+{
+	if (smalti_shards_describe((struct smalti_shards *)&set->shards, set->directory, error) < 0)
+		return -1;
+	uint64_t digest = 0;
+	for (int64_t i = 0; i < set->shards.count; i++) {
+		const struct smalti_shard_entry *entry = &set->shards.entries[i];
+		const uint64_t facts[] = {digest, (uint64_t)entry->id.first, (uint64_t)entry->id.end,
+					  entry->seal};
+		digest = XXH3_64bits(facts, sizeof(facts));
+	}
+	smalti_hex_print(digest, text);
+	return 0;
+}
+
+/* What was extracted with which models has to be alike, and is part of the run's identity. */
+static int identify_set(struct smalti_training_data *data, const struct smalti_features_set *set,
+			struct smalti_error *error)
+{
+	static const char *const models[] = {"text", "pictures"};
+	char digest[SMALTI_HEX_DIGITS + 1];
+	SCOPED(cJSON_Delete) cJSON *made = smalti_directory_identity(set->directory, error);
+	if (!made || digest_set(set, digest, error) < 0)
+		return -1;
+	cJSON *all = cJSON_GetObjectItem(data->identity, "models");
+	for (int i = 0; i < 2; i++) {
+		const cJSON *part = cJSON_GetObjectItemCaseSensitive(made, models[i]);
+		const cJSON *digest_of = cJSON_GetObjectItemCaseSensitive(part, "model");
+		const cJSON *first = cJSON_GetObjectItem(all, models[i]);
+		if (!cJSON_IsString(digest_of) || cJSON_HasObjectItem(part, "latents_mean"))
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s: training needs features of captions and of images, of a VAE without "
+			    "statistics of its latents; these are others",
+			    set->directory);
+		if (!first)
+			cJSON_AddStringToObject(all, models[i], digest_of->valuestring);
+		else if (strcmp(first->valuestring, digest_of->valuestring) != 0)
+			return smalti_fail(
+			    error, SMALTI_EINVAL,
+			    "%s: its features of %s are of the model %s, those of %s of %s: train on "
+			    "features of one model",
+			    set->directory, i ? "images" : "captions", digest_of->valuestring,
+			    data->sets->directory, first->valuestring);
+	}
+	cJSON_AddItemToArray(cJSON_GetObjectItem(data->identity, "shards"), cJSON_CreateString(digest));
+	return 0;
+}
+
+static int check_schema(const struct smalti_training_data *data, const struct smalti_features_set *set,
+			struct smalti_error *error)
+{
+	if (!set->model)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no features yet", set->directory);
+	const char *other = smalti_shard_schema_difference(smalti_shard_info(set->model)->schema,
+							   smalti_training_data_schema(data));
+	if (other)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: its %s are not those of %s", set->directory,
+				   other, data->sets->directory);
+	return 0;
+}
+
+static int open_sets(struct smalti_training_data *data, struct smalti_error *error)
+{
+	const struct smalti_training_data_options *o = data->options;
+	data->identity = cJSON_CreateObject();
+	data->sets = smalti_calloc(o->directory_count, sizeof(*data->sets), error);
+	if (!cJSON_AddObjectToObject(data->identity, "models") ||
+	    !cJSON_AddArrayToObject(data->identity, "shards"))
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
+	for (int64_t i = 0, first = 0; data->sets && i < o->directory_count; i++) {
+		struct smalti_features_set *set = &data->sets[data->set_count++];
+		if (smalti_features_set_open(set, o->directories[i], error) < 0 ||
+		    check_schema(data, set, error) < 0 || identify_set(data, set, error) < 0)
+			return -1;
+		set->first_index = first;
+		first += set->shards.entries[set->shards.count - 1].id.end;
+		data->shard_count += set->shards.count;
+	}
+	return data->sets ? 0 : -1;
+}
+
+static int list_rows(struct smalti_training_data *data, struct smalti_error *error)
+{
+	int64_t at = 0;
+	data->rows = smalti_calloc(data->shard_count, sizeof(*data->rows), error);
+	for (int64_t i = 0; data->rows && i < data->set_count; i++)
+		for (int64_t shard = 0; shard < data->sets[i].shards.count; shard++)
+			data->rows[at++] = data->sets[i].rows[shard];
+	return data->rows ? 0 : -1;
+}
+
+static int caption_named(const struct smalti_training_data *data, const char *name,
+			 struct smalti_error *error)
+{
+	const struct smalti_shard_schema *schema = smalti_training_data_schema(data);
+	char known[512] = "";
+	for (int i = 0; i < schema->caption_count; i++) {
+		if (strcmp(schema->captions[i], name) == 0)
+			return i;
+		smalti_append(known, sizeof(known), ", ", "%s", schema->captions[i]);
+	}
+	return smalti_fail(error, SMALTI_EINVAL, "%s: has no caption '%s': its captions are %s",
+			   data->sets->directory, name, known);
+}
+
+static int choose_captions(struct smalti_training_data *data, struct smalti_error *error)
+{
+	const struct smalti_training_data_options *o = data->options;
+	const struct smalti_shard_schema *schema = smalti_training_data_schema(data);
+	double sum = 0, below = 0;
+	data->caption_count = o->caption_count ? o->caption_count : schema->caption_count;
+	for (int i = 0; i < data->caption_count; i++) {
+		data->captions[i] = o->caption_count ? caption_named(data, o->captions[i], error) : i;
+		if (data->captions[i] < 0)
+			return -1;
+		sum += o->caption_count ? o->weights[i] : 1;
+	}
+	for (int i = 0; i < data->caption_count; i++) {
+		below += (o->caption_count ? o->weights[i] : 1) / sum;
+		data->limits[i] = below;
+	}
+	return 0;
+}
+
+static void close_order(struct smalti_training_data *data)
+{
+	smalti_features_queue_close(data->queue);
+	smalti_features_order_close(data->source.order);
+	data->queue = NULL;
+	data->source.order = NULL;
+}
+
+/* The epoch of the position, behind its rows. */
+static int open_order(struct smalti_training_data *data, struct smalti_error *error)
+{
+	const struct smalti_features_options options = {.shuffled = true,
+							.seed = data->seed,
+							.epoch = (uint64_t)data->position.epoch,
+							.buffer = data->options->buffer,
+							.parts = 1};
+	close_order(data);
+	data->usable = 0;
+	data->source.order = smalti_features_order_open(&options, data->rows, data->shard_count, error);
+	if (!data->source.order)
+		return -1;
+	smalti_features_order_skip(data->source.order, data->position.rows);
+	data->queue =
+	    smalti_features_queue_open(&data->source, smalti_max(1, data->options->prefetch), error);
+	return data->queue ? 0 : -1;
+}
+
+struct smalti_training_data *smalti_training_data_open(const struct smalti_train_options *options,
+						       void (*damaged)(void *user, const char *message),
+						       void *user, struct smalti_error *error)
+{
+	struct smalti_training_data *data = smalti_calloc(1, sizeof(*data), error);
+	if (!data)
+		return NULL;
+	data->options = &options->data;
+	data->seed = options->seed;
+	data->batch = options->batch;
+	data->damaged = damaged;
+	data->user = user;
+	if (open_sets(data, error) < 0 || list_rows(data, error) < 0 || choose_captions(data, error) < 0) {
+		smalti_training_data_close(data);
+		return NULL;
+	}
+	data->source.sets = data->looked_up.sets = data->sets;
+	data->source.set_count = data->looked_up.set_count = data->set_count;
+	return data;
+}
+
+static void forget_waiting(struct smalti_training_data *data)
+{
+	for (int64_t i = 0; i < data->waiting_count; i++)
+		smalti_training_sample_free(&data->waiting[i]);
+	data->waiting_count = 0;
+}
+
+void smalti_training_data_close(struct smalti_training_data *data)
+{
+	if (!data)
+		return;
+	close_order(data);
+	forget_waiting(data);
+	smalti_features_shards_close(&data->source.shards);
+	smalti_features_shards_close(&data->looked_up.shards);
+	for (int64_t i = 0; i < data->set_count; i++)
+		smalti_features_set_close(&data->sets[i]);
+	cJSON_Delete(data->identity);
+	free(data->waiting);
+	free(data->rows);
+	free(data->sets);
+	free(data);
+}
+
+static bool is_usable(const struct smalti_training_data *data, const struct smalti_features_row *row)
+{
+	bool all = row->image.latent_height > 0;
+	for (int i = 0; i < data->caption_count; i++)
+		all = all && row->texts[data->captions[i]].tokens > 0;
+	return all;
+}
+
+static const struct smalti_features_text *chosen_caption(const struct smalti_training_data *data,
+							 const struct smalti_features_row *row, float draw)
+{
+	int i = 0;
+	while (i < data->caption_count - 1 && (double)draw >= data->limits[i])
+		i++;
+	return &row->texts[data->captions[i]];
+}
+
+/* What the row has of it, in memory of its own. */
+static int keep(const struct smalti_training_data *data, const struct smalti_features_row *row,
+		const struct smalti_features_text *text, struct smalti_training_sample *sample,
+		struct smalti_error *error)
+{
+	enum { ALIGNMENT = 64 };
+	const struct smalti_shard_schema *schema = smalti_training_data_schema(data);
+	const struct smalti_features_image *image = &row->image;
+	if (image->latent_height % 2 || image->latent_width % 2)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "item %" PRId64 " (%s): its latents have %" PRId64 " rows and %" PRId64
+				   " columns; the transformer needs even numbers of them",
+				   row->index, row->key, image->latent_height, image->latent_width);
+	sample->height = image->latent_height;
+	sample->width = image->latent_width;
+	sample->ratio = image->ratio;
+	sample->original_height = image->height;
+	sample->original_width = image->width;
+	int64_t bytes = 0, caption = 0;
+	smalti_shard_image_bytes(schema, image, &bytes);
+	if (!sample->dropped) {
+		sample->tokens = text->tokens;
+		smalti_shard_text_bytes(schema, text, &caption);
+	}
+	const int64_t first = smalti_round_up(bytes, ALIGNMENT);
+	char *memory = smalti_aligned_alloc(first + caption, 1, error);
+	if (!memory)
+		return -1;
+	memcpy(memory, image->values, (size_t)bytes);
+	if (caption)
+		memcpy(memory + first, text->values, (size_t)caption);
+	sample->moments = memory;
+	sample->caption = caption ? memory + first : NULL;
+	return 0;
+}
+
+static int add_sample(struct smalti_training_data *data, int64_t epoch, const struct smalti_features_row *row,
+		      struct smalti_error *error)
+{
+	const uint32_t seed =
+	    smalti_stream_seed(data->seed, SMALTI_STREAM_SAMPLE, (uint64_t)epoch, (uint64_t)row->index);
+	struct smalti_training_sample sample = {
+	    .epoch = epoch, .index = row->index, .seed = seed, .draws = smalti_draw_sample(seed)};
+	sample.dropped = (double)sample.draws.drop < data->options->drop;
+	if (smalti_grow(&data->waiting, data->waiting_count, sizeof(*data->waiting), error) < 0 ||
+	    keep(data, row, chosen_caption(data, row, sample.draws.caption), &sample, error) < 0)
+		return -1;
+	data->waiting[data->waiting_count++] = sample;
+	return 0;
+}
+
+static int begin_next_epoch(struct smalti_training_data *data, struct smalti_error *error)
+{
+	if (data->usable == 0 && data->position.rows > 0)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "%s: no item has the features of its image and of all captions that are wanted",
+		    data->sets->directory);
+	data->position.epoch++;
+	data->position.rows = 0;
+	return open_order(data, error);
+}
+
+/* A row that cannot be read. */
+static int leave_out(const struct smalti_training_data *data, const struct smalti_error *cause,
+		     struct smalti_error *error)
+{
+	if (data->options->damage == SMALTI_DAMAGE_REFUSE)
+		return smalti_fail(error, cause->code,
+				   "%s: extract it again, or have it left out by --damaged skip",
+				   cause->message);
+	data->damaged(data->user, cause->message);
+	return 0;
+}
+
+/* One row, of the next epoch where this one has no more: it waits then, unless it cannot be used. */
+static int read_row(struct smalti_training_data *data, struct smalti_error *error)
+{
+	struct smalti_features_row row;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	const int found = smalti_features_queue_next(data->queue, &row, &cause);
+	if (found == 0)
+		return begin_next_epoch(data, error);
+	if (found < 0 && !smalti_is_of_input(cause.code))
+		return smalti_pass(error, &cause);
+	data->position.rows++;
+	if (found < 0) {
+		data->position.damaged++;
+		return leave_out(data, &cause, error);
+	}
+	if (!is_usable(data, &row))
+		return 0;
+	data->usable++;
+	return add_sample(data, data->position.epoch, &row, error);
+}
+
+static bool same_bucket(const struct smalti_training_data *data, const struct smalti_training_sample *a,
+			const struct smalti_training_sample *b)
+{
+	return data->options->bucketing == SMALTI_BUCKET_NONE ||
+	       (a->height == b->height && a->width == b->width);
+}
+
+/* The bucket of the sample that came last is the only one that can be full. */
+static bool take_batch(struct smalti_training_data *data, struct smalti_training_sample *samples)
+{
+	int64_t full = 0, left = 0, taken = 0;
+	if (data->waiting_count == 0)
+		return false;
+	const struct smalti_training_sample last = data->waiting[data->waiting_count - 1];
+	for (int64_t i = 0; i < data->waiting_count; i++)
+		full += same_bucket(data, &data->waiting[i], &last);
+	if (full < data->batch)
+		return false;
+	for (int64_t i = 0; i < data->waiting_count; i++)
+		if (same_bucket(data, &data->waiting[i], &last))
+			samples[taken++] = data->waiting[i];
+		else
+			data->waiting[left++] = data->waiting[i];
+	data->waiting_count = left;
+	return true;
+}
+
+int smalti_training_data_next(struct smalti_training_data *data, struct smalti_training_sample *samples,
+			      struct smalti_error *error)
+{
+	if (!data->queue && open_order(data, error) < 0)
+		return -1;
+	do {
+		if (read_row(data, error) < 0)
+			return -1;
+	} while (!take_batch(data, samples));
+	return 0;
+}
+
+int smalti_training_data_position(const struct smalti_training_data *data,
+				  struct smalti_data_position *position, struct smalti_error *error)
+{
+	*position = data->position;
+	position->waiting_count = data->waiting_count;
+	position->waiting = smalti_calloc(data->waiting_count + 1, sizeof(*position->waiting), error);
+	if (!position->waiting)
+		return -1;
+	for (int64_t i = 0; i < data->waiting_count; i++)
+		position->waiting[i] =
+		    (struct smalti_waiting_item){data->waiting[i].epoch, data->waiting[i].index};
+	return 0;
+}
+
+int smalti_training_data_seek(struct smalti_training_data *data, const struct smalti_data_position *position,
+			      struct smalti_error *error)
+{
+	forget_waiting(data);
+	for (int64_t i = 0; i < position->waiting_count; i++) {
+		const struct smalti_waiting_item *item = &position->waiting[i];
+		struct smalti_features_row row;
+		if (smalti_features_source_get(&data->looked_up, item->index, &row, error) < 0 ||
+		    add_sample(data, item->epoch, &row, error) < 0)
+			return -1;
+	}
+	data->position = *position;
+	data->position.waiting = NULL;
+	return open_order(data, error);
+}
+
+int smalti_training_data_rewind(struct smalti_training_data *data, struct smalti_error *error)
+{
+	const struct smalti_features_options options = {.parts = 1};
+	close_order(data);
+	data->source.order = smalti_features_order_open(&options, data->rows, data->shard_count, error);
+	if (data->source.order)
+		data->queue = smalti_features_queue_open(&data->source, 1, error);
+	return data->queue ? 0 : -1;
+}
+
+int smalti_training_data_item(struct smalti_training_data *data, struct smalti_training_sample *sample,
+			      struct smalti_error *error)
+{
+	struct smalti_features_row row;
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	int found;
+	while ((found = smalti_features_queue_next(data->queue, &row, &cause)) != 0) {
+		if (found < 0 && !smalti_is_of_input(cause.code))
+			return smalti_pass(error, &cause);
+		if (found < 0 && leave_out(data, &cause, error) < 0)
+			return -1;
+		if (found > 0 && is_usable(data, &row))
+			break;
+		cause = (struct smalti_error)SMALTI_NO_ERROR;
+	}
+	if (found == 0)
+		return 0;
+	*sample = (struct smalti_training_sample){.index = row.index};
+	return keep(data, &row, &row.texts[data->captions[0]], sample, error) < 0 ? -1 : 1;
+}

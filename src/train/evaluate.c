@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/trainer.h"
+
+static const int64_t FIRST_TIMESTEP = 50, TIMESTEP_STRIDE = 100;
+
+/* One item at all timesteps, whose noise does not depend on the step. */
+static int evaluate_item(struct smalti_trainer *trainer, struct smalti_dit_train *graph,
+			 const struct smalti_training_sample *sample, int64_t place,
+			 struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS],
+			 struct smalti_error *error)
+{
+	struct smalti_task_group *task_group =
+	    smalti_task_group_new(trainer->session, "evaluation", 0, error);
+	if (!task_group)
+		return -1;
+	smalti_task_group_needs(task_group, trainer->task_group);
+	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, sample, 1);
+	int status = smalti_step_plan_choose(trainer, &shape, &trainer->plan, error);
+	for (int i = 0; i < SMALTI_EVALUATED_TIMESTEPS && status == 0; i++) {
+		if (trainer->plan.bounded && i % trainer->plan.together == 0)
+			smalti_task_group_wait(task_group);
+		const int64_t t = FIRST_TIMESTEP + i * TIMESTEP_STRIDE;
+		const struct smalti_sample_work work = {
+		    .sample = sample,
+		    .timestep = t,
+		    .seed = smalti_stream_seed(trainer->options->seed, SMALTI_STREAM_EVALUATION, (uint64_t)t,
+					       (uint64_t)place),
+		    .weight = 1,
+		    .replica = i % trainer->strategy.parts[SMALTI_AXIS_BRANCH],
+		    .parts = &parts[i]};
+		status = smalti_sample_insert(trainer, graph, task_group, &work, error);
+	}
+	smalti_task_group_wait(task_group);
+	if (status == 0)
+		status = smalti_task_group_status(task_group, error);
+	smalti_task_group_free(task_group);
+	return status;
+}
+
+static void add_parts(const struct smalti_loss_parts *parts, struct smalti_evaluation *evaluation)
+{
+	for (int i = 0; i < SMALTI_EVALUATED_TIMESTEPS; i++) {
+		evaluation->mse[i] += parts[i].mse;
+		evaluation->vb[i] += parts[i].vb;
+	}
+	evaluation->items++;
+}
+
+static void divide(struct smalti_evaluation *evaluation)
+{
+	for (int i = 0; i < SMALTI_EVALUATED_TIMESTEPS; i++) {
+		evaluation->mse[i] /= (double)evaluation->items;
+		evaluation->vb[i] /= (double)evaluation->items;
+		evaluation->mean_mse += evaluation->mse[i] / SMALTI_EVALUATED_TIMESTEPS;
+		evaluation->mean_vb += evaluation->vb[i] / SMALTI_EVALUATED_TIMESTEPS;
+	}
+}
+
+int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_training_data *held_out,
+			    bool averages, struct smalti_evaluation *evaluation, struct smalti_error *error)
+{
+	struct smalti_dit_train *graph = averages ? trainer->average_graph : trainer->graph;
+	const int64_t most = trainer->options->held_out_items;
+	struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS];
+	struct smalti_training_sample sample;
+	int status = smalti_training_data_rewind(held_out, error);
+	*evaluation = (struct smalti_evaluation){0};
+	smalti_dit_train_begin_step(graph, trainer->task_group);
+	while (status == 0 && (most == 0 || evaluation->items < most)) {
+		const int found = smalti_training_data_item(held_out, &sample, error);
+		if (found == 0)
+			break;
+		status =
+		    found < 0 ? -1 : evaluate_item(trainer, graph, &sample, evaluation->items, parts, error);
+		if (found > 0)
+			smalti_training_sample_free(&sample);
+		if (status == 0)
+			add_parts(parts, evaluation);
+	}
+	smalti_dit_train_end_step(graph);
+	if (status < 0)
+		return -1;
+	if (evaluation->items == 0)
+		return smalti_fail(error, SMALTI_EINVAL, "%s: has no item with all features to evaluate on",
+				   trainer->options->held_out);
+	divide(evaluation);
+	return 0;
+}

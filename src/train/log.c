@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/process.h"
+#include "rt/device_use.h"
+#include "rt/session.h"
+#include "smalti/version.h"
+#include "train/run.h"
+
+struct smalti_training_log {
+	FILE *stream;
+	struct smalti_session *session;
+	double *busy;  /* seconds of each worker, to the line before */
+	int64_t moved; /* bytes to and from devices, to the line before */
+};
+
+/* Frees the object. A line is written whole, or after a crash not to its end. */
+static void write_line(struct smalti_training_log *log, cJSON *object)
+{
+	SCOPED(free) char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+	cJSON_Delete(object);
+	if (!text || !log)
+		return;
+	fprintf(log->stream, "%s\n", text);
+	fflush(log->stream);
+}
+
+static void add_workers(cJSON *object, const struct smalti_session *session)
+{
+	cJSON *names = cJSON_AddArrayToObject(object, "workers");
+	for (int i = 0; i < session->workers; i++) {
+		char name[SMALTI_WORKER_NAME];
+		smalti_session_worker_name(i, name);
+		cJSON_AddItemToArray(names, cJSON_CreateString(name));
+	}
+}
+
+/* The seconds that each worker has been in tasks since the line before. */
+static void add_busy(cJSON *object, struct smalti_training_log *log)
+{
+	cJSON *shares = cJSON_AddArrayToObject(object, "busy");
+	for (int i = 0; i < log->session->workers; i++) {
+		const double busy = smalti_session_busy(log->session, i);
+		cJSON_AddItemToArray(shares, cJSON_CreateNumber(busy - log->busy[i]));
+		log->busy[i] = busy;
+	}
+}
+
+static int64_t moved_since(struct smalti_training_log *log)
+{
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	const int count = smalti_devices_use(log->session, uses);
+	int64_t moved = 0;
+	for (int i = 0; i < count; i++)
+		moved += uses[i].bytes_to + uses[i].bytes_from;
+	const int64_t since = moved - log->moved;
+	log->moved = moved;
+	return since;
+}
+
+/* All of it, or nothing. */
+static int start(struct smalti_training_log *log, const char *run, struct smalti_session *session)
+{
+	SCOPED(free) char *path = smalti_format(NULL, "%s/log.jsonl", run);
+	log->session = session;
+	log->busy = smalti_calloc(session->workers, sizeof(*log->busy), NULL);
+	log->stream = path && log->busy ? fopen(path, "ae") : NULL;
+	for (int i = 0; log->stream && i < session->workers; i++)
+		log->busy[i] = smalti_session_busy(session, i);
+	return log->stream ? 0 : -1;
+}
+
+struct smalti_training_log *smalti_training_log_open(const char *run, struct smalti_session *session,
+						     const cJSON *identity, int64_t step, int64_t steps)
+{
+	struct smalti_training_log *log = smalti_calloc(1, sizeof(*log), NULL);
+	if (!log || start(log, run, session) < 0) {
+		free(log ? log->busy : NULL);
+		free(log);
+		return NULL;
+	}
+	moved_since(log);
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "training", 1);
+	cJSON_AddStringToObject(object, "program", "smalti " SMALTI_VERSION);
+	cJSON_AddNumberToObject(object, "began", smalti_wall_clock());
+	cJSON_AddNumberToObject(object, "from", (double)step);
+	cJSON_AddNumberToObject(object, "steps", (double)steps);
+	add_workers(object, session);
+	cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(identity, true));
+	write_line(log, object);
+	return log;
+}
+
+void smalti_training_log_step(struct smalti_training_log *log, const struct smalti_training_state *state,
+			      int64_t epoch, const struct smalti_step_result *result, double data_seconds)
+{
+	const double seconds = data_seconds + result->seconds;
+	if (!log)
+		return;
+	const struct {
+		const char *key;
+		double value;
+	} numbers[] = {
+	    {"step", (double)state->steps},
+	    {"epoch", (double)epoch},
+	    {"samples", (double)state->samples},
+	    {"loss", result->loss},
+	    {"mse", result->mse},
+	    {"vb", result->vb},
+	    {"norm", result->norm},
+	    {"lr", result->rate},
+	    {"scale", result->scale},
+	    {"skipped", result->skipped},
+	    {"tflops", seconds > 0 ? result->flops / seconds * 1e-12 : 0},
+	    {"seconds", seconds},
+	    {"samples_per_second", seconds > 0 ? (double)result->samples / seconds : 0},
+	    {"data_seconds", data_seconds},
+	    {"update_seconds", result->update_seconds},
+	    {"resident", (double)smalti_process_resident()},
+	    {"moved", (double)moved_since(log)},
+	};
+	cJSON *object = cJSON_CreateObject();
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
+		cJSON_AddNumberToObject(object, numbers[i].key, numbers[i].value);
+	add_busy(object, log);
+	write_line(log, object);
+}
+
+void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
+				    const struct smalti_evaluation *evaluation)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "step", (double)step);
+	cJSON_AddStringToObject(object, "evaluation", of);
+	cJSON_AddNumberToObject(object, "items", (double)evaluation->items);
+	cJSON_AddItemToObject(object, "mse",
+			      cJSON_CreateDoubleArray(evaluation->mse, SMALTI_EVALUATED_TIMESTEPS));
+	cJSON_AddItemToObject(object, "vb",
+			      cJSON_CreateDoubleArray(evaluation->vb, SMALTI_EVALUATED_TIMESTEPS));
+	cJSON_AddNumberToObject(object, "mean_mse", evaluation->mean_mse);
+	cJSON_AddNumberToObject(object, "mean_vb", evaluation->mean_vb);
+	write_line(log, object);
+}
+
+void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text)
+{
+	cJSON *object = cJSON_CreateObject();
+	smalti_json_add_text(object, key, text);
+	write_line(log, object);
+}
+
+void smalti_training_log_close(struct smalti_training_log *log)
+{
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	if (!log)
+		return;
+	const int count = smalti_devices_use(log->session, uses);
+	cJSON *object = count ? cJSON_CreateObject() : NULL;
+	if (object)
+		cJSON_AddItemToObject(object, "devices", smalti_devices_use_json(uses, count));
+	write_line(log, object);
+	fclose(log->stream);
+	free(log->busy);
+	free(log);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/dit_train_memory.h"
+#include "jobs/plan.h"
+#include "rt/pool.h"
+#include "rt/session.h"
+#include "train/trainer.h"
+
+static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
+{
+	int64_t bytes = 0;
+	for (int64_t i = 0; i < count; i++)
+		bytes += smalti_pool_block_bytes(list[i].count * (int64_t)sizeof(float));
+	return bytes;
+}
+
+/* What is there whatever the samples are. */
+static int64_t bytes_of_state(const struct smalti_trainer *trainer)
+{
+	const struct smalti_parameters *p = trainer->parameters;
+	const int64_t caption =
+	    trainer->null_tokens * trainer->config.caption_channels * (int64_t)sizeof(float);
+	const int64_t sums = p->count * smalti_pool_block_bytes(sizeof(double));
+	return bytes_of_list(p->list, p->count) +
+	       bytes_of_list(trainer->averages.list, trainer->averages.count) +
+	       bytes_of_list(trainer->optimizer->state, trainer->optimizer->state_count) +
+	       smalti_dit_train_rounded_bytes(trainer->graph) + smalti_pool_block_bytes(caption) + sums;
+}
+
+int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)
+{
+	int64_t most = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the lanes that are whole */
+	for (int64_t lane = 0; lane < lanes; lane++) {
+		while (ended + (batch - whole + lanes - 1) / lanes <= begun - together + 1)
+			ended += (batch - whole++ + lanes - 1) / lanes;
+		most = smalti_max(most, lane + 1 - whole + __builtin_popcountll((uint64_t)whole));
+		begun += (batch - lane + lanes - 1) / lanes;
+	}
+	return most;
+}
+
+/* Latents and captions on their way in, the loss and its gradient. */
+static int64_t bytes_of_input(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample)
+{
+	const struct smalti_transformer_config *c = &trainer->config;
+	const int64_t element = smalti_dtype_bytes(trainer->features);
+	const int64_t values = c->in_channels * sample->height * sample->width;
+	const int64_t caption = sample->text_tokens * c->caption_channels;
+	return 3 * smalti_pool_block_bytes(values * (int64_t)sizeof(float)) +
+	       smalti_pool_block_bytes(2 * values * element) +
+	       smalti_pool_block_bytes(caption * (int64_t)sizeof(float)) +
+	       smalti_pool_block_bytes(caption * element) +
+	       smalti_pool_block_bytes(sizeof(struct smalti_loss_parts));
+}
+
+/* Read by the loader, which has a batch, the next one, and what it reads ahead. */
+static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample)
+{
+	const struct smalti_transformer_config *c = &trainer->config;
+	const struct smalti_train_options *o = trainer->options;
+	const int64_t values =
+	    2 * c->in_channels * sample->height * sample->width + sample->text_tokens * c->caption_channels;
+	return (2 * o->batch + o->data.prefetch) * values * smalti_dtype_bytes(trainer->features);
+}
+
+/* What a plan takes. */
+static void count(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
+		  struct smalti_step_plan *plan)
+{
+	struct smalti_dit_sample planned = *sample;
+	const struct smalti_train_options *o = trainer->options;
+	const struct smalti_parameters *p = trainer->parameters;
+	const int64_t lanes = smalti_most_lanes(o->batch, smalti_min(o->lanes, o->batch), plan->together);
+	planned.recomputed = plan->recomputed;
+	planned.bounded = plan->bounded;
+	const int64_t one =
+	    smalti_dit_train_memory(trainer->graph, &planned) + bytes_of_input(trainer, sample);
+	plan->tiles =
+	    bytes_of_state(trainer) + lanes * bytes_of_list(p->list, p->count) + plan->together * one;
+	plan->scratch = trainer->session->workers * smalti_dit_train_scratch(trainer->graph, sample);
+	plan->bytes =
+	    plan->tiles + plan->scratch + bytes_of_items(trainer, sample) + (int64_t)SMALTI_PROGRAM_BYTES;
+}
+
+static bool fits(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
+		 struct smalti_step_plan *plan)
+{
+	count(trainer, sample, plan);
+	return plan->bytes <= trainer->session->memory;
+}
+
+/* The fastest that fits: all at once, then layer by layer, then with as few blocks computed again as will do;
+ * then with fewer samples at a time, if their number is free. */
+static bool search(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
+		   struct smalti_step_plan *plan)
+{
+	const int64_t layers = trainer->config.layers;
+	plan->recomputed = 0;
+	plan->bounded = false;
+	if (fits(trainer, sample, plan))
+		return true;
+	plan->bounded = true;
+	for (;; plan->together--) {
+		for (plan->recomputed = 0; plan->recomputed <= layers; plan->recomputed++)
+			if (fits(trainer, sample, plan))
+				return true;
+		plan->recomputed = layers;
+		if (plan->together == 1 || trainer->options->micro)
+			return false;
+	}
+}
+
+/* Of each replica: workers wait when small samples end sooner than the next are inserted; of large ones, two
+ * are enough, and more would only take memory. */
+static int64_t choose_together(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
+{
+	enum { LEAST = 2, TOKENS = 1024 };
+	const int64_t batch = trainer->options->batch, patch = trainer->config.patch_size;
+	const int64_t tokens = smalti_max(1, shape->height / patch * (shape->width / patch));
+	const int64_t replicas = trainer->strategy.parts[SMALTI_AXIS_BRANCH];
+	if (trainer->options->micro)
+		return smalti_min(batch, trainer->options->micro);
+	return smalti_min(batch, replicas * smalti_max(LEAST, TOKENS / tokens));
+}
+
+static int refuse(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
+		  const struct smalti_step_plan *plan, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_ENOMEM,
+			   "a step with %" PRId64 " samples at a time, of %" PRId64 "x%" PRId64
+			   " latents and %" PRId64 " tokens of captions, needs %" PRId64
+			   " MB of memory though every block is computed again, but %" PRId64
+			   " MB are allowed: give a smaller --micro or fewer --lanes, --optimizer came, no "
+			   "average (--ema 0), or a higher --memory-limit",
+			   plan->together, shape->height, shape->width, shape->text_tokens,
+			   (plan->bytes >> 20) + 1, trainer->session->memory >> 20);
+}
+
+bool smalti_trainer_counts(const struct smalti_trainer *trainer)
+{
+	return trainer->strategy.count == 0 && smalti_session_place_count(trainer->session) == 1;
+}
+
+int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
+			    struct smalti_step_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = trainer->options;
+	const bool again = o->recomputation == SMALTI_RECOMPUTE_BLOCK,
+		   counts = smalti_trainer_counts(trainer);
+	const int64_t patch = trainer->config.patch_size, columns = shape->width / patch;
+	struct smalti_tokens tokens;
+	*plan = (struct smalti_step_plan){.together = choose_together(trainer, shape),
+					  .recomputed = again ? trainer->config.layers : 0,
+					  .bounded = again && counts};
+	if (!counts)
+		return 0;
+	if (smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
+			      o->tile_tokens ? o->tile_tokens : SMALTI_TILE_TOKENS, error) < 0)
+		return -1;
+	const struct smalti_dit_sample sample = {.height = shape->height,
+						 .width = shape->width,
+						 .tokens = &tokens,
+						 .text_tokens = shape->text_tokens};
+	bool fitting = true;
+	if (o->recomputation == SMALTI_RECOMPUTE_AUTO)
+		fitting = search(trainer, &sample, plan);
+	else
+		count(trainer, &sample, plan);
+	smalti_tokens_free(&tokens);
+	return fitting ? 0 : refuse(trainer, shape, plan, error);
+}
+
+struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
+					      const struct smalti_training_sample *samples, int64_t count)
+{
+	struct smalti_step_shape shape = {.text_tokens = trainer->null_tokens};
+	for (int64_t i = 0; i < count; i++)
+		smalti_step_shape_widen(&shape, samples[i].height, samples[i].width,
+					samples[i].dropped ? 0 : samples[i].tokens);
+	return shape;
+}
+
+void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, int64_t width,
+			     int64_t text_tokens)
+{
+	if (height * width > shape->height * shape->width) {
+		shape->height = height;
+		shape->width = width;
+	}
+	shape->text_tokens = smalti_max(shape->text_tokens, text_tokens);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/null_caption.h"
+#include "codelets/codelets.h"
+#include "jobs/model.h"
+
+static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+		  struct smalti_null_caption *caption, struct smalti_error *error)
+{
+	SCOPED(free) int32_t *ids = NULL;
+	struct smalti_tile *hidden = NULL;
+	encoder->max_tokens = 2;
+	if (smalti_prompt_encoder_tokenize(encoder, "", 0, SMALTI_CLEANING_RAW, &ids, &caption->tokens,
+					   error) < 0)
+		return -1;
+	caption->width = encoder->model->width;
+	caption->values = smalti_calloc(caption->tokens * caption->width, sizeof(*caption->values), error);
+	if (!caption->values)
+		return -1;
+	const struct smalti_token_ids words = {ids, caption->tokens};
+	encoder->model->functions->encode(encoder->model, task_group, &words, 1, &hidden);
+	smalti_insert(deliver, task_group, (.x = hidden), .count = caption->tokens * caption->width,
+		      .sink = smalti_copy_floats, .user = caption->values);
+	smalti_tile_release(hidden);
+	smalti_task_group_wait(task_group);
+	return smalti_task_group_status(task_group, error);
+}
+
+static int check_encoder(const char *directory, const char *digest, const char *text_model,
+			 struct smalti_error *error)
+{
+	if (strcmp(digest, text_model) == 0)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "the features of captions are of the text encoder %s, %s is %s: give the --model, or --tokenizer "
+	    "and --text-encoder, that they were extracted with",
+	    text_model, directory, digest);
+}
+
+int smalti_null_caption_encode(struct smalti_session *session, const struct smalti_model_options *model,
+			       const char *text_model, struct smalti_null_caption *caption,
+			       struct smalti_error *error)
+{
+	SCOPED(free) char *directory = NULL;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "null caption", 0, error);
+	struct smalti_prompt_encoder encoder = {0};
+	char digest[SMALTI_DIGEST_LENGTH + 1];
+	int status = -1;
+	if (task_group &&
+	    smalti_prompt_encoder_open_of(&encoder, task_group, model, &directory, digest, error) == 0 &&
+	    check_encoder(directory, digest, text_model, error) == 0)
+		status = encode(&encoder, task_group, caption, error);
+	if (task_group)
+		smalti_task_group_wait(task_group);
+	smalti_prompt_encoder_close(&encoder);
+	smalti_task_group_free(task_group);
+	return status;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "train/saved.h"
+
+/* clang-format off */
+#define SMALTI_TRAIN_DEFAULTS {                                                                                     \
+	.data = {.drop = 0.1, .prefetch = 16},                                                                       \
+	.steps = 1000,                                                                                               \
+	.batch = 8,                                                                                                  \
+	.lanes = 8,                                                                                                  \
+	.optimizer = {.rate = 2e-5, .warmup = 100, .betas = {0.9, 0.999, 0.9999}, .epsilons = {1e-10, 1e-16},        \
+		      .weight_decay = 0.03, .limit = 1, .clip = 1},                                                  \
+	.ema = 0.9999,                                                                                               \
+	.loss_scale = {.initial = 65536, .growth = 2, .backoff = 0.5, .interval = 2000},                             \
+	.save_every = 100,                                                                                           \
+	.keep = 3,                                                                                                   \
+}
+/* clang-format on */
+
+/* SMALTI_EINVAL for options that are out of range. */
+int smalti_train_check(const struct smalti_train_options *options, struct smalti_error *error);
+
+/* RUN/log.jsonl, to which every run of the directory adds its lines (docs/training.md). What is not written
+ * is done without. */
+struct smalti_training_log;
+
+struct smalti_training_log *smalti_training_log_open(const char *run, struct smalti_session *session,
+						     const cJSON *identity, int64_t step, int64_t steps);
+void smalti_training_log_step(struct smalti_training_log *log, const struct smalti_training_state *state,
+			      int64_t epoch, const struct smalti_step_result *result, double data_seconds);
+void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
+				    const struct smalti_evaluation *evaluation);
+/* {KEY: TEXT} */
+void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text);
+/* With what devices did, where there are any. */
+void smalti_training_log_close(struct smalti_training_log *log);

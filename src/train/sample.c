@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codelets/codelets.h"
+#include "jobs/plan.h"
+#include "train/trainer.h"
+
+#include <math.h>
+
+struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
+						const struct smalti_training_sample *sample)
+{
+	const struct smalti_train_options *o = trainer->options;
+	return (struct smalti_sample_work){.sample = sample,
+					   .timestep = sample->draws.timestep,
+					   .seed = sample->seed,
+					   .skip = SMALTI_SAMPLE_DRAWS,
+					   .draws = !o->data.mean_latents,
+					   .weight = smalti_min_snr(sample->draws.timestep, o->min_snr)};
+}
+
+static struct smalti_tile *floats(struct smalti_task_group *task_group, int64_t count)
+{
+	return smalti_tile_new(task_group, 1, count * (int64_t)sizeof(float));
+}
+
+/* The caption in f32, or the null caption; releases nothing of the latter. */
+static struct smalti_tile *insert_caption(const struct smalti_trainer *trainer,
+					  struct smalti_task_group *task_group,
+					  const struct smalti_training_sample *sample)
+{
+	const int64_t count = sample->tokens * trainer->config.caption_channels;
+	struct smalti_tile *stored =
+	    smalti_tile_upload(task_group, 1, count * smalti_dtype_bytes(trainer->features), sample->caption);
+	struct smalti_tile *text = floats(task_group, count);
+	smalti_insert(convert, task_group, (.x = stored, .y = text), .count = count,
+		      .from = trainer->features, .to = SMALTI_F32);
+	smalti_tile_release(stored);
+	return text;
+}
+
+struct latents {
+	struct smalti_tile *x0, *noise, *xt;
+	int64_t count;
+};
+
+static struct latents insert_latents(const struct smalti_trainer *trainer,
+				     struct smalti_task_group *task_group,
+				     const struct smalti_sample_work *work)
+{
+	const struct smalti_training_sample *sample = work->sample;
+	const int64_t count = trainer->config.in_channels * sample->height * sample->width;
+	const struct latents latents = {floats(task_group, count), floats(task_group, count),
+					floats(task_group, count), count};
+	struct smalti_tile *moments = smalti_tile_upload(
+	    task_group, 1, 2 * count * smalti_dtype_bytes(trainer->features), sample->moments);
+	smalti_insert(training_sample, task_group,
+		      (.moments = moments, .x0 = latents.x0, .noise = latents.noise, .xt = latents.xt),
+		      .count = count, .t = work->timestep, .skip = work->skip, .seed = work->seed,
+		      .dtype = trainer->features, .draws = work->draws, .factor = trainer->scaling_factor);
+	smalti_tile_release(moments);
+	return latents;
+}
+
+/* The gradient with respect to the output; NULL where none is wanted. */
+static struct smalti_tile *insert_loss(const struct smalti_trainer *trainer,
+				       struct smalti_task_group *task_group,
+				       const struct smalti_sample_work *work, const struct latents *latents,
+				       struct smalti_tile *output)
+{
+	const bool has_variance = trainer->config.out_channels != trainer->config.in_channels;
+	struct smalti_tile *gradient =
+	    work->gradients ? floats(task_group, (has_variance ? 2 : 1) * latents->count) : NULL;
+	struct smalti_tile *parts = smalti_tile_new(task_group, 1, sizeof(*work->parts));
+	smalti_insert(diffusion_loss, task_group,
+		      (.x0 = latents->x0, .noise = latents->noise, .output = output, .gradient = gradient,
+		       .parts = parts),
+		      .count = latents->count, .t = work->timestep, .has_variance = has_variance,
+		      .learns_variance = has_variance && !trainer->options->fixed_variance,
+		      .weight = work->weight, .scale = work->scale);
+	smalti_insert(deliver, task_group, (.x = parts),
+		      .count = (int64_t)(sizeof(*work->parts) / sizeof(float)), .sink = smalti_copy_floats,
+		      .user = work->parts);
+	smalti_tile_release(parts);
+	return gradient;
+}
+
+static int64_t tokens_at(const struct smalti_tokens *tokens, int rank, int shard)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < tokens->partition.bands; i++)
+		if (tokens->band[i].rank == rank && tokens->band[i].shard == shard)
+			count += smalti_partition_rows(&tokens->partition, i);
+	return count;
+}
+
+/* Its tokens, of which each part needs some. */
+static int cut(const struct smalti_trainer *trainer, const struct smalti_training_sample *sample,
+	       struct smalti_tokens *tokens, struct smalti_error *error)
+{
+	const int64_t patch = trainer->config.patch_size, columns = sample->width / patch;
+	const int64_t count = sample->height / patch * columns, band = trainer->options->tile_tokens;
+	const int shards = trainer->strategy.parts[SMALTI_AXIS_SHARD];
+	const int parts = smalti_dit_train_parts(&trainer->strategy);
+	if (smalti_tokens_cut(tokens, &trainer->strategy, count, columns, band ? band : SMALTI_TILE_TOKENS,
+			      error) < 0)
+		return -1;
+	for (int part = 0; part < parts; part++)
+		if (tokens_at(tokens, part / shards, part % shards) == 0) {
+			smalti_tokens_free(tokens);
+			return smalti_fail(
+			    error, SMALTI_EINVAL,
+			    "item %" PRId64 " has %" PRId64
+			    " tokens, of which rank %d of the strategy's %d gets none: cut tokens "
+			    "into fewer ranks, or give it a larger share",
+			    sample->index, count, part, parts);
+		}
+	return 0;
+}
+
+/* A sample as it enters the transformer. */
+struct entry {
+	struct smalti_tokens tokens;
+	struct latents latents;
+	struct smalti_tile *caption; /* NULL: the null caption */
+	struct smalti_dit_sample input;
+};
+
+static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task_group *task_group,
+			const struct smalti_sample_work *work, struct entry *entry,
+			struct smalti_error *error)
+{
+	const struct smalti_training_sample *sample = work->sample;
+	if (cut(trainer, sample, &entry->tokens, error) < 0)
+		return -1;
+	entry->latents = insert_latents(trainer, task_group, work);
+	entry->caption = sample->dropped ? NULL : insert_caption(trainer, task_group, sample);
+	entry->input = (struct smalti_dit_sample){
+	    .x = entry->latents.xt,
+	    .height = sample->height,
+	    .width = sample->width,
+	    .tokens = &entry->tokens,
+	    .replica = work->replica,
+	    .text = entry->caption ? entry->caption : trainer->null_caption,
+	    .text_tokens = entry->caption ? sample->tokens : trainer->null_tokens,
+	    .timestep = work->timestep,
+	    .sides = {(float)sample->original_height, (float)sample->original_width},
+	    .ratio = (float)sample->ratio,
+	    .recomputed = work->gradients ? trainer->plan.recomputed : trainer->config.layers,
+	    .bounded = trainer->plan.bounded};
+	return 0;
+}
+
+static void release_entry(struct entry *entry)
+{
+	smalti_tile_release(entry->caption);
+	smalti_tile_release(entry->latents.x0);
+	smalti_tile_release(entry->latents.noise);
+	smalti_tile_release(entry->latents.xt);
+	smalti_tokens_free(&entry->tokens);
+}
+
+int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit_train *graph,
+			 struct smalti_task_group *task_group, const struct smalti_sample_work *work,
+			 struct smalti_error *error)
+{
+	struct entry entry;
+	if (insert_entry(trainer, task_group, work, &entry, error) < 0)
+		return -1;
+	struct smalti_tile *output = NULL;
+	struct smalti_dit_pass *pass = smalti_dit_train_forward(graph, task_group, &entry.input, &output);
+	struct smalti_tile *gradient =
+	    pass ? insert_loss(trainer, task_group, work, &entry.latents, output) : NULL;
+	smalti_tile_release(output);
+	if (gradient)
+		smalti_dit_train_backward(pass, gradient, work->gradients, work->add, NULL);
+	else
+		smalti_dit_train_drop(pass);
+	smalti_tile_release(gradient);
+	release_entry(&entry);
+	return smalti_task_group_broken(task_group) ? smalti_task_group_status(task_group, error) : 0;
+}
+
+/* The first that is not finite; NULL: all are. */
+static const struct smalti_dit_probe *first_not_finite(const struct smalti_dit_probes *probes)
+{
+	for (int64_t i = 0; i < probes->count; i++)
+		if (!isfinite(probes->list[i].square_sum))
+			return &probes->list[i];
+	return NULL;
+}
+
+int smalti_sample_probe(const struct smalti_trainer *trainer, const struct smalti_sample_work *work,
+			char name[SMALTI_PROBE_NAME], struct smalti_error *error)
+{
+	struct smalti_dit_probes probes = {0};
+	struct entry entry;
+	name[0] = '\0';
+	struct smalti_task_group *task_group = smalti_task_group_new(trainer->session, "probe", 0, error);
+	if (!task_group)
+		return -1;
+	int status = insert_entry(trainer, task_group, work, &entry, error);
+	if (status == 0) {
+		status = smalti_dit_train_probe(trainer->graph, task_group, &entry.input, &probes, error);
+		release_entry(&entry);
+	}
+	smalti_task_group_wait(task_group);
+	if (status == 0)
+		status = smalti_task_group_status(task_group, error);
+	const struct smalti_dit_probe *found = status == 0 ? first_not_finite(&probes) : NULL;
+	if (found)
+		snprintf(name, SMALTI_PROBE_NAME, "%s", found->name);
+	smalti_task_group_free(task_group);
+	free(probes.list);
+	return status;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/saved.h"
+#include "base/file.h"
+#include "base/json_fields.h"
+#include "store/sealed.h"
+#include "train/tensors.h"
+
+#include <math.h>
+
+#define STATE_FORMAT "smalti training"
+static const char PART[] = ".part";
+enum { LAYOUT = 1, CONFIG_BYTES = 1 << 20 };
+static const double MOST = 9007199254740992; /* 2^53: integers of JSON */
+
+/* The files of tensors: which list of the trainer is in which. */
+enum { WEIGHTS, AVERAGES, OPTIMIZER, NULL_CAPTION, FILES };
+static const char *const file_names[FILES] = {"transformer/diffusion_pytorch_model.safetensors",
+					      "ema/diffusion_pytorch_model.safetensors",
+					      "optimizer.safetensors", "null_caption.safetensors"};
+
+struct tensors {
+	const struct smalti_parameter *list;
+	int64_t count;
+};
+
+static void list_tensors(const struct smalti_trainer *trainer, struct smalti_parameter *null_caption,
+			 struct tensors tensors[FILES])
+{
+	const int64_t width = trainer->config.caption_channels;
+	*null_caption = (struct smalti_parameter){.name = "hidden_states",
+						  .rank = 2,
+						  .shape = {trainer->null_tokens, width},
+						  .count = trainer->null_tokens * width,
+						  .value = trainer->null_caption};
+	tensors[WEIGHTS] = (struct tensors){trainer->parameters->list, trainer->parameters->count};
+	tensors[AVERAGES] = (struct tensors){trainer->averages.list, trainer->averages.count};
+	tensors[OPTIMIZER] = (struct tensors){trainer->optimizer->state, trainer->optimizer->state_count};
+	tensors[NULL_CAPTION] = (struct tensors){null_caption, 1};
+}
+
+void smalti_saved_free(struct smalti_saved *saved)
+{
+	free(saved->directory);
+	free(saved->config);
+	free(saved->position.waiting);
+	cJSON_Delete(saved->identity);
+	cJSON_Delete(saved->files);
+	*saved = (struct smalti_saved){0};
+}
+
+/* The step of a checkpoint's name; -1: it is none. */
+static int64_t step_of(const char *name)
+{
+	char same[64];
+	const int64_t step = strncmp(name, "step-", 5) == 0 ? strtoll(name + 5, NULL, 10) : -1;
+	snprintf(same, sizeof(same), "step-%" PRId64, step);
+	return strcmp(same, name) == 0 ? step : -1;
+}
+
+static bool is_unfinished(const char *name)
+{
+	const size_t length = strlen(name), end = strlen(PART);
+	return strncmp(name, ".step-", 6) == 0 && length > end && strcmp(name + length - end, PART) == 0;
+}
+
+static void remove_in(const char *run, const char *name)
+{
+	SCOPED(free) char *path = smalti_format(NULL, "%s/%s", run, name);
+	if (path)
+		smalti_remove_directory(path);
+}
+
+/* Calls `visit` for each name in the run's directory; there may be no such directory. */
+static int each_name(const char *run, void (*visit)(void *user, const char *run, const char *name),
+		     void *user, struct smalti_error *error)
+{
+	SCOPED(closedir) DIR *entries = opendir(run);
+	if (!entries)
+		return errno == ENOENT ? 0 : smalti_fail_errno(error, "%s: cannot be read", run);
+	for (const struct dirent *entry; (entry = readdir(entries));)
+		visit(user, run, entry->d_name);
+	return 0;
+}
+
+static void note_last(void *user, const char *run, const char *name)
+{
+	int64_t *last = user;
+	*last = smalti_max(*last, step_of(name));
+	if (is_unfinished(name))
+		remove_in(run, name);
+}
+
+/* Numbers of the state as a table. */
+#define CONFIG struct smalti_saved
+static const struct smalti_field fields[] = {
+    {FIELD_INT("step", REQUIRED, state.steps, 0, MOST)},
+    {FIELD_INT("updates", REQUIRED, state.updates, 0, MOST)},
+    {FIELD_INT("samples", REQUIRED, state.samples, 0, MOST)},
+    {FIELD_DOUBLE("loss_scale", REQUIRED, state.scale.scale, 0, HUGE_VAL)},
+    {FIELD_INT("good_steps", REQUIRED, state.scale.good, 0, MOST)},
+    {FIELD_INT("bad_steps", REQUIRED, state.scale.bad, 0, MOST)},
+    {FIELD_INT("epoch", REQUIRED, position.epoch, 0, MOST)},
+    {FIELD_INT("rows", REQUIRED, position.rows, 0, MOST)},
+    {FIELD_INT("damaged", REQUIRED, position.damaged, 0, MOST)},
+    {FIELD_INT("null_tokens", REQUIRED, null_caption.tokens, 1, 1 << 16)},
+};
+
+static int read_waiting(const cJSON *state, struct smalti_data_position *position, struct smalti_error *error)
+{
+	const cJSON *waiting = cJSON_GetObjectItemCaseSensitive(state, "waiting"), *item;
+	position->waiting = smalti_calloc(cJSON_GetArraySize(waiting) + 1, sizeof(*position->waiting), error);
+	if (!position->waiting)
+		return -1;
+	cJSON_ArrayForEach (item, waiting) {
+		const cJSON *epoch = cJSON_GetArrayItem(item, 0), *index = cJSON_GetArrayItem(item, 1);
+		if (!cJSON_IsNumber(epoch) || !cJSON_IsNumber(index) || epoch->valuedouble < 0 ||
+		    index->valuedouble < 0 || epoch->valuedouble > MOST || index->valuedouble > MOST)
+			return smalti_fail(error, SMALTI_EFORMAT,
+					   "\"waiting\": pairs of numbers were expected");
+		position->waiting[position->waiting_count++] =
+		    (struct smalti_waiting_item){(int64_t)epoch->valuedouble, (int64_t)index->valuedouble};
+	}
+	return 0;
+}
+
+static int parse_state(cJSON *state, struct smalti_saved *saved, struct smalti_error *error)
+{
+	if (smalti_json_check_format(state, STATE_FORMAT, LAYOUT, "", error) < 0)
+		return -1;
+	if (smalti_fields_read(state, fields, COUNT_OF(fields), saved, error) < 0 ||
+	    read_waiting(state, &saved->position, error) < 0)
+		return -1;
+	saved->identity = cJSON_DetachItemFromObjectCaseSensitive(state, "identity");
+	saved->files = cJSON_DetachItemFromObjectCaseSensitive(state, "files");
+	if (!cJSON_IsObject(saved->identity) || !cJSON_IsObject(saved->files))
+		return smalti_fail(error, SMALTI_EFORMAT, "\"identity\" or \"files\" (objects) are missing");
+	return 0;
+}
+
+static int read_checkpoint(struct smalti_saved *saved, struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_format(error, "%s/state.json", saved->directory);
+	SCOPED(free) char *config = smalti_format(error, "%s/transformer/config.json", saved->directory);
+	SCOPED(cJSON_Delete) cJSON *state = path && config ? smalti_sealed_read(path, error) : NULL;
+	if (!state)
+		return -1;
+	if (parse_state(state, saved, error) < 0) {
+		smalti_error_prefix(error, "%s", path);
+		return -1;
+	}
+	saved->config = smalti_file_read(config, CONFIG_BYTES, &(size_t){0}, error);
+	return saved->config ? 0 : -1;
+}
+
+int smalti_saved_read(const char *run, struct smalti_saved *saved, struct smalti_error *error)
+{
+	int64_t last = -1;
+	*saved = (struct smalti_saved){0};
+	if (each_name(run, note_last, &last, error) < 0)
+		return -1;
+	if (last < 0)
+		return 0;
+	saved->step = last;
+	saved->directory = smalti_format(error, "%s/step-%" PRId64, run, last);
+	return saved->directory && read_checkpoint(saved, error) == 0 ? 1 : -1;
+}
+
+int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *trainer,
+		      struct smalti_error *error)
+{
+	struct smalti_parameter null_caption;
+	struct tensors tensors[FILES];
+	list_tensors(trainer, &null_caption, tensors);
+	for (int i = 0; i < FILES; i++) {
+		uint64_t digest = 0;
+		const char *text =
+		    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(saved->files, file_names[i]));
+		if (tensors[i].count == 0 || (i == AVERAGES && !text))
+			continue; /* averages that the run did not have: the caller begins them */
+		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, file_names[i]);
+		if (!path)
+			return -1;
+		if (!text || !smalti_hex_parse(text, &digest))
+			return smalti_fail(error, SMALTI_EFORMAT, "%s: state.json has no digest of it", path);
+		if (smalti_tiles_read(path, trainer->task_group, tensors[i].list, tensors[i].count, digest,
+				      error) < 0)
+			return -1;
+	}
+	trainer->state = saved->state;
+	return 0;
+}
+
+static int write_text(const char *directory, const char *name, const char *text, struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
+	if (!writer)
+		return -1;
+	fputs(text, smalti_writer_stream(writer));
+	return smalti_writer_commit(writer, error);
+}
+
+static int make_folder(const char *directory, const char *name, const char *config,
+		       struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	return path && smalti_make_directory(path, error) == 0
+		   ? write_text(path, "config.json", config, error)
+		   : -1;
+}
+
+static int write_files(const char *directory, const struct smalti_saved *saved,
+		       struct smalti_trainer *trainer, cJSON *files, struct smalti_error *error)
+{
+	struct smalti_parameter null_caption;
+	struct tensors tensors[FILES];
+	list_tensors(trainer, &null_caption, tensors);
+	if (make_folder(directory, "transformer", saved->config, error) < 0 ||
+	    (trainer->averages.count && make_folder(directory, "ema", saved->config, error) < 0))
+		return -1;
+	for (int i = 0; i < FILES; i++) {
+		uint64_t digest;
+		char text[SMALTI_HEX_DIGITS + 1];
+		if (tensors[i].count == 0)
+			continue;
+		SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, file_names[i]);
+		if (!path || smalti_tiles_write(path, trainer->task_group, tensors[i].list, tensors[i].count,
+						&digest, error) < 0)
+			return -1;
+		smalti_hex_print(digest, text);
+		cJSON_AddStringToObject(files, file_names[i], text);
+	}
+	return 0;
+}
+
+static void add_fields(cJSON *object, const struct smalti_saved *values)
+{
+	for (size_t i = 0; i < COUNT_OF(fields); i++) {
+		const char *at = (const char *)values + fields[i].offset;
+		double number;
+		int64_t integer;
+		memcpy(&integer, at, sizeof(integer));
+		memcpy(&number, at, sizeof(number));
+		cJSON_AddNumberToObject(object, fields[i].key,
+					fields[i].kind == SMALTI_FIELD_INT ? (double)integer : number);
+	}
+}
+
+static int write_state(const char *directory, const struct smalti_saved *saved,
+		       const struct smalti_trainer *trainer, const struct smalti_data_position *position,
+		       const cJSON *files, struct smalti_error *error)
+{
+	const struct smalti_saved values = {
+	    .null_caption.tokens = trainer->null_tokens, .position = *position, .state = trainer->state};
+	SCOPED(free) char *path = smalti_format(error, "%s/state.json", directory);
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "format", STATE_FORMAT);
+	cJSON_AddNumberToObject(object, "version", LAYOUT);
+	add_fields(object, &values);
+	cJSON *waiting = cJSON_AddArrayToObject(object, "waiting");
+	bool ok = path && waiting;
+	for (int64_t i = 0; i < position->waiting_count && ok; i++) {
+		const struct smalti_waiting_item *item = &position->waiting[i];
+		ok = cJSON_AddItemToArray(
+		    waiting,
+		    cJSON_CreateDoubleArray((double[]){(double)item->epoch, (double)item->index}, 2));
+	}
+	ok = ok && cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(saved->identity, true)) &&
+	     cJSON_AddItemToObject(object, "files", cJSON_Duplicate(files, true));
+	if (!ok)
+		return smalti_fail(error, SMALTI_ENOMEM, "%s: no memory for its state.json", directory);
+	return smalti_sealed_write(path, object, error);
+}
+
+/* Under another name. */
+static int write_part(const char *part, const struct smalti_saved *saved, struct smalti_trainer *trainer,
+		      const struct smalti_data_position *position, struct smalti_error *error)
+{
+	SCOPED(cJSON_Delete) cJSON *files = cJSON_CreateObject();
+	smalti_remove_directory(part);
+	if (smalti_make_directory(part, error) < 0 || write_files(part, saved, trainer, files, error) < 0)
+		return -1;
+	return write_state(part, saved, trainer, position, files, error);
+}
+
+struct older {
+	int64_t below, found; /* the largest step that is less; -1: there is none */
+};
+
+static void note_older(void *user, const char *run, const char *name)
+{
+	(void)run;
+	struct older *older = user;
+	const int64_t step = step_of(name);
+	if (step >= 0 && step < older->below)
+		older->found = smalti_max(older->found, step);
+}
+
+/* A checkpoint loses its name before its files. */
+static void remove_checkpoint(const char *run, int64_t step)
+{
+	SCOPED(free) char *path = smalti_format(NULL, "%s/step-%" PRId64, run, step);
+	SCOPED(free) char *part = smalti_format(NULL, "%s/.step-%" PRId64 "%s", run, step, PART);
+	if (path && part && rename(path, part) == 0)
+		smalti_remove_directory(part);
+}
+
+static int remove_older(const char *run, int64_t step, int64_t keep, struct smalti_error *error)
+{
+	struct older older = {.below = step};
+	for (int64_t kept = 1;; kept++) {
+		older.found = -1;
+		if (each_name(run, note_older, &older, error) < 0)
+			return -1;
+		if (older.found < 0)
+			return 0;
+		older.below = older.found;
+		if (kept >= keep)
+			remove_checkpoint(run, older.found);
+	}
+}
+
+int smalti_saved_write(const char *run, const struct smalti_saved *saved, struct smalti_trainer *trainer,
+		       const struct smalti_data_position *position, int64_t keep, struct smalti_error *error)
+{
+	const int64_t step = trainer->state.steps;
+	SCOPED(free) char *path = smalti_format(error, "%s/step-%" PRId64, run, step);
+	SCOPED(free) char *part = smalti_format(error, "%s/.step-%" PRId64 "%s", run, step, PART);
+	if (!path || !part)
+		return -1;
+	if (write_part(part, saved, trainer, position, error) < 0) {
+		smalti_remove_directory(part);
+		return -1;
+	}
+	if (rename(part, path) < 0) {
+		smalti_fail_errno(error, "%s: cannot be put in place", path);
+		smalti_remove_directory(part);
+		return -1;
+	}
+	if (smalti_sync_directory(run, error) < 0)
+		return -1;
+	return keep > 0 ? remove_older(run, step, keep, error) : 0;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "codelets/codelets.h"
+#include "train/trainer.h"
+
+#include <math.h>
+
+/* A lane is added to another one, when the samples of both have ended. */
+struct sum {
+	struct smalti_task_group *task_group;
+	int64_t samples; /* that were inserted before */
+};
+
+/* Gradients of a step: of each lane and in it each part, while they are needed, a tile for each parameter. */
+struct lanes {
+	const struct smalti_trainer *trainer;
+	struct smalti_tile ***gradients; /* NULL: none yet, or they were added to another lane's */
+	bool *whole;                     /* the lane's samples were all inserted */
+	int64_t count;
+	int parts;
+	struct sum *sums; /* in the order in which they were inserted; each leaves a lane less */
+	int64_t inserted, ended;
+};
+
+static struct smalti_tile ***of_lane(const struct lanes *lanes, int64_t lane)
+{
+	return lanes->gradients + lane * lanes->parts;
+}
+
+static int begin_lane(struct lanes *lanes, int64_t lane, struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = lanes->trainer;
+	const struct smalti_parameters *parameters = trainer->parameters;
+	for (int part = 0; part < lanes->parts; part++) {
+		struct smalti_tile **tiles =
+		    smalti_calloc(parameters->count, sizeof(struct smalti_tile *), error);
+		of_lane(lanes, lane)[part] = tiles;
+		if (!tiles)
+			return -1;
+		for (int64_t i = 0; i < parameters->count; i++)
+			if (smalti_dit_train_gives(trainer->graph, part, i))
+				tiles[i] = smalti_parameter_tile(&parameters->list[i], trainer->task_group);
+	}
+	return 0;
+}
+
+static void release_part(struct lanes *lanes, int64_t lane, int part)
+{
+	struct smalti_tile **tiles = of_lane(lanes, lane)[part];
+	for (int64_t i = 0; tiles && i < lanes->trainer->parameters->count; i++)
+		smalti_tile_release(tiles[i]);
+	free(tiles);
+	of_lane(lanes, lane)[part] = NULL;
+}
+
+static void release_lane(struct lanes *lanes, int64_t lane)
+{
+	for (int part = 0; part < lanes->parts; part++)
+		release_part(lanes, lane, part);
+}
+
+/* Where one of the two sums is, if it is where the parameter is updated, there. */
+static void add_gradient(struct smalti_task_group *task_group, const struct smalti_parameter *parameter,
+			 struct smalti_tile *x, struct smalti_tile *y)
+{
+	const int owner = parameter->value->owner;
+	if (x->owner == owner)
+		y->owner = owner;
+	smalti_task_group_place(task_group, y->owner);
+	smalti_insert(add, task_group, (.x = x, .y = y), .count = parameter->count);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
+}
+
+static void add_all(const struct lanes *lanes, struct smalti_task_group *task_group,
+		    struct smalti_tile *const *from, struct smalti_tile *const *to)
+{
+	const struct smalti_parameters *parameters = lanes->trainer->parameters;
+	for (int64_t i = 0; i < parameters->count; i++)
+		if (from[i] && to[i] && parameters->list[i].value)
+			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
+}
+
+/* `samples`: were inserted so far. */
+static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t samples,
+		    struct smalti_error *error)
+{
+	struct smalti_task_group *task_group =
+	    smalti_task_group_new(lanes->trainer->session, "sum", INT64_MAX, error);
+	if (!task_group)
+		return -1;
+	smalti_task_group_needs(task_group, lanes->trainer->task_group);
+	lanes->sums[lanes->inserted++] = (struct sum){task_group, samples};
+	for (int part = 0; part < lanes->parts; part++)
+		add_all(lanes, task_group, of_lane(lanes, from)[part], of_lane(lanes, to)[part]);
+	release_lane(lanes, from);
+	return 0;
+}
+
+/* Waits for the sums of samples that have ended: so a lane that was added is gone before the next begins. */
+static int end_sums(struct lanes *lanes, int64_t samples, struct smalti_error *error)
+{
+	int status = 0;
+	while (lanes->ended < lanes->inserted && lanes->sums[lanes->ended].samples <= samples) {
+		struct smalti_task_group *task_group = lanes->sums[lanes->ended++].task_group;
+		smalti_task_group_wait(task_group);
+		if (smalti_task_group_status(task_group, status < 0 ? NULL : error) < 0)
+			status = -1;
+		smalti_task_group_free(task_group);
+	}
+	return status;
+}
+
+/* At last, what is in the first lane; what the first part has nothing of, it takes over. */
+static void add_parts(struct lanes *lanes)
+{
+	struct smalti_tile **sum = of_lane(lanes, 0)[0];
+	for (int part = 1; part < lanes->parts; part++) {
+		struct smalti_tile **own = of_lane(lanes, 0)[part];
+		add_all(lanes, lanes->trainer->task_group, own, sum);
+		for (int64_t i = 0; i < lanes->trainer->parameters->count; i++)
+			if (!sum[i]) {
+				sum[i] = own[i];
+				own[i] = NULL;
+			}
+		release_part(lanes, 0, part);
+	}
+}
+
+static bool are_whole(const struct lanes *lanes, int64_t begin, int64_t end)
+{
+	while (begin < end && begin < lanes->count && lanes->whole[begin])
+		begin++;
+	return begin >= smalti_min(end, lanes->count);
+}
+
+/* Adds what of the tree (for s = 1, 2, 4, …: lane i += lane i + s, for i a multiple of 2·s) is complete, so
+ * that few lanes are needed at a time. */
+static int add_complete(struct lanes *lanes, int64_t samples, struct smalti_error *error)
+{
+	for (int64_t s = 1; s < lanes->count; s *= 2)
+		for (int64_t i = 0; i + s < lanes->count; i += 2 * s)
+			if (are_whole(lanes, i, i + 2 * s) && *of_lane(lanes, i) && *of_lane(lanes, i + s) &&
+			    add_lane(lanes, i, i + s, samples, error) < 0)
+				return -1;
+	return 0;
+}
+
+/* The samples of a step that are computed at a time. */
+struct window {
+	struct smalti_task_group **task_groups; /* in the order in which they were inserted */
+	int64_t size, inserted, ended;
+	double flops;
+};
+
+static int end_sample(struct window *window, struct smalti_error *error)
+{
+	struct smalti_task_group *task_group = window->task_groups[window->ended++ % window->size];
+	struct smalti_task_group_progress progress;
+	smalti_task_group_wait(task_group);
+	smalti_task_group_progress(task_group, &progress);
+	window->flops += progress.done;
+	const int status = smalti_task_group_status(task_group, error);
+	smalti_task_group_free(task_group);
+	return status;
+}
+
+static int end_samples(struct window *window, int status, struct smalti_error *error)
+{
+	while (window->ended < window->inserted)
+		if (end_sample(window, status < 0 ? NULL : error) < 0)
+			status = -1;
+	return status;
+}
+
+static struct smalti_task_group *begin_sample(struct window *window, struct lanes *lanes,
+					      struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = lanes->trainer;
+	if (window->inserted - window->ended == window->size &&
+	    (end_sample(window, error) < 0 || end_sums(lanes, window->ended, error) < 0))
+		return NULL;
+	struct smalti_task_group *task_group = smalti_task_group_new(trainer->session, "sample", 0, error);
+	if (!task_group)
+		return NULL;
+	smalti_task_group_needs(task_group, trainer->task_group);
+	window->task_groups[window->inserted++ % window->size] = task_group;
+	return task_group;
+}
+
+/* The samples of a step on their way into the lanes. */
+struct work {
+	struct smalti_trainer *trainer;
+	struct lanes *lanes;
+	struct window *window;
+	struct smalti_training_sample *samples;
+	struct smalti_loss_parts *parts;
+};
+
+static int insert_sample(const struct work *w, int64_t lane, int replica, int64_t i,
+			 struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = w->trainer;
+	const struct smalti_train_options *o = trainer->options;
+	struct smalti_sample_work work = smalti_sample_work_of(trainer, &w->samples[i]);
+	work.replica = replica;
+	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, lane);
+	work.add = i != lane;
+	work.scale = trainer->state.scale.scale / (double)o->batch;
+	work.parts = &w->parts[i];
+	struct smalti_task_group *task_group = begin_sample(w->window, w->lanes, error);
+	if (!task_group || smalti_sample_insert(trainer, trainer->graph, task_group, &work, error) < 0)
+		return -1;
+	return 0;
+}
+
+/* Each replica has lanes that follow each other. Of those of number `turn` in each, in turn a sample of each.
+ */
+static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *error)
+{
+	const struct smalti_strategy *strategy = &w->trainer->strategy;
+	const int64_t count = w->lanes->count, batch = w->trainer->options->batch;
+	for (int64_t first = 0; first < batch; first += count)
+		for (int replica = 0; replica < strategy->parts[SMALTI_AXIS_BRANCH]; replica++) {
+			const enum smalti_axis axis = SMALTI_AXIS_BRANCH;
+			const int64_t lane = smalti_strategy_begin(strategy, axis, count, replica) + turn;
+			if (lane >= smalti_strategy_begin(strategy, axis, count, replica + 1))
+				continue;
+			if (first == 0 && begin_lane(w->lanes, lane, error) < 0)
+				return -1;
+			if (lane + first < batch && insert_sample(w, lane, replica, lane + first, error) < 0)
+				return -1;
+			w->lanes->whole[lane] = lane + first + count >= batch;
+		}
+	return add_complete(w->lanes, w->window->inserted, error);
+}
+
+/* Forward, loss and backward of all samples; the sum of the gradients is in the first lane. */
+static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
+			    struct smalti_training_sample *samples, struct smalti_loss_parts *parts,
+			    double *flops, struct smalti_error *error)
+{
+	struct window window = {.size = trainer->plan.together};
+	const struct work work = {trainer, lanes, &window, samples, parts};
+	window.task_groups = smalti_calloc(window.size, sizeof(struct smalti_task_group *), error);
+	int status = window.task_groups ? 0 : -1;
+	smalti_dit_train_begin_step(trainer->graph, trainer->task_group);
+	for (int64_t turn = 0; turn < lanes->count && status == 0; turn++)
+		status = insert_turn(&work, turn, error);
+	if (status == 0)
+		add_parts(lanes);
+	status = end_samples(&window, status, error);
+	if (end_sums(lanes, window.inserted, status < 0 ? NULL : error) < 0)
+		status = -1;
+	smalti_dit_train_end_step(trainer->graph);
+	free(window.task_groups);
+	*flops = window.flops;
+	return status;
+}
+
+/* Of the gradient, whose loss was scaled: of each parameter's the sum of squares, and the norm of all. */
+static int measure_norm(const struct smalti_trainer *trainer, struct smalti_tile *const *gradient,
+			double *sums, double *norm, struct smalti_error *error)
+{
+	const struct smalti_parameters *parameters = trainer->parameters;
+	for (int64_t i = 0; i < parameters->count; i++) {
+		struct smalti_tile *sum = smalti_tile_new(trainer->task_group, 1, sizeof(*sums));
+		smalti_insert(square_sum, trainer->task_group, (.x = gradient[i], .sum = sum),
+			      .count = parameters->list[i].count, .factor = 1 / trainer->state.scale.scale);
+		smalti_insert(deliver, trainer->task_group, (.x = sum),
+			      .count = sizeof(*sums) / sizeof(float), .sink = smalti_copy_floats,
+			      .user = &sums[i]);
+		smalti_tile_release(sum);
+	}
+	smalti_task_group_wait(trainer->task_group);
+	if (smalti_task_group_status(trainer->task_group, error) < 0)
+		return -1;
+	*norm = 0;
+	for (int64_t i = 0; i < parameters->count; i++)
+		*norm += sums[i];
+	*norm = sqrt(*norm);
+	return 0;
+}
+
+static void insert_averages(const struct smalti_trainer *trainer)
+{
+	const double decay = smalti_average_decay(trainer->options->ema, trainer->state.updates);
+	for (int64_t i = 0; i < trainer->averages.count; i++)
+		smalti_insert(
+		    average, trainer->task_group,
+		    (.value = trainer->parameters->list[i].value, .average = trainer->averages.list[i].value),
+		    .count = trainer->averages.list[i].count, .decay = decay);
+}
+
+static void insert_update(struct smalti_trainer *trainer, struct smalti_tile *const *gradient,
+			  struct smalti_step_result *result)
+{
+	const double clip = smalti_clip_factor(result->norm, trainer->options->optimizer.clip);
+	const struct smalti_update update = {.step = ++trainer->state.updates,
+					     .rate = result->rate,
+					     .gradient_scale = clip / trainer->state.scale.scale};
+	smalti_optimizer_update(trainer->optimizer, trainer->task_group, gradient, &update);
+	insert_averages(trainer);
+}
+
+static double rate_of(const struct smalti_trainer *trainer)
+{
+	const struct smalti_optimizer_options *o = &trainer->options->optimizer;
+	const struct smalti_schedule schedule = {o->schedule, o->warmup, trainer->options->steps};
+	return smalti_base_rate(o->rate, o->rule, trainer->options->batch) *
+	       smalti_schedule_factor(&schedule, trainer->state.updates);
+}
+
+static void sum_up(const struct smalti_trainer *trainer, const struct smalti_training_sample *samples,
+		   const struct smalti_loss_parts *parts, struct smalti_step_result *result)
+{
+	const struct smalti_train_options *o = trainer->options;
+	for (int64_t i = 0; i < o->batch; i++) {
+		const double weight = smalti_min_snr(samples[i].draws.timestep, o->min_snr);
+		result->loss += (weight * parts[i].mse + parts[i].vb) / (double)o->batch;
+		result->mse += parts[i].mse / (double)o->batch;
+		result->vb += parts[i].vb / (double)o->batch;
+	}
+}
+
+/* The sum of the gradients is there: the update, or none. */
+static int finish(struct smalti_trainer *trainer, const struct smalti_training_sample *samples,
+		  const struct smalti_loss_parts *parts, struct smalti_tile *const *gradient,
+		  struct smalti_step_result *result, struct smalti_error *error)
+{
+	const bool scales = trainer->options->model.precision == SMALTI_PRECISION_F16;
+	SCOPED(free) double *sums = smalti_calloc(trainer->parameters->count, sizeof(*sums), error);
+	sum_up(trainer, samples, parts, result);
+	if (!sums || measure_norm(trainer, gradient, sums, &result->norm, error) < 0)
+		return -1;
+	result->rate = rate_of(trainer);
+	result->scale = trainer->state.scale.scale;
+	result->skipped = scales && !isfinite(result->norm);
+	if (!result->skipped && !isfinite(result->loss + result->norm))
+		return smalti_step_refuse(trainer, samples, parts, sums, result, error);
+	if (!result->skipped)
+		insert_update(trainer, gradient, result);
+	trainer->state.steps++;
+	trainer->state.samples += trainer->options->batch;
+	if (!scales)
+		return 0;
+	return smalti_loss_scale_update(&trainer->state.scale, &trainer->options->loss_scale,
+					!result->skipped, error);
+}
+
+static int make_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,
+		     struct lanes *lanes, struct smalti_loss_parts *parts, struct smalti_step_result *result,
+		     struct smalti_error *error)
+{
+	int status = compute_gradient(trainer, lanes, samples, parts, &result->flops, error);
+	const double computed = smalti_now();
+	if (status == 0)
+		status = finish(trainer, samples, parts, of_lane(lanes, 0)[0], result, error);
+	for (int64_t lane = 0; lane < lanes->count; lane++)
+		release_lane(lanes, lane);
+	smalti_task_group_wait(trainer->task_group);
+	result->update_seconds = smalti_now() - computed;
+	return status == 0 ? smalti_task_group_status(trainer->task_group, error) : -1;
+}
+
+int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,
+			struct smalti_step_result *result, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = trainer->options;
+	const double began = smalti_now();
+	struct lanes lanes = {.trainer = trainer,
+			      .count = smalti_min(o->lanes, o->batch),
+			      .parts = smalti_dit_train_parts(&trainer->strategy)};
+	SCOPED(free) struct smalti_loss_parts *parts = smalti_calloc(o->batch, sizeof(*parts), error);
+	lanes.gradients =
+	    smalti_calloc(lanes.count, lanes.parts * (int64_t)sizeof(struct smalti_tile **), error);
+	lanes.whole = smalti_calloc(lanes.count, sizeof(*lanes.whole), error);
+	lanes.sums = smalti_calloc(lanes.count, sizeof(*lanes.sums), error);
+	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, samples, o->batch);
+	*result = (struct smalti_step_result){.samples = o->batch};
+	const int status = parts && lanes.gradients && lanes.whole && lanes.sums &&
+				   smalti_step_plan_choose(trainer, &shape, &trainer->plan, error) == 0
+			       ? make_step(trainer, samples, &lanes, parts, result, error)
+			       : -1;
+	free(lanes.gradients);
+	free(lanes.whole);
+	free(lanes.sums);
+	for (int64_t i = 0; i < o->batch; i++)
+		smalti_training_sample_free(&samples[i]);
+	result->seconds = smalti_now() - began;
+	return status;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/tensors.h"
+#include "base/file.h"
+#include "checkpoint/safetensors.h"
+#include "codelets/codelets.h"
+
+#include <xxhash.h>
+
+/* What is being written: of one tensor at a time all values. */
+struct source {
+	struct smalti_task_group *task_group;
+	const struct smalti_parameter *list;
+	int64_t count;
+	const struct smalti_tensor_view *views;
+	float *values;
+	int64_t room;
+	XXH3_state_t *digest;
+};
+
+/* Where a parameter's values go. */
+struct destination {
+	struct smalti_parameter_layout layout;
+	float *values; /* of the whole tensor */
+};
+
+static int put(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)count;
+	(void)error;
+	const struct destination *to = user;
+	const struct smalti_parameter_layout *l = &to->layout;
+	for (int64_t row = 0; row < l->rows; row++)
+		memcpy(to->values + row * l->in + l->first, values + row * l->columns,
+		       (size_t)l->columns * sizeof(*values));
+	return 0;
+}
+
+/* A tensor's parts, which have its name, into `values`. */
+static int deliver(const struct source *source, const char *name, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < source->count; i++) {
+		const struct smalti_parameter *p = &source->list[i];
+		if (strcmp(p->name, name) != 0)
+			continue;
+		struct destination to = {smalti_parameter_layout(p), source->values};
+		smalti_insert(deliver, source->task_group, (.x = p->value), .count = p->count, .sink = put,
+			      .user = &to);
+		smalti_task_group_wait(source->task_group);
+	}
+	return smalti_task_group_status(source->task_group, error);
+}
+
+static int64_t values_of(const struct smalti_tensor_view *view)
+{
+	int64_t count = 1;
+	for (int i = 0; i < view->rank; i++)
+		count *= view->shape[i];
+	return count;
+}
+
+static int fetch(struct source *source, const struct smalti_tensor_view *view, struct smalti_error *error)
+{
+	const int64_t count = values_of(view);
+	if (count > source->room) {
+		free(source->values);
+		source->values = smalti_aligned_alloc(count, sizeof(*source->values), error);
+		source->room = source->values ? count : 0;
+		if (!source->values)
+			return -1;
+	}
+	if (deliver(source, view->name, error) < 0)
+		return -1;
+	XXH3_64bits_update(source->digest, source->values, (size_t)count * sizeof(*source->values));
+	return 0;
+}
+
+static const void *piece(void *user, int index, int64_t first, int64_t count, struct smalti_error *error)
+{
+	(void)count;
+	struct source *source = user;
+	if (first == 0 && fetch(source, &source->views[index], error) < 0)
+		return NULL;
+	return source->values + first;
+}
+
+/* The tensors of the list, each at its first part; *tensors: how many. */
+static struct smalti_tensor_view *views_of(const struct smalti_parameter *list, int64_t count,
+					   int64_t *tensors, struct smalti_error *error)
+{
+	struct smalti_tensor_view *views = smalti_calloc(count, sizeof(*views), error);
+	*tensors = 0;
+	for (int64_t i = 0; views && i < count; i++) {
+		const struct smalti_parameter tensor = smalti_parameter_whole(&list[i]);
+		if (list[i].cut.first > 0)
+			continue;
+		struct smalti_tensor_view *view = &views[(*tensors)++];
+		*view = (struct smalti_tensor_view){
+		    .name = tensor.name, .dtype = SMALTI_F32, .rank = tensor.rank};
+		memcpy(view->shape, tensor.shape, sizeof(tensor.shape));
+	}
+	return views;
+}
+
+static int write_tiles(const char *path, struct source *source, const struct smalti_tensor_view *views,
+		       int64_t count, uint64_t *digest, struct smalti_error *error)
+{
+	source->digest = XXH3_createState();
+	if (!source->digest)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a checksum");
+	XXH3_64bits_reset(source->digest);
+	const int status = smalti_safetensors_stream(path, views, (int)count, piece, source, error);
+	*digest = XXH3_64bits_digest(source->digest);
+	XXH3_freeState(source->digest);
+	free(source->values);
+	return status;
+}
+
+/* Whether the file has these tensors, and no others, with the digest. */
+static int check_file(const char *path, const struct smalti_safetensors *file,
+		      const struct smalti_tensor_view *views, int64_t count, uint64_t digest,
+		      struct smalti_error *error)
+{
+	XXH3_state_t *state = XXH3_createState();
+	bool fits = file->count == count;
+	if (!state)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a checksum");
+	XXH3_64bits_reset(state);
+	for (int64_t i = 0; i < count && fits; i++) {
+		const struct smalti_tensor_view *view = smalti_safetensors_find(file, views[i].name);
+		fits = view && view->usable && view->dtype == SMALTI_F32 &&
+		       view->bytes == values_of(&views[i]) * (int64_t)sizeof(float);
+		if (!fits)
+			break;
+		XXH3_64bits_update(state, view->data, (size_t)view->bytes);
+		smalti_map_drop(view->data,
+				view->bytes); /* beside what is trained there may be no room for it */
+	}
+	fits = fits && XXH3_64bits_digest(state) == digest;
+	XXH3_freeState(state);
+	return fits
+		   ? 0
+		   : smalti_fail(
+			 error, SMALTI_ECORRUPT,
+			 "%s: its tensors are not those that were written; the checkpoint is damaged: remove "
+			 "its directory to go on from the one before",
+			 path);
+}
+
+int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
+		       const struct smalti_parameter *list, int64_t count, uint64_t *digest,
+		       struct smalti_error *error)
+{
+	int64_t tensors;
+	SCOPED(free) struct smalti_tensor_view *views = views_of(list, count, &tensors, error);
+	struct source source = {.task_group = task_group, .list = list, .count = count, .views = views};
+	if (!views || write_tiles(path, &source, views, tensors, digest, error) < 0)
+		return -1;
+	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
+	const int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
+	smalti_safetensors_close(file);
+	return status;
+}
+
+int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
+		      const struct smalti_parameter *list, int64_t count, uint64_t digest,
+		      struct smalti_error *error)
+{
+	int64_t tensors;
+	SCOPED(free) struct smalti_tensor_view *views = views_of(list, count, &tensors, error);
+	struct smalti_safetensors *file = views ? smalti_safetensors_open(path, error) : NULL;
+	if (!file)
+		return -1;
+	int status = check_file(path, file, views, tensors, digest, error);
+	for (int64_t i = 0; i < count && status == 0; i++) {
+		const struct smalti_tensor_view *view = smalti_safetensors_find(file, list[i].name);
+		struct smalti_tile *stored = smalti_tile_over(task_group, 1, view->bytes, view->data);
+		smalti_parameter_take(&list[i], task_group, stored);
+		smalti_tile_release(stored);
+	}
+	smalti_task_group_wait(task_group); /* its tasks read the mapped file */
+	if (status == 0)
+		status = smalti_task_group_status(task_group, error);
+	smalti_safetensors_close(file);
+	return status;
+}

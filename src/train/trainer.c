@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/trainer.h"
+#include "codelets/codelets.h"
+#include "jobs/precision.h"
+
+static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = trainer->options;
+	const int places = smalti_session_place_count(trainer->session);
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	trainer->strategy = smalti_strategy_none;
+	if (!o->strategy)
+		return shares ? 0 : -1;
+	if (!shares || (o->shares && smalti_shares_read(o->shares, places, shares, error) < 0) ||
+	    smalti_strategy_read(&trainer->strategy, o->strategy, o->shares ? shares : NULL, places, error) <
+		0)
+		return -1;
+	if (trainer->strategy.parts[SMALTI_AXIS_SHARD] > 1 && o->optimizer.kind == SMALTI_OPTIMIZER_CAME)
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "strategy \"%s\": the optimizer \"came\" takes the means of whole matrices, "
+		    "which shards do not have: train with --optimizer adamw, or spread by data, "
+		    "patch or ring",
+		    o->strategy);
+	return smalti_dit_train_check(&trainer->strategy, error);
+}
+
+static int check_recomputation(const struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	if (trainer->options->recomputation != SMALTI_RECOMPUTE_AUTO || smalti_trainer_counts(trainer))
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "recomputation \"auto\" counts main memory alone, but here there are %s: choose "
+			   "\"none\" or \"block\"",
+			   trainer->strategy.count ? "parts of a strategy" : "devices");
+}
+
+/* Where a parameter is updated: each part has some blocks, the first one all outside of blocks, too; of what
+ * is a shard's, each of its parts. */
+static int owner_of(const struct smalti_trainer *trainer, const struct smalti_parameter *parameter)
+{
+	const struct smalti_strategy *s = &trainer->strategy;
+	const int ranks = s->parts[SMALTI_AXIS_RANK], shards = s->parts[SMALTI_AXIS_SHARD];
+	const int64_t replicas = s->parts[SMALTI_AXIS_BRANCH];
+	static const char prefix[] = "transformer_blocks.";
+	int64_t block = 0;
+	if (strncmp(parameter->name, prefix, strlen(prefix)) == 0)
+		block = strtoll(parameter->name + strlen(prefix), NULL, 10);
+	const int64_t parts = replicas * ranks * (parameter->cut.is_part ? 1 : shards);
+	const int part = (int)(block * parts / trainer->config.layers);
+	if (parameter->cut.is_part)
+		return smalti_strategy_place(s, part / ranks, 0, parameter->cut.shard, part % ranks);
+	return s->count ? s->place[part % s->count] : SMALTI_ANYWHERE;
+}
+
+static void own(const struct smalti_trainer *trainer, const struct smalti_parameters *parameters)
+{
+	for (int64_t i = 0; i < parameters->count; i++)
+		if (parameters->list[i].value)
+			parameters->list[i].value->owner = owner_of(trainer, &parameters->list[i]);
+}
+
+/* Tiles of the parameters' shapes under their names. */
+static int open_averages(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	struct smalti_parameters *averages = &trainer->averages;
+	const int64_t count = trainer->parameters->count;
+	averages->list = smalti_calloc(count, sizeof(*averages->list), error);
+	if (!averages->list)
+		return -1;
+	averages->count = count;
+	averages->shards = trainer->parameters->shards;
+	for (int64_t i = 0; i < count; i++) {
+		averages->list[i] = trainer->parameters->list[i];
+		averages->list[i].value = smalti_parameter_tile(&averages->list[i], trainer->task_group);
+	}
+	own(trainer, averages);
+	trainer->average_graph = smalti_dit_train_new(
+	    &trainer->config, averages, smalti_precision_dtype(trainer->options->model.precision), error);
+	return trainer->average_graph ? 0 : -1;
+}
+
+int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
+			const struct smalti_train_options *options,
+			const struct smalti_transformer_config *config, struct smalti_error *error)
+{
+	*trainer = (struct smalti_trainer){.session = session, .options = options, .config = *config};
+	trainer->state.scale.scale =
+	    options->model.precision == SMALTI_PRECISION_F16 ? options->loss_scale.initial : 1;
+	trainer->task_group = smalti_task_group_new(session, "training", INT64_MAX, error);
+	if (!trainer->task_group || read_strategy(trainer, error) < 0 ||
+	    check_recomputation(trainer, error) < 0)
+		return -1;
+	trainer->parameters = smalti_parameters_new(trainer->task_group, config, &trainer->strategy, error);
+	if (!trainer->parameters)
+		return -1;
+	own(trainer, trainer->parameters);
+	trainer->graph = smalti_dit_train_new(config, trainer->parameters,
+					      smalti_precision_dtype(options->model.precision), error);
+	trainer->optimizer =
+	    smalti_optimizer_new(trainer->task_group, trainer->parameters, &options->optimizer, error);
+	if (!trainer->graph || !trainer->optimizer)
+		return -1;
+	return options->ema > 0 ? open_averages(trainer, error) : 0;
+}
+
+void smalti_trainer_set_data(struct smalti_trainer *trainer, const struct smalti_shard_schema *schema,
+			     const struct smalti_null_caption *null_caption)
+{
+	const int64_t bytes = null_caption->width * (int64_t)sizeof(float);
+	trainer->features = schema->dtype;
+	trainer->scaling_factor = (float)schema->scaling_factor;
+	trainer->null_tokens = null_caption->tokens;
+	trainer->null_caption =
+	    null_caption->values
+		? smalti_tile_upload(trainer->task_group, null_caption->tokens, bytes, null_caption->values)
+		: smalti_tile_new(trainer->task_group, null_caption->tokens, bytes);
+}
+
+int smalti_trainer_begin(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < trainer->averages.count; i++) {
+		const struct smalti_parameter *average = &trainer->averages.list[i];
+		smalti_insert(copy, trainer->task_group,
+			      (.x = trainer->parameters->list[i].value, .y = average->value),
+			      .bytes = average->count * (int64_t)sizeof(float));
+	}
+	smalti_task_group_wait(trainer->task_group);
+	return smalti_task_group_status(trainer->task_group, error);
+}
+
+void smalti_trainer_close(struct smalti_trainer *trainer)
+{
+	if (trainer->task_group)
+		smalti_task_group_wait(trainer->task_group);
+	smalti_dit_train_free(trainer->average_graph);
+	smalti_dit_train_free(trainer->graph);
+	for (int64_t i = 0; i < trainer->averages.count; i++)
+		smalti_tile_release(trainer->averages.list[i].value);
+	free(trainer->averages.list);
+	smalti_optimizer_free(trainer->optimizer);
+	smalti_parameters_free(trainer->parameters);
+	smalti_tile_release(trainer->null_caption);
+	smalti_task_group_free(trainer->task_group);
+	smalti_strategy_free(&trainer->strategy);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever the body, a request is within the limits or refused with a reason. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct smalti_serve_options options = {
+	    .width = 1024,
+	    .height = 512,
+	    .steps = 50,
+	    .images = 4,
+	    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
+	struct smalti_serve_request request;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char *body = malloc(size + 1);
+	if (!body)
+		abort();
+	memcpy(body, data, size);
+	body[size] = '\0';
+	const int status = smalti_serve_request_read(&request, body, size, &options, "tesserae", &error);
+	const struct smalti_request *read = &request.request;
+	if ((status < 0) != (error.code != SMALTI_OK))
+		abort();
+	if (status == 0 &&
+	    (!read->prompt || read->images < 1 || read->images > options.images || read->steps < 1 ||
+	     read->steps > options.steps || read->width > options.width || read->height > options.height))
+		abort();
+	smalti_serve_request_free(&request);
+	free(body);
+	return 0;
+}

@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# smalti serve: its images are those of smalti generate to the byte, alone and with many at a time; what is wrong is
+# refused with a reason; overload is answered and does not grow; clients that go away cost nothing more; signals and a
+# kill -9; the page in a real browser.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+
+tests=$(realpath "$(dirname "$0")")
+command -v curl >/dev/null || {
+    echo "SKIP: curl is needed"
+    exit 77
+}
+cd "$work"
+trap 'kill -9 $server 2>/dev/null || true; rm -rf "$work"' EXIT
+server=
+
+# start OPTION...: a server of two CPU workers at a free port; its address becomes $url.
+start() {
+    : >said
+    "$SMALTI" serve --listen "127.0.0.1:${port:-0}" --cpus 2 "$@" >said 2>err &
+    server=$!
+    while ! grep -q listening said; do
+        kill -0 $server 2>/dev/null || fail "serve $*: $(cat err)"
+        sleep 0.05
+    done
+    url=$(sed -n 's/^listening on //p' said)
+}
+
+# stop [SIGNAL]: its exit status in $status.
+stop() {
+    status=0
+    kill "-${1:-TERM}" $server
+    wait $server 2>/dev/null || status=$?
+}
+
+# get STATUS PATH OPTION...: the answer is in $work/answer.
+get() {
+    local wanted=$1 path=$2 got
+    shift 2
+    got=$(curl -sS -o answer -w '%{http_code}' "$@" "$url$path")
+    [ "$got" = "$wanted" ] || fail "$path $*: $got instead of $wanted: $(head -c 500 answer)"
+}
+
+# ask STATUS BODY OPTION...: posts it.
+ask() {
+    get "$1" /v1/images/generations -H 'Content-Type: application/json' -d "$2" "${@:3}"
+}
+
+# says WORDS: the answer has these.
+says() {
+    grep -qF -e "$1" answer || fail "no '$1' in $(head -c 500 answer)"
+}
+
+# counts WORDS: a line of the metrics.
+counts() {
+    curl -sS "$url/metrics" >metrics
+    grep -qxF -e "$1" metrics || fail "no '$1' in $(grep "${1%% *}" metrics)"
+}
+
+small='"size":"64x48","num_inference_steps":2'
+"$SMALTI" generate -p 'a red star' --size 64x48 --steps 2 --seed 7 --images 2 -o expected/ -q
+
+start
+[ "$(curl -sS "$url/health")" = '{"status":"ok"}' ] || fail "health"
+# The same image: as JSON, as a picture, as events; two of one request; a seed of its own for who names none.
+ask 200 '{"prompt":"a red star","seed":7,"n":2,'"$small}"
+python3 - <<'END' || fail "images of one request"
+import base64, json
+answer = json.load(open("answer"))
+assert [image["seed"] for image in answer["data"]] == [7, 7] and answer["created"] > 1.7e9
+for i, image in enumerate(answer["data"]):
+    assert base64.b64decode(image["b64_json"]) == open(f"expected/1-{i}.png", "rb").read(), i
+END
+"$SMALTI" generate -p 'a red star' --size 64x48 --steps 2 --seed 7 -o one.png -q
+ask 200 '{"prompt":"a red star","seed":7,'"$small}" -H 'Accept: image/png'
+cmp answer one.png
+ask 200 '{"prompt":"a red star","seed":7,"stream":true,'"$small}" -N
+python3 - <<'END' || fail "events"
+import base64, json
+events = [dict(line.split(": ", 1) for line in block.split("\n")) for block in open("answer").read().strip().split("\n\n")]
+last = events.pop()
+assert last["event"] == "image_generation.completed"
+assert base64.b64decode(json.loads(last["data"])["b64_json"]) == open("one.png", "rb").read()
+for event in events:
+    data = json.loads(event["data"])
+    assert event["event"] == data["type"] == "image_generation.progress" and 0 <= data["fraction"] <= 1, event
+END
+ask 200 '{"prompt":"a red star",'"$small}" -H 'Accept: image/png'
+if cmp -s answer one.png; then fail "no seed of its own"; fi
+
+# What is wrong.
+ask 400 'x' && says 'not valid JSON'
+ask 400 '{"prompt":"a","steps":3}' && says 'unknown key'
+ask 400 '{"prompt":"a","n":11}' && says '10 at most'
+ask 400 '{"prompt":"a","size":"4096x64"}' && says '2048 at most'
+ask 404 '{"prompt":"a","model":"dall-e-3"}' && says 'tesserae'
+ask 406 '{"prompt":"a","n":2}' -H 'Accept: image/png' && says 'one image'
+get 415 /v1/images/generations -d '{"prompt":"a"}' && says 'application/json'
+head -c 300000 /dev/zero | tr '\0' ' ' >large
+ask 413 @large && says '262144 bytes'
+ask 413 @large -H 'Transfer-Encoding: chunked'
+get 405 /v1/images/generations && says 'POST'
+get 404 /none && says 'nothing here'
+get 400 '/v1/activity?from=x' && says 'from'
+get 200 /v1/models && says '"id":"tesserae"'
+get 200 /v1/activity && says '"workers":["CPU 0","CPU 1"]'
+get 200 / -I
+grep -qi '^content-type: text/html' answer || fail "the page's head"
+counts 'smalti_images_total 5'
+counts 'smalti_http_responses_total{code="404"} 2'
+
+# Forty at a time: none is lost, all are the same image.
+seq 120 | xargs -P 40 -I N curl -sS -o many-N.png -H 'Content-Type: application/json' -H 'Accept: image/png' \
+    -d '{"prompt":"a red star","seed":7,'"$small}" "$url/v1/images/generations"
+for file in many-*.png; do cmp "$file" one.png; done
+[ "$(files . | grep -o "many-[0-9]*.png" | wc -l)" -eq 120 ] || fail "images were lost"
+
+# Who goes away is not waited for: of 30 images that would take minutes most are dropped.
+for _ in 1 2 3; do
+    timeout 1 curl -sS -o gone -H 'Content-Type: application/json' \
+        -d '{"prompt":"a","n":10,"num_inference_steps":100,"size":"512x512"}' "$url/v1/images/generations" && fail "so fast"
+done
+ask 200 '{"prompt":"a red star","seed":7,'"$small}" -H 'Accept: image/png'
+cmp answer one.png
+curl -sS "$url/metrics" >metrics
+dropped=$(sed -n 's/^smalti_images_dropped_total //p' metrics)
+[ "$dropped" -ge 20 ] || fail "$dropped of 30 images were dropped"
+
+if command -v chromium >/dev/null; then
+    # A person types a prompt, presses the button and sees the image; then one that is refused.
+    python3 "$tests/browser.py" "$url/#a%20red%20star" '(async () => {
+        const until = async test => { for (let i = 0; i < 600 && !test(); i++) await new Promise(go => setTimeout(go, 100)); };
+        await until(() => document.getElementById("model").textContent);
+        const set = (id, value) => document.getElementById(id).value = value;
+        set("size", "64x48"); set("steps", 2); set("seed", "18446744073709551615");
+        document.getElementById("go").click();
+        await until(() => document.querySelector("figure img") && document.querySelector("figure img").complete);
+        await until(() => document.getElementById("state").textContent.startsWith("done"));
+        const image = document.querySelector("figure img"), caption = document.querySelector("figcaption").textContent;
+        const legend = document.getElementById("legend");
+        await until(() => legend.textContent.includes("matmul"));
+        set("count", 11);
+        document.getElementById("go").click();
+        await until(() => document.getElementById("state").className);
+        return [document.getElementById("model").textContent, image.naturalWidth + "x" + image.naturalHeight, caption,
+            legend.textContent.includes("matmul"), document.getElementById("state").textContent].join("|");
+    })()' ${SMALTI_TEST_SCREENSHOT:+"$SMALTI_TEST_SCREENSHOT"} >shown
+    grep -qxF 'tesserae|64x48|a red star (seed 18446744073709551615)|true|"n" is 11, but this server allows 10 at most' shown ||
+        fail "the page: $(cat shown)"
+fi
+
+# Killed in work: a new one takes its port at once.
+port=${url##*:}
+curl -sS -o gone -H 'Content-Type: application/json' -d '{"prompt":"a","num_inference_steps":100}' "$url/v1/images/generations" &
+sleep 0.2
+stop KILL
+wait || true
+printf 'a secret token\n' >token
+start --token-file token --max-waiting 6 --max-waiting-of-client 4 --max-images 4 --rate 3
+[ "$(curl -sS "$url/health")" = '{"status":"ok"}' ] || fail "health after a kill"
+ask 401 '{"prompt":"a"}' && says 'Bearer'
+ask 401 '{"prompt":"a"}' -H 'Authorization: Bearer a secret toke' && says 'Bearer'
+ask 200 '{"prompt":"a red star","seed":7,'"$small}" -H 'Authorization: Bearer a secret token' -H 'Accept: image/png'
+cmp answer one.png
+get 401 /metrics
+for _ in 1 2; do ask 200 '{"prompt":"a",'"$small}" -H 'Authorization: Bearer a secret token'; done
+ask 429 '{"prompt":"a",'"$small}" -H 'Authorization: Bearer a secret token' && says 'in a minute'
+stop
+[ "$status" -eq 0 ] || fail "SIGTERM while idle: $status: $(cat err)"
+
+# Overload: what is answered is an image, 429 or 503; SIGTERM finishes what is in work.
+start --max-waiting 12 --max-waiting-of-client 8 --max-images 2
+seq 60 | xargs -P 60 -I N curl -sS -o over-N -w '%{http_code}\n' -H 'Content-Type: application/json' \
+    -d '{"prompt":"a red star","seed":7,"n":2,"size":"256x256"}' "$url/v1/images/generations" >codes &
+load=$!
+until curl -sS -o metrics "$url/metrics" && grep -q 'code="429"} [1-9]' metrics; do
+    kill -0 $load 2>/dev/null || fail "no request was refused: $(sort codes | uniq -c)"
+    sleep 0.05
+done
+stop
+wait $load || true
+[ "$status" -eq 0 ] || fail "SIGTERM in work: $status: $(cat err)"
+if grep -qvE '^(200|429|503)$' codes; then fail "$(sort codes | uniq -c)"; fi
+grep -q 429 codes || fail "$(sort codes | uniq -c)"
+grep -q 200 codes || fail "what was in work was not finished: $(sort codes | uniq -c)"
+
+refuse 2 '--token-file' "$SMALTI" serve --listen 0.0.0.0:0
+refuse 2 '127.0.0.1:8000 or [::1]:8000' "$SMALTI" serve --listen nowhere
+refuse 2 'unexpected operand' "$SMALTI" serve now
+echo short >token
+refuse 2 '8 characters' "$SMALTI" serve --token-file token

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a server decides before anything is computed: what a request says, who may wait, where it listens.
+ */
+#include "base/base64.h"
+#include "cli/serve.h"
+#include "harness.h"
+#include "rt/recent.h"
+
+static const struct smalti_serve_options options = {.width = 1024,
+						    .height = 512,
+						    .steps = 50,
+						    .images = 4,
+						    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
+
+static int read_body(struct smalti_serve_request *request, const char *body, struct smalti_error *error)
+{
+	return smalti_serve_request_read(request, body, strlen(body), &options, "tesserae", error);
+}
+
+static void requests_are_read(void)
+{
+	static const struct {
+		const char *body;
+		int64_t width, height, images, steps;
+		double guidance;
+		bool stream;
+	} cases[] = {
+	    {"{\"prompt\":\"a\"}", 0, 0, 1, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"size\":\"1024x512\",\"n\":4,\"num_inference_steps\":50}", 1024, 512, 4, 50,
+	     4.5, false},
+	    {"{\"prompt\":\"a\",\"size\":\"auto\",\"n\":null,\"user\":\"me\",\"stream\":true}", 0, 0, 1, 20,
+	     4.5, true},
+	    {"{\"prompt\":\"a\",\"width\":64,\"height\":32,\"guidance_scale\":0}", 64, 32, 1, 20, 0, false},
+	    {"{\"prompt\":\"a\",\"num_images_per_prompt\":3,\"model\":\"tesserae\"}", 0, 0, 3, 20, 4.5,
+	     false},
+	    {"{\"prompt\":\"a\",\"response_format\":\"b64_json\",\"quality\":\"auto\",\"output_format\":"
+	     "\"png\","
+	     "\"background\":\"opaque\",\"moderation\":\"low\"}",
+	     0, 0, 1, 20, 4.5, false},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_serve_request read;
+		SUCCEEDS(read_body(&read, cases[i].body, &error), &error, cases[i].body);
+		const struct smalti_request *request = &read.request;
+		CHECK(request->width == cases[i].width && request->height == cases[i].height, cases[i].body);
+		CHECK(request->images == cases[i].images && request->steps == cases[i].steps, cases[i].body);
+		CHECK(request->guidance == cases[i].guidance && read.stream == cases[i].stream,
+		      cases[i].body);
+		smalti_serve_request_free(&read);
+	}
+}
+
+static void wrong_requests_say_why(void)
+{
+	static const struct {
+		const char *body;
+		enum smalti_code code;
+		const char *first, *second;
+	} cases[] = {
+	    {"", SMALTI_EFORMAT, "not valid JSON", NULL},
+	    {"[1]", SMALTI_EFORMAT, "expected an object", "an array"},
+	    {"{\"n\":1}", SMALTI_EFORMAT, "\"prompt\"", "missing"},
+	    {"{\"prompt\":\"a\",\"steps\":3}", SMALTI_EFORMAT, "unknown key \"steps\"",
+	     "num_inference_steps"},
+	    {"{\"prompt\":\"a\",\"n\":5}", SMALTI_EINVAL, "\"n\" is 5", "4 at most"},
+	    {"{\"prompt\":\"a\",\"n\":0}", SMALTI_EFORMAT, "\"n\"", "0"},
+	    {"{\"prompt\":\"a\",\"n\":1,\"num_images_per_prompt\":1}", SMALTI_EINVAL, "\"n\"", "exclude"},
+	    {"{\"prompt\":\"a\",\"num_inference_steps\":51}", SMALTI_EINVAL, "51", "50 at most"},
+	    {"{\"prompt\":\"a\",\"size\":\"2048x64\"}", SMALTI_EINVAL, "\"width\" is 2048", "1024 at most"},
+	    {"{\"prompt\":\"a\",\"size\":\"64x1024\"}", SMALTI_EINVAL, "\"height\" is 1024", "512 at most"},
+	    {"{\"prompt\":\"a\",\"size\":\"8x64\"}", SMALTI_EINVAL, "\"size\"", "16"},
+	    {"{\"prompt\":\"a\",\"size\":\"large\"}", SMALTI_EINVAL, "\"size\"", "large"},
+	    {"{\"prompt\":\"a\",\"size\":\"64x64\",\"width\":64}", SMALTI_EINVAL, "\"size\"", "exclude"},
+	    {"{\"prompt\":\"a\",\"model\":\"dall-e-3\"}", SMALTI_ENOENT, "dall-e-3", "tesserae"},
+	    {"{\"prompt\":\"a\",\"response_format\":\"url\"}", SMALTI_EUNSUPPORTED, "response_format", "url"},
+	    {"{\"prompt\":\"a\",\"stream\":1}", SMALTI_EFORMAT, "stream", "1"},
+	    {"{\"prompt\":\"\\ud800\"}", SMALTI_EFORMAT, "JSON", NULL},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_serve_request read;
+		const int status = read_body(&read, cases[i].body, &error);
+		FAILS(status, &error, cases[i].code, cases[i].body, cases[i].first, cases[i].second, NULL);
+		smalti_serve_request_free(&read);
+	}
+}
+
+/* Who asked for much waits behind who asked for little. */
+static void clients_take_turns(void)
+{
+	static const char *const clients[] = {"a", "a", "a", "b", "c", "c"};
+	static const int order[] = {0, 3, 4, 1, 5, 2};
+	struct smalti_serve_waiting waiting[COUNT(clients)];
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100});
+	for (int i = 0; i < COUNT(clients); i++) {
+		waiting[i] = (struct smalti_serve_waiting){.images = i + 1};
+		CHECK(smalti_serve_queue_put(&queue, clients[i], i, &waiting[i]) == SMALTI_SERVE_ADMITTED,
+		      clients[i]);
+	}
+	CHECK(smalti_serve_queue_waiting(&queue) == 21, "images");
+	for (int i = 0; i < COUNT(clients); i++)
+		CHECK(smalti_serve_queue_take(&queue) == &waiting[order[i]], clients[order[i]]);
+	CHECK(smalti_serve_queue_take(&queue) == NULL && smalti_serve_queue_waiting(&queue) == 0, "empty");
+	smalti_serve_queue_close(&queue);
+}
+
+static void limits_hold(void)
+{
+	static const struct {
+		const char *client;
+		double now;
+		int64_t images;
+		enum smalti_serve_admission admission;
+	} cases[] = {
+	    {"a", 0, 3, SMALTI_SERVE_ADMITTED},  {"a", 0, 1, SMALTI_SERVE_TOO_MANY},
+	    {"b", 0, 2, SMALTI_SERVE_ADMITTED},  {"c", 0, 2, SMALTI_SERVE_FULL},
+	    {"b", 1, 1, SMALTI_SERVE_ADMITTED},  {"b", 2, 1, SMALTI_SERVE_TOO_FAST},
+	    {"b", 31, 1, SMALTI_SERVE_TOO_MANY}, /* two in a minute: one more after half of it */
+	    {"c", 31, 1, SMALTI_SERVE_FULL},
+	};
+	struct smalti_serve_waiting waiting[COUNT(cases)];
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue,
+				&(struct smalti_serve_limits){.waiting = 6, .of_client = 3, .rate = 2});
+	for (int i = 0; i < COUNT(cases); i++) {
+		char what[32];
+		snprintf(what, sizeof(what), "case %d", i);
+		waiting[i] = (struct smalti_serve_waiting){.images = cases[i].images};
+		CHECK(smalti_serve_queue_put(&queue, cases[i].client, cases[i].now, &waiting[i]) ==
+			  cases[i].admission,
+		      what);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK(smalti_serve_queue_take(&queue), "what was admitted");
+	CHECK(smalti_serve_queue_put(&queue, "d", 1000, &waiting[0]) == SMALTI_SERVE_ADMITTED, "room again");
+	CHECK(queue.client_count == 1, "clients without anything to remember are forgotten");
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "d");
+	smalti_serve_queue_close(&queue);
+}
+
+static void addresses_are_read(void)
+{
+	static const struct {
+		const char *text;
+		int family; /* 0: refused */
+		uint16_t port;
+		bool local;
+	} cases[] = {
+	    {"127.0.0.1:8000", AF_INET, 8000, true},
+	    {"localhost:0", AF_INET, 0, true},
+	    {"127.9.9.9:1", AF_INET, 1, true},
+	    {"0.0.0.0:80", AF_INET, 80, false},
+	    {"10.1.2.3:65535", AF_INET, 65535, false},
+	    {"[::1]:8000", AF_INET6, 8000, true},
+	    {"[::]:8000", AF_INET6, 8000, false},
+	    {"127.0.0.1", 0, 0, false},
+	    {":8000", 0, 0, false},
+	    {"127.0.0.1:65536", 0, 0, false},
+	    {"127.0.0.1:-1", 0, 0, false},
+	    {"::1:8000", 0, 0, false},
+	    {"[]:8000", 0, 0, false},
+	    {"example:8000", 0, 0, false},
+	    {"", 0, 0, false},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_serve_address address;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const int status = smalti_serve_address_read(&address, cases[i].text, &error);
+		if (!cases[i].family) {
+			FAILS(status, &error, SMALTI_EINVAL, cases[i].text, "--listen", cases[i].text, NULL);
+			continue;
+		}
+		SUCCEEDS(status, &error, cases[i].text);
+		CHECK(address.any.sa_family == cases[i].family && address.local == cases[i].local,
+		      cases[i].text);
+		CHECK(ntohs(address.four.sin_port) == cases[i].port, cases[i].text);
+	}
+}
+
+/* Those of RFC 4648. */
+static void base64_is_as_the_standard_says(void)
+{
+	static const char *const cases[][2] = {{"", ""},
+					       {"f", "Zg=="},
+					       {"fo", "Zm8="},
+					       {"foo", "Zm9v"},
+					       {"foob", "Zm9vYg=="},
+					       {"fooba", "Zm9vYmE="},
+					       {"foobar", "Zm9vYmFy"},
+					       {"\xff\xfe\xfd", "//79"}};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		char *text = smalti_base64(cases[i][0], (int64_t)strlen(cases[i][0]), &error);
+		CHECK(text && strcmp(text, cases[i][1]) == 0, cases[i][1]);
+		free(text);
+	}
+}
+
+/* The last ones are kept, and read from any of them on. */
+static void recent_tasks_are_kept(void)
+{
+	struct smalti_session session = {0};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_recent_task tasks[8];
+	FAILS(smalti_recent_keep(&session, INT64_MAX, &error), &error, SMALTI_EINVAL, "too many", "kept",
+	      NULL, NULL);
+	error = (struct smalti_error)SMALTI_NO_ERROR;
+	SUCCEEDS(smalti_recent_keep(&session, 4, &error), &error, "recent tasks");
+	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 0, "none");
+	for (int i = 0; i < 6; i++)
+		smalti_recent_add(session.recent, i % 2, "matmul", "image 1", 0.5);
+	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 4 && tasks[0].number == 2, "the last four");
+	CHECK(tasks[3].worker == 1 && tasks[3].ended - tasks[3].began == 0.5, "the last one");
+	CHECK(smalti_recent_read(session.recent, 3, 2, tasks) == 2 && tasks[0].number == 3, "two of them");
+	CHECK(smalti_recent_read(session.recent, 6, 8, tasks) == 0, "no news");
+	CHECK(smalti_recent_read(session.recent, INT64_MAX, 8, tasks) == 0, "no news for long");
+	smalti_recent_free(session.recent);
+}
+
+static const struct test tests[] = {
+    {"requests are read", requests_are_read},
+    {"wrong requests say why", wrong_requests_say_why},
+    {"clients take turns", clients_take_turns},
+    {"limits hold", limits_hold},
+    {"addresses are read", addresses_are_read},
+    {"base64 is as the standard says", base64_is_as_the_standard_says},
+    {"recent tasks are kept", recent_tasks_are_kept},
+};
+
+int main(void)
+{
+	return test_main("serve", tests, COUNT(tests));
+}

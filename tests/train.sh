@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti train`: runs that are killed, stopped, refused or out of room go on to the bytes of an undisturbed one, whatever
+# computes them.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+trap 'umount "$work/disk" 2>/dev/null || true; rm -rf "$work"' EXIT
+cd "$work"
+export SEED=${SEED:-$RANDOM} # said where it fails
+RANDOM=$SEED
+kills=12
+[ -z "${SMALTI_TEST_FULL:-}" ] || kills=50
+if sanitized; then kills=3; fi
+
+data=$SMALTI_TESTDATA/extract/InternData/data_info.json
+"$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 -q -o features
+"$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 --range 0:3 -q -o more
+cat >config.json <<'JSON'
+{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 16,
+ "caption_channels": 128, "cross_attention_dim": 32, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
+ "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
+ "sample_size": 16, "use_additional_conditions": false}
+JSON
+train=("$SMALTI" train features more --init config.json --steps 9 --batch 3 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9)
+
+# Once, to the end: what is there, and that evaluation and log say what there is to say.
+expect 0 'step 9, ema: mse' "${train[@]}" --held-out more --held-out-items 2 --evaluate-every 4 --keep 0 -o whole
+[ "$(cd whole && echo step-*)" = "step-2 step-4 step-6 step-8 step-9" ] || fail "checkpoints: $(ls whole)"
+[ "$(grep -c '"loss"' whole/log.jsonl)" -eq 9 ] || fail "not 9 steps in the log"
+[ "$(grep -c '"evaluation"' whole/log.jsonl)" -eq 8 ] || fail "not 8 evaluations in the log"
+expect 0 '' "${train[@]}" -o whole -q
+expect 0 '' "$SMALTI" generate --transformer whole/step-9/ema -p "a red circle" -s 64x64 --steps 1 -o one.png
+
+# Whatever computes them.
+variant() {
+    rm -rf variant
+    expect 0 '' "${train[@]}" "$@" --keep 1 -q -o variant
+    same whole/step-9 variant/step-9
+    [ "$(cd variant && echo step-*)" = step-9 ] || fail "--keep 1 keeps $(ls variant)"
+}
+variant --cpus 1 --micro 1
+variant --cpus 2 --micro 3 --sched dmda --prefetch 0
+variant --cpus 2 --sched eager --recompute block
+variant --cpus 2 --recompute auto
+
+# As many blocks are computed again as a memory limit asks for, and where no number of them helps nothing is begun.
+limited() {
+    "$SMALTI" train features --steps 1 --batch 2 --micro 2 --warmup 0 --cpus 2 "$@"
+}
+expect 0 '' limited -q -o kept
+refuse 2 'MB or more' limited --recompute auto --memory-limit 1M -o again
+least=$(sed -n 's/.*expected \([0-9]*\) MB or more.*/\1/p' err)
+refuse 1 'needs ' limited --recompute auto --memory-limit "${least}M" -o again
+grep -q 'give a smaller --micro' err || fail "no remedy: $(cat err)"
+needed=$(sed -n 's/.* needs \([0-9]*\) MB .*/\1/p' err)
+refuse 1 "needs $needed MB" limited --recompute auto --memory-limit "$((needed - 1))M" -o again
+for limit in "$needed" $((needed + 8)) $((2 * needed)); do
+    expect 0 "MB of $limit at most: " limited --recompute auto --memory-limit "${limit}M" -o again
+    sed -n 's/.*at most: \([0-9]*\) of 6 blocks.*/\1/p' err >>blocks
+    same kept/step-1 again/step-1
+    rm -r again
+done
+[ "$(sort -nru blocks)" = "$(cat blocks)" ] || fail "blocks computed again with more and more memory: $(tr '\n' ' ' <blocks)"
+[ "$(tail -n 1 blocks)" -eq 0 ] || fail "blocks are computed again where all can be kept"
+refuse 1 'choose "none" or "block"' limited --recompute auto --strategy data2 -o again
+
+# Killed at any moment.
+made=0
+while [ "$made" -lt "$kills" ]; do
+    rm -rf killed
+    for (( ; made < kills; made++)); do
+        "${train[@]}" --save-every 1 -q -o killed 2>err &
+        process=$!
+        sleep "0.$((RANDOM % 9))$((RANDOM % 10))"
+        kill -KILL $process 2>/dev/null || break
+        wait $process 2>/dev/null || true
+    done
+    wait
+    expect 0 '' "${train[@]}" --save-every 1 -q -o killed
+    same whole/step-9 killed/step-9
+    [ -z "$(find killed -name '*.part')" ] || fail "SEED=$SEED: left $(find killed -name '*.part')"
+done
+
+# Stopped by a signal: the step is made and saved.
+"${train[@]}" --steps 100000 --keep 2 -o stopped 2>stopped.err &
+process=$!
+for ((i = 0; i < 300; i++)); do
+    [ ! -d stopped/step-2 ] || break
+    sleep 0.1
+done
+expect 2 'trains in it' "${train[@]}" -o stopped
+expect 0 ' left' "$SMALTI" report stopped -o live.html
+grep -q '"pace":\[100000,[0-9.e+-]*,[0-9]' live.html || fail "no time left: $(grep -o '"pace":[^]]*' live.html)"
+kill -INT $process
+status=0
+wait $process || status=$?
+[ $status -eq 1 ] || fail "status $status after SIGINT"
+grep -q 'the same command goes on from there' stopped.err || fail "no words after SIGINT: $(cat stopped.err)"
+expect 0 ', nobody works at it' "$SMALTI" report stopped -o live.html
+grep -q '"pace":\[100000,[0-9.e+-]*,null' live.html || fail "time left: $(grep -o '"pace":[^]]*' live.html)"
+
+# Each shape's own batches, with what waits for them.
+expect 0 '' "${train[@]}" --bucket shape -q -o buckets
+rm -rf buckets/step-9 buckets/step-8
+expect 0 '' "${train[@]}" --bucket shape -q -o buckets-whole
+expect 0 '' "${train[@]}" --bucket shape -q -o buckets
+same buckets-whole/step-9 buckets/step-9
+
+# Other options and other features are refused by name.
+refused() {
+    refuse 2 "$1" "${train[@]}" "${@:2}" -o whole
+}
+refused 'seed = "0", now it is "7": give --seed' --seed 7
+refused 'optimizer.rate = 0.001, now it is 0.002: give --lr' --lr 2e-3
+refused 'batch = 3, now it is 4: give --batch' --batch 4
+refuse 2 'features.shards' "$SMALTI" train more "${train[@]:4}" -o whole
+sed 's/"caption_channels": 128/"caption_channels": 64/' config.json >narrow.json
+refuse 2 '128 wide, the transformer takes 64' "$SMALTI" train features --init narrow.json -o narrow
+cp -r "$SMALTI_MODELS/tesserae" other
+sed -i 's/"scaling_factor": [0-9.]*/"scaling_factor": 0.5/' other/vae/config.json
+refuse 2 'other/vae/config.json has 0.5' "$SMALTI" train features -m other -o scaled
+refuse 2 "has no caption 'tags': its captions are prompt" "${train[@]}" -k tags -o tags
+refuse 2 'no place for the run' "$SMALTI" train features
+refuse 1 'no directory of features' "$SMALTI" train . -o nothing
+cp -r whole changed
+expect 0 'goes on with other options' "${train[@]}" --lr 2e-3 --allow-change --steps 10 -o changed
+
+# Features of another text encoder of the same width are refused.
+cp -r "$SMALTI_MODELS/tesserae" other-text
+python3 - <<'END'
+with open("other-text/text_encoder/model.safetensors", "r+b") as file:
+    size = int.from_bytes(file.read(8), "little")
+    file.seek(8 + size)
+    first = file.read(1)
+    file.seek(8 + size)
+    file.write(bytes([first[0] ^ 1]))
+END
+refuse 2 'the features of captions are of the text encoder' "$SMALTI" train features -m other-text -o other-text-run
+
+# A loss that is not finite ends the run, and leaves the checkpoint before.
+expect 1 'not finite, first in ' "${train[@]}" --lr 1e6 --steps 100 --clip 0 --warmup 0 --save-every 1 -o diverged
+# The layer is named whose values are not: here one weight of it is NaN, behind the header that tells where.
+cp -r whole/step-9/transformer nan
+python3 - <<'END'
+import json
+with open("nan/diffusion_pytorch_model.safetensors", "r+b") as file:
+    size = int.from_bytes(file.read(8), "little")
+    begin = json.loads(file.read(size))["transformer_blocks.1.ff.net.2.weight"]["data_offsets"][0]
+    file.seek(8 + size + begin)
+    file.write(b"\0\0\xc0\x7f")
+END
+for tiles in 0 16; do
+    expect 1 'not finite, first in transformer_blocks.1.ff.net.2 of item ' \
+        "$SMALTI" train features --transformer nan --steps 2 --batch 2 --tile-tokens $tiles -o nan-$tiles
+done
+# So is the layer whose gradients alone are not: its MLP gives 0, but the slope of one hidden value is beyond f32.
+cp -r whole/step-9/transformer steep
+python3 - <<'END'
+import json, struct
+with open("steep/diffusion_pytorch_model.safetensors", "r+b") as file:
+    size = int.from_bytes(file.read(8), "little")
+    tensors = json.loads(file.read(size))
+    def put(name, value, first=0, step=1, end=None):
+        begin, behind = tensors["transformer_blocks.1." + name]["data_offsets"]
+        for i in range(first, end or (behind - begin) // 4, step):
+            file.seek(8 + size + begin + 4 * i)
+            file.write(struct.pack("<f", value))
+    width = tensors["transformer_blocks.1.scale_shift_table"]["shape"][1]
+    columns = tensors["transformer_blocks.1.ff.net.2.weight"]["shape"][1]
+    put("ff.net.0.proj.weight", 0, end=width)
+    put("ff.net.0.proj.bias", 0, end=1)
+    put("ff.net.2.weight", 0)
+    put("ff.net.2.weight", 1e38, step=columns)
+    put("ff.net.2.bias", 0)
+    put("scale_shift_table", 1e10, first=5 * width)
+END
+expect 1 'not finite, first in the gradients of transformer_blocks.1.ff.net.0.proj: ' \
+    "$SMALTI" train features --transformer steep --steps 2 --batch 2 -o steep-run
+# A damaged checkpoint is named.
+cp -r whole damaged
+printf 'x' | dd of=damaged/step-9/optimizer.safetensors bs=1 seek=5000 conv=notrunc status=none
+refuse 1 'step-9/optimizer.safetensors: its tensors are not those' "${train[@]}" --steps 11 -o damaged
+rm -r damaged/step-9
+expect 0 '' "${train[@]}" -q -o damaged
+same whole/step-9 damaged/step-9
+
+# A damaged row is named and left out.
+cp -r features rotten
+shard=$(echo rotten/shard-000000000000-*.h5)
+printf 'rot' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") / 2)) conv=notrunc status=none
+expect 0 'left out: ' "$SMALTI" train rotten "${train[@]:4}" -o rotten-run
+refuse 1 'or have it left out by --damaged skip' "$SMALTI" train rotten "${train[@]:4}" --damaged refuse -q -o rotten-refused
+
+# A disk that is full: one line, and with more room the same command goes on.
+mkdir disk
+if mount -t tmpfs -o size=100m none disk 2>/dev/null; then
+    for room in 4k 300k 1300k; do
+        mount -o remount,size=$room disk
+        refuse 1 'No space left on device' "${train[@]}" -q -o disk/run
+        [ -z "$(find disk -name '*.part')" ] || fail "$room: left $(find disk -name '*.part')"
+        mount -o remount,size=100m disk
+        expect 0 '' "${train[@]}" -q -o disk/run
+        same whole/step-9 disk/run/step-9
+        rm -r disk/run
+    done
+fi

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `smalti train` on PoCL's devices: steps are a CPU's but for rounding, those of a strategy have the same bits under every
+# policy and by any number of replicas, and no more moves than the plan says. SMALTI_TEST_FULL=1: more of each.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+# shellcheck source=device_images.sh
+. "$(dirname "$0")/device_images.sh"
+export POCL_DEVICES='basic basic basic' STARPU_MINIMUM_CLEAN_BUFFERS=0 STARPU_TARGET_CLEAN_BUFFERS=0
+use_pocl 'training on devices'
+export POCL_DEVICES='basic basic basic'
+if sanitized; then
+    echo 'skipped under sanitizers, which make devices slow: test_train_places and test_strategies do the same'
+    exit 77
+fi
+cd "$work"
+
+"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 256 -q -o features
+cat >config.json <<'JSON'
+{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 48,
+ "caption_channels": 128, "cross_attention_dim": 192, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
+ "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 4, "num_layers": 2, "out_channels": 8, "patch_size": 2,
+ "sample_size": 16, "use_additional_conditions": false}
+JSON
+
+# run NAME OPTION...: two steps of four samples.
+run() {
+    local name=$1
+    shift
+    expect 0 '' "$SMALTI" train features --init config.json --steps 2 --batch 4 --lanes 4 --lr 1e-3 --ema 0 -q --cpus 1 \
+        -o "$name" "$@"
+}
+# like NAME: its losses and norms are the CPU's but for rounding.
+like() {
+    python3 - cpu/log.jsonl "$1/log.jsonl" <<'END_OF_PROGRAM' || fail "$1: other steps than a CPU's: $(cat cpu/log.jsonl "$1/log.jsonl")"
+import json, sys
+steps = [[json.loads(line) for line in open(path) if '"loss"' in line] for path in sys.argv[1:]]
+assert len(steps[0]) == len(steps[1]) == 2
+for a, b in zip(*steps):
+    for key in "loss", "norm":
+        assert abs(a[key] - b[key]) <= 2e-5 * abs(a[key]), (key, a[key], b[key])
+END_OF_PROGRAM
+}
+# weights NAME NAME: of the same bits.
+weights() {
+    cmp "$1"/step-2/transformer/*.safetensors "$2"/step-2/transformer/*.safetensors || fail "$1 and $2: other weights"
+}
+
+run cpu
+run came-cpu --optimizer came
+run dmda --opencl 2 --sched dmda
+like dmda
+run came --opencl 1 --sched eager --optimizer came --precision bf16
+[ -d came/step-2 ] || fail "no weights by CAME"
+
+run data2 --opencl 2 --strategy data2 --sched dmda
+like data2
+run data2-eager --opencl 2 --strategy data2 --sched eager --micro 1
+weights data2 data2-eager
+run patch3 --opencl 3 --strategy patch3
+like patch3
+run hybrid --opencl 2 --strategy hybrid:data2.ring2 --recompute block
+like hybrid
+run tensor2 --opencl 2 --strategy tensor2 --sched dmda
+like tensor2
+if [ -n "${SMALTI_TEST_FULL:-}" ]; then
+    run data1 --opencl 1 --strategy data1
+    weights data2 data1
+    run tensor2-eager --opencl 2 --strategy tensor2 --sched eager --micro 1
+    weights tensor2 tensor2-eager
+    run tensor2-lws --opencl 2 --strategy tensor2 --sched lws
+    weights tensor2 tensor2-lws
+    run tensor3 --opencl 3 --strategy tensor --recompute block
+    like tensor3
+    run hybrid-tensor --opencl 2 --strategy hybrid:data2.tensor2
+    weights hybrid-tensor tensor2
+    run tensor2-stopped --opencl 2 --strategy tensor2 --steps 1
+    run tensor2-stopped --opencl 2 --strategy tensor2
+    weights tensor2-stopped tensor2
+fi
+expect 1 'came' "$SMALTI" train features --init config.json --strategy tensor2 --optimizer came -o other
+expect 1 'smalti train' "$SMALTI" generate -p a -s 64x64 --strategy data2 -o a.png
+expect 1 'training is spread by' "$SMALTI" train features --init config.json --strategy ulysses2 -o other
+expect 2 '--strategy' "$SMALTI" train features --init config.json --steps 2 --batch 4 --lanes 4 --lr 1e-3 --ema 0 -q \
+    --strategy patch2 -o patch3
+
+# Into all devices together: each gradient to where its parameter is updated, and the values from there, n − 1 times.
+moved() {
+    "$SMALTI" train features --init config.json --steps "$2" --batch 3 --lanes 3 --ema 0 -q --cpus 1 --opencl "$1" \
+        --strategy "data$1" --caption-dropout 1 -o "moved-$1-$2" --trace trace-"$1-$2" || fail "training"
+    python3 -c "
+import json, sys
+print(sum(link['bytes'] for link in json.load(open(sys.argv[1]))['transfers'] if link['to'] > 0))" "trace-$1-$2"
+}
+bytes=$(wc -c <data2/step-2/transformer/diffusion_pytorch_model.safetensors)
+for devices in 2 ${SMALTI_TEST_FULL:+3}; do
+    found=$((($(moved "$devices" 3) - $(moved "$devices" 1)) / 2))
+    python3 - "$found" $((2 * bytes * (devices - 1))) <<'END_OF_PROGRAM' || fail "data$devices: other bytes than planned"
+import sys
+found, planned = map(int, sys.argv[1:])
+samples = 3 * 3 * 4 * 4 * 32 * 32  # noisy latents and the gradient of the result, twice as long
+print(f"{found} bytes to devices in a step, {planned + samples} planned")
+sys.exit(abs(found - planned - samples) > 0.02 * planned)
+END_OF_PROGRAM
+done
