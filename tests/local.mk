@@ -250,6 +250,8 @@ TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 
 # Tests measure nothing that a user's runs should be scheduled by, so StarPU's performance models stay here.
 # Without hwloc's PCI component: the library below it leaks when hwloc unloads it, which no suppression can name.
+# The sanitizer's guess at where a library's thread-local variables lie is garbage at one address in 256, which ends the
+# search for leaks: they are found through the thread's own memory without it.
 AM_TESTS_ENVIRONMENT = \
 	SMALTI='$(abs_top_builddir)/smalti'; export SMALTI; \
 	SMALTI_BENCH='$(abs_top_builddir)/smalti-bench'; export SMALTI_BENCH; \
@@ -260,7 +262,7 @@ AM_TESTS_ENVIRONMENT = \
 	STARPU_HOME='$(abs_top_builddir)/tests'; export STARPU_HOME; \
 	HWLOC_COMPONENTS=-pci; export HWLOC_COMPONENTS; \
 	: $${POCL_CACHE_DIR:='$(abs_top_builddir)/tests/.pocl'}; export POCL_CACHE_DIR; \
-	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0'; export LSAN_OPTIONS;
+	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0:intercept_tls_get_addr=0'; export LSAN_OPTIONS;
 
 clean-local:
 	rm -rf tests/.starpu tests/.pocl
