@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/schedule_page.h"
 #include "base/file.h"
-#include "cli/report.h"
+#include "cli/report_page.h"
 
 #include <math.h>
 

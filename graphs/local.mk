@@ -11,7 +11,7 @@ libcore_la_SOURCES += \
 	graphs/dit_load.c graphs/dit_load.h \
 	graphs/dit_shards.c graphs/dit_shards.h \
 	graphs/dit_traffic.c graphs/dit_traffic.h \
-	graphs/dit_train.c graphs/dit_train.h graphs/dit_train_pass.h \
+	graphs/dit_train.c graphs/dit_train.h graphs/dit_train_pass.c graphs/dit_train_pass.h \
 	graphs/dit_train_backward.c \
 	graphs/dit_train_block.c \
 	graphs/dit_train_conditions.c \

@@ -24,6 +24,7 @@ libcli_la_SOURCES = \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/report.c src/cli/report_data.c src/cli/report.h \
 	src/cli/report_failures.c \
+	src/cli/report_page.c src/cli/report_page.h \
 	src/cli/report_training.c src/cli/report_training.h \
 	src/cli/retrieve.c src/cli/retrieve.h \
 	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \
@@ -66,4 +67,4 @@ CLEANFILES += src/cli/report.html
 src/cli/report.html: src/cli/report.html.in $(CHARTJS)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e '/^@CHART@$$/{' -e 'r $(CHARTJS)' -e 'd' -e '}' \
 		$(srcdir)/src/cli/report.html.in >$@.part && mv $@.part $@
-src/cli/report_data.lo: src/cli/report.html
+src/cli/report_page.lo: src/cli/report.html

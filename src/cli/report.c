@@ -2,6 +2,7 @@
 #include "cli/report.h"
 #include "base/file.h"
 #include "cli/numbers.h"
+#include "cli/report_page.h"
 #include "cli/signals.h"
 #include "smalti/features.h"
 
@@ -89,7 +90,12 @@ static int write_page(const char *path, const struct smalti_report_data *data, s
 	if (!writer)
 		return -1;
 	FILE *page = smalti_writer_stream(writer);
-	smalti_report_page(page, data);
+	smalti_report_begin(page);
+	if (data->training)
+		smalti_training_history_print(page, data->directory, data->every, data->training);
+	else
+		smalti_report_data(page, data);
+	smalti_report_end(page);
 	return smalti_writer_commit(writer, error);
 }
 

@@ -43,17 +43,3 @@ struct smalti_report_data {
 
 /* As JSON that may stand in a page: src/cli/report_data.c. */
 void smalti_report_data(FILE *page, const struct smalti_report_data *data);
-/* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
-void smalti_page_text(FILE *page, const char *text);
-/* "KEY":"TEXT", */
-void smalti_page_member(FILE *page, const char *key, const char *text);
-/* "devices":[…], with what is known of the numbers of each (rt/device_use.h). */
-void smalti_page_devices(FILE *page, const cJSON *devices);
-/* Of a JSON string; "" of anything else. */
-const char *smalti_text_of(const cJSON *item);
-/* The page of report.html.in up to its data, and behind: src/cli/report_data.c. @{ */
-void smalti_report_begin(FILE *page);
-void smalti_report_end(FILE *page);
-/* @} */
-/* All of it. */
-void smalti_report_page(FILE *page, const struct smalti_report_data *data);

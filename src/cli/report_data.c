@@ -1,36 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/utf8.h"
 #include "cli/report.h"
-#include "rt/device_use.h"
-
-#include <math.h>
+#include "cli/report_page.h"
 
 /* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
-
-void smalti_page_text(FILE *page, const char *text)
-{
-	size_t left = strlen(text);
-	fputc('"', page);
-	while (left) {
-		const size_t length = smalti_utf8_length(text, left), step = length ? length : 1;
-		const bool special = (unsigned char)*text < 0x20 || strchr("\"\\<>&\x7f", *text);
-		if (length && special)
-			fprintf(page, "\\u%04x", (unsigned)*text);
-		else
-			fwrite(length ? text : "\xef\xbf\xbd", 1, length ? length : 3, page);
-		text += step;
-		left -= step;
-	}
-	fputc('"', page);
-}
-
-void smalti_page_member(FILE *page, const char *key, const char *text)
-{
-	fprintf(page, "\"%s\":", key);
-	smalti_page_text(page, text);
-	fputc(',', page);
-}
 
 static void put_texts(FILE *page, const char *key, char *const *texts, int count)
 {
@@ -127,34 +100,9 @@ static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 	fputs("]", page);
 }
 
-const char *smalti_text_of(const cJSON *item)
-{
-	const char *text = cJSON_GetStringValue(item);
-	return text ? text : "";
-}
-
 static void put_value(FILE *page, const char *key, const cJSON *object)
 {
 	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
-}
-
-void smalti_page_devices(FILE *page, const cJSON *devices)
-{
-	const cJSON *device = NULL;
-	fputs("\"devices\":[", page);
-	cJSON_ArrayForEach (device, devices) {
-		fputs(device == devices->child ? "{" : ",{", page);
-		for (int i = 0; i < SMALTI_DEVICE_USE_FIELDS; i++) {
-			const char *key = smalti_device_use_fields[i].key;
-			const cJSON *value = cJSON_GetObjectItemCaseSensitive(device, key);
-			if (cJSON_IsNumber(value) && isfinite(value->valuedouble))
-				fprintf(page, "\"%s\":%.9g,", key, value->valuedouble);
-		}
-		fputs("\"name\":", page);
-		smalti_page_text(page, smalti_text_of(cJSON_GetObjectItemCaseSensitive(device, "name")));
-		fputs("}", page);
-	}
-	fputs("],", page);
 }
 
 static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
@@ -208,34 +156,4 @@ void smalti_report_data(FILE *page, const struct smalti_report_data *data)
 	put_runs(page, &data->runs);
 	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", data->runs.unreadable,
 		data->shards_bytes);
-}
-
-/* src/cli/report.html, as the build made it of report.html.in and Chart.js. */
-__asm__(".pushsection .rodata\n"
-	".local smalti_report_html\n"
-	"smalti_report_html: .incbin \"src/cli/report.html\"\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char smalti_report_html[] __attribute__((visibility("hidden")));
-
-static const char mark[] = "@DATA@";
-
-void smalti_report_begin(FILE *page)
-{
-	fwrite(smalti_report_html, 1, (size_t)(strstr(smalti_report_html, mark) - smalti_report_html), page);
-}
-
-void smalti_report_end(FILE *page)
-{
-	fputs(strstr(smalti_report_html, mark) + strlen(mark), page);
-}
-
-void smalti_report_page(FILE *page, const struct smalti_report_data *data)
-{
-	smalti_report_begin(page);
-	if (data->training)
-		smalti_training_history_print(page, data->directory, data->every, data->training);
-	else
-		smalti_report_data(page, data);
-	smalti_report_end(page);
 }
