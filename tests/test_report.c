@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
+#include "cli/report_page.h"
 #include "harness.h"
 #include "store/run_read.h"
 
