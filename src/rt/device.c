@@ -88,9 +88,8 @@ static int check_found(const struct smalti_device_counts *counts, struct smalti_
 			continue;
 		const int64_t found = starpu_worker_get_count_by_type(drivers[i].driver->worker);
 		if (found < counts->least[i])
-			return smalti_fail(error, SMALTI_ENODEV,
-					   "%lld %s devices are asked for and %lld found: %s",
-					   (long long)counts->least[i], drivers[i].name, (long long)found,
+			return smalti_fail(error, SMALTI_ENODEV, "%s devices: expected %lld, found %lld: %s",
+					   drivers[i].name, (long long)counts->least[i], (long long)found,
 					   drivers[i].absent);
 	}
 	return 0;
