@@ -22,6 +22,7 @@ static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
     [SMALTI_BENCH_MOMENTS] = sizeof(struct smalti_moments),
     [SMALTI_BENCH_F64] = sizeof(double),
     [SMALTI_BENCH_GENERATOR] = sizeof(struct smalti_generator),
+    [SMALTI_BENCH_MATCHES] = sizeof(struct smalti_match),
 };
 
 int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer)
@@ -56,6 +57,9 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 			((struct smalti_moments *)to)[i] = (struct smalti_moments){1000, (double)value, 100};
 		else if (kind == SMALTI_BENCH_F64)
 			((double *)to)[i] = (double)value;
+		else if (kind == SMALTI_BENCH_MATCHES)
+			((struct smalti_match *)to)[i] =
+			    (struct smalti_match){3 * i + *state % 3, 2 - (float)(16 * i / count) / 4, 0};
 		else
 			smalti_generator_seed(to, *state);
 	}
@@ -87,6 +91,11 @@ static struct smalti_bench_buffer f64(int64_t count)
 static struct smalti_bench_buffer bytes(int64_t count)
 {
 	return f32((count + 3) / 4);
+}
+
+static struct smalti_bench_buffer matches(int64_t count)
+{
+	return (struct smalti_bench_buffer){SMALTI_BENCH_MATCHES, count};
 }
 
 static struct smalti_bench_buffer moments(int64_t groups)

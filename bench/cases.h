@@ -15,6 +15,7 @@ enum smalti_bench_kind {
 	SMALTI_BENCH_MOMENTS,
 	SMALTI_BENCH_F64,
 	SMALTI_BENCH_GENERATOR,
+	SMALTI_BENCH_MATCHES, /* from score 2 down to -2, many alike */
 	SMALTI_BENCH_KINDS
 };
 

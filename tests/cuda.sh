@@ -67,6 +67,9 @@ for program in test_devices test_device_tiles test_fusion test_slowdown; do
 done
 SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
     fail "test_transfers: $(cat "$work/log")"
+SMALTI_STANDIN_DEVICES=2 SMALTI_TEST='searched on devices' "$programs/test_retrieve" >"$work/log" 2>&1 ||
+    fail "test_retrieve: $(cat "$work/log")"
+! grep -q skipped "$work/log" || fail "test_retrieve: $(cat "$work/log")"
 # Without cuDNN, whose graphs compute convolutions and attention otherwise.
 SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
     fail "without cuDNN: $(cat "$work/log")"

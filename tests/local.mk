@@ -209,6 +209,7 @@ dist_check_SCRIPTS += tests/train.sh
 dist_check_SCRIPTS += tests/train_devices.sh
 dist_check_SCRIPTS += tests/completion.sh
 dist_check_SCRIPTS += tests/retrieve.sh
+dist_check_SCRIPTS += tests/retrieve_devices.sh
 dist_check_SCRIPTS += tests/verify.sh
 
 # What scripts run besides the command: no tests themselves.

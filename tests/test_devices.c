@@ -6,6 +6,7 @@
 #include "bench/cases.h"
 #include "device_session.h"
 #include "graphs/weight_forms.h"
+#include "kernels/isa.h"
 #include "rt/op.h"
 #include "rt/task.h"
 
@@ -37,11 +38,13 @@ struct trials {
 	int count;
 };
 
-/* Operations that only move values. */
+/* Operations that only move values, and searches where CPUs round a product with its sum once. */
 static bool is_exact(enum smalti_op_number op)
 {
-	return op == SMALTI_OP_copy || op == SMALTI_OP_join || op == SMALTI_OP_clear ||
-	       op == SMALTI_OP_take_columns || op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens;
+	return op == SMALTI_OP_merge_matches ||
+	       (op == SMALTI_OP_search_rows && smalti_isa() > SMALTI_ISA_GENERIC) || op == SMALTI_OP_copy ||
+	       op == SMALTI_OP_join || op == SMALTI_OP_clear || op == SMALTI_OP_take_columns ||
+	       op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens;
 }
 
 static void describe_matrix(struct smalti_weight_source *source, int64_t in, int64_t out,
@@ -154,6 +157,8 @@ static double value(enum smalti_bench_kind kind, const void *data, int64_t i)
 		return (double)smalti_f16_to_f32(((const uint16_t *)data)[i]);
 	if (kind == SMALTI_BENCH_BF16)
 		return (double)smalti_bf16_to_f32(((const uint16_t *)data)[i]);
+	if (kind == SMALTI_BENCH_MATCHES)
+		return (double)((const struct smalti_match *)data)[i].score;
 	if (kind == SMALTI_BENCH_MOMENTS || kind == SMALTI_BENCH_F64)
 		return ((const double *)data)[i];
 	return (double)((const float *)data)[i];

@@ -4,9 +4,11 @@
  * of captions and images are those of their definition.
  */
 #include "codelets/codelets.h"
+#include "device_session.h"
 #include "harness.h"
 #include "jobs/prompt_encoder.h"
 #include "kernels/contrast.h"
+#include "kernels/isa.h"
 #include "kernels/matches.h"
 #include "retrieve/index.h"
 #include "retrieve/projection_step.h"
@@ -139,6 +141,49 @@ static void searched(void)
 		free(vectors);
 		free(found);
 	}
+}
+
+/* Of any numbers, in tasks of several sizes: bits are a CPU's. Where CPUs round otherwise the scores are
+ * near, and where they are alike the items may be others. */
+static void compare_found(int64_t count, const struct smalti_found *found, const struct smalti_found *of_cpu)
+{
+	const bool same = smalti_isa() > SMALTI_ISA_GENERIC;
+	for (int64_t i = 0; i < count; i++)
+		CHECK(same ? found[i].number == of_cpu[i].number && found[i].score == of_cpu[i].score
+			   : found[i].score == of_cpu[i].score ||
+				 fabsf(found[i].score - of_cpu[i].score) < 1e-5F,
+		      "as on a CPU");
+}
+
+static void searched_on_devices(void)
+{
+	enum { ITEMS = 100003, QUERIES = 259, DIM = 67, TOP = 13 };
+	static const struct {
+		const char *cpus, *megabytes, *policy;
+		bool whole; /* or one query alone */
+	} runs[] = {{"1", NULL, "eager", true}, {"1", NULL, "dmda", false}, {"1", "96", "dmdas", true}};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	float *vectors = smalti_calloc(ITEMS * DIM, sizeof(float), NULL);
+	struct smalti_found *of_cpu = smalti_calloc(2 * QUERIES * TOP, sizeof(*of_cpu), NULL);
+	struct smalti_found *found = of_cpu + QUERIES * TOP;
+	const struct smalti_index index = {.info = {.items = ITEMS, .dim = DIM}, .vectors = vectors};
+	const struct smalti_session_options cpu = {.cpus = 1};
+	struct smalti_session *session = smalti_session_open(&cpu, &error);
+	test_fill(vectors, ITEMS * DIM, 0.3, 2);
+	SUCCEEDS(smalti_index_search(&index, session, vectors, QUERIES, TOP, of_cpu, &error), &error, "CPU");
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	for (int i = 0; i < COUNT(runs); i++) {
+		const int64_t queries = runs[i].whole ? QUERIES : 1;
+		session = test_open_devices("search", runs[i].cpus, 2, runs[i].megabytes, runs[i].policy);
+		if (!session)
+			continue;
+		SUCCEEDS(smalti_index_search(&index, session, vectors, queries, TOP, found, &error), &error,
+			 runs[i].policy);
+		compare_found(queries * TOP, found, of_cpu);
+		test_close_devices(session);
+	}
+	free(of_cpu);
+	free(vectors);
 }
 
 static void refused(void)
@@ -447,6 +492,7 @@ static void trained(void)
 static const struct test tests[] = {
     {"offered in any order", offered},
     {"searched as a sort would", searched},
+    {"searched on devices", searched_on_devices},
     {"refused", refused},
     {"words that are not there", words_that_are_not_there},
     {"vectors of captions", captions},

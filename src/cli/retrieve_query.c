@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/common_rows.h"
+#include "cli/device_lines.h"
 #include "cli/retrieve.h"
 #include "cli/retrieve_page.h"
 #include "cli/retrieve_queries.h"
@@ -58,6 +59,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Machine")},
     SMALTI_POLICY_ROW(TYPE),
     SMALTI_WORKER_ROWS(TYPE),
+    SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
@@ -78,6 +80,7 @@ static const struct smalti_example examples[] = {
 
 struct query {
 	const struct smalti_retrieve_query_settings *settings;
+	struct smalti_session *session;
 	struct smalti_index *index;
 	struct smalti_queries queries;
 	struct smalti_found *found;        /* [queries, top] */
@@ -171,6 +174,7 @@ static void print_summary(struct query *q)
 	if (q->settings->source.features)
 		add_rates(q, summary);
 	smalti_json_add_seconds(summary, q->seconds);
+	smalti_device_json(summary, q->session);
 	smalti_json_line(object, &q->broken);
 }
 
@@ -205,6 +209,7 @@ static int search(struct query *q, struct smalti_session *session, const char *d
 {
 	const int64_t top = q->settings->top;
 	int64_t count = top;
+	q->session = session;
 	q->index = smalti_index_open(directory, error);
 	if (!q->index || smalti_queries_read(&q->queries, &q->settings->source, q->index, session, error) < 0)
 		return -1;
@@ -277,7 +282,9 @@ const struct smalti_command smalti_retrieve_query_command = {
 	"other way, in an index that was made with projections (smalti retrieve train).\n\nEvery item is "
 	"compared, and the "
 	"result does not depend "
-	"on workers or policy.\n\nWith --features the item with the query's own key counts as the "
+	"on workers or policy, nor on devices, but for the vectors of prompts, which a device rounds "
+	"otherwise than "
+	"a CPU.\n\nWith --features the item with the query's own key counts as the "
 	"right one: R@1, R@5 and "
 	"R@10 are the shares of queries that find it among so many, MRR is the mean of 1/rank, "
 	"which is 0 beyond --top.",

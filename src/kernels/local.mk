@@ -55,7 +55,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/attention_backward.c \
 	src/kernels/cpu/dense.c \
 	src/kernels/cpu/contrast.c src/kernels/contrast.h \
-	src/kernels/cpu/matches.c src/kernels/matches.h \
+	src/kernels/cpu/matches.c src/kernels/match.h src/kernels/matches.h \
 	src/kernels/cpu/rows.c src/kernels/rows.h \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
@@ -85,11 +85,12 @@ device_kernels = \
 	src/kernels/device/linear.cl \
 	src/kernels/device/norms.cl \
 	src/kernels/device/parts.h \
+	src/kernels/device/retrieve.cl \
 	src/kernels/device/sampler.cl \
 	src/kernels/device/text.cl \
 	src/kernels/device/update.cl
 device_headers = \
-	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/moments.h \
+	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/match.h src/kernels/moments.h \
 	src/kernels/update_rules.h src/samplers/step.h
 EXTRA_DIST += $(device_kernels)
 CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin

@@ -2,15 +2,10 @@
 #pragma once
 
 #include "base/base.h"
+#include "kernels/match.h"
 
 /* The best of many scored rows: for each query `top` matches, the better one first. Of equal scores the lower
  * row is the better one, so that the result does not depend on the order in which rows are offered. */
-
-struct smalti_match {
-	int64_t row; /* -1: none */
-	float score; /* -INFINITY where there is none */
-	int32_t unused;
-};
 
 /* Of `queries` · `top` matches: there are none yet. */
 void smalti_matches_clear(int64_t queries, int64_t top, struct smalti_match *matches);

@@ -56,6 +56,17 @@ struct smalti_raw_columns {
 	int64_t count, stride;
 };
 
+/* The inputs that smalti_matmul_raw() takes together in f32, at most: a longer run of sums rounds more. Of a
+ * part of x with `in` columns, the widest, so many but for what is left at the end: a sum is of one product
+ * after the other among these, rounded once with each where the instruction set can (AVX2 and later),
+ * and then of one such sum after the other. */
+enum { SMALTI_RAW_DEPTH = 128 };
+static inline int64_t smalti_raw_depth(int64_t in)
+{
+	const int64_t pieces = (in + SMALTI_RAW_DEPTH - 1) / SMALTI_RAW_DEPTH;
+	return smalti_round_up((in + pieces - 1) / pieces, 32);
+}
+
 /* smalti_matmul() on weights that nobody has packed: for those that are used so seldom that a packed form
  * does not pay. x consists of `parts` matrices that have `in` columns together; rows of y and of MULTIPLY's
  * operand are `y_stride` elements apart; elements between them are not touched. Weights are rounded to

@@ -17,7 +17,7 @@ enum { ROWS = 6 };
 enum {
 	VECTORS = 2, /* of outputs in a tile */
 	OUTPUTS = VECTORS * LANES,
-	DEPTH = 128,             /* inputs in a piece, at most: a longer run of sums rounds more */
+	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share cache lines' places */
 	LINE_BYTES = 4 * LINE,   /* of an output's weights that are widened at a time */
 	TURN = 8,                /* inputs after which what comes next is thought of */
@@ -43,7 +43,7 @@ static struct partition partition_of(const struct smalti_matmul *m, const struct
 {
 	struct partition partition;
 	const int64_t in = widest(x, x_parts);
-	partition.depth = smalti_round_up(parts(in, parts(in, DEPTH)), LINE_BYTES / 2);
+	partition.depth = smalti_raw_depth(in);
 	partition.rows = parts(m->rows, parts(m->rows, MANY));
 	const int64_t pieces = parts(in, partition.depth);
 	const int64_t held = BLOCK / (int64_t)sizeof(float) / (partition.rows * X_STRIDE);

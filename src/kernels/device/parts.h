@@ -9,6 +9,7 @@ enum {
 	SMALTI_ATTEND_THREADS = 128,
 	SMALTI_ATTEND_QUERIES = 16,  /* of a group */
 	SMALTI_ATTEND_COLUMNS = 128, /* of the values of a head: the most that a launch makes */
+	SMALTI_SEARCH_TILE = 64,     /* queries, and rows, whose scores a group makes */
 };
 
 /* y [rows, columns] in `result` = columns first … of a matrix whose rows are `stride` elements of `dtype`
@@ -93,4 +94,10 @@ struct came_pass_arguments {
 	struct came_arguments of;
 	int64_t sums;
 	enum smalti_came_pass pass;
+};
+
+/* Rows at … at + count − 1 of those that are searched; of a sum so many products are added up at a time. */
+struct search_some_arguments {
+	struct search_rows_arguments of;
+	int64_t at, count, depth;
 };
