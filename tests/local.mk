@@ -198,6 +198,7 @@ dist_check_SCRIPTS += tests/serve.sh
 dist_check_SCRIPTS += tests/reproducible.sh
 dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
+dist_check_SCRIPTS += tests/spack.sh
 dist_check_SCRIPTS += tests/simulate.sh
 dist_check_SCRIPTS += tests/slurm.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
