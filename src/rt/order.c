@@ -43,15 +43,8 @@ void smalti_order_free(struct smalti_order *order)
 
 static struct tile *tile_at(struct smalti_order *order, int64_t number)
 {
-	if (number >= order->tile_room) {
-		const int64_t room = 2 * (number + 1);
-		struct tile *tiles = realloc(order->tiles, (size_t)room * sizeof(*tiles));
-		if (!tiles)
-			return NULL;
-		memset(tiles + order->tile_room, 0, (size_t)(room - order->tile_room) * sizeof(*tiles));
-		order->tiles = tiles;
-		order->tile_room = room;
-	}
+	if (smalti_grow_to(&order->tiles, &order->tile_room, number, sizeof(*order->tiles), NULL) < 0)
+		return NULL;
 	struct tile *tile = &order->tiles[number];
 	if (!tile->used)
 		*tile = (struct tile){true, NOBODY, NOBODY};

@@ -195,26 +195,13 @@ void smalti_simulation_uses(int64_t tile, enum smalti_access access)
 		run.uses[run.use_count++] = (struct use){tile, access};
 }
 
-static bool make_room(int64_t tile)
-{
-	if (tile < run.tile_room)
-		return true;
-	const int64_t room = 2 * (tile + 1);
-	struct tile_times *tiles = realloc(run.tiles, (size_t)room * sizeof(*tiles));
-	if (!tiles)
-		return false;
-	memset(tiles + run.tile_room, 0, (size_t)(room - run.tile_room) * sizeof(*tiles));
-	run.tiles = tiles;
-	run.tile_room = room;
-	return true;
-}
-
 /* The longest chain of tasks that ends with the next one, each taking what it does where it is fastest. */
 static void extend_path(double cost)
 {
 	double begin = 0;
 	for (int i = 0; i < run.use_count; i++) {
-		if (!make_room(run.uses[i].tile)) {
+		if (smalti_grow_to(&run.tiles, &run.tile_room, run.uses[i].tile, sizeof(*run.tiles), NULL) <
+		    0) {
 			run.failed = true;
 			return;
 		}
