@@ -37,6 +37,13 @@ static float random_value(uint32_t *state)
 	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
 }
 
+/* Of `count`, the better one first. */
+static struct smalti_match match_of(int64_t i, int64_t count, uint32_t state)
+{
+	const int64_t step = 16 * i / count;
+	return (struct smalti_match){3 * i + state % 3, 2 - 0.25f * (float)step, 0};
+}
+
 void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to)
 {
 	for (int64_t i = 0; i < count; i++) {
@@ -58,8 +65,7 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 		else if (kind == SMALTI_BENCH_F64)
 			((double *)to)[i] = (double)value;
 		else if (kind == SMALTI_BENCH_MATCHES)
-			((struct smalti_match *)to)[i] =
-			    (struct smalti_match){3 * i + *state % 3, 2 - (float)(16 * i / count) / 4, 0};
+			((struct smalti_match *)to)[i] = match_of(i, count, *state);
 		else
 			smalti_generator_seed(to, *state);
 	}
