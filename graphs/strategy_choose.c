@@ -35,7 +35,7 @@ void smalti_shares_by_rate(const struct smalti_place_facts *facts, double *share
 {
 	static const double alike = 0.9, hundred = 100;
 	for (int i = 0; i < facts->count; i++)
-		shares[i] = facts->place[i].rate > 0 && (i > 0 || facts->count == 1) ? 1 : 0;
+		shares[i] = facts->place[i].rate > 0 && (i > 0 || facts->count == 1 || facts->ranks) ? 1 : 0;
 	const int fastest = next_slower(facts, shares, -1);
 	for (int i = fastest, before = -1; i >= 0; before = i, i = next_slower(facts, shares, i)) {
 		const double rate = facts->place[i].rate;
@@ -127,12 +127,13 @@ static int try_counts(struct search *s, const double *shares, int count, bool fi
 static int refuse(const struct search *s, struct smalti_error *error)
 {
 	static const double mega = 1 << 20;
-	return smalti_fail(
-	    error, SMALTI_ENOMEM,
-	    "strategy auto: expected an exact strategy that the devices have memory for, found %s, "
-	    "which lacks %.0f MiB, as the best; take more devices or raise --gpu-memory-limit, or "
-	    "name a strategy, then weights that do not fit are loaded again and again",
-	    s->least_name, s->least.missing / mega);
+	const char *places = s->facts->ranks ? "ranks" : "devices";
+	return smalti_fail(error, SMALTI_ENOMEM,
+			   "strategy auto: expected an exact strategy that the %s have memory for, found %s, "
+			   "which lacks %.0f MiB, as the best; take more %s or raise %s, or "
+			   "name a strategy, then weights that do not fit are loaded again and again",
+			   places, s->least_name, s->least.missing / mega, places,
+			   s->facts->ranks ? "--memory-limit" : "--gpu-memory-limit");
 }
 
 int smalti_strategy_choose(const struct smalti_denoising *denoising, const struct smalti_place_facts *facts,

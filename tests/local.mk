@@ -43,6 +43,7 @@ check_PROGRAMS += tests/test_bins
 check_PROGRAMS += tests/test_interpolator
 check_PROGRAMS += tests/test_resize
 check_PROGRAMS += tests/test_rate
+check_PROGRAMS += tests/test_rates
 check_PROGRAMS += tests/test_set
 check_PROGRAMS += tests/test_shard
 check_PROGRAMS += tests/test_deflate

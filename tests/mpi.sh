@@ -75,6 +75,35 @@ cmp one/1.safetensors two/1.safetensors || fail 'patch2 is not what two ranks ma
 expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a "${options[@]}" --plan
 grep -q '^rank 1 ' out || fail "--plan: $(cat out)"
 
+# Auto: what the metadata name makes the image again, to the byte; a rank that is four times as slow has less, first by
+# what is on paper, then as measured.
+# told KEY IMAGE: what the metadata say.
+told() {
+    grep -aom 1 "\"$1\":\"[^\"]*\"" "$2" | cut -d '"' -f 4
+}
+for ranks in 2 3; do
+    auto=("${mpirun[@]}" -n "$ranks" "$SMALTI" generate -P prompts "${options[@]}" -q)
+    expect 0 '' "${auto[@]}" --strategy auto -o auto/
+    for image in auto/*.png; do
+        id=${image##*/} id=${id%.png} strategy=$(told strategy "$image") shares=$(told shares "$image")
+        [[ $strategy =~ ^(hybrid:)?(patch|ring|ulysses|tensor|cfg)[1-9] ]] || fail "$image: auto became '$strategy'"
+        [[ $shares =~ ^[0-9.]+(:[0-9.]+)+$ ]] || fail "$image: auto became shares of '$shares'"
+        grep "\"id\": \"${id%-*}\"" prompts >named
+        expect 0 '' "${mpirun[@]}" -n "$ranks" "$SMALTI" generate -P named "${options[@]}" -q --strategy "$strategy" \
+            --shares "$shares" -o named/
+        cmp "$image" "named/${image##*/}" || fail "$strategy $shares: another image than by auto"
+    done
+    rm -r auto named
+done
+slow=(env SMALTI_SLOWDOWN=cpu0:4 "$SMALTI" generate -p a "${options[@]}" --shares auto -q -o slow.png)
+for known in paper models; do
+    expect 0 '' "${mpirun[@]}" -n 1 "$SMALTI" "${slow[@]:3}" : -n 1 "${slow[@]}"
+    share=$(told shares slow.png)
+    echo "a rank of a quarter of the speed, by $known: $share"
+    [[ $share == 1:0.[1-6]* ]] || fail "a rank of a quarter of the speed has shares of $share by $known"
+done
+[ "$(find .starpu -name 'smalti_matmul_*' | wc -l)" -ge 2 ] || fail 'the ranks have left no measurements'
+
 # Only rank 0 has files, and its failures are said once.
 expect 1 'nowhere: cannot be opened' "${mpirun[@]}" -n 2 "$SMALTI" generate -P nowhere
 [ "$(grep -c nowhere err)" -eq 1 ] || fail "said by both: $(cat err)"

@@ -14,12 +14,13 @@
 enum { MOST_PLACES = 8, RANDOM_MACHINES = 60 };
 static const double giga = 1e9, tera = 1e12;
 
-/* Place 0 are CPUs, which take no part. */
+/* Place 0 are CPUs, which take no part, or a rank as the others. */
 struct machine {
 	int places;
 	double rate[MOST_PLACES], memory[MOST_PLACES]; /* Tflop/s, GB */
 	double bandwidth, latency;                     /* GB/s, µs */
 	double slow; /* bandwidth between the first half of the devices and the second; 0: the same */
+	bool ranks;
 };
 
 static const struct smalti_denoiser_functions functions = {.load = smalti_dit_load_of};
@@ -50,7 +51,7 @@ struct facts {
 static const struct smalti_place_facts *facts_of(const struct machine *m, struct facts *f)
 {
 	const int half = (m->places + 1) / 2;
-	*f = (struct facts){.facts = {m->places, true, f->place, f->link}};
+	*f = (struct facts){.facts = {m->places, m->ranks, true, f->place, f->link}};
 	for (int i = 0; i < m->places; i++) {
 		f->place[i] = (struct smalti_place_fact){m->rate[i] * tera, (int64_t)(m->memory[i] * giga)};
 		for (int j = 0; j < m->places; j++) {
@@ -62,12 +63,15 @@ static const struct smalti_place_facts *facts_of(const struct machine *m, struct
 	return &f->facts;
 }
 
-static void write_choice(const char *name, const double *shares, int places, char text[160])
+/* With the shares of the devices, or of all ranks. */
+static void write_choice(const char *name, const double *shares, const struct smalti_place_facts *facts,
+			 char text[160])
 {
+	const int first = facts->ranks ? 0 : 1;
 	snprintf(text, 160, "%s", name);
-	for (int i = 1; i < places; i++) {
+	for (int i = first; i < facts->count; i++) {
 		const size_t length = strlen(text);
-		snprintf(text + length, 160 - length, "%s%g", i > 1 ? ":" : " ", shares[i]);
+		snprintf(text + length, 160 - length, "%s%g", i > first ? ":" : " ", shares[i]);
 	}
 }
 
@@ -76,38 +80,50 @@ static const struct {
 	struct machine machine;
 	int64_t side;
 	bool guided;
-	const char *expected; /* with the devices' shares; NULL: nothing fits */
+	const char *expected; /* as above; NULL: nothing fits */
 } cases[] = {
-    {"one device", {2, {1, 50}, {64, 40}, 20, 5, 0}, 1024, true, "patch1 1"},
-    {"one device, too small for it", {2, {1, 50}, {64, 0.5}, 20, 5, 0}, 1024, true, "patch1 1"},
-    {"two, by a network", {3, {1, 50, 50}, {64, 40, 40}, 1, 30, 0}, 1024, true, "cfg2 1:1"},
+    {"one device", {2, {1, 50}, {64, 40}, 20, 5, 0, false}, 1024, true, "patch1 1"},
+    {"one device, too small for it", {2, {1, 50}, {64, 0.5}, 20, 5, 0, false}, 1024, true, "patch1 1"},
+    {"two, by a network", {3, {1, 50, 50}, {64, 40, 40}, 1, 30, 0, false}, 1024, true, "cfg2 1:1"},
     {"the same without guidance, small",
-     {3, {1, 50, 50}, {64, 40, 40}, 0.1, 30, 0},
+     {3, {1, 50, 50}, {64, 40, 40}, 0.1, 30, 0, false},
      256,
      false,
      "patch1 1:0"},
-    {"the same without guidance, large", {3, {1, 50, 50}, {64, 40, 40}, 2, 30, 0}, 4096, false, "ring2 1:1"},
-    {"two, well linked", {3, {1, 50, 50}, {64, 40, 40}, 200, 5, 0}, 4096, false, "patch2 1:1"},
+    {"the same without guidance, large",
+     {3, {1, 50, 50}, {64, 40, 40}, 2, 30, 0, false},
+     4096,
+     false,
+     "ring2 1:1"},
+    {"two, well linked", {3, {1, 50, 50}, {64, 40, 40}, 200, 5, 0, false}, 4096, false, "patch2 1:1"},
     {"four, well linked",
-     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 200, 5, 0},
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 200, 5, 0, false},
      4096,
      false,
      "patch4 1:1:1:1"},
     {"four, not so well linked",
-     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 10, 5, 0},
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 10, 5, 0, false},
      1024,
      false,
      "hybrid:ulysses2.ring2 1:1:1:1"},
     {"two pairs",
-     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 100, 5, 0.5},
+     {5, {1, 50, 50, 50, 50}, {64, 40, 40, 40, 40}, 100, 5, 0.5, false},
      2048,
      true,
      "hybrid:cfg2.patch2 1:1:1:1"},
-    {"one of a third", {3, {1, 60, 20}, {64, 40, 40}, 50, 5, 0}, 2048, true, "patch2 1:0.33"},
-    {"measured a little apart", {3, {1, 50, 48}, {64, 40, 40}, 1, 30, 0}, 1024, true, "cfg2 1:1"},
-    {"one that is slow and far", {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0}, 512, true, "patch1 1:0"},
-    {"too small for the weights", {3, {1, 50, 50}, {64, 0.9, 0.9}, 50, 5, 0}, 512, true, "tensor2 1:1"},
-    {"far too small", {5, {1, 50, 50, 50, 50}, {64, 0.1, 0.1, 0.1, 0.1}, 50, 5, 0}, 512, true, NULL},
+    {"one of a third", {3, {1, 60, 20}, {64, 40, 40}, 50, 5, 0, false}, 2048, true, "patch2 1:0.33"},
+    {"measured a little apart", {3, {1, 50, 48}, {64, 40, 40}, 1, 30, 0, false}, 1024, true, "cfg2 1:1"},
+    {"one that is slow and far", {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0, false}, 512, true, "patch1 1:0"},
+    {"too small for the weights",
+     {3, {1, 50, 50}, {64, 0.9, 0.9}, 50, 5, 0, false},
+     512,
+     true,
+     "tensor2 1:1"},
+    {"far too small", {5, {1, 50, 50, 50, 50}, {64, 0.1, 0.1, 0.1, 0.1}, 50, 5, 0, false}, 512, true, NULL},
+    {"two ranks", {2, {1, 1}, {64, 64}, 0.05, 50, 0, true}, 1024, true, "cfg2 1:1"},
+    {"two ranks, the first one slow", {2, {0.2, 1}, {64, 64}, 10, 50, 0, true}, 1024, true, "patch2 0.2:1"},
+    {"a rank that is slow and far", {2, {1, 0.01}, {64, 64}, 0.001, 50, 0, true}, 512, true, "patch1 1:0"},
+    {"ranks too small", {2, {1, 1}, {0.1, 0.1}, 10, 50, 0, true}, 512, true, NULL},
 };
 
 static void made_up(void)
@@ -122,12 +138,13 @@ static void made_up(void)
 		smalti_shares_by_rate(f, shares);
 		const int status = smalti_strategy_choose(&d, f, false, shares, name, &error);
 		if (!cases[i].expected) {
-			FAILS(status, &error, SMALTI_ENOMEM, cases[i].what, "tensor4", "MiB",
-			      "--gpu-memory-limit");
+			FAILS(status, &error, SMALTI_ENOMEM, cases[i].what, "tensor", "MiB",
+			      f->ranks ? "more ranks or raise --memory-limit"
+				       : "more devices or raise --gpu-memory-limit");
 			continue;
 		}
 		SUCCEEDS(status, &error, cases[i].what);
-		write_choice(name, shares, f->count, found);
+		write_choice(name, shares, f, found);
 		snprintf(what, sizeof(what), "%s: %s, expected %s", cases[i].what, found, cases[i].expected);
 		CHECK(strcmp(found, cases[i].expected) == 0, what);
 	}
@@ -218,7 +235,7 @@ static void best(void)
 			refused++;
 			continue;
 		}
-		write_choice(name, shares, f->count, found);
+		write_choice(name, shares, f, found);
 		const double cost = cost_of(&d, f, name, shares);
 		snprintf(what, sizeof(what), "machine %d: %s takes %g s, the best %g s", i, found, cost,
 			 least);
@@ -232,13 +249,13 @@ static void given(void)
 {
 	struct facts facts;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct machine machine = {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0};
+	const struct machine machine = {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0, false};
 	const struct smalti_denoising d = denoising_of(512, true);
 	double shares[MOST_PLACES] = {0, 2, 1};
 	char name[SMALTI_STRATEGY_NAME], found[160];
-	SUCCEEDS(smalti_strategy_choose(&d, facts_of(&machine, &facts), true, shares, name, &error), &error,
-		 "given");
-	write_choice(name, shares, 3, found);
+	const struct smalti_place_facts *f = facts_of(&machine, &facts);
+	SUCCEEDS(smalti_strategy_choose(&d, f, true, shares, name, &error), &error, "given");
+	write_choice(name, shares, f, found);
 	CHECK(strstr(found, "2 2:1"), found);
 }
 

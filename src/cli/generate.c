@@ -4,6 +4,7 @@
 #include "cli/common_rows.h"
 #include "cli/signals.h"
 #include "jobs/follow.h"
+#include "jobs/plan_strategy.h"
 #include "rt/ranks.h"
 
 static const char *const suffixes[] = {".png", NULL};
@@ -127,7 +128,7 @@ static int open_all(struct smalti_generation *g, struct smalti_generate_options 
 	if (smalti_ranks_agree(status, NULL, error) < 0)
 		return -1;
 	g->session = smalti_held_session(&g->options->session, error);
-	return g->session ? 0 : -1;
+	return g->session ? smalti_plan_strategy_prepare(g->session, &options->request, error) : -1;
 }
 
 enum smalti_exit smalti_generate_run(void *options, int count, char **operands)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_strategy.h"
 #include "graphs/strategy_choose.h"
+#include "rt/rank_facts.h"
 #include "rt/ranks.h"
 
 static char *write_shares(const double *shares, int places, struct smalti_error *error)
@@ -39,10 +40,6 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
 	const bool fixed = r->shares && !smalti_is_auto(r->shares);
 	struct smalti_place_facts facts;
-	if (smalti_ranks_count() > 1)
-		return smalti_fail(
-		    error, SMALTI_EUNSUPPORTED,
-		    "auto: the links between ranks are not measured: name a strategy and shares");
 	if (smalti_place_facts_of(plan->model->session, &facts, error) < 0)
 		return -1;
 	if (!fixed)
@@ -90,6 +87,16 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 		return -1;
 	return smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
 				    r->shares || alike ? shares : NULL, places, error);
+}
+
+int smalti_plan_strategy_prepare(struct smalti_session *session, const struct smalti_request *request,
+				 struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.any = smalti_is_auto(request->strategy) ||
+						smalti_is_auto(request->shares)};
+	if (smalti_ranks_agree(0, &vote, error) < 0)
+		return -1;
+	return vote.any ? smalti_rank_facts_gather(session, error) : 0;
 }
 
 int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error)

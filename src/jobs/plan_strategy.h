@@ -4,6 +4,10 @@
 #include "graphs/strategy_cost.h"
 #include "jobs/plan.h"
 
+/* By all ranks, before the first plan: what `auto` goes by is gathered, if a rank's request wants that.
+ * Nothing where there is one rank. */
+int smalti_plan_strategy_prepare(struct smalti_session *session, const struct smalti_request *request,
+				 struct smalti_error *error);
 /* Reads the request's strategy and shares into the plan, whose latents have a size; `auto` becomes a name and
  * numbers, in the plan's request, too. */
 int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error);

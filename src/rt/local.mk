@@ -12,7 +12,9 @@ libcore_la_SOURCES += \
 	src/rt/order.c src/rt/order.h \
 	src/rt/policies.c src/rt/policies.h \
 	src/rt/pool.c src/rt/pool.h \
+	src/rt/rank_facts.c src/rt/rank_facts.h \
 	src/rt/ranks.h \
+	src/rt/rates.c src/rt/rates.h \
 	src/rt/refused.c src/rt/refused.h \
 	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
@@ -45,7 +47,7 @@ libcore_la_SOURCES += \
 	src/rt/topology_starpu.c
 endif
 if MPI
-libcore_la_SOURCES += src/rt/ranks_mpi.c
+libcore_la_SOURCES += src/rt/ranks_links.c src/rt/ranks_mpi.c src/rt/ranks_mpi.h
 else
 libcore_la_SOURCES += src/rt/ranks_none.c
 endif

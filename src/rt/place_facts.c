@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/place_facts.h"
 #include "rt/places.h"
+#include "rt/rank_facts.h"
+#include "rt/ranks.h"
 #include "rt/task.h"
 
 #include <starpu.h>
 
-/* Those that transformers are spread over by default: devices, or CPUs where there is none. */
 static int find_workers(const struct smalti_session *session, int *workers)
 {
 	int count = 0;
@@ -15,26 +16,50 @@ static int find_workers(const struct smalti_session *session, int *workers)
 	return count;
 }
 
-/* Each worker's: as measured, else the speed on paper, as many times as that was wrong for others. */
-static void find_rates(const struct smalti_session *session, double *rates, bool *measured)
+int smalti_worker_lists_new(const struct smalti_session *session, struct smalti_worker_lists *lists,
+			    struct smalti_error *error)
 {
-	int workers[STARPU_NMAXWORKERS] = {0};
-	double found[STARPU_NMAXWORKERS], reached = 0, on_paper = 0;
-	const int count = find_workers(session, workers);
-	smalti_task_rates(session->codelets, workers, count, found);
-	for (int i = 0; i < count; i++) {
-		rates[workers[i]] = found[i];
-		reached += found[i];
-		on_paper += found[i] > 0 ? session->speeds[workers[i]] : 0;
-	}
-	*measured = reached > 0;
-	for (int worker = 0; worker < session->workers; worker++)
-		if (rates[worker] == 0)
-			rates[worker] = session->speeds[worker] * (*measured ? reached / on_paper : 1);
+	lists->count = 0;
+	lists->worker = smalti_calloc(session->workers, sizeof(*lists->worker), error);
+	lists->list = smalti_calloc(session->workers, sizeof(*lists->list), error);
+	int status = lists->worker && lists->list ? 0 : -1;
+	if (status == 0)
+		lists->count = find_workers(session, lists->worker);
+	for (int i = 0; i < lists->count && status == 0; i++)
+		status = smalti_task_list(session->codelets, lists->worker[i], &lists->list[i], error);
+	if (status < 0)
+		smalti_worker_lists_free(lists);
+	return status;
 }
 
-static int64_t memory_of(const struct smalti_session *session, unsigned node)
+void smalti_worker_lists_free(struct smalti_worker_lists *lists)
 {
+	for (int i = 0; i < lists->count; i++)
+		smalti_task_list_free(&lists->list[i]);
+	free(lists->worker);
+	free(lists->list);
+	*lists = (struct smalti_worker_lists){0, NULL, NULL};
+}
+
+/* Each worker's: as measured, else by the speed on paper. */
+static int find_rates(const struct smalti_session *session, double *rates, bool *measured,
+		      struct smalti_error *error)
+{
+	struct smalti_worker_lists lists;
+	SCOPED(free) double *found = smalti_calloc(session->workers, sizeof(*found), error);
+	if (!found || smalti_worker_lists_new(session, &lists, error) < 0)
+		return -1;
+	smalti_rates_compare(lists.list, lists.count, found);
+	for (int i = 0; i < lists.count; i++)
+		rates[lists.worker[i]] = found[i];
+	smalti_worker_lists_free(&lists);
+	*measured = smalti_rates_complete(session->speeds, session->workers, rates);
+	return 0;
+}
+
+int64_t smalti_place_facts_memory(const struct smalti_session *session, int place)
+{
+	const unsigned node = smalti_places_node(session->places, place);
 	return node == STARPU_MAIN_RAM ? session->memory - SMALTI_PROGRAM_BYTES
 				       : smalti_device_tile_bytes(node);
 }
@@ -50,7 +75,7 @@ static void look(const struct smalti_session *session, const double *rates, stru
 {
 	for (int i = 0; i < facts->count; i++) {
 		const unsigned node = smalti_places_node(session->places, i);
-		facts->place[i].memory = memory_of(session, node);
+		facts->place[i].memory = smalti_place_facts_memory(session, i);
 		for (int worker = 0; worker < session->workers; worker++)
 			if (starpu_worker_get_memory_node((unsigned)worker) == node)
 				facts->place[i].rate += rates[worker];
@@ -61,24 +86,32 @@ static void look(const struct smalti_session *session, const double *rates, stru
 	}
 }
 
-int smalti_place_facts_of(const struct smalti_session *session, struct smalti_place_facts *facts,
-			  struct smalti_error *error)
+int smalti_place_facts_new(struct smalti_place_facts *facts, int count, struct smalti_error *error)
 {
-	const int count = smalti_session_place_count(session);
 	*facts = (struct smalti_place_facts){.count = count};
 	facts->place = smalti_calloc(count, sizeof(*facts->place), error);
 	facts->link = smalti_calloc((int64_t)count * count, sizeof(*facts->link), error);
+	if (facts->place && facts->link)
+		return 0;
+	smalti_place_facts_free(facts);
+	return -1;
+}
+
+int smalti_place_facts_of(const struct smalti_session *session, struct smalti_place_facts *facts,
+			  struct smalti_error *error)
+{
+	if (smalti_ranks_count() > 1)
+		return smalti_rank_facts_of(session, facts, error);
 	SCOPED(free) double *rates = smalti_calloc(session->workers, sizeof(*rates), error);
-	if (!facts->place || !facts->link || !rates) {
-		smalti_place_facts_free(facts);
+	if (!rates || smalti_place_facts_new(facts, smalti_session_place_count(session), error) < 0)
 		return -1;
-	}
 	if (session->plain)
 		facts->place[0].rate = 1;
-	else {
-		find_rates(session, rates, &facts->measured);
+	else if (find_rates(session, rates, &facts->measured, error) < 0) {
+		smalti_place_facts_free(facts);
+		return -1;
+	} else
 		look(session, rates, facts);
-	}
 	return 0;
 }
 

@@ -9,6 +9,7 @@
  * StarPU-MPI moves what a task reads to its rank. Where MPI was not started, and in a build without it
  * (src/rt/ranks_none.c), there is one rank. */
 
+struct smalti_link_fact;
 struct smalti_tile;
 
 enum { SMALTI_MOST_RANKS = 64 }; /* a tile has a bit for each */
@@ -45,6 +46,8 @@ int64_t smalti_ranks_least(int64_t value);
 /* From rank 0 to all others, which free() it. Meanwhile they call `idle` now and then. NULL with an error. */
 void smalti_ranks_tell(const void *message, int64_t bytes);
 void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error);
+/* `bytes` of each rank come to all, one behind the other. */
+void smalti_ranks_gather(const void *own, int64_t bytes, void *all);
 /* @} */
 
 /* How a job has ended on the other ranks, as rank 0 hears it. */
@@ -73,6 +76,9 @@ int smalti_ranks_open(double speed, bool bind, struct smalti_error *error);
 void smalti_ranks_close(void);
 /* @} */
 double smalti_ranks_speed(int place);
+/* Measures the links between all ranks, by messages of StarPU-MPI's: links[from · count + to]. Called on all
+ * ranks, before the first task; some milliseconds for each other rank where links are fast. */
+int smalti_ranks_links(struct smalti_link_fact *links, struct smalti_error *error);
 
 /* The rank of a place; what has none is rank 0's. */
 int smalti_ranks_of(int place);

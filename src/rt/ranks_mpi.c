@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/ranks_mpi.h"
 #include "rt/environment.h"
 #include "rt/ranks.h"
 #include "rt/tile.h"
@@ -196,6 +197,13 @@ void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, st
 	return message;
 }
 
+void smalti_ranks_gather(const void *own, int64_t bytes, void *all)
+{
+	MPI_Request request;
+	MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, ranks.talk, &request);
+	await(&request, NULL, NULL);
+}
+
 /* How jobs end */
 
 struct smalti_ranks_outcomes {
@@ -287,6 +295,11 @@ void smalti_ranks_settle(void)
 
 /* Tiles */
 
+MPI_Comm smalti_ranks_data(void)
+{
+	return ranks.data;
+}
+
 static int start(bool bind, struct smalti_error *error)
 {
 	static const char variable[] = "STARPU_MPI_NOBIND";
@@ -304,9 +317,7 @@ int smalti_ranks_open(double speed, bool bind, struct smalti_error *error)
 {
 	if (ranks.count == 1)
 		return 0;
-	MPI_Request request;
-	MPI_Iallgather(&speed, 1, MPI_DOUBLE, ranks.speed, 1, MPI_DOUBLE, ranks.talk, &request);
-	await(&request, NULL, NULL);
+	smalti_ranks_gather(&speed, sizeof(speed), ranks.speed);
 	return start(bind, error);
 }
 

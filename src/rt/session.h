@@ -16,6 +16,7 @@ struct smalti_meters;
 struct smalti_trace;
 struct smalti_transfer;
 struct smalti_codelet;
+struct smalti_place_facts;
 struct smalti_places;
 struct smalti_pool;
 struct smalti_recent;
@@ -34,11 +35,12 @@ struct smalti_session {
 	bool plain;          /* without StarPU: see smalti_session_open_plain() */
 	bool reproducible;   /* with devices: see rt/reproducible.h */
 	int lowest_priority, highest_priority;
-	struct smalti_trace *trace;      /* NULL: not traced */
-	struct smalti_recent *recent;    /* NULL: nobody watches */
-	struct smalti_codelet *codelets; /* one per op, in the order of smalti_ops[] */
-	struct smalti_places *places;    /* where it computes; a plain session has none */
-	struct smalti_pool *pool;        /* where its tiles lie in main memory */
+	struct smalti_trace *trace;            /* NULL: not traced */
+	struct smalti_recent *recent;          /* NULL: nobody watches */
+	struct smalti_codelet *codelets;       /* one per op, in the order of smalti_ops[] */
+	struct smalti_places *places;          /* where it computes; a plain session has none */
+	struct smalti_place_facts *rank_facts; /* of rt/rank_facts.h; NULL: not gathered */
+	struct smalti_pool *pool;              /* where its tiles lie in main memory */
 	struct smalti_throttle throttle;
 	struct smalti_lost lost;
 	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */

@@ -3,6 +3,7 @@
 #include "rt/device.h"
 #include "rt/device_use.h"
 #include "rt/environment.h"
+#include "rt/place_facts.h"
 #include "rt/places.h"
 #include "rt/policies.h"
 #include "rt/pool.h"
@@ -292,6 +293,9 @@ static void free_session(struct smalti_session *session)
 	smalti_recent_free(session->recent);
 	free(session->codelets);
 	free(session->places);
+	if (session->rank_facts)
+		smalti_place_facts_free(session->rank_facts);
+	free(session->rank_facts);
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
 	smalti_lost_close(&session->lost);

@@ -181,10 +181,11 @@ double smalti_task_times_measured(struct starpu_task *task, int worker)
 	return (double)NAN;
 }
 
-void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
-			       double *flops, double *seconds)
+int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind, int worker,
+			   struct smalti_task_list *list, struct smalti_error *error)
 {
-	(void)times, (void)workers, (void)count, (void)flops, (void)seconds; /* speeds are the machine's */
+	(void)times, (void)kind, (void)worker, (void)list, (void)error; /* speeds are the machine's */
+	return 0;
 }
 
 /* What was inserted. */

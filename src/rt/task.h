@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rt/op.h"
+#include "rt/rates.h"
 #include "rt/task_group.h"
 #include "rt/tile.h"
 
@@ -32,8 +33,8 @@ uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint
 
 /* Before starpu_init: the codelets and performance models of all ops; `devices`: whether there may be any. */
 struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error);
-/* Operations a second of these workers on tasks of the transformer's kind, from the files of the performance
- * models: on those that all have run, else each on what it has; 0: nothing. */
-void smalti_task_rates(const struct smalti_codelet *codelets, const int *workers, int count, double *rates);
+/* Adds what a worker has run of the transformer's kind, as the files of the performance models tell. */
+int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct smalti_task_list *list,
+		     struct smalti_error *error);
 /* Before starpu_shutdown: what was measured is not written. */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);

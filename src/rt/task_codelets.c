@@ -104,24 +104,14 @@ static bool is_of_transformer(const struct smalti_codelet *codelet)
 	return found;
 }
 
-/* Sets the rates to 0 where the workers have no task in common. */
-static void compare(const struct smalti_codelet *codelets, const int *workers, int count, double *rates)
+int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct smalti_task_list *list,
+		     struct smalti_error *error)
 {
-	double flops = 0;
-	memset(rates, 0, (size_t)count * sizeof(*rates));
-	for (int i = 0; i < codelet_count(); i++)
+	int status = 0;
+	for (int i = 0; i < codelet_count() && status == 0; i++)
 		if (is_of_transformer(&codelets[i]))
-			smalti_task_times_compare(&codelets[i].times, workers, count, &flops, rates);
-	for (int i = 0; i < count; i++)
-		rates[i] = rates[i] > 0 ? flops / rates[i] : 0;
-}
-
-void smalti_task_rates(const struct smalti_codelet *codelets, const int *workers, int count, double *rates)
-{
-	if (count > 0)
-		compare(codelets, workers, count, rates);
-	for (int i = 0; i < count && (i > 0 || rates[0] == 0); i++)
-		compare(codelets, &workers[i], 1, &rates[i]);
+			status = smalti_task_times_list(&codelets[i].times, (uint64_t)i, worker, list, error);
+	return status;
 }
 
 void smalti_task_drop_measurements(struct smalti_codelet *codelets)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_times.h"
 #include "kernels/isa.h"
+#include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
 #include "rt/task_message.h"
@@ -90,39 +91,32 @@ static const struct starpu_perfmodel_history_list *entries_of(struct starpu_perf
 	return arch ? arch->list : NULL;
 }
 
-/* That of tasks like those of another entry; NULL: they have not run on that worker, or once. */
-static const struct starpu_perfmodel_history_entry *like(struct starpu_perfmodel *history, int worker,
-							 const struct starpu_perfmodel_history_entry *other)
+static int add(struct smalti_task_list *list, uint64_t kind,
+	       const struct starpu_perfmodel_history_entry *entry, struct smalti_error *error)
 {
-	const struct starpu_perfmodel_history_list *at = entries_of(history, worker);
-	while (at && at->entry->footprint != other->footprint)
-		at = at->next;
-	return at && at->entry->nsample > 1 ? at->entry : NULL;
+	if (entry->nsample < 2)
+		return 0;
+	if (smalti_grow(&list->time, list->count, sizeof(*list->time), error) < 0)
+		return -1;
+	list->time[list->count++] = (struct smalti_task_time){kind << 32 | entry->footprint, entry->flops,
+							      entry->nsample, 1e-6 * entry->mean};
+	return 0;
 }
 
-static void compare(struct starpu_perfmodel *history, const struct starpu_perfmodel_history_entry *entry,
-		    const int *workers, int count, double *flops, double *seconds)
-{
-	for (int i = 0; i < count; i++)
-		if (!like(history, workers[i], entry))
-			return;
-	*flops += entry->nsample * entry->flops;
-	for (int i = 0; i < count; i++)
-		seconds[i] += 1e-6 * entry->nsample * like(history, workers[i], entry)->mean;
-}
-
-void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
-			       double *flops, double *seconds)
+int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind, int worker,
+			   struct smalti_task_list *list, struct smalti_error *error)
 {
 	char path[512];
+	int status = 0;
 	struct starpu_perfmodel history = {.type = STARPU_HISTORY_BASED};
 	starpu_perfmodel_get_model_path(times->symbol, path, sizeof(path));
 	if (access(path, R_OK) < 0 || starpu_perfmodel_load_symbol(times->symbol, &history))
-		return;
-	for (const struct starpu_perfmodel_history_list *at = entries_of(&history, workers[0]); at;
+		return 0;
+	for (const struct starpu_perfmodel_history_list *at = entries_of(&history, worker); at && status == 0;
 	     at = at->next)
-		compare(&history, at->entry, workers, count, flops, seconds);
+		status = add(list, kind, at->entry, error);
 	starpu_perfmodel_unload_model(&history);
+	return status;
 }
 
 /* What files tell beside the key; the tiles, whose size StarPU would tell, may be gone. */
@@ -149,6 +143,7 @@ void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 	times->history.type = STARPU_HISTORY_BASED;
 	times->history.symbol = times->symbol;
 	times->history.size_base = size_of;
+	times->asked = smalti_ranks_count() > 1; /* whatever the policy: plans of later jobs ask */
 	times->model.type = STARPU_PER_WORKER;
 	times->model.worker_cost_function = predict;
 	times->history.footprint = times->model.footprint = footprint;

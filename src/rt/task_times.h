@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
+#include "rt/rates.h"
 
 #include <stdatomic.h>
 
@@ -26,7 +26,7 @@ void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 void smalti_task_times_took(struct starpu_task *task, int worker, double seconds);
 /* The seconds that were measured of its like; NAN: not enough. */
 double smalti_task_times_measured(struct starpu_task *task, int worker);
-/* Adds the operations of tasks that have run on all of these workers, as the history's file tells, and the
- * seconds that as many take on each; not of what ran once, which may have compiled kernels. */
-void smalti_task_times_compare(const struct smalti_task_times *times, const int *workers, int count,
-			       double *flops, double *seconds);
+/* Adds what a worker has run, as the history's file tells; not what ran once, which may have compiled
+ * kernels. `kind` is the codelet's, for the keys. */
+int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind, int worker,
+			   struct smalti_task_list *list, struct smalti_error *error);
