@@ -180,7 +180,7 @@ void smalti_bench_sum_shards(const struct sum_shards_arguments *a, struct sum_sh
 	fill_shards(a->compute, a->rows, a->x_columns, extents->x);
 }
 
-#define HEADS(i) of(a->dtype[i], (a->first_head + a->heads) * a->head_dim * a->in)
+#define HEADS(i) of(a->dtype[i], (a->first_head - a->held + a->heads) * a->head_dim * a->in)
 BUFFERS(attend_heads, .x = of(a->compute, a->tokens * a->in), .q = HEADS(0), .k = HEADS(1), .v = HEADS(2),
 	.bias = f32((a->first_head + a->heads) * (2 * a->bias_reach - 1)),
 	.starts = {a->captions > 1 ? SMALTI_BENCH_STARTS : SMALTI_BENCH_ABSENT, a->captions + 1},

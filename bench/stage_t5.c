@@ -56,7 +56,8 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 	struct smalti_tile *hidden[SMALTI_STAGE_CAPTIONS];
 	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
 		words[i] = (struct smalti_token_ids){ids, run->stage->tokens[i]};
-	state->t5->functions->encode(state->t5, task_group, words, run->stage->captions, hidden);
+	state->t5->functions->encode(state->t5, task_group, words, run->stage->captions,
+				     &smalti_strategy_none, hidden);
 	for (int64_t i = 0; i < run->stage->captions; i++)
 		smalti_tile_release(hidden[i]);
 }

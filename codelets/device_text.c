@@ -43,8 +43,8 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
 	for (int i = 0; i < 3; i++)
-		if (weight_rows(device, matrices[i], a->first_head * a->head_dim, columns, a->in, a->dtype[i],
-				a->compute, &w, error) < 0 ||
+		if (weight_rows(device, matrices[i], (a->first_head - a->held) * a->head_dim, columns, a->in,
+				a->dtype[i], a->compute, &w, error) < 0 ||
 		    multiply(device, a->tokens, a->in, columns, &x, &w, &to[i], false, error) < 0)
 			return -1;
 	return 0;

@@ -73,7 +73,7 @@ int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct a
 		return -1;
 	for (int i = 0; i < 3; i++) {
 		const struct smalti_raw_weight weight =
-		    part_of(matrices[i], a->dtype[i], a->in, a->first_head * a->head_dim, 0);
+		    part_of(matrices[i], a->dtype[i], a->in, (a->first_head - a->held) * a->head_dim, 0);
 		if (smalti_matmul_raw(&matmul, &x, 1, &weight, NULL, NULL, columns, all + i * bytes, error) <
 		    0)
 			return -1;

@@ -10,9 +10,11 @@
 enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
 enum { BAND_TOKENS = 512 };       /* of captions that are computed together, about */
 
-/* A matrix [out, in] as the file has it. */
+/* A matrix as the file has it: [in] for each of the rows of `count` things that shards share. */
 struct matrix {
 	struct smalti_weight *weight;
+	struct smalti_weight *part[SMALTI_MANY]; /* of each shard, once a strategy has places */
+	int64_t count, each, in;
 	enum smalti_dtype dtype;
 };
 
@@ -30,6 +32,7 @@ struct t5 {
 	enum smalti_dtype wide; /* of the last product of a block: its operands may go beyond f16 */
 	int shards;
 	bool streamed;
+	bool cut;                             /* the matrices have parts */
 	struct smalti_task_group *task_group; /* of the weights */
 	struct smalti_weight *relative_bias, *final_norm;
 	struct matrix embedding;
@@ -38,12 +41,13 @@ struct t5 {
 	struct smalti_tile *bias;
 };
 
-static struct matrix load_matrix(struct t5 *t5, int64_t out, int64_t in, const char *prefix, const char *name)
+static struct matrix load_matrix(struct t5 *t5, int64_t count, int64_t each, int64_t in, const char *prefix,
+				 const char *name)
 {
-	struct matrix matrix = {NULL, SMALTI_F32};
+	struct matrix matrix = {.count = count, .each = each, .in = in};
 	char full[128];
 	snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
-	matrix.weight = smalti_weights_table(t5->encoder.weights, out, in, &matrix.dtype, full);
+	matrix.weight = smalti_weights_table(t5->encoder.weights, count * each, in, &matrix.dtype, full);
 	return matrix;
 }
 
@@ -54,15 +58,15 @@ static void load_block(struct t5 *t5, int64_t i)
 	const struct {
 		int layer;
 		const char *name;
-		int64_t out, in;
+		int64_t count, each, in;
 	} rows[MATRICES] = {
-	    [Q] = {0, "SelfAttention.q", c->inner, c->width},
-	    [K] = {0, "SelfAttention.k", c->inner, c->width},
-	    [V] = {0, "SelfAttention.v", c->inner, c->width},
-	    [O] = {0, "SelfAttention.o", c->width, c->inner},
-	    [WI_0] = {1, "DenseReluDense.wi_0", c->ff_width, c->width},
-	    [WI_1] = {1, "DenseReluDense.wi_1", c->ff_width, c->width},
-	    [WO] = {1, "DenseReluDense.wo", c->width, c->ff_width},
+	    [Q] = {0, "SelfAttention.q", c->heads, c->head_dim, c->width},
+	    [K] = {0, "SelfAttention.k", c->heads, c->head_dim, c->width},
+	    [V] = {0, "SelfAttention.v", c->heads, c->head_dim, c->width},
+	    [O] = {0, "SelfAttention.o", c->width, 1, c->inner},
+	    [WI_0] = {1, "DenseReluDense.wi_0", c->ff_width, 1, c->width},
+	    [WI_1] = {1, "DenseReluDense.wi_1", c->ff_width, 1, c->width},
+	    [WO] = {1, "DenseReluDense.wo", c->width, 1, c->ff_width},
 	};
 	char prefix[2][64];
 	for (int layer = 0; layer < 2; layer++)
@@ -71,13 +75,14 @@ static void load_block(struct t5 *t5, int64_t i)
 	b->norm1 = smalti_weights_vector(t5->encoder.weights, c->width, "%slayer_norm.weight", prefix[0]);
 	b->norm2 = smalti_weights_vector(t5->encoder.weights, c->width, "%slayer_norm.weight", prefix[1]);
 	for (int m = 0; m < MATRICES; m++)
-		b->matrix[m] = load_matrix(t5, rows[m].out, rows[m].in, prefix[rows[m].layer], rows[m].name);
+		b->matrix[m] = load_matrix(t5, rows[m].count, rows[m].each, rows[m].in, prefix[rows[m].layer],
+					   rows[m].name);
 }
 
 static void load(struct t5 *t5)
 {
 	const struct smalti_t5_config *c = &t5->config;
-	t5->embedding = load_matrix(t5, c->vocabulary, c->width, "", "shared");
+	t5->embedding = load_matrix(t5, c->vocabulary, 1, c->width, "", "shared");
 	t5->relative_bias =
 	    smalti_weights_rows(t5->encoder.weights, c->buckets, c->heads,
 				"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
@@ -127,7 +132,32 @@ struct encoding {
 	int64_t count, bands;
 	struct band *band;
 	double flops; /* of a band in a layer */
+	bool placed;  /* shards have places, and their own parts of the weights */
+	/* Of each shard, or SMALTI_ANYWHERE; what is not cut is computed at the first one's. */
+	int place[SMALTI_MANY];
 };
+
+static void go_to(const struct encoding *e, int shard)
+{
+	smalti_task_group_place(e->task_group, e->place[shard]);
+}
+
+/* What a shard reads of a matrix. */
+static struct smalti_weight *part_of(const struct encoding *e, const struct matrix *matrix, int shard)
+{
+	return e->placed ? matrix->part[shard] : matrix->weight;
+}
+
+static struct smalti_tile *rows_of(const struct encoding *e, const struct matrix *matrix, int shard)
+{
+	return smalti_weight_tile(part_of(e, matrix, shard));
+}
+
+/* The first of the matrix's `count` things that it has. */
+static int64_t held_from(const struct encoding *e, int64_t count, int shard)
+{
+	return e->placed ? shard_begin(e->t5, count, shard) : 0;
+}
 
 static struct smalti_tile *new_shard(const struct encoding *e, const struct band *band, int64_t columns,
 				     enum smalti_dtype dtype)
@@ -156,6 +186,7 @@ static struct smalti_tile *rmsnorm(const struct encoding *e, const struct band *
 	shard_columns(e->t5, c->width, 1, arguments.columns);
 	for (int shard = 0; shard < e->t5->shards; shard++)
 		buffers.x[shard] = band->x[shard];
+	go_to(e, 0);
 	smalti_insert_rmsnorm(e->task_group, &buffers, &arguments);
 	return y;
 }
@@ -167,15 +198,15 @@ static struct smalti_tile *attend_heads(const struct encoding *e, const struct b
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t heads = shard_size(t5, c->heads, shard);
 	struct smalti_tile *y = new_shard(e, band, heads * c->head_dim, t5->compute);
-	smalti_insert(attend_heads, e->task_group,
-		      (.x = x, .q = smalti_weight_tile(b->matrix[Q].weight),
-		       .k = smalti_weight_tile(b->matrix[K].weight),
-		       .v = smalti_weight_tile(b->matrix[V].weight), .bias = t5->bias, .starts = band->starts,
-		       .y = y),
-		      .tokens = band->tokens, .in = c->width, .first_head = shard_begin(t5, c->heads, shard),
-		      .heads = heads, .head_dim = c->head_dim, .captions = band->end - band->first,
-		      .pairs = band->pairs, .bias_reach = t5->reach, .compute = t5->compute,
-		      .dtype = {b->matrix[Q].dtype, b->matrix[K].dtype, b->matrix[V].dtype});
+	go_to(e, shard);
+	smalti_insert(
+	    attend_heads, e->task_group,
+	    (.x = x, .q = rows_of(e, &b->matrix[Q], shard), .k = rows_of(e, &b->matrix[K], shard),
+	     .v = rows_of(e, &b->matrix[V], shard), .bias = t5->bias, .starts = band->starts, .y = y),
+	    .tokens = band->tokens, .in = c->width, .held = held_from(e, c->heads, shard),
+	    .first_head = shard_begin(t5, c->heads, shard), .heads = heads, .head_dim = c->head_dim,
+	    .captions = band->end - band->first, .pairs = band->pairs, .bias_reach = t5->reach,
+	    .compute = t5->compute, .dtype = {b->matrix[Q].dtype, b->matrix[K].dtype, b->matrix[V].dtype});
 	return y;
 }
 
@@ -186,10 +217,12 @@ static struct smalti_tile *gated_gelu(const struct encoding *e, const struct ban
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t columns = shard_size(t5, c->ff_width, shard);
 	struct smalti_tile *y = new_shard(e, band, columns, t5->wide);
+	go_to(e, shard);
 	smalti_insert(gated_gelu, e->task_group,
-		      (.x = x, .gate = smalti_weight_tile(b->matrix[WI_0].weight),
-		       .weight = smalti_weight_tile(b->matrix[WI_1].weight), .y = y),
-		      .rows = band->tokens, .in = c->width, .first = shard_begin(t5, c->ff_width, shard),
+		      (.x = x, .gate = rows_of(e, &b->matrix[WI_0], shard),
+		       .weight = rows_of(e, &b->matrix[WI_1], shard), .y = y),
+		      .rows = band->tokens, .in = c->width,
+		      .first = shard_begin(t5, c->ff_width, shard) - held_from(e, c->ff_width, shard),
 		      .columns = columns, .compute = t5->compute, .result = t5->wide,
 		      .dtype = {b->matrix[WI_0].dtype, b->matrix[WI_1].dtype});
 	return y;
@@ -202,16 +235,18 @@ static void add_projection(const struct encoding *e, const struct band *band, co
 {
 	const struct t5 *t5 = e->t5;
 	const int64_t width = t5->config.width;
-	struct sum_shards_buffers buffers = {.weight = smalti_weight_tile(matrix->weight)};
+	struct sum_shards_buffers buffers = {.weight = NULL};
 	struct sum_shards_arguments arguments = {
 	    .rows = band->tokens, .in = count * each, .compute = compute, .dtype = matrix->dtype};
 	shard_columns(t5, count, each, arguments.x_columns);
 	for (int shard = 0; shard < t5->shards; shard++)
 		buffers.x[shard] = y[shard];
 	for (int shard = 0; shard < t5->shards; shard++) {
+		buffers.weight = rows_of(e, matrix, shard);
 		buffers.y = band->x[shard];
-		arguments.first = shard_begin(t5, width, shard);
+		arguments.first = shard_begin(t5, width, shard) - held_from(e, width, shard);
 		arguments.columns = shard_size(t5, width, shard);
+		go_to(e, shard);
 		smalti_insert_sum_shards(e->task_group, &buffers, &arguments);
 	}
 	release_shards(e, y);
@@ -288,9 +323,12 @@ static void embed(const struct encoding *e, struct band *band)
 {
 	const struct t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
+	go_to(e, 0); /* the table is there alone */
 	for (int shard = 0; shard < t5->shards; shard++) {
 		const int64_t columns = shard_size(t5, c->width, shard);
 		band->x[shard] = new_shard(e, band, columns, SMALTI_F32);
+		if (band->x[shard])
+			band->x[shard]->owner = e->place[shard];
 		smalti_insert(embed_tokens, e->task_group,
 			      (.ids = band->ids, .table = smalti_weight_tile(t5->embedding.weight),
 			       .y = band->x[shard]),
@@ -356,6 +394,20 @@ static void run_layer(const struct encoding *e, const struct block *b)
 		smalti_fuse_end(e->task_group);
 }
 
+/* Has the layer's weights read ahead or, with `drops`, given back, where they are read. */
+static void stream_layer(const struct encoding *e, const struct block *b, bool drops)
+{
+	const int parts = e->placed ? e->t5->shards : 1;
+	for (int i = 0; i < MATRICES * parts; i++) {
+		struct smalti_weight *weight = part_of(e, &b->matrix[i / parts], i % parts);
+		go_to(e, i % parts);
+		if (drops)
+			smalti_weight_drop(e->task_group, weight);
+		else
+			smalti_weight_read_ahead(e->task_group, weight, e->band[0].x[i % parts]);
+	}
+}
+
 /* Layer by layer, so that all captions share one reading of a layer's weights. */
 static void run_layers(const struct encoding *e)
 {
@@ -364,11 +416,11 @@ static void run_layers(const struct encoding *e)
 		const struct block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
 		smalti_task_group_path(e->task_group, t5->config.layers - i);
-		for (int m = 0; m < MATRICES && t5->streamed && i + 1 < t5->config.layers; m++)
-			smalti_weight_read_ahead(e->task_group, b[1].matrix[m].weight, e->band[0].x[0]);
+		if (t5->streamed && i + 1 < t5->config.layers)
+			stream_layer(e, b + 1, false);
 		run_layer(e, b);
-		for (int m = 0; m < MATRICES && t5->streamed; m++)
-			smalti_weight_drop(e->task_group, b->matrix[m].weight);
+		if (t5->streamed)
+			stream_layer(e, b, true);
 	}
 	smalti_task_group_at(e->task_group, -1, -1);
 }
@@ -376,22 +428,73 @@ static void run_layers(const struct encoding *e)
 static void finish(const struct encoding *e, struct band *band, struct smalti_tile **hidden)
 {
 	int64_t row = 0;
-	for (int64_t i = band->first; i < band->end; row += e->texts[i++].count)
+	for (int64_t i = band->first; i < band->end; row += e->texts[i++].count) {
 		hidden[i] = rmsnorm(e, band, e->t5->final_norm, row, e->texts[i].count, SMALTI_F32);
+		if (hidden[i])
+			hidden[i]->owner = SMALTI_ANYWHERE;
+	}
 	release_shards(e, band->x);
 	smalti_tile_release(band->ids);
 	smalti_tile_release(band->starts);
 }
 
+/* Each shard's rows of all matrices, for good. */
+static int cut_weights(struct t5 *t5, struct smalti_error *error)
+{
+	for (int64_t i = 0; i < t5->config.layers && !t5->cut; i++)
+		for (int m = 0; m < MATRICES; m++)
+			for (int shard = 0; shard < t5->shards; shard++) {
+				struct matrix *matrix = &t5->blocks[i].matrix[m];
+				matrix->part[shard] = smalti_weights_table_rows(
+				    matrix->weight, shard_begin(t5, matrix->count, shard) * matrix->each,
+				    shard_size(t5, matrix->count, shard) * matrix->each, matrix->in);
+			}
+	t5->cut = true;
+	return smalti_weights_status(t5->encoder.weights, error);
+}
+
+/* In blocks, by the shares. */
+static int distribute(struct encoding *e, const struct smalti_strategy *strategy, struct smalti_error *error)
+{
+	struct smalti_partition shards;
+	int places = 0;
+	for (int i = 0; i < strategy->count; i++)
+		places = (int)smalti_max(places, strategy->place[i] + 1);
+	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
+	if (!shares || smalti_partition_even(&shards, e->t5->shards, 1, error) < 0)
+		return -1;
+	smalti_strategy_shares(strategy, shares, places);
+	const int status = smalti_partition_distribute(&shards, shares, places, error);
+	for (int shard = 0; shard < e->t5->shards && status == 0; shard++)
+		e->place[shard] = shards.owner[shard];
+	smalti_partition_free(&shards);
+	return status;
+}
+
+/* An encoder of one shard is small: it stays where the policy, or over ranks the first one, has it. */
+static int place_shards(struct encoding *e, const struct smalti_strategy *strategy,
+			struct smalti_error *error)
+{
+	for (int shard = 0; shard < e->t5->shards; shard++)
+		e->place[shard] = SMALTI_ANYWHERE;
+	e->placed = strategy->count > 0 && e->t5->shards > 1;
+	if (!e->placed)
+		return 0;
+	return cut_weights(e->t5, error) < 0 ? -1 : distribute(e, strategy, error);
+}
+
 static void encode(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
-		   const struct smalti_token_ids *texts, int64_t count, struct smalti_tile **hidden)
+		   const struct smalti_token_ids *texts, int64_t count,
+		   const struct smalti_strategy *strategy, struct smalti_tile **hidden)
 {
 	struct t5 *t5 = (struct t5 *)encoder;
 	struct encoding e = {.t5 = t5, .task_group = task_group, .texts = texts, .count = count};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int64_t i = 0; i < count; i++)
 		hidden[i] = NULL;
-	int status = cut_into_bands(&e, &error);
+	int status = place_shards(&e, strategy, &error);
+	if (status == 0)
+		status = cut_into_bands(&e, &error);
 	for (int64_t j = 0; status == 0 && j < e.bands; j++)
 		status = upload(&e, &e.band[j], &error);
 	if (status < 0)
@@ -405,6 +508,7 @@ static void encode(struct smalti_text_encoder *encoder, struct smalti_task_group
 	run_layers(&e);
 	for (int64_t j = 0; j < e.bands; j++)
 		finish(&e, &e.band[j], hidden);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 	free(e.band);
 }
 

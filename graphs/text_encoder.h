@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "graphs/strategy.h"
 #include "graphs/weights.h"
 
 /* A model that makes hidden states of token ids, as the pipeline sees it: a table of functions, and the
@@ -27,9 +28,12 @@ struct smalti_text_encoder_functions {
 
 	/* hidden[i] receives the hidden states f32 [count, width] of texts[i]'s real tokens only, which is
 	 * exact under the mask. Texts that are encoded together share every reading of the weights; each gets
-	 * the same bits as alone. The caller releases the tiles. */
+	 * the same bits as alone. The layers' shards are spread over the strategy's places by their shares,
+	 * each with its part of the weights; what is not cut is computed at the first of them. The caller
+	 * releases the tiles, which no place owns. */
 	void (*encode)(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
-		       const struct smalti_token_ids *texts, int64_t count, struct smalti_tile **hidden);
+		       const struct smalti_token_ids *texts, int64_t count,
+		       const struct smalti_strategy *strategy, struct smalti_tile **hidden);
 };
 
 struct smalti_text_encoder {

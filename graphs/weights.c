@@ -329,6 +329,17 @@ struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const 
 	return linear;
 }
 
+struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *table, int64_t first,
+						int64_t rows, int64_t columns)
+{
+	const struct smalti_slice slice = {first, rows, 0, columns};
+	struct smalti_weight *weight = slice_of(table, &slice, columns);
+	if (!weight)
+		return NULL;
+	weight->raw = true;
+	return whole(weight);
+}
+
 bool smalti_weight_is_raw(const struct smalti_weight *weight)
 {
 	return weight && weight->raw;

@@ -61,6 +61,9 @@ struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int6
 /* A table [rows, columns] left in the file's dtype, which *dtype receives. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
+/* Rows first … first + rows − 1 of such a table. */
+struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *table, int64_t first,
+						int64_t rows, int64_t columns);
 /* A table as f32. */
 struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					  const char *name);

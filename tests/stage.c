@@ -46,14 +46,14 @@ static int finish(struct smalti_task_group *task_group, struct smalti_error *err
 }
 
 int stage_t5_together(struct smalti_session *session, struct smalti_text_encoder *t5,
-		      const struct smalti_token_ids *captions, int64_t count, float *const *y,
-		      struct smalti_error *error)
+		      const struct smalti_token_ids *captions, int64_t count,
+		      const struct smalti_strategy *strategy, float *const *y, struct smalti_error *error)
 {
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "t5", 0, error);
 	struct smalti_tile **hidden = calloc((size_t)count, sizeof(*hidden));
 	if (!hidden)
 		abort();
-	t5->functions->encode(t5, task_group, captions, count, hidden);
+	t5->functions->encode(t5, task_group, captions, count, strategy, hidden);
 	for (int64_t i = 0; i < count; i++) {
 		deliver(task_group, hidden[i], captions[i].count * t5->width, y[i]);
 		smalti_tile_release(hidden[i]);
@@ -66,7 +66,7 @@ int stage_t5(struct smalti_session *session, struct smalti_text_encoder *t5, con
 	     int64_t count, float *y, struct smalti_error *error)
 {
 	const struct smalti_token_ids words = {ids, count};
-	return stage_t5_together(session, t5, &words, 1, &y, error);
+	return stage_t5_together(session, t5, &words, 1, &smalti_strategy_none, &y, error);
 }
 
 /* Output tokens hold (row, column, channel). */

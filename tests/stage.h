@@ -18,8 +18,8 @@ int stage_t5(struct smalti_session *session, struct smalti_text_encoder *t5, con
 
 /* y[i] [captions[i].count, width] */
 int stage_t5_together(struct smalti_session *session, struct smalti_text_encoder *t5,
-		      const struct smalti_token_ids *captions, int64_t count, float *const *y,
-		      struct smalti_error *error);
+		      const struct smalti_token_ids *captions, int64_t count,
+		      const struct smalti_strategy *strategy, float *const *y, struct smalti_error *error);
 
 /* v [out_channels, height, width] from x [in_channels, height, width] and text [tokens, caption_channels] */
 int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const float *x, int64_t height,

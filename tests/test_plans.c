@@ -98,7 +98,8 @@ static struct smalti_cross_cache *caption_of(struct smalti_task_group *task_grou
 					     const struct smalti_token_ids *words)
 {
 	struct smalti_tile *hidden;
-	model->text.model->functions->encode(model->text.model, task_group, words, 1, &hidden);
+	model->text.model->functions->encode(model->text.model, task_group, words, 1, &smalti_strategy_none,
+					     &hidden);
 	struct smalti_cross_cache *caption =
 	    model->denoiser->functions->cross_cache(model->denoiser, task_group, hidden, words->count);
 	smalti_tile_release(hidden);

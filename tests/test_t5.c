@@ -271,8 +271,9 @@ static void together_is_as_alone(void)
 		for (int j = CAPTIONS - 1; j >= 0; j--)
 			SUCCEEDS(stage_t5(session, encoder.t5, ids[j], lengths[j], alone[j], &error), &error,
 				 "alone");
-		SUCCEEDS(stage_t5_together(session, encoder.t5, words, CAPTIONS, together, &error), &error,
-			 "together");
+		SUCCEEDS(stage_t5_together(session, encoder.t5, words, CAPTIONS, &smalti_strategy_none,
+					   together, &error),
+			 &error, "together");
 		for (int j = 0; j < CAPTIONS; j++) {
 			CHECK(memcmp(together[j], alone[j], (size_t)(lengths[j] * width) * sizeof(float)) ==
 				  0,
@@ -280,6 +281,55 @@ static void together_is_as_alone(void)
 			CHECK(test_max_abs(alone[j], lengths[j] * width) > 0, "values");
 			free(together[j]);
 			free(alone[j]);
+		}
+		close_encoder(&encoder);
+	}
+}
+
+/* Shards with places have their own parts of the weights, and the bits of those that have none; also where
+ * the weights are given back. Places that are not there are those that are. */
+static void places_change_no_bit(void)
+{
+	enum { CAPTIONS = 2, MOST = 600 };
+	static const int64_t lengths[CAPTIONS] = {6, 570};
+	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
+	static const struct {
+		const char *name;
+		double shares[5];
+	} strategies[] = {
+	    {"patch2", {0, 1, 1}}, {"ring3", {1, 0, 3, 2}}, {"hybrid:cfg2.tensor3", {1, 1, 1, 1, 1}}};
+	static int32_t ids[CAPTIONS][MOST];
+	static float alone[CAPTIONS][MOST * 522], placed[CAPTIONS][MOST * 522];
+	float *const to_alone[] = {alone[0], alone[1]}, *const to_placed[] = {placed[0], placed[1]};
+	struct smalti_token_ids words[CAPTIONS];
+	for (int j = 0; j < CAPTIONS; j++) {
+		for (int64_t k = 0; k < lengths[j]; k++)
+			ids[j][k] = (int32_t)((7 * k + j) % odd.vocabulary);
+		words[j] = (struct smalti_token_ids){ids[j], lengths[j]};
+	}
+	for (int i = 0; i < COUNT(computes); i++) {
+		struct encoder encoder = open_encoder(&odd, synthetic_t5(&odd, 0.01), computes[i]);
+		struct smalti_error error = SMALTI_NO_ERROR;
+		SUCCEEDS(stage_t5_together(session, encoder.t5, words, CAPTIONS, &smalti_strategy_none,
+					   to_alone, &error),
+			 &error, "alone");
+		for (int j = 0; j < 2 * COUNT(strategies); j++) {
+			struct smalti_strategy strategy;
+			const char *name = strategies[j % COUNT(strategies)].name;
+			SUCCEEDS(smalti_strategy_read(&strategy, name,
+						      strategies[j % COUNT(strategies)].shares, 5, &error),
+				 &error, name);
+			if (j == COUNT(strategies))
+				encoder.t5->functions->stream(encoder.t5);
+			memset(placed, 0, sizeof(placed));
+			SUCCEEDS(stage_t5_together(session, encoder.t5, words, CAPTIONS, &strategy, to_placed,
+						   &error),
+				 &error, name);
+			for (int k = 0; k < CAPTIONS; k++)
+				CHECK(memcmp(placed[k], alone[k],
+					     (size_t)(lengths[k] * odd.width) * sizeof(float)) == 0,
+				      name);
+			smalti_strategy_free(&strategy);
 		}
 		close_encoder(&encoder);
 	}
@@ -351,6 +401,7 @@ static void streamed_weights_are_given_back(void)
 static const struct test tests[] = {
     {"shards agree with the formula", shards_agree_with_formula},
     {"together as alone", together_is_as_alone},
+    {"places change no bit", places_change_no_bit},
     {"streamed weights are given back", streamed_weights_are_given_back},
 };
 

@@ -9,9 +9,11 @@
 #include "graphs/diffusion.h"
 #include "graphs/dit_load.h"
 #include "graphs/dit_traffic.h"
+#include "graphs/t5.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "moved.h"
+#include "synthetic.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -222,6 +224,102 @@ static void weights_come_once(void)
 	}
 }
 
+enum { WORDS = 5 };
+
+/* By a strategy, twice; what came to the places that time. */
+static void encode_text(struct smalti_text_encoder *t5, const struct smalti_strategy *strategy, float *states,
+			double bytes[PLACES])
+{
+	static const int32_t ids[WORDS] = {5, 7, 2, 19, 1};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	moved_bytes(session, PLACES, bytes);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "text", 0, &error);
+	const struct smalti_token_ids words = {ids, WORDS};
+	struct smalti_tile *hidden;
+	t5->functions->encode(t5, task_group, &words, 1, strategy, &hidden);
+	smalti_insert(deliver, task_group, (.x = hidden), .count = WORDS * t5->width, .sink = keep,
+		      .user = states);
+	smalti_tile_release(hidden);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "encoding");
+	smalti_task_group_free(task_group);
+	moved_bytes(session, PLACES, bytes);
+}
+
+/* What comes to a place with that part of the shards, besides weights and the words: what two norms of each
+ * layer have made, or at the first place what they read, but for the very first one and with the last one's;
+ * the others' heads and columns; and what was embedded at the first. */
+static double text_bytes(const struct smalti_t5_config *c, double part, bool first)
+{
+	const double others = 1 - part, width = (double)c->width, inner = (double)c->inner;
+	const double layer = (first ? 2 * others : 2) * width + others * (inner + (double)c->ff_width);
+	return WORDS * sizeof(float) * ((double)c->layers * layer + (first ? 0 : part) * width);
+}
+
+/* Each device fetches its shards of the text encoder's matrices once, and the first one all else. */
+static void text_weights_are_shared(void)
+{
+	static const struct smalti_t5_config config = {.layers = 2,
+						       .vocabulary = 20,
+						       .width = 256,
+						       .heads = 8,
+						       .head_dim = 32,
+						       .inner = 256,
+						       .ff_width = 8192,
+						       .buckets = 32,
+						       .max_distance = 128,
+						       .norm_eps = 1e-6,
+						       .eos_id = 1};
+	static const struct {
+		const char *name;
+		double shares[PLACES];
+		double part[PLACES]; /* of the matrices, in eighths */
+		int first;
+	} plans[] = {{"patch2", {0, 1, 1, 0, 0}, {0, 4, 4, 0, 0}, 1},
+		     {"tensor4", {0, 1, 1, 1, 1}, {0, 2, 2, 2, 2}, 1},
+		     {"ring3", {0, 0, 2, 1, 1}, {0, 0, 4, 2, 2}, 2}};
+	static float expected[WORDS * 256], found[WORDS * 256], again[WORDS * 256];
+	const double matrices =
+	    (double)(config.layers * config.width * (4 * config.inner + 3 * config.ff_width)) * sizeof(float);
+	const double words = 20 * 256 * sizeof(float), norms = 5 * 256 * sizeof(float),
+		     bias = 8 * 32 * sizeof(float);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int i = 0; i < COUNT(plans); i++) {
+		double cold[PLACES], warm[PLACES];
+		struct smalti_strategy strategy;
+		struct smalti_task_group *weights = smalti_task_group_new(session, "weights", 0, &error);
+		struct smalti_checkpoint *checkpoint = synthetic_t5(&config, 0.01);
+		struct smalti_text_encoder *t5 =
+		    smalti_t5_new(weights, &config, checkpoint, SMALTI_F32, &error);
+		SUCCEEDS(t5 ? 0 : -1, &error, "encoder");
+		SUCCEEDS(smalti_strategy_read(&strategy, plans[i].name, plans[i].shares, PLACES, &error),
+			 &error, plans[i].name);
+		encode_text(t5, &strategy, found, cold);
+		encode_text(t5, &strategy, again, warm);
+		CHECK(memcmp(found, again, sizeof(found)) == 0, plans[i].name);
+		memcpy(expected, i == 0 ? found : expected, sizeof(expected));
+		CHECK(memcmp(found, expected, sizeof(found)) == 0, plans[i].name);
+		for (int place = 1; place < PLACES; place++) {
+			char what[200];
+			const double part = plans[i].part[place] / 8;
+			const bool first = place == plans[i].first;
+			const double share = matrices * part, fetched = cold[place] - warm[place];
+			const double planned = part > 0 ? text_bytes(&config, part, first) : 0;
+			snprintf(what, sizeof(what),
+				 "%s: device %d fetches %.0f bytes of weights, %.0f planned, and %.0f, %.0f "
+				 "planned",
+				 plans[i].name, place, fetched, share, warm[place], planned);
+			printf("\n    %s", what);
+			CHECK(fetched >= share && fetched <= share + words + norms + bias + FEW_BYTES, what);
+			CHECK(fabs(warm[place] - planned) <= WORDS * sizeof(int32_t), what);
+		}
+		smalti_strategy_free(&strategy);
+		smalti_text_encoder_free(t5);
+		smalti_task_group_free(weights);
+		smalti_checkpoint_close(checkpoint);
+	}
+}
+
 /* Times that exclude each other fill what they are of; what was before is not in it. */
 static void what_devices_did(void)
 {
@@ -260,6 +358,7 @@ static void what_devices_did(void)
 static const struct test tests[] = {
     {"what devices did", what_devices_did},
     {"weights come once", weights_come_once},
+    {"text weights are shared", text_weights_are_shared},
     {"only what the plan says", only_what_the_plan_says},
 };
 

@@ -81,7 +81,7 @@ static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 			words[i] = (struct smalti_token_ids){job->captions[i].text->ids,
 							     job->captions[i].text->tokens};
 		parts->text.model->functions->encode(parts->text.model, job->job.task_group, words,
-						     job->caption_count, hidden);
+						     job->caption_count, &smalti_strategy_none, hidden);
 		for (int64_t i = 0; i < job->caption_count; i++) {
 			smalti_insert(deliver, job->job.task_group, (.x = hidden[i]),
 				      .count = words[i].count * width, .sink = deliver,

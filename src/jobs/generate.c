@@ -139,8 +139,8 @@ static int get_texts(struct smalti_image_job *work, int64_t priority, struct sma
 	struct smalti_texts *texts = work->batch->texts;
 	const char *const prompts[2] = {request->negative_prompt, request->prompt};
 	const int first = work->plan->guided ? 0 : 1;
-	return smalti_texts_get(texts, prompts + first, 2 - first, request->cleaning, priority,
-				work->texts + first, error);
+	return smalti_texts_get(texts, prompts + first, 2 - first, request->cleaning, &work->plan->strategy,
+				priority, work->texts + first, error);
 }
 
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)

@@ -54,10 +54,11 @@ void smalti_texts_free(struct smalti_texts *texts);
 enum { SMALTI_TEXTS_TOGETHER = 2 };
 
 /* Prepares, tokenizes and inserts the tasks that encode those of up to SMALTI_TEXTS_TOGETHER prompts that are
- * not there, together; found[i] is the text of prompts[i]. Give each back; after a failure there are none. */
+ * not there, together, over the strategy's places; found[i] is the text of prompts[i]. Give each back; after
+ * a failure there are none. */
 int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
-		     enum smalti_cleaning cleaning, int64_t priority, const struct smalti_text **found,
-		     struct smalti_error *error);
+		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
+		     const struct smalti_text **found, struct smalti_error *error);
 /* Bytes of the captions that are kept and not in use; and to forget them. */
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
 void smalti_texts_drop_unused(struct smalti_texts *texts);

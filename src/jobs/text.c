@@ -118,8 +118,8 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 }
 
 /* The tasks of an encoding: T5, then what the transformer keeps of it. */
-static int encode(struct smalti_texts *texts, struct entry *const *entries, int count, int64_t priority,
-		  struct smalti_error *error)
+static int encode(struct smalti_texts *texts, struct entry *const *entries, int count,
+		  const struct smalti_strategy *strategy, int64_t priority, struct smalti_error *error)
 {
 	struct smalti_model *model = texts->model;
 	struct encoding *encoding = begin_encoding(texts, priority, error);
@@ -133,7 +133,8 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 		entries[i]->text.task_group = encoding->task_group;
 		encoding->entries++;
 	}
-	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count, hidden);
+	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count, strategy,
+					     hidden);
 	for (int i = 0; i < count; i++) {
 		entries[i]->text.cache = model->denoiser->functions->cross_cache(
 		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
@@ -175,7 +176,8 @@ static struct entry *find_or_add(struct smalti_texts *texts, const char *prompt,
 }
 
 static int encode_missing(struct smalti_texts *texts, const struct smalti_text *const *found, int count,
-			  int64_t priority, struct smalti_error *error)
+			  const struct smalti_strategy *strategy, int64_t priority,
+			  struct smalti_error *error)
 {
 	struct entry *missing[SMALTI_TEXTS_TOGETHER];
 	int missing_count = 0;
@@ -185,12 +187,12 @@ static int encode_missing(struct smalti_texts *texts, const struct smalti_text *
 				missing[missing_count++] = entry;
 				break;
 			}
-	return missing_count ? encode(texts, missing, missing_count, priority, error) : 0;
+	return missing_count ? encode(texts, missing, missing_count, strategy, priority, error) : 0;
 }
 
 int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
-		     enum smalti_cleaning cleaning, int64_t priority, const struct smalti_text **found,
-		     struct smalti_error *error)
+		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
+		     const struct smalti_text **found, struct smalti_error *error)
 {
 	int got = 0;
 	trim(texts, KEPT_UNUSED);
@@ -202,7 +204,7 @@ int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int
 		entry->last_use = ++texts->clock;
 		found[got] = &entry->text;
 	}
-	if (got == count && encode_missing(texts, found, count, priority, error) == 0)
+	if (got == count && encode_missing(texts, found, count, strategy, priority, error) == 0)
 		return 0;
 	while (got--) {
 		smalti_text_put(texts, found[got]);

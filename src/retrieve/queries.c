@@ -110,7 +110,8 @@ static int encode_some(struct smalti_prompt_encoder *encoder, struct smalti_task
 		words[i] = (struct smalti_token_ids){ids[i], wanted[i].tokens};
 	}
 	if (status == 0) {
-		encoder->model->functions->encode(encoder->model, task_group, words, count, hidden);
+		encoder->model->functions->encode(encoder->model, task_group, words, count,
+						  &smalti_strategy_none, hidden);
 		for (int i = 0; i < count; i++) {
 			smalti_insert(deliver, task_group, (.x = hidden[i]),
 				      .count = wanted[i].tokens * wanted[i].width, .sink = take_states,

@@ -17,7 +17,8 @@ static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_grou
 	if (!caption->values)
 		return -1;
 	const struct smalti_token_ids words = {ids, caption->tokens};
-	encoder->model->functions->encode(encoder->model, task_group, &words, 1, &hidden);
+	encoder->model->functions->encode(encoder->model, task_group, &words, 1, &smalti_strategy_none,
+					  &hidden);
 	smalti_insert(deliver, task_group, (.x = hidden), .count = caption->tokens * caption->width,
 		      .sink = smalti_copy_floats, .user = caption->values);
 	smalti_tile_release(hidden);
