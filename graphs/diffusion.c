@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/diffusion.h"
 #include "codelets/codelets.h"
+#include "graphs/latent_tokens.h"
 #include "rt/session.h"
 #include "samplers/noise.h"
 
@@ -33,48 +34,21 @@ static const struct smalti_partition *bands_of(const struct run *r)
 	return &r->layout[0].tokens.partition;
 }
 
-/* What tokens hold: the latents, or a prediction of them, as the model orders that. */
-struct form {
-	int64_t channels;
-	bool channels_last;
-};
-
-static struct form latents_of(const struct run *r)
+static struct smalti_latent_form form_of(const struct run *r, const struct layout *layout, int64_t channels,
+					 bool channels_last)
 {
-	return (struct form){r->denoiser->in_channels, false};
+	return (struct smalti_latent_form){&layout->tokens, r->d->height, r->d->width,
+					   r->patch,        channels,     channels_last};
 }
 
-static struct patchify_arguments band_of(const struct run *r, const struct layout *layout, struct form form,
-					 int64_t band, double scale)
+static struct smalti_latent_form latents_in(const struct run *r, const struct layout *layout)
 {
-	const struct smalti_partition *partition = &layout->tokens.partition;
-	const struct smalti_token_area area = smalti_tokens_area(&layout->tokens, band);
-	return (struct patchify_arguments){.channels = form.channels,
-					   .height = r->d->height,
-					   .width = r->d->width,
-					   .patch = r->patch,
-					   .left = area.left,
-					   .columns = area.columns,
-					   .first = partition->first[band] - area.first,
-					   .rows = smalti_partition_rows(partition, band),
-					   .scale = (float)scale,
-					   .channels_last = form.channels_last};
+	return form_of(r, layout, r->denoiser->in_channels, false);
 }
 
-/* Planes times scale as tokens. */
-static struct smalti_grid cut(const struct run *r, const struct layout *layout, struct form form,
-			      struct smalti_tile *planes, double scale)
+static struct smalti_latent_form outputs_in(const struct run *r, const struct layout *layout)
 {
-	const struct smalti_partition *partition = &layout->tokens.partition;
-	const int64_t bytes = form.channels * r->patch * r->patch * (int64_t)sizeof(float);
-	const struct smalti_grid y = smalti_grid_new(r->task_group, partition, 1, bytes);
-	for (int64_t b = 0; b < partition->bands; b++) {
-		const struct patchify_buffers buffers = {.planes = planes, .tokens = smalti_grid_tile(&y, b)};
-		const struct patchify_arguments arguments = band_of(r, layout, form, b, scale);
-		smalti_tile_moves_as(buffers.tokens, SMALTI_MOVE_STREAM);
-		smalti_insert_patchify(r->task_group, &buffers, &arguments);
-	}
-	return y;
+	return form_of(r, layout, r->denoiser->out_channels, true);
 }
 
 static struct smalti_tile *draw_one(const struct run *r)
@@ -115,7 +89,8 @@ static void begin(struct run *r)
 	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	r->x = cut(r, &r->layout[0], latents_of(r), planes, scale);
+	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
+	r->x = smalti_latents_cut(r->task_group, &form, planes, scale);
 	smalti_tile_release(planes);
 }
 
@@ -134,9 +109,10 @@ static void begin_history(struct run *r)
 static void advance(const struct run *r, const struct smalti_sampler_step *step, const struct smalti_grid *v)
 {
 	const bool guided = r->d->cache_count == 2;
+	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
 	for (int64_t b = 0; b < bands_of(r)->bands; b++) {
-		const struct patchify_arguments at = band_of(r, &r->layout[0], latents_of(r), b, 1);
+		const struct patchify_arguments at = smalti_latent_band(&form, b, 1);
 		smalti_insert(sampler_step, r->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided ? 1 : 0], b),
 			       .unconditional = guided ? smalti_grid_tile(&v[0], b) : NULL, .noise = noise,
@@ -167,29 +143,13 @@ static struct smalti_conditions *conditions_of(const struct run *r, const struct
 	return conditions;
 }
 
-/* The bands as planes again. */
-static struct smalti_tile *join(const struct run *r, const struct layout *layout, struct form form,
-				const struct smalti_grid *tokens)
-{
-	const int64_t count = form.channels * r->d->height * r->d->width;
-	struct smalti_tile *planes = smalti_tile_new(r->task_group, count, sizeof(float));
-	smalti_insert(clear, r->task_group, (.y = planes), .bytes = count * (int64_t)sizeof(float));
-	for (int64_t b = 0; b < tokens->partition->bands; b++) {
-		const struct unpatchify_buffers buffers = {.tokens = smalti_grid_tile(tokens, b),
-							   .planes = planes};
-		const struct patchify_arguments arguments = band_of(r, layout, form, b, 1.0);
-		smalti_insert_unpatchify(r->task_group, &buffers, &arguments);
-	}
-	return planes;
-}
-
 /* The same tokens in another layout. */
-static struct smalti_grid lay_out(const struct run *r, const struct layout *from, const struct layout *to,
-				  struct form form, const struct smalti_grid *tokens)
+static struct smalti_grid lay_out(const struct run *r, const struct smalti_latent_form *from,
+				  const struct smalti_latent_form *to, const struct smalti_grid *tokens)
 {
-	struct smalti_tile *planes = join(r, from, form, tokens);
+	struct smalti_tile *planes = smalti_latents_join(r->task_group, from, tokens);
 	smalti_tile_moves_as(planes, SMALTI_MOVE_STREAM);
-	const struct smalti_grid y = cut(r, to, form, planes, 1.0);
+	const struct smalti_grid y = smalti_latents_cut(r->task_group, to, planes, 1.0);
 	smalti_tile_release(planes);
 	return y;
 }
@@ -205,18 +165,19 @@ static void forward(const struct run *r, int64_t pass, const struct layout *layo
 /* The outputs of the branches for x, in its layout whatever the pass's is. */
 static void predict(const struct run *r, int64_t pass, struct smalti_grid *v)
 {
-	const struct form outputs = {r->denoiser->out_channels, true};
 	const struct layout *own = &r->layout[0], *now = &r->layout[pass % r->layouts];
 	struct smalti_grid other[SMALTI_DENOISER_MAX_BRANCHES];
 	if (now == own) {
 		forward(r, pass, own, &r->x, v);
 		return;
 	}
-	struct smalti_grid x = lay_out(r, own, now, latents_of(r), &r->x);
+	const struct smalti_latent_form latents[2] = {latents_in(r, own), latents_in(r, now)};
+	const struct smalti_latent_form outputs[2] = {outputs_in(r, own), outputs_in(r, now)};
+	struct smalti_grid x = lay_out(r, &latents[0], &latents[1], &r->x);
 	forward(r, pass, now, &x, other);
 	smalti_grid_release(&x);
 	for (int k = 0; k < r->d->cache_count; k++) {
-		v[k] = lay_out(r, now, own, outputs, &other[k]);
+		v[k] = lay_out(r, &outputs[1], &outputs[0], &other[k]);
 		smalti_grid_release(&other[k]);
 	}
 }
@@ -243,7 +204,8 @@ static struct smalti_tile *finish(struct run *r)
 	for (int64_t b = 0; b < bands_of(r)->bands; b++)
 		smalti_tile_moves_as(smalti_grid_tile(&r->x, b),
 				     SMALTI_MOVE_OTHER); /* behind the last pass */
-	return join(r, &r->layout[0], latents_of(r), &r->x);
+	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
+	return smalti_latents_join(r->task_group, &form, &r->x);
 }
 
 static int cut_layouts(struct run *r, struct smalti_error *error)

@@ -1,6 +1,7 @@
 libcore_la_SOURCES += \
 	graphs/attention.c graphs/attention.h \
 	graphs/denoiser.h \
+	graphs/denoising_error.c graphs/denoising_error.h \
 	graphs/diffusion.c graphs/diffusion.h \
 	graphs/dit.c graphs/dit.h \
 	graphs/dit_block.c graphs/dit_block.h \
@@ -23,9 +24,11 @@ libcore_la_SOURCES += \
 	graphs/dit_train_probe.c \
 	graphs/dit_weights.c graphs/dit_weights.h \
 	graphs/features.c graphs/features.h \
+	graphs/latent_tokens.c graphs/latent_tokens.h \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/load.h \
+	graphs/noised_latents.c graphs/noised_latents.h \
 	graphs/parameters.c graphs/parameters.h \
 	graphs/strategy.c graphs/strategy.h \
 	graphs/strategy_choose.c graphs/strategy_choose.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "codelets/codelets.h"
+#include "graphs/noised_latents.h"
 #include "jobs/plan.h"
 #include "train/trainer.h"
 
@@ -37,25 +37,23 @@ static struct smalti_tile *insert_caption(const struct smalti_trainer *trainer,
 	return text;
 }
 
-struct latents {
-	struct smalti_tile *x0, *noise, *xt;
-	int64_t count;
-};
-
-static struct latents insert_latents(const struct smalti_trainer *trainer,
-				     struct smalti_task_group *task_group,
-				     const struct smalti_sample_work *work)
+static struct smalti_noised_latents insert_latents(const struct smalti_trainer *trainer,
+						   struct smalti_task_group *task_group,
+						   const struct smalti_sample_work *work)
 {
 	const struct smalti_training_sample *sample = work->sample;
-	const int64_t count = trainer->config.in_channels * sample->height * sample->width;
-	const struct latents latents = {floats(task_group, count), floats(task_group, count),
-					floats(task_group, count), count};
+	const struct training_sample_arguments arguments = {.count = trainer->config.in_channels *
+								     sample->height * sample->width,
+							    .t = work->timestep,
+							    .skip = work->skip,
+							    .seed = work->seed,
+							    .dtype = trainer->features,
+							    .draws = work->draws,
+							    .factor = trainer->scaling_factor};
 	struct smalti_tile *moments = smalti_tile_upload(
-	    task_group, 1, 2 * count * smalti_dtype_bytes(trainer->features), sample->moments);
-	smalti_insert(training_sample, task_group,
-		      (.moments = moments, .x0 = latents.x0, .noise = latents.noise, .xt = latents.xt),
-		      .count = count, .t = work->timestep, .skip = work->skip, .seed = work->seed,
-		      .dtype = trainer->features, .draws = work->draws, .factor = trainer->scaling_factor);
+	    task_group, 1, 2 * arguments.count * smalti_dtype_bytes(trainer->features), sample->moments);
+	const struct smalti_noised_latents latents =
+	    smalti_noised_latents_insert(task_group, moments, &arguments);
 	smalti_tile_release(moments);
 	return latents;
 }
@@ -63,23 +61,19 @@ static struct latents insert_latents(const struct smalti_trainer *trainer,
 /* The gradient with respect to the output; NULL where none is wanted. */
 static struct smalti_tile *insert_loss(const struct smalti_trainer *trainer,
 				       struct smalti_task_group *task_group,
-				       const struct smalti_sample_work *work, const struct latents *latents,
+				       const struct smalti_sample_work *work,
+				       const struct smalti_noised_latents *latents,
 				       struct smalti_tile *output)
 {
 	const bool has_variance = trainer->config.out_channels != trainer->config.in_channels;
+	const struct diffusion_loss_arguments arguments = {
+	    .has_variance = has_variance,
+	    .learns_variance = has_variance && !trainer->options->fixed_variance,
+	    .weight = work->weight,
+	    .scale = work->scale};
 	struct smalti_tile *gradient =
 	    work->gradients ? floats(task_group, (has_variance ? 2 : 1) * latents->count) : NULL;
-	struct smalti_tile *parts = smalti_tile_new(task_group, 1, sizeof(*work->parts));
-	smalti_insert(diffusion_loss, task_group,
-		      (.x0 = latents->x0, .noise = latents->noise, .output = output, .gradient = gradient,
-		       .parts = parts),
-		      .count = latents->count, .t = work->timestep, .has_variance = has_variance,
-		      .learns_variance = has_variance && !trainer->options->fixed_variance,
-		      .weight = work->weight, .scale = work->scale);
-	smalti_insert(deliver, task_group, (.x = parts),
-		      .count = (int64_t)(sizeof(*work->parts) / sizeof(float)), .sink = smalti_copy_floats,
-		      .user = work->parts);
-	smalti_tile_release(parts);
+	smalti_denoising_loss_insert(task_group, latents, output, gradient, &arguments, work->parts);
 	return gradient;
 }
 
@@ -119,7 +113,7 @@ static int cut(const struct smalti_trainer *trainer, const struct smalti_trainin
 /* A sample as it enters the transformer. */
 struct entry {
 	struct smalti_tokens tokens;
-	struct latents latents;
+	struct smalti_noised_latents latents;
 	struct smalti_tile *caption; /* NULL: the null caption */
 	struct smalti_dit_sample input;
 };
@@ -152,9 +146,7 @@ static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task
 static void release_entry(struct entry *entry)
 {
 	smalti_tile_release(entry->caption);
-	smalti_tile_release(entry->latents.x0);
-	smalti_tile_release(entry->latents.noise);
-	smalti_tile_release(entry->latents.xt);
+	smalti_noised_latents_release(&entry->latents);
 	smalti_tokens_free(&entry->tokens);
 }
 
