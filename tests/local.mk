@@ -88,6 +88,7 @@ check_PROGRAMS += tests/test_config_scheduler
 check_PROGRAMS += tests/test_tensors
 check_PROGRAMS += tests/test_parameters
 check_PROGRAMS += tests/test_retrieve
+check_PROGRAMS += tests/test_rerank
 check_PROGRAMS += tests/test_train_graph
 check_PROGRAMS += tests/test_train_places
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h

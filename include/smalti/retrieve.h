@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <smalti/features.h>
 #include <smalti/model.h>
 
 /** @file
@@ -93,9 +94,6 @@ int smalti_index_encode(const struct smalti_index *index, struct smalti_session 
 			const struct smalti_model_options *model, const char *const *texts, int64_t count,
 			float *queries, struct smalti_error *error);
 
-struct smalti_features;
-struct smalti_features_row;
-
 /** Checks that captions or images (`by`; without projections what the index is of) of features are of the
  * model that the index's are of, and finds their caption (NULL: the index's): its place in a row's texts, or
  * 0 for images; else -1 with SMALTI_EINVAL. */
@@ -117,6 +115,51 @@ struct smalti_found {
 int smalti_index_search(const struct smalti_index *index, struct smalti_session *session,
 			const float *queries, int64_t count, int64_t top, struct smalti_found *found,
 			struct smalti_error *error);
+
+/** How the items that were found first are ordered anew: by how much less the transformer errs, when it tells
+ * the noise in their latents, with the query's caption than with the empty one. The score of an item is
+ * Σ wₜ·(‖ε − ε(xₜ, t, empty)‖² − ‖ε − ε(xₜ, t, caption)‖²)/n over some timesteps t, with the same noise ε for
+ * all items of a shape; n are the values of its latents. The weights wₜ are 1/(timesteps). */
+struct smalti_rerank_options {
+	struct smalti_model_options model; /**< has to be the one that the features are of */
+	const char *features; /**< directory that the index was made of; NULL: as it was named then */
+	int64_t timesteps;    /**< how many, spread evenly over 1000 */
+	uint64_t seed;        /**< of the noise */
+	/** Called some ten times a second with the forwards that were made, of all, if not NULL; false ends
+	 * it with SMALTI_ECANCELLED. */
+	bool (*on_progress)(void *user, int64_t done, int64_t total);
+	void *user;
+};
+
+void smalti_rerank_defaults(struct smalti_rerank_options *options);
+
+struct smalti_reranker;
+
+/** Opens the model and the features, which outlive nothing; the index, the session and the options' strings
+ * outlive it. NULL with SMALTI_EINVAL where features, index and model are not of one text encoder and one
+ * VAE; SMALTI_EUNSUPPORTED for a model that does not predict noise. */
+struct smalti_reranker *smalti_reranker_open(const struct smalti_index *index, struct smalti_session *session,
+					     const struct smalti_rerank_options *options,
+					     struct smalti_error *error);
+void smalti_reranker_close(struct smalti_reranker *reranker); /**< NULL is allowed */
+
+/** What a query asks for: a text, or with NULL T5's hidden states of one, by the index's text encoder. */
+struct smalti_rerank_query {
+	const char *text;
+	struct smalti_features_text states;
+	enum smalti_features_type type; /**< of the states */
+};
+
+/** Orders the first `candidates` of each query's items in `found` [count, top] anew, the best first, and says
+ * by which scores in `scores` [count, candidates], in their new order; −1 entries of `found` stay where they
+ * are. `query` is called once for each query, in their order; what it gives is read before its next call, and
+ * it returns 0, or -1 with an error. The result is the same to the bit whatever the session's CPU workers and
+ * policy. -1 with SMALTI_EINVAL (the features are not those of the index), SMALTI_ECORRUPT, SMALTI_EIO,
+ * SMALTI_ENOMEM. */
+int smalti_rerank(struct smalti_reranker *reranker, int64_t count, int64_t top, int64_t candidates,
+		  int (*query)(void *user, int64_t number, struct smalti_rerank_query *query,
+			       struct smalti_error *error),
+		  void *user, struct smalti_found *found, double *scores, struct smalti_error *error);
 
 /** How often the right item was found: the shares of queries that have it among the first 1, 5 and 10, and
  * the mean of 1/place, 0 beyond the tenth. */

@@ -6,6 +6,8 @@
 #include "image/turned.h"
 #include "jobs/resizer.h"
 
+#include <math.h>
+
 enum { LONGEST_SIDE = 160, MOST_PIXELS = 1 << 28, MOST_BYTES = 1 << 30 };
 
 struct smalti_retrieve_page {
@@ -144,12 +146,15 @@ static void put_image(const struct smalti_retrieve_page *page, const char *key)
 	fputs("</small><br>", page->out);
 }
 
-void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score)
+void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score,
+				double denoising)
 {
 	fputs("<li>", page->out);
 	if (page->images)
 		put_image(page, key);
 	fprintf(page->out, "%.4f ", score);
+	if (!isnan(denoising))
+		fprintf(page->out, "<b>%.6f</b> ", denoising);
 	put_text(page->out, key);
 	fputs("</li>\n", page->out);
 }

@@ -13,7 +13,9 @@ struct smalti_retrieve_page *smalti_retrieve_page_open(const char *path, const c
 						       const char *images, struct smalti_error *error);
 void smalti_retrieve_page_query(struct smalti_retrieve_page *page, const char *name);
 /* Of the last query. An image that cannot be read is left out, and the page says why. */
-void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score);
+/* `denoising`: the score by which it was ranked anew; NaN: there is none. */
+void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score,
+				double denoising);
 /* Frees it. */
 int smalti_retrieve_page_commit(struct smalti_retrieve_page *page, struct smalti_error *error);
 void smalti_retrieve_page_abort(struct smalti_retrieve_page *page); /* NULL is fine */

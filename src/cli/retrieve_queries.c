@@ -101,15 +101,20 @@ static enum smalti_index_kind kind_of(const struct smalti_query_source *source,
 }
 
 static int add_row(struct smalti_queries *queries, const struct smalti_query_source *source,
-		   const struct smalti_index *index, const struct smalti_features *features, int caption,
-		   const struct smalti_features_row *row, struct smalti_error *error)
+		   const struct smalti_index *index, const struct smalti_features_row *row,
+		   struct smalti_error *error)
 {
 	float *vector = next_vector(queries, dim_of(index), error);
-	const int found = vector ? smalti_index_row_vector(index, features, kind_of(source, index), caption,
-							   row, vector, error)
+	const int found = vector ? smalti_index_row_vector(index, queries->features, kind_of(source, index),
+							   queries->caption, row, vector, error)
 				 : -1;
 	queries->skipped += found == 0;
-	return found > 0 ? add_name(queries, row->key, error) : found;
+	if (found <= 0)
+		return found;
+	if (smalti_grow(&queries->rows, queries->count, sizeof(*queries->rows), error) < 0)
+		return -1;
+	queries->rows[queries->count] = row->index;
+	return add_name(queries, row->key, error);
 }
 
 static int read_features(struct smalti_queries *queries, const struct smalti_query_source *source,
@@ -119,13 +124,14 @@ static int read_features(struct smalti_queries *queries, const struct smalti_que
 	const enum smalti_index_kind by = kind_of(source, index);
 	if (source->caption && by == SMALTI_INDEX_IMAGES)
 		return smalti_fail(error, SMALTI_EINVAL, "--caption-key: has no meaning for images");
-	struct smalti_features *features = smalti_features_open(source->features, NULL, error);
-	const int caption = features ? smalti_index_accepts(index, features, by, source->caption, error) : -1;
-	int status = caption < 0 ? -1 : 1;
-	while (status > 0 && (status = smalti_features_next(features, &row, error)) > 0)
-		if (add_row(queries, source, index, features, caption, &row, error) < 0)
+	queries->features = smalti_features_open(source->features, NULL, error);
+	queries->caption = queries->features
+			       ? smalti_index_accepts(index, queries->features, by, source->caption, error)
+			       : -1;
+	int status = queries->caption < 0 ? -1 : 1;
+	while (status > 0 && (status = smalti_features_next(queries->features, &row, error)) > 0)
+		if (add_row(queries, source, index, &row, error) < 0)
 			status = -1;
-	smalti_features_close(features);
 	if (status == 0 && queries->count == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no rows to search for", source->features);
 	return status;
@@ -152,8 +158,39 @@ int smalti_queries_read(struct smalti_queries *queries, const struct smalti_quer
 		     : read_features(queries, source, index, error);
 }
 
+int smalti_queries_check_texts(const struct smalti_query_source *source, const struct smalti_index *index,
+			       struct smalti_error *error)
+{
+	const bool texts = source->text_count > 0 || source->prompts;
+	if (texts || (source->features && kind_of(source, index) == SMALTI_INDEX_CAPTIONS))
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "--rerank: needs texts to search for: give prompts, or --features with --by "
+			   "captions");
+}
+
+int smalti_queries_text(void *user, int64_t number, struct smalti_rerank_query *query,
+			struct smalti_error *error)
+{
+	const struct smalti_queries *queries = user;
+	struct smalti_features_info info;
+	struct smalti_features_row row;
+	if (!queries->features) {
+		query->text = queries->names[number];
+		return 0;
+	}
+	if (smalti_features_get(queries->features, queries->rows[number], &row, error) < 0)
+		return -1;
+	smalti_features_info(queries->features, &info);
+	query->states = row.texts[queries->caption];
+	query->type = info.type;
+	return 0;
+}
+
 void smalti_queries_free(struct smalti_queries *queries)
 {
+	smalti_features_close(queries->features);
+	free(queries->rows);
 	for (int64_t i = 0; i < queries->count; i++)
 		free(queries->names[i]);
 	free(queries->names);

@@ -23,10 +23,22 @@ struct smalti_queries {
 	int64_t count, skipped; /* skipped: rows of features that have no vector */
 	char **names;
 	float *vectors; /* [count, dim] */
+	/* Of rows of features, by their captions: the features, the caption's place, and each row's index.
+	 * @{ */
+	struct smalti_features *features;
+	int caption;
+	int64_t *rows;
+	/* @} */
 };
 
 /* SMALTI_EINVAL unless there is one source. Free them in any case. */
 int smalti_queries_read(struct smalti_queries *queries, const struct smalti_query_source *source,
 			const struct smalti_index *index, struct smalti_session *session,
+			struct smalti_error *error);
+/* Whether all ask for texts, which a reranker needs; SMALTI_EINVAL. */
+int smalti_queries_check_texts(const struct smalti_query_source *source, const struct smalti_index *index,
+			       struct smalti_error *error);
+/* For smalti_rerank(); `queries` are a struct smalti_queries, of texts alone. */
+int smalti_queries_text(void *queries, int64_t number, struct smalti_rerank_query *query,
 			struct smalti_error *error);
 void smalti_queries_free(struct smalti_queries *queries);

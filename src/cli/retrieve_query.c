@@ -3,20 +3,26 @@
 #include "base/json.h"
 #include "cli/common_rows.h"
 #include "cli/device_lines.h"
+#include "cli/progress.h"
 #include "cli/retrieve.h"
 #include "cli/retrieve_page.h"
 #include "cli/retrieve_queries.h"
 #include "cli/signals.h"
 #include "retrieve/index.h"
 #include "retrieve/recall.h"
+#include "retrieve/rerank.h"
 
 #include <ctype.h>
+#include <math.h>
 
 /* The options of `smalti retrieve query`; strings belong to argv. */
 struct smalti_retrieve_query_settings {
 	struct smalti_query_source source;
 	struct smalti_session_options session;
+	struct smalti_rerank_options rerank;
 	int64_t top;
+	int64_t candidates; /* that are ranked anew; 0: none */
+	bool has_timesteps, has_seed;
 	const char *page, *images;
 	bool json, quiet;
 };
@@ -40,12 +46,30 @@ static const struct smalti_option rows[] = {
      "one with projections; default: what it is of",
      .choices = smalti_index_kinds, SMALTI_GIVEN(TYPE, source.has_by)},
 
+    {SMALTI_GROUP("Reranking")},
+    {SMALTI_INT64(TYPE, candidates), "rerank", 'r', "K",
+     "order the first K items anew, by how much better the transformer tells the noise in their images' "
+     "latents with the query's caption than with the empty one",
+     .minimum = 1, .maximum = 1 << 20},
+    {SMALTI_STRING(TYPE, rerank.features), "latents", 0, "DIR",
+     "with --rerank: the features that the index was made of; default: where they were then"},
+    {SMALTI_INT64(TYPE, rerank.timesteps), "timesteps", 0, "N",
+     "with --rerank: look at N levels of noise; the time goes with it", .minimum = 1, .maximum = 1000,
+     SMALTI_GIVEN(TYPE, has_timesteps)},
+    {SMALTI_SEED(TYPE, rerank.seed), "seed", 0, "N", "with --rerank: seed of the noise",
+     SMALTI_GIVEN(TYPE, has_seed)},
+
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, source.model.directory), "model", 'm', "DIR",
-     "directory of a pipeline in diffusers' layout, whose text encoder reads prompts; default: the embedded "
-     "model"},
+     "directory of a pipeline in diffusers' layout, whose text encoder reads prompts, and whose transformer "
+     "ranks; default: the embedded model"},
     SMALTI_TEXT_ENCODER_ROWS(TYPE, source.model),
+    {SMALTI_STRING(TYPE, source.model.transformer), "transformer", 0, "DIR",
+     "with --rerank: load the transformer from DIR"},
+    {SMALTI_STRING(TYPE, source.model.vae), "vae-model", 0, "DIR",
+     "with --rerank: the VAE in DIR is the one that the features are of", .alias = "vae"},
     SMALTI_VARIANT_ROW(TYPE, source.model.variant),
+    SMALTI_PRECISION_ROW(TYPE, source.model.precision),
 
     {SMALTI_GROUP("Output")},
     {SMALTI_INT64(TYPE, top), "top", 'n', "N", "number of items to find for each query", .minimum = 1,
@@ -64,7 +88,8 @@ static const struct smalti_option rows[] = {
     SMALTI_TRACE_ROW(TYPE),
 };
 
-static const struct smalti_retrieve_query_settings defaults = {.top = 10, .session = {.cuda = -1}};
+static const struct smalti_retrieve_query_settings defaults = {
+    .top = 10, .rerank = SMALTI_RERANK_DEFAULTS, .session = {.cuda = -1}};
 
 static const struct smalti_example examples[] = {
     {"Find captions like a prompt", "smalti retrieve query captions 'a red star'"},
@@ -73,6 +98,8 @@ static const struct smalti_example examples[] = {
     {"Find images like one of the index", "smalti retrieve query images --like images/17.png"},
     {"The same as a page with small copies of the images",
      "smalti retrieve query images --like images/17.png --page found.html --images data"},
+    {"Find images by a prompt, the first ten in the order in which the transformer has them",
+     "smalti retrieve query images 'a red star' --rerank 10"},
     {"How often is an item among the first ten that its other caption finds",
      "smalti retrieve query captions --features features --caption-key long --quiet"},
     {NULL, NULL},
@@ -83,11 +110,14 @@ struct query {
 	struct smalti_session *session;
 	struct smalti_index *index;
 	struct smalti_queries queries;
-	struct smalti_found *found;        /* [queries, top] */
+	int64_t depth;                     /* items that are searched for */
+	struct smalti_found *found;        /* [queries, depth] */
+	double *denoising;                 /* [queries, candidates]; NULL: nothing is ranked anew */
 	struct smalti_retrieve_page *page; /* NULL: none is asked for */
 	int64_t pairs;                     /* queries whose key the index has */
 	struct smalti_recall recall;       /* how often these find it */
-	double began, seconds;
+	double began, seconds, rerank_seconds;
+	struct smalti_progress shown; /* of ranking anew */
 	bool broken;
 };
 
@@ -98,22 +128,41 @@ static void put_text(const char *text)
 		putchar(iscntrl((unsigned char)*text) ? '?' : *text);
 }
 
-static int print_match(const struct query *q, const struct smalti_found *found, cJSON *matches,
-		       struct smalti_error *error)
+/* Of an item at a place of the query's list; NaN: there is none. */
+static double denoising_of(const struct query *q, int64_t number, int64_t place)
+{
+	const int64_t candidates = q->settings->candidates;
+	return place < candidates ? q->denoising[number * candidates + place] : NAN;
+}
+
+/* Its scores, in columns. */
+static void print_scores(const struct query *q, double score, double denoising)
+{
+	printf("  %7.4f  ", score);
+	if (q->settings->candidates && isnan(denoising))
+		printf("%9s  ", "-");
+	else if (q->settings->candidates)
+		printf("%9.6f  ", denoising);
+}
+
+static int print_match(const struct query *q, const struct smalti_found *found, double denoising,
+		       cJSON *matches, struct smalti_error *error)
 {
 	struct smalti_index_item item;
 	if (smalti_index_item(q->index, found->number, &item, error) < 0)
 		return -1;
 	if (q->page)
-		smalti_retrieve_page_match(q->page, item.key, (double)found->score);
+		smalti_retrieve_page_match(q->page, item.key, (double)found->score, denoising);
 	if (matches) {
 		cJSON *object = cJSON_CreateObject();
 		cJSON_AddNumberToObject(object, "index", (double)item.index);
 		(void)smalti_json_add_text(object, "key", item.key);
 		cJSON_AddNumberToObject(object, "score", (double)found->score);
+		if (!isnan(denoising))
+			cJSON_AddNumberToObject(object, "denoising", denoising);
 		cJSON_AddItemToArray(matches, object);
 	} else {
-		printf("  %7.4f  ", (double)found->score);
+		print_scores(q, (double)found->score, denoising);
 		put_text(item.key);
 		putchar('\n');
 	}
@@ -123,7 +172,7 @@ static int print_match(const struct query *q, const struct smalti_found *found, 
 
 static int print_query(struct query *q, int64_t number, struct smalti_error *error)
 {
-	const struct smalti_found *found = q->found + number * q->settings->top;
+	const struct smalti_found *found = q->found + number * q->depth;
 	cJSON *object = q->settings->json ? cJSON_CreateObject() : NULL;
 	cJSON *matches = NULL;
 	int status = 0;
@@ -137,7 +186,7 @@ static int print_query(struct query *q, int64_t number, struct smalti_error *err
 		putchar('\n');
 	}
 	for (int64_t i = 0; i < q->settings->top && found[i].number >= 0 && status == 0; i++)
-		status = print_match(q, &found[i], matches, error);
+		status = print_match(q, &found[i], denoising_of(q, number, i), matches, error);
 	if (object)
 		smalti_json_line(object, &q->broken);
 	return status;
@@ -146,7 +195,7 @@ static int print_query(struct query *q, int64_t number, struct smalti_error *err
 /* Whether the item with the query's key was found. */
 static void rate(struct query *q, int64_t number)
 {
-	const struct smalti_found *found = q->found + number * q->settings->top;
+	const struct smalti_found *found = q->found + number * q->depth;
 	const int64_t own = smalti_index_find(q->index, q->queries.names[number], NULL);
 	q->pairs += own >= 0;
 	for (int64_t i = 0; i < q->settings->top && own >= 0 && found[i].number >= 0; i++)
@@ -173,6 +222,8 @@ static void print_summary(struct query *q)
 	cJSON_AddNumberToObject(summary, "queries", (double)q->queries.count);
 	if (q->settings->source.features)
 		add_rates(q, summary);
+	if (q->denoising)
+		cJSON_AddNumberToObject(summary, "rerank_seconds", q->rerank_seconds);
 	smalti_json_add_seconds(summary, q->seconds);
 	smalti_device_json(summary, q->session);
 	smalti_json_line(object, &q->broken);
@@ -204,25 +255,86 @@ static int print_all(struct query *q, struct smalti_error *error)
 	return 0;
 }
 
+static bool on_progress(void *user, int64_t done, int64_t total)
+{
+	struct query *q = user;
+	smalti_progress_update(&q->shown, done, total);
+	return !smalti_signals_caught();
+}
+
+/* The first items of each query, anew. */
+static int rerank_with(struct query *q, struct smalti_reranker *reranker, struct smalti_error *error)
+{
+	const int64_t candidates = q->settings->candidates;
+	int64_t count = candidates;
+	if (!smalti_multiply(&count, q->queries.count))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "--rerank: %" PRId64 " items for %" PRId64 " queries", candidates,
+				   q->queries.count);
+	q->denoising = smalti_calloc(count, sizeof(*q->denoising), error);
+	return q->denoising ? smalti_rerank(reranker, q->queries.count, q->depth, candidates,
+					    smalti_queries_text, &q->queries, q->found, q->denoising, error)
+			    : -1;
+}
+
+static int rerank(struct query *q, struct smalti_session *session, struct smalti_error *error)
+{
+	const double began = smalti_now();
+	struct smalti_rerank_options options = q->settings->rerank;
+	options.model = q->settings->source.model;
+	options.on_progress = on_progress;
+	options.user = q;
+	struct smalti_reranker *reranker = smalti_reranker_open(q->index, session, &options, error);
+	smalti_progress_begin(&q->shown, stderr, "forwards", q->settings->quiet);
+	const int status = reranker ? rerank_with(q, reranker, error) : -1;
+	smalti_progress_end(&q->shown);
+	smalti_reranker_close(reranker);
+	q->rerank_seconds = smalti_now() - began;
+	return status;
+}
+
 static int search(struct query *q, struct smalti_session *session, const char *directory,
 		  struct smalti_error *error)
 {
-	const int64_t top = q->settings->top;
-	int64_t count = top;
+	const struct smalti_retrieve_query_settings *settings = q->settings;
+	int64_t count = q->depth = smalti_max(settings->top, settings->candidates);
 	q->session = session;
 	q->index = smalti_index_open(directory, error);
-	if (!q->index || smalti_queries_read(&q->queries, &q->settings->source, q->index, session, error) < 0)
+	if (!q->index ||
+	    (settings->candidates && smalti_queries_check_texts(&settings->source, q->index, error) < 0) ||
+	    smalti_queries_read(&q->queries, &settings->source, q->index, session, error) < 0)
 		return -1;
 	if (!smalti_multiply(&count, q->queries.count))
 		return smalti_fail(error, SMALTI_EINVAL, "--top: %" PRId64 " items for %" PRId64 " queries",
-				   top, q->queries.count);
+				   q->depth, q->queries.count);
 	q->found = smalti_calloc(count, sizeof(*q->found), error);
 	q->began = smalti_now();
-	if (!q->found || smalti_index_search(q->index, session, q->queries.vectors, q->queries.count, top,
-					     q->found, error) < 0)
+	if (!q->found || smalti_index_search(q->index, session, q->queries.vectors, q->queries.count,
+					     q->depth, q->found, error) < 0)
 		return -1;
 	q->seconds = smalti_now() - q->began;
+	if (settings->candidates && rerank(q, session, error) < 0)
+		return -1;
 	return print_all(q, error);
+}
+
+/* What has a meaning with --rerank only. */
+static int check_rerank(const struct smalti_retrieve_query_settings *s, struct smalti_error *error)
+{
+	const struct {
+		const char *option;
+		bool given;
+	} table[] = {{"--latents", s->rerank.features},
+		     {"--timesteps", s->has_timesteps},
+		     {"--seed", s->has_seed},
+		     {"--transformer", s->source.model.transformer},
+		     {"--vae-model", s->source.model.vae},
+		     {"--precision", s->source.model.precision != SMALTI_PRECISION_F32}};
+	for (size_t i = 0; i < COUNT_OF(table) && !s->candidates; i++)
+		if (table[i].given)
+			return smalti_fail(error, SMALTI_EINVAL, "%s: has a meaning with --rerank only",
+					   table[i].option);
+	return 0;
 }
 
 /* The page is opened first, so that a bad path is known before the search. */
@@ -234,6 +346,8 @@ static int search_and_write(struct query *q, struct smalti_session *session, con
 		return smalti_fail(error, SMALTI_EINVAL, "--images goes with --page");
 	if (settings->page && settings->quiet)
 		return smalti_fail(error, SMALTI_EINVAL, "--page and --quiet exclude each other");
+	if (check_rerank(settings, error) < 0)
+		return -1;
 	if (settings->page) {
 		q->page = smalti_retrieve_page_open(settings->page, directory, settings->images, error);
 		if (!q->page)
@@ -262,6 +376,7 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	smalti_queries_free(&query.queries);
 	smalti_index_close(query.index);
 	free(query.found);
+	free(query.denoising);
 	if (session && smalti_session_close(session, &error) < 0)
 		status = -1;
 	if (status < 0)
@@ -287,7 +402,12 @@ const struct smalti_command smalti_retrieve_query_command = {
 	"a CPU.\n\nWith --features the item with the query's own key counts as the "
 	"right one: R@1, R@5 and "
 	"R@10 are the shares of queries that find it among so many, MRR is the mean of 1/rank, "
-	"which is 0 beyond --top.",
+	"which is 0 beyond --top.\n\nWith --rerank K the first K items get a second score, and their order "
+	"by it. It is how much "
+	"less the transformer errs, when it tells the noise in an item's latents, with the query's "
+	"caption than with the empty one: the mean over levels of noise, which are the same for all "
+	"items. It takes the features that the index was made of, and for each query K forwards at "
+	"each level.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
     .alone = true,

@@ -26,6 +26,14 @@ struct smalti_index;
 bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector,
 			 float *unit);
 
+/* What captions, or images, are of; NULL: the index cannot be asked for them, which the check says. */
+const cJSON *smalti_index_model(const struct smalti_index *index, enum smalti_index_kind kind);
+int smalti_index_check_kind(const struct smalti_index *index, enum smalti_index_kind by,
+			    struct smalti_error *error);
+/* How captions were prepared. */
+int smalti_index_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
+			     struct smalti_error *error);
+
 struct smalti_index {
 	char *directory;
 	cJSON *description; /* owns the strings of `info` */

@@ -9,6 +9,8 @@ libcore_la_SOURCES += \
 	src/retrieve/projections_train.c \
 	src/retrieve/queries.c \
 	src/retrieve/recall.c src/retrieve/recall.h \
+	src/retrieve/rerank.c src/retrieve/rerank.h \
+	src/retrieve/rerank_open.c \
 	src/retrieve/search.c \
 	src/retrieve/vectors.c src/retrieve/vectors.h \
 	src/retrieve/whitening.c src/retrieve/whitening.h

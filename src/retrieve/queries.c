@@ -6,8 +6,7 @@
 
 /* Vectors that queries have: as those of the index's items. */
 
-/* What captions, or images, are of; NULL: the index cannot be asked for them. */
-static const cJSON *model_of(const struct smalti_index *index, enum smalti_index_kind kind)
+const cJSON *smalti_index_model(const struct smalti_index *index, enum smalti_index_kind kind)
 {
 	if (index->info.projected)
 		return index->projections.of[kind].model;
@@ -19,10 +18,11 @@ static const char *caption_of(const struct smalti_index *index)
 	return index->info.caption ? index->info.caption : index->projections.caption;
 }
 
-static int check_kind(const struct smalti_index *index, enum smalti_index_kind by, struct smalti_error *error)
+int smalti_index_check_kind(const struct smalti_index *index, enum smalti_index_kind by,
+			    struct smalti_error *error)
 {
 	static const char *const words[] = {"texts", "images"};
-	return model_of(index, by)
+	return smalti_index_model(index, by)
 		   ? 0
 		   : smalti_fail(error, SMALTI_EINVAL,
 				 "%s: is of %s, which %s cannot be compared with: give %s, or "
@@ -31,11 +31,10 @@ static int check_kind(const struct smalti_index *index, enum smalti_index_kind b
 				 smalti_index_kinds[index->info.kind]);
 }
 
-/* Finds how captions were prepared. */
-static int read_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
-			    struct smalti_error *error)
+int smalti_index_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
+			     struct smalti_error *error)
 {
-	const cJSON *model = model_of(index, SMALTI_INDEX_CAPTIONS);
+	const cJSON *model = smalti_index_model(index, SMALTI_INDEX_CAPTIONS);
 	if (smalti_json_choice(model, "cleaning", SMALTI_JSON_REQUIRED, smalti_cleanings, cleaning, error) ==
 		0 &&
 	    smalti_json_int(model, "max_tokens", SMALTI_JSON_REQUIRED, 1, INT32_MAX, max_tokens, error) == 0)
@@ -131,7 +130,7 @@ static int encode_all(const struct smalti_index *index, struct smalti_prompt_enc
 		      float *queries, struct smalti_error *error)
 {
 	const int64_t dim = index->info.dim;
-	int cleaning = 0, status = read_preparation(index, &cleaning, &encoder->max_tokens, error);
+	int cleaning = 0, status = smalti_index_preparation(index, &cleaning, &encoder->max_tokens, error);
 	for (int64_t first = 0; first < count && status == 0; first += SMALTI_TEXTS_TOGETHER) {
 		struct wanted wanted[SMALTI_TEXTS_TOGETHER];
 		const int some = (int)smalti_min(SMALTI_TEXTS_TOGETHER, count - first);
@@ -160,8 +159,8 @@ static int open_encoder(const struct smalti_index *index, struct smalti_prompt_e
 				   "%s: its states are %" PRId64 " wide, those of %s %" PRId64, directory,
 				   encoder->model->width, index->directory,
 				   width_of(index, SMALTI_INDEX_CAPTIONS));
-	return smalti_model_is(own, directory, model_of(index, SMALTI_INDEX_CAPTIONS), index->directory,
-			       error);
+	return smalti_model_is(own, directory, smalti_index_model(index, SMALTI_INDEX_CAPTIONS),
+			       index->directory, error);
 }
 
 int smalti_index_encode(const struct smalti_index *index, struct smalti_session *session,
@@ -175,7 +174,7 @@ int smalti_index_encode(const struct smalti_index *index, struct smalti_session 
 	    smalti_check_given(model, "model", error) < 0 || smalti_check_given(texts, "texts", error) < 0 ||
 	    smalti_check_given(queries, "queries to fill", error) < 0)
 		return -1;
-	if (check_kind(index, SMALTI_INDEX_CAPTIONS, error) < 0)
+	if (smalti_index_check_kind(index, SMALTI_INDEX_CAPTIONS, error) < 0)
 		return -1;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "queries", 0, error);
 	if (!task_group)
@@ -214,11 +213,12 @@ int smalti_index_accepts(const struct smalti_index *index, const struct smalti_f
 	if (smalti_check_given(index, "index", error) < 0 ||
 	    smalti_check_given(features, "features", error) < 0 ||
 	    smalti_check_range(by, 0, SMALTI_INDEX_IMAGES, "kind of query", error) < 0 ||
-	    check_kind(index, by, error) < 0)
+	    smalti_index_check_kind(index, by, error) < 0)
 		return -1;
 	smalti_features_info(features, &info);
 	SCOPED(cJSON_Delete) cJSON *made = smalti_vector_model(&info, by, error);
-	if (!made || smalti_model_is(made, "the queries", model_of(index, by), index->directory, error) < 0)
+	if (!made ||
+	    smalti_model_is(made, "the queries", smalti_index_model(index, by), index->directory, error) < 0)
 		return -1;
 	if (smalti_vector_dim(&info, by) != width_of(index, by))
 		return smalti_fail(error, SMALTI_EINVAL,

@@ -10,6 +10,7 @@ enum smalti_stream_purpose {
 	SMALTI_STREAM_INITIAL,    /* 0, place of the tensor in the bytewise order of names */
 	SMALTI_STREAM_EVALUATION, /* timestep, place in the list of held-out items */
 	SMALTI_STREAM_ORDER,      /* epoch, 0 */
+	SMALTI_STREAM_RERANKING,  /* timestep, 0 */
 };
 
 /* The seed of a torch generator. */
