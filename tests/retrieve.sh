@@ -113,6 +113,66 @@ printf 'x' | dd of=broken/projections.safetensors bs=1 seek=300 conv=notrunc sta
 refuse 1 'broken/projections.safetensors: is damaged' "${query[@]}" broken a
 rm -r broken
 
+# Reranking, of images that the transformer has a say in: both scores, the same bytes whatever the workers; captions of
+# features as prompts.
+mkdir drawn
+cp images/list.jsonl drawn
+"$SMALTI" generate -P prompts --size 128x128 --steps 12 -q -o drawn/
+"$SMALTI" extract drawn/list.jsonl -k prompt --img-size 128 --compress never -o scenes -q
+"$SMALTI" retrieve index scenes -o asked -q
+rerank=("${query[@]}" asked --rerank 4 --timesteps 4)
+star='a red star on a white background'
+expect 0 '' "${rerank[@]}" "$star" --top 3 --json
+cp out reranked
+[ "$(grep -o '"denoising"' out | wc -l)" -eq 3 ] || fail "not three scores: $(cat out)"
+grep -q '"matches":\[{"index":0,"key":"red-star.png","score":[^}]*,"denoising":' out || fail "not first: $(cat out)"
+grep -q '"rerank_seconds":' out || fail "no time: $(cat out)"
+scores() { grep -o '"key":"[^"]*"\|"denoising":[^,}]*' "$1"; }
+for policy in eager lws; do
+    "$SMALTI" retrieve query --cpus 2 --sched $policy asked --rerank 4 --timesteps 4 "$star" --top 3 --json >out
+    cmp <(scores reranked) <(scores out) || fail "other scores under $policy"
+done
+expect 0 '' "${rerank[@]}" "$star" --seed 5 --top 3 --json
+cmp -s <(scores reranked) <(scores out) && fail "another seed has the same noise"
+expect 0 '' "${rerank[@]}" "$star" --top 6 --page found.html
+[ "$(grep -c '^ .* [0-9-]*\.[0-9]*  [a-z]' out)" -eq 4 ] || fail "not four with a second score: $(cat out)"
+[ "$(grep -c ' -  [a-z]' out)" -eq 2 ] || fail "not two without: $(cat out)"
+[ "$(grep -o '<b>-*0\.[0-9]*</b>' found.html | wc -l)" -eq 4 ] || fail "second scores of the page"
+expect 0 '' "${query[@]}" asked --features scenes --rerank 6 --timesteps 4 --quiet
+grep -q 'R@1 1.0000' out || fail "rates, reranked: $(cat out)"
+mv scenes moved
+refuse 1 'the features that asked was made of: scenes: ' "${rerank[@]}" a
+expect 0 '' "${rerank[@]}" "$star" --top 3 --latents moved --json
+cmp <(scores reranked) <(scores out) || fail "other scores of the moved features"
+mv moved scenes
+"$SMALTI" extract drawn/list.jsonl -k prompt --vae --img-size 128 --compress never -o pixels -q
+expect 0 '' "${rerank[@]}" "$star" --top 3 --latents pixels --json
+"$SMALTI" extract drawn/list.jsonl -k prompt --t5 --compress never -o words -q
+refuse 2 'words: has no features of images' "${rerank[@]}" a --latents words
+tac drawn/list.jsonl >drawn/tsil.jsonl
+"$SMALTI" extract drawn/tsil.jsonl -k prompt --img-size 128 --compress never -o turned -q
+refuse 2 ", in asked it is '" "${rerank[@]}" a --latents turned
+cp -r "$SMALTI_MODELS/tesserae" other
+sed -i 's/"scaling_factor": [0-9.]*/"scaling_factor": 0.5/' other/vae/config.json
+refuse 2 ', other/vae is ' "${rerank[@]}" a --vae-model other/vae
+sed -i 's/"layer_norm_epsilon": [^,]*/"layer_norm_epsilon": 0.001/' other/text_encoder/config.json
+refuse 2 'is of the model' "${rerank[@]}" a --text-encoder other/text_encoder
+refuse 2 ', other/text_encoder is ' "${rerank[@]}" --text-encoder other/text_encoder \
+    --features scenes
+sed -i 's/"prediction_type": "epsilon"/"prediction_type": "v_prediction"/' other/scheduler/scheduler_config.json
+rm -r other/vae other/text_encoder
+cp -r "$SMALTI_MODELS/tesserae/vae" "$SMALTI_MODELS/tesserae/text_encoder" other
+refuse 1 'other/scheduler/scheduler_config.json: reranking expects a "prediction_type" of epsilon' "${rerank[@]}" a -m other
+refuse 2 '--rerank: needs texts to search for' "${rerank[@]}" --like red-star.png
+refuse 2 '--rerank: needs texts to search for' "${query[@]}" joint --rerank 4 --features features --by images
+for option in '--latents scenes' '--timesteps 3' '--seed 1' '--transformer x' '--vae-model x' '--precision bf16'; do
+    # shellcheck disable=SC2086
+    refuse 2 "${option% *}: has a meaning with --rerank only" "${query[@]}" asked a $option
+done
+refuse 2 '--rerank' "${query[@]}" asked a --rerank 0
+refuse 2 '--timesteps' "${query[@]}" asked a --rerank 3 --timesteps 1001
+rm -r other pixels words turned reranked drawn scenes asked
+
 # A full disk leaves no projections, and the same command then makes them.
 (ulimit -f 1; trap '' XFSZ; ! "${train[@]}" --dim 200 -o full -q 2>err) || fail "a full disk is no failure"
 [ ! -e full/projections.json ] || fail "projections on a full disk"
