@@ -134,7 +134,8 @@ static int open_queue(struct smalti_reranker *r, struct smalti_error *error)
 	r->queue.progress = on_progress;
 	r->queue.user = r;
 	r->texts = smalti_texts_new(r->model, r->queue.cancelled, error);
-	return r->texts ? smalti_texts_get(r->texts, &empty, 1, SMALTI_CLEANING_RAW, 0, &r->empty, error)
+	return r->texts ? smalti_texts_get(r->texts, &empty, 1, SMALTI_CLEANING_RAW, &smalti_strategy_none, 0,
+					   &r->empty, error)
 			: -1;
 }
 
