@@ -35,11 +35,12 @@ static int gather_lists(const struct rank_fact *ranks, int count, const struct s
 		most = smalti_max(most, ranks[i].times);
 	SCOPED(free) struct smalti_task_time *padded = smalti_calloc(most, sizeof(*padded), error);
 	struct smalti_task_time *all = smalti_calloc(count * most, sizeof(*all), error);
-	if (smalti_ranks_agree(padded && all ? 0 : -1, NULL, error) < 0) {
+	if (smalti_ranks_agree(padded && all ? 0 : -1, NULL, error) < 0 || !padded || !all) {
 		free(all);
 		return -1;
 	}
-	memcpy(padded, own->time, (size_t)own->count * sizeof(*padded));
+	if (own->count)
+		memcpy(padded, own->time, (size_t)own->count * sizeof(*padded));
 	smalti_ranks_gather(padded, most * (int64_t)sizeof(*padded), all);
 	for (int i = 0; i < count; i++)
 		lists[i] = (struct smalti_task_list){ranks[i].times, all + i * most};
@@ -49,7 +50,7 @@ static int gather_lists(const struct rank_fact *ranks, int count, const struct s
 static int find_rates(const struct rank_fact *ranks, const struct smalti_task_list *own,
 		      struct smalti_place_facts *facts, struct smalti_error *error)
 {
-	struct smalti_task_list lists[SMALTI_MOST_RANKS];
+	struct smalti_task_list lists[SMALTI_MOST_RANKS] = {{0, NULL}};
 	double rates[SMALTI_MOST_RANKS] = {0}, on_paper[SMALTI_MOST_RANKS];
 	if (gather_lists(ranks, facts->count, own, lists, error) < 0)
 		return -1;
@@ -86,7 +87,8 @@ int smalti_rank_facts_gather(struct smalti_session *session, struct smalti_error
 	if (smalti_ranks_count() == 1)
 		return 0;
 	struct smalti_place_facts *facts = smalti_calloc(1, sizeof(*facts), error);
-	if (smalti_ranks_agree(facts ? 0 : -1, NULL, error) == 0 && gather(session, facts, error) == 0) {
+	if (smalti_ranks_agree(facts ? 0 : -1, NULL, error) == 0 && facts &&
+	    gather(session, facts, error) == 0) {
 		session->rank_facts = facts;
 		return 0;
 	}
