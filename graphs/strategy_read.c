@@ -31,10 +31,9 @@ static int fail(const char *text, struct smalti_error *error)
 {
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
-	    "strategy: expected NAME[N] with patch, ring, ulysses, tensor, cfg, data, pipeline, "
-	    "displaced, masked, naive, naive-columns or naive-alternating, or hybrid:NAME[N].NAME[N]... with "
-	    "each axis once, "
-	    "found '%s'",
+	    "strategy: expected NAME[N] with patch, ring, ulysses, tensor, cfg, pipeline, displaced, masked, "
+	    "naive, naive-columns or naive-alternating (to train: data, patch, ring or tensor), or "
+	    "hybrid:NAME[N].NAME[N]... with each axis once, found '%s'",
 	    text);
 }
 
