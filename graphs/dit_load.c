@@ -148,7 +148,21 @@ static void count_ends(struct smalti_dit_count *c)
 		c->load.weights += (embedding + modulation + tables) * sizeof(float);
 }
 
-/* Others' keys of a block of each branch, and what the strategy keeps of all blocks. */
+/* What shards that have a part of the weights hold of bands at home elsewhere: their modulated input, and the
+ * sum that passes through. */
+static double foreign_bytes(struct smalti_dit_count *c, int branches)
+{
+	double rows = 0;
+	for (c->branch = 0; smalti_dit_count_is_tensor(c) && c->branch < branches; c->branch++)
+		for (int64_t b = 0; b < c->tokens->partition.bands; b++)
+			for (int shard = 0; shard < c->strategy->parts[SMALTI_AXIS_SHARD]; shard++)
+				if (c->tokens->band[b].shard != shard &&
+				    smalti_dit_count_is_at(c, shard, c->tokens->band[b].rank))
+					rows += smalti_dit_count_rows(c, b);
+	return rows * width_of(c) * (c->element + (double)sizeof(float));
+}
+
+/* Others' keys of a block of each branch, what the strategy keeps of all blocks, and bands from elsewhere. */
 static void count_buffers(struct smalti_dit_count *c, int branches)
 {
 	const struct smalti_strategy *s = c->strategy;
@@ -163,6 +177,8 @@ static void count_buffers(struct smalti_dit_count *c, int branches)
 						held += blocks_of(c, &attending) * keys_of(c, rank) *
 							share_of(c, c->dit->config.heads, shard);
 	c->load.buffers += 2 * width_of(c) * c->element * held;
+	for (c->stage = 0; c->stage < s->parts[SMALTI_AXIS_STAGE]; c->stage++)
+		c->load.buffers += foreign_bytes(c, branches);
 }
 
 struct smalti_load smalti_dit_load_of(const struct smalti_denoiser *denoiser,

@@ -25,5 +25,6 @@ struct smalti_load {
 	double operations;  /* of a pass: tasks, where none are joined */
 	double weights;     /* bytes, as a device holds them */
 	double activations; /* bytes of what it computes, at most at a time */
-	double buffers;     /* bytes of others' keys in one block, and of what is kept for the next pass */
+	double buffers; /* bytes of others' keys in one block, of bands that come for a shard's part, and of
+			   what is kept for the next pass */
 };

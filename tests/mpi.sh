@@ -79,7 +79,7 @@ done
 one_of() { echo "${@:1+RANDOM%$#:1}"; }
 
 # Plans at random: prime numbers of ranks, shares that are uneven or 0, fewer tokens than ranks, a single row of them. The
-# same bytes by two policies and, of exact ones, what one process makes within the tolerance of golden latents.
+# same bytes by three policies and, of exact ones, what one process makes within the tolerance of golden latents.
 plans=2 most=3
 if [ -n "${SMALTI_TEST_FULL:-}" ]; then plans=100 most=7; else RANDOM=1; fi
 for ((plan = 0; plan < plans; plan++)); do
@@ -89,14 +89,15 @@ for ((plan = 0; plan < plans; plan++)); do
     for ((rank = 1; rank < ranks; rank++)); do shares+=:$(one_of 0 1 3 4); done
     random=(-p 'a red star' --size "$(one_of 16x16 272x16 48x80 112x80)" --steps 2 --cpus 1 --tile-tokens 5 --save-latents)
     echo "$ranks ranks, --strategy $strategy --shares $shares ${random[*]}"
-    for policy in lws eager; do
+    for policy in lws eager dmda; do
         expect 0 '' "${mpirun[@]}" -n "$ranks" "$SMALTI" generate "${random[@]}" --strategy "$strategy" --shares "$shares" \
             --sched $policy -q -o $policy/
     done
     "$SMALTI" generate "${random[@]}" --strategy patch1 -q -o one/
     same lws eager
+    same lws dmda
     case $tokens in patch | ring) near lws/1 5e-4 one/1 ;; esac
-    rm -r lws eager one
+    rm -r lws eager dmda one
 done
 
 # Tokens, as many parts as ranks, if nothing is said.

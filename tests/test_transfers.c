@@ -22,6 +22,7 @@
 
 enum {
 	SIDE = 16,
+	LARGE_SIDE = 32,
 	TEXT_TOKENS = 9,
 	BAND_TOKENS = 16,
 	FEW_STEPS = 3,
@@ -32,6 +33,7 @@ enum {
 
 static struct smalti_session *session;
 static struct smalti_model *model;
+static int64_t side = SIDE;
 
 static int keep(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
@@ -74,8 +76,8 @@ static void denoise(const struct smalti_strategy *strategy, int64_t steps, float
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "image", 0, &error);
 	struct smalti_diffusion diffusion = {
 	    .sampler = sampler,
-	    .height = SIDE,
-	    .width = SIDE,
+	    .height = side,
+	    .width = side,
 	    .vae_factor = smalti_model_factor(model),
 	    .band_tokens = BAND_TOKENS,
 	    .strategy = strategy,
@@ -87,7 +89,7 @@ static void denoise(const struct smalti_strategy *strategy, int64_t steps, float
 	};
 	moved_bytes(session, PLACES, bytes);
 	struct smalti_tile *planes = smalti_diffuse(model->denoiser, task_group, &diffusion);
-	smalti_insert(deliver, task_group, (.x = planes), .count = model->denoiser->in_channels * SIDE * SIDE,
+	smalti_insert(deliver, task_group, (.x = planes), .count = model->denoiser->in_channels * side * side,
 		      .sink = keep, .user = latents);
 	smalti_tile_release(planes);
 	for (int i = 0; i < 2; i++)
@@ -105,7 +107,7 @@ static void denoise(const struct smalti_strategy *strategy, int64_t steps, float
 static struct smalti_traffic planned(const struct smalti_strategy *strategy, int place)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t columns = SIDE / model->denoiser->patch_size;
+	const int64_t columns = side / model->denoiser->patch_size;
 	struct smalti_tokens tokens;
 	SUCCEEDS(smalti_tokens_cut(&tokens, strategy, columns * columns, columns, BAND_TOKENS, &error),
 		 &error, "tokens");
@@ -182,18 +184,18 @@ static void only_what_the_plan_says(void)
 	embedded_close(session, model);
 }
 
-/* The weights that a device holds, as the strategy says. */
-static double planned_weights(const struct smalti_strategy *strategy, int place)
+/* What a device bears, as the strategy says. */
+static struct smalti_load planned_load(const struct smalti_strategy *strategy, int place)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t columns = SIDE / model->denoiser->patch_size;
+	const int64_t columns = side / model->denoiser->patch_size;
 	struct smalti_tokens tokens;
 	SUCCEEDS(smalti_tokens_cut(&tokens, strategy, columns * columns, columns, BAND_TOKENS, &error),
 		 &error, "tokens");
 	const struct smalti_load load = smalti_dit_load_of(
 	    model->denoiser, &tokens, (const int64_t[]){TEXT_TOKENS, TEXT_TOKENS}, 2, BAND_TOKENS, place);
 	smalti_tokens_free(&tokens);
-	return load.weights;
+	return load;
 }
 
 /* Each device fetches the weights once, or its shard of them. */
@@ -211,7 +213,7 @@ static void weights_come_once(void)
 		denoise(&strategy, FEW_STEPS, latents, cold, NULL);
 		denoise(&strategy, FEW_STEPS, latents, warm, NULL);
 		for (int place = 1; place < PLACES; place++) {
-			const double planned = planned_weights(&strategy, place);
+			const double planned = planned_load(&strategy, place).weights;
 			const double fetched = cold[place] - warm[place];
 			snprintf(what, sizeof(what),
 				 "%s: device %d fetches %.0f bytes of weights, %.0f planned", names[i], place,
@@ -355,7 +357,52 @@ static void what_devices_did(void)
 	smalti_model_close(model);
 }
 
+/* Most of what each device had at a time beside what the strategy says that it holds there: weights, which
+ * all stay, and what the tasks of a block leave if none waits for another. */
+static void compare_memory(const char *name, const struct smalti_strategy *strategy)
+{
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	const int count = smalti_devices_use(session, uses);
+	CHECK(count == PLACES - 1, "devices");
+	for (int i = 0; i < count; i++) {
+		const struct smalti_load load = planned_load(strategy, (int)uses[i].node);
+		const double planned = load.weights + load.activations + load.buffers;
+		const double had = (double)uses[i].peak_memory;
+		char what[160];
+		snprintf(what, sizeof(what),
+			 "%s: device %d had %.0f bytes, %.0f planned, %.0f of them weights", name,
+			 (int)uses[i].node, had, planned, load.weights);
+		printf("\n    %s", what);
+		CHECK(had <= 1.1 * planned && had >= load.weights + 0.4 * (planned - load.weights), what);
+	}
+}
+
+/* Each in a session of its own, since the most is a session's. */
+static void memory_is_the_plans(void)
+{
+	static const char *const names[] = {"patch4",    "tensor4",    "ulysses4",
+					    "pipeline4", "displaced4", "cfg2"};
+	const int count = getenv("SMALTI_TEST_FULL") ? COUNT(names) : 2;
+	static float latents[4 * LARGE_SIDE * LARGE_SIDE];
+	side = LARGE_SIDE;
+	for (int i = 0; i < count; i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		double bytes[PLACES];
+		struct smalti_strategy strategy;
+		model = embedded_open(session);
+		SUCCEEDS(smalti_strategy_read(&strategy, names[i], NULL, PLACES, &error), &error, names[i]);
+		denoise(&strategy, FEW_STEPS, latents, bytes, NULL);
+		compare_memory(names[i], &strategy);
+		smalti_strategy_free(&strategy);
+		smalti_model_close(model);
+		SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+		session = moved_session(PLACES - 1);
+	}
+	side = SIDE;
+}
+
 static const struct test tests[] = {
+    {"memory is the plan's", memory_is_the_plans},
     {"what devices did", what_devices_did},
     {"weights come once", weights_come_once},
     {"text weights are shared", text_weights_are_shared},

@@ -34,6 +34,9 @@ double smalti_device_speed(const struct smalti_device *device);
  * driver; NAN: it is not known. */
 double smalti_device_utilisation(const struct smalti_device *device, double since);
 
+/* Bytes of its memory that tiles, scratch and locals have; by its worker. */
+int64_t smalti_device_in_use(const struct smalti_device *device);
+
 /* Waits until what it was given has ended. */
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
 

@@ -40,6 +40,12 @@ static int64_t beyond_share(const struct smalti_device *device)
 	return device->held > device->share ? device->held - device->share : 0;
 }
 
+int64_t smalti_device_in_use(const struct smalti_device *device)
+{
+	const int64_t counted = (int64_t)starpu_memory_get_used(device->memory_node);
+	return counted - device->share - beyond_share(device) + device->held;
+}
+
 /* StarPU counts what is beyond the share. */
 static void count(struct smalti_device *device, int64_t bytes)
 {

@@ -111,14 +111,13 @@ void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node)
 	change(&meters->of[memory_node], &meters->of[memory_node].tasks, 1);
 }
 
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, double flops)
+void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int64_t in_use, double flops)
 {
 	struct meter *meter = &meters->of[memory_node];
-	const int64_t used = (int64_t)starpu_memory_get_used(memory_node);
 	HOLD_MUTEX(&meter->mutex);
 	advance(meter);
 	meter->tasks--;
-	meter->peak = smalti_max(meter->peak, used);
+	meter->peak = smalti_max(meter->peak, in_use);
 	meter->flops += flops;
 }
 

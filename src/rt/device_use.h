@@ -52,5 +52,5 @@ struct smalti_meters *smalti_meters_open(struct smalti_error *error);
 void smalti_meters_close(struct smalti_meters *meters); /* NULL is allowed */
 /* By a device's worker: a task was handed over, or has ended. @{ */
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node);
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, double flops);
+void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int64_t in_use, double flops);
 /* @} */

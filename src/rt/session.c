@@ -87,7 +87,8 @@ double smalti_session_device_ended(struct smalti_session *session, int worker, d
 	const double now = smalti_now(), before = session->ended[worker];
 	const double seconds = now - (began > before ? began : before);
 	session->ended[worker] = now;
-	smalti_meters_ends(session->meters, starpu_worker_get_memory_node((unsigned)worker), flops);
+	smalti_meters_ends(session->meters, starpu_worker_get_memory_node((unsigned)worker),
+			   smalti_device_in_use(session->devices[worker]), flops);
 	smalti_session_add_busy(session, worker, seconds);
 	return seconds;
 }

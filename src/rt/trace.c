@@ -25,7 +25,7 @@ struct event {
 	double flops;
 	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
-	int64_t device;       /* bytes of its device's memory that StarPU knows to be in use; 0 on a CPU */
+	int64_t device;       /* bytes of its device's memory that are in use; 0 on a CPU */
 	char request[REQUEST_LENGTH];
 };
 
@@ -149,8 +149,8 @@ void smalti_trace_task(struct smalti_trace *trace, struct starpu_task *task)
 	event->position = message->position;
 	smalti_pool_state(trace->session->pool, &pool);
 	event->tiles = pool.used;
-	const unsigned node = starpu_worker_get_memory_node((unsigned)info->workerid);
-	event->device = node == STARPU_MAIN_RAM ? 0 : (int64_t)starpu_memory_get_used(node);
+	const struct smalti_device *device = smalti_session_device(trace->session, info->workerid);
+	event->device = device ? smalti_device_in_use(device) : 0;
 	event->tasks = smalti_throttle_tasks(&trace->session->throttle);
 	snprintf(event->request, sizeof(event->request), "%s", message->task_group->name);
 }
