@@ -133,6 +133,28 @@ static void a_dead_process_s_claim_is_taken_over_at_once(void)
 	}
 }
 
+/* Nobody reads a thousand claims while there is something without one. */
+static void what_nobody_has_claimed_comes_first(void)
+{
+	enum { ITEMS = 20, SHARD = 10 };
+	root_fresh();
+	struct smalti_range range[2];
+	char holder[256];
+	struct smalti_store *store = store_open();
+	const pid_t child = die_at_work();
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(store_claim(store, ITEMS, SHARD, &range[i], holder), SMALTI_CLAIM_TAKEN);
+		CU_ASSERT_EQUAL(range[i].first, i == 0 ? SHARD : 0);
+	}
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_FALSE(store_make(store, &range[i], SHARD, false));
+	smalti_store_close(store);
+	store_check_all(ITEMS, false);
+	store_check_cleanup();
+}
+
 /* Makes a claim one of another machine, renewed so many seconds ago. */
 static void move_away(const char *name, int64_t age)
 {
@@ -247,6 +269,7 @@ static const struct test tests[] = {
     {"no two hold a range", no_two_hold_a_range},
     {"processes share the work", processes_share_the_work},
     {"a dead process's claim is taken over at once", a_dead_process_s_claim_is_taken_over_at_once},
+    {"what nobody has claimed comes first", what_nobody_has_claimed_comes_first},
     {"claims run out", claims_run_out},
     {"a sleeper does not claim what it is at work on", a_sleeper_does_not_claim_what_it_is_at_work_on},
     {"a claim that cannot be read runs out", a_claim_that_cannot_be_read_runs_out},

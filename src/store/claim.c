@@ -6,7 +6,7 @@
 struct search {
 	struct smalti_shards *shards;
 	const struct smalti_range *within;
-	struct smalti_claim *claims; /* that hold */
+	struct smalti_claim *claims; /* to keep off */
 	int64_t count;
 	const struct smalti_claim *others; /* the first that is in the way and not ours */
 };
@@ -92,17 +92,36 @@ static enum smalti_claim_status say_whose(const struct search *search, char hold
 	return SMALTI_CLAIM_WAIT;
 }
 
-/* With the lock held. `items` 0: a shard to make anew, whose remake goes to *replaces. */
+static void forget_claims(struct search *search)
+{
+	free(search->claims);
+	search->claims = NULL;
+	search->others = NULL;
+}
+
+/* `items` 0: a shard to make anew. */
+static bool find(struct search *search, int64_t items, struct smalti_range *range, int *replaces)
+{
+	*replaces = -1;
+	return items ? find_free(search, items, range) : find_failed(search, range, replaces);
+}
+
+/* With the lock held. `items` 0: a shard to make anew, whose remake goes to *replaces. Which claims hold is
+ * only looked at when nothing is left beside all of them. */
 static enum smalti_claim_status claim(struct smalti_store *store, struct search *search, int64_t now,
 				      int64_t items, struct smalti_range *range, int *replaces,
 				      char holder[256], struct smalti_error *error)
 {
 	if (smalti_store_read(store, error) ||
-	    smalti_claims_list(store->claims, now, &search->claims, &search->count, error))
+	    smalti_claims_list_all(store->claims, &search->claims, &search->count, error))
 		return SMALTI_CLAIM_FAILED;
-	*replaces = -1;
-	if (!(items ? find_free(search, items, range) : find_failed(search, range, replaces)))
-		return say_whose(search, holder);
+	if (!find(search, items, range, replaces)) {
+		forget_claims(search);
+		if (smalti_claims_list(store->claims, now, &search->claims, &search->count, error))
+			return SMALTI_CLAIM_FAILED;
+		if (!find(search, items, range, replaces))
+			return say_whose(search, holder);
+	}
 	return smalti_claims_add(store->claims, range->first, range->end, *replaces, error)
 		   ? SMALTI_CLAIM_FAILED
 		   : SMALTI_CLAIM_TAKEN;
@@ -119,7 +138,7 @@ enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const st
 		return SMALTI_CLAIM_FAILED;
 	const enum smalti_claim_status status =
 	    claim(store, &search, now, old ? 0 : items, range, &replaces, holder, error);
-	free(search.claims);
+	forget_claims(&search);
 	smalti_lock_give(store->lock);
 	if (status != SMALTI_CLAIM_TAKEN || !old)
 		return status;

@@ -168,8 +168,9 @@ static int add_held(const struct smalti_claims *claims, struct smalti_claim **li
 	return status;
 }
 
-static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
-		      struct smalti_error *error)
+/* `now` NULL: all are taken to hold. */
+static int list_files(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
+		      int64_t *count, struct smalti_error *error)
 {
 	SCOPED(closedir) DIR *directory = opendir(claims->claims);
 	if (!directory && claims->lease == 0 && errno == ENOENT)
@@ -182,15 +183,15 @@ static int list_files(struct smalti_claims *claims, int64_t now, struct smalti_c
 		const char *rest = smalti_range_parse(entry->d_name, &claim.first, &claim.end);
 		if (!rest || *rest)
 			continue;
-		status = examine(claims, now, &claim, error);
+		status = now ? examine(claims, *now, &claim, error) : 1;
 		if (status > 0)
 			status = add_to_list(list, count, &claim, error);
 	}
 	return status < 0 ? -1 : 0;
 }
 
-int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
-		       struct smalti_error *error)
+static int list_claims(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
+		       int64_t *count, struct smalti_error *error)
 {
 	*list = NULL;
 	*count = 0;
@@ -199,6 +200,18 @@ int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_
 	free(*list);
 	*list = NULL;
 	return -1;
+}
+
+int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
+		       struct smalti_error *error)
+{
+	return list_claims(claims, &now, list, count, error);
+}
+
+int smalti_claims_list_all(struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
+			   struct smalti_error *error)
+{
+	return list_claims(claims, NULL, list, count, error);
 }
 
 static int make_token(char token[SMALTI_TOKEN + 1], struct smalti_error *error)
