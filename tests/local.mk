@@ -202,6 +202,7 @@ dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/spack.sh
 dist_check_SCRIPTS += tests/simulate.sh
+dist_check_SCRIPTS += tests/slaves.sh
 dist_check_SCRIPTS += tests/slurm.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
@@ -233,6 +234,10 @@ liblose_opencl_la_SOURCES = tests/lose_opencl.c
 liblose_opencl_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 tests/lost.log: liblose_opencl.la
 endif
+
+EXTRA_PROGRAMS += tests/slave_failure
+CLEANFILES += tests/slave_failure
+tests/slaves.log: tests/slave_failure$(EXEEXT)
 
 EXTRA_PROGRAMS += tests/shown
 CLEANFILES += tests/shown

@@ -55,6 +55,9 @@ bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libcore.la
+if MPI
+smalti_LDFLAGS = $(AM_LDFLAGS) -export-dynamic # StarPU asks a slave for a function by its name (src/rt/slave.h)
+endif
 
 # The page of the server, which the assembler reads.
 EXTRA_DIST += src/cli/serve_page.html

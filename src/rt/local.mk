@@ -21,6 +21,7 @@ libcore_la_SOURCES += \
 	src/rt/session.c src/rt/session.h \
 	src/rt/machine.h src/rt/simulation.h src/rt/task_times.h \
 	src/rt/session_open.c \
+	src/rt/slave.c src/rt/slave.h \
 	src/rt/slowdown.c src/rt/slowdown.h \
 	src/rt/op.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \

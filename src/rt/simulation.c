@@ -141,10 +141,10 @@ static double cost_of(const struct smalti_message *message, const struct smalti_
 	double seconds = 0;
 	for (int i = 0; i < message->steps; i++) {
 		const struct smalti_step *step = &message->step[i];
-		const enum smalti_work work = work_of(step->op);
+		const enum smalti_work work = work_of(smalti_step_op(step));
 		seconds += smalti_machine_seconds(kind, work, work < SMALTI_WORKS ? run.precisions[work] : 0,
-						  step->op->flops(step->arguments),
-						  step->op->bytes(step->arguments));
+						  smalti_step_op(step)->flops(step->arguments),
+						  smalti_step_op(step)->bytes(step->arguments));
 	}
 	return seconds;
 }

@@ -19,7 +19,8 @@ static void ended(void *argument)
 	struct smalti_message *message = task->cl_arg;
 	struct smalti_task_group *task_group = message->task_group;
 	struct smalti_session *session = task_group->session;
-	free(message->local);
+	if (task->cl_ret) /* it failed in a slave */
+		smalti_task_group_fail(task_group, task->cl_ret);
 	struct smalti_trace *trace = session->trace;
 	const int worker = starpu_worker_get_id();
 	if (message->began > 0) {
@@ -107,7 +108,7 @@ static int add_step(struct smalti_recording *r, const struct smalti_op *op, stru
 	if (make_room(r, error) < 0)
 		return -1;
 	struct smalti_step *step = &r->message->step[r->message->steps];
-	step->op = op;
+	step->op = (int)(op - smalti_ops);
 	memcpy(step->arguments, arguments, op->arguments_size);
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
 		for (int i = 0; i < op->buffers[kind].count; i++, index++) {
@@ -122,26 +123,31 @@ static int add_step(struct smalti_recording *r, const struct smalti_op *op, stru
 	return 0;
 }
 
+/* Makes room for the locals. */
+static int add_locals(struct smalti_recording *r, struct smalti_error *error)
+{
+	for (int i = 0; i < r->tiles; i++)
+		r->message->locals += smalti_tile_is_local(r->use[i].tile);
+	struct smalti_message *message = realloc(r->message, smalti_message_bytes(r->message));
+	if (!message)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a task");
+	r->message = message;
+	message->tiles = r->tiles - message->locals;
+	return 0;
+}
+
 /* Arrays of the task's own, which StarPU frees: it may have been configured for tasks of 8 buffers. */
 static int take_arrays(struct starpu_task *task, const struct smalti_recording *r, struct smalti_error *error)
 {
-	struct smalti_message *message = r->message;
 	task->dyn_handles = smalti_calloc(r->tiles + 1, sizeof(*task->dyn_handles), error);
 	task->dyn_modes = smalti_calloc(r->tiles + 1, sizeof(*task->dyn_modes), error);
-	for (int i = 0; i < r->tiles; i++)
-		message->locals += smalti_tile_is_local(r->use[i].tile);
-	message->local =
-	    message->locals ? smalti_calloc(message->locals, sizeof(*message->local), error) : NULL;
-	if (!task->dyn_handles || !task->dyn_modes || (message->locals && !message->local))
-		return -1;
-	message->tiles = r->tiles - message->locals;
-	return 0;
+	return task->dyn_handles && task->dyn_modes ? 0 : -1;
 }
 
 static void renumber(struct smalti_message *message, const int16_t *number)
 {
 	for (int step = 0; step < message->steps; step++) {
-		const int buffers = smalti_op_buffers(message->step[step].op);
+		const int buffers = smalti_op_buffers(smalti_step_op(&message->step[step]));
 		for (int i = 0; i < buffers; i++)
 			if (message->step[step].slot[i] != SMALTI_NO_SLOT)
 				message->step[step].slot[i] = number[message->step[step].slot[i]];
@@ -169,9 +175,9 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 		return -1;
 	for (int i = 0, local = 0; i < r->tiles; i++) {
 		const struct use *use = &r->use[i];
-		if (message->local && smalti_tile_is_local(use->tile)) {
+		if (smalti_tile_is_local(use->tile)) {
 			number[i] = (int16_t)(message->tiles + local);
-			message->local[local++] = (struct smalti_local){
+			smalti_message_locals(message)[local++] = (struct smalti_local){
 			    use->tile->rows * use->tile->row_bytes, use->first, use->last};
 			continue;
 		}
@@ -188,7 +194,7 @@ static double flops_of(const struct smalti_message *message)
 {
 	double flops = 0;
 	for (int step = 0; step < message->steps; step++)
-		flops += message->step[step].op->flops(message->step[step].arguments);
+		flops += smalti_step_op(&message->step[step])->flops(message->step[step].arguments);
 	return flops;
 }
 
@@ -198,15 +204,15 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	struct smalti_session *session = task_group->session;
 	struct starpu_task *task = starpu_task_create();
 	task->cl = smalti_task_codelet(session->codelets, message);
-	task->name = message->steps > 1 ? name : message->step[0].op->name;
+	task->name = message->steps > 1 ? name : smalti_step_op(message->step)->name;
 	task->cl_arg = message;
-	task->cl_arg_size = sizeof(*message);
-	task->cl_arg_free = 1;
+	task->cl_arg_size = smalti_message_bytes(message);
+	task->cl_arg_free = task->cl_ret_free = 1;
 	task->nbuffers = 0;
 	task->priority = smalti_session_priority(session, smalti_task_group_priority(task_group));
 	bool on_devices = true;
 	for (int step = 0; step < message->steps; step++)
-		on_devices = on_devices && smalti_op_device(message->step[step].op);
+		on_devices = on_devices && smalti_op_device(smalti_step_op(&message->step[step]));
 	task->flops = flops_of(message);
 	task->where = on_devices ? task->cl->where : STARPU_CPU;
 	task->callback_func = ended;
@@ -263,12 +269,16 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		  int place, struct smalti_error *error)
 {
 	struct smalti_throttle *throttle = &task_group->session->throttle;
-	struct smalti_message *message = r->message;
 	if (smalti_ranks_count() > 1 && !is_ours(task_group, r, place)) {
-		smalti_task_group_task_elsewhere(task_group, flops_of(message));
-		free(message);
+		smalti_task_group_task_elsewhere(task_group, flops_of(r->message));
+		free(r->message);
 		return 0;
 	}
+	if (add_locals(r, error) < 0) {
+		free(r->message);
+		return -1;
+	}
+	struct smalti_message *message = r->message;
 	struct starpu_task *task = new_task(task_group, name, message);
 	message->task_group = task_group;
 	message->flops = task->flops;
@@ -292,7 +302,6 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		smalti_fail(error, SMALTI_ENODEV, "no worker can run '%s': %s", task->name,
 			    strerror(-status));
 	}
-	free(message->local);
 	task->destroy = 0;
 	starpu_task_destroy(task);
 	return -1;

@@ -20,17 +20,18 @@ uint32_t smalti_task_key(const struct smalti_op *op, const void *arguments, uint
 static uint32_t step_key(const struct smalti_step *step)
 {
 	uint32_t present = 0;
-	const int buffers = smalti_op_buffers(step->op);
+	const struct smalti_op *op = smalti_step_op(step);
+	const int buffers = smalti_op_buffers(op);
 	for (int i = 0; i < buffers; i++)
 		present |= step->slot[i] != SMALTI_NO_SLOT ? 1u << i : 0;
-	return smalti_task_key(step->op, step->arguments, present);
+	return smalti_task_key(op, step->arguments, present);
 }
 
 uint32_t smalti_message_key(const struct smalti_message *message)
 {
 	uint32_t key = step_key(&message->step[0]);
 	for (int step = 1; step < message->steps; step++) {
-		key = starpu_hash_crc32c_be((uint32_t)(message->step[step].op - smalti_ops), key);
+		key = starpu_hash_crc32c_be((uint32_t)message->step[step].op, key);
 		key = starpu_hash_crc32c_be(step_key(&message->step[step]), key);
 	}
 	return key;
@@ -48,7 +49,7 @@ bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 	for (int i = 0; i < task->nbuffers; i++)
 		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
 	for (int i = 0; i < message->locals; i++)
-		bytes += message->local[i].bytes;
+		bytes += smalti_message_locals(message)[i].bytes;
 	return smalti_device_fits(memory_node, bytes);
 }
 
@@ -70,8 +71,9 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	starpu_codelet_init(&made->codelet);
 	made->codelet.where = STARPU_CPU;
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
-	made->codelet.cpu_funcs_name[0] = "smalti_task_run_cpu";
-	made->codelet.where |= !op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA : 0;
+	made->codelet.cpu_funcs_name[0] = "smalti_task_run_slave";
+	made->codelet.where |=
+	    !op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA | STARPU_TCPIP_MS : 0;
 	made->codelet.opencl_funcs[0] = made->codelet.cuda_funcs[0] = smalti_task_run_device;
 	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
 	made->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
@@ -123,5 +125,5 @@ void smalti_task_drop_measurements(struct smalti_codelet *codelets)
 struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
 					   const struct smalti_message *message)
 {
-	return &codelets[message->steps > 1 ? smalti_op_count : message->step[0].op - smalti_ops].codelet;
+	return &codelets[message->steps > 1 ? smalti_op_count : message->step[0].op].codelet;
 }

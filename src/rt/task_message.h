@@ -6,6 +6,7 @@
 
 /* For task.c, which makes tasks, task_run.c, which runs them, and who says where. */
 
+struct smalti_pool;
 struct starpu_task;
 
 /* The distinct tiles of a task, and the operations that it may be made of. */
@@ -13,7 +14,7 @@ enum { SMALTI_TASK_TILES = 192, SMALTI_TASK_STEPS = 64, SMALTI_NO_SLOT = -1 };
 
 /* One operation of a task. */
 struct smalti_step {
-	const struct smalti_op *op;
+	int op;                           /* its row of smalti_ops[] */
 	int16_t slot[SMALTI_MAX_BUFFERS]; /* of each buffer; SMALTI_NO_SLOT: absent */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
@@ -24,7 +25,8 @@ struct smalti_local {
 	int first, last;
 };
 
-/* What a task brings along. It stays in this process: arguments hold functions that are called back. */
+/* What a task brings along; its locals follow the steps. A slave (rt/slave.h) gets a copy, in which pointers
+ * mean nothing; arguments that hold some are those of operations that no device runs. */
 struct smalti_message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
@@ -38,7 +40,6 @@ struct smalti_message {
 	double began,
 	    predicted;     /* of a device's task: when it was handed over, and how long it should take */
 	int tiles, locals; /* slots below `tiles` are StarPU's buffers, the others the locals */
-	struct smalti_local *local;
 	int steps;
 	struct smalti_step step[];
 };
@@ -46,9 +47,10 @@ struct smalti_message {
 /* What a task's time depends on; tasks of one name with the same key are alike. */
 uint32_t smalti_message_key(const struct smalti_message *message);
 
-/* Every codelet's functions on CPUs and on devices. */
+/* Every codelet's functions on CPUs, on devices, and in slaves, where StarPU looks for it by its name. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_device(void *interfaces[], void *message);
+__attribute__((visibility("default"))) void smalti_task_run_slave(void *interfaces[], void *message);
 
 /* How a kind of device runs steps: where locals are, and what calls an operation's function. */
 struct smalti_executor {
@@ -61,6 +63,9 @@ struct smalti_executor {
 /* `slots`: where the tiles are; NULL for the locals. */
 int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
 			  void *slots[], struct smalti_error *error);
+/* The same on this CPU, with locals of the pool. */
+int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool, void *slots[],
+			   struct smalti_error *error);
 
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);
@@ -74,6 +79,22 @@ struct starpu_codelet;
 /* That of the op, or of fused tasks. */
 struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
 					   const struct smalti_message *message);
+
+static inline const struct smalti_op *smalti_step_op(const struct smalti_step *step)
+{
+	return &smalti_ops[step->op];
+}
+
+static inline struct smalti_local *smalti_message_locals(const struct smalti_message *message)
+{
+	return (struct smalti_local *)(uintptr_t)(message->step + message->steps);
+}
+
+static inline size_t smalti_message_bytes(const struct smalti_message *message)
+{
+	return sizeof(*message) + (size_t)message->steps * sizeof(struct smalti_step) +
+	       (size_t)message->locals * sizeof(struct smalti_local);
+}
 
 static inline int smalti_op_buffers(const struct smalti_op *op)
 {

@@ -36,9 +36,10 @@ double smalti_task_predicted(const struct smalti_task_group *task_group)
 static int take_locals(const struct smalti_message *message, const struct smalti_executor *executor, int step,
 		       void *slots[], struct smalti_error *error)
 {
+	const struct smalti_local *local = smalti_message_locals(message);
 	for (int i = 0; i < message->locals; i++)
-		if (message->local[i].first == step && !(slots[message->tiles + i] = executor->take(
-							     executor->user, message->local[i].bytes, error)))
+		if (local[i].first == step &&
+		    !(slots[message->tiles + i] = executor->take(executor->user, local[i].bytes, error)))
 			return -1;
 	return 0;
 }
@@ -47,9 +48,10 @@ static int take_locals(const struct smalti_message *message, const struct smalti
 static void give_locals(const struct smalti_message *message, const struct smalti_executor *executor,
 			int step, void *slots[])
 {
+	const struct smalti_local *local = smalti_message_locals(message);
 	for (int i = 0; i < message->locals; i++) {
 		void **slot = &slots[message->tiles + i];
-		if (*slot && message->local[i].last <= step) {
+		if (*slot && local[i].last <= step) {
 			executor->give(executor->user, *slot);
 			*slot = NULL;
 		}
@@ -60,7 +62,7 @@ static int run_step(const struct smalti_step *step, const struct smalti_executor
 		    void *const slots[], struct smalti_error *error)
 {
 	void *data[SMALTI_MAX_BUFFERS] = {NULL};
-	const int buffers = smalti_op_buffers(step->op);
+	const int buffers = smalti_op_buffers(smalti_step_op(step));
 	for (int i = 0; i < buffers; i++)
 		if (step->slot[i] != SMALTI_NO_SLOT)
 			data[i] = slots[step->slot[i]];
@@ -93,17 +95,23 @@ static void give(void *pool, void *memory)
 static int run(void *pool, const struct smalti_step *step, void *const data[], struct smalti_error *error)
 {
 	(void)pool;
-	return step->op->run(data, step->arguments, error);
+	return smalti_step_op(step)->run(data, step->arguments, error);
+}
+
+int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool, void *slots[],
+			   struct smalti_error *error)
+{
+	const struct smalti_executor cpu = {take, give, run, pool};
+	return smalti_task_run_steps(message, &cpu, slots, error);
 }
 
 static int run_steps(const struct smalti_message *message, void *interfaces[], struct smalti_error *error)
 {
-	const struct smalti_executor cpu = {take, give, run, message->task_group->session->pool};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
 	for (int i = 0; i < message->tiles; i++)
 		if (!(slots[i] = memory_of(interfaces[i], error)))
 			return -1;
-	return smalti_task_run_steps(message, &cpu, slots, error);
+	return smalti_task_run_on_cpu(message, message->task_group->session->pool, slots, error);
 }
 
 void smalti_task_run_cpu(void *interfaces[], void *argument)

@@ -31,10 +31,10 @@ static void give(void *device, void *memory)
 static int run(void *device, const struct smalti_step *step, void *const data[], struct smalti_error *error)
 {
 	smalti_device_begin_step(device);
-	if (smalti_op_device(step->op)(device, (const struct smalti_device_memory *const *)data,
-				       step->arguments, error) == 0)
+	if (smalti_op_device(smalti_step_op(step))(device, (const struct smalti_device_memory *const *)data,
+						   step->arguments, error) == 0)
 		return 0;
-	smalti_error_prefix(error, "%s", step->op->name);
+	smalti_error_prefix(error, "%s", smalti_step_op(step)->name);
 	return -1;
 }
 

@@ -23,8 +23,8 @@ static double work_of(const struct starpu_task *task)
 	if (message->work == 0)
 		for (int i = 0; i < message->steps; i++) {
 			const struct smalti_step *step = &message->step[i];
-			message->work += OPERATIONS_PER_STEP + step->op->flops(step->arguments) +
-					 OPERATIONS_PER_BYTE * step->op->bytes(step->arguments);
+			message->work += OPERATIONS_PER_STEP + smalti_step_op(step)->flops(step->arguments) +
+					 OPERATIONS_PER_BYTE * smalti_step_op(step)->bytes(step->arguments);
 		}
 	return message->work;
 }

@@ -2,6 +2,7 @@
 #include "rt/tile_forms.h"
 #include "rt/places.h"
 #include "rt/session.h"
+#include "rt/slave.h"
 #include "rt/task_group.h"
 #include "rt/tile_memory.h"
 
@@ -17,8 +18,9 @@ struct smalti_formed {
 };
 
 /* StarPU's interface: main memory, the tile's home, has the forms and gives the CPU's away on demand; a
- * device has its form at `handle` (an address, or a cl_mem). StarPU keeps a freed tile's interface with what
- * a device has of it, for another tile of as many bytes; `formed` is not there any more then. */
+ * device has its form at `handle` (an address, or a cl_mem), and a slave the CPU's. StarPU keeps a freed
+ * tile's interface with what a device has of it, for another tile of as many bytes; `formed` is not there any
+ * more then. */
 struct interface {
 	enum starpu_data_interface_id id;
 	struct smalti_formed *formed;
@@ -77,6 +79,11 @@ const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_err
 	return formed->memory;
 }
 
+static bool is_home(unsigned node)
+{
+	return starpu_node_get_kind((int)node) == STARPU_CPU_RAM;
+}
+
 static struct interface *interface_on(starpu_data_handle_t handle, unsigned node)
 {
 	return starpu_data_get_interface_on_node(handle, node);
@@ -97,10 +104,9 @@ static void unregister(starpu_data_handle_t handle)
 static starpu_ssize_t allocate(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device_kind kind = smalti_memory_kind(node);
-	if (kind == SMALTI_DEVICE_CPU)
+	if (is_home(node))
 		return 0;
-	const int64_t bytes = i->bytes[kind];
+	const int64_t bytes = i->bytes[smalti_memory_kind(node)];
 	i->handle = starpu_malloc_on_node(node, (size_t)bytes);
 	return i->handle ? (starpu_ssize_t)bytes : -ENOMEM;
 }
@@ -108,9 +114,8 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 static void give_back(void *interface, unsigned node)
 {
 	struct interface *i = interface;
-	const enum smalti_device_kind kind = smalti_memory_kind(node);
-	if (kind != SMALTI_DEVICE_CPU)
-		starpu_free_on_node(node, i->handle, (size_t)i->bytes[kind]);
+	if (!is_home(node))
+		starpu_free_on_node(node, i->handle, (size_t)i->bytes[smalti_memory_kind(node)]);
 	i->handle = 0;
 }
 
@@ -158,10 +163,10 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 	const struct interface *source = from, *target = to;
 	struct smalti_formed *formed = source->formed;
 	const enum smalti_device_kind kind = smalti_memory_kind(to_node);
-	if (kind == SMALTI_DEVICE_CPU)
+	if (is_home(to_node))
 		return 0;
 	starpu_interface_data_copy(from_node, to_node, (size_t)formed->forms.bytes[kind]);
-	if (smalti_memory_kind(from_node) == SMALTI_DEVICE_CPU)
+	if (is_home(from_node))
 		return fetch(formed, target->handle, to_node);
 	return starpu_interface_copy(source->handle, 0, from_node, target->handle, 0, to_node,
 				     (size_t)formed->forms.bytes[kind], async);
@@ -172,7 +177,7 @@ static int64_t largest(const struct interface *i)
 {
 	int64_t bytes = 0;
 	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
-		if (kind != SMALTI_DEVICE_CPU && i->bytes[kind] > bytes)
+		if ((kind != SMALTI_DEVICE_CPU || smalti_slaves_serve()) && i->bytes[kind] > bytes)
 			bytes = i->bytes[kind];
 	return bytes;
 }
@@ -192,6 +197,22 @@ static int compare(void *one, void *other)
 	return largest(one) == largest(other);
 }
 
+/* A slave gets the interface as it is, but for `formed`, which is nowhere there. */
+static int pack(void *interface, void **copy, starpu_ssize_t *bytes)
+{
+	*bytes = sizeof(struct interface);
+	*copy = malloc(sizeof(struct interface));
+	if (!*copy)
+		return -ENOMEM;
+	memcpy(*copy, interface, sizeof(struct interface));
+	return 0;
+}
+
+static int unpack(void **interface, void *copy, starpu_ssize_t *bytes)
+{
+	return pack(copy, interface, bytes);
+}
+
 static const struct starpu_data_copy_methods copies = {.any_to_any = copy};
 
 static struct starpu_data_interface_ops operations = {
@@ -205,14 +226,21 @@ static struct starpu_data_interface_ops operations = {
     .get_size = get_size,
     .footprint = footprint,
     .compare = compare,
+    .pack_meta = pack,
+    .unpack_meta = unpack,
     .interfaceid = STARPU_UNKNOWN_INTERFACE_ID,
     .interface_size = sizeof(struct interface),
     .name = "SMALTI_FORMS_INTERFACE",
 };
 
-void smalti_formed_register(struct smalti_formed *formed, void *handle)
+void smalti_forms_announce(void)
 {
 	starpu_data_register_ops(&operations);
+}
+
+void smalti_formed_register(struct smalti_formed *formed, void *handle)
+{
+	smalti_forms_announce();
 	struct interface interface = {.id = operations.interfaceid, .formed = formed};
 	memcpy(interface.bytes, formed->forms.bytes, sizeof(interface.bytes));
 	formed->counted = true;
@@ -222,7 +250,7 @@ void smalti_formed_register(struct smalti_formed *formed, void *handle)
 struct smalti_device_memory smalti_formed_device_memory(const void *interface)
 {
 	const struct interface *i = interface;
-	return (struct smalti_device_memory){(void *)i->handle, i->formed->forms.bytes[SMALTI_DEVICE_GPU]};
+	return (struct smalti_device_memory){(void *)i->handle, i->bytes[SMALTI_DEVICE_GPU]};
 }
 
 struct smalti_formed *smalti_formed_of(const void *interface)

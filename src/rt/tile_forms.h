@@ -31,9 +31,13 @@ void smalti_formed_free(struct smalti_formed *formed);
 /* Registers a handle (starpu_data_handle_t), which frees it when it is unregistered. */
 void smalti_formed_register(struct smalti_formed *formed, void *handle);
 
+/* In a slave, before starpu_init(): has StarPU know the kind of tile by the number that it has in the master.
+ */
+void smalti_forms_announce(void);
+
 /* What is behind a buffer of a task, if it is of this kind; else NULL. */
 struct smalti_formed *smalti_formed_of(const void *interface);
 /* The CPU's form, made now if it was not yet. NULL with an error when it cannot be. */
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error);
-/* A device's form, behind a buffer of a task there. */
+/* The form that a device or a slave has, behind a buffer of a task there. */
 struct smalti_device_memory smalti_formed_device_memory(const void *interface);

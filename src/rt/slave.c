@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/slave.h"
+#include "kernels/isa.h"
+#include "rt/perf_directory.h"
+#include "rt/pool.h"
+#include "rt/task_message.h"
+#include "rt/tile_forms.h"
+
+#include <starpu.h>
+
+static struct smalti_pool *pool; /* what lives in one task; StarPU allocates the tiles */
+
+/* Whether this process is one. */
+static bool is_slave(void)
+{
+#ifdef STARPU_USE_TCPIP_MASTER_SLAVE
+	return getenv("STARPU_TCPIP_MS_MASTER") != NULL;
+#else
+	return false;
+#endif
+}
+
+/* StarPU ends the process, within starpu_init(), when the master has ended. */
+static int serve(struct smalti_error *error)
+{
+	struct smalti_perf_directory directory = {NULL, false};
+	struct smalti_environment changes = {.count = 0};
+	struct starpu_conf conf;
+	if (!getenv("STARPU_TCPIP_MS_SLAVES"))
+		return smalti_fail(error, SMALTI_EINVAL, "STARPU_TCPIP_MS_SLAVES has to be their number");
+	starpu_conf_init(&conf);
+	conf.nopencl = conf.ncuda = conf.nhip = 0;
+	smalti_forms_announce();
+	/* The directory is the master's, too: both have to measure the bus, or neither. */
+	if (smalti_isa_check(error) < 0 || !(pool = smalti_pool_new(0, error)) ||
+	    smalti_environment_hide_plugin(&changes, error) < 0 ||
+	    smalti_perf_directory_open(&directory, &changes, error) < 0)
+		return -1;
+	return smalti_fail(error, SMALTI_ENODEV, "StarPU did not start (%d)", starpu_init(&conf));
+}
+
+void smalti_slave_serve(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (!is_slave())
+		return;
+	if (serve(&error) < 0)
+		fprintf(stderr, "slave: %s\n", error.message);
+	exit(EXIT_FAILURE);
+}
+
+bool smalti_slaves_serve(void)
+{
+	return starpu_tcpip_ms_worker_get_count() > 0;
+}
+
+/* The task group is the master's, which gets the error back. */
+void smalti_task_run_slave(void *interfaces[], void *argument)
+{
+	static _Thread_local struct smalti_error error;
+	const struct smalti_message *message = argument;
+	void *slots[SMALTI_TASK_TILES] = {NULL};
+	for (int i = 0; i < message->tiles; i++)
+		slots[i] = smalti_formed_of(interfaces[i]) ? smalti_formed_device_memory(interfaces[i]).memory
+							   : (void *)STARPU_VECTOR_GET_PTR(interfaces[i]);
+	if (smalti_task_run_on_cpu(message, pool, slots, &error) == 0)
+		return;
+	struct starpu_task *task = starpu_task_get_current();
+	task->cl_ret = &error;
+	task->cl_ret_size = sizeof(error);
+}
