@@ -19,8 +19,9 @@ struct run {
 	const struct smalti_diffusion *d;
 	int64_t patch, token_bytes;
 	struct smalti_tile *generator;
-	struct layout layout[2]; /* of the passes in turns; the first one's is that of what follows */
+	struct layout *layout; /* of each kind of pass */
 	int layouts;
+	const struct layout *now;      /* that x and history are in */
 	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
 };
 
@@ -31,24 +32,14 @@ static int64_t plane_elements(const struct run *r)
 
 static const struct smalti_partition *bands_of(const struct run *r)
 {
-	return &r->layout[0].tokens.partition;
+	return &r->now->tokens.partition;
 }
 
-static struct smalti_latent_form form_of(const struct run *r, const struct layout *layout, int64_t channels,
-					 bool channels_last)
+/* Of `arrays` of the latents' size, which a token has together. */
+static struct smalti_latent_form form_of(const struct run *r, const struct layout *layout, int64_t arrays)
 {
-	return (struct smalti_latent_form){&layout->tokens, r->d->height, r->d->width,
-					   r->patch,        channels,     channels_last};
-}
-
-static struct smalti_latent_form latents_in(const struct run *r, const struct layout *layout)
-{
-	return form_of(r, layout, r->denoiser->in_channels, false);
-}
-
-static struct smalti_latent_form outputs_in(const struct run *r, const struct layout *layout)
-{
-	return form_of(r, layout, r->denoiser->out_channels, true);
+	return (struct smalti_latent_form){
+	    &layout->tokens, r->d->height, r->d->width, r->patch, arrays * r->denoiser->in_channels, false};
 }
 
 static struct smalti_tile *draw_one(const struct run *r)
@@ -89,7 +80,7 @@ static void begin(struct run *r)
 	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
 		  : draw_noise(r);
 	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
-	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
+	const struct smalti_latent_form form = form_of(r, r->now, 1);
 	r->x = smalti_latents_cut(r->task_group, &form, planes, scale);
 	smalti_tile_release(planes);
 }
@@ -109,7 +100,7 @@ static void begin_history(struct run *r)
 static void advance(const struct run *r, const struct smalti_sampler_step *step, const struct smalti_grid *v)
 {
 	const bool guided = r->d->cache_count == 2;
-	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
+	const struct smalti_latent_form form = form_of(r, r->now, 1);
 	struct smalti_tile *noise = step->draws_noise ? draw_noise(r) : NULL;
 	for (int64_t b = 0; b < bands_of(r)->bands; b++) {
 		const struct patchify_arguments at = smalti_latent_band(&form, b, 1);
@@ -144,42 +135,34 @@ static struct smalti_conditions *conditions_of(const struct run *r, const struct
 }
 
 /* The same tokens in another layout. */
-static struct smalti_grid lay_out(const struct run *r, const struct smalti_latent_form *from,
-				  const struct smalti_latent_form *to, const struct smalti_grid *tokens)
+static void lay_out(const struct run *r, const struct layout *layout, int64_t arrays,
+		    struct smalti_grid *tokens)
 {
-	struct smalti_tile *planes = smalti_latents_join(r->task_group, from, tokens);
+	const struct smalti_latent_form from = form_of(r, r->now, arrays), to = form_of(r, layout, arrays);
+	struct smalti_tile *planes = smalti_latents_join(r->task_group, &from, tokens);
 	smalti_tile_moves_as(planes, SMALTI_MOVE_STREAM);
-	const struct smalti_grid y = smalti_latents_cut(r->task_group, to, planes, 1.0);
+	smalti_grid_release(tokens);
+	*tokens = smalti_latents_cut(r->task_group, &to, planes, 1.0);
 	smalti_tile_release(planes);
-	return y;
 }
 
-static void forward(const struct run *r, int64_t pass, const struct layout *layout,
-		    const struct smalti_grid *x, struct smalti_grid *v)
+/* What stays between passes comes to where this one has it. */
+static void settle(struct run *r, const struct layout *layout)
 {
-	r->denoiser->functions->forward(r->denoiser, r->task_group, layout->conditions, pass,
-					(float)r->d->sampler->step[pass].input_scale, x, r->d->caches,
-					r->d->cache_count, v);
-}
-
-/* The outputs of the branches for x, in its layout whatever the pass's is. */
-static void predict(const struct run *r, int64_t pass, struct smalti_grid *v)
-{
-	const struct layout *own = &r->layout[0], *now = &r->layout[pass % r->layouts];
-	struct smalti_grid other[SMALTI_DENOISER_MAX_BRANCHES];
-	if (now == own) {
-		forward(r, pass, own, &r->x, v);
+	if (layout == r->now)
 		return;
-	}
-	const struct smalti_latent_form latents[2] = {latents_in(r, own), latents_in(r, now)};
-	const struct smalti_latent_form outputs[2] = {outputs_in(r, own), outputs_in(r, now)};
-	struct smalti_grid x = lay_out(r, &latents[0], &latents[1], &r->x);
-	forward(r, pass, now, &x, other);
-	smalti_grid_release(&x);
-	for (int k = 0; k < r->d->cache_count; k++) {
-		v[k] = lay_out(r, &outputs[1], &outputs[0], &other[k]);
-		smalti_grid_release(&other[k]);
-	}
+	lay_out(r, layout, 1, &r->x);
+	if (r->d->sampler->history)
+		lay_out(r, layout, r->d->sampler->history, &r->history);
+	r->now = layout;
+}
+
+/* The outputs of the branches for x. */
+static void forward(const struct run *r, int64_t pass, struct smalti_grid *v)
+{
+	r->denoiser->functions->forward(r->denoiser, r->task_group, r->now->conditions, pass,
+					(float)r->d->sampler->step[pass].input_scale, &r->x, r->d->caches,
+					r->d->cache_count, v);
 }
 
 static void denoise(struct run *r)
@@ -190,7 +173,8 @@ static void denoise(struct run *r)
 	for (int64_t i = 0; i < sampler->steps && !smalti_task_group_broken(r->task_group); i++) {
 		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
 		smalti_task_group_stage(r->task_group, i + 1);
-		predict(r, i, v);
+		settle(r, &r->layout[smalti_strategy_kind(r->d->strategy, i)]);
+		forward(r, i, v);
 		advance(r, &sampler->step[i], v);
 		for (int k = 0; k < r->d->cache_count; k++)
 			smalti_grid_release(&v[k]);
@@ -204,21 +188,28 @@ static struct smalti_tile *finish(struct run *r)
 	for (int64_t b = 0; b < bands_of(r)->bands; b++)
 		smalti_tile_moves_as(smalti_grid_tile(&r->x, b),
 				     SMALTI_MOVE_OTHER); /* behind the last pass */
-	const struct smalti_latent_form form = latents_in(r, &r->layout[0]);
+	const struct smalti_latent_form form = form_of(r, r->now, 1);
 	return smalti_latents_join(r->task_group, &form, &r->x);
+}
+
+static int cut_layout(const struct run *r, int64_t pass, struct layout *layout, struct smalti_error *error)
+{
+	const int64_t columns = r->d->width / r->patch, rows = r->d->height / r->patch;
+	layout->strategy = smalti_strategy_of_pass(r->d->strategy, pass);
+	return smalti_tokens_cut(&layout->tokens, &layout->strategy, rows * columns, columns,
+				 r->d->band_tokens, error);
 }
 
 static int cut_layouts(struct run *r, struct smalti_error *error)
 {
-	const int64_t columns = r->d->width / r->patch, rows = r->d->height / r->patch;
-	const int count = r->d->strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? 2 : 1;
-	for (; r->layouts < count; r->layouts++) {
-		struct layout *layout = &r->layout[r->layouts];
-		layout->strategy = smalti_strategy_of_pass(r->d->strategy, r->layouts);
-		if (smalti_tokens_cut(&layout->tokens, &layout->strategy, rows * columns, columns,
-				      r->d->band_tokens, error) < 0)
+	const int64_t steps = r->d->sampler->steps;
+	r->now = r->layout = smalti_calloc(steps, sizeof(*r->layout), error);
+	if (!r->layout)
+		return -1;
+	for (int64_t pass = 0; pass < steps; pass++) /* each kind when it first comes */
+		if (smalti_strategy_kind(r->d->strategy, pass) == r->layouts &&
+		    cut_layout(r, pass, &r->layout[r->layouts++], error) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -244,5 +235,6 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 	}
 	for (int i = 0; i < r.layouts; i++)
 		smalti_tokens_free(&r.layout[i].tokens);
+	free(r.layout);
 	return planes;
 }

@@ -37,6 +37,11 @@ struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *str
 	return now;
 }
 
+int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass)
+{
+	return strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? (int)(pass % 2) : 0;
+}
+
 /* The number of a part, the ranks innermost. */
 static int part_of(const struct smalti_strategy *strategy, const int at[SMALTI_AXES])
 {

@@ -67,6 +67,8 @@ bool smalti_strategy_keeps(const struct smalti_strategy *strategy);
 bool smalti_strategy_is_naive(const struct smalti_strategy *strategy);
 /* The strategy of a pass; `strategy` owns what it has. */
 struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass);
+/* Passes of a kind have the same strategy; kinds are counted as they first come. */
+int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass);
 
 /* The place of a part, or SMALTI_ANYWHERE. */
 int smalti_strategy_place(const struct smalti_strategy *strategy, int branch, int stage, int shard, int rank);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Rows of the history. */
+/* What the history has of each element. */
 enum { LAST_M, LAST_X, LAST_NOISE };
 
 /* 0 without a look at the array, which may be absent or hold anything. */
@@ -17,27 +17,25 @@ void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count,
 			  const float *noise, float *x, float *history)
 {
 	const struct smalti_sampler_terms *correct = &step->correct, *next = &step->next;
-	float *last_m = step->history > LAST_M ? history : NULL;
-	float *last_x = step->history > LAST_X ? history + LAST_X * count : NULL;
-	float *last_noise = step->history > LAST_NOISE ? history + LAST_NOISE * count : NULL;
-
 	for (int64_t k = 0; k < count; k++) {
+		float *last = history ? history + k * step->history : NULL;
 		double now = x[k];
 		double m = term(step->x0.x, x, k) + term(step->x0.output, output, k);
 		if (step->clip != 0 && fabs(m) > step->clip && fabs(m) < INFINITY)
 			m = copysign(step->clip, m);
 		if (step->corrects)
-			now = term(correct->x, last_x, k) + correct->m * m +
-			      term(correct->previous_m, last_m, k) + term(correct->noise, last_noise, k);
+			now = term(correct->x, last, LAST_X) + correct->m * m +
+			      term(correct->previous_m, last, LAST_M) +
+			      term(correct->noise, last, LAST_NOISE);
 		double from = next->x == 0 ? 0 : next->x * now;
-		double after = from + next->m * m + term(next->previous_m, last_m, k) +
+		double after = from + next->m * m + term(next->previous_m, last, LAST_M) +
 			       term(next->output, output, k) + term(next->noise, noise, k);
-		if (last_m)
-			last_m[k] = (float)m;
-		if (last_x)
-			last_x[k] = (float)now;
-		if (last_noise)
-			last_noise[k] = noise[k];
+		if (step->history > LAST_M)
+			last[LAST_M] = (float)m;
+		if (step->history > LAST_X)
+			last[LAST_X] = (float)now;
+		if (step->history > LAST_NOISE)
+			last[LAST_NOISE] = noise[k];
 		x[k] = (float)after;
 	}
 }

@@ -25,7 +25,7 @@ struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *
 
 /* One step on `count` elements, any contiguous part of the latents, in place. `output` is the
  * model's, `noise` (NULL unless draws_noise) the same part of this step's draw, `history` (NULL if
- * there is none) [history][count], initially anything, only ever touched by this function. Arithmetic
+ * there is none) [count][history], initially anything, only ever touched by this function. Arithmetic
  * in double, rounded to f32 once per element and array: the result does not depend on the cut. */
 void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
 			  const float *noise, float *x, float *history);

@@ -14,8 +14,8 @@ DEVICE int64_t output_of(const struct sampler_step_arguments *a, int64_t i)
 	return (token * area + pixel) * a->out_channels + channel;
 }
 
-/* samplers/sampler.h: x [rows, channels·patch²], history [step.history] of these. A thread for each element;
- * arithmetic in double, so that the steps of all samplers are linear combinations without a loss. */
+/* samplers/sampler.h: x [rows, channels·patch²], history step.history values of each of these. A thread for each
+ * element; arithmetic in double, so that the steps of all samplers are linear combinations without a loss. */
 KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *unconditional,
 		     GLOBAL const float *noise, GLOBAL float *x, GLOBAL float *history,
 		     struct sampler_step_arguments a)
@@ -23,7 +23,7 @@ KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *uncond
 	const int64_t i = INDEX, count = a.rows * a.channels * a.patch * a.patch;
 	if (i >= count)
 		return;
-	GLOBAL float *last_m = history, *last_x = history + count, *last_noise = history + 2 * count;
+	GLOBAL float *last = history + i * a.step.history; /* m, x, noise */
 	float output = conditional[output_of(&a, i)];
 	if (unconditional) {
 		const float without = unconditional[output_of(&a, i)];
@@ -37,17 +37,17 @@ KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *uncond
 	if (a.step.clip != 0 && fabs(m) > a.step.clip && fabs(m) < INFINITY)
 		m = copysign(a.step.clip, m);
 	if (a.step.corrects)
-		now = term(a.step.correct.x, last_x, i) + a.step.correct.m * m +
-		      term(a.step.correct.previous_m, last_m, i) + term(a.step.correct.noise, last_noise, i);
+		now = term(a.step.correct.x, last, 1) + a.step.correct.m * m +
+		      term(a.step.correct.previous_m, last, 0) + term(a.step.correct.noise, last, 2);
 	const double from = a.step.next.x == 0 ? 0 : a.step.next.x * now;
-	const double after = from + a.step.next.m * m + term(a.step.next.previous_m, last_m, i) +
+	const double after = from + a.step.next.m * m + term(a.step.next.previous_m, last, 0) +
 			     (a.step.next.output == 0 ? 0 : a.step.next.output * output) +
 			     (a.step.next.noise == 0 ? 0 : a.step.next.noise * drawn);
 	if (a.step.history > 0)
-		last_m[i] = (float)m;
+		last[0] = (float)m;
 	if (a.step.history > 1)
-		last_x[i] = (float)now;
+		last[1] = (float)now;
 	if (a.step.history > 2)
-		last_noise[i] = drawn;
+		last[2] = drawn;
 	x[i] = (float)after;
 }
