@@ -52,7 +52,7 @@ static const struct smalti_option rows[] = {
     SMALTI_MEMORY_ROW(TYPE),
     SMALTI_TILE_TOKENS_ROW(TYPE, tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, tile_rows),
-    SMALTI_SHARES_ROW(TYPE, shares, "the transformer's tokens"),
+    SMALTI_TOKEN_SHARES_ROW(TYPE, shares),
     SMALTI_STRATEGY_ROW(TYPE, strategy),
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),

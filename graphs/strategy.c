@@ -7,8 +7,13 @@ const struct smalti_strategy smalti_strategy_none = {.parts = {1, 1, 1, 1}, .pat
 
 void smalti_strategy_free(struct smalti_strategy *strategy)
 {
-	free(strategy->place);
-	free(strategy->share);
+	for (struct smalti_strategy *cut = strategy, *next; cut; cut = next) {
+		next = cut->next;
+		free(cut->place);
+		free(cut->share);
+		if (cut != strategy)
+			free(cut);
+	}
 	*strategy = (struct smalti_strategy){.place = NULL};
 }
 
@@ -29,9 +34,22 @@ bool smalti_strategy_is_naive(const struct smalti_strategy *strategy)
 	return strategy->exchange >= SMALTI_EXCHANGE_NAIVE;
 }
 
+/* By the shares of a pass. */
+static const struct smalti_strategy *cut_of_pass(const struct smalti_strategy *strategy, int64_t pass)
+{
+	while (strategy->next && strategy->next->first_pass <= pass)
+		strategy = strategy->next;
+	return strategy;
+}
+
+const struct smalti_strategy *smalti_strategy_last(const struct smalti_strategy *strategy)
+{
+	return cut_of_pass(strategy, INT64_MAX);
+}
+
 struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass)
 {
-	struct smalti_strategy now = *strategy;
+	struct smalti_strategy now = *cut_of_pass(strategy, pass);
 	if (now.exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING)
 		now.exchange = pass % 2 ? SMALTI_EXCHANGE_NAIVE_COLUMNS : SMALTI_EXCHANGE_NAIVE;
 	return now;
@@ -39,7 +57,10 @@ struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *str
 
 int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass)
 {
-	return strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? (int)(pass % 2) : 0;
+	int kind = strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? (int)(pass % 2) : 0;
+	for (; strategy->next && strategy->next->first_pass <= pass; strategy = strategy->next)
+		kind++; /* what alternates is not cut again */
+	return kind;
 }
 
 /* The number of a part, the ranks innermost. */

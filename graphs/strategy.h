@@ -39,6 +39,10 @@ struct smalti_strategy {
 	int count;       /* of places; 0: the policy places all */
 	int *place;      /* of the parts in turn; owned */
 	double *share;   /* of each; owned */
+	/* The same strategy by other shares, for the passes from this one on; owned. @{ */
+	int64_t first_pass;
+	struct smalti_strategy *next; /* NULL: there is no other */
+	/* @} */
 };
 
 /* Nothing is cut, and the policy places all. */
@@ -55,6 +59,12 @@ extern const struct smalti_strategy smalti_strategy_none;
  * with 0 are no parts. Parts in excess of the places share them in turn. -1 with SMALTI_EINVAL. */
 int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, const double *shares, int places,
 			 struct smalti_error *error);
+/* The same with shares as A:B:...[,A:B:...@STEP]..., where those behind a comma hold from this step on (the
+ * first one of `steps` is 1) and cut the tokens again. Refused is a strategy for which that would be more, or
+ * nothing. */
+int smalti_strategy_read_cuts(struct smalti_strategy *strategy, const char *text, const char *shares,
+			      int places, int64_t steps, struct smalti_error *error);
+bool smalti_shares_cut_again(const char *text); /* NULL is fine */
 /* Numbers with ':' between them, one for each place and not all 0. */
 int smalti_shares_read(const char *text, int places, double *shares, struct smalti_error *error);
 void smalti_strategy_free(struct smalti_strategy *strategy);
@@ -65,6 +75,8 @@ bool smalti_strategy_is_exact(const struct smalti_strategy *strategy);
 bool smalti_strategy_keeps(const struct smalti_strategy *strategy);
 /* Whether ranks are images of their own. */
 bool smalti_strategy_is_naive(const struct smalti_strategy *strategy);
+/* By the shares of the last passes. */
+const struct smalti_strategy *smalti_strategy_last(const struct smalti_strategy *strategy);
 /* The strategy of a pass; `strategy` owns what it has. */
 struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass);
 /* Passes of a kind have the same strategy; kinds are counted as they first come. */

@@ -166,3 +166,108 @@ int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, con
 	smalti_strategy_free(strategy);
 	return -1;
 }
+
+/* Shares that hold from a step on */
+
+static const char shares_end = ',', step_begin = '@';
+
+bool smalti_shares_cut_again(const char *text)
+{
+	return text && strchr(text, shares_end);
+}
+
+static int read_cut(struct smalti_strategy *cut, const char *text, const char *shares, int places,
+		    struct smalti_error *error)
+{
+	SCOPED(free) double *share = smalti_calloc(places, sizeof(*share), error);
+	if (!share || smalti_shares_read(shares, places, share, error) < 0)
+		return -1;
+	return smalti_strategy_read(cut, text, share, places, error);
+}
+
+/* The next one, of A:B:...@STEP, in which '@' becomes an end. */
+static int read_next(struct smalti_strategy *cut, const char *text, char *shares, int places, int64_t steps,
+		     struct smalti_error *error)
+{
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	char *at = strchr(shares, step_begin);
+	int64_t step;
+	if (!at || smalti_parse_int64(at + 1, cut->first_pass + 2, steps, &step, &ignored) < 0)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "shares: expected A:B:...@STEP, from a step behind %lld on and %lld at "
+				   "most, found '%s'",
+				   (long long)cut->first_pass + 1, (long long)steps, shares);
+	*at = '\0';
+	cut->next = smalti_calloc(1, sizeof(*cut->next), error);
+	if (!cut->next || read_cut(cut->next, text, shares, places, error) < 0)
+		return -1;
+	cut->next->first_pass = step - 1;
+	return 0;
+}
+
+static int read_cuts(struct smalti_strategy *strategy, const char *text, const char *shares, int places,
+		     int64_t steps, struct smalti_error *error)
+{
+	struct smalti_strategy *cut = NULL;
+	for (const char *at = shares, *end; at; at = end ? end + 1 : NULL) {
+		end = strchr(at, shares_end);
+		const int length = end ? (int)(end - at) : (int)strlen(at);
+		SCOPED(free) char *part = smalti_format(error, "%.*s", length, at);
+		if (!part || (cut ? read_next(cut, text, part, places, steps, error)
+				  : read_cut(strategy, text, part, places, error)) < 0)
+			return -1;
+		cut = cut ? cut->next : strategy;
+	}
+	return 0;
+}
+
+/* Whether shards are where they were, with the same of the heads and columns. */
+static bool has_shards_of(const struct smalti_strategy *a, const struct smalti_strategy *b)
+{
+	const enum smalti_axis axis = SMALTI_AXIS_SHARD;
+	const int shards = a->parts[axis];
+	if (shards == 1 && b->parts[axis] == 1)
+		return true;
+	bool same = shards == b->parts[axis] && a->count == b->count &&
+		    memcmp(a->place, b->place, (size_t)a->count * sizeof(*a->place)) == 0;
+	for (int i = 1; same && i < shards; i++)
+		same = smalti_strategy_begin(a, axis, INT32_MAX, i) ==
+		       smalti_strategy_begin(b, axis, INT32_MAX, i);
+	return same;
+}
+
+/* Only tokens are cut again: with nothing that a pass keeps, and with the weights where they are. */
+static int check_cuts(const struct smalti_strategy *strategy, const char *text, struct smalti_error *error)
+{
+	bool tokens = !strategy->next;
+	for (const struct smalti_strategy *cut = strategy; strategy->next && cut; cut = cut->next) {
+		tokens |= cut->parts[SMALTI_AXIS_RANK] > 1;
+		if (!smalti_strategy_is_exact(cut))
+			return smalti_fail(
+			    error, SMALTI_EINVAL,
+			    "shares: expected an exact strategy (patch, ring) to cut tokens again "
+			    "between steps, found '%s'",
+			    text);
+		if (!has_shards_of(strategy, cut))
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "shares: expected those of heads to stay, as weights do not move "
+					   "between steps: cut tokens again (patch, ring), found '%s'",
+					   text);
+	}
+	return tokens ? 0
+		      : smalti_fail(error, SMALTI_EINVAL,
+				    "shares: expected two ranks of tokens or more (patch, ring) to cut them "
+				    "again between steps, found '%s'",
+				    text);
+}
+
+int smalti_strategy_read_cuts(struct smalti_strategy *strategy, const char *text, const char *shares,
+			      int places, int64_t steps, struct smalti_error *error)
+{
+	*strategy = (struct smalti_strategy){.place = NULL};
+	if (read_cuts(strategy, text, shares, places, steps, error) == 0 &&
+	    check_cuts(strategy, text, error) == 0)
+		return 0;
+	smalti_strategy_free(strategy);
+	return -1;
+}

@@ -9,9 +9,9 @@
 . "$(dirname "$0")/device_images.sh"
 use_pocl 'what comes to devices'
 
-for strategy in patch ulysses tensor pipeline; do
-    "$SMALTI" generate -p 'a red star' --size 96x64 --steps 3 --tile-tokens 5 --opencl 2 --cpus 1 --strategy $strategy --json -q \
-        -o "$work/image.png" --trace "$work/trace" >"$work/report" 2>"$work/err" || fail "$strategy: $(cat "$work/err")"
+while read -r strategy shares; do
+    "$SMALTI" generate -p 'a red star' --size 96x64 --steps 3 --tile-tokens 5 --opencl 2 --cpus 1 --strategy "$strategy" \
+        --shares "$shares" --json -q -o "$work/image.png" --trace "$work/trace" >"$work/report" 2>"$work/err" || fail "$strategy: $(cat "$work/err")"
     python3 - "$work/report" "$work/trace" <<'END_OF_PROGRAM' || fail "$strategy: another account than the plan's: $(cat "$work/report")"
 import json, sys
 places = json.loads(open(sys.argv[1]).readline())["places"]
@@ -27,7 +27,13 @@ for place in places:
         assert all(row.get(kind) == value for kind, value in bytes.items()), (row, bytes)
     assert not place["planned"] or any(row.get("planned") for row in of)
 END_OF_PROGRAM
-done
+done <<'RUNS'
+patch 0:1:1
+ring 0:1:1,0:3:1@2
+ulysses 0:1:1
+tensor 0:1:1
+pipeline 0:1:1
+RUNS
 
 # alone_and_shared OPTION... FILE: what a command writes, by one device and by both.
 alone_and_shared() {

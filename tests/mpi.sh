@@ -100,6 +100,17 @@ for ((plan = 0; plan < plans; plan++)); do
     rm -r lws eager dmda one
 done
 
+# Cut again between steps, with what the sampler keeps.
+again=(-p 'a red star' --size 96x64 --steps 4 --cpus 1 --tile-tokens 5 --save-latents --scheduler sa-solver -q)
+for policy in lws eager; do
+    expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate "${again[@]}" --strategy hybrid:cfg2.ring2 --shares 1:1,3:1@2,1:4@4 \
+        --sched $policy -o $policy/
+done
+"$SMALTI" generate "${again[@]}" --strategy patch1 -o one/
+same lws eager
+near lws/1 5e-4 one/1
+rm -r lws eager one
+
 # Tokens, as many parts as ranks, if nothing is said.
 expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a "${options[@]}" -q -o two/
 "$SMALTI" generate -p a "${options[@]}" -q -o one/ --strategy patch2

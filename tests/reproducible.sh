@@ -35,6 +35,8 @@ grep -q '"matmul"' OpenCL || fail "a product is not on devices: $(cat OpenCL)"
 repeat f16 1 --precision f16
 repeat joined 1 --grain block
 repeat shares 1 --shares 1:1:1
+repeat cut-again 1 --strategy ring --shares 1:1:1,0:3:1@2
+grep -aq '"shares":"1:1:1,0:3:1@2"' again.png || fail 'the metadata have other shares'
 
 # The other commands.
 cp again.safetensors latents.safetensors

@@ -22,6 +22,7 @@ devices=(--opencl 2 --cpus 1 --reproducible)
 refuse_auto=("$SMALTI" generate -p 'a red star' --size 64x48 --steps 1 -o "$work/refused.png" "${devices[@]}")
 expect 1 'strategy auto: expected an exact strategy' "${refuse_auto[@]}" --strategy auto --gpu-memory-limit 3M
 expect 1 'or auto' "${refuse_auto[@]}" --shares automatic
+expect 1 'expected a name (patch, ring)' "${refuse_auto[@]}" --strategy auto --shares 1,1@2
 
 latents auto "${devices[@]}" --strategy auto
 near auto

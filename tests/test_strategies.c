@@ -28,10 +28,9 @@ static const char *const device_policies[] = {"lws", "dmda", "eager"};
 
 struct plan {
 	char strategy[64];
-	double shares[MOST_PLACES];
-	int64_t places; /* 0: the policy places all */
-	int64_t patches, warmup, band_tokens, size, model, branches;
-	bool exact;
+	char shares[96];
+	int64_t places, patches, warmup, band_tokens, size, model, branches;
+	bool exact, recut; /* tokens can be cut again between steps */
 };
 
 static const int64_t sizes[][2] = {{2, 2}, {2, 34}, {6, 10}, {14, 10}};
@@ -57,29 +56,55 @@ static void add_axis(struct plan *plan, const char *name, int64_t parts, bool la
 
 static void name_strategy(struct plan *plan, uint64_t *state)
 {
-	static const char *const shards[] = {"ulysses", "tensor"};
+	static const char *const kinds[] = {"ulysses", "tensor"};
 	static const char *const ranks[] = {"patch", "ring",          "displaced",        "masked",
 					    "naive", "naive-columns", "naive-alternating"};
 	enum { EXACT = 2, NAIVE = 4 };
 	const int64_t branches = 1 + draw(state, 2);
 	const int64_t rank = draw(state, draw(state, 2) ? EXACT : COUNT(ranks));
 	const int64_t stages = rank < NAIVE && draw(state, 4) == 0 ? 2 : 1;
-	const int64_t parts = 1 + draw(state, 4);
+	const int64_t parts = 1 + draw(state, 4), shards = 1 + draw(state, 2) * draw(state, 4);
 	snprintf(plan->strategy, sizeof(plan->strategy), "hybrid:");
 	add_axis(plan, "cfg", branches, false);
 	add_axis(plan, "pipe", stages, false);
-	add_axis(plan, shards[draw(state, 2)], 1 + draw(state, 4), false);
+	add_axis(plan, kinds[draw(state, 2)], shards, false);
 	add_axis(plan, ranks[rank], parts, true);
 	plan->exact = stages == 1 && (parts == 1 || rank < EXACT);
+	plan->recut = plan->exact && parts > 1 && shards == 1;
+}
+
+/* Of the places from `first` on. */
+static void add_shares(struct plan *plan, uint64_t *state, int64_t first, int64_t step)
+{
+	const int64_t some = first + draw(state, plan->places - first);
+	size_t at = strlen(plan->shares);
+	for (int64_t i = 0; i < plan->places; i++) {
+		const int64_t share = i < first ? 0 : draw(state, 6) + (i == some);
+		at += (size_t)snprintf(plan->shares + at, sizeof(plan->shares) - at, "%s%lld",
+				       i > 0      ? ":"
+				       : step > 1 ? ","
+						  : "",
+				       (long long)share);
+	}
+	if (step > 1)
+		snprintf(plan->shares + at, sizeof(plan->shares) - at, "@%lld", (long long)step);
+}
+
+/* Others from some steps on, where that can be. */
+static void draw_shares(struct plan *plan, uint64_t *state, int64_t first)
+{
+	*plan->shares = '\0';
+	add_shares(plan, state, first, 1);
+	for (int64_t step = 2; plan->recut && step <= STEPS; step++)
+		if (draw(state, 2))
+			add_shares(plan, state, first, step);
 }
 
 static struct plan random_plan(uint64_t *state)
 {
 	struct plan plan = {.places = 1 + draw(state, MOST_PLACES)};
 	name_strategy(&plan, state);
-	for (int64_t i = 0; i < plan.places; i++)
-		plan.shares[i] = (double)draw(state, 6);
-	plan.shares[draw(state, plan.places)] += 1;
+	draw_shares(&plan, state, 0);
 	plan.patches = 1 + draw(state, 5);
 	plan.warmup = 1 + draw(state, 3);
 	plan.band_tokens = judge_draw(state, (const int64_t[]){2, 5, 8, 1000}, 4);
@@ -183,12 +208,11 @@ static double apart(const float *a, const float *b, int64_t count)
 
 static void describe(const struct plan *plan, const char *schedule, char text[256])
 {
-	snprintf(
-	    text, 256,
-	    "%s over %lld places, %lld patches, warm-up %lld, %lldx%lld in bands of %lld, %lld heads, %s",
-	    plan->strategy, (long long)plan->places, (long long)plan->patches, (long long)plan->warmup,
-	    (long long)sizes[plan->size][0], (long long)sizes[plan->size][1], (long long)plan->band_tokens,
-	    (long long)heads[plan->model], schedule);
+	snprintf(text, 256,
+		 "%s by %s, %lld patches, warm-up %lld, %lldx%lld in bands of %lld, %lld heads, %s",
+		 plan->strategy, plan->shares, (long long)plan->patches, (long long)plan->warmup,
+		 (long long)sizes[plan->size][0], (long long)sizes[plan->size][1],
+		 (long long)plan->band_tokens, (long long)heads[plan->model], schedule);
 }
 
 /* With one band in one memory. */
@@ -216,9 +240,9 @@ static void try_plan(struct smalti_session *session, struct smalti_denoiser *den
 	struct smalti_strategy strategy;
 	float found[MOST_VALUES];
 	char what[256];
-	SUCCEEDS(
-	    smalti_strategy_read(&strategy, plans[i].strategy, plans[i].shares, (int)plans[i].places, &error),
-	    &error, plans[i].strategy);
+	SUCCEEDS(smalti_strategy_read_cuts(&strategy, plans[i].strategy, plans[i].shares,
+					   (int)plans[i].places, STEPS, &error),
+		 &error, plans[i].strategy);
 	strategy.patches = strategy.parts[SMALTI_AXIS_STAGE] > 1 ? plans[i].patches : 1;
 	strategy.warmup = plans[i].warmup;
 	denoise(session, denoiser, sampler, &plans[i], &strategy, found);
@@ -257,12 +281,14 @@ static void try_plans_on(struct smalti_session *session, int count, const char *
 static void random_strategies(void)
 {
 	uint64_t state = 11;
-	int exact = 0;
+	int exact = 0, cut_again = 0;
 	for (int i = 0; i < PLANS; i++) {
 		plans[i] = random_plan(&state);
 		exact += plans[i].exact;
+		cut_again += smalti_shares_cut_again(plans[i].shares);
 	}
 	CHECK(exact > PLANS / 3 && exact < PLANS, "both kinds");
+	CHECK(cut_again > PLANS / 20, "some are cut again");
 	for (int i = 0; i < COUNT(schedules); i++)
 		try_plans_on(judge_session(&schedules[i]), PLANS, judge_schedule_name(&schedules[i]), i == 0);
 }
@@ -289,9 +315,7 @@ static struct plan random_device_plan(uint64_t *state)
 {
 	struct plan plan = random_plan(state);
 	plan.places = 2 + draw(state, MOST_DEVICES);
-	for (int64_t i = 0; i < plan.places; i++)
-		plan.shares[i] = i == 0 ? 0 : (double)draw(state, 6);
-	plan.shares[1 + draw(state, plan.places - 1)] += 1;
+	draw_shares(&plan, state, 1);
 	return plan;
 }
 
@@ -457,8 +481,99 @@ static void names(void)
 		      "strategy");
 }
 
+static void cuts(void)
+{
+	static const struct {
+		const char *strategy, *shares;
+		int64_t first_pass[3];
+	} good[] = {
+	    {"patch", "1:1:1", {0}},
+	    {"ring2", "0:1:1,0:3:1@2", {0, 1}},
+	    {"patch", "1:0:0,1:1:0@2,1:1:1@8", {0, 1, 7}}, /* places that join */
+	    {"hybrid:cfg2.patch2", "1:1:1,3:1:0@3", {0, 2}},
+	    {"hybrid:ulysses2.ring2", "0:1:1,0:3:1@8", {0, 7}}, /* as many heads as before */
+	    {"hybrid:tensor2.patch2", "0:1:1,0:3:1@8", {0, 7}},
+	};
+	static const struct {
+		const char *strategy, *shares, *cause;
+	} bad[] = {
+	    {"ring", "1:1:1,3:1@2", "expected 3 (the CPUs'"},
+	    {"ring", "1:1:1,0:0:0@2", "expected 3 (the CPUs'"},
+	    {"ring", "1:1:1@2", "expected 3 (the CPUs'"},
+	    {"ring", ",1:1:1@2", "expected 3 (the CPUs'"},
+	    {"ring", "1:1:1,1:2:1", "from a step behind 1 on and 8 at most"},
+	    {"ring", "1:1:1,", "from a step behind 1 on"},
+	    {"ring", "1:1:1,1:2:1@", "from a step behind 1 on"},
+	    {"ring", "1:1:1,1:2:1@1", "from a step behind 1 on"},
+	    {"ring", "1:1:1,1:2:1@9", "and 8 at most"},
+	    {"ring", "1:1:1,1:2:1@2x", "from a step behind 1 on"},
+	    {"ring", "1:1:1,1:2:1@5,2:1:1@5", "from a step behind 5 on"},
+	    {"ring", "1:1:1,1:2:1@5,2:1:1@3", "from a step behind 5 on"},
+	    {"displaced", "1:1:1,1:2:1@2", "an exact strategy"},
+	    {"pipeline", "1:1:1,1:2:1@2", "an exact strategy"},
+	    {"masked", "1:1:1,1:2:1@2", "an exact strategy"},
+	    {"naive-alternating", "1:1:1,1:2:1@2", "an exact strategy"},
+	    {"ulysses", "1:1:1,1:2:1@2", "weights do not move"},
+	    {"tensor2", "0:1:1,1:1:0@2", "weights do not move"},
+	    {"hybrid:tensor2.ring2", "1:1:1,1:2:1@2", "weights do not move"},
+	    {"cfg2", "1:1:1,1:2:1@2", "two ranks of tokens"},
+	};
+	enum { PLAN_STEPS = 8 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_strategy strategy;
+	for (int i = 0; i < COUNT(good); i++) {
+		SUCCEEDS(smalti_strategy_read_cuts(&strategy, good[i].strategy, good[i].shares, 3, PLAN_STEPS,
+						   &error),
+			 &error, good[i].shares);
+		const int64_t *first = good[i].first_pass;
+		for (const struct smalti_strategy *cut = &strategy; cut; cut = cut->next)
+			CHECK(cut->first_pass == *first++, good[i].shares);
+		for (int64_t pass = 0; pass < PLAN_STEPS; pass++)
+			CHECK(smalti_strategy_of_pass(&strategy, pass).first_pass ==
+				  good[i].first_pass[smalti_strategy_kind(&strategy, pass)],
+			      good[i].shares);
+		smalti_strategy_free(&strategy);
+	}
+	for (int i = 0; i < COUNT(bad); i++) {
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		FAILS(smalti_strategy_read_cuts(&strategy, bad[i].strategy, bad[i].shares, 3, PLAN_STEPS,
+						&cause),
+		      &cause, SMALTI_EINVAL, bad[i].shares, bad[i].cause);
+	}
+}
+
+/* Cuts that are the same make no other bits. */
+static void equal_cuts(void)
+{
+	static const char *const shares[] = {"1:2:1", "1:2:1,1:2:1@2,1:2:1@3"};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = judge_session(&schedules[1]);
+	struct smalti_task_group *weights = smalti_task_group_new(session, "weights", 0, &error);
+	struct smalti_checkpoint *checkpoint;
+	struct smalti_denoiser *denoiser = open_denoiser(weights, &checkpoint, 3);
+	struct smalti_model *model = embedded_open(session);
+	struct smalti_sampler *sampler = smalti_sampler_new(&model->scheduler, STEPS, &error);
+	const struct plan plan = {.strategy = "ring", .band_tokens = 5, .size = 3, .branches = 2};
+	float found[2][MOST_VALUES];
+	for (int i = 0; i < 2; i++) {
+		struct smalti_strategy strategy;
+		SUCCEEDS(smalti_strategy_read_cuts(&strategy, "ring", shares[i], 3, STEPS, &error), &error,
+			 shares[i]);
+		denoise(session, denoiser, sampler, &plan, &strategy, found[i]);
+		smalti_strategy_free(&strategy);
+	}
+	CHECK(memcmp(found[0], found[1], sizeof(found[0])) == 0, shares[1]);
+	free(sampler);
+	smalti_denoiser_free(denoiser);
+	smalti_checkpoint_close(checkpoint);
+	smalti_task_group_free(weights);
+	embedded_close(session, model);
+}
+
 static const struct test tests[] = {
     {"names", names},
+    {"cuts", cuts},
+    {"equal cuts", equal_cuts},
     {"slices", slices},
     {"random strategies", random_strategies},
     {"on devices", random_strategies_on_devices},

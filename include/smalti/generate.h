@@ -69,7 +69,8 @@ struct smalti_request {
 	enum smalti_grain grain; /**< of the transformer's tasks */
 	/** How the tokens of the transformer are distributed: "2:1:1", the shares of the CPUs and of each
 	 * device in turn, as numbers of 0 or more; "auto": the devices' by their measured speed. A tile then
-	 * stays with its owner. NULL: the policy chooses, or all devices get the same with a strategy. */
+	 * stays with its owner. "1:1:1,2:1:1@8" cuts the tokens of an exact strategy again from step 8 on.
+	 * NULL: the policy chooses, or all devices get the same with a strategy. */
 	const char *shares;
 	/** How the transformer is spread over devices, such as "ulysses" or "hybrid:cfg2.ring4"
 	 * (docs/strategies.md); "auto": the exact one that should be fastest. NULL: "patch" with shares, else
@@ -96,8 +97,9 @@ const char *smalti_plan_strategy(const struct smalti_plan *plan);
 const char *smalti_plan_shares(const struct smalti_plan *plan);
 /** @} */
 
-/** What a place, the CPUs with main memory or a device, bears of one pass of an image's denoising. Bytes are
- * those of docs/strategies.md; weights and captions, which come to it once, are not in what it receives. */
+/** What a place, the CPUs with main memory or a device, bears of the last pass of an image's denoising. Bytes
+ * are those of docs/strategies.md; weights and captions, which come to it once, are not in what it receives.
+ */
 struct smalti_place_load {
 	char name[64];
 	double flops; /**< floating-point operations */
@@ -106,6 +108,7 @@ struct smalti_place_load {
 	 * latents and noise predictions; the modulation. @{ */
 	double keys, heads, sums, stream, modulation;
 	/** @} */
+	/* What it holds, the most of any pass. */
 	double weights;     /**< bytes, as it holds them */
 	double activations; /**< bytes of what it computes, at most at a time */
 	double buffers;     /**< bytes of others' keys in a block, and of what is kept for the next pass */

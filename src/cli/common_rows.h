@@ -64,10 +64,14 @@
 	{SMALTI_INT64(type, field), "tile-tokens", 0, "N", \
 	 "tokens per tile of the transformer; 0: chosen by the size", .minimum = 0, .maximum = INT64_MAX}
 
-#define SMALTI_SHARES_ROW(type, field, what) \
+#define SMALTI_SHARES_ROW(type, field, what, more) \
 	{SMALTI_STRING(type, field), "shares", 0, "A:B:...", \
-	 "distribute " what ": the shares of the CPUs and of each device in turn; auto: by the measured speed " \
-	 "of the devices; default: the scheduling policy places each task"}
+	 "distribute " what ": the shares of the CPUs and of each device in turn" more "; auto: by the measured " \
+	 "speed of the devices; default: the scheduling policy places each task"}
+
+#define SMALTI_TOKEN_SHARES_ROW(type, field) \
+	SMALTI_SHARES_ROW(type, field, "the transformer's tokens", \
+			  ", and behind commas those that hold from a step on, A:B:...@STEP")
 
 /* `request` is a struct smalti_request. */
 #define SMALTI_PIPELINE_ROWS(type, request) \

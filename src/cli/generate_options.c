@@ -92,7 +92,7 @@ static const struct smalti_option rows[] = {
      "be "
      "tasks",
      .choices = grains},
-    SMALTI_SHARES_ROW(TYPE, request.shares, "the transformer's tokens"),
+    SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
     SMALTI_TRACE_ROW(TYPE),

@@ -61,7 +61,7 @@ static int print(const struct smalti_item *item, const struct smalti_plan *plan,
 		       shares ? shares : "");
 	else
 		puts("the scheduling policy places each task");
-	puts("of a pass: operations, MiB that are received; MiB that are held");
+	puts("of the last pass: operations, MiB that are received; MiB that are held");
 	return print_places(plan, error);
 }
 

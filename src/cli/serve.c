@@ -53,7 +53,7 @@ static const struct smalti_option rows[] = {
     SMALTI_WORKER_ROWS(TYPE),
     SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
-    SMALTI_SHARES_ROW(TYPE, request.shares, "the transformer's tokens"),
+    SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_TRACE_ROW(TYPE),
 };

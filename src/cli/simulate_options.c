@@ -41,7 +41,7 @@ static const struct smalti_option rows[] = {
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
     {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",
      "what a task of the transformer is, for a band of tokens", .choices = grains},
-    SMALTI_SHARES_ROW(TYPE, request.shares, "the transformer's tokens"),
+    SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
 

@@ -41,7 +41,7 @@ struct smalti_vae_settings {
 	{SMALTI_GROUP("Machine")}, \
 	SMALTI_POLICY_ROW(struct smalti_vae_settings), \
 	SMALTI_WORKER_ROWS(struct smalti_vae_settings), \
-	SMALTI_SHARES_ROW(struct smalti_vae_settings, request.shares, "the image's rows"), \
+	SMALTI_SHARES_ROW(struct smalti_vae_settings, request.shares, "the image's rows", ""), \
 	SMALTI_REPRODUCIBLE_ROW(struct smalti_vae_settings), \
 	SMALTI_MEMORY_ROW(struct smalti_vae_settings), \
 	{SMALTI_STRING(struct smalti_vae_settings, request.scratch), "scratch", 0, "DIR", \

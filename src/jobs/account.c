@@ -10,7 +10,8 @@ void smalti_account_plan(const struct smalti_plan *plan, struct smalti_task_grou
 	memcpy(denoising.prompt_tokens, prompt_tokens, (size_t)branches * sizeof(*prompt_tokens));
 	for (int place = 0; plan->strategy.count && place < smalti_plan_place_count(plan); place++) {
 		struct smalti_load load;
-		if (smalti_strategy_load(&denoising, &plan->strategy, place, &load, &error) < 0) {
+		if (smalti_strategy_load(&denoising, smalti_strategy_last(&plan->strategy), place, &load,
+					 &error) < 0) {
 			smalti_task_group_break(task_group, &error);
 			return;
 		}

@@ -92,7 +92,7 @@ static int distribute_decoding(struct smalti_plan *plan, struct smalti_error *er
 	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
 	if (!shares)
 		return -1;
-	smalti_strategy_shares(&plan->strategy, shares, places);
+	smalti_strategy_shares(smalti_strategy_last(&plan->strategy), shares, places);
 	return smalti_partition_distribute(&plan->decoding.partition, shares, places, error);
 }
 
@@ -169,8 +169,9 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	plan->latent_height = smalti_round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
 	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
-	if (!request->tile_rows && plan->strategy.count > 1)
-		plan->request.tile_rows = smalti_vae_shared_rows(plan->latent_height, plan->strategy.count);
+	const int places = smalti_strategy_last(&plan->strategy)->count;
+	if (!request->tile_rows && places > 1)
+		plan->request.tile_rows = smalti_vae_shared_rows(plan->latent_height, places);
 	plan->sampler = sampler_for(model, r, error);
 	if (!plan->sampler || plan_decoding(plan, model, error) < 0 || distribute_decoding(plan, error) < 0)
 		return -1;
@@ -204,13 +205,14 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 
 uint64_t smalti_plan_digest(const struct smalti_plan *plan)
 {
-	const struct smalti_strategy *s = &plan->strategy;
 	const struct smalti_vae_plan *d = &plan->decoding;
 	const int64_t numbers[] = {plan->latent_width, plan->latent_height, plan->bytes, d->workers,
 				   d->window,          d->bounded,          d->bf16,     d->partition.bands};
 	uint64_t digest = XXH64(numbers, sizeof(numbers), 0);
-	digest = XXH64(s->place, (size_t)s->count * sizeof(*s->place), digest);
-	digest = XXH64(s->share, (size_t)s->count * sizeof(*s->share), digest);
+	for (const struct smalti_strategy *s = &plan->strategy; s; s = s->next) {
+		digest = XXH64(s->place, (size_t)s->count * sizeof(*s->place), digest);
+		digest = XXH64(s->share, (size_t)s->count * sizeof(*s->share), digest);
+	}
 	digest =
 	    XXH64(d->partition.first, (size_t)(d->partition.bands + 1) * sizeof(*d->partition.first), digest);
 	return XXH64(d->storage, (size_t)(plan->model->vae->count + 1) * sizeof(*d->storage), digest);

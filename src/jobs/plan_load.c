@@ -2,21 +2,39 @@
 #include "graphs/load.h"
 #include "jobs/plan_strategy.h"
 
+#include <math.h>
+
 int smalti_plan_place_count(const struct smalti_plan *plan)
 {
 	return plan->strategy.count ? smalti_session_place_count(plan->model->session) : 1;
+}
+
+/* Of the last pass, holding the most that it does in any. */
+static int load_at(const struct smalti_plan *plan, int place, struct smalti_load *all,
+		   struct smalti_error *error)
+{
+	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
+	*all = (struct smalti_load){.flops = 0};
+	for (const struct smalti_strategy *cut = &plan->strategy; cut; cut = cut->next) {
+		struct smalti_load load;
+		if (smalti_strategy_load(&denoising, cut, place, &load, error) < 0)
+			return -1;
+		load.weights = fmax(load.weights, all->weights);
+		load.activations = fmax(load.activations, all->activations);
+		load.buffers = fmax(load.buffers, all->buffers);
+		*all = load;
+	}
+	return 0;
 }
 
 int smalti_plan_load(const struct smalti_plan *plan, int place, struct smalti_place_load *load,
 		     struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
 	const bool placed = plan->strategy.count > 0;
 	struct smalti_load all;
 	if (smalti_check_range(place, 0, smalti_plan_place_count(plan) - 1, "place", error) < 0 ||
-	    smalti_strategy_load(&denoising, &plan->strategy, placed ? place : SMALTI_ANYWHERE, &all, error) <
-		0)
+	    load_at(plan, placed ? place : SMALTI_ANYWHERE, &all, error) < 0)
 		return -1;
 	*load = (struct smalti_place_load){.name = "any place",
 					   .flops = all.flops,

@@ -57,8 +57,13 @@ static int spell_out(struct smalti_plan *plan, double *shares, int places, struc
 	struct smalti_request *r = &plan->request;
 	char name[SMALTI_STRATEGY_NAME];
 	const bool chooses = smalti_is_auto(r->strategy) || smalti_is_auto(r->shares);
-	if (r->shares && !smalti_is_auto(r->shares) &&
-	    smalti_shares_read(r->shares, places, shares, error) < 0)
+	const bool fixed = r->shares && !smalti_is_auto(r->shares);
+	if (smalti_is_auto(r->strategy) && smalti_shares_cut_again(r->shares))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "strategy: expected a name (patch, ring) with shares that cut again "
+				   "between steps, found '%s'",
+				   r->strategy);
+	if (chooses && fixed && smalti_shares_read(r->shares, places, shares, error) < 0)
 		return -1;
 	if (chooses && choose(plan, shares, name, error) < 0)
 		return -1;
@@ -67,7 +72,7 @@ static int spell_out(struct smalti_plan *plan, double *shares, int places, struc
 		return -1;
 	if (r->shares || chooses)
 		plan->share_text =
-		    chooses ? write_shares(shares, places, error) : smalti_format(error, "%s", r->shares);
+		    fixed ? smalti_format(error, "%s", r->shares) : write_shares(shares, places, error);
 	if ((r->shares || chooses) && !plan->share_text)
 		return -1;
 	r->strategy = plan->strategy_text;
@@ -85,8 +90,10 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 		shares[place] = 1;
 	if (!shares || spell_out(plan, shares, places, error) < 0)
 		return -1;
-	return smalti_strategy_read(&plan->strategy, r->strategy ? r->strategy : "patch",
-				    r->shares || alike ? shares : NULL, places, error);
+	const char *name = r->strategy ? r->strategy : "patch";
+	if (r->shares)
+		return smalti_strategy_read_cuts(&plan->strategy, name, r->shares, places, r->steps, error);
+	return smalti_strategy_read(&plan->strategy, name, alike ? shares : NULL, places, error);
 }
 
 int smalti_plan_strategy_prepare(struct smalti_session *session, const struct smalti_request *request,
