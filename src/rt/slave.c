@@ -10,15 +10,13 @@
 
 static struct smalti_pool *pool; /* what lives in one task; StarPU allocates the tiles */
 
-/* Whether this process is one. */
-static bool is_slave(void)
-{
 #ifdef STARPU_USE_TCPIP_MASTER_SLAVE
-	return getenv("STARPU_TCPIP_MS_MASTER") != NULL;
+#define FOUND_BY_NAME __attribute__((visibility("default")))
+enum { HAS_SLAVES = true };
 #else
-	return false;
+#define FOUND_BY_NAME
+enum { HAS_SLAVES = false };
 #endif
-}
 
 /* StarPU ends the process, within starpu_init(), when the master has ended. */
 static int serve(struct smalti_error *error)
@@ -42,7 +40,7 @@ static int serve(struct smalti_error *error)
 void smalti_slave_serve(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (!is_slave())
+	if (!HAS_SLAVES || !getenv("STARPU_TCPIP_MS_MASTER"))
 		return;
 	if (serve(&error) < 0)
 		fprintf(stderr, "slave: %s\n", error.message);
@@ -55,7 +53,7 @@ bool smalti_slaves_serve(void)
 }
 
 /* The task group is the master's, which gets the error back. */
-void smalti_task_run_slave(void *interfaces[], void *argument)
+FOUND_BY_NAME void smalti_task_run_slave(void *interfaces[], void *argument)
 {
 	static _Thread_local struct smalti_error error;
 	const struct smalti_message *message = argument;

@@ -50,7 +50,7 @@ uint32_t smalti_message_key(const struct smalti_message *message);
 /* Every codelet's functions on CPUs, on devices, and in slaves, where StarPU looks for it by its name. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_device(void *interfaces[], void *message);
-__attribute__((visibility("default"))) void smalti_task_run_slave(void *interfaces[], void *message);
+void smalti_task_run_slave(void *interfaces[], void *message);
 
 /* How a kind of device runs steps: where locals are, and what calls an operation's function. */
 struct smalti_executor {
