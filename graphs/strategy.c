@@ -7,12 +7,13 @@ const struct smalti_strategy smalti_strategy_none = {.parts = {1, 1, 1, 1}, .pat
 
 void smalti_strategy_free(struct smalti_strategy *strategy)
 {
-	for (struct smalti_strategy *cut = strategy, *next; cut; cut = next) {
+	free(strategy->place);
+	free(strategy->share);
+	for (struct smalti_strategy *cut = strategy->next, *next; cut; cut = next) {
 		next = cut->next;
 		free(cut->place);
 		free(cut->share);
-		if (cut != strategy)
-			free(cut);
+		free(cut);
 	}
 	*strategy = (struct smalti_strategy){.place = NULL};
 }

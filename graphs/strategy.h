@@ -42,7 +42,7 @@ struct smalti_strategy {
 	/* The same strategy by other shares, for the passes from this one on; owned. @{ */
 	int64_t first_pass;
 	struct smalti_strategy *next; /* NULL: there is no other */
-	/* @} */
+				      /* @} */
 };
 
 /* Nothing is cut, and the policy places all. */

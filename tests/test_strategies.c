@@ -562,7 +562,8 @@ static void equal_cuts(void)
 		denoise(session, denoiser, sampler, &plan, &strategy, found[i]);
 		smalti_strategy_free(&strategy);
 	}
-	CHECK(memcmp(found[0], found[1], sizeof(found[0])) == 0, shares[1]);
+	const int64_t count = CHANNELS * sizes[plan.size][0] * sizes[plan.size][1];
+	CHECK(memcmp(found[0], found[1], (size_t)count * sizeof(float)) == 0, shares[1]);
 	free(sampler);
 	smalti_denoiser_free(denoiser);
 	smalti_checkpoint_close(checkpoint);

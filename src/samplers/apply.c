@@ -18,7 +18,8 @@ void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count,
 {
 	const struct smalti_sampler_terms *correct = &step->correct, *next = &step->next;
 	for (int64_t k = 0; k < count; k++) {
-		float *last = history ? history + k * step->history : NULL;
+		const int arrays = history ? step->history : 0;
+		float *last = arrays ? history + k * arrays : NULL;
 		double now = x[k];
 		double m = term(step->x0.x, x, k) + term(step->x0.output, output, k);
 		if (step->clip != 0 && fabs(m) > step->clip && fabs(m) < INFINITY)
@@ -30,11 +31,11 @@ void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count,
 		double from = next->x == 0 ? 0 : next->x * now;
 		double after = from + next->m * m + term(next->previous_m, last, LAST_M) +
 			       term(next->output, output, k) + term(next->noise, noise, k);
-		if (step->history > LAST_M)
+		if (arrays > LAST_M)
 			last[LAST_M] = (float)m;
-		if (step->history > LAST_X)
+		if (arrays > LAST_X)
 			last[LAST_X] = (float)now;
-		if (step->history > LAST_NOISE)
+		if (arrays > LAST_NOISE)
 			last[LAST_NOISE] = noise[k];
 		x[k] = (float)after;
 	}
