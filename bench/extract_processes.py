@@ -105,9 +105,9 @@ def read_options():
             ("start", 0.2, "seconds until a process asks for its first shard"),
             ("read", 100, "bytes of an item that are read"), ("write", 1e4, "and written"),
             ("storage", 1e9, "bytes a second of all processes together"),
-            ("claim", 1e-3, "seconds that taking a shard holds the lock"),
-            ("each", 1e-6, "and more for each claim and shard there is"),
-            ("commit", 1e-3, "seconds that committing one holds it")):
+            ("claim", 2e-3, "seconds that taking a shard holds the lock"),
+            ("each", 1.5e-6, "and more for each claim and shard there is"),
+            ("commit", 3e-3, "seconds that committing one holds it")):
         parser.add_argument(f"--{name}", type=float, default=value, help=f"{meaning} ({value:g})")
     return parser.parse_args()
 
