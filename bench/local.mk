@@ -50,7 +50,7 @@ bench_pages = \
 EXTRA_PROGRAMS = bench/batch
 bench_batch_LDADD = libbench.la libcore.la
 CLEANFILES += $(EXTRA_PROGRAMS)
-EXTRA_DIST += bench/peers bench/features_epoch.py bench/vae_growth.py
+EXTRA_DIST += bench/peers bench/extract_processes.py bench/features_epoch.py bench/vae_growth.py
 
 .PHONY: bench
 bench: bench/batch$(EXEEXT)
