@@ -120,3 +120,18 @@ done
 refuse 1 'expected "command"' "${generate[@]}" --json --compare "$work/stages.jsonl"
 expect 2 'scheduler' "${generate[@]}" --scheduler nosuch
 expect 1 'no-such-model' "${generate[@]}" -m "$work/no-such-model"
+
+# Extraction by many processes, as it is simulated, where it is known: work that is shared evenly, a start that is not
+# shared, storage and a lock that let one through at a time, and names that each look at all shards.
+while read -r expected options; do
+    read -ra options <<<"$options"
+    found=$(python3 "$SMALTI_TESTDATA/../../bench/extract_processes.py" --items 10000 --shard 100 --spread 0 --start 0 --claim 0 \
+        --commit 0 --each 0 --read 0 --write 0 "${options[@]}")
+    [ "${found// /,}" = "$expected" ] || fail "extract_processes ${options[*]}: $found"
+done <<'CASES'
+4,10.00,1000.0,1.000 --rate 250 4
+4,20.00,500.0,0.625 --rate 250 --start 10 4
+4,10.00,1000.0,0.250 --rate 1e6 --write 60 --read 40 --storage 1e5 4
+4,20.00,500.0,0.250 --rate 1e6 --claim 0.1 --commit 0.1 4
+1,9.00,33.3,1.000 --items 300 --rate 100 --each 1 1
+CASES
