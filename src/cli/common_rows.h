@@ -71,7 +71,7 @@
 
 #define SMALTI_TOKEN_SHARES_ROW(type, field) \
 	SMALTI_SHARES_ROW(type, field, "the transformer's tokens", \
-			  ", and behind commas those that hold from a step on, A:B:...@STEP")
+			  "; with ,A:B:...@STEP behind them others from that step on")
 
 /* `request` is a struct smalti_request. */
 #define SMALTI_PIPELINE_ROWS(type, request) \
