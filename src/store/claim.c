@@ -113,11 +113,11 @@ static enum smalti_claim_status claim(struct smalti_store *store, struct search 
 				      char holder[256], struct smalti_error *error)
 {
 	if (smalti_store_read(store, error) ||
-	    smalti_claims_list_all(store->claims, &search->claims, &search->count, error))
+	    smalti_claims_list(store->claims, NULL, &search->claims, &search->count, error))
 		return SMALTI_CLAIM_FAILED;
 	if (!find(search, items, range, replaces)) {
 		forget_claims(search);
-		if (smalti_claims_list(store->claims, now, &search->claims, &search->count, error))
+		if (smalti_claims_list(store->claims, &now, &search->claims, &search->count, error))
 			return SMALTI_CLAIM_FAILED;
 		if (!find(search, items, range, replaces))
 			return say_whose(search, holder);

@@ -190,7 +190,7 @@ static int list_files(struct smalti_claims *claims, const int64_t *now, struct s
 	return status < 0 ? -1 : 0;
 }
 
-static int list_claims(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
+int smalti_claims_list(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
 		       int64_t *count, struct smalti_error *error)
 {
 	*list = NULL;
@@ -200,18 +200,6 @@ static int list_claims(struct smalti_claims *claims, const int64_t *now, struct 
 	free(*list);
 	*list = NULL;
 	return -1;
-}
-
-int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
-		       struct smalti_error *error)
-{
-	return list_claims(claims, &now, list, count, error);
-}
-
-int smalti_claims_list_all(struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
-			   struct smalti_error *error)
-{
-	return list_claims(claims, NULL, list, count, error);
 }
 
 static int make_token(char token[SMALTI_TOKEN + 1], struct smalti_error *error)

@@ -30,14 +30,11 @@ void smalti_claims_close(struct smalti_claims *claims);
 SCOPED_RELEASE(struct smalti_claims *, smalti_claims_close)
 
 /* Those that hold; what has run out, or whose process is gone from this machine, is removed. These claims'
- * own are in it until they are given back, even where another has them by now. Free *list with free(). */
-int smalti_claims_list(struct smalti_claims *claims, int64_t now, struct smalti_claim **list, int64_t *count,
-		       struct smalti_error *error);
-
-/* The same of all that there are, whether they hold or not: their ranges and no more. Opens no file of
- * theirs, which is what takes the time where there are a thousand. */
-int smalti_claims_list_all(struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
-			   struct smalti_error *error);
+ * own are in it until they are given back, even where another has them by now. `now` NULL: all that there
+ * are, whether they hold or not, their ranges and no more; opens no file of theirs, which is what takes the
+ * time where there are a thousand. Free *list with free(). */
+int smalti_claims_list(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
+		       int64_t *count, struct smalti_error *error);
 
 int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, int replaces,
 		      struct smalti_error *error);

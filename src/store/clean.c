@@ -105,7 +105,7 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 	SCOPED(free) struct smalti_claim *list = NULL;
 	struct known known = {.directory = directory, .shards = shards};
 	SCOPED(free) char *inside = smalti_format(error, "%s/claims", directory);
-	int status = inside ? smalti_claims_list(claims, now, &list, &known.count, error) : -1;
+	int status = inside ? smalti_claims_list(claims, &now, &list, &known.count, error) : -1;
 	known.claims = list;
 	return status || sweep(&known, directory, is_stray, strays, error) ||
 		       sweep(&known, inside, is_torn_claim, strays, error)
