@@ -61,7 +61,7 @@ struct smalti_training_data_options {
 	double drop;       /**< probability that a caption is replaced by the empty one's */
 	bool mean_latents; /**< take the posterior's mean, else a sample of it */
 	int64_t buffer;    /**< rows that the order draws from; 0: 1024 */
-	int64_t prefetch;  /**< rows that are read ahead */
+	int64_t prefetch;  /**< rows that are read ahead; 0: a batch */
 	enum smalti_bucketing bucketing;
 	enum smalti_damage damage;
 };

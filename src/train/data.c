@@ -9,7 +9,7 @@
 struct smalti_training_data {
 	const struct smalti_training_data_options *options;
 	uint64_t seed;
-	int64_t batch;
+	int64_t batch, ahead;
 	struct smalti_features_set *sets;
 	int64_t set_count, shard_count;
 	int64_t *rows; /* of each shard of all sets */
@@ -222,9 +222,13 @@ static int open_order(struct smalti_training_data *data, struct smalti_error *er
 	if (!data->source.order)
 		return -1;
 	smalti_features_order_skip(data->source.order, data->position.rows);
-	data->queue =
-	    smalti_features_queue_open(&data->source, smalti_max(1, data->options->prefetch), error);
+	data->queue = smalti_features_queue_open(&data->source, data->ahead, error);
 	return data->queue ? 0 : -1;
+}
+
+int64_t smalti_training_read_ahead(const struct smalti_train_options *options)
+{
+	return options->data.prefetch ? options->data.prefetch : options->batch;
 }
 
 struct smalti_training_data *smalti_training_data_open(const struct smalti_train_options *options,
@@ -237,6 +241,7 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 	data->options = &options->data;
 	data->seed = options->seed;
 	data->batch = options->batch;
+	data->ahead = smalti_training_read_ahead(options);
 	data->damaged = damaged;
 	data->user = user;
 	if (open_sets(data, error) < 0 || list_rows(data, error) < 0 || choose_captions(data, error) < 0) {

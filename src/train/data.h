@@ -56,6 +56,9 @@ int smalti_training_data_seek(struct smalti_training_data *data, const struct sm
 int smalti_training_data_position(const struct smalti_training_data *data,
 				  struct smalti_data_position *position, struct smalti_error *error);
 
+/* Rows: a batch, where the options name no number. */
+int64_t smalti_training_read_ahead(const struct smalti_train_options *options);
+
 /* Fills samples[batch] with the next batch; free each. */
 int smalti_training_data_next(struct smalti_training_data *data, struct smalti_training_sample *samples,
 			      struct smalti_error *error);

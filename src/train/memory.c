@@ -59,7 +59,8 @@ static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct
 	const struct smalti_train_options *o = trainer->options;
 	const int64_t values =
 	    2 * c->in_channels * sample->height * sample->width + sample->text_tokens * c->caption_channels;
-	return (2 * o->batch + o->data.prefetch) * values * smalti_dtype_bytes(trainer->features);
+	return (2 * o->batch + smalti_training_read_ahead(o)) * values *
+	       smalti_dtype_bytes(trainer->features);
 }
 
 /* What a plan takes. */

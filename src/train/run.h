@@ -5,7 +5,7 @@
 
 /* clang-format off */
 #define SMALTI_TRAIN_DEFAULTS {                                                                                     \
-	.data = {.drop = 0.1, .prefetch = 16},                                                                       \
+	.data = {.drop = 0.1},                                                                                       \
 	.steps = 1000,                                                                                               \
 	.batch = 8,                                                                                                  \
 	.lanes = 8,                                                                                                  \
