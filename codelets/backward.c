@@ -72,7 +72,7 @@ static const void *operand(enum smalti_scratch_use use, int64_t count, enum smal
 		return x;
 	void *y = smalti_scratch(use, count * smalti_dtype_bytes(stored), error);
 	if (y)
-		smalti_operand(count, dtype, x, compute, y);
+		smalti_operand(count, dtype, x, compute, stored, y);
 	return y;
 }
 

@@ -31,9 +31,9 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 /* y[dim] = Σ_rows x, or is added to. */
 void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
 
-/* x, rounded to `compute` where it is f32, as operands of products have it: in smalti_product_dtype(compute).
- */
-void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute, void *y);
+/* x, rounded to `compute` where it is f32, as an operand of products in `stored`: that, or f32. */
+void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute,
+		    enum smalti_dtype stored, void *y);
 
 /* y[rows, columns] = a·b in f32, or is added to. a is [rows, inner], and b [inner, columns], both of `dtype`;
  * one that is turned lies in memory as its transpose. */

@@ -11,6 +11,13 @@
 /* Of a block: its scores and their gradients stay in a level-2 cache. */
 enum { KEYS = 256, QUERIES = 128 };
 
+/* What operands are multiplied in. In small blocks a bf16 product of AVX-512 costs more than one in f32,
+ * whose operands are rounded alike. */
+static enum smalti_dtype product_dtype(const struct smalti_attention_backward *a)
+{
+	return a->keys < KEYS && smalti_isa() < SMALTI_ISA_AMX ? SMALTI_F32 : smalti_product_dtype(a->dtype);
+}
+
 struct work {
 	float *q, *gy, *k, *v;     /* of one head, as they are multiplied: [tokens, head_dim] */
 	float *gq, *gk, *gv;       /* their gradients, f32 */
@@ -40,12 +47,12 @@ static int64_t lay_out(const struct smalti_attention_backward *a, float *scratch
 static void pack(const struct smalti_attention_backward *a, int64_t rows, enum smalti_dtype from,
 		 const void *x, int64_t head, void *to)
 {
-	const enum smalti_dtype stored = smalti_product_dtype(a->dtype);
+	const enum smalti_dtype stored = product_dtype(a);
 	const int64_t dim = a->head_dim, width = a->heads * dim;
 	for (int64_t row = 0; row < rows; row++) {
 		const void *at = (const char *)x + (row * width + head * dim) * smalti_dtype_bytes(from);
 		void *y = (char *)to + row * dim * smalti_dtype_bytes(stored);
-		smalti_operand(dim, from, at, a->dtype, y);
+		smalti_operand(dim, from, at, a->dtype, stored, y);
 	}
 }
 
@@ -53,7 +60,7 @@ static void pack(const struct smalti_attention_backward *a, int64_t rows, enum s
 static void sum_products(const struct smalti_attention_backward *a, const struct work *work, const void *y,
 			 int64_t head, float *delta)
 {
-	const enum smalti_dtype stored = smalti_product_dtype(a->dtype);
+	const enum smalti_dtype stored = product_dtype(a);
 	const int64_t dim = a->head_dim, width = a->heads * dim;
 	float result[1024], gradient[1024];
 	for (int64_t query = 0; query < a->queries; query++) {
@@ -90,7 +97,7 @@ struct block {
 /* Of operands [tokens, head_dim], those of tokens `first` …. */
 static const void *rows_from(const struct smalti_attention_backward *a, const float *x, int64_t first)
 {
-	return (const char *)x + first * a->head_dim * smalti_dtype_bytes(smalti_product_dtype(a->dtype));
+	return (const char *)x + first * a->head_dim * smalti_dtype_bytes(product_dtype(a));
 }
 
 /* [keys, queries] = left·rightᵀ */
@@ -101,7 +108,7 @@ static int multiply_rows(const struct smalti_attention_backward *a, const struct
 					   .inner = a->head_dim,
 					   .columns = b->queries,
 					   .turned_b = true,
-					   .dtype = smalti_product_dtype(a->dtype)};
+					   .dtype = product_dtype(a)};
 	return smalti_dense(&dense, rows_from(a, left, b->key), rows_from(a, right, b->query), y, error);
 }
 
@@ -113,7 +120,7 @@ static int add_to_keys(const struct smalti_attention_backward *a, const struct b
 					   .inner = b->queries,
 					   .columns = a->head_dim,
 					   .add = b->query > 0,
-					   .dtype = smalti_product_dtype(a->dtype)};
+					   .dtype = product_dtype(a)};
 	return smalti_dense(&dense, factor, rows_from(a, x, b->query), gradient + b->key * a->head_dim,
 			    error);
 }
@@ -126,7 +133,7 @@ static int add_to_queries(const struct smalti_attention_backward *a, const struc
 					   .columns = a->head_dim,
 					   .turned_a = true,
 					   .add = b->key > 0,
-					   .dtype = smalti_product_dtype(a->dtype)};
+					   .dtype = product_dtype(a)};
 	return smalti_dense(&dense, work->gradients, rows_from(a, work->k, b->key),
 			    work->gq + b->query * a->head_dim, error);
 }
@@ -134,8 +141,8 @@ static int add_to_queries(const struct smalti_attention_backward *a, const struc
 static int do_block(const struct smalti_attention_backward *a, const struct block *b, const float *lse,
 		    const struct work *work, struct smalti_error *error)
 {
-	const struct smalti_attention_weights weights = {b->keys, b->queries, a->dtype,
-							 smalti_product_dtype(a->dtype), a->scale};
+	const struct smalti_attention_weights weights = {b->keys, b->queries, a->dtype, product_dtype(a),
+							 a->scale};
 	if (multiply_rows(a, b, work->k, work->q, work->scores, error) < 0 ||
 	    multiply_rows(a, b, work->v, work->gy, work->gradients, error) < 0)
 		return -1;

@@ -8,10 +8,10 @@ enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute)
 	return smalti_onednn_operands(compute);
 }
 
-void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute, void *y)
+void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute,
+		    enum smalti_dtype stored, void *y)
 {
 	enum { PIECE = 1024 };
-	const enum smalti_dtype stored = smalti_product_dtype(compute);
 	uint16_t narrow[PIECE];
 	if (from != SMALTI_F32 || compute == stored) {
 		smalti_convert(count, from, x, stored, y);
