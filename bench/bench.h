@@ -9,6 +9,7 @@ extern const struct smalti_command smalti_bench_kernels_command;
 extern const struct smalti_command smalti_bench_make_model_command;
 extern const struct smalti_command smalti_bench_schedule_command;
 extern const struct smalti_command smalti_bench_stages_command;
+extern const struct smalti_command smalti_bench_train_command;
 
 /* What every command that measures knows, as a member `bench` of its option struct. */
 struct smalti_bench_options {

@@ -26,6 +26,7 @@ libbench_la_SOURCES = \
 
 bin_PROGRAMS += smalti-bench
 smalti_bench_SOURCES = \
+	bench/ablation.c bench/ablation.h \
 	bench/bench.h \
 	bench/generate_command.c \
 	bench/kernels_command.c \
@@ -34,7 +35,8 @@ smalti_bench_SOURCES = \
 	bench/report.c bench/report.h \
 	bench/schedule_command.c bench/schedule_page.c bench/schedule_page.h \
 	bench/schedule_runs.c bench/schedule_runs.h \
-	bench/stages_command.c
+	bench/stages_command.c \
+	bench/train_command.c
 nodist_EXTRA_smalti_bench_SOURCES = force-c++-linking-smalti-bench.cc
 smalti_bench_LDADD = libbench.la libcli.la libcore.la
 
@@ -44,7 +46,8 @@ bench_pages = \
 	docs/smalti-bench-kernels.1 \
 	docs/smalti-bench-make-model.1 \
 	docs/smalti-bench-schedule.1 \
-	docs/smalti-bench-stages.1
+	docs/smalti-bench-stages.1 \
+	docs/smalti-bench-train.1
 
 # Built by `make bench`; never run by the tests, for a busy machine would fail them.
 EXTRA_PROGRAMS = bench/batch

@@ -2,8 +2,13 @@
 #include "bench/bench.h"
 
 static const struct smalti_command *const commands[] = {
-    &smalti_bench_kernels_command,  &smalti_bench_stages_command,     &smalti_bench_generate_command,
-    &smalti_bench_schedule_command, &smalti_bench_make_model_command, NULL,
+    &smalti_bench_kernels_command,
+    &smalti_bench_stages_command,
+    &smalti_bench_generate_command,
+    &smalti_bench_schedule_command,
+    &smalti_bench_train_command,
+    &smalti_bench_make_model_command,
+    NULL,
 };
 
 static const struct smalti_command smalti_bench = {

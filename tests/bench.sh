@@ -121,6 +121,27 @@ refuse 1 'expected "command"' "${generate[@]}" --json --compare "$work/stages.js
 expect 2 'scheduler' "${generate[@]}" --scheduler nosuch
 expect 1 'no-such-model' "${generate[@]}" -m "$work/no-such-model"
 
+# What training gains by each measure: every line, computed features only in the first two, and nothing stays in TMPDIR.
+train=("$SMALTI_BENCH" train --repeats 1 --batch 2 --cpus 1)
+mkdir "$work/tmp"
+TMPDIR=$work/tmp expect 0 '' "${train[@]}" -o "$work/train.jsonl"
+[ -z "$(ls "$work/tmp")" ] || fail "left: $(ls "$work/tmp")"
+lines train "$work/train.jsonl"
+python3 - "$work/train.jsonl" <<'END_OF_PROGRAM' || fail "lines: $(cat "$work/train.jsonl")"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])][1:]
+assert len(lines) == 10 and [line["extracting"] > 0 for line in lines] == [True] * 2 + [False] * 8
+assert lines[0]["seconds"] > lines[1]["seconds"] > lines[2]["seconds"]
+for line in lines:
+    assert abs(line["items_per_second"] * line["seconds"] - 1) < 1e-9 and line["peak_bytes"] > 1 << 20
+    assert 0 < line["busy"] <= 1 and 0 <= line["waiting"] < 1 and 0 < line["updating"] < 1
+    assert ("bound" in line) == ("f16" not in line["name"])
+by_kind = {line["name"].startswith(("not", "mapped")): line["stored_bytes"] for line in lines}
+assert by_kind[True] > by_kind[False] > 1000
+END_OF_PROGRAM
+TMPDIR=$work/no-such refuse 1 'no-such' "${train[@]}"
+refuse 2 'img-size' "${train[@]}" --img-size 100
+
 # Extraction by many processes, as it is simulated, where it is known: work that is shared evenly, a start that is not
 # shared, storage and a lock that let one through at a time, and names that each look at all shards.
 while read -r expected options; do

@@ -11,25 +11,23 @@ enum { POINTS = 1 << 12 };
 
 enum joining { MEAN, SUM, LARGEST };
 
-enum { SECONDS = 7 };
-
 static const struct field {
 	const char *key;
 	enum joining joining;
 } fields[SMALTI_TRAINING_FIELDS] = {
-    {"loss", MEAN},
-    {"mse", MEAN},
-    {"vb", MEAN},
-    {"norm", MEAN},
-    {"lr", MEAN},
-    {"scale", MEAN},
-    {"tflops", MEAN},
-    [SECONDS] = {"seconds", MEAN},
-    {"samples_per_second", MEAN},
-    {"data_seconds", MEAN},
-    {"update_seconds", MEAN},
-    {"resident", LARGEST},
-    {"moved", SUM},
+    [SMALTI_TRAINING_LOSS] = {"loss", MEAN},
+    [SMALTI_TRAINING_MSE] = {"mse", MEAN},
+    [SMALTI_TRAINING_VB] = {"vb", MEAN},
+    [SMALTI_TRAINING_NORM] = {"norm", MEAN},
+    [SMALTI_TRAINING_RATE] = {"lr", MEAN},
+    [SMALTI_TRAINING_SCALE] = {"scale", MEAN},
+    [SMALTI_TRAINING_TFLOPS] = {"tflops", MEAN},
+    [SMALTI_TRAINING_SECONDS] = {"seconds", MEAN},
+    [SMALTI_TRAINING_SAMPLES_PER_SECOND] = {"samples_per_second", MEAN},
+    [SMALTI_TRAINING_DATA_SECONDS] = {"data_seconds", MEAN},
+    [SMALTI_TRAINING_UPDATE_SECONDS] = {"update_seconds", MEAN},
+    [SMALTI_TRAINING_RESIDENT] = {"resident", LARGEST},
+    [SMALTI_TRAINING_MOVED] = {"moved", SUM},
 };
 
 static double number(const cJSON *line, const char *key)
@@ -68,9 +66,10 @@ static int take_head(struct smalti_training_history *history, cJSON **line)
 	forget_behind(history, from);
 	cJSON_Delete(history->head);
 	cJSON_Delete(history->devices);
+	cJSON_Delete(history->operations);
 	cJSON_Delete(history->failed);
 	history->head = *line;
-	history->devices = history->failed = *line = NULL;
+	history->devices = history->operations = history->failed = *line = NULL;
 	history->processes++;
 	return 0;
 }
@@ -123,6 +122,7 @@ static int take_line(void *user, cJSON **line, struct smalti_error *error)
 		       put_line(history->checkpoints, "checkpoint", line) ||
 		       put_line(history->damaged, "damaged", line) ||
 		       put_value(&history->devices, "devices", *line) ||
+		       put_value(&history->operations, "operations", *line) ||
 		       put_value(&history->failed, "failed", *line)
 		   ? 0
 		   : -1;
@@ -152,6 +152,7 @@ void smalti_training_history_free(struct smalti_training_history *history)
 	cJSON_Delete(history->checkpoints);
 	cJSON_Delete(history->damaged);
 	cJSON_Delete(history->devices);
+	cJSON_Delete(history->operations);
 	cJSON_Delete(history->failed);
 }
 
@@ -166,7 +167,7 @@ struct smalti_training_pace smalti_training_history_pace(const struct smalti_tra
 	for (int64_t i = history->count - 1; i >= 0 && seconds < RECENT_SECONDS; i--, made++) {
 		if (history->points[i].step <= from)
 			break;
-		seconds += fmax(history->points[i].values[SECONDS], 0);
+		seconds += fmax(history->points[i].values[SMALTI_TRAINING_SECONDS], 0);
 	}
 	if (history->count)
 		pace.step = history->points[history->count - 1].step;
@@ -236,7 +237,7 @@ static void put_busy(FILE *page, const struct smalti_training_history *history, 
 			double busy = 0, seconds = 0;
 			for (int64_t k = i; k < i + count; k++) {
 				busy += (double)history->points[k].busy[j];
-				seconds += history->points[k].values[SECONDS];
+				seconds += history->points[k].values[SMALTI_TRAINING_SECONDS];
 			}
 			fprintf(page, "%s%.4f", j ? "," : "", seconds > 0 ? fmin(busy / seconds, 1) : 0);
 		}
@@ -271,6 +272,33 @@ static void put_list(FILE *page, const char *key, const cJSON *texts)
 	fputs("],\n", page);
 }
 
+/* Those whose numbers are all there. */
+static void put_operations(FILE *page, const cJSON *list)
+{
+	static const char *const keys[] = {"count", "seconds", "flops", "bytes"};
+	const cJSON *one = NULL;
+	bool first = true;
+	fputs("\"operations\":[", page);
+	cJSON_ArrayForEach (one, list) {
+		double values[COUNT_OF(keys)];
+		bool whole = true;
+		for (size_t i = 0; i < COUNT_OF(keys); i++)
+			whole = (values[i] = number(one, keys[i])) >= 0 && whole;
+		if (!whole)
+			continue;
+		fputs(first ? "{" : ",\n{", page);
+		first = false;
+		smalti_page_member(page, "name",
+				   smalti_text_of(cJSON_GetObjectItemCaseSensitive(one, "name")));
+		smalti_page_member(page, "dtype",
+				   smalti_text_of(cJSON_GetObjectItemCaseSensitive(one, "dtype")));
+		for (size_t i = 0; i < COUNT_OF(keys); i++)
+			fprintf(page, "%s\"%s\":%.9g", i ? "," : "", keys[i], values[i]);
+		fputc('}', page);
+	}
+	fputs("],\n", page);
+}
+
 void smalti_training_history_print(FILE *page, const char *directory, int64_t every,
 				   const struct smalti_training_history *history)
 {
@@ -300,6 +328,7 @@ void smalti_training_history_print(FILE *page, const char *directory, int64_t ev
 	put_busy(page, history, step, workers);
 	put_evaluations(page, history->evaluations);
 	smalti_page_devices(page, history->devices);
+	put_operations(page, history->operations);
 	fprintf(page, "\"damaged\":%d,\"processes\":%" PRId64 ",\"unreadable\":%" PRId64 "}",
 		cJSON_GetArraySize(history->damaged), history->processes, history->unreadable);
 }

@@ -6,7 +6,25 @@
 /* A training run's log.jsonl (docs/training.md), as it went: what a crash undid, and was done again, is
  * there once. */
 
-enum { SMALTI_TRAINING_FIELDS = 13, SMALTI_TRAINING_WORKERS = 64 };
+enum { SMALTI_TRAINING_WORKERS = 64 };
+
+/* The numbers of a step's line. */
+enum smalti_training_field {
+	SMALTI_TRAINING_LOSS,
+	SMALTI_TRAINING_MSE,
+	SMALTI_TRAINING_VB,
+	SMALTI_TRAINING_NORM,
+	SMALTI_TRAINING_RATE,
+	SMALTI_TRAINING_SCALE,
+	SMALTI_TRAINING_TFLOPS,
+	SMALTI_TRAINING_SECONDS,
+	SMALTI_TRAINING_SAMPLES_PER_SECOND,
+	SMALTI_TRAINING_DATA_SECONDS,
+	SMALTI_TRAINING_UPDATE_SECONDS,
+	SMALTI_TRAINING_RESIDENT,
+	SMALTI_TRAINING_MOVED,
+	SMALTI_TRAINING_FIELDS
+};
 
 /* A step, or neighbours together. */
 struct smalti_training_point {
@@ -20,7 +38,7 @@ struct smalti_training_history {
 	int64_t count;
 	cJSON *head; /* the line that the last process began with; NULL: there is no line that can be read */
 	cJSON *evaluations, *checkpoints, *damaged; /* arrays of their lines */
-	cJSON *devices, *failed;                    /* the last process's; NULL: none */
+	cJSON *devices, *operations, *failed;       /* the last process's; NULL: none */
 	int64_t processes, unreadable;
 	bool lives; /* a process trains in the directory */
 };
