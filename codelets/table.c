@@ -79,6 +79,19 @@
 	}
 #include "codelets/codelets.def"
 
+#define K(m)
+#define T(m) dtype = a->m;
+#define P(m)
+#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+	static enum smalti_dtype name##_dtype(const void *arguments)                                         \
+	{                                                                                                    \
+		const struct name##_arguments *a = arguments;                                                \
+		enum smalti_dtype dtype = SMALTI_F32;                                                        \
+		(void)a;                                                                                     \
+		members return dtype;                                                                        \
+	}
+#include "codelets/codelets.def"
+
 const struct smalti_op smalti_ops[] = {
 #define CODELET(op_name, list, members, flop_count, byte_count)                                              \
 	{.name = #op_name,                                                                                   \
@@ -88,6 +101,7 @@ const struct smalti_op smalti_ops[] = {
 	 .updates = op_name##_updates,                                                                       \
 	 .key = op_name##_key,                                                                               \
 	 .value = op_name##_value,                                                                           \
+	 .dtype = op_name##_dtype,                                                                           \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
 	 .run = op_name##_cpu},

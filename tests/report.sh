@@ -126,6 +126,8 @@ mkdir trained
     step 2 8 && step 4 6
     echo '{"step":4,"evaluation":"ema","mean_mse":4,"mean_vb":6}'
     echo '{"checkpoint":"step-4"}'
+    printf '{"operations":[{"name":"<b>op","dtype":"bf16","count":2,"seconds":3,"flops":6e9,"bytes":1048576},{"name":"short"},7,'
+    echo '{"name":"convert","dtype":"f32","count":1,"seconds":1,"flops":0,"bytes":2048}]}'
     echo '{"devices":[{"name":"<b>GPU","bytes_to":3145728}]}'
     printf '{"step":5,"lo'
 } >trained/log.jsonl
@@ -140,6 +142,7 @@ assert [point[:2] for point in data["points"]] == [[1, 9], [2, 8], [4, 6]] and d
 assert data["evaluations"] == [["ema", 4, 4, 6]] and data["checkpoint"] == "step-4", data
 assert data["workers"] == ["CPU 0", "<i>"] and data["devices"] == [{"bytes_to": 3 << 20, "name": "<b>GPU"}], data
 assert data["pace"] == [10, .5, None], data
+assert [one["name"] for one in data["operations"]] == ["<b>op", "convert"] and data["operations"][0]["flops"] == 6e9, data
 END
     # While somebody trains in it: six steps are left, at the speed of the last process's.
     /usr/bin/python3 - "$SMALTI" <<'END' || fail "a training run's time left"
@@ -156,7 +159,8 @@ fi
 if command -v chromium >/dev/null; then
     [ ! -e live.html ] || shown live.html '>12 s<' '>left, as fast as in the last minute<' '>steps of 10<' '>a step, of late<'
     shown trained.html '>Training in trained<' '>6<' '>step-4<' 'Loss: loss up to 9, mean' 'Samples per second up to 4' \
-        'ema up to 4' 'CPU 0 1 %' '&lt;i&gt; 0 %' '1 lines of log.jsonl' '&lt;/pre&gt;&lt;script&gt;' '>&lt;b&gt;GPU<' '>3 MiB<'
+        'ema up to 4' 'CPU 0 1 %' '&lt;i&gt; 0 %' '1 lines of log.jsonl' '&lt;/pre&gt;&lt;script&gt;' '>&lt;b&gt;GPU<' '>3 MiB<' \
+        'bf16: 75.0 % of the time; conversions: 25.0 %' '>&lt;b&gt;op<' '>2G<'
     if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
 fi
 

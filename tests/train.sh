@@ -39,7 +39,7 @@ variant() {
     [ "$(cd variant && echo step-*)" = step-9 ] || fail "--keep 1 keeps $(ls variant)"
 }
 variant --cpus 1 --micro 1
-variant --cpus 2 --micro 3 --sched dmda --prefetch 0
+variant --cpus 2 --micro 3 --sched dmda --prefetch 1
 variant --cpus 2 --sched eager --recompute block
 variant --cpus 2 --recompute auto
 
@@ -63,6 +63,24 @@ done
 [ "$(sort -nru blocks)" = "$(cat blocks)" ] || fail "blocks computed again with more and more memory: $(tr '\n' ' ' <blocks)"
 [ "$(tail -n 1 blocks)" -eq 0 ] || fail "blocks are computed again where all can be kept"
 refuse 1 'choose "none" or "block"' limited --recompute auto --strategy data2 -o again
+
+# What operations did at last: their arithmetic is the step's, products are in bf16, and conversions have bytes.
+expect 0 '' limited --precision bf16 -q -o narrow
+python3 - narrow/log.jsonl <<'END_OF_PROGRAM' || fail "operations: $(cat narrow/log.jsonl)"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+step, = [line for line in lines if "loss" in line]
+done, = [line["operations"] for line in lines if "operations" in line]
+flops = sum(one["flops"] for one in done)
+assert abs(flops / (step["tflops"] * 1e12 * step["seconds"]) - 1) < 0.01, flops  # the update is not the step's
+seconds = [one["seconds"] for one in done]
+assert seconds == sorted(seconds, reverse=True) and min(seconds) > 0
+assert sum(one["seconds"] for one in done if one["name"] != "deliver") <= sum(step["busy"])  # that is the checkpoint's
+by_name = {(one["name"], one["dtype"]): one for one in done}
+for name in "attention_backward", "linear_weight", "linear_input", "convert":
+    assert by_name[name, "bf16"]["count"] > 0 and by_name[name, "bf16"]["bytes"] > 0
+assert by_name["ln_modulate", "f32"]["flops"] > 0 and not any(one["dtype"] == "f16" for one in done)
+END_OF_PROGRAM
 
 # Killed at any moment.
 made=0

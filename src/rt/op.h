@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/dtype_enum.h"
 
 /* How a task touches a buffer. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE };
@@ -31,6 +32,7 @@ struct smalti_op {
 	/* Extends `key` by the arguments that a task's time depends on. */
 	uint32_t (*key)(const void *arguments, uint32_t key);
 	uint32_t (*value)(const void *arguments, uint32_t hash); /* the same by all but pointers */
+	enum smalti_dtype (*dtype)(const void *arguments);       /* of its products or conversion; else f32 */
 	double (*flops)(const void *arguments);
 	double (*bytes)(const void *arguments); /* that have to move at least once */
 	int (*run)(const void *data, const void *arguments, struct smalti_error *error); /* on a CPU */

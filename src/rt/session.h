@@ -43,7 +43,8 @@ struct smalti_session {
 	struct smalti_pool *pool;              /* where its tiles lie in main memory */
 	struct smalti_throttle throttle;
 	struct smalti_lost lost;
-	_Atomic int64_t *busy; /* nanoseconds of each worker in tasks */
+	_Atomic int64_t *busy;                 /* nanoseconds of each worker in tasks */
+	struct smalti_op_counter *op_counters; /* of each worker; NULL: a plain session */
 	struct smalti_device_counts device_counts;
 	struct smalti_device **devices;    /* of each worker; NULL: a CPU's */
 	struct smalti_meters *meters;      /* what devices do; NULL: there are none */

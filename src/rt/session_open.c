@@ -3,6 +3,7 @@
 #include "rt/device.h"
 #include "rt/device_use.h"
 #include "rt/environment.h"
+#include "rt/op_use.h"
 #include "rt/place_facts.h"
 #include "rt/places.h"
 #include "rt/policies.h"
@@ -300,6 +301,7 @@ static void free_session(struct smalti_session *session)
 	smalti_throttle_close(&session->throttle);
 	smalti_lost_close(&session->lost);
 	free(session->busy);
+	free(session->op_counters);
 	free(session->ended);
 	free(session->slowdown);
 	free(session->speeds);
@@ -353,6 +355,7 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
 	session->busy = smalti_calloc(session->workers, sizeof(*session->busy), error);
+	session->op_counters = smalti_op_counters_new(session->workers, error);
 	session->ended = smalti_calloc(session->workers, sizeof(*session->ended), error);
 	session->places = smalti_places_new(error);
 	session->slowdown = smalti_slowdown_new(error);
@@ -361,8 +364,8 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->lost.reconsiders = smalti_policy_reconsiders(starpu_sched_get_sched_policy()->policy_name);
 	session->devices = smalti_devices_open(&session->device_counts, error);
 	session->reproducible = options->reproducible && session->device_counts.sum > 0;
-	if (!session->busy || !session->ended || !session->slowdown || !session->places ||
-	    !session->devices || find_speeds(session, error) < 0 ||
+	if (!session->busy || !session->op_counters || !session->ended || !session->slowdown ||
+	    !session->places || !session->devices || find_speeds(session, error) < 0 ||
 	    smalti_reproducible_check(session, error) < 0 || add_scratch_disk(options, error) < 0)
 		return -1;
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);

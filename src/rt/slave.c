@@ -61,7 +61,7 @@ FOUND_BY_NAME void smalti_task_run_slave(void *interfaces[], void *argument)
 	for (int i = 0; i < message->tiles; i++)
 		slots[i] = smalti_formed_of(interfaces[i]) ? smalti_formed_device_memory(interfaces[i]).memory
 							   : (void *)STARPU_VECTOR_GET_PTR(interfaces[i]);
-	if (smalti_task_run_on_cpu(message, pool, slots, &error) == 0)
+	if (smalti_task_run_on_cpu(message, pool, NULL, slots, &error) == 0)
 		return;
 	struct starpu_task *task = starpu_task_get_current();
 	task->cl_ret = &error;

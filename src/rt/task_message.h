@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rt/op.h"
+#include "rt/op_use.h"
 #include "rt/task_group.h"
 
 /* For task.c, which makes tasks, task_run.c, which runs them, and who says where. */
@@ -63,9 +64,9 @@ struct smalti_executor {
 /* `slots`: where the tiles are; NULL for the locals. */
 int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
 			  void *slots[], struct smalti_error *error);
-/* The same on this CPU, with locals of the pool. */
-int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool, void *slots[],
-			   struct smalti_error *error);
+/* The same on this CPU, with locals of the pool; counted, unless `counter` is NULL. */
+int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool,
+			   struct smalti_op_counter *counter, void *slots[], struct smalti_error *error);
 
 /* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);

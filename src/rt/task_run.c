@@ -82,36 +82,52 @@ int smalti_task_run_steps(const struct smalti_message *message, const struct sma
 	return status;
 }
 
-static void *take(void *pool, int64_t bytes, struct smalti_error *error)
+/* A CPU: where its locals come from, and who counts what it does. */
+struct cpu {
+	struct smalti_pool *pool;
+	struct smalti_op_counter *counter;
+};
+
+static void *take(void *user, int64_t bytes, struct smalti_error *error)
 {
-	return smalti_tile_memory_take(pool, bytes, error);
+	const struct cpu *cpu = user;
+	return smalti_tile_memory_take(cpu->pool, bytes, error);
 }
 
-static void give(void *pool, void *memory)
+static void give(void *user, void *memory)
 {
-	smalti_tile_memory_give(pool, memory);
+	const struct cpu *cpu = user;
+	smalti_tile_memory_give(cpu->pool, memory);
 }
 
-static int run(void *pool, const struct smalti_step *step, void *const data[], struct smalti_error *error)
+static int run(void *user, const struct smalti_step *step, void *const data[], struct smalti_error *error)
 {
-	(void)pool;
-	return smalti_step_op(step)->run(data, step->arguments, error);
+	const struct cpu *cpu = user;
+	const double began = smalti_now();
+	const int status = smalti_step_op(step)->run(data, step->arguments, error);
+	if (cpu->counter)
+		smalti_op_counter_add(cpu->counter, step->op, step->arguments, smalti_now() - began);
+	return status;
 }
 
-int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool, void *slots[],
-			   struct smalti_error *error)
+int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool,
+			   struct smalti_op_counter *counter, void *slots[], struct smalti_error *error)
 {
-	const struct smalti_executor cpu = {take, give, run, pool};
-	return smalti_task_run_steps(message, &cpu, slots, error);
+	struct cpu cpu = {pool, counter};
+	const struct smalti_executor executor = {take, give, run, &cpu};
+	return smalti_task_run_steps(message, &executor, slots, error);
 }
 
-static int run_steps(const struct smalti_message *message, void *interfaces[], struct smalti_error *error)
+static int run_steps(const struct smalti_message *message, int worker, void *interfaces[],
+		     struct smalti_error *error)
 {
+	const struct smalti_session *session = message->task_group->session;
 	void *slots[SMALTI_TASK_TILES] = {NULL};
 	for (int i = 0; i < message->tiles; i++)
 		if (!(slots[i] = memory_of(interfaces[i], error)))
 			return -1;
-	return smalti_task_run_on_cpu(message, message->task_group->session->pool, slots, error);
+	return smalti_task_run_on_cpu(message, session->pool,
+				      smalti_op_counters_of(session->op_counters, worker), slots, error);
 }
 
 void smalti_task_run_cpu(void *interfaces[], void *argument)
@@ -126,7 +142,7 @@ void smalti_task_run_cpu(void *interfaces[], void *argument)
 	const bool slows = smalti_session_slows(session, worker);
 	const double predicted = smalti_task_predicted(task_group), began = smalti_now();
 	const double computed = slows ? smalti_thread_clock() : 0;
-	if (run_steps(message, interfaces, &error) < 0)
+	if (run_steps(message, worker, interfaces, &error) < 0)
 		smalti_task_group_fail(task_group, &error);
 	if (slows)
 		smalti_session_slow(session, worker, smalti_thread_clock() - computed);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "rt/device_use.h"
+#include "rt/op_use.h"
 #include "rt/session.h"
 #include "smalti/version.h"
 #include "train/run.h"
@@ -9,8 +10,9 @@
 struct smalti_training_log {
 	FILE *stream;
 	struct smalti_session *session;
-	double *busy;  /* seconds of each worker, to the line before */
-	int64_t moved; /* bytes to and from devices, to the line before */
+	double *busy;               /* seconds of each worker, to the line before */
+	int64_t moved;              /* bytes to and from devices, to the line before */
+	struct smalti_op_use *done; /* by CPUs, to the beginning; as much room behind for the end */
 };
 
 /* Frees the object. A line is written whole, or after a crash not to its end. */
@@ -57,13 +59,26 @@ static int64_t moved_since(struct smalti_training_log *log)
 	return since;
 }
 
+static int64_t op_uses(void)
+{
+	return (int64_t)smalti_op_count * SMALTI_OP_DTYPES;
+}
+
+static void free_log(struct smalti_training_log *log)
+{
+	free(log->busy);
+	free(log->done);
+	free(log);
+}
+
 /* All of it, or nothing. */
 static int start(struct smalti_training_log *log, const char *run, struct smalti_session *session)
 {
 	SCOPED(free) char *path = smalti_format(NULL, "%s/log.jsonl", run);
 	log->session = session;
 	log->busy = smalti_calloc(session->workers, sizeof(*log->busy), NULL);
-	log->stream = path && log->busy ? fopen(path, "ae") : NULL;
+	log->done = smalti_calloc(2, op_uses() * (int64_t)sizeof(*log->done), NULL);
+	log->stream = path && log->busy && log->done ? fopen(path, "ae") : NULL;
 	for (int i = 0; log->stream && i < session->workers; i++)
 		log->busy[i] = smalti_session_busy(session, i);
 	return log->stream ? 0 : -1;
@@ -73,12 +88,14 @@ struct smalti_training_log *smalti_training_log_open(const char *run, struct sma
 						     const cJSON *identity, int64_t step, int64_t steps)
 {
 	struct smalti_training_log *log = smalti_calloc(1, sizeof(*log), NULL);
-	if (!log || start(log, run, session) < 0) {
-		free(log ? log->busy : NULL);
-		free(log);
+	if (!log)
+		return NULL;
+	if (start(log, run, session) < 0) {
+		free_log(log);
 		return NULL;
 	}
 	moved_since(log);
+	smalti_op_counters_sum(session->op_counters, session->workers, log->done);
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, "training", 1);
 	cJSON_AddStringToObject(object, "program", "smalti " SMALTI_VERSION);
@@ -149,17 +166,31 @@ void smalti_training_log_note(struct smalti_training_log *log, const char *key, 
 	write_line(log, object);
 }
 
-void smalti_training_log_close(struct smalti_training_log *log)
+static void log_operations(struct smalti_training_log *log)
+{
+	struct smalti_op_use *after = log->done + op_uses();
+	cJSON *object = cJSON_CreateObject();
+	smalti_op_counters_sum(log->session->op_counters, log->session->workers, after);
+	cJSON_AddItemToObject(object, "operations", smalti_op_uses_json(log->done, after));
+	write_line(log, object);
+}
+
+static void log_devices(struct smalti_training_log *log)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];
-	if (!log)
-		return;
 	const int count = smalti_devices_use(log->session, uses);
 	cJSON *object = count ? cJSON_CreateObject() : NULL;
 	if (object)
 		cJSON_AddItemToObject(object, "devices", smalti_devices_use_json(uses, count));
 	write_line(log, object);
+}
+
+void smalti_training_log_close(struct smalti_training_log *log)
+{
+	if (!log)
+		return;
+	log_operations(log);
+	log_devices(log);
 	fclose(log->stream);
-	free(log->busy);
-	free(log);
+	free_log(log);
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/dtype_enum.h"
+#include "base/json.h"
+#include "rt/op.h"
+
+/* What CPUs have done of each operation, by the dtype that its products and conversions are in
+ * (codelets.def). Kept for each worker apart, so that none waits for another. */
+enum { SMALTI_OP_DTYPES = SMALTI_BF16 + 1 };
+
+/* Of one operation in one dtype. */
+struct smalti_op_use {
+	int64_t count, nanoseconds, flops, bytes; /* bytes: that had to move */
+};
+
+/* Of one worker, or of all: [smalti_op_count][SMALTI_OP_DTYPES]. */
+struct smalti_op_counter;
+
+/* For so many workers; NULL with an error. Free with free(). */
+struct smalti_op_counter *smalti_op_counters_new(int workers, struct smalti_error *error);
+struct smalti_op_counter *smalti_op_counters_of(struct smalti_op_counter *counters, int worker);
+/* On the worker's thread. */
+void smalti_op_counter_add(struct smalti_op_counter *own, int op, const void *arguments, double seconds);
+
+/* uses[smalti_op_count * SMALTI_OP_DTYPES] = the sums over all workers, to now. */
+void smalti_op_counters_sum(const struct smalti_op_counter *counters, int workers,
+			    struct smalti_op_use *uses);
+/* Those that were done between two such sums, the longest first: [{"name", "dtype", "count", "seconds",
+ * "flops", "bytes"}]. NULL without memory. */
+cJSON *smalti_op_uses_json(const struct smalti_op_use *before, const struct smalti_op_use *after);
