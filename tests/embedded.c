@@ -11,12 +11,14 @@ struct smalti_model *embedded_open(struct smalti_session *session)
 	return embedded_open_in(session, SMALTI_PRECISION_F32);
 }
 
-struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalti_precision precision)
+static struct smalti_model *open_with(struct smalti_session *session, enum smalti_precision precision,
+				      const char *transformer)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_model_options options;
 	smalti_model_defaults(&options);
 	options.directory = test_model("tesserae");
+	options.transformer = transformer;
 	options.precision = precision;
 	struct smalti_model *model = smalti_model_open(session, &options, &error);
 	if (!model) {
@@ -24,6 +26,16 @@ struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalt
 		exit(1);
 	}
 	return model;
+}
+
+struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalti_precision precision)
+{
+	return open_with(session, precision, NULL);
+}
+
+struct smalti_model *embedded_open_golden(struct smalti_session *session, enum smalti_precision precision)
+{
+	return open_with(session, precision, test_data("golden/transformer"));
 }
 
 void embedded_close(struct smalti_session *session, struct smalti_model *model)

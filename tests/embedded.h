@@ -6,6 +6,8 @@
 /* The embedded model in a session; ends the program when there is none: no test makes sense without. */
 struct smalti_model *embedded_open(struct smalti_session *session);
 struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalti_precision precision);
+/* The same with the transformer that the reference's outputs are of. */
+struct smalti_model *embedded_open_golden(struct smalti_session *session, enum smalti_precision precision);
 /* Closes both and asserts that it goes well. */
 void embedded_close(struct smalti_session *session, struct smalti_model *model);
 

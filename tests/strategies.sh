@@ -69,7 +69,7 @@ END_OF_PROGRAM
 # try PLACES STRATEGY
 try() {
     rm -rf "$work/made"
-    expect 0 '' spread "$1" -P "$work/case.jsonl" --save-latents --strategy "$2" -q -o "$work/made/"
+    expect 0 '' spread "$1" --transformer "$SMALTI_TESTDATA/golden/transformer" -P "$work/case.jsonl" --save-latents --strategy "$2" -q -o "$work/made/"
     echo "$2 on $1: $(is_golden)" || fail "$2 on $1: not the reference's image"
 }
 

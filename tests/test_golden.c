@@ -38,13 +38,11 @@ static void compare(const char *kind, int number, const float *found,
 	free(values);
 }
 
-static struct smalti_checkpoint *weights(const char *component, const char *stem)
+static struct smalti_checkpoint *weights(const char *directory, const char *stem)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char path[64];
-	snprintf(path, sizeof(path), "tesserae/%s", component);
-	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(test_model(path), stem, NULL, &error);
-	SUCCEEDS(checkpoint ? 0 : -1, &error, component);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, stem, NULL, &error);
+	SUCCEEDS(checkpoint ? 0 : -1, &error, directory);
 	return checkpoint;
 }
 
@@ -54,7 +52,7 @@ static void t5(const struct precision *precision)
 	struct smalti_t5_config config;
 	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &config, &error),
 		 &error, "t5");
-	struct smalti_checkpoint *checkpoint = weights("text_encoder", SMALTI_STEM_T5);
+	struct smalti_checkpoint *checkpoint = weights(test_model("tesserae/text_encoder"), SMALTI_STEM_T5);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_text_encoder *model =
 	    smalti_t5_new(task_group, &config, checkpoint, precision->compute, &error);
@@ -90,10 +88,10 @@ static void dit(const struct precision *precision, bool raw)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config config;
-	SUCCEEDS(
-	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
-	    &error, "dit");
-	struct smalti_checkpoint *checkpoint = weights("transformer", SMALTI_STEM_DIFFUSERS);
+	SUCCEEDS(smalti_transformer_config_read(test_data("golden/transformer/config.json"), &config, &error),
+		 &error, "dit");
+	struct smalti_checkpoint *checkpoint =
+	    weights(test_data("golden/transformer"), SMALTI_STEM_DIFFUSERS);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_denoiser *model =
 	    smalti_dit_new(task_group, &config, checkpoint, precision->compute, &error);
@@ -131,7 +129,7 @@ static void vae_decode(const struct precision *precision)
 	SUCCEEDS(smalti_vae_config_read(test_model("tesserae/vae/config.json"), &config, &error), &error,
 		 "vae");
 	config.scaling_factor = 1; /* the golden latents are divided already */
-	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
+	struct smalti_checkpoint *checkpoint = weights(test_model("tesserae/vae"), SMALTI_STEM_DIFFUSERS);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_vae_net *model = smalti_vae_net_new(SMALTI_VAE_DECODE, task_group, &config, checkpoint,
 							  precision->compute, &error);
@@ -162,7 +160,7 @@ static void vae_encode(const struct precision *precision)
 	struct smalti_vae_config config;
 	SUCCEEDS(smalti_vae_config_read(test_model("tesserae/vae/config.json"), &config, &error), &error,
 		 "vae");
-	struct smalti_checkpoint *checkpoint = weights("vae", SMALTI_STEM_DIFFUSERS);
+	struct smalti_checkpoint *checkpoint = weights(test_model("tesserae/vae"), SMALTI_STEM_DIFFUSERS);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_vae_net *model = smalti_vae_net_new(SMALTI_VAE_ENCODE, task_group, &config, checkpoint,
 							  precision->compute, &error);

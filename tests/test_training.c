@@ -665,13 +665,12 @@ static void curves_are_those_of_the_reference(void)
 	struct smalti_transformer_config config;
 	open_golden(&golden, "curve");
 	const char *const directories[] = {golden.features};
-	const char *model = test_model("tesserae/transformer");
+	const char *model = test_data("golden/transformer");
 	struct smalti_checkpoint *weights =
 	    smalti_checkpoint_open(model, SMALTI_STEM_DIFFUSERS, NULL, &error);
 	SUCCEEDS(weights ? 0 : -1, &error, model);
-	SUCCEEDS(
-	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
-	    &error, "config");
+	SUCCEEDS(smalti_transformer_config_read(test_data("golden/transformer/config.json"), &config, &error),
+		 &error, "config");
 	struct smalti_session *session = session_of(NULL, 2);
 	for (int i = 0; i < COUNT(cases); i++) {
 		const cJSON *curve = part(golden.json, cases[i].name), *gamma = part(curve, "min_snr_gamma");
