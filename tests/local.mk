@@ -27,6 +27,7 @@ check_PROGRAMS += tests/test_parse
 check_PROGRAMS += tests/test_noise
 check_PROGRAMS += tests/test_strategies
 check_PROGRAMS += tests/test_strategy_choice
+check_PROGRAMS += tests/test_strategy_names
 check_PROGRAMS += tests/test_transfers
 check_PROGRAMS += tests/test_decode_places
 check_PROGRAMS += tests/test_tile_forms
