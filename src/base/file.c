@@ -157,6 +157,22 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 	return 0;
 }
 
+const char *smalti_temporary_directory(void)
+{
+	const char *directory = getenv("TMPDIR");
+	return directory && *directory ? directory : "/tmp";
+}
+
+char *smalti_make_temporary_directory(const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s.XXXXXX", smalti_temporary_directory(), name);
+	if (!path || mkdtemp(path))
+		return path;
+	smalti_fail_errno(error, "%s: no directory can be made there", path);
+	free(path);
+	return NULL;
+}
+
 void smalti_remove_directory(const char *path)
 {
 	enum { OPEN_DIRECTORIES = 8 };

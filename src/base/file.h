@@ -54,6 +54,10 @@ int smalti_find_file(const char *path, struct smalti_error *error);
 int smalti_find_in(const char *directory, const char *name, struct smalti_error *error);
 /* Makes the directory unless it is there; its parent must exist. */
 int smalti_make_directory(const char *path, struct smalti_error *error);
+/* The directory for what nobody looks for afterwards: $TMPDIR, or /tmp. */
+const char *smalti_temporary_directory(void);
+/* A new one in it whose name begins so; NULL with an error. Remove it, and free the path with free(). */
+char *smalti_make_temporary_directory(const char *name, struct smalti_error *error);
 /* Removes the directory with all that is in it, as far as that can be done. */
 void smalti_remove_directory(const char *path);
 /* The directory that a path's last name stands in; NULL with an error. Free with free(). */

@@ -196,15 +196,9 @@ static cJSON *run_in(const char *directory, const struct smalti_simulate_options
 cJSON *smalti_simulator_run(const struct smalti_simulate_options *options, const char *policy,
 			    const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {
-	const char *place = getenv("TMPDIR");
-	SCOPED(free)
-	char *directory = smalti_format(error, "%s/smalti-sim.XXXXXX", place && *place ? place : "/tmp");
+	SCOPED(free) char *directory = smalti_make_temporary_directory("smalti-sim", error);
 	if (!directory)
 		return NULL;
-	if (!mkdtemp(directory)) {
-		smalti_fail_errno(error, "%s: no directory can be made there", directory);
-		return NULL;
-	}
 	cJSON *outcome = run_in(directory, options, policy, machine, error);
 	smalti_remove_directory(directory);
 	return outcome;

@@ -5,11 +5,8 @@
 #include "base/json.h"
 #include "dataset/dataset.h"
 
-/* The directory for files without a name: $TMPDIR, or /tmp. */
-const char *smalti_temporary_directory(void);
-
-/* Streams that are kept one behind the other in a file without a name in that directory, so that they can be
- * read again, and anywhere. */
+/* Streams that are kept one behind the other in a file without a name in smalti_temporary_directory(), so
+ * that they can be read again, and anywhere. */
 struct smalti_spool {
 	int file;             /* -1: nothing is kept yet */
 	char path[32];        /* by which this process can open it */

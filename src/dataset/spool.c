@@ -21,12 +21,6 @@ struct copy {
 	z_stream stream;
 };
 
-const char *smalti_temporary_directory(void)
-{
-	const char *directory = getenv("TMPDIR");
-	return directory && *directory ? directory : "/tmp";
-}
-
 bool smalti_is_gzip(const void *start, size_t length)
 {
 	const unsigned char *bytes = start;
