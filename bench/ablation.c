@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mix.h"
 #include "bench/memory.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
@@ -21,15 +22,13 @@ static const char caption[] =
     "a watercolour of a lighthouse on a cliff above a stormy sea at dusk, gulls around its lantern, a small "
     "red boat on the waves below, long shadows and warm light, number";
 
-static void fill_with_noise(unsigned char *row, int64_t bytes, uint32_t *state)
+static void fill_with_noise(unsigned char *row, int64_t bytes, uint64_t *state)
 {
-	for (int64_t i = 0; i < bytes; i++) {
-		*state = *state * 1664525u + 1013904223u;
-		row[i] = (unsigned char)(*state >> 24);
-	}
+	for (int64_t i = 0; i < bytes; i++)
+		row[i] = (unsigned char)smalti_mix(++*state);
 }
 
-static int write_rows(struct smalti_image_writer *writer, int64_t side, uint32_t seed,
+static int write_rows(struct smalti_image_writer *writer, int64_t side, uint64_t seed,
 		      struct smalti_error *error)
 {
 	SCOPED(free) unsigned char *row = smalti_calloc(side, 3, error);
@@ -41,7 +40,7 @@ static int write_rows(struct smalti_image_writer *writer, int64_t side, uint32_t
 	return row ? smalti_image_finish(writer, error) : -1;
 }
 
-static int write_image(const char *path, int64_t side, uint32_t seed, struct smalti_error *error)
+static int write_image(const char *path, int64_t side, uint64_t seed, struct smalti_error *error)
 {
 	const struct smalti_image_format format = {
 	    .encoding = SMALTI_IMAGE_PNG, .width = side, .height = side, .depth = 8};
@@ -59,7 +58,7 @@ int smalti_ablation_make_items(const struct smalti_ablation *ablation, struct sm
 	int status = writer ? 0 : -1;
 	for (int64_t i = 0; i < ablation->items && status == 0; i++) {
 		SCOPED(free) char *path = smalti_format(error, "%s/%" PRId64 ".png", ablation->directory, i);
-		status = path ? write_image(path, ablation->image_size, (uint32_t)i, error) : -1;
+		status = path ? write_image(path, ablation->image_size, (uint64_t)i << 32, error) : -1;
 		fprintf(smalti_writer_stream(writer),
 			"{\"path\": \"%" PRId64 ".png\", \"prompt\": \"%s %" PRId64 "\"}\n", i, caption, i);
 	}

@@ -44,17 +44,19 @@ static int64_t read_counter(const _Atomic int64_t *sum)
 	return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
-void smalti_op_counters_sum(const struct smalti_op_counter *all, int workers, struct smalti_op_use *uses)
+struct smalti_op_use *smalti_op_counters_sum(const struct smalti_op_counter *all, int workers,
+					     struct smalti_error *error)
 {
 	const int64_t each = counters();
-	memset(uses, 0, (size_t)each * sizeof(*uses));
-	for (int64_t i = 0; i < workers * each; i++) {
+	struct smalti_op_use *uses = smalti_calloc(each, sizeof(*uses), error);
+	for (int64_t i = 0; uses && i < workers * each; i++) {
 		struct smalti_op_use *use = &uses[i % each];
 		use->count += read_counter(&all[i].count);
 		use->nanoseconds += read_counter(&all[i].nanoseconds);
 		use->flops += read_counter(&all[i].flops);
 		use->bytes += read_counter(&all[i].bytes);
 	}
+	return uses;
 }
 
 /* A line of the list. */

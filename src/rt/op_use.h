@@ -23,9 +23,9 @@ struct smalti_op_counter *smalti_op_counters_of(struct smalti_op_counter *counte
 /* On the worker's thread. */
 void smalti_op_counter_add(struct smalti_op_counter *own, int op, const void *arguments, double seconds);
 
-/* uses[smalti_op_count * SMALTI_OP_DTYPES] = the sums over all workers, to now. */
-void smalti_op_counters_sum(const struct smalti_op_counter *counters, int workers,
-			    struct smalti_op_use *uses);
+/* The sums over all workers, to now, for free(); NULL with an error. */
+struct smalti_op_use *smalti_op_counters_sum(const struct smalti_op_counter *counters, int workers,
+					     struct smalti_error *error);
 /* Those that were done between two such sums, the longest first: [{"name", "dtype", "count", "seconds",
  * "flops", "bytes"}]. NULL without memory. */
 cJSON *smalti_op_uses_json(const struct smalti_op_use *before, const struct smalti_op_use *after);

@@ -12,7 +12,7 @@ struct smalti_training_log {
 	struct smalti_session *session;
 	double *busy;               /* seconds of each worker, to the line before */
 	int64_t moved;              /* bytes to and from devices, to the line before */
-	struct smalti_op_use *done; /* by CPUs, to the beginning; as much room behind for the end */
+	struct smalti_op_use *done; /* by CPUs, to the beginning */
 };
 
 /* Frees the object. A line is written whole, or after a crash not to its end. */
@@ -59,11 +59,6 @@ static int64_t moved_since(struct smalti_training_log *log)
 	return since;
 }
 
-static int64_t op_uses(void)
-{
-	return (int64_t)smalti_op_count * SMALTI_OP_DTYPES;
-}
-
 static void free_log(struct smalti_training_log *log)
 {
 	free(log->busy);
@@ -77,7 +72,7 @@ static int start(struct smalti_training_log *log, const char *run, struct smalti
 	SCOPED(free) char *path = smalti_format(NULL, "%s/log.jsonl", run);
 	log->session = session;
 	log->busy = smalti_calloc(session->workers, sizeof(*log->busy), NULL);
-	log->done = smalti_calloc(2, op_uses() * (int64_t)sizeof(*log->done), NULL);
+	log->done = smalti_op_counters_sum(session->op_counters, session->workers, NULL);
 	log->stream = path && log->busy && log->done ? fopen(path, "ae") : NULL;
 	for (int i = 0; log->stream && i < session->workers; i++)
 		log->busy[i] = smalti_session_busy(session, i);
@@ -95,7 +90,6 @@ struct smalti_training_log *smalti_training_log_open(const char *run, struct sma
 		return NULL;
 	}
 	moved_since(log);
-	smalti_op_counters_sum(session->op_counters, session->workers, log->done);
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, "training", 1);
 	cJSON_AddStringToObject(object, "program", "smalti " SMALTI_VERSION);
@@ -168,10 +162,12 @@ void smalti_training_log_note(struct smalti_training_log *log, const char *key, 
 
 static void log_operations(struct smalti_training_log *log)
 {
-	struct smalti_op_use *after = log->done + op_uses();
-	cJSON *object = cJSON_CreateObject();
-	smalti_op_counters_sum(log->session->op_counters, log->session->workers, after);
-	cJSON_AddItemToObject(object, "operations", smalti_op_uses_json(log->done, after));
+	SCOPED(free)
+	struct smalti_op_use *after =
+	    smalti_op_counters_sum(log->session->op_counters, log->session->workers, NULL);
+	cJSON *object = after ? cJSON_CreateObject() : NULL;
+	if (object)
+		cJSON_AddItemToObject(object, "operations", smalti_op_uses_json(log->done, after));
 	write_line(log, object);
 }
 
