@@ -4,7 +4,7 @@
 #include "graphs/dit_train.h"
 #include "jobs/plan.h"
 
-enum { CAPTION_TOKENS = 40, FACTOR = 8, TIMESTEP = 500 };
+enum { CAPTION_TOKENS = 40, FACTOR = 8, TIMESTEP = 500, AT_A_TIME = 2 /* samples, as a trainer would */ };
 
 struct state {
 	struct smalti_transformer_config config;
@@ -62,16 +62,26 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	return make_inputs(run, error);
 }
 
-static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_group)
+/* With `add`, to the gradients of those before. */
+static void insert_sample(struct state *state, struct smalti_task_group *task_group, bool add)
 {
-	struct state *state = run->state;
 	struct smalti_tile *out, *const *const gradients[] = {state->gradients};
-	smalti_dit_train_begin_step(state->train, task_group);
 	struct smalti_dit_pass *pass =
 	    smalti_dit_train_forward(state->train, task_group, &state->sample, &out);
 	if (pass)
-		smalti_dit_train_backward(pass, state->gout, gradients, false, NULL);
+		smalti_dit_train_backward(pass, state->gout, gradients, add, NULL);
 	smalti_tile_release(out);
+}
+
+static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_group)
+{
+	struct state *state = run->state;
+	smalti_dit_train_begin_step(state->train, task_group);
+	for (int64_t i = 0; i < run->stage->samples; i++) {
+		if (i && i % AT_A_TIME == 0)
+			smalti_task_group_wait(task_group); /* or the activations of all would be there */
+		insert_sample(state, task_group, i > 0);
+	}
 	smalti_dit_train_end_step(state->train);
 }
 

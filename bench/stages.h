@@ -13,7 +13,7 @@ enum smalti_stage_kind {
 	SMALTI_STAGE_DIT,    /* one forward for an empty negative prompt and a caption of 40 tokens */
 	SMALTI_STAGE_DECODE, /* latents to an image */
 	SMALTI_STAGE_ENCODE, /* an image to its latents' distribution */
-	SMALTI_STAGE_TRAIN,  /* the DiT's forward and backward of one sample with a caption of 40 tokens */
+	SMALTI_STAGE_TRAIN,  /* the DiT's forward and backward of samples with a caption of 40 tokens */
 };
 
 enum { SMALTI_STAGE_CAPTIONS = 64 }; /* at a time at most */
@@ -23,6 +23,7 @@ struct smalti_stage_spec {
 	int64_t tokens[SMALTI_STAGE_CAPTIONS]; /* T5: of each caption */
 	int64_t captions;
 	int64_t width, height; /* of the image; 0: the model's own */
+	int64_t samples;       /* training: whose gradients are added up */
 };
 
 /* Of the component that a stage needs: a directory in diffusers' layout, which may lack the others. */

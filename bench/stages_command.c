@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_SAMPLES = 1 << 20 };
+
 struct stages_options {
 	struct smalti_bench_options bench;
 	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode, *train;
+	int64_t samples;
 	enum smalti_precision precision;
 	struct smalti_session_options session;
 	bool plain;
@@ -21,7 +24,8 @@ struct stages_options {
 
 #define TYPE struct stages_options
 
-static const struct stages_options defaults = {.bench = {.repeats = 3}, .session = {.cuda = -1}};
+static const struct stages_options defaults = {
+    .bench = {.repeats = 3}, .samples = 1, .session = {.cuda = -1}};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},
@@ -35,8 +39,10 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, vae), "vae", 0, "WxH[,...]", "decode an image of that size"},
     {SMALTI_STRING(TYPE, encode), "encode", 0, "WxH[,...]", "encode an image of that size"},
     {SMALTI_STRING(TYPE, train), "train", 0, "WxH[,...]",
-     "compute the gradients of the transformer's parameters for one image of that size, with a caption of 40 "
+     "compute the gradients of the transformer's parameters for images of that size, with a caption of 40 "
      "tokens"},
+    {SMALTI_INT64(TYPE, samples), "samples", 0, "N", "with --train: of so many images, added up",
+     .minimum = 1, .maximum = MOST_SAMPLES},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; only the components of the chosen stages are needed; "
@@ -126,6 +132,7 @@ static struct smalti_stage_spec *add_stage(struct measuring *m, enum smalti_stag
 	}
 	struct smalti_stage_spec *stage = &m->stages[m->count++];
 	stage->kind = kind;
+	stage->samples = m->options->samples;
 	return stage;
 }
 
@@ -223,6 +230,9 @@ static struct name name_of(const struct smalti_stage_spec *stage, const struct s
 	else
 		snprintf(name.text, sizeof(name.text), "%s %lldx%lld", kinds[stage->kind],
 			 (long long)result->width, (long long)result->height);
+	if (stage->kind == SMALTI_STAGE_TRAIN && stage->samples > 1)
+		snprintf(name.text + strlen(name.text), sizeof(name.text) - strlen(name.text),
+			 ", %lld samples", (long long)stage->samples);
 	return name;
 }
 

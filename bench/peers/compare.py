@@ -3,9 +3,9 @@
 """Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
-                  [--model DIR] STAGE PRECISION SIZE
+                  [--model DIR] [--samples N] STAGE PRECISION SIZE
 
-The arguments are those of stage.py. In each round Smalti runs the stage once (after a run that is not counted),
+The arguments are those of stage.py (with --samples, of train, a run is of all). In each round Smalti runs the stage once (after a run that is not counted),
 then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
 libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
@@ -35,6 +35,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--model")
     parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("stage", choices=(*OPTIONS, "generate"))
     parser.add_argument("precision", choices=tuple(PRECISIONS))
     parser.add_argument("size")
@@ -52,7 +53,7 @@ class Peer:
     def __init__(self, given, library):
         self.library = library
         command = [sys.executable, HERE / "stage.py", "--library", library, "--threads", str(given.threads),
-                   "--steps", str(given.steps), "--device", given.device]
+                   "--steps", str(given.steps), "--samples", str(given.samples), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
         command += [given.stage, given.precision, given.size]
@@ -88,6 +89,8 @@ class Smalti:
             self.command += ["generate", "--size", given.size, "--steps", str(given.steps)]
         else:
             self.command += ["stages", OPTIONS[given.stage], given.size]
+        if given.stage == "train":
+            self.command += ["--samples", str(given.samples)]
         places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
         self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats", "1",
                          "--json"]

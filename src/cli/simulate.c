@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "cli/simulate_print.h"
 #include "cli/simulator.h"
+#include "simulation/calibrate.h"
 #include "simulation/machine.h"
 
 /* The next of the names with commas between; false: there is none. */
@@ -21,7 +22,13 @@ static int check(const struct smalti_simulate_options *options, int count, char 
 {
 	if (count)
 		return smalti_fail(error, SMALTI_EINVAL, "unexpected operand '%.99s'", operands[0]);
-	if (!options->machine)
+	if (options->calibrate && !options->measured)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "--calibrate needs --measured, the traces of the machine");
+	if (options->calibrate && options->machine)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "--calibrate describes the machine of the traces, not one of --machine");
+	if (!options->machine && !options->calibrate)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--machine is missing; --machines lists those that there are");
 	if (options->trace && options->sched && strchr(options->sched, ','))
@@ -66,7 +73,11 @@ enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 	int status = 0;
 	if (options->machines)
 		status = smalti_machines_print(stdout, &error);
-	else if (check(options, count, operands, &error) < 0 || simulate(options, &error) < 0)
+	else if (check(options, count, operands, &error) < 0)
 		status = -1;
+	else if (options->calibrate)
+		status = smalti_calibrate(options->measured, options->precision, options->calibrate, &error);
+	else
+		status = simulate(options, &error);
 	return status ? smalti_command_fail(&smalti_simulate_command, &error) : smalti_finish_stdout();
 }

@@ -9,7 +9,7 @@
 /* The options of `smalti simulate`, and of smalti-sim, which it starts for each policy; strings belong to
  * argv. */
 struct smalti_simulate_options {
-	const char *machine, *sched, *model, *measured;
+	const char *machine, *sched, *model, *measured, *calibrate;
 	bool machines, json;
 	struct smalti_request request;
 	int precision; /* enum smalti_precision */

@@ -12,6 +12,9 @@ static const struct smalti_option rows[] = {
      "simulate the machine that this JSON file describes, or the one of that name that is shipped"},
     {SMALTI_STRING(TYPE, measured), "measured", 0, "TRACE,...",
      "tasks take what they took in these traces of real runs, as far as such tasks are there"},
+    {SMALTI_STRING(TYPE, calibrate), "calibrate", 0, "FILE",
+     "simulate nothing, but write to FILE the description of the machine that made the traces of --measured, "
+     "whose models were of --precision"},
     {SMALTI_FLAG(TYPE, machines), "machines", 0, NULL, "list the machines that are shipped"},
     {SMALTI_STRING(TYPE, sched), "sched", 0, "POLICY,...",
      "StarPU scheduling policies, each simulated in turn; default: dmdas with GPUs, else lws"},
@@ -66,7 +69,9 @@ static const struct smalti_example examples[] = {
      "--strategy ulysses"},
     {"Compare scheduling policies", "smalti simulate --machine A100-L40-T4 --model sigma-512 --precision f16 "
 				    "--sched dmdas,dmda,lws"},
-    {"Simulate a machine of one's own", "smalti simulate --machine ./mine.json --json"},
+    {"Simulate this machine",
+     "smalti generate -p 'a red star' -o star.png --grain operation --trace run.json && smalti simulate "
+     "--measured run.json --calibrate mine.json && smalti simulate --machine ./mine.json --sched lws,dmda"},
     {NULL, NULL},
 };
 

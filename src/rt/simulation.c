@@ -119,29 +119,12 @@ const struct smalti_device_driver smalti_simulated = {
 
 /* What tasks take. */
 
-static enum smalti_work work_of(const struct smalti_op *op)
-{
-	static const struct {
-		const char *op;
-		enum smalti_work work;
-	} works[] = {
-	    {"matmul", SMALTI_PRODUCTS},      {"matmul_raw", SMALTI_PRODUCTS},
-	    {"gated_gelu", SMALTI_PRODUCTS},  {"sum_shards", SMALTI_PRODUCTS},
-	    {"patch_embed", SMALTI_PRODUCTS}, {"attend_heads", SMALTI_PRODUCTS},
-	    {"attention", SMALTI_ATTENTION},  {"conv", SMALTI_CONVOLUTIONS},
-	};
-	for (size_t i = 0; i < COUNT_OF(works); i++)
-		if (strcmp(op->name, works[i].op) == 0)
-			return works[i].work;
-	return SMALTI_WORKS;
-}
-
 static double cost_of(const struct smalti_message *message, const struct smalti_machine_kind *kind)
 {
 	double seconds = 0;
 	for (int i = 0; i < message->steps; i++) {
 		const struct smalti_step *step = &message->step[i];
-		const enum smalti_work work = work_of(smalti_step_op(step));
+		const enum smalti_work work = smalti_machine_work(smalti_step_op(step)->name);
 		seconds += smalti_machine_seconds(kind, work, work < SMALTI_WORKS ? run.precisions[work] : 0,
 						  smalti_step_op(step)->flops(step->arguments),
 						  smalti_step_op(step)->bytes(step->arguments));

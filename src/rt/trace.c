@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "rt/device_use.h"
 #include "rt/order.h"
+#include "rt/place_facts.h"
 #include "rt/places.h"
 #include "rt/pool.h"
 #include "rt/ranks.h"
@@ -22,7 +23,7 @@ struct event {
 	double ready;                              /* when all that it waited for had ended */
 	int64_t number;
 	uint32_t key; /* what its time depends on */
-	double flops;
+	double flops, bytes;
 	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
 	int64_t device;       /* bytes of its device's memory that are in use; 0 on a CPU */
@@ -125,6 +126,15 @@ int64_t smalti_trace_inserts(struct smalti_trace *trace)
 	return smalti_order_inserts(trace->order);
 }
 
+/* That its operations read and write. */
+static double bytes_of(const struct smalti_message *message)
+{
+	double bytes = 0;
+	for (int i = 0; i < message->steps; i++)
+		bytes += smalti_step_op(&message->step[i])->bytes(message->step[i].arguments);
+	return bytes;
+}
+
 void smalti_trace_task(struct smalti_trace *trace, struct starpu_task *task)
 {
 	const struct smalti_message *message = task->cl_arg;
@@ -146,6 +156,7 @@ void smalti_trace_task(struct smalti_trace *trace, struct starpu_task *task)
 	event->fetch_start = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_start_time);
 	event->fetch_end = starpu_timing_timespec_to_us((struct timespec *)&info->acquire_data_end_time);
 	event->flops = task->flops;
+	event->bytes = bytes_of(message);
 	event->position = message->position;
 	smalti_pool_state(trace->session->pool, &pool);
 	event->tiles = pool.used;
@@ -261,8 +272,8 @@ static void write_event(FILE *file, const struct smalti_trace *trace, int worker
 	write_text(file, event->request);
 	write_position(file, &event->position);
 	write_order(file, trace, event, row->costs + index * trace->places);
-	fprintf(file, ",\"flops\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
-		duration > 0 ? event->flops / duration * 1e-3 : 0.0);
+	fprintf(file, ",\"flops\":%.0f,\"bytes\":%.0f,\"gflops_per_second\":%.3f}}", event->flops,
+		event->bytes, duration > 0 ? event->flops / duration * 1e-3 : 0.0);
 	if (event->fetch_end - event->fetch_start >= SHORTEST_FETCH)
 		fprintf(file,
 			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"transfer\","
@@ -352,6 +363,35 @@ static void write_places(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
+/* Of each place of one process. */
+static void write_memories(FILE *file, const struct smalti_trace *trace)
+{
+	fputs(",\"memories\":[", file);
+	for (int place = 0; smalti_ranks_count() == 1 && place < trace->places; place++)
+		fprintf(file, "%s%" PRId64, place ? "," : "",
+			place ? smalti_place_facts_memory(trace->session, place) : trace->session->memory);
+	fputc(']', file);
+}
+
+/* Between places of one process, by StarPU's measurement, in 10^9 bytes a second and microseconds. */
+static void write_links(FILE *file, const struct smalti_trace *trace)
+{
+	const struct smalti_places *places = trace->session->places;
+	const char *between = "";
+	fputs(",\"links\":[", file);
+	for (int from = 0; smalti_ranks_count() == 1 && from < trace->places; from++)
+		for (int to = 0; to < trace->places; to++) {
+			const unsigned a = smalti_places_node(places, from),
+				       b = smalti_places_node(places, to);
+			if (a == b)
+				continue;
+			fprintf(file, "%s{\"from\":%d,\"to\":%d,\"gbs\":%.6g,\"us\":%.6g}", between, from, to,
+				1e-3 * starpu_transfer_bandwidth(a, b), starpu_transfer_latency(a, b));
+			between = ",";
+		}
+	fputc(']', file);
+}
+
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(trace->writer);
@@ -364,6 +404,8 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	write_arrivals(file, trace);
 	write_devices(file, trace->session);
 	write_places(file, trace);
+	write_memories(file, trace);
+	write_links(file, trace);
 	fputs("}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
 	trace->writer = NULL;

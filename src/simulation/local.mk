@@ -1,6 +1,8 @@
 # Sources of src/simulation
 libcore_la_SOURCES += \
 	src/simulation/bounds.c src/simulation/bounds.h \
+	src/simulation/calibrate.c src/simulation/calibrate.h \
 	src/simulation/machine.c src/simulation/machine.h \
 	src/simulation/machine_files.c \
-	src/simulation/measured.c src/simulation/measured.h
+	src/simulation/measured.c src/simulation/measured.h \
+	src/simulation/trace_tasks.c src/simulation/trace_tasks.h

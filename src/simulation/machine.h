@@ -55,6 +55,9 @@ int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine);
 const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulated_machine *machine,
 						     int64_t gpu);
 
+/* What limits the operation of that name; SMALTI_WORKS: the bytes that it moves. */
+enum smalti_work smalti_machine_work(const char *op);
+
 /* What an operation takes there, in seconds; a `work` of SMALTI_WORKS is all bytes. */
 double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
 			      double flops, double bytes);

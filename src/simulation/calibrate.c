@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simulation/calibrate.h"
+#include "base/json.h"
+#include "simulation/machine.h"
+#include "simulation/trace_tasks.h"
+
+#include <math.h>
+
+enum { CPU, DEVICE, KINDS };
+
+/* Tasks of one class together. */
+struct sum {
+	double work, seconds, count;
+};
+
+/* What is known of the workers of a kind. */
+struct kind {
+	char name[SMALTI_MACHINE_NAME];
+	int workers;   /* of them at most in a trace */
+	double memory; /* bytes: of all CPUs, of a device */
+	double launch; /* seconds of the shortest task */
+	struct sum operations[SMALTI_WORKS];
+	struct sum moving;
+};
+
+struct calibration {
+	struct kind kind[KINDS];
+	/* The slowest between main memory and a device, and between devices; 0: none. */
+	struct smalti_machine_link host, peer;
+};
+
+/* Tasks of several operations tell of no class; nor do those of which nobody knows whether arithmetic or
+ * memory limits them. */
+static struct sum *sum_of(struct kind *kind, const struct smalti_traced_task *task)
+{
+	const enum smalti_work work = smalti_machine_work(task->name);
+	if (work < SMALTI_WORKS)
+		return task->flops > 0 ? &kind->operations[work] : NULL;
+	return task->bytes > 0 && task->flops <= task->bytes ? &kind->moving : NULL;
+}
+
+static int on_task(void *user, const struct smalti_traced_machine *machine,
+		   const struct smalti_traced_task *task, struct smalti_error *error)
+{
+	struct calibration *calibration = user;
+	(void)error;
+	const bool device = smalti_traced_device(machine->worker[task->worker]);
+	struct kind *kind = &calibration->kind[device ? DEVICE : CPU];
+	struct sum *sum = sum_of(kind, task);
+	if (!sum)
+		return 0;
+	kind->launch = fmin(kind->launch, task->seconds);
+	sum->work += sum == &kind->moving ? task->bytes : task->flops;
+	sum->seconds += task->seconds;
+	sum->count++;
+	return 0;
+}
+
+/* "CUDA 0.0 (A100 39.2 GiB)" is an A100; in letters that a machine's file may have. */
+static void name_kind(const char *worker, char name[SMALTI_MACHINE_NAME])
+{
+	const char *open = strchr(worker, '(');
+	snprintf(name, SMALTI_MACHINE_NAME, "%s", open ? open + 1 : worker);
+	name[strcspn(name, ")")] = '\0';
+	char *unit = strrchr(name, ' ');
+	if (unit && strcmp(unit, " GiB") == 0) {
+		*unit = '\0';
+		char *size = strrchr(name, ' ');
+		*(size ? size : unit) = '\0';
+	}
+	for (char *c = name; *c; c++)
+		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+		      strchr(" -_./", *c)))
+			*c = '-';
+}
+
+static int count_workers(struct calibration *calibration, const struct smalti_traced_machine *machine,
+			 struct smalti_error *error)
+{
+	int workers[KINDS] = {0};
+	for (int worker = 0; worker < machine->workers; worker++) {
+		char name[SMALTI_MACHINE_NAME] = "core";
+		const bool device = smalti_traced_device(machine->worker[worker]);
+		struct kind *kind = &calibration->kind[device ? DEVICE : CPU];
+		if (device)
+			name_kind(machine->worker[worker], name);
+		if (kind->name[0] && strcmp(kind->name, name) != 0)
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "devices that are not alike, '%s' and '%s': trace runs on those of "
+			    "one kind",
+			    kind->name, name);
+		snprintf(kind->name, sizeof(kind->name), "%s", name);
+		kind->workers = (int)fmax(kind->workers, ++workers[device ? DEVICE : CPU]);
+	}
+	return 0;
+}
+
+static double number(const cJSON *object, const char *key)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static void add_link(struct smalti_machine_link *link, const cJSON *item)
+{
+	const double bandwidth = 1e9 * number(item, "gbs"), latency = 1e-6 * number(item, "us");
+	if (!(bandwidth > 0 && isfinite(bandwidth) && latency >= 0 && isfinite(latency)))
+		return;
+	if (link->bandwidth == 0 || bandwidth < link->bandwidth)
+		link->bandwidth = bandwidth;
+	link->latency = fmax(link->latency, latency);
+}
+
+static int on_machine(void *user, const struct smalti_traced_machine *machine, struct smalti_error *error)
+{
+	struct calibration *calibration = user;
+	const cJSON *item;
+	int place = 0;
+	cJSON_ArrayForEach (item, machine->memories) {
+		struct kind *kind = &calibration->kind[place++ ? DEVICE : CPU];
+		kind->memory = fmax(kind->memory, cJSON_GetNumberValue(item));
+	}
+	cJSON_ArrayForEach (item, machine->links) {
+		const bool host = number(item, "from") == 0 || number(item, "to") == 0;
+		add_link(host ? &calibration->host : &calibration->peer, item);
+	}
+	return count_workers(calibration, machine, error);
+}
+
+/* The work a second of tasks that took longer than a task does at least; 0: there were none. */
+static double rate_of(const struct kind *kind, const struct sum *sum)
+{
+	const double seconds = sum->seconds - sum->count * kind->launch;
+	return sum->count > 0 ? sum->work / fmax(seconds, 0.1 * sum->seconds) : 0;
+}
+
+static int check(const struct calibration *calibration, struct smalti_error *error)
+{
+	for (int i = 0; i < KINDS; i++) {
+		const struct kind *kind = &calibration->kind[i];
+		if ((kind->workers || i == CPU) && !(rate_of(kind, &kind->operations[SMALTI_PRODUCTS]) > 0 &&
+						     rate_of(kind, &kind->moving) > 0))
+			return smalti_fail(
+			    error, SMALTI_EFORMAT,
+			    "too few operations on %s: trace 'smalti generate --grain operation' with "
+			    "it, too",
+			    i == CPU ? "CPUs" : kind->name);
+		if ((kind->workers || i == CPU) && !(kind->memory > 0))
+			return smalti_fail(error, SMALTI_EFORMAT, "no memory of %s: expected \"memories\"",
+					   i == CPU ? "CPUs" : kind->name);
+	}
+	if (calibration->kind[DEVICE].workers && calibration->host.bandwidth == 0)
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "no link between main memory and %s: expected \"links\"",
+				   calibration->kind[DEVICE].name);
+	return 0;
+}
+
+/* Numbers with six digits, which no run repeats. */
+static bool add_number(cJSON *object, const char *key, double value)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%.6g", value);
+	return cJSON_AddNumberToObject(object, key, strtod(text, NULL));
+}
+
+/* What did not run is as fast as products are. */
+static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
+{
+	bool good = cJSON_AddStringToObject(object, "name", kind->name) &&
+		    cJSON_AddNumberToObject(object, "count", kind->workers ? kind->workers : 1) &&
+		    add_number(object, "memory_gib", kind->memory / (1 << 30)) &&
+		    add_number(object, "launch_us", fmax(1e6 * kind->launch, 0.1)) &&
+		    add_number(object, "gbs", 1e-9 * rate_of(kind, &kind->moving));
+	cJSON *tflops = cJSON_AddObjectToObject(object, "tflops");
+	for (int work = 0; work < SMALTI_WORKS && good; work++) {
+		cJSON *rates = cJSON_AddObjectToObject(tflops, smalti_machine_works[work]);
+		const double rate = rate_of(kind, &kind->operations[work]);
+		good =
+		    rates &&
+		    add_number(rates, smalti_machine_precisions[precision],
+			       1e-12 * (rate > 0 ? rate : rate_of(kind, &kind->operations[SMALTI_PRODUCTS])));
+	}
+	return good;
+}
+
+static bool fill_links(cJSON *object, const struct calibration *calibration)
+{
+	const struct smalti_machine_link *host = &calibration->host, *peer = &calibration->peer;
+	bool good = object && add_number(object, "pcie_gbs", 1e-9 * host->bandwidth) &&
+		    add_number(object, "pcie_us", 1e6 * host->latency) &&
+		    add_number(object, "host_gbs", 2e-9 * host->bandwidth); /* one device, both directions */
+	if (good && peer->bandwidth > 1.5 * host->bandwidth)                /* so not through the host */
+		good = add_number(object, "nvlink_gbs", 1e-9 * peer->bandwidth) &&
+		       add_number(object, "nvlink_us", 1e6 * peer->latency);
+	return good;
+}
+
+static bool fill(cJSON *machine, const struct calibration *calibration, int precision)
+{
+	cJSON *cpus = cJSON_AddStringToObject(machine, "name", "calibrated")
+			  ? cJSON_AddObjectToObject(machine, "cpus")
+			  : NULL;
+	if (!cpus || !fill_kind(cpus, &calibration->kind[CPU], precision))
+		return false;
+	if (!calibration->kind[DEVICE].workers)
+		return true;
+	cJSON *gpus = cJSON_AddArrayToObject(machine, "gpus");
+	cJSON *gpu = cJSON_CreateObject();
+	if (!gpus || !gpu || !cJSON_AddItemToArray(gpus, gpu)) {
+		cJSON_Delete(gpu);
+		return false;
+	}
+	return fill_kind(gpu, &calibration->kind[DEVICE], precision) &&
+	       fill_links(cJSON_AddObjectToObject(machine, "links"), calibration);
+}
+
+int smalti_calibrate(const char *files, int precision, const char *output, struct smalti_error *error)
+{
+	struct calibration calibration = {
+	    .kind = {[CPU] = {.launch = (double)INFINITY}, [DEVICE] = {.launch = (double)INFINITY}}};
+	const struct smalti_trace_reader reader = {on_task, on_machine, &calibration};
+	if (smalti_traces_read(files, &reader, error) < 0 || check(&calibration, error) < 0)
+		return -1;
+	SCOPED(cJSON_Delete) cJSON *machine = cJSON_CreateObject();
+	if (!machine || !fill(machine, &calibration, precision))
+		return smalti_fail(error, SMALTI_ENOMEM, "out of memory for %s", output);
+	return smalti_json_write(output, machine, error);
+}
