@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
+#include "codelets/rounded.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/rows.h"
@@ -63,19 +64,6 @@ int smalti_cpu_attention_backward(const struct attention_backward_data *data,
 	return smalti_attention_backward(&attention, &values, &gradients, error);
 }
 
-/* An operand rounded to `compute`, as products have it; in scratch where it is not so already. */
-static const void *operand(enum smalti_scratch_use use, int64_t count, enum smalti_dtype dtype,
-			   enum smalti_dtype compute, const void *x, struct smalti_error *error)
-{
-	const enum smalti_dtype stored = smalti_product_dtype(compute);
-	if (dtype == stored && compute == stored)
-		return x;
-	void *y = smalti_scratch(use, count * smalti_dtype_bytes(stored), error);
-	if (y)
-		smalti_operand(count, dtype, x, compute, stored, y);
-	return y;
-}
-
 int smalti_cpu_linear_input(const struct linear_input_data *data, const struct linear_input_arguments *a,
 			    struct smalti_error *error)
 {
@@ -85,9 +73,9 @@ int smalti_cpu_linear_input(const struct linear_input_data *data, const struct l
 					   .add = a->add,
 					   .dtype = smalti_product_dtype(a->compute)};
 	const void *gy =
-	    operand(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
+	    smalti_rounded(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
 	const void *weight =
-	    operand(SMALTI_SCRATCH_CONVERT, a->out * a->in, a->dtype, a->compute, data->weight, error);
+	    smalti_rounded(SMALTI_SCRATCH_CONVERT, a->out * a->in, a->dtype, a->compute, data->weight, error);
 	return gy && weight ? smalti_dense(&dense, gy, weight, data->gx, error) : -1;
 }
 
@@ -103,9 +91,9 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 	if (data->gbias)
 		smalti_column_sums(a->rows, a->out, data->gy, a->add, data->gbias);
 	const void *gy =
-	    operand(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
+	    smalti_rounded(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
 	const void *x =
-	    operand(SMALTI_SCRATCH_CONVERT, a->rows * a->in, a->dtype, a->compute, data->x, error);
+	    smalti_rounded(SMALTI_SCRATCH_CONVERT, a->rows * a->in, a->dtype, a->compute, data->x, error);
 	return gy && x ? smalti_dense(&dense, gy, x, data->gweight, error) : -1;
 }
 

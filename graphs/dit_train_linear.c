@@ -14,6 +14,8 @@ static struct smalti_tile *weight_of(const struct smalti_dit_pass *pass,
 	return rounded ? rounded : smalti_train_parameter(pass, linear->weight);
 }
 
+enum { DENSE_ROWS = 64 }; /* below it the library takes longer than a product that streams the weights */
+
 static void multiply(const struct smalti_dit_pass *pass, const struct smalti_train_linear *linear,
 		     struct smalti_train_rows x, enum smalti_dtype result, enum smalti_epilogue epilogue,
 		     struct smalti_tile *y)
@@ -29,7 +31,7 @@ static void multiply(const struct smalti_dit_pass *pass, const struct smalti_tra
 				 .compute = compute,
 				 .result = result,
 				 .epilogue = epilogue},
-		      .dtype = {compute}, .part_out = {linear->out});
+		      .dtype = {compute}, .part_out = {linear->out}, .dense = x.rows >= DENSE_ROWS);
 }
 
 struct smalti_tile *smalti_train_linear(const struct smalti_dit_pass *pass,

@@ -6,6 +6,7 @@
 #include "codelet_case.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "rt/op.h"
 
@@ -243,6 +244,59 @@ static void linear_raw(void)
 	}
 }
 
+/* By the library: of weights of one dtype, rounded to another, with results that are added or converted. */
+static void linear_dense_of(int rows, int in, int out, enum smalti_dtype from, enum smalti_dtype compute,
+			    enum smalti_dtype result, bool add)
+{
+	uint64_t state = 21;
+	float *w = random_floats(in * out, &state), *x = random_floats(rows * in, &state);
+	float *bias = random_floats(out, &state), *y = random_floats(rows * out, &state);
+	float *before = smalti_calloc(rows * out, sizeof(*before), NULL);
+	void *weight = smalti_calloc(in * out, sizeof(float), NULL);
+	memcpy(before, y, (size_t)(rows * out) * sizeof(*before));
+	smalti_convert(in * out, SMALTI_F32, w, from, weight);
+	smalti_convert(in * out, from, weight, SMALTI_F32, w);
+	RUN(matmul_raw, (.x = x, .part0 = weight, .bias = add ? NULL : bias, .y = y),
+	    .matmul = {.rows = rows,
+		       .in = in,
+		       .out = out,
+		       .compute = compute,
+		       .result = result,
+		       .epilogue = add ? SMALTI_EPILOGUE_ADD : SMALTI_EPILOGUE_NONE},
+	    .dtype = {from}, .part_out = {out}, .dense = true);
+	float *found = smalti_calloc(rows * out, sizeof(*found), NULL);
+	smalti_convert(rows * out, result, y, SMALTI_F32, found);
+	for (int i = 0; i < rows * out; i++) {
+		double z = (double)(add ? before[i] : bias[i % out]), size = fabs(z);
+		for (int j = 0; j < in; j++) {
+			const double term = (double)smalti_round(compute, x[i / out * in + j]) *
+					    (double)smalti_round(compute, w[i % out * in + j]);
+			z += term;
+			size += fabs(term);
+		}
+		const double step = result == SMALTI_F32 ? 1e-6 : result == SMALTI_F16 ? 1e-3 : 8e-3;
+		CHECK(fabs((double)found[i] - z) <= 1e-6 * size + step * fabs(z), smalti_dtype_name(compute));
+	}
+	free(w), free(x), free(bias), free(y), free(before), free(weight), free(found);
+}
+
+static void linear_dense(void)
+{
+	static const int shapes[][3] = {{1, 1, 1}, {3, 13, 12}, {67, 129, 31}, {5, 1, 40}, {64, 64, 64}};
+	for (size_t i = 0; i < COUNT_OF(shapes); i++)
+		for (int compute = SMALTI_F32; compute <= SMALTI_BF16; compute++)
+			for (int from = SMALTI_F32; from <= SMALTI_BF16; from++) {
+				const int *n = shapes[i];
+				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
+						(enum smalti_dtype)compute, SMALTI_F32, true);
+				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
+						(enum smalti_dtype)compute, SMALTI_F32, false);
+				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
+						(enum smalti_dtype)compute, (enum smalti_dtype)compute,
+						false);
+			}
+}
+
 /* Attention of blocks of queries on blocks of keys, with a bias by distance in the whole sequence. */
 
 enum { TOKENS = 11, HEADS = 2, HEAD_DIM = 5, WIDTH = HEADS * HEAD_DIM, BIAS = 2 * TOKENS - 1 };
@@ -375,6 +429,7 @@ static const struct test tests[] = {
     {"linear: stacked parts, gate row", linear},
     {"linear: bf16", linear_16_bits},
     {"linear: raw parts", linear_raw},
+    {"linear: by the library", linear_dense},
     {"attention in blocks", attention},
     {"patch_embed", patch_embed},
 };

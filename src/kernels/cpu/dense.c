@@ -29,19 +29,28 @@ static dnnl_status_t describe_matrices(const struct smalti_dense *d, dnnl_engine
 				       dnnl_primitive_desc_t *description)
 {
 	const dnnl_data_type_t type = smalti_onednn_type(d->dtype);
-	const dnnl_dims_t a_dims = {d->rows, d->inner}, b_dims = {d->inner, d->columns};
-	const dnnl_dims_t y_dims = {d->rows, d->columns};
-	smalti_layout a = NULL, b = NULL, y = NULL;
-	dnnl_status_t status = smalti_layout_by_tag(&a, 2, a_dims, type, d->turned_a ? dnnl_ba : dnnl_ab);
+	const struct {
+		dnnl_dims_t dims;
+		dnnl_data_type_t type;
+		dnnl_format_tag_t tag;
+		bool there;
+	} matrices[] = {
+	    {{d->rows, d->inner}, type, d->turned_a ? dnnl_ba : dnnl_ab, true},
+	    {{d->inner, d->columns}, type, d->turned_b ? dnnl_ba : dnnl_ab, true},
+	    {{1, d->columns}, dnnl_f32, dnnl_ab, d->bias},
+	    {{d->rows, d->columns}, smalti_onednn_type(d->result), dnnl_ab, true},
+	};
+	smalti_layout layout[COUNT_OF(matrices)] = {NULL};
+	dnnl_status_t status = dnnl_success;
+	for (size_t i = 0; i < COUNT_OF(matrices) && !status; i++)
+		if (matrices[i].there)
+			status = smalti_layout_by_tag(&layout[i], 2, matrices[i].dims, matrices[i].type,
+						      matrices[i].tag);
 	if (!status)
-		status = smalti_layout_by_tag(&b, 2, b_dims, type, d->turned_b ? dnnl_ba : dnnl_ab);
-	if (!status)
-		status = smalti_layout_by_tag(&y, 2, y_dims, dnnl_f32, dnnl_ab);
-	if (!status)
-		status = smalti_onednn_matmul(description, engine, a, b, NULL, y, attributes);
-	smalti_layout_free(a);
-	smalti_layout_free(b);
-	smalti_layout_free(y);
+		status = smalti_onednn_matmul(description, engine, layout[0], layout[1], layout[2], layout[3],
+					      attributes);
+	for (size_t i = 0; i < COUNT_OF(matrices); i++)
+		smalti_layout_free(layout[i]);
 	return status;
 }
 
@@ -55,13 +64,13 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 	return smalti_onednn_check(status, "no such product", error);
 }
 
-int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, float *y,
+int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error)
 {
-	const struct smalti_onednn_key key = {{'d', dense->rows, dense->inner, dense->columns,
-					       dense->turned_a, dense->turned_b, dense->add,
-					       (int64_t)dense->dtype}};
+	const struct smalti_onednn_key key = {
+	    {'d', dense->rows, dense->inner, dense->columns, dense->turned_a, dense->turned_b, dense->add,
+	     (int64_t)dense->dtype, (int64_t)dense->result, dense->bias != NULL}};
 	const struct smalti_onednn_argument arguments[] = {
-	    {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, y}};
-	return smalti_onednn_run(&key, describe, dense, arguments, COUNT_OF(arguments), error);
+	    {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, dense->bias}};
+	return smalti_onednn_run(&key, describe, dense, arguments, COUNT_OF(arguments) - !dense->bias, error);
 }
