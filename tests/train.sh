@@ -63,6 +63,12 @@ done
 [ "$(sort -nru blocks)" = "$(cat blocks)" ] || fail "blocks computed again with more and more memory: $(tr '\n' ' ' <blocks)"
 [ "$(tail -n 1 blocks)" -eq 0 ] || fail "blocks are computed again where all can be kept"
 refuse 1 'choose "none" or "block"' limited --recompute auto --strategy data2 -o again
+# What does not fit goes to a scratch directory and comes back.
+mkdir scratch
+expect 0 '' limited --recompute auto --memory-limit "${least}M" --scratch scratch -q -o again
+same kept/step-1 again/step-1
+[ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
+refuse 1 "'nowhere' cannot be used" limited --memory-limit "${least}M" --scratch nowhere -q -o never
 
 # What operations did at last: their arithmetic is the step's, products are in bf16, and conversions have bytes.
 expect 0 '' limited --precision bf16 -q -o narrow

@@ -33,6 +33,10 @@
 	{SMALTI_BYTES(type, session.memory_limit), "memory-limit", 0, "SIZE", \
 	 "use at most SIZE of memory, such as 800M or 24G; default: all that is available", .minimum = 1 << 20, .maximum = INT64_MAX}
 
+#define SMALTI_SCRATCH_ROW(type) \
+	{SMALTI_STRING(type, session.scratch), "scratch", 0, "DIR", \
+	 "directory for data that does not fit under --memory-limit; StarPU leaves empty directories there"}
+
 #define SMALTI_WORKER_ROWS(type) \
 	{SMALTI_INT64(type, session.cpus), "cpus", 0, "N", "number of CPU workers; 0: one per core", .minimum = 0, \
 	 .maximum = INT64_MAX}, \

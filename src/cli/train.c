@@ -143,6 +143,7 @@ static const struct smalti_option rows[] = {
     SMALTI_WORKER_ROWS(TYPE),
     SMALTI_REPRODUCIBLE_ROW(TYPE),
     SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SCRATCH_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
 

@@ -131,7 +131,7 @@ static int refuse(const struct smalti_trainer *trainer, const struct smalti_step
 			   " latents and %" PRId64 " tokens of captions, needs %" PRId64
 			   " MB of memory though every block is computed again, but %" PRId64
 			   " MB are allowed: give a smaller --micro or fewer --lanes, --optimizer came, no "
-			   "average (--ema 0), or a higher --memory-limit",
+			   "average (--ema 0), a --scratch directory, or a higher --memory-limit",
 			   plan->together, shape->height, shape->width, shape->text_tokens,
 			   (plan->bytes >> 20) + 1, trainer->session->memory >> 20);
 }
@@ -167,7 +167,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 	else
 		count(trainer, &sample, plan);
 	smalti_tokens_free(&tokens);
-	return fitting ? 0 : refuse(trainer, shape, plan, error);
+	return fitting || trainer->session->offloads ? 0 : refuse(trainer, shape, plan, error);
 }
 
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
