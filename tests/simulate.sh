@@ -12,6 +12,56 @@ SMALTI_SIM=$work/nowhere expect 1 'cannot be run' "$SMALTI" simulate --machine 1
 expect 0 '' "$SMALTI" simulate --machines
 grep -q '^8xA100-NVLink  *8 CPUs, 8 x A100 80 GiB, NVLink$' out || fail "machines: $(cat out)"
 
+# The machine of a trace: tasks of 10 us and what their operations take, on two cores of 2 TFLOP/s and an A100.
+python3 - <<'PYTHON'
+import json
+workers = ["CPU 0", "CPU 1", "CUDA 0.0 (A100 39.2 GiB)"]
+rates = [(2e12, 1e12, 4e12, 1e10)] * 2 + [(1e14, 5e13, 1e14, 1e12)]  # products, convolutions, attention, bytes
+events = [{"ph": "M", "tid": i, "name": "thread_name", "args": {"name": name}} for i, name in enumerate(workers)]
+def task(worker, name, flops, size, seconds):
+    events.append({"cat": "task", "name": name, "tid": worker, "dur": 1e6 * seconds, "args": {"key": 1, "flops": flops, "bytes": size}})
+for worker, (products, convolutions, attention, size) in enumerate(rates):
+    for times in 0, 3, 9:
+        task(worker, "matmul", times * 1e9 + 1, 1e5, 1e-5 + times * 1e9 / products)
+        task(worker, "conv", times * 1e9 + 1, 1e5, 1e-5 + times * 1e9 / convolutions)
+        task(worker, "attention", times * 1e9 + 1, 1e5, 1e-5 + times * 1e9 / attention)
+        task(worker, "gelu", 1e3, times * 1e6 + 1e3, 1e-5 + times * 1e6 / size)
+    task(worker, "block", 1e12, 1e3, 5)  # several operations tell of none
+trace = {"traceEvents": events, "memories": [64 << 30, 32 << 30],
+         "links": [{"from": 0, "to": 1, "gbs": 20, "us": 8}, {"from": 1, "to": 0, "gbs": 25, "us": 9}]}
+json.dump(trace, open("known.json", "w"))
+json.dump(trace | {"memories": []}, open("place.json", "w"))
+json.dump(trace | {"links": []}, open("unlinked.json", "w"))
+json.dump(trace | {"traceEvents": [e for e in events if e["name"] in ("thread_name", "block")]}, open("few.json", "w"))
+events[1]["args"]["name"] = "CUDA 1.0 (T4 14.0 GiB)"
+json.dump(trace, open("unlike.json", "w"))
+PYTHON
+expect 0 '' "$SMALTI" simulate --measured known.json,known.json --precision f16 --calibrate machine.json
+python3 - <<'PYTHON' || fail "calibrated: $(cat machine.json)"
+import json
+machine = json.load(open("machine.json"))
+gpu, = machine["gpus"]
+def about(found, expected): return abs(found / expected - 1) < 0.02
+for kind, count, name, memory, rates in (machine["cpus"], 2, "core", 64, (2, 1, 4, 10)), (gpu, 1, "A100", 32, (100, 50, 100, 1000)):
+    assert (kind["count"], kind["name"]) == (count, name) and about(kind["memory_gib"], memory) and about(kind["launch_us"], 10), kind
+    reached = [kind["tflops"][work]["f16"] for work in ("products", "convolutions", "attention")] + [kind["gbs"]]
+    assert all(map(about, reached, rates)), (reached, rates)
+assert machine["links"] == {"pcie_gbs": 20, "pcie_us": 9, "host_gbs": 40}, machine["links"]
+PYTHON
+while IFS='|' read -r status words options; do
+    # shellcheck disable=SC2086 # several words
+    refuse "$status" "$words" "$SMALTI" simulate $options --calibrate no.json
+    [ ! -e no.json ] || fail "$options: a machine was written"
+done <<'REFUSED'
+2|--calibrate needs --measured|
+2|not one of --machine|--measured known.json --machine 32-cores
+1|cannot be opened|--measured nowhere.json
+1|devices that are not alike, 'T4' and 'A100'|--measured unlike.json
+1|no memory of CPUs|--measured place.json
+1|no link between main memory and A100|--measured unlinked.json
+1|too few operations on CPUs|--measured few.json
+REFUSED
+
 # simulate OUTPUT OPTION...: a simulation's line of JSON.
 simulate() {
     local output=$1
@@ -123,6 +173,14 @@ took, busy = sum(e["dur"] for e in tasks) * 1e-6, sum(worker["busy"] for worker 
 assert simulated["tasks"] == len(tasks) and abs(busy / took - 1) < 0.01, (simulated["tasks"], len(tasks), busy, took)
 PYTHON
 done
+# The machine that made it, which takes about as long without the traces.
+expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring' --steps 2 --cpus 1 --grain operation --trace real.json -q -o x.png
+expect 0 '' "$SMALTI" simulate --measured real.json --calibrate machine.json
+simulate calibrated --machine ./machine.json --steps 2 --grain operation
+took=$(python3 -c 'import json; print(sum(e["dur"] for e in json.load(open("real.json"))["traceEvents"] if e.get("cat") == "task") * 1e-6)')
+less "$(value calibrated makespan)" "$took" 3
+less "$took" "$(value calibrated makespan)" 3
+
 printf '{"traceEvents":[]}' >none.json
 printf '{"traceEvents":[{"cat":"task","name":"x","tid":0,"dur":1,"args":{}}]}' >old.json
 for bad in none:'no tasks' old:'an older program wrote it' nowhere:'cannot be opened'; do

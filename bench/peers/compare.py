@@ -5,7 +5,7 @@
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
                   [--model DIR] [--samples N] STAGE PRECISION SIZE
 
-The arguments are those of stage.py (with --samples, of train, a run is of all). In each round Smalti runs the stage once (after a run that is not counted),
+The arguments are those of stage.py (with --samples, of train, a run is of all). In each round Smalti runs the stage twice (after a run that is not counted),
 then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
 libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
@@ -92,7 +92,7 @@ class Smalti:
         if given.stage == "train":
             self.command += ["--samples", str(given.samples)]
         places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
-        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats", "1",
+        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats", "2",
                          "--json"]
         self.seconds = []
 
