@@ -38,8 +38,10 @@ AC_DEFUN([AX_SMALTI_FUZZERS], [
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [],
       [AC_MSG_ERROR([--enable-fuzzers needs clang with libFuzzer: configure with CC=clang CXX=clang++ (Debian: clang libclang-rt-14-dev)])])
     CFLAGS=$save_CFLAGS
+    SMALTI_KERNELS="-fno-sanitize=all" # no fuzzer is for them, and to instrument them takes minutes
     SMALTI_SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
   ])
+  AC_SUBST([SMALTI_KERNELS])
   AC_SUBST([LIB_FUZZING_ENGINE], [-fsanitize=fuzzer])
   AM_CONDITIONAL([FUZZERS], [test "x$enable_fuzzers" = xyes])
 ])

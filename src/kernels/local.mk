@@ -20,6 +20,7 @@ cpu_kernels = \
 noinst_LTLIBRARIES += libcpu_generic.la
 libcpu_generic_la_SOURCES = $(cpu_kernels)
 libcpu_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=generic
+libcpu_generic_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS)
 libcore_la_LIBADD += libcpu_generic.la
 
 if X86_64
@@ -27,21 +28,21 @@ avx512_flags = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
 noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 libcpu_avx2_la_SOURCES = $(cpu_kernels)
 libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx2
-libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mfma -mf16c
+libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) -mavx2 -mfma -mf16c
 libcpu_avx512_la_SOURCES = $(cpu_kernels)
 libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
-libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(avx512_flags)
+libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) $(avx512_flags)
 cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
 	src/kernels/cpu/raw_bf16.c \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
-libcpu_avx512_bf16_la_CFLAGS = $(AM_CFLAGS) $(avx512_flags) -mavx512bf16
+libcpu_avx512_bf16_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) $(avx512_flags) -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
 amx_flags = $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
-libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(amx_flags)
+libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif
 
