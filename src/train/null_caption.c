@@ -16,7 +16,7 @@ static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_grou
 	caption->values = smalti_calloc(caption->tokens * caption->width, sizeof(*caption->values), error);
 	if (!caption->values)
 		return -1;
-	const struct smalti_token_ids words = {ids, caption->tokens};
+	const struct smalti_token_ids words = {.ids = ids, .count = caption->tokens};
 	encoder->model->functions->encode(encoder->model, task_group, &words, 1, &smalti_strategy_none,
 					  &hidden);
 	smalti_insert(deliver, task_group, (.x = hidden), .count = caption->tokens * caption->width,
