@@ -124,6 +124,35 @@ expect 0 '' "${train[@]}" --bucket shape -q -o buckets-whole
 expect 0 '' "${train[@]}" --bucket shape -q -o buckets
 same buckets-whole/step-9 buckets/step-9
 
+# Captions that are dropped become rows of the padded empty text, as many as they have; a run goes on with them, and with
+# others where it is told to.
+dropping=("${train[@]}" --caption-dropout 0.5 --keep 0)
+expect 0 '' "${dropping[@]}" -q -o own
+expect 0 '' "${dropping[@]}" --null-tokens caption -q -o padded
+python3 - own/step-9/null_caption.safetensors padded/step-9/null_caption.safetensors <<'END_OF_PROGRAM' || fail "null captions"
+import json, sys
+def rows(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        values = file.read()
+    tokens, width = header["hidden_states"]["shape"]
+    return [values[4 * width * i:4 * width * (i + 1)] for i in range(tokens)]
+own, padded = map(rows, sys.argv[1:])
+assert len(own) == 1 and len(padded) == 300 and padded[0] == own[0], len(padded)
+assert padded[1] != own[0] and set(padded[1:]) == {padded[1]}
+END_OF_PROGRAM
+if cmp -s {own,padded}/step-9/transformer/diffusion_pytorch_model.safetensors; then fail "--null-tokens changes nothing"; fi
+cp -r padded stopped-padded
+rm -r stopped-padded/step-{6,8,9}
+expect 0 '' "${dropping[@]}" --null-tokens caption -q -o stopped-padded
+same padded/step-9 stopped-padded/step-9
+refuse 2 'null_tokens = "caption", now it is "own": give --null-tokens' "${dropping[@]}" -o padded
+refuse 2 'null_tokens = "own", now it is "caption": give --null-tokens' "${dropping[@]}" --null-tokens caption -o own
+expect 0 'goes on with other options' "${dropping[@]}" --allow-change --steps 10 -o padded
+expect 0 'goes on with other options' "${dropping[@]}" --null-tokens caption --allow-change --steps 10 -o own
+cmp own/step-10/null_caption.safetensors padded/step-9/null_caption.safetensors || fail "not the padded null caption"
+cmp padded/step-10/null_caption.safetensors own/step-9/null_caption.safetensors || fail "not the own null caption"
+
 # Other options and other features are refused by name.
 refused() {
     refuse 2 "$1" "${train[@]}" "${@:2}" -o whole

@@ -27,6 +27,10 @@ enum smalti_bucketing { SMALTI_BUCKET_NONE, SMALTI_BUCKET_SHAPE };
 /** What becomes of rows of features that are damaged: they are left out, or end the run. */
 enum smalti_damage { SMALTI_DAMAGE_SKIP, SMALTI_DAMAGE_REFUSE };
 
+/** Features of the empty text that stand for a dropped caption: those of its own tokens; or as many rows as
+ * the caption has, of those of the empty text padded to the full length, as PixArt's trainer takes them. */
+enum smalti_null_tokens { SMALTI_NULL_TOKENS_OWN, SMALTI_NULL_TOKENS_CAPTION };
+
 /** What of a block's activations is kept for the backward pass: all, or its input; or as much as the
  * session's memory has room for, block by block, which is for CPUs without a strategy. */
 enum smalti_recomputation { SMALTI_RECOMPUTE_NONE, SMALTI_RECOMPUTE_BLOCK, SMALTI_RECOMPUTE_AUTO };
@@ -58,7 +62,8 @@ struct smalti_training_data_options {
 	int caption_count;                                  /**< 0: all captions of the features */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< their keys */
 	double weights[SMALTI_FEATURES_CAPTIONS_MAX]; /**< how often each is taken, relative to the others */
-	double drop;       /**< probability that a caption is replaced by the empty one's */
+	double drop; /**< probability that a caption is replaced by the empty one's */
+	enum smalti_null_tokens null_tokens;
 	bool mean_latents; /**< take the posterior's mean, else a sample of it */
 	int64_t buffer;    /**< rows that the order draws from; 0: 1024 */
 	int64_t prefetch;  /**< rows that are read ahead; 0: a batch */

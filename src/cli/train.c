@@ -37,6 +37,10 @@ static const struct smalti_option rows[] = {
      "often as its weight says; default: all that the features have"},
     {SMALTI_DOUBLE(TYPE, train.data.drop), "caption-dropout", 0, "P",
      "probability that a caption is replaced by the empty one, which guidance needs", .least = 0, .most = 1},
+    {SMALTI_CHOICE(TYPE, train.data.null_tokens), "null-tokens", 0, "WHICH",
+     "what a dropped caption becomes: own, the features of the empty text's own token, as in generating; "
+     "caption, as many rows as it has of the features of the padded empty text, as in PixArt's trainer",
+     .choices = smalti_null_tokens},
     {SMALTI_CHOICE(TYPE, latents), "latents", 0, "WHAT",
      "train on samples of the VAE's posterior, drawn anew in every epoch, or on its mean",
      .choices = latents},

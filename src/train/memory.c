@@ -170,13 +170,20 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 	return fitting ? 0 : refuse(trainer, shape, plan, error);
 }
 
+int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
+				  const struct smalti_training_sample *sample)
+{
+	const bool own = trainer->options->data.null_tokens == SMALTI_NULL_TOKENS_OWN;
+	return sample->dropped && own ? trainer->null_tokens : sample->tokens;
+}
+
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
 					      const struct smalti_training_sample *samples, int64_t count)
 {
-	struct smalti_step_shape shape = {.text_tokens = trainer->null_tokens};
+	struct smalti_step_shape shape = {0};
 	for (int64_t i = 0; i < count; i++)
 		smalti_step_shape_widen(&shape, samples[i].height, samples[i].width,
-					samples[i].dropped ? 0 : samples[i].tokens);
+					smalti_sample_text_tokens(trainer, &samples[i]));
 	return shape;
 }
 

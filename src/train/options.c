@@ -22,6 +22,7 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"number of captions", o->data.caption_count, 0, SMALTI_FEATURES_CAPTIONS_MAX},
 	    {"rows to shuffle", o->data.buffer, 0, INT32_MAX},
 	    {"rows to read ahead", o->data.prefetch, 0, MOST},
+	    {"null tokens", o->data.null_tokens, 0, SMALTI_NULL_TOKENS_CAPTION},
 	    {"bucketing", o->data.bucketing, 0, SMALTI_BUCKET_SHAPE},
 	    {"treatment of damaged rows", o->data.damage, 0, SMALTI_DAMAGE_REFUSE},
 	    {"steps", o->steps, 1, INT32_MAX},
