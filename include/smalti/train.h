@@ -71,6 +71,17 @@ struct smalti_training_data_options {
 	enum smalti_damage damage;
 };
 
+/** Images that are generated from the run's weights, or their average, while it trains, by the model's other
+ * components: RUN/samples/step-N/K.png of prompt K, from 1. They have the run's seed and change no bit of it.
+ */
+struct smalti_train_samples {
+	const char *const *prompts;
+	int64_t count; /**< 0: no images */
+	int64_t every; /**< steps; 0: at the beginning and the end. A checkpoint is written then, too */
+	int64_t width, height; /**< pixels; 0: the model's */
+	int64_t steps;         /**< of denoising */
+};
+
 /** Strings are the caller's until the end of smalti_train(). */
 struct smalti_train_options {
 	struct smalti_training_data_options data;
@@ -101,7 +112,8 @@ struct smalti_train_options {
 	const char *held_out;   /**< directory of features to evaluate on; NULL: none */
 	int64_t evaluate_every; /**< steps; 0: at the beginning and the end */
 	int64_t held_out_items; /**< of its first complete ones; 0: all */
-	bool allow_change;      /**< go on with other options or data than the run was begun with */
+	struct smalti_train_samples samples;
+	bool allow_change; /**< go on with other options or data than the run was begun with */
 };
 
 void smalti_train_defaults(struct smalti_train_options *options);

@@ -9,6 +9,7 @@
 #include "train/identity.h"
 #include "train/initial.h"
 #include "train/null_caption.h"
+#include "train/paint.h"
 
 #include <math.h>
 
@@ -31,6 +32,7 @@ struct run {
 	struct smalti_saved saved;            /* the last one, or what the next has in common with it */
 	bool has_null_caption;                /* the last one has that of these options */
 	struct smalti_trainer trainer;
+	struct smalti_painter *painter; /* NULL: no images are painted */
 	struct smalti_training_log *log;
 	struct smalti_training_sample *samples;
 	int64_t saved_step; /* that the last checkpoint is of; -1: there is none */
@@ -379,6 +381,38 @@ static bool is_due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
+/* From the checkpoint of this step. */
+static int paint(struct run *run, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = run->options;
+	const int64_t step = run->trainer.state.steps;
+	char note[224];
+	if (save(run, error) < 0 || smalti_painter_paint(run->painter, step, error) < 0)
+		return -1;
+	snprintf(note, sizeof(note),
+		 "step %" PRId64 ": %" PRId64 " sample images in %.80s/samples/step-%" PRId64, step,
+		 o->samples.count, o->output, step);
+	tell(run, note);
+	return 0;
+}
+
+/* What a run that was stopped behind its checkpoint has not painted of it is painted now. */
+static int begin_painting(struct run *run, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = run->options;
+	const int64_t step = run->trainer.state.steps;
+	const bool due = is_due(step, o->samples.every) || step == 0 || step == o->steps;
+	const bool misses = due && !smalti_painter_has(o, step);
+	if (o->samples.count == 0 || (step >= o->steps && !misses))
+		return 0;
+	if (save(run, error) < 0)
+		return -1;
+	run->painter = smalti_painter_open(&run->trainer, step, error);
+	if (!run->painter)
+		return -1;
+	return misses ? paint(run, error) : 0;
+}
+
 static int make_step(struct run *run, struct smalti_error *error)
 {
 	struct smalti_train_result *result = run->result;
@@ -411,6 +445,8 @@ static int train(struct run *run, struct smalti_error *error)
 	const int64_t first = run->trainer.state.steps;
 	if (first == 0 && run->held_out && evaluate(run, error) < 0)
 		return -1;
+	if (begin_painting(run, error) < 0)
+		return -1;
 	while (run->trainer.state.steps < o->steps && !run->result->stopped) {
 		if (make_step(run, error) < 0)
 			return -1;
@@ -419,6 +455,9 @@ static int train(struct run *run, struct smalti_error *error)
 			return -1;
 		if (run->held_out && (is_due(step, o->evaluate_every) || step == o->steps) &&
 		    evaluate(run, error) < 0)
+			return -1;
+		if (run->painter && (is_due(step, o->samples.every) || step == o->steps) &&
+		    paint(run, error) < 0)
 			return -1;
 	}
 	run->result->stopped = run->trainer.state.steps < o->steps;
@@ -432,6 +471,7 @@ static void close_run(struct run *run)
 		run->result->damaged = position.damaged;
 		free(position.waiting);
 	}
+	smalti_painter_close(run->painter);
 	smalti_trainer_close(&run->trainer);
 	smalti_training_log_close(run->log);
 	smalti_training_data_close(run->held_out);

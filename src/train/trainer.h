@@ -79,6 +79,8 @@ struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *train
 
 /* Whether what a step takes can be counted: all tiles are in main memory, and no strategy has any twice. */
 bool smalti_trainer_counts(const struct smalti_trainer *trainer);
+/* What the trainer holds between the steps. */
+int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
 /* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for, or
  * SMALTI_ENOMEM with what the one that takes least needs. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
