@@ -55,7 +55,7 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 	struct smalti_token_ids words[SMALTI_STAGE_CAPTIONS];
 	struct smalti_tile *hidden[SMALTI_STAGE_CAPTIONS];
 	for (int64_t i = 0; i < run->stage->captions; ids += run->stage->tokens[i++])
-		words[i] = (struct smalti_token_ids){ids, run->stage->tokens[i]};
+		words[i] = (struct smalti_token_ids){.ids = ids, .count = run->stage->tokens[i]};
 	state->t5->functions->encode(state->t5, task_group, words, run->stage->captions,
 				     &smalti_strategy_none, hidden);
 	for (int64_t i = 0; i < run->stage->captions; i++)

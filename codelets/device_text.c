@@ -65,8 +65,8 @@ static int64_t bias_bytes(const struct smalti_device_sdpa *sdpa)
 	return sdpa->heads * sdpa->queries * sdpa->keys * smalti_dtype_bytes(sdpa->dtype);
 }
 
-/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too.
- */
+/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too;
+ * padding it does not know. */
 static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
 {
 	const struct smalti_device_sdpa sdpa = fused_of(a);
@@ -75,7 +75,7 @@ static bool fuses(struct smalti_device *device, const struct attend_heads_argume
 						      .out = a->heads * a->head_dim,
 						      .dtype = a->compute,
 						      .result = a->compute};
-	return a->compute != SMALTI_F32 && a->tokens >= FUSED_LEAST &&
+	return a->compute != SMALTI_F32 && a->tokens >= FUSED_LEAST && !a->padding &&
 	       4 * a->pairs >= a->tokens * a->tokens && bias_bytes(&sdpa) <= smalti_device_room(device) &&
 	       smalti_device_makes(device, &product) && smalti_device_has_sdpa(device, &sdpa);
 }
@@ -160,7 +160,7 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	    .kv_stride = 3 * columns,
 	    .k_first = columns,
 	    .v_first = 2 * columns,
-	    .keys = {data->starts ? 0 : a->tokens},
+	    .keys = {data->starts ? 0 : a->tokens - a->padding},
 	    .captions = data->starts ? a->captions : 0,
 	    .bias_first = a->first_head,
 	    .bias_length = 2 * a->bias_reach - 1,

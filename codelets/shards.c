@@ -52,7 +52,7 @@ static int attend(const struct attend_heads_data *data, const struct attend_head
 		    .bias_length = length,
 		    .bias_origin = a->bias_reach - 1,
 		};
-		const struct smalti_keys keys = {tokens, qkv[1] + at, qkv[2] + at};
+		const struct smalti_keys keys = {tokens - a->padding, qkv[1] + at, qkv[2] + at};
 		if (smalti_attention(&attention, qkv[0] + at, &keys, NULL, (char *)data->y + at, error) < 0)
 			return -1;
 	}

@@ -120,6 +120,7 @@ static void shard_columns(const struct t5 *t5, int64_t count, int64_t each, int6
 /* Captions that are computed together: captions first … end − 1, `tokens` in all. */
 struct band {
 	int64_t first, end, tokens, pairs;
+	int64_t padding;                    /* of a single caption */
 	struct smalti_tile *ids, *starts;   /* no starts of a single caption */
 	struct smalti_tile *x[SMALTI_MANY]; /* the residual stream, in shards of columns */
 };
@@ -199,14 +200,15 @@ static struct smalti_tile *attend_heads(const struct encoding *e, const struct b
 	const int64_t heads = shard_size(t5, c->heads, shard);
 	struct smalti_tile *y = new_shard(e, band, heads * c->head_dim, t5->compute);
 	go_to(e, shard);
-	smalti_insert(
-	    attend_heads, e->task_group,
-	    (.x = x, .q = rows_of(e, &b->matrix[Q], shard), .k = rows_of(e, &b->matrix[K], shard),
-	     .v = rows_of(e, &b->matrix[V], shard), .bias = t5->bias, .starts = band->starts, .y = y),
-	    .tokens = band->tokens, .in = c->width, .held = held_from(e, c->heads, shard),
-	    .first_head = shard_begin(t5, c->heads, shard), .heads = heads, .head_dim = c->head_dim,
-	    .captions = band->end - band->first, .pairs = band->pairs, .bias_reach = t5->reach,
-	    .compute = t5->compute, .dtype = {b->matrix[Q].dtype, b->matrix[K].dtype, b->matrix[V].dtype});
+	smalti_insert(attend_heads, e->task_group,
+		      (.x = x, .q = rows_of(e, &b->matrix[Q], shard), .k = rows_of(e, &b->matrix[K], shard),
+		       .v = rows_of(e, &b->matrix[V], shard), .bias = t5->bias, .starts = band->starts,
+		       .y = y),
+		      .tokens = band->tokens, .in = c->width, .held = held_from(e, c->heads, shard),
+		      .first_head = shard_begin(t5, c->heads, shard), .heads = heads, .head_dim = c->head_dim,
+		      .captions = band->end - band->first, .pairs = band->pairs, .padding = band->padding,
+		      .bias_reach = t5->reach, .compute = t5->compute,
+		      .dtype = {b->matrix[Q].dtype, b->matrix[K].dtype, b->matrix[V].dtype});
 	return y;
 }
 
@@ -276,7 +278,7 @@ static void feed_forward(const struct encoding *e, const struct band *band, cons
 }
 
 /* The captions in their order, cut into the fewest bands that hold their tokens, as evenly as can be: each
- * goes to the band in which its middle lies. */
+ * goes to the band in which its middle lies. One with padding has its own. */
 static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 {
 	int64_t all = 0, begin = 0;
@@ -288,15 +290,17 @@ static int cut_into_bands(struct encoding *e, struct smalti_error *error)
 	const int64_t bands = (all + BAND_TOKENS - 1) / BAND_TOKENS;
 	int64_t last = -1;
 	for (int64_t i = 0; i < e->count; i++) {
-		const int64_t tokens = e->texts[i].count, wanted = (2 * begin + tokens) * bands / (2 * all);
-		if (wanted != last)
+		const int64_t tokens = e->texts[i].count, padding = e->texts[i].padding;
+		const int64_t wanted = (2 * begin + tokens) * bands / (2 * all);
+		if (wanted != last || padding)
 			e->band[e->bands++].first = i;
-		last = wanted;
+		last = padding ? -1 : wanted;
 		begin += tokens;
 		struct band *band = &e->band[e->bands - 1];
 		band->end = i + 1;
 		band->tokens += tokens;
-		band->pairs += tokens * tokens;
+		band->pairs += tokens * (tokens - padding);
+		band->padding = padding;
 	}
 	return 0;
 }

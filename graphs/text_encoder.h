@@ -9,10 +9,11 @@
  * own. */
 struct smalti_text_encoder;
 
-/* The tokens of a text. */
+/* The tokens of a text. The last ones may be padding: no token attends to it, itself included. */
 struct smalti_token_ids {
 	const int32_t *ids;
 	int64_t count;
+	int64_t padding;
 };
 
 struct smalti_text_encoder_functions {
@@ -26,11 +27,11 @@ struct smalti_text_encoder_functions {
 	 * reads the next layer ahead: for a file that does not fit under the memory limit. */
 	void (*stream)(struct smalti_text_encoder *encoder);
 
-	/* hidden[i] receives the hidden states f32 [count, width] of texts[i]'s real tokens only, which is
-	 * exact under the mask. Texts that are encoded together share every reading of the weights; each gets
-	 * the same bits as alone. The layers' shards are spread over the strategy's places by their shares,
-	 * each with its part of the weights; what is not cut is computed at the first of them. The caller
-	 * releases the tiles, which no place owns. */
+	/* hidden[i] receives the hidden states f32 [count, width] of texts[i]'s tokens. Without padding that
+	 * is exact under the reference's mask. Texts that are encoded together share every reading of the
+	 * weights; each gets the same bits as alone. The layers' shards are spread over the strategy's places
+	 * by their shares, each with its part of the weights; what is not cut is computed at the first of
+	 * them. The caller releases the tiles, which no place owns. */
 	void (*encode)(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
 		       const struct smalti_token_ids *texts, int64_t count,
 		       const struct smalti_strategy *strategy, struct smalti_tile **hidden);

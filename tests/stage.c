@@ -65,7 +65,7 @@ int stage_t5_together(struct smalti_session *session, struct smalti_text_encoder
 int stage_t5(struct smalti_session *session, struct smalti_text_encoder *t5, const int32_t *ids,
 	     int64_t count, float *y, struct smalti_error *error)
 {
-	const struct smalti_token_ids words = {ids, count};
+	const struct smalti_token_ids words = {.ids = ids, .count = count};
 	return stage_t5_together(session, t5, &words, 1, &smalti_strategy_none, &y, error);
 }
 

@@ -106,9 +106,9 @@ static struct smalti_cross_cache *caption_of(struct smalti_task_group *task_grou
 	return caption;
 }
 
-static const struct smalti_token_ids none = {(const int32_t[]){1}, 1};
-static const struct smalti_token_ids prompt = {(const int32_t[]){12, 40, 7, 300, 5, 1}, 6};
-static const struct smalti_token_ids unknown = {(const int32_t[]){12, 40, 100000, 1}, 4};
+static const struct smalti_token_ids none = {.ids = (const int32_t[]){1}, .count = 1};
+static const struct smalti_token_ids prompt = {.ids = (const int32_t[]){12, 40, 7, 300, 5, 1}, .count = 6};
+static const struct smalti_token_ids unknown = {.ids = (const int32_t[]){12, 40, 100000, 1}, .count = 4};
 
 /* Inserts all tasks from text to image and does not wait. */
 static void begin(struct request *request, const struct smalti_sampler *sampler,

@@ -123,7 +123,8 @@ static void add(double *x, double *y, int64_t count)
 	free(y);
 }
 
-static void attend(const struct encoder *encoder, double *x, int64_t rows, int layer)
+/* All rows attend to the first `keys`. */
+static void attend(const struct encoder *encoder, double *x, int64_t rows, int64_t keys, int layer)
 {
 	const struct smalti_t5_config *c = &encoder->config;
 	float *table =
@@ -136,7 +137,7 @@ static void attend(const struct encoder *encoder, double *x, int64_t rows, int l
 	for (int64_t head = 0; head < c->heads; head++)
 		for (int64_t i = 0; i < rows; i++) {
 			double total = 0, *to = o + i * c->inner + head * c->head_dim;
-			for (int64_t j = 0; j < rows; j++) {
+			for (int64_t j = 0; j < keys; j++) {
 				const int64_t bucket =
 				    smalti_relative_bucket(j - i, c->buckets, c->max_distance);
 				double score = (double)table[bucket * c->heads + head];
@@ -188,7 +189,7 @@ static float *by_formula(const struct encoder *encoder, const struct smalti_toke
 		x[i] = (double)table[words->ids[i / c->width] * c->width + i % c->width];
 	free(table);
 	for (int layer = 0; layer < c->layers; layer++) {
-		attend(encoder, x, words->count, layer);
+		attend(encoder, x, words->count, words->count - words->padding, layer);
 		feed(encoder, x, words->count, layer);
 	}
 	double *h = normalize(encoder, x, words->count, -1, "encoder.final_layer_norm.weight");
@@ -222,7 +223,7 @@ static void shards_agree_with_formula(void)
 {
 	enum { TOKENS = 6 };
 	static const int32_t ids[TOKENS] = {5, 7, 2, 9, 19, 1};
-	static const struct smalti_token_ids words = {ids, TOKENS};
+	static const struct smalti_token_ids words = {.ids = ids, .count = TOKENS};
 	static const struct {
 		enum smalti_dtype compute;
 		double tolerance;
@@ -246,6 +247,38 @@ static void shards_agree_with_formula(void)
 	}
 }
 
+/* Padding is computed, and changes nothing of the tokens before it; others that are encoded together are as
+ * alone. */
+static void padding_is_seen_by_nobody(void)
+{
+	enum { REAL = 3, ALL = 8, WIDTH = 522, CAPTIONS = 3 };
+	static const int32_t ids[ALL] = {5, 7, 1};
+	static const struct smalti_token_ids padded = {.ids = ids, .count = ALL, .padding = ALL - REAL};
+	static const struct smalti_token_ids real = {.ids = ids, .count = REAL};
+	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
+	static float alone[REAL * WIDTH], y[ALL * WIDTH], others[2][REAL * WIDTH];
+	for (int i = 0; i < COUNT(computes); i++) {
+		struct encoder encoder = open_encoder(&odd, synthetic_t5(&odd, 0.01), computes[i]);
+		const struct smalti_token_ids words[CAPTIONS] = {real, padded, real};
+		float *const to[CAPTIONS] = {others[0], y, others[1]};
+		struct smalti_error error = SMALTI_NO_ERROR;
+		SUCCEEDS(stage_t5(session, encoder.t5, ids, REAL, alone, &error), &error, "alone");
+		SUCCEEDS(stage_t5_together(session, encoder.t5, words, CAPTIONS, &smalti_strategy_none, to,
+					   &error),
+			 &error, "together");
+		CHECK(memcmp(y, alone, sizeof(alone)) == 0, "before padding");
+		CHECK(memcmp(others[0], alone, sizeof(alone)) == 0, "in front of the padded one");
+		CHECK(memcmp(others[1], alone, sizeof(alone)) == 0, "behind the padded one");
+		if (computes[i] == SMALTI_F32) {
+			float *expected = by_formula(&encoder, &padded);
+			const double far = test_max_error(y, expected, ALL * WIDTH);
+			CHECK(far <= 1e-5 * test_max_abs(expected, ALL * WIDTH), "formula");
+			free(expected);
+		}
+		close_encoder(&encoder);
+	}
+}
+
 /* Captions of every kind of length: some share a band, some are longer than one. */
 static void together_is_as_alone(void)
 {
@@ -263,7 +296,7 @@ static void together_is_as_alone(void)
 		for (int j = 0; j < CAPTIONS; j++) {
 			for (int64_t k = 0; k < lengths[j]; k++)
 				ids[j][k] = 2 + (int32_t)(100 * (1 + test_random(&state)));
-			words[j] = (struct smalti_token_ids){ids[j], lengths[j]};
+			words[j] = (struct smalti_token_ids){.ids = ids[j], .count = lengths[j]};
 			together[j] = calloc((size_t)(lengths[j] * width), sizeof(float));
 			alone[j] = calloc((size_t)(lengths[j] * width), sizeof(float));
 		}
@@ -305,7 +338,7 @@ static void places_change_no_bit(void)
 	for (int j = 0; j < CAPTIONS; j++) {
 		for (int64_t k = 0; k < lengths[j]; k++)
 			ids[j][k] = (int32_t)((7 * k + j) % odd.vocabulary);
-		words[j] = (struct smalti_token_ids){ids[j], lengths[j]};
+		words[j] = (struct smalti_token_ids){.ids = ids[j], .count = lengths[j]};
 	}
 	for (int i = 0; i < COUNT(computes); i++) {
 		struct encoder encoder = open_encoder(&odd, synthetic_t5(&odd, 0.01), computes[i]);
@@ -400,6 +433,7 @@ static void streamed_weights_are_given_back(void)
 
 static const struct test tests[] = {
     {"shards agree with the formula", shards_agree_with_formula},
+    {"padding is seen by nobody", padding_is_seen_by_nobody},
     {"together as alone", together_is_as_alone},
     {"places change no bit", places_change_no_bit},
     {"streamed weights are given back", streamed_weights_are_given_back},

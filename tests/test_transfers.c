@@ -236,7 +236,7 @@ static void encode_text(struct smalti_text_encoder *t5, const struct smalti_stra
 	struct smalti_error error = SMALTI_NO_ERROR;
 	moved_bytes(session, PLACES, bytes);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "text", 0, &error);
-	const struct smalti_token_ids words = {ids, WORDS};
+	const struct smalti_token_ids words = {.ids = ids, .count = WORDS};
 	struct smalti_tile *hidden;
 	t5->functions->encode(t5, task_group, &words, 1, strategy, &hidden);
 	smalti_insert(deliver, task_group, (.x = hidden), .count = WORDS * t5->width, .sink = keep,

@@ -130,6 +130,109 @@ expect 0 '' "${train[@]}" --bucket shape -q -o buckets-whole
 expect 0 '' "${train[@]}" --bucket shape -q -o buckets
 same buckets-whole/step-9 buckets/step-9
 
+# Captions that are dropped become rows of the padded empty text, as many as they have; a run goes on with them, and with
+# others where it is told to.
+dropping=("${train[@]}" --caption-dropout 0.5 --keep 0)
+expect 0 '' "${dropping[@]}" -q -o own
+expect 0 '' "${dropping[@]}" --null-tokens caption -q -o padded
+python3 - own/step-9/null_caption.safetensors padded/step-9/null_caption.safetensors <<'END_OF_PROGRAM' || fail "null captions"
+import json, sys
+def rows(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        values = file.read()
+    tokens, width = header["hidden_states"]["shape"]
+    return [values[4 * width * i:4 * width * (i + 1)] for i in range(tokens)]
+own, padded = map(rows, sys.argv[1:])
+assert len(own) == 1 and len(padded) == 300 and padded[0] == own[0], len(padded)
+assert padded[1] != own[0] and set(padded[1:]) == {padded[1]}
+END_OF_PROGRAM
+if cmp -s {own,padded}/step-9/transformer/diffusion_pytorch_model.safetensors; then fail "--null-tokens changes nothing"; fi
+cp -r padded stopped-padded
+rm -r stopped-padded/step-{6,8,9}
+expect 0 '' "${dropping[@]}" --null-tokens caption -q -o stopped-padded
+same padded/step-9 stopped-padded/step-9
+refuse 2 'null_tokens = "caption", now it is "own": give --null-tokens' "${dropping[@]}" -o padded
+refuse 2 'null_tokens = "own", now it is "caption": give --null-tokens' "${dropping[@]}" --null-tokens caption -o own
+expect 0 'goes on with other options' "${dropping[@]}" --allow-change --steps 10 -o padded
+expect 0 'goes on with other options' "${dropping[@]}" --null-tokens caption --allow-change --steps 10 -o own
+cmp own/step-10/null_caption.safetensors padded/step-9/null_caption.safetensors || fail "not the padded null caption"
+cmp padded/step-10/null_caption.safetensors own/step-9/null_caption.safetensors || fail "not the own null caption"
+
+# Sample images are those of smalti generate, to the byte, and change no bit of the run.
+painting=("${train[@]}" --keep 0 --sample-prompt "a red circle" --sample-prompt "blue squares" --sample-size 64x48
+    --sample-steps 2)
+sampled() {
+    local of=$1 step
+    shift
+    for step in "$@"; do
+        expect 0 '' "$SMALTI" generate --transformer "painted/step-$step/$of" -p "a red circle" -p "blue squares" \
+            --size 64x48 --steps 2 "${precise[@]}" -q -o generated/
+        cmp generated/1.png "painted/samples/step-$step/1.png" || fail "step $step: another first image"
+        cmp generated/2.png "painted/samples/step-$step/2.png" || fail "step $step: another second image"
+        rm -r generated
+    done
+}
+precise=()
+expect 0 'step 9: 2 sample images in painted/samples/step-9' "${painting[@]}" --sample-every 4 -o painted
+same whole/step-9 painted/step-9
+[ "$(files painted/samples)" = "step-0/1.png step-0/2.png step-4/1.png step-4/2.png step-8/1.png step-8/2.png step-9/1.png step-9/2.png" ] ||
+    fail "samples: $(files painted/samples)"
+sampled ema 0 4 9
+if cmp -s painted/samples/step-{0,9}/1.png; then fail "9 steps change no image"; fi
+# They are encoded once.
+count() {
+    python3 -c 'import json, sys
+for line in map(json.loads, open(sys.argv[1])):
+    done = {one["name"]: one["count"] for one in line.get("operations", [])}
+    if done: print(done["attend_heads"])' "$1/log.jsonl"
+}
+expect 0 '' "${painting[@]}" -o seldom -q
+[ "$(files seldom/samples)" = "step-0/1.png step-0/2.png step-9/1.png step-9/2.png" ] || fail "samples: $(files seldom/samples)"
+[ "$(count seldom)" -eq "$(count painted)" ] || fail "texts are encoded $(count painted) and $(count seldom) times"
+# What was not painted of the last checkpoint is painted by who goes on.
+rm -r painted/step-{6,8,9} painted/samples/step-9
+mv painted/samples shown
+mkdir -p painted/samples
+cp -r shown/step-0 painted/samples
+expect 0 '' "${painting[@]}" --sample-every 4 -o painted -q
+diff -r shown/step-4 painted/samples/step-4 || fail "another image of step 4"
+diff -r shown/step-8 painted/samples/step-8 || fail "another image of step 8"
+same whole/step-9 painted/step-9
+rm -r painted/samples/step-9
+expect 0 '' "${painting[@]}" --sample-every 4 -o painted -q
+sampled ema 9
+# Without an average, in another precision.
+rm -r painted
+precise=(--precision bf16 --seed 5)
+expect 0 '' "${painting[@]}" "${precise[@]}" --ema 0 -o painted -q
+sampled transformer 0 9
+# The page has them.
+expect 0 '' "$SMALTI" report seldom -o samples.html
+python3 - <<'END_OF_PROGRAM' || fail "samples on the page"
+import base64, json, re
+page = open("samples.html", encoding="utf-8").read()
+data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])
+assert [(one["step"], one["prompt"], one["width"]) for one in data["samples"]] == [
+    (step, prompt, 64) for step in (0, 9) for prompt in ("a red circle", "blue squares")], data["samples"]
+for one in data["samples"]:
+    image = base64.b64decode(one["image"].removeprefix("data:image/png;base64,"), validate=True)
+    assert image.startswith(b"\x89PNG") and image[16:24] == bytes([0, 0, 0, 64, 0, 0, 0, 48])
+END_OF_PROGRAM
+# What cannot be made is refused before the first step.
+refuse_early() {
+    refuse "$@" -q -o early
+    [ "$(echo early/step-*)" = early/step-0 ] || fail "steps were made: $(ls early)"
+    rm -r early
+}
+refuse_early 1 'sample images: an image of 4096x4096 needs about' "${painting[@]}" --sample-size 4096x4096 --memory-limit 200M
+cp -r "$SMALTI_MODELS/tesserae" blind
+rm -r blind/vae
+refuse_early 1 'sample images: blind/vae/config.json' "${painting[@]}" -m blind
+expect 0 '' "${painting[@]}" --recompute auto --memory-limit 200M -q -o beside
+same whole/step-9 beside/step-9
+cmp beside/samples/step-9/1.png seldom/samples/step-9/1.png || fail "another image beside a trainer with a memory limit"
+
 # Other options and other features are refused by name.
 refused() {
     refuse 2 "$1" "${train[@]}" "${@:2}" -o whole

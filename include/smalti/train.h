@@ -27,6 +27,10 @@ enum smalti_bucketing { SMALTI_BUCKET_NONE, SMALTI_BUCKET_SHAPE };
 /** What becomes of rows of features that are damaged: they are left out, or end the run. */
 enum smalti_damage { SMALTI_DAMAGE_SKIP, SMALTI_DAMAGE_REFUSE };
 
+/** Features of the empty text that stand for a dropped caption: those of its own tokens; or as many rows as
+ * the caption has, of those of the empty text padded to the full length, as PixArt's trainer takes them. */
+enum smalti_null_tokens { SMALTI_NULL_TOKENS_OWN, SMALTI_NULL_TOKENS_CAPTION };
+
 /** What of a block's activations is kept for the backward pass: all, or its input; or as much as the
  * session's memory has room for, block by block, which is for CPUs without a strategy. */
 enum smalti_recomputation { SMALTI_RECOMPUTE_NONE, SMALTI_RECOMPUTE_BLOCK, SMALTI_RECOMPUTE_AUTO };
@@ -58,12 +62,24 @@ struct smalti_training_data_options {
 	int caption_count;                                  /**< 0: all captions of the features */
 	const char *captions[SMALTI_FEATURES_CAPTIONS_MAX]; /**< their keys */
 	double weights[SMALTI_FEATURES_CAPTIONS_MAX]; /**< how often each is taken, relative to the others */
-	double drop;       /**< probability that a caption is replaced by the empty one's */
+	double drop; /**< probability that a caption is replaced by the empty one's */
+	enum smalti_null_tokens null_tokens;
 	bool mean_latents; /**< take the posterior's mean, else a sample of it */
 	int64_t buffer;    /**< rows that the order draws from; 0: 1024 */
 	int64_t prefetch;  /**< rows that are read ahead; 0: a batch */
 	enum smalti_bucketing bucketing;
 	enum smalti_damage damage;
+};
+
+/** Images that are generated from the run's weights, or their average, while it trains, by the model's other
+ * components: RUN/samples/step-N/K.png of prompt K, from 1. They have the run's seed and change no bit of it.
+ */
+struct smalti_train_samples {
+	const char *const *prompts;
+	int64_t count; /**< 0: no images */
+	int64_t every; /**< steps; 0: at the beginning and the end. A checkpoint is written then, too */
+	int64_t width, height; /**< pixels; 0: the model's */
+	int64_t steps;         /**< of denoising */
 };
 
 /** Strings are the caller's until the end of smalti_train(). */
@@ -96,7 +112,8 @@ struct smalti_train_options {
 	const char *held_out;   /**< directory of features to evaluate on; NULL: none */
 	int64_t evaluate_every; /**< steps; 0: at the beginning and the end */
 	int64_t held_out_items; /**< of its first complete ones; 0: all */
-	bool allow_change;      /**< go on with other options or data than the run was begun with */
+	struct smalti_train_samples samples;
+	bool allow_change; /**< go on with other options or data than the run was begun with */
 };
 
 void smalti_train_defaults(struct smalti_train_options *options);

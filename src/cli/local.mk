@@ -12,7 +12,6 @@ libcli_la_SOURCES = \
 	src/cli/generate_batch.c src/cli/generate_plan.c src/cli/generate.h \
 	src/cli/generate_latents.c \
 	src/cli/generate_options.c \
-	src/cli/generate_image.c \
 	src/cli/generate_source.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/device_lines.c src/cli/device_lines.h \
@@ -25,6 +24,7 @@ libcli_la_SOURCES = \
 	src/cli/report.c src/cli/report_data.c src/cli/report.h \
 	src/cli/report_failures.c \
 	src/cli/report_page.c src/cli/report_page.h \
+	src/cli/report_samples.c src/cli/report_samples.h \
 	src/cli/report_training.c src/cli/report_training.h \
 	src/cli/retrieve.c src/cli/retrieve.h \
 	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \
@@ -39,6 +39,7 @@ libcli_la_SOURCES = \
 	src/cli/serve_queue.c src/cli/serve_queue.h \
 	src/cli/serve_request.c \
 	src/cli/signals.c src/cli/signals.h \
+	src/cli/small_image.c src/cli/small_image.h \
 	src/cli/simulate.c src/cli/simulate.h \
 	src/cli/simulate_options.c \
 	src/cli/simulate_print.c src/cli/simulate_print.h \

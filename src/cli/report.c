@@ -178,9 +178,8 @@ const struct smalti_command smalti_report_command = {
 	"worked on it: items, tokens and pixels per second over time, what each stage and each worker did, "
 	"queues, memory, lengths of captions, bins of images, and failures grouped by their reasons. Of a "
 	"run of smalti train: loss, norm of the gradient, rate, speed, what steps spend their time on, what "
-	"workers and devices did, memory, evaluations, and how long the steps take that are left; that is "
-	"said "
-	"on the terminal, too.\n\n"
+	"workers and devices did, memory, evaluations, sample images, and how long the steps take that are "
+	"left; that is said on the terminal, too.\n\n"
 	"The page is self-contained: it includes the program that draws its charts (Chart.js) and loads "
 	"nothing. It can also be written while the work is going on.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),

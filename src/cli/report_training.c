@@ -2,6 +2,7 @@
 #include "cli/report_training.h"
 #include "base/file.h"
 #include "cli/report_page.h"
+#include "cli/report_samples.h"
 #include "store/lock.h"
 
 #include <math.h>
@@ -327,6 +328,7 @@ void smalti_training_history_print(FILE *page, const char *directory, int64_t ev
 	put_points(page, history, step);
 	put_busy(page, history, step, workers);
 	put_evaluations(page, history->evaluations);
+	smalti_report_samples(page, directory);
 	smalti_page_devices(page, history->devices);
 	put_operations(page, history->operations);
 	fprintf(page, "\"damaged\":%d,\"processes\":%" PRId64 ",\"unreadable\":%" PRId64 "}",

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/retrieve_page.h"
-#include "base/base64.h"
 #include "base/file.h"
-#include "image/image_writer.h"
-#include "image/turned.h"
-#include "jobs/resizer.h"
+#include "cli/small_image.h"
 
 #include <math.h>
 
-enum { LONGEST_SIDE = 160, MOST_PIXELS = 1 << 28, MOST_BYTES = 1 << 30 };
+enum { LONGEST_SIDE = 160 };
 
 struct smalti_retrieve_page {
 	struct smalti_writer *writer;
@@ -74,66 +71,12 @@ void smalti_retrieve_page_query(struct smalti_retrieve_page *page, const char *n
 	fputs("</h2>\n<ol>\n", page->out);
 }
 
-/* In proportion; what is small already keeps its size. */
-static struct smalti_fit small_fit(const struct smalti_turned_image *image)
-{
-	const int64_t longest = smalti_max(image->width, image->height);
-	const int64_t side = smalti_min(longest, LONGEST_SIDE);
-	return smalti_fit_stretch(smalti_max(image->height * side / longest, 1),
-				  smalti_max(image->width * side / longest, 1));
-}
-
-static int write_small(struct smalti_resizer *resizer, const struct smalti_fit *fit, FILE *out,
-		       struct smalti_error *error)
-{
-	const struct smalti_image_format format = {
-	    .encoding = SMALTI_IMAGE_PNG, .width = fit->width, .height = fit->height, .depth = 8};
-	uint8_t row[LONGEST_SIDE * 3];
-	struct smalti_image_writer *png = smalti_image_begin(out, "the page", &format, error);
-	int status = png ? 0 : -1;
-	for (int64_t at = 0; at < fit->height && status == 0; at++)
-		status = smalti_resizer_rows(resizer, at, 1, row, error) < 0 ||
-				 smalti_image_write_rows(png, at, 1, row, error) < 0
-			     ? -1
-			     : 0;
-	if (status == 0)
-		status = smalti_image_finish(png, error);
-	smalti_image_abort(png);
-	return status;
-}
-
-/* A PNG of the image at `path`, in base64; NULL with an error. */
-static char *small_copy(const char *path, struct smalti_fit *fit, struct smalti_error *error)
-{
-	const struct smalti_image_limits limits = {MOST_PIXELS, MOST_BYTES};
-	struct smalti_image_reader *image = smalti_image_open(path, &limits, error);
-	struct smalti_turned_image turned = {0};
-	struct smalti_resizer *resizer = NULL;
-	char *data = NULL, *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&data, &size);
-	if (image) {
-		smalti_turned_open(&turned, image, smalti_image_info(image)->orientation);
-		*fit = small_fit(&turned);
-		resizer = smalti_resizer_open(turned.height, turned.width, fit, SMALTI_FILTER_LANCZOS,
-					      smalti_turned_rows, &turned, error);
-	}
-	const bool written = resizer && out && write_small(resizer, fit, out, error) == 0;
-	if (out && fclose(out) == 0 && written)
-		text = smalti_base64(data, (int64_t)size, error);
-	free(data);
-	smalti_resizer_close(resizer);
-	smalti_turned_close(&turned);
-	smalti_image_close(image);
-	return text;
-}
-
 static void put_image(const struct smalti_retrieve_page *page, const char *key)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_fit fit;
 	SCOPED(free) char *path = smalti_format(&error, "%s/%s", page->images, key);
-	SCOPED(free) char *data = path ? small_copy(path, &fit, &error) : NULL;
+	SCOPED(free) char *data = path ? smalti_small_image(path, LONGEST_SIDE, &fit, &error) : NULL;
 	if (data) {
 		fprintf(page->out,
 			"<img width=\"%" PRId64 "\" height=\"%" PRId64 "\" alt=\"\" "

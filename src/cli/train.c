@@ -8,6 +8,7 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "smalti/generate.h"
 #include "train/identity.h"
 #include "train/run.h"
 
@@ -17,7 +18,7 @@
 struct smalti_train_settings {
 	struct smalti_train_options train;
 	struct smalti_session_options session;
-	struct smalti_string_list caption_keys;
+	struct smalti_string_list caption_keys, sample_prompts;
 	const char *betas, *epsilons;
 	int latents;
 	bool has_betas, has_epsilons, has_weight_decay;
@@ -37,6 +38,10 @@ static const struct smalti_option rows[] = {
      "often as its weight says; default: all that the features have"},
     {SMALTI_DOUBLE(TYPE, train.data.drop), "caption-dropout", 0, "P",
      "probability that a caption is replaced by the empty one, which guidance needs", .least = 0, .most = 1},
+    {SMALTI_CHOICE(TYPE, train.data.null_tokens), "null-tokens", 0, "WHICH",
+     "what a dropped caption becomes: own, the features of the empty text's own token, as in generating; "
+     "caption, as many rows as it has of the features of the padded empty text, as in PixArt's trainer",
+     .choices = smalti_null_tokens},
     {SMALTI_CHOICE(TYPE, latents), "latents", 0, "WHAT",
      "train on samples of the VAE's posterior, drawn anew in every epoch, or on its mean",
      .choices = latents},
@@ -120,6 +125,18 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print the result as a JSON object on standard output"},
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
+    {SMALTI_GROUP("Sample images")},
+    {SMALTI_LIST(TYPE, sample_prompts), "sample-prompt", 0, "TEXT",
+     "generate an image from this prompt with the weights that the run has, or their average, as RUN/samples/"
+     "step-N/1.png; repeat it for several images; the seed is the run's"},
+    {SMALTI_INT64(TYPE, train.samples.every), "sample-every", 0, "STEPS",
+     "generate them every so many steps, and write a checkpoint then; 0: at the beginning and at the end",
+     .minimum = 0, .maximum = INT32_MAX},
+    {SMALTI_SIZE(TYPE, train.samples.width, train.samples.height), "sample-size", 0, "WxH",
+     "their size in pixels; default: the model's", .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX},
+    {SMALTI_INT64(TYPE, train.samples.steps), "sample-steps", 0, "N", "their denoising steps", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX},
+
     {SMALTI_GROUP("Machine")},
     {SMALTI_INT64(TYPE, train.lanes), "lanes", 0, "N",
      "sums that the gradients of a step are added to; decides the last bits, and how many processes can "
@@ -162,6 +179,8 @@ static const struct smalti_example examples[] = {
      "smalti train features -o run --opencl 2 --strategy data2"},
     {"Generate with the average of the weights",
      "smalti generate --transformer run/step-1000/ema \"a red cube\""},
+    {"See what the run has learned every 500 steps",
+     "smalti train features -o run --steps 5000 --sample-every 500 --sample-prompt \"a red cube\""},
     {"Train from scratch", "smalti train features --init config.json -o run --lr 1e-4 --steps 100000"},
     {NULL, NULL},
 };
@@ -240,6 +259,8 @@ static int set_options(struct train *t, int count, char **operands, struct smalt
 	o->data.directories = (const char *const *)operands;
 	o->data.directory_count = count;
 	o->data.mean_latents = t->settings->latents == 1;
+	o->samples.prompts = t->settings->sample_prompts.items;
+	o->samples.count = t->settings->sample_prompts.count;
 	if (set_captions(t, error) < 0 || set_optimizer(t, error) < 0)
 		return -1;
 	return smalti_train_check(o, error);
@@ -351,7 +372,8 @@ const struct smalti_command smalti_train_command = {
 	"diffusers' "
 	"layout, for smalti generate --transformer and others; the rest of it is what the next steps depend "
 	"on. RUN/"
-	"log.jsonl has a line for each step and each evaluation.\n\n"
+	"log.jsonl has a line for each step and each evaluation. RUN/samples has the sample images, which "
+	"smalti report RUN shows, too.\n\n"
 	"The same command continues an interrupted run from its last checkpoint, with the bits of a run that "
 	"was never "
 	"interrupted, whatever the number of workers. Other options or other features are refused.\n\n"

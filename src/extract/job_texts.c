@@ -78,8 +78,8 @@ static int insert(struct smalti_extract_job *job, struct smalti_error *error)
 	struct smalti_tile **hidden = smalti_calloc(job->caption_count, sizeof(struct smalti_tile *), error);
 	if (words && hidden) {
 		for (int64_t i = 0; i < job->caption_count; i++)
-			words[i] = (struct smalti_token_ids){job->captions[i].text->ids,
-							     job->captions[i].text->tokens};
+			words[i] = (struct smalti_token_ids){.ids = job->captions[i].text->ids,
+							     .count = job->captions[i].text->tokens};
 		parts->text.model->functions->encode(parts->text.model, job->job.task_group, words,
 						     job->caption_count, &smalti_strategy_none, hidden);
 		for (int64_t i = 0; i < job->caption_count; i++) {

@@ -100,24 +100,6 @@ void smalti_batch_close(struct smalti_batch *batch)
 	free(batch);
 }
 
-static int check_memory(const struct smalti_batch *batch, const struct smalti_plan *plan,
-			struct smalti_error *error)
-{
-	const struct smalti_session *session = batch->model->session;
-	struct smalti_model_info info;
-	smalti_model_info(batch->model, &info);
-	const int64_t budget = smalti_memory_for_images(batch->model);
-	if (plan->bytes > budget && !session->offloads)
-		return smalti_fail(
-		    error, SMALTI_ENOMEM,
-		    "an image of %lldx%lld needs about %lld MB but %lld MB are allowed; raise the memory "
-		    "limit, give a scratch directory, or make it smaller",
-		    (long long)plan->request.width, (long long)plan->request.height,
-		    (long long)((plan->bytes + info.weight_bytes + SMALTI_PROGRAM_BYTES) >> 20),
-		    (long long)(session->memory >> 20));
-	return 0;
-}
-
 /* With one more image. */
 static bool is_short_of_memory(const struct smalti_batch *batch, const struct smalti_plan *plan)
 {
@@ -303,7 +285,7 @@ static struct smalti_image_job *new_image(struct smalti_batch *batch, struct sma
 					  struct smalti_error *error)
 {
 	if (!plan || smalti_task_group_status(batch->queue.cancelled, error) < 0 ||
-	    check_memory(batch, plan, error) < 0)
+	    smalti_plan_check_memory(plan, error) < 0)
 		return NULL;
 	if (batch->refuses) {
 		smalti_fail(error, SMALTI_ECANCELLED, "%s", batch->refuses);

@@ -5,8 +5,10 @@ libcore_la_SOURCES += \
 	src/jobs/digest.c \
 	src/jobs/follow.c src/jobs/follow.h \
 	src/jobs/generate.c \
+	src/jobs/image_file.c src/jobs/image_file.h \
 	src/jobs/input_image.c src/jobs/input_image.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
+	src/jobs/known_texts.c src/jobs/known_texts.h \
 	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \

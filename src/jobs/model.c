@@ -86,7 +86,7 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
  * stay as the file has them, the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
-	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES -
+	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes -
 		       smalti_weights_bytes(model->text.model->weights) -
 		       smalti_weights_bytes(model->vae->weights);
 	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
@@ -160,6 +160,15 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 struct smalti_model *smalti_model_open(struct smalti_session *session,
 				       const struct smalti_model_options *options, struct smalti_error *error)
 {
+	static const struct smalti_model_company alone;
+	return smalti_model_open_beside(session, options, &alone, error);
+}
+
+struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
+					      const struct smalti_model_options *options,
+					      const struct smalti_model_company *company,
+					      struct smalti_error *error)
+{
 	SMALTI_REPORT(error);
 	struct smalti_model_options defaults;
 	smalti_model_defaults(&defaults);
@@ -172,6 +181,8 @@ struct smalti_model *smalti_model_open(struct smalti_session *session,
 		return NULL;
 	char *paths[PATHS] = {NULL};
 	model->session = session;
+	model->held_bytes = company->held_bytes;
+	model->text.known = company->texts.count ? &company->texts : NULL;
 	model->task_group = smalti_task_group_new(session, "weights", INT64_MAX, error);
 	const int status = model->task_group && find_paths(paths, options, error) == 0
 			       ? open_parts(model, paths, options, error)

@@ -20,12 +20,25 @@ struct smalti_model {
 	struct smalti_transformer_config transformer; /* that it was made by */
 	struct smalti_vae_net *vae;                   /* the decoder */
 	int64_t mapped_bytes; /* of the files, that have to be in memory under the session's limit */
+	int64_t held_bytes;   /* of the session's memory, by others beside it */
 	char *words;          /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
+
+/* What a model is opened beside. */
+struct smalti_model_company {
+	int64_t held_bytes;              /* of the session's memory, by others */
+	struct smalti_known_texts texts; /* where there are any: all that it will be asked for */
+};
+
+/* As smalti_model_open(); `company` stays as long as the model. */
+struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
+					      const struct smalti_model_options *options,
+					      const struct smalti_model_company *company,
+					      struct smalti_error *error);
 
 /* The directory of a component: the one given, else NAME below the pipeline's directory. For free(). */
 char *smalti_model_component(const char *given, const char *directory, const char *name,

@@ -242,5 +242,19 @@ int64_t smalti_memory_for_images(const struct smalti_model *model)
 {
 	struct smalti_model_info info;
 	smalti_model_info(model, &info);
-	return model->session->memory - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+	return model->session->memory - model->held_bytes - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+}
+
+int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_session *session = plan->model->session;
+	const int64_t budget = smalti_memory_for_images(plan->model);
+	if (plan->bytes <= budget || session->offloads)
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_ENOMEM,
+	    "an image of %lldx%lld needs about %lld MB but %lld MB are allowed; raise the memory "
+	    "limit, give a scratch directory, or make it smaller",
+	    (long long)plan->request.width, (long long)plan->request.height,
+	    (long long)((plan->bytes + session->memory - budget) >> 20), (long long)(session->memory >> 20));
 }

@@ -34,3 +34,5 @@ struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
 /* What of the memory that the session may hold is left beside the weights and the program. */
 int64_t smalti_memory_for_images(const struct smalti_model *model);
+/* SMALTI_ENOMEM for an image that needs more, unless the session has a place for what does not fit. */
+int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error);

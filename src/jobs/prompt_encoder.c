@@ -18,7 +18,10 @@ int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct sma
 	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
 	if (!encoder->checkpoint)
 		return -1;
-	encoder->model = smalti_t5_new(task_group, &encoder->config, encoder->checkpoint, compute, error);
+	encoder->model =
+	    encoder->known
+		? smalti_known_texts_new(encoder->known, &encoder->config, encoder->checkpoint, error)
+		: smalti_t5_new(task_group, &encoder->config, encoder->checkpoint, compute, error);
 	return encoder->model ? 0 : -1;
 }
 

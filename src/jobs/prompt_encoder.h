@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graphs/t5.h"
+#include "jobs/known_texts.h"
 #include "jobs/unused.h"
 #include "smalti/generate.h"
 #include "text/cleaning.h"
@@ -12,9 +13,10 @@ struct smalti_prompt_encoder {
 	struct smalti_cleaner *cleaner;
 	struct smalti_tokenizer *tokenizer;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_text_encoder *model; /* NULL: it was never opened */
-	struct smalti_t5_config config;    /* that the model was made by */
-	int64_t max_tokens;                /* of a text, with its end mark; the caller's to set */
+	struct smalti_text_encoder *model;      /* NULL: it was never opened */
+	struct smalti_t5_config config;         /* that the model was made by */
+	const struct smalti_known_texts *known; /* instead of a model; NULL: there is one */
+	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
 };
 
 /* From the directories of the tokenizer and the encoder. Close it in any case. */

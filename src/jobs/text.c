@@ -128,7 +128,8 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	struct smalti_token_ids words[SMALTI_TEXTS_TOGETHER];
 	struct smalti_tile *hidden[SMALTI_TEXTS_TOGETHER];
 	for (int i = 0; i < count; i++) {
-		words[i] = (struct smalti_token_ids){entries[i]->ids, entries[i]->text.tokens};
+		words[i] =
+		    (struct smalti_token_ids){.ids = entries[i]->ids, .count = entries[i]->text.tokens};
 		entries[i]->encoding = encoding;
 		entries[i]->text.task_group = encoding->task_group;
 		encoding->entries++;

@@ -30,7 +30,7 @@ static void insert_some(const struct smalti_model *model, struct smalti_task_gro
 	struct smalti_token_ids words[SMALTI_TEXTS_TOGETHER];
 	struct smalti_tile *hidden[SMALTI_TEXTS_TOGETHER] = {NULL};
 	for (int i = 0; i < count; i++)
-		words[i] = (struct smalti_token_ids){states[i].ids, states[i].tokens};
+		words[i] = (struct smalti_token_ids){.ids = states[i].ids, .count = states[i].tokens};
 	model->text.model->functions->encode(model->text.model, task_group, words, count,
 					     &smalti_strategy_none, hidden);
 	for (int i = 0; i < count; i++) {

@@ -106,7 +106,7 @@ static int encode_some(struct smalti_prompt_encoder *encoder, struct smalti_task
 		status = smalti_prompt_encoder_tokenize(encoder, wanted[i].text, strlen(wanted[i].text),
 							(enum smalti_cleaning)cleaning, &ids[i],
 							&wanted[i].tokens, error);
-		words[i] = (struct smalti_token_ids){ids[i], wanted[i].tokens};
+		words[i] = (struct smalti_token_ids){.ids = ids[i], .count = wanted[i].tokens};
 	}
 	if (status == 0) {
 		encoder->model->functions->encode(encoder->model, task_group, words, count,

@@ -314,10 +314,9 @@ static int keep(const struct smalti_training_data *data, const struct smalti_fea
 	sample->original_width = image->width;
 	int64_t bytes = 0, caption = 0;
 	smalti_shard_image_bytes(schema, image, &bytes);
-	if (!sample->dropped) {
-		sample->tokens = text->tokens;
+	sample->tokens = text->tokens;
+	if (!sample->dropped)
 		smalti_shard_text_bytes(schema, text, &caption);
-	}
 	const int64_t first = smalti_round_up(bytes, ALIGNMENT);
 	char *memory = smalti_aligned_alloc(first + caption, 1, error);
 	if (!memory)

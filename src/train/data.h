@@ -15,7 +15,7 @@ struct smalti_training_sample {
 	struct smalti_sample_draws draws;
 	uint32_t seed;       /* of its stream */
 	bool dropped;        /* its caption is the null caption */
-	int64_t tokens;      /* of the caption */
+	int64_t tokens;      /* of the caption, dropped or not */
 	void *moments;       /* mean, std [channels, height, width] */
 	const void *caption; /* [tokens, width]; in the same memory; NULL: dropped */
 };

@@ -4,6 +4,7 @@
 #include "kernels/isa.h"
 
 const char *const smalti_optimizers[] = {"adamw", "came", NULL};
+const char *const smalti_null_tokens[] = {"own", "caption", NULL};
 const char *const smalti_came_groupings[] = {"file", "pixart", NULL};
 const char *const smalti_schedules[] = {"constant", "cosine", NULL};
 const char *const smalti_rate_rules[] = {"given", "sqrt", "linear", NULL};
@@ -75,6 +76,7 @@ cJSON *smalti_training_identity(const struct smalti_train_options *options,
 	cJSON_AddStringToObject(identity, "weights", weights);
 	add_captions(identity, o);
 	add(identity, "caption_dropout", o->drop);
+	cJSON_AddStringToObject(identity, "null_tokens", smalti_null_tokens[o->null_tokens]);
 	cJSON_AddStringToObject(identity, "latents", o->mean_latents ? "mean" : "sample");
 	cJSON_AddStringToObject(identity, "bucket", smalti_bucketings[o->bucketing]);
 	add(identity, "shuffle_buffer", (double)o->buffer);
@@ -103,6 +105,7 @@ static const struct smalti_identity_remedy remedies[] = {
     {"weights", "--model, --transformer or --init"},
     {"captions", "--caption-key"},
     {"caption_dropout", "--caption-dropout"},
+    {"null_tokens", "--null-tokens"},
     {"latents", "--latents"},
     {"bucket", "--bucket"},
     {"shuffle_buffer", "--shuffle-buffer"},

@@ -15,8 +15,9 @@ extern const struct smalti_identity_rules smalti_training_rules;
 
 /* Names of the options' values, ended by NULL. @{ */
 extern const char *const smalti_optimizers[],
-    *const smalti_came_groupings[], *const smalti_schedules[], *const smalti_rate_rules[],
-								   *const smalti_bucketings[],
-								       *const smalti_damages[],
-									   *const smalti_recomputations[];
+    *const smalti_null_tokens[], *const smalti_came_groupings[],
+				     *const smalti_schedules[], *const smalti_rate_rules[],
+								    *const smalti_bucketings[],
+									*const smalti_damages[],
+									    *const smalti_recomputations[];
 /* @} */

@@ -13,8 +13,7 @@ static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
 	return bytes;
 }
 
-/* What is there whatever the samples are. */
-static int64_t bytes_of_state(const struct smalti_trainer *trainer)
+int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 {
 	const struct smalti_parameters *p = trainer->parameters;
 	const int64_t caption =
@@ -76,7 +75,7 @@ static void count(const struct smalti_trainer *trainer, const struct smalti_dit_
 	const int64_t one =
 	    smalti_dit_train_memory(trainer->graph, &planned) + bytes_of_input(trainer, sample);
 	plan->tiles =
-	    bytes_of_state(trainer) + lanes * bytes_of_list(p->list, p->count) + plan->together * one;
+	    smalti_trainer_bytes(trainer) + lanes * bytes_of_list(p->list, p->count) + plan->together * one;
 	plan->scratch = trainer->session->workers * smalti_dit_train_scratch(trainer->graph, sample);
 	plan->bytes =
 	    plan->tiles + plan->scratch + bytes_of_items(trainer, sample) + (int64_t)SMALTI_PROGRAM_BYTES;
@@ -170,13 +169,20 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 	return fitting || trainer->session->offloads ? 0 : refuse(trainer, shape, plan, error);
 }
 
+int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
+				  const struct smalti_training_sample *sample)
+{
+	const bool own = trainer->options->data.null_tokens == SMALTI_NULL_TOKENS_OWN;
+	return sample->dropped && own ? trainer->null_tokens : sample->tokens;
+}
+
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
 					      const struct smalti_training_sample *samples, int64_t count)
 {
-	struct smalti_step_shape shape = {.text_tokens = trainer->null_tokens};
+	struct smalti_step_shape shape = {0};
 	for (int64_t i = 0; i < count; i++)
 		smalti_step_shape_widen(&shape, samples[i].height, samples[i].width,
-					samples[i].dropped ? 0 : samples[i].tokens);
+					smalti_sample_text_tokens(trainer, &samples[i]));
 	return shape;
 }
 

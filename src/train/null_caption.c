@@ -3,27 +3,53 @@
 #include "codelets/codelets.h"
 #include "jobs/model.h"
 
-static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
-		  struct smalti_null_caption *caption, struct smalti_error *error)
+enum { TOKENS_MOST = 2 }; /* of the empty text */
+
+static int tokenize(struct smalti_prompt_encoder *encoder, int32_t ids[TOKENS_MOST], int64_t *count,
+		    struct smalti_error *error)
 {
-	SCOPED(free) int32_t *ids = NULL;
+	SCOPED(free) int32_t *found = NULL;
+	encoder->max_tokens = TOKENS_MOST;
+	if (smalti_prompt_encoder_tokenize(encoder, "", 0, SMALTI_CLEANING_RAW, &found, count, error) < 0)
+		return -1;
+	memcpy(ids, found, (size_t)*count * sizeof(*ids));
+	return 0;
+}
+
+static int insert(const struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+		  const struct smalti_token_ids *words, float *values, struct smalti_error *error)
+{
 	struct smalti_tile *hidden = NULL;
-	encoder->max_tokens = 2;
-	if (smalti_prompt_encoder_tokenize(encoder, "", 0, SMALTI_CLEANING_RAW, &ids, &caption->tokens,
-					   error) < 0)
-		return -1;
-	caption->width = encoder->model->width;
-	caption->values = smalti_calloc(caption->tokens * caption->width, sizeof(*caption->values), error);
-	if (!caption->values)
-		return -1;
-	const struct smalti_token_ids words = {ids, caption->tokens};
-	encoder->model->functions->encode(encoder->model, task_group, &words, 1, &smalti_strategy_none,
+	encoder->model->functions->encode(encoder->model, task_group, words, 1, &smalti_strategy_none,
 					  &hidden);
-	smalti_insert(deliver, task_group, (.x = hidden), .count = caption->tokens * caption->width,
-		      .sink = smalti_copy_floats, .user = caption->values);
+	smalti_insert(deliver, task_group, (.x = hidden), .count = words->count * encoder->model->width,
+		      .sink = smalti_copy_floats, .user = values);
 	smalti_tile_release(hidden);
 	smalti_task_group_wait(task_group);
 	return smalti_task_group_status(task_group, error);
+}
+
+/* Of padding one token is computed: all have its hidden states, since they attend to the real tokens alone,
+ * of which there is one, wherever they are. */
+static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group, int64_t padded,
+		  struct smalti_null_caption *caption, struct smalti_error *error)
+{
+	int32_t ids[TOKENS_MOST + 1];
+	struct smalti_token_ids words = {.ids = ids};
+	if (tokenize(encoder, ids, &words.count, error) < 0)
+		return -1;
+	words.padding = padded > words.count;
+	if (words.padding)
+		ids[words.count++] = (int32_t)encoder->config.pad_id;
+	caption->tokens = smalti_max(words.count, padded);
+	caption->width = encoder->model->width;
+	caption->values = smalti_calloc(caption->tokens * caption->width, sizeof(*caption->values), error);
+	if (!caption->values || insert(encoder, task_group, &words, caption->values, error) < 0)
+		return -1;
+	for (float *row = caption->values + words.count * caption->width;
+	     row < caption->values + caption->tokens * caption->width; row += caption->width)
+		memcpy(row, row - caption->width, (size_t)caption->width * sizeof(*row));
+	return 0;
 }
 
 static int check_encoder(const char *directory, const char *digest, const char *text_model,
@@ -39,7 +65,7 @@ static int check_encoder(const char *directory, const char *digest, const char *
 }
 
 int smalti_null_caption_encode(struct smalti_session *session, const struct smalti_model_options *model,
-			       const char *text_model, struct smalti_null_caption *caption,
+			       const char *text_model, int64_t padded, struct smalti_null_caption *caption,
 			       struct smalti_error *error)
 {
 	SCOPED(free) char *directory = NULL;
@@ -50,7 +76,7 @@ int smalti_null_caption_encode(struct smalti_session *session, const struct smal
 	if (task_group &&
 	    smalti_prompt_encoder_open_of(&encoder, task_group, model, &directory, digest, error) == 0 &&
 	    check_encoder(directory, digest, text_model, error) == 0)
-		status = encode(&encoder, task_group, caption, error);
+		status = encode(&encoder, task_group, padded, caption, error);
 	if (task_group)
 		smalti_task_group_wait(task_group);
 	smalti_prompt_encoder_close(&encoder);

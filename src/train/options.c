@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+#include "smalti/generate.h"
 #include "smalti/train.h"
 #include "train/run.h"
 
 #include <math.h>
 
-enum { MOST = 1 << 20, DIRECTORIES_MOST = 1 << 12 };
+enum { MOST = 1 << 20, DIRECTORIES_MOST = 1 << 12, PROMPTS_MOST = 1 << 10 };
 
 void smalti_train_defaults(struct smalti_train_options *options)
 {
@@ -22,6 +23,7 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"number of captions", o->data.caption_count, 0, SMALTI_FEATURES_CAPTIONS_MAX},
 	    {"rows to shuffle", o->data.buffer, 0, INT32_MAX},
 	    {"rows to read ahead", o->data.prefetch, 0, MOST},
+	    {"null tokens", o->data.null_tokens, 0, SMALTI_NULL_TOKENS_CAPTION},
 	    {"bucketing", o->data.bucketing, 0, SMALTI_BUCKET_SHAPE},
 	    {"treatment of damaged rows", o->data.damage, 0, SMALTI_DAMAGE_REFUSE},
 	    {"steps", o->steps, 1, INT32_MAX},
@@ -41,6 +43,11 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"checkpoints to keep", o->keep, 0, INT32_MAX},
 	    {"steps between evaluations", o->evaluate_every, 0, INT32_MAX},
 	    {"items to evaluate on", o->held_out_items, 0, INT32_MAX},
+	    {"prompts of sample images", o->samples.count, 0, PROMPTS_MOST},
+	    {"steps between sample images", o->samples.every, 0, INT32_MAX},
+	    {"width of sample images", o->samples.width, 0, SMALTI_SIDE_MAX},
+	    {"height of sample images", o->samples.height, 0, SMALTI_SIDE_MAX},
+	    {"denoising steps of sample images", o->samples.steps, 1, SMALTI_STEPS_MAX},
 	};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (smalti_check_range(numbers[i].value, numbers[i].least, numbers[i].most, numbers[i].what,
@@ -91,6 +98,10 @@ int smalti_train_check(const struct smalti_train_options *o, struct smalti_error
 				   o->shares);
 	for (int64_t i = 0; i < o->data.directory_count; i++)
 		if (smalti_check_text(o->data.directories[i], "directory of features", error) < 0)
+			return -1;
+	for (int64_t i = 0; i < o->samples.count; i++)
+		if (smalti_check_given(o->samples.prompts, "prompts of sample images", error) < 0 ||
+		    smalti_check_given(o->samples.prompts[i], "prompt of a sample image", error) < 0)
 			return -1;
 	for (int i = 0; i < o->data.caption_count; i++)
 		if (smalti_check_text(o->data.captions[i], "key of captions", error) < 0 ||

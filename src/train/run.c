@@ -9,6 +9,7 @@
 #include "train/identity.h"
 #include "train/initial.h"
 #include "train/null_caption.h"
+#include "train/paint.h"
 
 #include <math.h>
 
@@ -29,7 +30,9 @@ struct run {
 	struct smalti_transformer_config config;
 	struct smalti_checkpoint *checkpoint; /* of the first weights; NULL: they are drawn */
 	struct smalti_saved saved;            /* the last one, or what the next has in common with it */
+	bool has_null_caption;                /* the last one has that of these options */
 	struct smalti_trainer trainer;
+	struct smalti_painter *painter; /* NULL: no images are painted */
 	struct smalti_training_log *log;
 	struct smalti_training_sample *samples;
 	int64_t saved_step; /* that the last checkpoint is of; -1: there is none */
@@ -188,6 +191,33 @@ static void note_isa(struct run *run, const cJSON *identity)
 	tell(run, note);
 }
 
+/* The features' text encoder, by its digest. */
+static const char *text_model_of(const cJSON *identity)
+{
+	const cJSON *features = cJSON_GetObjectItemCaseSensitive(identity, "features");
+	return cJSON_GetStringValue(
+	    cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(features, "models"), "text"));
+}
+
+/* The rows of the null caption where a caption's number of them is taken; 0: its own. */
+static int64_t padded_tokens(const struct run *run)
+{
+	const bool own = run->options->data.null_tokens == SMALTI_NULL_TOKENS_OWN;
+	return own ? 0 : smalti_training_data_schema(run->data)->max_tokens;
+}
+
+/* Of the text encoder of these features, and padded as they ask for. */
+static bool same_null_caption(const struct run *run, const cJSON *identity)
+{
+	const cJSON *before = cJSON_GetObjectItemCaseSensitive(run->saved.identity, "null_tokens");
+	const cJSON *now = cJSON_GetObjectItemCaseSensitive(identity, "null_tokens");
+	const char *text_model = text_model_of(run->saved.identity);
+	const int64_t padded = padded_tokens(run);
+	return cJSON_Compare(before, now, true) && text_model &&
+	       strcmp(text_model, text_model_of(identity)) == 0 &&
+	       (padded == 0 || padded == run->saved.null_caption.tokens);
+}
+
 /* What the checkpoint, if there is one, says of the run has to be what is asked for. */
 static int identify(struct run *run, const char *weights, struct smalti_error *error)
 {
@@ -196,6 +226,10 @@ static int identify(struct run *run, const char *weights, struct smalti_error *e
 	if (!identity)
 		return -1;
 	if (run->saved.identity) {
+		if (!cJSON_HasObjectItem(run->saved.identity, "null_tokens")) /* before there was a choice */
+			cJSON_AddStringToObject(run->saved.identity, "null_tokens",
+						smalti_null_tokens[SMALTI_NULL_TOKENS_OWN]);
+		run->has_null_caption = same_null_caption(run, identity);
 		note_isa(run, identity);
 		smalti_identity_compare(run->options->output, run->saved.identity, identity,
 					&smalti_training_rules, &difference);
@@ -226,19 +260,11 @@ static int open_parts(struct run *run, struct smalti_error *error)
 	return identify(run, weights, error);
 }
 
-/* The features' text encoder, by its digest. */
-static const char *text_model_of(const struct run *run)
-{
-	const cJSON *features = cJSON_GetObjectItemCaseSensitive(run->saved.identity, "features");
-	return cJSON_GetStringValue(
-	    cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(features, "models"), "text"));
-}
-
 /* Whether any step that the data may bring fits into memory is known before the first. */
 static int check_memory(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_shard_extent extent = smalti_training_data_extent(run->data);
-	struct smalti_step_shape shape = smalti_step_shape_of(&run->trainer, NULL, 0);
+	struct smalti_step_shape shape = {0};
 	struct smalti_step_plan plan;
 	char note[160];
 	if (extent.latent_height < run->config.patch_size || extent.latent_width < run->config.patch_size)
@@ -262,12 +288,17 @@ static int set_data(struct run *run, struct smalti_error *error)
 	return run->options->recomputation == SMALTI_RECOMPUTE_AUTO ? check_memory(run, error) : 0;
 }
 
+static int encode_null_caption(struct run *run, struct smalti_error *error)
+{
+	return smalti_null_caption_encode(run->session, &run->options->model,
+					  text_model_of(run->saved.identity), padded_tokens(run),
+					  &run->saved.null_caption, error);
+}
+
 static int begin(struct run *run, struct smalti_error *error)
 {
 	struct smalti_trainer *trainer = &run->trainer;
-	if (smalti_null_caption_encode(run->session, &run->options->model, text_model_of(run),
-				       &run->saved.null_caption, error) < 0 ||
-	    set_data(run, error) < 0)
+	if (encode_null_caption(run, error) < 0 || set_data(run, error) < 0)
 		return -1;
 	if (!run->checkpoint)
 		smalti_initial_values(trainer->parameters, trainer->task_group, run->options->seed);
@@ -280,7 +311,7 @@ static int begin(struct run *run, struct smalti_error *error)
 static int go_on(struct run *run, struct smalti_error *error)
 {
 	run->saved.null_caption.width = run->config.caption_channels;
-	if (set_data(run, error) < 0)
+	if ((!run->has_null_caption && encode_null_caption(run, error) < 0) || set_data(run, error) < 0)
 		return -1;
 	return smalti_saved_load(&run->saved, &run->trainer, error) < 0 ||
 		       smalti_training_data_seek(run->data, &run->saved.position, error) < 0
@@ -350,6 +381,38 @@ static bool is_due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
+/* From the checkpoint of this step. */
+static int paint(struct run *run, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = run->options;
+	const int64_t step = run->trainer.state.steps;
+	char note[224];
+	if (save(run, error) < 0 || smalti_painter_paint(run->painter, step, error) < 0)
+		return -1;
+	snprintf(note, sizeof(note),
+		 "step %" PRId64 ": %" PRId64 " sample images in %.80s/samples/step-%" PRId64, step,
+		 o->samples.count, o->output, step);
+	tell(run, note);
+	return 0;
+}
+
+/* What a run that was stopped behind its checkpoint has not painted of it is painted now. */
+static int begin_painting(struct run *run, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = run->options;
+	const int64_t step = run->trainer.state.steps;
+	const bool due = is_due(step, o->samples.every) || step == 0 || step == o->steps;
+	const bool misses = due && !smalti_painter_has(o, step);
+	if (o->samples.count == 0 || (step >= o->steps && !misses))
+		return 0;
+	if (save(run, error) < 0)
+		return -1;
+	run->painter = smalti_painter_open(&run->trainer, step, error);
+	if (!run->painter)
+		return -1;
+	return misses ? paint(run, error) : 0;
+}
+
 static int make_step(struct run *run, struct smalti_error *error)
 {
 	struct smalti_train_result *result = run->result;
@@ -382,6 +445,8 @@ static int train(struct run *run, struct smalti_error *error)
 	const int64_t first = run->trainer.state.steps;
 	if (first == 0 && run->held_out && evaluate(run, error) < 0)
 		return -1;
+	if (begin_painting(run, error) < 0)
+		return -1;
 	while (run->trainer.state.steps < o->steps && !run->result->stopped) {
 		if (make_step(run, error) < 0)
 			return -1;
@@ -390,6 +455,9 @@ static int train(struct run *run, struct smalti_error *error)
 			return -1;
 		if (run->held_out && (is_due(step, o->evaluate_every) || step == o->steps) &&
 		    evaluate(run, error) < 0)
+			return -1;
+		if (run->painter && (is_due(step, o->samples.every) || step == o->steps) &&
+		    paint(run, error) < 0)
 			return -1;
 	}
 	run->result->stopped = run->trainer.state.steps < o->steps;
@@ -403,6 +471,7 @@ static void close_run(struct run *run)
 		run->result->damaged = position.damaged;
 		free(position.waiting);
 	}
+	smalti_painter_close(run->painter);
 	smalti_trainer_close(&run->trainer);
 	smalti_training_log_close(run->log);
 	smalti_training_data_close(run->held_out);

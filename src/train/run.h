@@ -15,6 +15,7 @@
 	.loss_scale = {.initial = 65536, .growth = 2, .backoff = 0.5, .interval = 2000},                             \
 	.save_every = 100,                                                                                           \
 	.keep = 3,                                                                                                   \
+	.samples = {.steps = 20},                                                                                    \
 }
 /* clang-format on */
 

@@ -134,7 +134,7 @@ static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task
 	    .tokens = &entry->tokens,
 	    .replica = work->replica,
 	    .text = entry->caption ? entry->caption : trainer->null_caption,
-	    .text_tokens = entry->caption ? sample->tokens : trainer->null_tokens,
+	    .text_tokens = smalti_sample_text_tokens(trainer, sample),
 	    .timestep = work->timestep,
 	    .sides = {(float)sample->original_height, (float)sample->original_width},
 	    .ratio = (float)sample->ratio,

@@ -177,6 +177,8 @@ int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *t
 		    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(saved->files, file_names[i]));
 		if (tensors[i].count == 0 || (i == AVERAGES && !text))
 			continue; /* averages that the run did not have: the caller begins them */
+		if (i == NULL_CAPTION && saved->null_caption.values)
+			continue; /* another one, which the trainer has */
 		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, file_names[i]);
 		if (!path)
 			return -1;

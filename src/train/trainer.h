@@ -15,7 +15,8 @@ struct smalti_training_state {
 	struct smalti_loss_scale scale;
 };
 
-/* T5's hidden states of the empty text, f32 [tokens, width]. */
+/* T5's hidden states of the empty text, f32 [tokens, width]; with SMALTI_NULL_TOKENS_CAPTION padded to the
+ * full length of captions. */
 struct smalti_null_caption {
 	float *values; /* NULL: the trainer's tile gets them otherwise */
 	int64_t tokens, width;
@@ -46,7 +47,7 @@ struct smalti_trainer {
 	struct smalti_parameters averages; /* with the parameters' names; without a list: there are none */
 	struct smalti_dit_train *graph, *average_graph;
 	struct smalti_tile *null_caption;
-	int64_t null_tokens;
+	int64_t null_tokens; /* its rows */
 	struct smalti_training_state state;
 	struct smalti_step_plan plan; /* of the step, or the evaluation, under way */
 };
@@ -68,6 +69,9 @@ struct smalti_step_shape {
 	int64_t height, width; /* of the latents with the most tokens */
 	int64_t text_tokens;   /* of the longest caption, perhaps another's */
 };
+/* Rows of its caption, or of the null caption, that the transformer reads. */
+int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
+				  const struct smalti_training_sample *sample);
 void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, int64_t width,
 			     int64_t text_tokens);
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
@@ -75,6 +79,8 @@ struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *train
 
 /* Whether what a step takes can be counted: all tiles are in main memory, and no strategy has any twice. */
 bool smalti_trainer_counts(const struct smalti_trainer *trainer);
+/* What the trainer holds between the steps. */
+int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
 /* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for, or
  * SMALTI_ENOMEM with what the one that takes least needs. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/image_file.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "cli/generate.h"
-#include "image/image_writer.h"
 #include "image/png_reader.h"
 #include "text/cleaning.h"
 

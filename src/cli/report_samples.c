@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_samples.h"
+#include "base/file.h"
+#include "cli/report_page.h"
+#include "cli/small_image.h"
+#include "image/png_reader.h"
+
+enum { STEPS_SHOWN = 8 };
+
+/* Of the directories that are named so, in their order. */
+struct steps {
+	int64_t *list, count;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* -1: the name is another's. */
+static int64_t step_of(const char *name)
+{
+	static const char prefix[] = "step-";
+	char *end = NULL;
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return -1;
+	const int64_t step = strtoll(name + strlen(prefix), &end, 10);
+	return *end ? -1 : step;
+}
+
+static void list_steps(const char *run, struct steps *steps)
+{
+	SCOPED(free) char *path = smalti_format(NULL, "%s/samples", run);
+	SCOPED(closedir) DIR *entries = path ? opendir(path) : NULL;
+	for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+		const int64_t step = step_of(entry->d_name);
+		if (step < 0 || smalti_grow(&steps->list, steps->count, sizeof(*steps->list), NULL) < 0)
+			continue;
+		steps->list[steps->count++] = step;
+	}
+	if (steps->count)
+		qsort(steps->list, (size_t)steps->count, sizeof(*steps->list), compare);
+}
+
+/* What the image says that it was generated from. For free(). */
+static char *prompt_of(const char *path)
+{
+	SCOPED(free) char *parameters = NULL;
+	if (smalti_png_read_text(path, "parameters", &parameters, NULL) < 0 || !parameters)
+		return NULL;
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_Parse(parameters);
+	const char *prompt = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "prompt"));
+	return prompt ? smalti_format(NULL, "%s", prompt) : NULL;
+}
+
+static bool put_image(FILE *page, const char *path, int64_t step, bool first)
+{
+	struct smalti_fit fit;
+	SCOPED(free) char *prompt = prompt_of(path);
+	SCOPED(free) char *image = prompt ? smalti_small_image(path, SMALTI_SMALL_SIDE, &fit, NULL) : NULL;
+	if (!image)
+		return false;
+	fprintf(page, "%s{\"step\":%" PRId64 ",", first ? "" : ",\n", step);
+	smalti_page_member(page, "prompt", prompt);
+	fprintf(page, "\"width\":%" PRId64 ",\"image\":\"data:image/png;base64,%s\"}", fit.width, image);
+	return true;
+}
+
+/* The images of a step are numbered from 1. */
+static bool put_step(FILE *page, const char *run, int64_t step, bool first)
+{
+	for (int64_t number = 1;; number++) {
+		SCOPED(free)
+		char *path =
+		    smalti_format(NULL, "%s/samples/step-%" PRId64 "/%" PRId64 ".png", run, step, number);
+		if (!path || smalti_find_file(path, NULL) <= 0)
+			return first;
+		first = !put_image(page, path, step, first) && first;
+	}
+}
+
+void smalti_report_samples(FILE *page, const char *run)
+{
+	struct steps steps = {0};
+	bool first = true;
+	list_steps(run, &steps);
+	const int64_t shown = smalti_min(steps.count, STEPS_SHOWN);
+	fputs("\"samples\":[", page);
+	for (int64_t i = 0; i < shown; i++) {
+		const int64_t at = shown > 1 ? i * (steps.count - 1) / (shown - 1) : 0;
+		first = put_step(page, run, steps.list[at], first);
+	}
+	fputs("],\n", page);
+	free(steps.list);
+}
