@@ -17,6 +17,7 @@ struct entry {
 struct smalti_measured {
 	struct entry *entries; /* by hash, each once */
 	int64_t count;
+	double late[KINDS], tasks[KINDS]; /* of all tasks together */
 };
 
 static uint64_t hash_of(const char *name, uint32_t key)
@@ -35,6 +36,8 @@ static int add_task(void *user, const struct smalti_traced_machine *machine,
 	*entry = (struct entry){.hash = hash_of(task->name, task->key)};
 	entry->seconds[kind] = task->seconds;
 	entry->count[kind] = 1;
+	measured->late[kind] += task->late;
+	measured->tasks[kind]++;
 	return 0;
 }
 
@@ -89,5 +92,8 @@ double smalti_measured_seconds(const struct smalti_measured *measured, const cha
 	const struct entry *found =
 	    bsearch(&wanted, measured->entries, (size_t)measured->count, sizeof(wanted), by_hash);
 	const int kind = device ? DEVICE : CPU;
-	return found && found->count[kind] ? found->seconds[kind] / (double)found->count[kind] : (double)NAN;
+	if (!found || !found->count[kind])
+		return (double)NAN;
+	return found->seconds[kind] / (double)found->count[kind] +
+	       measured->late[kind] / measured->tasks[kind];
 }

@@ -11,6 +11,7 @@ struct smalti_measured;
 struct smalti_measured *smalti_measured_read(const char *files, struct smalti_error *error);
 void smalti_measured_free(struct smalti_measured *measured);
 
-/* The mean in seconds; NAN: no such task has run there. */
+/* The mean in seconds, with what lies between a worker's tasks on average when the next one is ready; NAN: no
+ * such task has run there. */
 double smalti_measured_seconds(const struct smalti_measured *measured, const char *name, uint32_t key,
 			       bool device);

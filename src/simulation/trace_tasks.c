@@ -34,7 +34,14 @@ static void read_worker(const cJSON *event, struct smalti_traced_machine *machin
 	machine->workers = (int)fmax(machine->workers, worker + 1);
 }
 
-static int read_task(const struct smalti_trace_reader *reader, const struct smalti_traced_machine *machine,
+/* A worker's tasks are in their order. What its first one waited for is not the worker's doing. */
+static double late_by(const struct smalti_traced_machine *machine, int worker, double start, double ready)
+{
+	const double ended = machine->ended[worker];
+	return ended > 0 && ready >= 0 ? 1e-6 * fmax(0, start - fmax(ended, ready)) : 0;
+}
+
+static int read_task(const struct smalti_trace_reader *reader, struct smalti_traced_machine *machine,
 		     const cJSON *event, struct smalti_error *error)
 {
 	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
@@ -52,6 +59,8 @@ static int read_task(const struct smalti_trace_reader *reader, const struct smal
 		    "a task without name, key, worker, time, flops or bytes: an older program wrote it");
 	task.key = (uint32_t)key;
 	task.worker = (int)worker;
+	task.late = late_by(machine, task.worker, number(event, "ts"), number(arguments, "ready"));
+	machine->ended[task.worker] = number(event, "ts") + 1e6 * task.seconds;
 	return reader->on_task(reader->user, machine, &task, error);
 }
 

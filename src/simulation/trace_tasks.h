@@ -9,6 +9,7 @@ struct smalti_traced_task {
 	uint32_t key;     /* tasks of one name with the same key are alike */
 	int worker;
 	double seconds;
+	double late;         /* seconds from when it and its worker were ready to when it began */
 	double flops, bytes; /* that it computed, and moved */
 };
 
@@ -19,8 +20,9 @@ enum { SMALTI_TRACE_WORKERS = 256, SMALTI_TRACE_WORKER_NAME = 96 };
 struct smalti_traced_machine {
 	int workers;
 	char worker[SMALTI_TRACE_WORKERS][SMALTI_TRACE_WORKER_NAME]; /* as StarPU calls it */
-	const cJSON *memories;                                       /* bytes of each place */
-	const cJSON *links;                                          /* from, to, gbs, us */
+	double ended[SMALTI_TRACE_WORKERS]; /* its last task so far, in microseconds; 0: none */
+	const cJSON *memories;              /* bytes of each place */
+	const cJSON *links;                 /* from, to, gbs, us */
 };
 
 /* Whether a worker of that name is a device's. */
