@@ -5,8 +5,8 @@
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
                   [--model DIR] [--samples N] STAGE PRECISION SIZE
 
-The arguments are those of stage.py (with --samples, of train, a run is of all). In each round Smalti runs the stage twice (after a run that is not counted),
-then every library does: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
+The arguments are those of stage.py; with --samples, of train, a run is of all of them. In each round Smalti runs the stage
+twice (after a run that is not counted), then every library does once: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
 libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
 `smalti-bench make-model -g sigma-512 DIR`.

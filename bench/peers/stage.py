@@ -8,7 +8,8 @@ Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--thread
 `compile` is PyTorch with torch.compile. STAGE is t5, dit, train, decode, encode or generate; PRECISION float32 or bfloat16;
 SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
-each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples is for train.
+each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples is for
+train.
 """
 
 import argparse
