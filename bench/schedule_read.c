@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/json.h"
 #include "bench/schedule.h"
 
 #include <math.h>
 
 enum { LARGEST_TRACE = 1 << 30, MOST_WORKERS = 256 };
 static const double micro = 1e-6;
-
-static double number(const cJSON *object, const char *key)
-{
-	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
 
 static bool is(const cJSON *event, const char *key, const char *value)
 {
@@ -102,7 +98,7 @@ static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *ex
 static int read_task(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
 {
 	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const double at = number(arguments, "number"), worker = number(event, "tid");
+	const double at = smalti_json_number(arguments, "number"), worker = smalti_json_number(event, "tid");
 	if (!(at >= 0 && at < (double)s->count && worker >= 0 && worker < s->worker_count))
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "task %g on worker %g; expected fewer than %lld, on %d", at, worker,
@@ -112,10 +108,10 @@ static int read_task(struct smalti_schedule *s, const cJSON *event, struct smalt
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g is there twice", at);
 	task->name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "name"));
 	task->worker = (int)worker;
-	task->start = micro * number(event, "ts");
-	task->end = task->start + micro * number(event, "dur");
-	task->ready = fmin(micro * number(arguments, "ready"), task->start);
-	task->flops = number(arguments, "flops");
+	task->start = micro * smalti_json_number(event, "ts");
+	task->end = task->start + micro * smalti_json_number(event, "dur");
+	task->ready = fmin(micro * smalti_json_number(arguments, "ready"), task->start);
+	task->flops = smalti_json_number(arguments, "flops");
 	if (!task->name || isnan(task->end) || isnan(task->ready))
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g has no name or no times", at);
 	read_costs(s, (int64_t)at, cJSON_GetObjectItemCaseSensitive(arguments, "expected"));
@@ -124,7 +120,7 @@ static int read_task(struct smalti_schedule *s, const cJSON *event, struct smalt
 
 static int read_name(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
 {
-	const double worker = number(event, "tid");
+	const double worker = smalti_json_number(event, "tid");
 	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "name"));
 	if (!is(event, "name", "thread_name") || !name || !(worker >= 0 && worker < s->worker_count))
@@ -143,12 +139,12 @@ static int read_events(struct smalti_schedule *s, struct smalti_error *error)
 	cJSON_ArrayForEach (event, events_of(s)) {
 		if (is_task(event)) {
 			status = read_task(s, event, error);
-			last = status == 0 ? &s->tasks[(int64_t)number(
+			last = status == 0 ? &s->tasks[(int64_t)smalti_json_number(
 						 cJSON_GetObjectItemCaseSensitive(event, "args"), "number")]
 					   : NULL;
 		} else if (is(event, "cat", "transfer") && last) {
-			last->fetch_start = micro * number(event, "ts");
-			last->fetch_end = last->fetch_start + micro * number(event, "dur");
+			last->fetch_start = micro * smalti_json_number(event, "ts");
+			last->fetch_end = last->fetch_start + micro * smalti_json_number(event, "dur");
 		} else if (is(event, "ph", "M"))
 			status = read_name(s, event, error);
 		if (status < 0)
@@ -178,7 +174,7 @@ static void read_transfers(struct smalti_schedule *s)
 {
 	const cJSON *link;
 	cJSON_ArrayForEach (link, cJSON_GetObjectItemCaseSensitive(s->trace, "transfers"))
-		s->bytes += (int64_t)number(link, "bytes");
+		s->bytes += (int64_t)smalti_json_number(link, "bytes");
 }
 
 static int parse(struct smalti_schedule *s, const char *path, struct smalti_error *error)

@@ -24,6 +24,9 @@ int smalti_json_write(const char *path, const cJSON *value, struct smalti_error 
 /* Adds text of any bytes, of which those that are no UTF-8 become '?'; false without memory. */
 bool smalti_json_add_text(cJSON *object, const char *key, const char *text);
 
+/* object[key], where a number or nothing may be there; else NAN. NULL is allowed. */
+double smalti_json_number(const cJSON *object, const char *key);
+
 /* Whether a key has to be there. What is allowed to be absent (or null) leaves the caller's variable
  * as it is: store the default there first. */
 enum smalti_json_need {

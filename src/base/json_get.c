@@ -185,3 +185,8 @@ int smalti_json_check_format(const cJSON *object, const char *format, int64_t ve
 			   "\"%.40s\" of version %" PRId64 ", \"%s\" of version %" PRId64 " was expected%s",
 			   found, found_version, format, version, remedy);
 }
+
+double smalti_json_number(const cJSON *object, const char *key)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}

@@ -5,11 +5,6 @@
 #include "base/shipped.h"
 #include "simulation/machine.h"
 
-static double number(const cJSON *object, const char *key)
-{
-	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
 static const char *text(const cJSON *object, const char *key)
 {
 	const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
@@ -31,17 +26,19 @@ static void print_times(const cJSON *outcome, FILE *file)
 	};
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (cJSON_HasObjectItem(outcome, rows[i].key))
-			fprintf(file, "  %-16s %12.6f s\n", rows[i].label, number(outcome, rows[i].key));
+			fprintf(file, "  %-16s %12.6f s\n", rows[i].label,
+				smalti_json_number(outcome, rows[i].key));
 }
 
 static void print_workers(const cJSON *outcome, FILE *file)
 {
-	const double makespan = number(outcome, "makespan");
+	const double makespan = smalti_json_number(outcome, "makespan");
 	const cJSON *worker;
 	fprintf(file, "  %-32s %8s %8s\n", "worker", "busy", "tasks");
 	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(outcome, "workers"))
 		fprintf(file, "  %-32s %7.1f%% %8.0f\n", text(worker, "name"),
-			100 * number(worker, "busy") / makespan, number(worker, "tasks"));
+			100 * smalti_json_number(worker, "busy") / makespan,
+			smalti_json_number(worker, "tasks"));
 }
 
 /* Memory that does not hold all moves it out and in again, which is what the makespan shows. */
@@ -57,12 +54,12 @@ static void print_memories(const cJSON *outcome, FILE *file)
 			snprintf(name, sizeof(name), "GPU %d", index - 1);
 		fprintf(file, "  %-16s", name);
 		if (index)
-			fprintf(file, " %7.2f GiB %7.2f GiB", number(memory, "peak") / gibi,
-				number(memory, "limit") / gibi);
+			fprintf(file, " %7.2f GiB %7.2f GiB", smalti_json_number(memory, "peak") / gibi,
+				smalti_json_number(memory, "limit") / gibi);
 		else
 			fprintf(file, " %11s %11s", "", "");
-		fprintf(file, " %8.3f GB %8.3f GB\n", number(memory, "to") / giga,
-			number(memory, "from") / giga);
+		fprintf(file, " %8.3f GB %8.3f GB\n", smalti_json_number(memory, "to") / giga,
+			smalti_json_number(memory, "from") / giga);
 		index++;
 	}
 }
@@ -73,8 +70,8 @@ int smalti_simulation_print(const cJSON *outcome, FILE *file, struct smalti_erro
 		return smalti_fail(error, SMALTI_EFORMAT, "the simulator's answer has no makespan");
 	const char *strategy = text(outcome, "strategy");
 	fprintf(file, "%s, %s%s%s: %.0f tasks, %.3f TFLOP\n", text(outcome, "machine"),
-		text(outcome, "sched"), *strategy ? ", " : "", strategy, number(outcome, "tasks"),
-		number(outcome, "flops") * 1e-12);
+		text(outcome, "sched"), *strategy ? ", " : "", strategy, smalti_json_number(outcome, "tasks"),
+		smalti_json_number(outcome, "flops") * 1e-12);
 	print_times(outcome, file);
 	print_workers(outcome, file);
 	print_memories(outcome, file);

@@ -96,14 +96,10 @@ static int count_workers(struct calibration *calibration, const struct smalti_tr
 	return 0;
 }
 
-static double number(const cJSON *object, const char *key)
-{
-	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
 static void add_link(struct smalti_machine_link *link, const cJSON *item)
 {
-	const double bandwidth = 1e9 * number(item, "gbs"), latency = 1e-6 * number(item, "us");
+	const double bandwidth = 1e9 * smalti_json_number(item, "gbs"),
+		     latency = 1e-6 * smalti_json_number(item, "us");
 	if (!(bandwidth > 0 && isfinite(bandwidth) && latency >= 0 && isfinite(latency)))
 		return;
 	if (link->bandwidth == 0 || bandwidth < link->bandwidth)
@@ -121,7 +117,8 @@ static int on_machine(void *user, const struct smalti_traced_machine *machine, s
 		kind->memory = fmax(kind->memory, cJSON_GetNumberValue(item));
 	}
 	cJSON_ArrayForEach (item, machine->links) {
-		const bool host = number(item, "from") == 0 || number(item, "to") == 0;
+		const bool host =
+		    smalti_json_number(item, "from") == 0 || smalti_json_number(item, "to") == 0;
 		add_link(host ? &calibration->host : &calibration->peer, item);
 	}
 	return count_workers(calibration, machine, error);
@@ -134,25 +131,27 @@ static double rate_of(const struct kind *kind, const struct sum *sum)
 	return sum->count > 0 ? sum->work / fmax(seconds, 0.1 * sum->seconds) : 0;
 }
 
+static int check_kind(const struct kind *kind, const char *name, struct smalti_error *error)
+{
+	if (!(rate_of(kind, &kind->operations[SMALTI_PRODUCTS]) > 0 && rate_of(kind, &kind->moving) > 0))
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "too few operations on %s: trace 'smalti generate --grain operation' with it, too", name);
+	if (!(kind->memory > 0))
+		return smalti_fail(error, SMALTI_EFORMAT, "no memory of %s: expected \"memories\"", name);
+	return 0;
+}
+
+/* Every machine has CPUs. */
 static int check(const struct calibration *calibration, struct smalti_error *error)
 {
-	for (int i = 0; i < KINDS; i++) {
-		const struct kind *kind = &calibration->kind[i];
-		if ((kind->workers || i == CPU) && !(rate_of(kind, &kind->operations[SMALTI_PRODUCTS]) > 0 &&
-						     rate_of(kind, &kind->moving) > 0))
-			return smalti_fail(
-			    error, SMALTI_EFORMAT,
-			    "too few operations on %s: trace 'smalti generate --grain operation' with "
-			    "it, too",
-			    i == CPU ? "CPUs" : kind->name);
-		if ((kind->workers || i == CPU) && !(kind->memory > 0))
-			return smalti_fail(error, SMALTI_EFORMAT, "no memory of %s: expected \"memories\"",
-					   i == CPU ? "CPUs" : kind->name);
-	}
-	if (calibration->kind[DEVICE].workers && calibration->host.bandwidth == 0)
+	const struct kind *device = &calibration->kind[DEVICE];
+	if (check_kind(&calibration->kind[CPU], "CPUs", error) < 0 ||
+	    (device->workers && check_kind(device, device->name, error) < 0))
+		return -1;
+	if (device->workers && calibration->host.bandwidth == 0)
 		return smalti_fail(error, SMALTI_EFORMAT,
-				   "no link between main memory and %s: expected \"links\"",
-				   calibration->kind[DEVICE].name);
+				   "no link between main memory and %s: expected \"links\"", device->name);
 	return 0;
 }
 

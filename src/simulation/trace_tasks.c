@@ -6,11 +6,6 @@
 
 enum { LARGEST_TRACE = 1 << 30 };
 
-static double number(const cJSON *object, const char *key)
-{
-	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
 static bool is(const cJSON *event, const char *key, const char *value)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, key));
@@ -27,7 +22,7 @@ static void read_worker(const cJSON *event, struct smalti_traced_machine *machin
 {
 	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "name"));
-	const double worker = number(event, "tid");
+	const double worker = smalti_json_number(event, "tid");
 	if (!is(event, "name", "thread_name") || !name || !(worker >= 0 && worker < SMALTI_TRACE_WORKERS))
 		return;
 	snprintf(machine->worker[(int)worker], sizeof(machine->worker[0]), "%s", name);
@@ -45,12 +40,12 @@ static int read_task(const struct smalti_trace_reader *reader, struct smalti_tra
 		     const cJSON *event, struct smalti_error *error)
 {
 	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const double key = number(arguments, "key"), worker = number(event, "tid");
+	const double key = smalti_json_number(arguments, "key"), worker = smalti_json_number(event, "tid");
 	struct smalti_traced_task task = {
 	    .name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "name")),
-	    .seconds = 1e-6 * number(event, "dur"),
-	    .flops = number(arguments, "flops"),
-	    .bytes = number(arguments, "bytes"),
+	    .seconds = 1e-6 * smalti_json_number(event, "dur"),
+	    .flops = smalti_json_number(arguments, "flops"),
+	    .bytes = smalti_json_number(arguments, "bytes"),
 	};
 	if (!task.name || !(key >= 0 && key <= UINT32_MAX && worker >= 0 && worker < machine->workers &&
 			    task.seconds >= 0 && task.flops >= 0 && task.bytes >= 0))
@@ -59,8 +54,9 @@ static int read_task(const struct smalti_trace_reader *reader, struct smalti_tra
 		    "a task without name, key, worker, time, flops or bytes: an older program wrote it");
 	task.key = (uint32_t)key;
 	task.worker = (int)worker;
-	task.late = late_by(machine, task.worker, number(event, "ts"), number(arguments, "ready"));
-	machine->ended[task.worker] = number(event, "ts") + 1e6 * task.seconds;
+	task.late = late_by(machine, task.worker, smalti_json_number(event, "ts"),
+			    smalti_json_number(arguments, "ready"));
+	machine->ended[task.worker] = smalti_json_number(event, "ts") + 1e6 * task.seconds;
 	return reader->on_task(reader->user, machine, &task, error);
 }
 
