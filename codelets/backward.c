@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
-#include "codelets/rounded.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/rows.h"
@@ -71,12 +70,9 @@ int smalti_cpu_linear_input(const struct linear_input_data *data, const struct l
 					   .inner = a->out,
 					   .columns = a->in,
 					   .add = a->add,
-					   .dtype = smalti_product_dtype(a->compute)};
-	const void *gy =
-	    smalti_rounded(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
-	const void *weight =
-	    smalti_rounded(SMALTI_SCRATCH_CONVERT, a->out * a->in, a->dtype, a->compute, data->weight, error);
-	return gy && weight ? smalti_dense(&dense, gy, weight, data->gx, error) : -1;
+					   .b_dtype = a->dtype,
+					   .compute = a->compute};
+	return smalti_dense(&dense, data->gy, data->weight, data->gx, error);
 }
 
 int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct linear_weight_arguments *a,
@@ -87,14 +83,11 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 					   .columns = a->in,
 					   .turned_a = true,
 					   .add = a->add,
-					   .dtype = smalti_product_dtype(a->compute)};
+					   .b_dtype = a->dtype,
+					   .compute = a->compute};
 	if (data->gbias)
 		smalti_column_sums(a->rows, a->out, data->gy, a->add, data->gbias);
-	const void *gy =
-	    smalti_rounded(SMALTI_SCRATCH_ROWS, a->rows * a->out, SMALTI_F32, a->compute, data->gy, error);
-	const void *x =
-	    smalti_rounded(SMALTI_SCRATCH_CONVERT, a->rows * a->in, a->dtype, a->compute, data->x, error);
-	return gy && x ? smalti_dense(&dense, gy, x, data->gweight, error) : -1;
+	return smalti_dense(&dense, data->gy, data->x, data->gweight, error);
 }
 
 int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "codelets/rounded.h"
 #include "kernels/backward.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
@@ -50,33 +49,21 @@ int smalti_cpu_matmul(const struct matmul_data *data, const struct matmul_argume
 	return x ? smalti_matmul(&matmul, x, data->weight, data->bias, gate, data->y, error) : -1;
 }
 
-/* By the library, whose result is f32 or what it multiplies. */
 static int multiply_dense(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
 			  struct smalti_error *error)
 {
 	const struct matmul_arguments *m = &a->matmul;
-	const enum smalti_dtype stored = smalti_product_dtype(m->compute);
-	const bool converted = m->result != SMALTI_F32 && m->result != stored;
 	const struct smalti_dense dense = {.rows = m->rows,
 					   .inner = m->in,
 					   .columns = m->out,
 					   .turned_b = true,
 					   .add = smalti_epilogue_adds(m->epilogue),
-					   .dtype = stored,
-					   .result = converted ? SMALTI_F32 : m->result,
+					   .a_dtype = m->x_dtype,
+					   .b_dtype = a->dtype[0],
+					   .compute = m->compute,
+					   .result = m->result,
 					   .bias = data->bias};
-	const void *x =
-	    smalti_rounded(SMALTI_SCRATCH_ROWS, m->rows * m->in, m->x_dtype, m->compute, data->x, error);
-	const void *weight = smalti_rounded(SMALTI_SCRATCH_CONVERT, m->in * m->out, a->dtype[0], m->compute,
-					    data->part0, error);
-	void *y = converted ? smalti_scratch(SMALTI_SCRATCH_PRODUCT,
-					     m->rows * m->out * (int64_t)sizeof(float), error)
-			    : data->y;
-	if (!x || !weight || !y || smalti_dense(&dense, x, weight, y, error) < 0)
-		return -1;
-	if (converted)
-		smalti_convert(m->rows * m->out, SMALTI_F32, y, m->result, data->y);
-	return 0;
+	return smalti_dense(&dense, data->x, data->part0, data->y, error);
 }
 
 /* Each part makes its columns of y. */

@@ -10,7 +10,6 @@ libcore_la_SOURCES += \
 	codelets/many.h \
 	codelets/norm.c \
 	codelets/retrieve.c \
-	codelets/rounded.c codelets/rounded.h \
 	codelets/sampler.c \
 	codelets/shards.c \
 	codelets/text.c \

@@ -37,6 +37,7 @@ check_PROGRAMS += tests/test_caption
 check_PROGRAMS += tests/test_conv
 check_PROGRAMS += tests/test_matmul
 check_PROGRAMS += tests/test_matmul_raw
+check_PROGRAMS += tests/test_dense
 check_PROGRAMS += tests/test_onednn
 check_PROGRAMS += tests/test_fusion
 check_PROGRAMS += tests/test_generate

@@ -3,7 +3,7 @@
 """Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
-                  [--model DIR] [--samples N] STAGE PRECISION SIZE
+                  [--model DIR] [--samples N] [--caption-length N] STAGE PRECISION SIZE
 
 The arguments are those of stage.py; with --samples, of train, a run is of all of them. In each round Smalti runs the stage
 twice (after a run that is not counted), then every library does once: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
@@ -36,6 +36,7 @@ def arguments():
     parser.add_argument("--model")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--caption-length", type=int, default=300)
     parser.add_argument("stage", choices=(*OPTIONS, "generate"))
     parser.add_argument("precision", choices=tuple(PRECISIONS))
     parser.add_argument("size")
@@ -53,7 +54,8 @@ class Peer:
     def __init__(self, given, library):
         self.library = library
         command = [sys.executable, HERE / "stage.py", "--library", library, "--threads", str(given.threads),
-                   "--steps", str(given.steps), "--samples", str(given.samples), "--device", given.device]
+                   "--steps", str(given.steps), "--samples", str(given.samples),
+                   "--caption-length", str(given.caption_length), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
         command += [given.stage, given.precision, given.size]

@@ -3,13 +3,13 @@
 """One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti-bench stages`.
 
 Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--threads N] [--model DIR] [--t5-layers N]
-                [--samples N] STAGE PRECISION SIZE
+                [--samples N] [--caption-length N] STAGE PRECISION SIZE
 
 `compile` is PyTorch with torch.compile. STAGE is t5, dit, train, decode, encode or generate; PRECISION float32 or bfloat16;
 SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
-each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples is for
-train.
+each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples and
+--caption-length (300: padded; 40: as long as they are) are for train.
 """
 
 import argparse
@@ -33,6 +33,7 @@ def arguments():
     parser.add_argument("--t5-layers", type=int, default=4)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--caption-length", type=int, default=CAPTION_LENGTH)
     parser.add_argument("stage", choices=("t5", "dit", "train", "decode", "encode", "generate"))
     parser.add_argument("precision", choices=("float32", "bfloat16"))
     parser.add_argument("size")
@@ -150,12 +151,17 @@ def make_encode(given, torch):
 
 
 def make_train(given, torch):
-    """The gradients of all parameters for --samples images; weights in float32, products rounded by autocast."""
+    """The gradients of all parameters for --samples images, whose captions are padded to --caption-length and masked, as
+    the model's pipeline and its trainers do; weights in float32, products rounded by autocast."""
     width, height = (side // FACTOR for side in pixels(given.size))
     model = open_transformer(given, width, height).train().to(given.device)
     channels = model.config.caption_channels or model.inner_dim
     x = torch.randn(given.samples, model.config.in_channels, height, width, device=given.device)
-    text = torch.randn(given.samples, PROMPT_TOKENS, channels, device=given.device)
+    text = torch.randn(given.samples, given.caption_length, channels, device=given.device)
+    mask = None
+    if given.caption_length > PROMPT_TOKENS:
+        mask = torch.zeros(given.samples, given.caption_length, device=given.device)
+        mask[:, :PROMPT_TOKENS] = 1
     gradient = torch.randn(given.samples, model.config.out_channels, height, width, device=given.device)
     timestep = torch.tensor([500] * given.samples, device=given.device)
     forward = torch.compile(model) if given.library == "compile" else model
@@ -165,7 +171,7 @@ def make_train(given, torch):
         model.zero_grad(set_to_none=True)
         with torch.enable_grad():
             with mixed:
-                y = forward(x, encoder_hidden_states=text, timestep=timestep,
+                y = forward(x, encoder_hidden_states=text, encoder_attention_mask=mask, timestep=timestep,
                             added_cond_kwargs={"resolution": None, "aspect_ratio": None}, return_dict=False)[0]
             y.float().backward(gradient)
 

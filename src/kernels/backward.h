@@ -35,18 +35,19 @@ void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, flo
 void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute,
 		    enum smalti_dtype stored, void *y);
 
-/* y[rows, columns] = a·b (+ bias), or is added to. a is [rows, inner], and b [inner, columns], both of
- * `dtype`; one that is turned lies in memory as its transpose. */
+/* y[rows, columns] = a·b (+ bias), or is added to. a is [rows, inner], and b [inner, columns]; one that is
+ * turned lies in memory as its transpose. Sums are f32. */
 struct smalti_dense {
 	int64_t rows, inner, columns;
 	bool turned_a, turned_b, add;
-	enum smalti_dtype dtype;  /* f32, or bf16 where smalti_product_dtype() says so */
-	enum smalti_dtype result; /* f32, which alone is added to, or `dtype` */
-	const float *bias;        /* [columns]; NULL: none */
+	enum smalti_dtype a_dtype, b_dtype; /* in memory */
+	enum smalti_dtype compute;          /* f32 operands are rounded to it; in f32, they all are f32 */
+	enum smalti_dtype result;           /* f32 alone is added to */
+	const float *bias;                  /* [columns]; NULL: none */
 };
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error);
-/* What operands that are rounded to `compute` are multiplied in. */
+/* What this machine multiplies operands in that are rounded to `compute`: bf16, or f32. */
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
 
 /* The gradients of smalti_attention() of one block of queries and one of keys, whose dtype the operands of

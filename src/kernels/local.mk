@@ -34,6 +34,7 @@ libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
 libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) $(avx512_flags)
 cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
+	src/kernels/cpu/dense_bf16.c \
 	src/kernels/cpu/raw_bf16.c \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)

@@ -104,11 +104,14 @@ static const void *rows_from(const struct smalti_attention_backward *a, const fl
 static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const float *left,
 			 const float *right, float *y, struct smalti_error *error)
 {
+	const enum smalti_dtype dtype = product_dtype(a);
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = a->head_dim,
 					   .columns = b->queries,
 					   .turned_b = true,
-					   .dtype = product_dtype(a)};
+					   .a_dtype = dtype,
+					   .b_dtype = dtype,
+					   .compute = dtype};
 	return smalti_dense(&dense, rows_from(a, left, b->key), rows_from(a, right, b->query), y, error);
 }
 
@@ -116,11 +119,14 @@ static int multiply_rows(const struct smalti_attention_backward *a, const struct
 static int add_to_keys(const struct smalti_attention_backward *a, const struct block *b, const float *factor,
 		       const float *x, float *gradient, struct smalti_error *error)
 {
+	const enum smalti_dtype dtype = product_dtype(a);
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = b->queries,
 					   .columns = a->head_dim,
 					   .add = b->query > 0,
-					   .dtype = product_dtype(a)};
+					   .a_dtype = dtype,
+					   .b_dtype = dtype,
+					   .compute = dtype};
 	return smalti_dense(&dense, factor, rows_from(a, x, b->query), gradient + b->key * a->head_dim,
 			    error);
 }
@@ -128,12 +134,15 @@ static int add_to_keys(const struct smalti_attention_backward *a, const struct b
 static int add_to_queries(const struct smalti_attention_backward *a, const struct block *b,
 			  const struct work *work, struct smalti_error *error)
 {
+	const enum smalti_dtype dtype = product_dtype(a);
 	const struct smalti_dense dense = {.rows = b->queries,
 					   .inner = b->keys,
 					   .columns = a->head_dim,
 					   .turned_a = true,
 					   .add = b->key > 0,
-					   .dtype = product_dtype(a)};
+					   .a_dtype = dtype,
+					   .b_dtype = dtype,
+					   .compute = dtype};
 	return smalti_dense(&dense, work->gradients, rows_from(a, work->k, b->key),
 			    work->gq + b->query * a->head_dim, error);
 }

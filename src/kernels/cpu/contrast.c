@@ -37,7 +37,7 @@ static float *products_of(const struct smalti_contrast *c, const float *x, const
 			  struct smalti_error *error)
 {
 	const struct smalti_dense dense = {
-	    .rows = c->rows, .inner = c->dim, .columns = c->batch, .turned_b = true, .dtype = SMALTI_F32};
+	    .rows = c->rows, .inner = c->dim, .columns = c->batch, .turned_b = true};
 	float *products =
 	    smalti_scratch(SMALTI_SCRATCH_SCORES, c->rows * c->batch * (int64_t)sizeof(*products), error);
 	return products && smalti_dense(&dense, x, y, products, error) == 0 ? products : NULL;
@@ -80,8 +80,7 @@ int smalti_contrast_gradient(const struct smalti_contrast *c, const float *x, co
 			     const double *lse, const double *y_lse, float *gx,
 			     struct smalti_contrast_parts *parts, struct smalti_error *error)
 {
-	const struct smalti_dense dense = {
-	    .rows = c->rows, .inner = c->batch, .columns = c->dim, .dtype = SMALTI_F32};
+	const struct smalti_dense dense = {.rows = c->rows, .inner = c->batch, .columns = c->dim};
 	float *products = products_of(c, x, y, error);
 	double loss = 0, temperature = 0;
 	if (!products)

@@ -77,6 +77,11 @@ struct smalti_cpu_kernels {
 	void (*matmul_raw)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
 			   const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 			   int64_t y_stride, void *y, float *scratch);
+	/* smalti_dense() of operands that are rounded to bf16, and floats of working memory that it needs;
+	 * NULL where the instruction set has no such products. */
+	int64_t (*dense_bf16_scratch)(const struct smalti_dense *dense);
+	void (*dense_bf16)(const struct smalti_dense *dense, const void *a, const void *b, void *y,
+			   float *scratch);
 	void (*to_u8)(int64_t count, const float *x, uint8_t *y);
 	void (*to_u16)(int64_t count, const float *x, uint16_t *y);
 	/* For conv.c: floats of the packed form and of working memory; the stride is 1. x and the weights

@@ -57,11 +57,6 @@ int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matm
 	return lay_out(&cut, NULL, &work);
 }
 
-INLINE __mmask32 first_of(int64_t count)
-{
-	return count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
-}
-
 /* A piece of a block of rows, zeros up to whole tiles. */
 static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t depth, float *packed)
 {
@@ -76,23 +71,6 @@ static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t
 			for (int i = 0; i < TILE; i++)
 				vec_store(packed + i * TILE, terms[i]);
 		}
-}
-
-/* The first `count` of 32 elements, rounded; zeros after them. */
-INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
-{
-	const __mmask32 mask = first_of(count);
-	if (dtype == SMALTI_F32) {
-		__m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, from);
-		__m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 64);
-		return (vec)_mm512_cvtne2ps_pbh(high, low);
-	}
-	__m512i halves = _mm512_maskz_loadu_epi16(mask, from);
-	if (dtype == SMALTI_BF16)
-		return (vec)halves;
-	__m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-	__m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-	return (vec)_mm512_cvtne2ps_pbh(high, low);
 }
 
 /* Weights of `outputs` outputs, the last of them repeated up to a whole tile; `next` are those that come

@@ -32,3 +32,7 @@ __typeof__(FOR_ISA(smalti_attention_scratch)) FOR_ISA(smalti_attention_bf16_scra
 __typeof__(FOR_ISA(smalti_attention)) FOR_ISA(smalti_attention_bf16);
 __typeof__(FOR_ISA(smalti_matmul_raw_scratch)) FOR_ISA(smalti_matmul_raw_bf16_scratch);
 __typeof__(FOR_ISA(smalti_matmul_raw)) FOR_ISA(smalti_matmul_raw_bf16);
+
+/* Compiled there alone. */
+#define SMALTI_EACH_BF16_KERNEL(with) with(dense_bf16_scratch) with(dense_bf16)
+SMALTI_EACH_BF16_KERNEL(SMALTI_DECLARE_CPU_KERNEL)

@@ -22,6 +22,28 @@ struct tile_product {
 	int64_t c_row, c_column;
 };
 
+INLINE __mmask32 first_of(int64_t count)
+{
+	return count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
+}
+
+/* The first `count` of 32 elements, rounded; zeros after them. */
+INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
+{
+	const __mmask32 mask = first_of(count);
+	if (dtype == SMALTI_F32) {
+		__m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, from);
+		__m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 64);
+		return (vec)_mm512_cvtne2ps_pbh(high, low);
+	}
+	__m512i halves = _mm512_maskz_loadu_epi16(mask, from);
+	if (dtype == SMALTI_BF16)
+		return (vec)halves;
+	__m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+	__m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+	return (vec)_mm512_cvtne2ps_pbh(high, low);
+}
+
 #if defined(__AMX_BF16__)
 
 struct tile_config {
