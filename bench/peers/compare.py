@@ -3,10 +3,13 @@
 """Smalti beside PyTorch and OpenVINO on the same stage, in one run, in turns.
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
-                  [--model DIR] [--samples N] [--caption-length N] STAGE PRECISION SIZE
+                  [--model DIR] [--samples N] [--caption-length N]
+                  [--smalti PROGRAM --features DIR] STAGE PRECISION SIZE
 
-The arguments are those of stage.py; with --samples, of train, a run is of all of them. In each round Smalti runs the stage
-twice (after a run that is not counted), then every library does once: what disturbs the machine disturbs all. Prints each one's median, Smalti's over it (less
+The arguments are those of stage.py; with --samples, of train and step, a run is of all of them. `step` runs `smalti train`
+on features of images of that size (--features, of `smalti extract`), until it has made two steps behind the first. In each
+round Smalti runs the stage twice (after a run that is not counted), then every library does once: what disturbs the machine
+disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
 libraries use random weights, and Smalti needs a model of the same geometry in --smalti-model:
 `smalti-bench make-model -g sigma-512 DIR`.
@@ -16,9 +19,12 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = {"t5": "--t5", "dit": "--dit", "train": "--train", "decode": "--vae", "encode": "--encode"}
@@ -37,12 +43,16 @@ def arguments():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("--caption-length", type=int, default=300)
-    parser.add_argument("stage", choices=(*OPTIONS, "generate"))
+    parser.add_argument("--smalti", default="smalti")
+    parser.add_argument("--features")
+    parser.add_argument("stage", choices=(*OPTIONS, "step", "generate"))
     parser.add_argument("precision", choices=tuple(PRECISIONS))
     parser.add_argument("size")
     given = parser.parse_args()
     if not given.model and not given.smalti_model:
         parser.error("--model or --smalti-model is needed")
+    if given.stage == "step" and not given.features:
+        parser.error("step needs --features")
     if given.stage == "t5" and not given.model:
         parser.error("t5 needs --model: without it the libraries' encoder is scaled to another depth")
     return given
@@ -58,10 +68,16 @@ class Peer:
                    "--caption-length", str(given.caption_length), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
-        command += [given.stage, given.precision, given.size]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.read()  # it is ready
+        self.command = command + [given.stage, given.precision, given.size]
+        self.alone = given.stage == "step"  # its memory is its own while it runs: it is started anew in each round
+        self.process = None
         self.seconds = []
+        if not self.alone:
+            self.open()
+
+    def open(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.read()  # it is ready
 
     def read(self):
         line = self.process.stdout.readline()
@@ -72,13 +88,19 @@ class Peer:
         return answer
 
     def run(self):
+        if self.alone:
+            self.open()
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.seconds.append(self.read()["seconds"])
+        if self.alone:
+            self.close()
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+        self.process = None
 
 
 class Smalti:
@@ -108,9 +130,43 @@ class Smalti:
         pass
 
 
+class SmaltiTrain(Smalti):
+    """`smalti train` in a directory of its own, ended before it writes anything but its log."""
+
+    STEPS = 3
+
+    def __init__(self, given):
+        self.command = [given.smalti, "train", given.features, "--model", given.smalti_model or given.model,
+                        "--precision", PRECISIONS[given.precision], "--batch", str(given.samples), "--lanes", "1",
+                        "--cpus", str(given.threads), "--caption-dropout", "0", "--ema", "0", "--lr", "1e-5",
+                        "--steps", "1000", "--save-every", "0", "--quiet"]
+        self.seconds = []
+
+    def run(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run = pathlib.Path(directory) / "run"
+            process = subprocess.Popen([*self.command, "-o", run])
+            while len(steps := self.steps(run)) < self.STEPS:
+                if process.poll() is not None:
+                    sys.exit("smalti train ended early: its words are above")
+                time.sleep(0.1)
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            process.kill()
+            process.wait()
+        self.peak = 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+        self.seconds.append(statistics.median(steps[1:]))
+
+    @staticmethod
+    def steps(run):
+        log = run / "log.jsonl"
+        lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+        return [entry["seconds"] for line in lines if line.endswith("\n") and "step" in (entry := json.loads(line))
+                and "samples_per_second" in entry]
+
+
 def main():
     given = arguments()
-    runners = [Smalti(given)]
+    runners = [SmaltiTrain(given) if given.stage == "step" else Smalti(given)]
     runners += [Peer(given, library) for library in given.libraries.split(",")]
     for _ in range(given.rounds):
         for runner in runners:

@@ -5,16 +5,18 @@
 Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--threads N] [--model DIR] [--t5-layers N]
                 [--samples N] [--caption-length N] STAGE PRECISION SIZE
 
-`compile` is PyTorch with torch.compile. STAGE is t5, dit, train, decode, encode or generate; PRECISION float32 or bfloat16;
+`compile` is PyTorch with torch.compile. STAGE is t5, dit, train, step, decode, encode or
+generate; PRECISION float32 or bfloat16;
 SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
 each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples and
---caption-length (300: padded; 40: as long as they are) are for train.
+--caption-length (300: padded; 40: as long as they are) are for train and step.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import resource
 import sys
@@ -34,11 +36,11 @@ def arguments():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("--caption-length", type=int, default=CAPTION_LENGTH)
-    parser.add_argument("stage", choices=("t5", "dit", "train", "decode", "encode", "generate"))
+    parser.add_argument("stage", choices=("t5", "dit", "train", "step", "decode", "encode", "generate"))
     parser.add_argument("precision", choices=("float32", "bfloat16"))
     parser.add_argument("size")
     given = parser.parse_args()
-    if given.library == "openvino" and given.stage in ("generate", "train"):
+    if given.library == "openvino" and given.stage in ("generate", "train", "step"):
         parser.error(f"OpenVINO does not run {given.stage} here")
     if given.library == "openvino" and given.device != "cpu":
         parser.error("OpenVINO runs on CPUs here")
@@ -178,6 +180,58 @@ def make_train(given, torch):
     return run, 1
 
 
+def schedule(torch, t):
+    """Of each sample's t: the noise's variance and its product, the product before, in float32 of float64."""
+    betas = torch.linspace(1e-4, 0.02, 1000, dtype=torch.float64)
+    products = torch.cumprod(1 - betas, 0)
+    return [table[t].view(-1, 1, 1, 1) for table in (betas, products, torch.cat([torch.ones(1), products[:-1]]))]
+
+
+def noised(torch, x0, noise, t):
+    _, product, _ = schedule(torch, t)
+    return product.sqrt().float() * x0 + (1 - product).sqrt().float() * noise
+
+
+def diffusion_loss(torch, x0, x_t, noise, t, out):
+    """PixArt's: the square error of the noise, and the bound in bits of the variance, whose mean has no gradient (of t > 0)."""
+    beta, product, before = schedule(torch, t)
+    said, between = out.chunk(2, dim=1)
+    start = (x_t - (1 - product).sqrt().float() * said.detach()) / product.sqrt().float()
+    true_log = (beta * (1 - before) / (1 - product)).log().float()
+    log = (1 + between) / 2 * beta.log().float() + (1 - between) / 2 * true_log
+    apart = (beta * before.sqrt() / (1 - product)).float() * (x0 - start)
+    bound = 0.5 * (log - true_log - 1 + (true_log - log).exp() + apart ** 2 * (-log).exp())
+    return ((said - noise) ** 2).mean() + bound.mean() / math.log(2)
+
+
+def make_step(given, torch):
+    """A whole step of training: noise, gradients as of `train`, clipping, AdamW (fused)."""
+    width, height = (side // FACTOR for side in pixels(given.size))
+    model = open_transformer(given, width, height).train().to(given.device)
+    channels = model.config.caption_channels or model.inner_dim
+    x0 = torch.randn(given.samples, model.config.in_channels, height, width, device=given.device)
+    text = torch.randn(given.samples, given.caption_length, channels, device=given.device)
+    mask = torch.zeros(given.samples, given.caption_length, device=given.device)
+    mask[:, :PROMPT_TOKENS] = 1
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.999), eps=1e-10, weight_decay=0.03, fused=True)
+    forward = torch.compile(model) if given.library == "compile" else model
+    mixed = torch.autocast(given.device, torch.bfloat16, enabled=given.precision == "bfloat16")
+
+    def run():
+        t, noise = torch.randint(1, 1000, (given.samples,)), torch.randn_like(x0)
+        with torch.enable_grad():
+            x_t = noised(torch, x0, noise, t)
+            with mixed:
+                y = forward(x_t, encoder_hidden_states=text, encoder_attention_mask=mask, timestep=t,
+                            added_cond_kwargs={"resolution": None, "aspect_ratio": None}, return_dict=False)[0]
+            diffusion_loss(torch, x0, x_t, noise, t, y.float()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return run, 1
+
+
 def make_generate(given, torch):
     from diffusers import DiffusionPipeline
 
@@ -198,7 +252,7 @@ def make_generate(given, torch):
 
 
 def by_torch(given, torch):
-    if given.stage in ("generate", "train"):
+    if given.stage in ("generate", "train", "step"):
         return globals()["make_" + given.stage](given, torch)
     dtype = getattr(torch, given.precision)
     if not given.model:
