@@ -9,7 +9,7 @@
 #include "train/identity.h"
 #include "train/initial.h"
 #include "train/null_caption.h"
-#include "train/paint.h"
+#include "train/sample_images.h"
 
 #include <math.h>
 
@@ -32,7 +32,7 @@ struct run {
 	struct smalti_saved saved;            /* the last one, or what the next has in common with it */
 	bool has_null_caption;                /* the last one has that of these options */
 	struct smalti_trainer trainer;
-	struct smalti_painter *painter; /* NULL: no images are painted */
+	struct smalti_sample_images *sample_images; /* NULL: there are none */
 	struct smalti_training_log *log;
 	struct smalti_training_sample *samples;
 	int64_t saved_step; /* that the last checkpoint is of; -1: there is none */
@@ -382,12 +382,12 @@ static bool is_due(int64_t step, int64_t every)
 }
 
 /* From the checkpoint of this step. */
-static int paint(struct run *run, struct smalti_error *error)
+static int make_sample_images(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
 	const int64_t step = run->trainer.state.steps;
 	char note[224];
-	if (save(run, error) < 0 || smalti_painter_paint(run->painter, step, error) < 0)
+	if (save(run, error) < 0 || smalti_sample_images_make(run->sample_images, step, error) < 0)
 		return -1;
 	snprintf(note, sizeof(note),
 		 "step %" PRId64 ": %" PRId64 " sample images in %.80s/samples/step-%" PRId64, step,
@@ -396,21 +396,21 @@ static int paint(struct run *run, struct smalti_error *error)
 	return 0;
 }
 
-/* What a run that was stopped behind its checkpoint has not painted of it is painted now. */
-static int begin_painting(struct run *run, struct smalti_error *error)
+/* Those that a run which was stopped behind its checkpoint has not made of it are made now. */
+static int begin_sample_images(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
 	const int64_t step = run->trainer.state.steps;
 	const bool due = is_due(step, o->samples.every) || step == 0 || step == o->steps;
-	const bool misses = due && !smalti_painter_has(o, step);
+	const bool misses = due && !smalti_sample_images_made(o, step);
 	if (o->samples.count == 0 || (step >= o->steps && !misses))
 		return 0;
 	if (save(run, error) < 0)
 		return -1;
-	run->painter = smalti_painter_open(&run->trainer, step, error);
-	if (!run->painter)
+	run->sample_images = smalti_sample_images_open(&run->trainer, step, error);
+	if (!run->sample_images)
 		return -1;
-	return misses ? paint(run, error) : 0;
+	return misses ? make_sample_images(run, error) : 0;
 }
 
 static int make_step(struct run *run, struct smalti_error *error)
@@ -445,7 +445,7 @@ static int train(struct run *run, struct smalti_error *error)
 	const int64_t first = run->trainer.state.steps;
 	if (first == 0 && run->held_out && evaluate(run, error) < 0)
 		return -1;
-	if (begin_painting(run, error) < 0)
+	if (begin_sample_images(run, error) < 0)
 		return -1;
 	while (run->trainer.state.steps < o->steps && !run->result->stopped) {
 		if (make_step(run, error) < 0)
@@ -456,8 +456,8 @@ static int train(struct run *run, struct smalti_error *error)
 		if (run->held_out && (is_due(step, o->evaluate_every) || step == o->steps) &&
 		    evaluate(run, error) < 0)
 			return -1;
-		if (run->painter && (is_due(step, o->samples.every) || step == o->steps) &&
-		    paint(run, error) < 0)
+		if (run->sample_images && (is_due(step, o->samples.every) || step == o->steps) &&
+		    make_sample_images(run, error) < 0)
 			return -1;
 	}
 	run->result->stopped = run->trainer.state.steps < o->steps;
@@ -471,7 +471,7 @@ static void close_run(struct run *run)
 		run->result->damaged = position.damaged;
 		free(position.waiting);
 	}
-	smalti_painter_close(run->painter);
+	smalti_sample_images_close(run->sample_images);
 	smalti_trainer_close(&run->trainer);
 	smalti_training_log_close(run->log);
 	smalti_training_data_close(run->held_out);
