@@ -247,6 +247,13 @@ EXTRA_PROGRAMS += tests/shown
 CLEANFILES += tests/shown
 tests/readme.log: tests/shown$(EXEEXT)
 
+# What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
+tests/cuda.log: tests/test_device_tiles$(EXEEXT) tests/test_devices$(EXEEXT) tests/test_fusion$(EXEEXT) tests/test_generate$(EXEEXT) \
+	tests/test_golden$(EXEEXT) tests/test_retrieve$(EXEEXT) tests/test_slowdown$(EXEEXT) tests/test_transfers$(EXEEXT)
+tests/devices.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT)
+tests/isa.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_matmul_raw$(EXEEXT) tests/test_synthetic$(EXEEXT)
+tests/oclgrind.log: tests/test_devices$(EXEEXT)
+
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features
 CLEANFILES += tests/make_features
