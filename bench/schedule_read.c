@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/file.h"
-#include "base/json.h"
 #include "bench/schedule.h"
+#include "simulation/trace_events.h"
 
 #include <math.h>
 
-enum { LARGEST_TRACE = 1 << 30, MOST_WORKERS = 256 };
+enum { MOST_WORKERS = 256 };
 static const double micro = 1e-6;
-
-static bool is(const cJSON *event, const char *key, const char *value)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, key));
-	return text && strcmp(text, value) == 0;
-}
-
-static const cJSON *events_of(const struct smalti_schedule *s)
-{
-	return cJSON_GetObjectItemCaseSensitive(s->trace, "traceEvents");
-}
 
 static int read_places(struct smalti_schedule *s, struct smalti_error *error)
 {
@@ -46,17 +34,12 @@ static int read_places(struct smalti_schedule *s, struct smalti_error *error)
 	return 0;
 }
 
-static bool is_task(const cJSON *event)
-{
-	return is(event, "cat", "task");
-}
-
 /* They are numbered without gaps. */
 static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 {
-	const cJSON *event;
-	cJSON_ArrayForEach (event, events_of(s))
-		s->count += is_task(event);
+	const cJSON *item;
+	cJSON_ArrayForEach (item, smalti_trace_events(s->trace))
+		s->count += smalti_trace_event(item).kind == SMALTI_TRACE_TASK;
 	if (s->count == 0)
 		return smalti_fail(error, SMALTI_EFORMAT, "no tasks");
 	s->tasks = smalti_calloc(s->count, sizeof(*s->tasks), error);
@@ -95,58 +78,56 @@ static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *ex
 	*own = task->end - task->start;
 }
 
-static int read_task(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
+/* `last` becomes the task. */
+static int read_task(struct smalti_schedule *s, const struct smalti_trace_event *event,
+		     struct smalti_schedule_task **last, struct smalti_error *error)
 {
-	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const double at = smalti_json_number(arguments, "number"), worker = smalti_json_number(event, "tid");
+	const double at = smalti_json_number(event->arguments, "number"), worker = event->worker;
 	if (!(at >= 0 && at < (double)s->count && worker >= 0 && worker < s->worker_count))
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "task %g on worker %g; expected fewer than %lld, on %d", at, worker,
 				   (long long)s->count, s->worker_count);
-	struct smalti_schedule_task *task = &s->tasks[(int64_t)at];
+	struct smalti_schedule_task *task = *last = &s->tasks[(int64_t)at];
 	if (task->name)
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g is there twice", at);
-	task->name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "name"));
+	task->name = event->name;
 	task->worker = (int)worker;
-	task->start = micro * smalti_json_number(event, "ts");
-	task->end = task->start + micro * smalti_json_number(event, "dur");
-	task->ready = fmin(micro * smalti_json_number(arguments, "ready"), task->start);
-	task->flops = smalti_json_number(arguments, "flops");
+	task->start = micro * event->start;
+	task->end = task->start + micro * event->duration;
+	task->ready = fmin(micro * event->ready, task->start);
+	task->flops = event->flops;
 	if (!task->name || isnan(task->end) || isnan(task->ready))
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g has no name or no times", at);
-	read_costs(s, (int64_t)at, cJSON_GetObjectItemCaseSensitive(arguments, "expected"));
-	return read_after(task, (int64_t)at, cJSON_GetObjectItemCaseSensitive(arguments, "after"), error);
+	read_costs(s, (int64_t)at, cJSON_GetObjectItemCaseSensitive(event->arguments, "expected"));
+	return read_after(task, (int64_t)at, cJSON_GetObjectItemCaseSensitive(event->arguments, "after"),
+			  error);
 }
 
-static int read_name(struct smalti_schedule *s, const cJSON *event, struct smalti_error *error)
+static int read_name(struct smalti_schedule *s, const struct smalti_trace_event *event,
+		     struct smalti_error *error)
 {
-	const double worker = smalti_json_number(event, "tid");
-	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "name"));
-	if (!is(event, "name", "thread_name") || !name || !(worker >= 0 && worker < s->worker_count))
+	if (!event->name || !(event->worker >= 0 && event->worker < s->worker_count))
 		return 0;
-	free(s->workers[(int)worker].name);
-	s->workers[(int)worker].name = smalti_format(error, "%s", name);
-	return s->workers[(int)worker].name ? 0 : -1;
+	struct smalti_schedule_worker *worker = &s->workers[(int)event->worker];
+	free(worker->name);
+	worker->name = smalti_format(error, "%s", event->name);
+	return worker->name ? 0 : -1;
 }
 
-/* A transfer follows its task. */
 static int read_events(struct smalti_schedule *s, struct smalti_error *error)
 {
-	const cJSON *event;
+	const cJSON *item;
 	struct smalti_schedule_task *last = NULL;
 	int status = 0;
-	cJSON_ArrayForEach (event, events_of(s)) {
-		if (is_task(event)) {
-			status = read_task(s, event, error);
-			last = status == 0 ? &s->tasks[(int64_t)smalti_json_number(
-						 cJSON_GetObjectItemCaseSensitive(event, "args"), "number")]
-					   : NULL;
-		} else if (is(event, "cat", "transfer") && last) {
-			last->fetch_start = micro * smalti_json_number(event, "ts");
-			last->fetch_end = last->fetch_start + micro * smalti_json_number(event, "dur");
-		} else if (is(event, "ph", "M"))
-			status = read_name(s, event, error);
+	cJSON_ArrayForEach (item, smalti_trace_events(s->trace)) {
+		const struct smalti_trace_event event = smalti_trace_event(item);
+		if (event.kind == SMALTI_TRACE_TASK)
+			status = read_task(s, &event, &last, error);
+		else if (event.kind == SMALTI_TRACE_TRANSFER && last) {
+			last->fetch_start = micro * event.start;
+			last->fetch_end = last->fetch_start + micro * event.duration;
+		} else if (event.kind == SMALTI_TRACE_WORKER)
+			status = read_name(s, &event, error);
 		if (status < 0)
 			return -1;
 	}
@@ -177,15 +158,8 @@ static void read_transfers(struct smalti_schedule *s)
 		s->bytes += (int64_t)smalti_json_number(link, "bytes");
 }
 
-static int parse(struct smalti_schedule *s, const char *path, struct smalti_error *error)
+static int read_trace(struct smalti_schedule *s, struct smalti_error *error)
 {
-	size_t length;
-	SCOPED(free) char *text = smalti_file_read(path, LARGEST_TRACE, &length, error);
-	if (!text)
-		return -1;
-	s->trace = cJSON_ParseWithLength(text, length);
-	if (!s->trace)
-		return smalti_fail(error, SMALTI_EFORMAT, "not JSON");
 	if (read_places(s, error) < 0 || make_tasks(s, error) < 0 || read_events(s, error) < 0)
 		return -1;
 	shift(s);
@@ -196,11 +170,11 @@ static int parse(struct smalti_schedule *s, const char *path, struct smalti_erro
 struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error)
 {
 	struct smalti_schedule *s = smalti_calloc(1, sizeof(*s), error);
-	if (!s)
-		return NULL;
-	if (parse(s, path, error) == 0)
-		return s;
-	smalti_error_prefix(error, "%s", path);
+	if (s && (s->trace = smalti_trace_open(path, error))) {
+		if (read_trace(s, error) == 0)
+			return s;
+		smalti_error_prefix(error, "%s", path);
+	}
 	smalti_schedule_free(s);
 	return NULL;
 }

@@ -34,7 +34,10 @@ libcore_la_SOURCES += \
 	graphs/strategy_choose.c graphs/strategy_choose.h \
 	graphs/strategy_cost.c graphs/strategy_cost.h \
 	graphs/strategy_read.c \
-	graphs/t5.c graphs/t5.h \
+	graphs/t5.c graphs/t5.h graphs/t5_parts.h \
+	graphs/t5_bands.c \
+	graphs/t5_layers.c \
+	graphs/t5_load.c \
 	graphs/text_encoder.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/vae_attention.c \

@@ -164,16 +164,21 @@ include tests/cuda/local.mk
 # A test of the command is tests/SUBJECT.sh, run with the programs' paths in SMALTI and SMALTI_BENCH: one line here adds it.
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
+dist_check_SCRIPTS += tests/oclgrind.sh
+dist_check_SCRIPTS += tests/lost.sh
+dist_check_SCRIPTS += tests/train_devices.sh
+dist_check_SCRIPTS += tests/faults.sh
+dist_check_SCRIPTS += tests/devices.sh
+dist_check_SCRIPTS += tests/isa.sh
+# Those above take minutes: they are begun first, so that none of them runs alone at the end.
 dist_check_SCRIPTS += tests/topology.sh
 dist_check_SCRIPTS += tests/account.sh
 dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/cuda.sh
 dist_check_SCRIPTS += tests/decode.sh
-dist_check_SCRIPTS += tests/devices.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
-dist_check_SCRIPTS += tests/faults.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/parquet_to_jsonl.sh
 dist_check_SCRIPTS += tests/environments.sh
@@ -188,12 +193,9 @@ dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
 dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
-dist_check_SCRIPTS += tests/isa.sh
-dist_check_SCRIPTS += tests/lost.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
 dist_check_SCRIPTS += tests/mpi.sh
-dist_check_SCRIPTS += tests/oclgrind.sh
 dist_check_SCRIPTS += tests/policies.sh
 dist_check_SCRIPTS += tests/python.sh
 dist_check_SCRIPTS += tests/random_lines.sh
@@ -213,7 +215,6 @@ dist_check_SCRIPTS += tests/store_stop.sh
 dist_check_SCRIPTS += tests/strategies.sh
 dist_check_SCRIPTS += tests/strategy_auto.sh
 dist_check_SCRIPTS += tests/train.sh
-dist_check_SCRIPTS += tests/train_devices.sh
 dist_check_SCRIPTS += tests/completion.sh
 dist_check_SCRIPTS += tests/retrieve.sh
 dist_check_SCRIPTS += tests/retrieve_devices.sh
@@ -246,6 +247,13 @@ EXTRA_PROGRAMS += tests/shown
 CLEANFILES += tests/shown
 tests/readme.log: tests/shown$(EXEEXT)
 
+# What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
+tests/cuda.log: tests/test_device_tiles$(EXEEXT) tests/test_devices$(EXEEXT) tests/test_fusion$(EXEEXT) tests/test_generate$(EXEEXT) \
+	tests/test_golden$(EXEEXT) tests/test_retrieve$(EXEEXT) tests/test_slowdown$(EXEEXT) tests/test_transfers$(EXEEXT)
+tests/devices.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT)
+tests/isa.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_matmul_raw$(EXEEXT) tests/test_synthetic$(EXEEXT)
+tests/oclgrind.log: tests/test_devices$(EXEEXT)
+
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features
 CLEANFILES += tests/make_features
@@ -258,7 +266,7 @@ tests_make_directory_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_directory
 tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_directory$(EXEEXT)
 
-TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
+TESTS += $(dist_check_SCRIPTS) $(check_PROGRAMS)
 
 # Tests measure nothing that a user's runs should be scheduled by, so StarPU's performance models stay here.
 # Without hwloc's PCI component: the library below it leaks when hwloc unloads it, which no suppression can name.

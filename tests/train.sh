@@ -160,26 +160,26 @@ cmp own/step-10/null_caption.safetensors padded/step-9/null_caption.safetensors 
 cmp padded/step-10/null_caption.safetensors own/step-9/null_caption.safetensors || fail "not the own null caption"
 
 # Sample images are those of smalti generate, to the byte, and change no bit of the run.
-painting=("${train[@]}" --keep 0 --sample-prompt "a red circle" --sample-prompt "blue squares" --sample-size 64x48
+sampling=("${train[@]}" --keep 0 --sample-prompt "a red circle" --sample-prompt "blue squares" --sample-size 64x48
     --sample-steps 2)
-sampled() {
+check_samples() {
     local of=$1 step
     shift
     for step in "$@"; do
-        expect 0 '' "$SMALTI" generate --transformer "painted/step-$step/$of" -p "a red circle" -p "blue squares" \
+        expect 0 '' "$SMALTI" generate --transformer "sampled/step-$step/$of" -p "a red circle" -p "blue squares" \
             --size 64x48 --steps 2 "${precise[@]}" -q -o generated/
-        cmp generated/1.png "painted/samples/step-$step/1.png" || fail "step $step: another first image"
-        cmp generated/2.png "painted/samples/step-$step/2.png" || fail "step $step: another second image"
+        cmp generated/1.png "sampled/samples/step-$step/1.png" || fail "step $step: another first image"
+        cmp generated/2.png "sampled/samples/step-$step/2.png" || fail "step $step: another second image"
         rm -r generated
     done
 }
 precise=()
-expect 0 'step 9: 2 sample images in painted/samples/step-9' "${painting[@]}" --sample-every 4 -o painted
-same whole/step-9 painted/step-9
-[ "$(files painted/samples)" = "step-0/1.png step-0/2.png step-4/1.png step-4/2.png step-8/1.png step-8/2.png step-9/1.png step-9/2.png" ] ||
-    fail "samples: $(files painted/samples)"
-sampled ema 0 4 9
-if cmp -s painted/samples/step-{0,9}/1.png; then fail "9 steps change no image"; fi
+expect 0 'step 9: 2 sample images in sampled/samples/step-9' "${sampling[@]}" --sample-every 4 -o sampled
+same whole/step-9 sampled/step-9
+[ "$(files sampled/samples)" = "step-0/1.png step-0/2.png step-4/1.png step-4/2.png step-8/1.png step-8/2.png step-9/1.png step-9/2.png" ] ||
+    fail "samples: $(files sampled/samples)"
+check_samples ema 0 4 9
+if cmp -s sampled/samples/step-{0,9}/1.png; then fail "9 steps change no image"; fi
 # They are encoded once.
 count() {
     python3 -c 'import json, sys
@@ -187,26 +187,26 @@ for line in map(json.loads, open(sys.argv[1])):
     done = {one["name"]: one["count"] for one in line.get("operations", [])}
     if done: print(done["attend_heads"])' "$1/log.jsonl"
 }
-expect 0 '' "${painting[@]}" -o seldom -q
+expect 0 '' "${sampling[@]}" -o seldom -q
 [ "$(files seldom/samples)" = "step-0/1.png step-0/2.png step-9/1.png step-9/2.png" ] || fail "samples: $(files seldom/samples)"
-[ "$(count seldom)" -eq "$(count painted)" ] || fail "texts are encoded $(count painted) and $(count seldom) times"
-# What was not painted of the last checkpoint is painted by who goes on.
-rm -r painted/step-{6,8,9} painted/samples/step-9
-mv painted/samples shown
-mkdir -p painted/samples
-cp -r shown/step-0 painted/samples
-expect 0 '' "${painting[@]}" --sample-every 4 -o painted -q
-diff -r shown/step-4 painted/samples/step-4 || fail "another image of step 4"
-diff -r shown/step-8 painted/samples/step-8 || fail "another image of step 8"
-same whole/step-9 painted/step-9
-rm -r painted/samples/step-9
-expect 0 '' "${painting[@]}" --sample-every 4 -o painted -q
-sampled ema 9
+[ "$(count seldom)" -eq "$(count sampled)" ] || fail "texts are encoded $(count sampled) and $(count seldom) times"
+# What was not made of the last checkpoint is made by who goes on.
+rm -r sampled/step-{6,8,9} sampled/samples/step-9
+mv sampled/samples shown
+mkdir -p sampled/samples
+cp -r shown/step-0 sampled/samples
+expect 0 '' "${sampling[@]}" --sample-every 4 -o sampled -q
+diff -r shown/step-4 sampled/samples/step-4 || fail "another image of step 4"
+diff -r shown/step-8 sampled/samples/step-8 || fail "another image of step 8"
+same whole/step-9 sampled/step-9
+rm -r sampled/samples/step-9
+expect 0 '' "${sampling[@]}" --sample-every 4 -o sampled -q
+check_samples ema 9
 # Without an average, in another precision.
-rm -r painted
+rm -r sampled
 precise=(--precision bf16 --seed 5)
-expect 0 '' "${painting[@]}" "${precise[@]}" --ema 0 -o painted -q
-sampled transformer 0 9
+expect 0 '' "${sampling[@]}" "${precise[@]}" --ema 0 -o sampled -q
+check_samples transformer 0 9
 # The page has them.
 expect 0 '' "$SMALTI" report seldom -o samples.html
 python3 - <<'END_OF_PROGRAM' || fail "samples on the page"
@@ -225,11 +225,11 @@ refuse_early() {
     [ "$(echo early/step-*)" = early/step-0 ] || fail "steps were made: $(ls early)"
     rm -r early
 }
-refuse_early 1 'sample images: an image of 4096x4096 needs about' "${painting[@]}" --sample-size 4096x4096 --memory-limit 200M
+refuse_early 1 'sample images: an image of 4096x4096 needs about' "${sampling[@]}" --sample-size 4096x4096 --memory-limit 200M
 cp -r "$SMALTI_MODELS/tesserae" blind
 rm -r blind/vae
-refuse_early 1 'sample images: blind/vae/config.json' "${painting[@]}" -m blind
-expect 0 '' "${painting[@]}" --recompute auto --memory-limit 200M -q -o beside
+refuse_early 1 'sample images: blind/vae/config.json' "${sampling[@]}" -m blind
+expect 0 '' "${sampling[@]}" --recompute auto --memory-limit 200M -q -o beside
 same whole/step-9 beside/step-9
 cmp beside/samples/step-9/1.png seldom/samples/step-9/1.png || fail "another image beside a trainer with a memory limit"
 

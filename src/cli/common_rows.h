@@ -57,6 +57,13 @@
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
 	 "StarPU scheduling policy; default: lws, with devices dmdas; the results do not depend on it, but with devices see --reproducible"}
 
+/* What a session computes with. */
+#define SMALTI_SESSION_ROWS(type) \
+	SMALTI_POLICY_ROW(type), \
+	SMALTI_WORKER_ROWS(type), \
+	SMALTI_REPRODUCIBLE_ROW(type), \
+	SMALTI_MEMORY_ROW(type)
+
 #define SMALTI_TRACE_ROW(type) \
 	{SMALTI_STRING(type, session.trace), "trace", 0, "FILE", "write a trace of all tasks in the Chrome/Perfetto format"}
 

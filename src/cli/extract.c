@@ -103,10 +103,7 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, extract.model.precision),
 
     {SMALTI_GROUP("Machine")},
-    SMALTI_POLICY_ROW(TYPE),
-    SMALTI_WORKER_ROWS(TYPE),
-    SMALTI_REPRODUCIBLE_ROW(TYPE),
-    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SESSION_ROWS(TYPE),
     {SMALTI_BYTES(TYPE, extract.read_limit), "read-limit", 0, "RATE",
      "read at most RATE bytes of images per second, such as 50M, from storage that others share",
      .minimum = 1, .maximum = INT64_MAX},

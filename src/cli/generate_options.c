@@ -79,10 +79,7 @@ static const struct smalti_option rows[] = {
      "load the scheduler's configuration from DIR"},
 
     {SMALTI_GROUP("Machine")},
-    SMALTI_POLICY_ROW(TYPE),
-    SMALTI_WORKER_ROWS(TYPE),
-    SMALTI_REPRODUCIBLE_ROW(TYPE),
-    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SESSION_ROWS(TYPE),
     SMALTI_SCRATCH_ROW(TYPE),
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),

@@ -81,10 +81,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "with --features: print the rates only"},
 
     {SMALTI_GROUP("Machine")},
-    SMALTI_POLICY_ROW(TYPE),
-    SMALTI_WORKER_ROWS(TYPE),
-    SMALTI_REPRODUCIBLE_ROW(TYPE),
-    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SESSION_ROWS(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };
 

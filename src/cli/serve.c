@@ -49,10 +49,7 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, model.precision),
 
     {SMALTI_GROUP("Machine")},
-    SMALTI_POLICY_ROW(TYPE),
-    SMALTI_WORKER_ROWS(TYPE),
-    SMALTI_REPRODUCIBLE_ROW(TYPE),
-    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SESSION_ROWS(TYPE),
     SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_TRACE_ROW(TYPE),

@@ -156,10 +156,7 @@ static const struct smalti_option rows[] = {
      "hybrid:data2.patch2; NAME may end in the number of parts"},
     {SMALTI_STRING(TYPE, train.shares), "shares", 0, "A:B:...",
      "with --strategy: the shares of the CPUs and of each device in turn; default: the devices' are equal"},
-    SMALTI_POLICY_ROW(TYPE),
-    SMALTI_WORKER_ROWS(TYPE),
-    SMALTI_REPRODUCIBLE_ROW(TYPE),
-    SMALTI_MEMORY_ROW(TYPE),
+    SMALTI_SESSION_ROWS(TYPE),
     SMALTI_SCRATCH_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
 };

@@ -5,4 +5,5 @@ libcore_la_SOURCES += \
 	src/simulation/machine.c src/simulation/machine.h \
 	src/simulation/machine_files.c \
 	src/simulation/measured.c src/simulation/measured.h \
+	src/simulation/trace_events.c src/simulation/trace_events.h \
 	src/simulation/trace_tasks.c src/simulation/trace_tasks.h

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulation/trace_tasks.h"
-#include "base/file.h"
+#include "simulation/trace_events.h"
 
 #include <math.h>
-
-enum { LARGEST_TRACE = 1 << 30 };
-
-static bool is(const cJSON *event, const char *key, const char *value)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, key));
-	return text && strcmp(text, value) == 0;
-}
 
 bool smalti_traced_device(const char *worker)
 {
 	return strncmp(worker, "CPU", 3) != 0;
 }
 
-/* Workers' names are in front of their tasks. */
-static void read_worker(const cJSON *event, struct smalti_traced_machine *machine)
+static void read_worker(const struct smalti_trace_event *event, struct smalti_traced_machine *machine)
 {
-	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "name"));
-	const double worker = smalti_json_number(event, "tid");
-	if (!is(event, "name", "thread_name") || !name || !(worker >= 0 && worker < SMALTI_TRACE_WORKERS))
+	if (!event->name || !(event->worker >= 0 && event->worker < SMALTI_TRACE_WORKERS))
 		return;
-	snprintf(machine->worker[(int)worker], sizeof(machine->worker[0]), "%s", name);
-	machine->workers = (int)fmax(machine->workers, worker + 1);
+	snprintf(machine->worker[(int)event->worker], sizeof(machine->worker[0]), "%s", event->name);
+	machine->workers = (int)fmax(machine->workers, event->worker + 1);
 }
 
 /* A worker's tasks are in their order. What its first one waited for is not the worker's doing. */
@@ -37,15 +25,14 @@ static double late_by(const struct smalti_traced_machine *machine, int worker, d
 }
 
 static int read_task(const struct smalti_trace_reader *reader, struct smalti_traced_machine *machine,
-		     const cJSON *event, struct smalti_error *error)
+		     const struct smalti_trace_event *event, struct smalti_error *error)
 {
-	const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
-	const double key = smalti_json_number(arguments, "key"), worker = smalti_json_number(event, "tid");
+	const double key = smalti_json_number(event->arguments, "key"), worker = event->worker;
 	struct smalti_traced_task task = {
-	    .name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "name")),
-	    .seconds = 1e-6 * smalti_json_number(event, "dur"),
-	    .flops = smalti_json_number(arguments, "flops"),
-	    .bytes = smalti_json_number(arguments, "bytes"),
+	    .name = event->name,
+	    .seconds = 1e-6 * event->duration,
+	    .flops = event->flops,
+	    .bytes = smalti_json_number(event->arguments, "bytes"),
 	};
 	if (!task.name || !(key >= 0 && key <= UINT32_MAX && worker >= 0 && worker < machine->workers &&
 			    task.seconds >= 0 && task.flops >= 0 && task.bytes >= 0))
@@ -54,9 +41,8 @@ static int read_task(const struct smalti_trace_reader *reader, struct smalti_tra
 		    "a task without name, key, worker, time, flops or bytes: an older program wrote it");
 	task.key = (uint32_t)key;
 	task.worker = (int)worker;
-	task.late = late_by(machine, task.worker, smalti_json_number(event, "ts"),
-			    smalti_json_number(arguments, "ready"));
-	machine->ended[task.worker] = smalti_json_number(event, "ts") + 1e6 * task.seconds;
+	task.late = late_by(machine, task.worker, event->start, event->ready);
+	machine->ended[task.worker] = event->start + 1e6 * task.seconds;
 	return reader->on_task(reader->user, machine, &task, error);
 }
 
@@ -65,14 +51,16 @@ static int read_trace(const cJSON *trace, const struct smalti_trace_reader *read
 {
 	SCOPED(free) struct smalti_traced_machine *machine = smalti_calloc(1, sizeof(*machine), error);
 	int64_t tasks = 0;
-	const cJSON *event;
+	const cJSON *item;
 	if (!machine)
 		return -1;
-	cJSON_ArrayForEach (event, cJSON_GetObjectItemCaseSensitive(trace, "traceEvents")) {
-		read_worker(event, machine);
-		if (!is(event, "cat", "task"))
+	cJSON_ArrayForEach (item, smalti_trace_events(trace)) {
+		const struct smalti_trace_event event = smalti_trace_event(item);
+		if (event.kind == SMALTI_TRACE_WORKER)
+			read_worker(&event, machine);
+		if (event.kind != SMALTI_TRACE_TASK)
 			continue;
-		if (read_task(reader, machine, event, error) < 0)
+		if (read_task(reader, machine, &event, error) < 0)
 			return -1;
 		tasks++;
 	}
@@ -85,13 +73,10 @@ static int read_trace(const cJSON *trace, const struct smalti_trace_reader *read
 
 static int read_file(const char *path, const struct smalti_trace_reader *reader, struct smalti_error *error)
 {
-	size_t length;
-	SCOPED(free) char *text = smalti_file_read(path, LARGEST_TRACE, &length, error);
-	if (!text)
+	SCOPED(cJSON_Delete) cJSON *trace = smalti_trace_open(path, error);
+	if (!trace)
 		return -1;
-	SCOPED(cJSON_Delete) cJSON *trace = cJSON_ParseWithLength(text, length);
-	const int status =
-	    trace ? read_trace(trace, reader, error) : smalti_fail(error, SMALTI_EFORMAT, "not JSON");
+	const int status = read_trace(trace, reader, error);
 	if (status < 0)
 		smalti_error_prefix(error, "%s", path);
 	return status;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/paint.h"
+#include "train/sample_images.h"
 #include "base/file.h"
 #include "jobs/batch.h"
 #include "jobs/image_file.h"
 #include "jobs/plan.h"
 #include "jobs/precision.h"
 
-struct smalti_painter {
+struct smalti_sample_images {
 	const struct smalti_trainer *trainer;
 	struct smalti_text_states *states; /* of the prompts, and of the empty text behind them */
 };
@@ -18,9 +18,9 @@ struct picture {
 	struct smalti_error error;
 };
 
-static const struct smalti_train_samples *samples_of(const struct smalti_painter *painter)
+static const struct smalti_train_samples *samples_of(const struct smalti_sample_images *images)
 {
-	return &painter->trainer->options->samples;
+	return &images->trainer->options->samples;
 }
 
 static char *path_of(const struct smalti_train_options *options, int64_t step, int64_t prompt,
@@ -30,7 +30,7 @@ static char *path_of(const struct smalti_train_options *options, int64_t step, i
 			     prompt + 1);
 }
 
-bool smalti_painter_has(const struct smalti_train_options *options, int64_t step)
+bool smalti_sample_images_made(const struct smalti_train_options *options, int64_t step)
 {
 	bool all = true;
 	for (int64_t i = 0; i < options->samples.count && all; i++) {
@@ -41,10 +41,10 @@ bool smalti_painter_has(const struct smalti_train_options *options, int64_t step
 }
 
 /* The pipeline with the transformer of the checkpoint. */
-static struct smalti_model *open_model(const struct smalti_painter *painter, int64_t step,
+static struct smalti_model *open_model(const struct smalti_sample_images *images, int64_t step,
 				       const struct smalti_model_company *company, struct smalti_error *error)
 {
-	const struct smalti_trainer *trainer = painter->trainer;
+	const struct smalti_trainer *trainer = images->trainer;
 	struct smalti_model_options options = trainer->options->model;
 	SCOPED(free)
 	char *transformer = smalti_format(error, "%s/step-%" PRId64 "/%s", trainer->options->output, step,
@@ -53,55 +53,55 @@ static struct smalti_model *open_model(const struct smalti_painter *painter, int
 	return transformer ? smalti_model_open_beside(trainer->session, &options, company, error) : NULL;
 }
 
-static struct smalti_request request_of(const struct smalti_painter *painter, int64_t prompt)
+static struct smalti_request request_of(const struct smalti_sample_images *images, int64_t prompt)
 {
-	const struct smalti_train_samples *samples = samples_of(painter);
+	const struct smalti_train_samples *samples = samples_of(images);
 	struct smalti_request request;
 	smalti_request_defaults(&request);
 	request.prompt = samples->prompts[prompt];
 	request.width = samples->width;
 	request.height = samples->height;
 	request.steps = samples->steps;
-	request.seed = painter->trainer->options->seed;
+	request.seed = images->trainer->options->seed;
 	return request;
 }
 
-/* What a model is told that has the texts of the painter. */
-static struct smalti_model_company company_of(const struct smalti_painter *painter)
+/* What a model is told that has the texts of the images. */
+static struct smalti_model_company company_of(const struct smalti_sample_images *images)
 {
 	return (struct smalti_model_company){
-	    .held_bytes = smalti_trainer_bytes(painter->trainer),
-	    .texts = {painter->states, painter->states ? samples_of(painter)->count + 1 : 0}};
+	    .held_bytes = smalti_trainer_bytes(images->trainer),
+	    .texts = {images->states, images->states ? samples_of(images)->count + 1 : 0}};
 }
 
-static int encode(struct smalti_painter *painter, int64_t step, struct smalti_error *error)
+static int encode(struct smalti_sample_images *images, int64_t step, struct smalti_error *error)
 {
-	const int64_t prompts = samples_of(painter)->count;
-	const struct smalti_model_company company = company_of(painter);
-	struct smalti_request request = request_of(painter, 0);
+	const int64_t prompts = samples_of(images)->count;
+	const struct smalti_model_company company = company_of(images);
+	struct smalti_request request = request_of(images, 0);
 	SCOPED(free) const char **texts = smalti_calloc(prompts + 1, sizeof(*texts), error);
 	SCOPED(free)
 	struct smalti_text_states *states = smalti_calloc(prompts + 1, sizeof(*states), error);
-	struct smalti_model *model = texts && states ? open_model(painter, step, &company, error) : NULL;
+	struct smalti_model *model = texts && states ? open_model(images, step, &company, error) : NULL;
 	if (!model)
 		return -1;
-	memcpy(texts, samples_of(painter)->prompts, (size_t)prompts * sizeof(*texts));
+	memcpy(texts, samples_of(images)->prompts, (size_t)prompts * sizeof(*texts));
 	texts[prompts] = "";
 	const int status = smalti_text_encode(model, texts, prompts + 1, request.cleaning, states, error);
 	smalti_model_close(model);
 	if (status < 0)
 		return -1;
-	painter->states = states;
+	images->states = states;
 	states = NULL;
 	return 0;
 }
 
 /* All images are of one size. */
-static int check_image(const struct smalti_painter *painter, int64_t step, struct smalti_error *error)
+static int check_image(const struct smalti_sample_images *images, int64_t step, struct smalti_error *error)
 {
-	const struct smalti_model_company company = company_of(painter);
-	struct smalti_request request = request_of(painter, 0);
-	struct smalti_model *model = open_model(painter, step, &company, error);
+	const struct smalti_model_company company = company_of(images);
+	struct smalti_request request = request_of(images, 0);
+	struct smalti_model *model = open_model(images, step, &company, error);
 	struct smalti_plan *plan = model ? smalti_request_resolve(model, &request, error) : NULL;
 	const int status = plan ? smalti_plan_check_memory(plan, error) : -1;
 	smalti_plan_free(plan);
@@ -109,28 +109,28 @@ static int check_image(const struct smalti_painter *painter, int64_t step, struc
 	return status;
 }
 
-struct smalti_painter *smalti_painter_open(const struct smalti_trainer *trainer, int64_t step,
-					   struct smalti_error *error)
+struct smalti_sample_images *smalti_sample_images_open(const struct smalti_trainer *trainer, int64_t step,
+						       struct smalti_error *error)
 {
-	struct smalti_painter *painter = smalti_calloc(1, sizeof(*painter), error);
-	if (!painter)
+	struct smalti_sample_images *images = smalti_calloc(1, sizeof(*images), error);
+	if (!images)
 		return NULL;
-	painter->trainer = trainer;
-	if (encode(painter, step, error) == 0 && check_image(painter, step, error) == 0)
-		return painter;
+	images->trainer = trainer;
+	if (encode(images, step, error) == 0 && check_image(images, step, error) == 0)
+		return images;
 	smalti_error_prefix(error, "sample images");
-	smalti_painter_close(painter);
+	smalti_sample_images_close(images);
 	return NULL;
 }
 
-void smalti_painter_close(struct smalti_painter *painter)
+void smalti_sample_images_close(struct smalti_sample_images *images)
 {
-	if (!painter)
+	if (!images)
 		return;
-	for (int64_t i = 0; painter->states && i <= samples_of(painter)->count; i++)
-		smalti_text_states_free(&painter->states[i]);
-	free(painter->states);
-	free(painter);
+	for (int64_t i = 0; images->states && i <= samples_of(images)->count; i++)
+		smalti_text_states_free(&images->states[i]);
+	free(images->states);
+	free(images);
 }
 
 static void on_done(void *user, int status, const struct smalti_error *error)
@@ -140,12 +140,12 @@ static void on_done(void *user, int status, const struct smalti_error *error)
 	picture->status = status < 0 ? -1 : smalti_image_file_commit(&picture->file, &picture->error);
 }
 
-static int submit(const struct smalti_painter *painter, struct smalti_batch *batch, struct picture *picture,
-		  int64_t prompt, struct smalti_error *error)
+static int submit(const struct smalti_sample_images *images, struct smalti_batch *batch,
+		  struct picture *picture, int64_t prompt, struct smalti_error *error)
 {
 	const struct smalti_image_callbacks callbacks = {
 	    .user = picture, .rows = smalti_image_file_rows, .done = on_done};
-	struct smalti_request request = request_of(painter, prompt);
+	struct smalti_request request = request_of(images, prompt);
 	struct smalti_model_info info;
 	struct smalti_plan *plan = smalti_request_resolve(batch->model, &request, error);
 	if (!plan)
@@ -154,7 +154,7 @@ static int submit(const struct smalti_painter *painter, struct smalti_batch *bat
 	const struct smalti_image_origin origin = {
 	    .model = info.digest,
 	    .scheduler = info.scheduler,
-	    .precision = smalti_precisions[painter->trainer->options->model.precision]};
+	    .precision = smalti_precisions[images->trainer->options->model.precision]};
 	picture->file.width = request.width;
 	picture->file.height = request.height;
 	picture->file.parameters = smalti_image_parameters(&request, 0, &origin, error);
@@ -164,10 +164,10 @@ static int submit(const struct smalti_painter *painter, struct smalti_batch *bat
 	return status;
 }
 
-static int make_directory(const struct smalti_painter *painter, int64_t step, struct smalti_error *error)
+static int make_directory(const struct smalti_sample_images *images, int64_t step, struct smalti_error *error)
 {
 	SCOPED(free)
-	char *all = smalti_format(error, "%s/samples", painter->trainer->options->output);
+	char *all = smalti_format(error, "%s/samples", images->trainer->options->output);
 	SCOPED(free) char *own = all ? smalti_format(error, "%s/step-%" PRId64, all, step) : NULL;
 	if (!own || smalti_make_directory(all, error) < 0 || smalti_make_directory(own, error) < 0)
 		return -1;
@@ -176,28 +176,29 @@ static int make_directory(const struct smalti_painter *painter, int64_t step, st
 }
 
 /* All images at a time, as far as there is memory. */
-static int make_images(const struct smalti_painter *painter, struct smalti_model *model, int64_t step,
+static int make_images(const struct smalti_sample_images *images, struct smalti_model *model, int64_t step,
 		       struct picture *pictures, struct smalti_error *error)
 {
 	struct smalti_batch *batch = smalti_batch_open(model, error);
 	int status = batch ? 0 : -1;
-	for (int64_t i = 0; i < samples_of(painter)->count && status == 0; i++) {
-		pictures[i].file.path = path_of(painter->trainer->options, step, i, error);
-		status = pictures[i].file.path ? submit(painter, batch, &pictures[i], i, error) : -1;
+	for (int64_t i = 0; i < samples_of(images)->count && status == 0; i++) {
+		pictures[i].file.path = path_of(images->trainer->options, step, i, error);
+		status = pictures[i].file.path ? submit(images, batch, &pictures[i], i, error) : -1;
 	}
 	smalti_batch_close(batch);
 	return status;
 }
 
-int smalti_painter_paint(const struct smalti_painter *painter, int64_t step, struct smalti_error *error)
+int smalti_sample_images_make(const struct smalti_sample_images *images, int64_t step,
+			      struct smalti_error *error)
 {
-	const int64_t count = samples_of(painter)->count;
-	const struct smalti_model_company company = company_of(painter);
+	const int64_t count = samples_of(images)->count;
+	const struct smalti_model_company company = company_of(images);
 	SCOPED(free) struct picture *pictures = smalti_calloc(count, sizeof(*pictures), error);
-	if (!pictures || make_directory(painter, step, error) < 0)
+	if (!pictures || make_directory(images, step, error) < 0)
 		return -1;
-	struct smalti_model *model = open_model(painter, step, &company, error);
-	int status = model ? make_images(painter, model, step, pictures, error) : -1;
+	struct smalti_model *model = open_model(images, step, &company, error);
+	int status = model ? make_images(images, model, step, pictures, error) : -1;
 	for (int64_t i = 0; i < count; i++) {
 		if (status == 0 && pictures[i].status < 0)
 			status = smalti_pass(error, &pictures[i].error);
