@@ -178,6 +178,14 @@ cmp <(sed 's/"machine":"[^"]*"//' blocking-own) <(sed 's/"machine":"[^"]*"//' bl
 refuse 2 '--blocking needs --strategy' "$SMALTI" simulate --machine 4xA100-PCIe --blocking --precision f16
 simulate alone --machine 4xA100-PCIe "${sigma[@]}" --gpus 1 --blocking
 
+# Shares by speed go by attention, too, which takes a third of this.
+sed '/"T4"/,/}]/s/"attention": {"f32": 4, "f16": 14}/"attention": {"f32": 4, "f16": 2}/' \
+    "$(dirname "$SMALTI_TESTDATA")/../machines/A100-L40-T4.json" >attention.json
+unlike=(--machine ./attention.json "${sigma[@]}" --size 1024x1024 --strategy ring)
+simulate by-speed "${unlike[@]}" --shares auto
+simulate by-products "${unlike[@]}" --shares 0:1:0.73:0.11
+less "$(value by-speed step)" "$(value by-products step)" 0.9
+
 # Several policies, and the table for people.
 expect 0 '' "$SMALTI" simulate --machine A100-L40-T4 --steps 1 --sched lws,dmdas --precision f16
 [ "$(grep -c '^A100-L40-T4, ' out)" -eq 2 ] || fail "not two simulations: $(cat out)"
