@@ -31,8 +31,11 @@ dist_studies_DATA = \
 	docs/studies/balance.md \
 	docs/studies/exact.md \
 	docs/studies/links.md \
+	docs/studies/memory.csv \
 	docs/studies/policies.csv \
 	docs/studies/policies.md \
+	docs/studies/predicted.csv \
+	docs/studies/predicted.md \
 	docs/studies/processes.md \
 	docs/studies/published.csv \
 	docs/studies/published.md \

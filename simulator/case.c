@@ -4,6 +4,7 @@
 #include "jobs/model.h"
 #include "jobs/vae.h"
 #include "simulation/machine.h"
+#include "simulator/needs.h"
 
 /* What is open while a case runs. */
 struct simulated_case {
@@ -50,6 +51,23 @@ static int begin(struct simulated_case *c, enum smalti_dtype convolutions, struc
 	return smalti_simulation_open(&c->machine, precisions, error);
 }
 
+/* For each token of a block, of width w: q, k, v and their result for the image, two of them for the caption,
+ * and the MLP are products of 28 w² operations, attention to all others is 4 w each. */
+static void expect_denoising(const struct simulated_case *c)
+{
+	const struct smalti_transformer_config *config = &c->model->transformer;
+	const struct smalti_request *request = &c->options->request;
+	const struct smalti_denoiser *denoiser = c->model->denoiser;
+	const double side = (double)(denoiser->patch_size * smalti_model_factor(c->model)),
+		     native = (double)(denoiser->sample_size * smalti_model_factor(c->model)),
+		     width = (double)config->width,
+		     pixels =
+			 request->width ? (double)request->width * (double)request->height : native * native;
+	const double flops[SMALTI_WORKS] = {
+	    [SMALTI_PRODUCTS] = 28 * width, [SMALTI_ATTENTION] = 4 * pixels / (side * side)};
+	smalti_simulation_expect(c->session, flops);
+}
+
 static int open_all(struct simulated_case *c, struct smalti_error *error)
 {
 	const struct smalti_simulate_options *o = c->options;
@@ -57,8 +75,11 @@ static int open_all(struct simulated_case *c, struct smalti_error *error)
 	struct smalti_model_options model;
 	smalti_session_defaults(&session);
 	smalti_model_defaults(&model);
-	if (smalti_machine_read(o->machine, &c->machine, error) < 0 || find_model(c, error) < 0 ||
-	    begin(c, SMALTI_F32, error) < 0 ||
+	if (smalti_machine_read(o->machine, &c->machine, error) < 0)
+		return -1;
+	if (o->blocking)
+		smalti_machine_block(&c->machine);
+	if (find_model(c, error) < 0 || begin(c, SMALTI_F32, error) < 0 ||
 	    (o->measured && smalti_simulation_measure(o->measured, error) < 0))
 		return -1;
 	session.policy = o->sched;
@@ -70,7 +91,10 @@ static int open_all(struct simulated_case *c, struct smalti_error *error)
 	model.precision = (enum smalti_precision)o->precision;
 	c->session = smalti_session_open(&session, error);
 	c->model = c->session ? smalti_model_open(c->session, &model, error) : NULL;
-	return c->model ? begin(c, c->model->vae->compute, error) : -1;
+	if (!c->model || begin(c, c->model->vae->compute, error) < 0)
+		return -1;
+	expect_denoising(c);
+	return 0;
 }
 
 static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
@@ -104,6 +128,10 @@ static int simulate(struct simulated_case *c, struct smalti_error *error)
 	struct smalti_plan *plan = smalti_request_resolve(c->model, &request, error);
 	int status = plan ? make_images(c, plan, error) : -1;
 	struct smalti_simulation *simulation = status == 0 ? smalti_simulation_take(c->session, error) : NULL;
+	if (simulation && smalti_needs(c->model, plan, c->options->blocking, simulation, error) < 0) {
+		smalti_simulation_free(simulation);
+		simulation = NULL;
+	}
 	status = simulation ? smalti_case_print(c->options, smalti_plan_strategy(plan), simulation,
 						c->machine.name, error)
 			    : -1;

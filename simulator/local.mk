@@ -5,6 +5,7 @@ endif
 smalti_sim_SOURCES = \
 	simulator/case.c simulator/case.h \
 	simulator/main.c \
+	simulator/needs.c simulator/needs.h \
 	simulator/outcome.c
 nodist_EXTRA_smalti_sim_SOURCES = force-c++-linking-smalti-sim.cc
 smalti_sim_LDADD = libbench.la libcli.la libcore.la

@@ -39,6 +39,8 @@ static bool add_memories(cJSON *object, const struct smalti_simulation *s)
 			return false;
 		cJSON_AddNumberToObject(memory, "peak", (double)s->memories[i].peak);
 		cJSON_AddNumberToObject(memory, "limit", (double)s->memories[i].limit);
+		if (s->memories[i].needed > 0)
+			cJSON_AddNumberToObject(memory, "needed", (double)s->memories[i].needed);
 		cJSON_AddNumberToObject(memory, "to", (double)s->memories[i].to);
 		cJSON_AddNumberToObject(memory, "from", (double)s->memories[i].from);
 	}
@@ -55,6 +57,7 @@ int smalti_case_print(const struct smalti_simulate_options *options, const char 
 	cJSON_AddStringToObject(object, "sched", options->sched);
 	if (strategy)
 		cJSON_AddStringToObject(object, "strategy", strategy);
+	cJSON_AddBoolToObject(object, "blocking", options->blocking);
 	cJSON_AddNumberToObject(object, "makespan", simulation->makespan);
 	add_stages(object, options, simulation);
 	cJSON_AddNumberToObject(object, "area_bound", simulation->area);

@@ -52,12 +52,26 @@ static int simulate_one(const struct smalti_simulate_options *options, const cha
 	return status;
 }
 
+/* A policy that places tasks as they come knows nothing of what they will receive. */
+static int check_blocking(const struct smalti_simulate_options *options,
+			  const struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	const int64_t gpus = options->gpus < 0 ? smalti_machine_gpus(machine) : options->gpus;
+	if (!options->blocking || options->request.strategy || options->request.shares || gpus <= 1)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "--blocking needs --strategy, which says what each GPU receives");
+}
+
 static int simulate(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
 	struct smalti_simulated_machine machine;
 	char policy[SMALTI_POLICY_NAME];
-	if (smalti_machine_read(options->machine, &machine, error) < 0)
+	if (smalti_machine_read(options->machine, &machine, error) < 0 ||
+	    check_blocking(options, &machine, error) < 0)
 		return -1;
+	if (options->blocking)
+		smalti_machine_block(&machine);
 	const char *list = options->gpus != 0 && machine.gpu_kinds ? "dmdas" : "lws";
 	list = options->sched ? options->sched : list;
 	while (next_policy(&list, policy))

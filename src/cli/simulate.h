@@ -10,7 +10,7 @@
  * argv. */
 struct smalti_simulate_options {
 	const char *machine, *sched, *model, *measured, *calibrate;
-	bool machines, json;
+	bool machines, blocking, json;
 	struct smalti_request request;
 	int precision; /* enum smalti_precision */
 	int64_t cpus, gpus;

@@ -24,6 +24,9 @@ static const struct smalti_option rows[] = {
      .minimum = -1, .maximum = INT64_MAX},
     {SMALTI_BYTES(TYPE, gpu_memory_limit), "gpu-memory-limit", 0, "SIZE",
      "use at most SIZE of each GPU's memory", .minimum = 1 << 20, .maximum = INT64_MAX},
+    {SMALTI_FLAG(TYPE, blocking), "blocking", 0, NULL,
+     "GPUs compute nothing while data is on its way to them, as in programs whose exchanges block; over the "
+     "machine's exchange_gbs, where it has them"},
 
     {SMALTI_GROUP("Work")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",

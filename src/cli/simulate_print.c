@@ -47,20 +47,43 @@ static void print_memories(const cJSON *outcome, FILE *file)
 	static const double gibi = 1 << 30, giga = 1e9;
 	const cJSON *memory;
 	int index = 0;
-	fprintf(file, "  %-16s %11s %11s %11s %11s\n", "memory", "peak", "of", "received", "sent");
+	fprintf(file, "  %-16s %11s %11s %11s %11s %11s\n", "memory", "peak", "of", "needed", "received",
+		"sent");
 	cJSON_ArrayForEach (memory, cJSON_GetObjectItemCaseSensitive(outcome, "memories")) {
 		char name[16] = "main";
 		if (index)
 			snprintf(name, sizeof(name), "GPU %d", index - 1);
 		fprintf(file, "  %-16s", name);
 		if (index)
-			fprintf(file, " %7.2f GiB %7.2f GiB", smalti_json_number(memory, "peak") / gibi,
-				smalti_json_number(memory, "limit") / gibi);
+			fprintf(file, " %7.2f GiB %7.2f GiB %7.2f GiB",
+				smalti_json_number(memory, "peak") / gibi,
+				smalti_json_number(memory, "limit") / gibi,
+				smalti_json_number(memory, "needed") / gibi);
 		else
-			fprintf(file, " %11s %11s", "", "");
+			fprintf(file, " %11s %11s %11s", "", "", "");
 		fprintf(file, " %8.3f GB %8.3f GB\n", smalti_json_number(memory, "to") / giga,
 			smalti_json_number(memory, "from") / giga);
 		index++;
+	}
+}
+
+/* Of the first GPU that has too little. */
+static void print_shortage(const cJSON *outcome, FILE *file)
+{
+	static const double gibi = 1 << 30;
+	const bool blocking = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(outcome, "blocking"));
+	const cJSON *memory;
+	int index = 0;
+	cJSON_ArrayForEach (memory, cJSON_GetObjectItemCaseSensitive(outcome, "memories")) {
+		const double needed = smalti_json_number(memory, "needed"),
+			     limit = smalti_json_number(memory, "limit");
+		if (index++ && needed > limit) {
+			fprintf(file, "  %s: GPU %d needs %.2f GiB and has %.2f GiB%s\n",
+				blocking ? "out of memory" : "does not fit", index - 2, needed / gibi,
+				limit / gibi,
+				blocking ? "" : "; what there is no room for is moved out and in again");
+			return;
+		}
 	}
 }
 
@@ -75,6 +98,7 @@ int smalti_simulation_print(const cJSON *outcome, FILE *file, struct smalti_erro
 	print_times(outcome, file);
 	print_workers(outcome, file);
 	print_memories(outcome, file);
+	print_shortage(outcome, file);
 	return 0;
 }
 

@@ -76,6 +76,8 @@ static void fill(struct arguments *arguments, const char *program, const struct 
 	add_text(arguments, "measured", o->measured);
 	add_number(arguments, "cpus", o->cpus);
 	add_number(arguments, "gpus", o->gpus);
+	if (o->blocking)
+		add(arguments, "--blocking");
 	if (o->gpu_memory_limit)
 		add_number(arguments, "gpu-memory-limit", o->gpu_memory_limit);
 	add_text(arguments, "model", o->model);

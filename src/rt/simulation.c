@@ -31,6 +31,8 @@ static struct {
 	} ratios[RATIOS];
 	int ratio_count;
 	double *costs; /* of each task by each kind, in seconds; INFINITY: none */
+	double *waits; /* of each task, on a GPU: where exchanges block, what it receives before it begins */
+	double received; /* bytes, by the task that is inserted next */
 	struct tile_times *tiles;
 	int64_t tile_room;
 	struct use {
@@ -109,6 +111,22 @@ static struct smalti_device *open_gpu(int worker, struct smalti_error *error)
 	return device;
 }
 
+void smalti_simulation_expect(struct smalti_session *session, const double *flops)
+{
+	for (int worker = 0; worker < session->workers; worker++) {
+		double all = 0, seconds = 0;
+		if (!smalti_session_device(session, worker))
+			continue;
+		const struct smalti_machine_kind *kind =
+		    smalti_machine_gpu(&run.machine, starpu_worker_get_devid(worker));
+		for (int work = 0; work < SMALTI_WORKS; work++) {
+			all += flops[work];
+			seconds += flops[work] / kind->rates[work][run.precisions[work]];
+		}
+		session->speeds[worker] = all / seconds;
+	}
+}
+
 static void close_gpu(struct smalti_device *device)
 {
 	free(device);
@@ -140,7 +158,8 @@ static double predict(struct starpu_task *task, struct starpu_perfmodel_arch *ar
 	int kind = 0;
 	if (arch->devices[0].type == STARPU_CUDA_WORKER)
 		kind = 1 + (int)(smalti_machine_gpu(&run.machine, arch->devices[0].devid) - run.machine.gpu);
-	return 1e6 * run.costs[message->number * run.kinds + kind];
+	const double wait = kind > 0 ? run.waits[message->number] : 0;
+	return 1e6 * (run.costs[message->number * run.kinds + kind] + wait);
 }
 
 void smalti_task_times_open(struct smalti_task_times *times, const char *name,
@@ -177,6 +196,11 @@ void smalti_simulation_uses(int64_t tile, enum smalti_access access)
 {
 	if (run.use_count < SMALTI_TASK_TILES)
 		run.uses[run.use_count++] = (struct use){tile, access};
+}
+
+void smalti_simulation_receives(int64_t bytes)
+{
+	run.received += (double)bytes;
 }
 
 /* The longest chain of tasks that ends with the next one, each taking what it does where it is fastest. */
@@ -252,8 +276,11 @@ void smalti_simulation_inserts(struct starpu_task *task)
 		starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
 	}
 	message->number = result->tasks;
-	if (smalti_grow(&run.costs, result->tasks, run.kinds * sizeof(*run.costs), NULL) < 0)
+	if (smalti_grow(&run.costs, result->tasks, run.kinds * sizeof(*run.costs), NULL) < 0 ||
+	    smalti_grow(&run.waits, result->tasks, sizeof(*run.waits), NULL) < 0)
 		abort();
+	run.waits[result->tasks] = smalti_machine_wait(&run.machine, run.received);
+	run.received = 0;
 	extend_path(fill_costs(task, message, run.costs + result->tasks * run.kinds));
 	run.use_count = 0;
 	result->tasks++;

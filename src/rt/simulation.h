@@ -12,6 +12,8 @@ struct starpu_task;
 #ifdef SMALTI_SIMGRID
 /* The task that is inserted next uses this tile. */
 void smalti_simulation_uses(int64_t tile, enum smalti_access access);
+/* It receives this tile of so many bytes, which another place has made. */
+void smalti_simulation_receives(int64_t bytes);
 /* It is inserted now. */
 void smalti_simulation_inserts(struct starpu_task *task);
 void smalti_simulation_ended(const struct starpu_task *task);
@@ -19,6 +21,10 @@ void smalti_simulation_ended(const struct starpu_task *task);
 static inline void smalti_simulation_uses(int64_t tile, enum smalti_access access)
 {
 	(void)tile, (void)access;
+}
+static inline void smalti_simulation_receives(int64_t bytes)
+{
+	(void)bytes;
 }
 static inline void smalti_simulation_inserts(struct starpu_task *task)
 {
@@ -42,6 +48,10 @@ int smalti_simulation_open(const struct smalti_simulated_machine *machine, const
 /* From here on tasks take what they took in the runs of these traces (simulation/measured.h). */
 int smalti_simulation_measure(const char *files, struct smalti_error *error);
 
+/* Has devices count as fast as they are at work of which so many operations (by enum smalti_work) are of each
+ * kind; before, at products. */
+void smalti_simulation_expect(struct smalti_session *session, const double *flops);
+
 enum { SMALTI_SIMULATED_WORKERS = 64, SMALTI_SIMULATED_MEMORIES = 32, SMALTI_SIMULATED_LINKS = 32 * 32 };
 
 /* Seconds and bytes. */
@@ -64,6 +74,7 @@ struct smalti_simulation {
 	struct smalti_simulated_memory {
 		int64_t peak, limit; /* in use at a task's end; what there is */
 		int64_t to, from;    /* that went there, and away */
+		int64_t needed; /* that a GPU must have so that nothing is moved out; filled in by others */
 	} memories[SMALTI_SIMULATED_MEMORIES];
 };
 

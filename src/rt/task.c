@@ -257,11 +257,13 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 						  : place % places;
 	if (smalti_ranks_count() > 1 || places == 1)
 		return;
-	for (int i = 0; i < r->tiles; i++)
-		if (!smalti_tile_is_local(r->use[i].tile) &&
-		    smalti_moves_count(task_group, r->use[i].tile, r->use[i].access, at))
-			smalti_tile_prefetch(r->use[i].tile, smalti_places_node(session->places, at),
-					     task->priority);
+	for (int i = 0; i < r->tiles; i++) {
+		struct smalti_tile *tile = r->use[i].tile;
+		if (smalti_tile_is_local(tile) || !smalti_moves_count(task_group, tile, r->use[i].access, at))
+			continue;
+		smalti_simulation_receives(tile->rows * tile->row_bytes);
+		smalti_tile_prefetch(tile, smalti_places_node(session->places, at), task->priority);
+	}
 }
 
 /* Takes the message. */

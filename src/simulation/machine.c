@@ -5,6 +5,8 @@
 #include "base/shipped.h"
 #include "smalti/model.h"
 
+#include <math.h>
+
 enum { MOST_CPUS = 48, MOST_GPUS = 16 }; /* what StarPU's build for simulation takes, together 64 workers */
 static const double giga = 1e9, gibi = 1 << 30, tera = 1e12, micro = 1e-6;
 
@@ -131,7 +133,9 @@ static int read_links(const cJSON *file, struct smalti_simulated_machine *machin
 	    read_link(links, "nvlink", SMALTI_JSON_OPTIONAL, &machine->nvlink, error) < 0)
 		return -1;
 	machine->host *= giga;
-	return read_link(links, "nvswitch", SMALTI_JSON_OPTIONAL, &machine->nvswitch, error);
+	if (read_link(links, "nvswitch", SMALTI_JSON_OPTIONAL, &machine->nvswitch, error) < 0)
+		return -1;
+	return read_link(links, "exchange", SMALTI_JSON_OPTIONAL, &machine->exchange, error);
 }
 
 int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine)
@@ -149,6 +153,28 @@ const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulat
 	while (gpu >= kind->count)
 		gpu -= kind++->count;
 	return kind;
+}
+
+void smalti_machine_block(struct smalti_simulated_machine *machine)
+{
+	machine->blocking = true;
+	if (machine->exchange.bandwidth > 0 || machine->gpu_kinds == 0)
+		return;
+	if (machine->nvlink.bandwidth > 0)
+		machine->exchange = machine->nvlink;
+	else if (machine->nvswitch.bandwidth > 0)
+		machine->exchange = machine->nvswitch;
+	else
+		machine->exchange = (struct smalti_machine_link){
+		    fmin(machine->pcie.bandwidth, machine->host / (double)smalti_machine_gpus(machine)),
+		    2 * machine->pcie.latency};
+}
+
+double smalti_machine_wait(const struct smalti_simulated_machine *machine, double bytes)
+{
+	return machine->blocking && bytes > 0
+		   ? machine->exchange.latency + bytes / machine->exchange.bandwidth
+		   : 0;
 }
 
 static int parse(const cJSON *file, struct smalti_simulated_machine *machine, struct smalti_error *error)

@@ -41,12 +41,19 @@ struct smalti_simulated_machine {
 	double host;                         /* bytes a second through main memory, of all GPUs together */
 	struct smalti_machine_link nvlink;   /* of each pair of GPUs; bandwidth 0: none */
 	struct smalti_machine_link nvswitch; /* of each GPU, in each direction; bandwidth 0: none */
+	/* What a GPU receives at from others, and a task waits at least, in a program whose exchanges block.
+	 */
+	struct smalti_machine_link exchange;
+	bool blocking; /* it runs such a program */
 };
 
 /* The file, or with a name that has no '/' and no '.', the one of that name that is shipped. SMALTI_EIO,
  * SMALTI_EFORMAT. */
 int smalti_machine_read(const char *file, struct smalti_simulated_machine *machine,
 			struct smalti_error *error);
+/* Has it run a program whose exchanges block: from here on a GPU is busy while it receives, and links between
+ * GPUs take no time beside that. Where the file says nothing of exchanges they are as fast as those links. */
+void smalti_machine_block(struct smalti_simulated_machine *machine);
 /* Its path: as above. Free with free(). */
 char *smalti_machine_path(const char *file, struct smalti_error *error);
 
@@ -61,6 +68,9 @@ enum smalti_work smalti_machine_work(const char *op);
 /* What an operation takes there, in seconds; a `work` of SMALTI_WORKS is all bytes. */
 double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
 			      double flops, double bytes);
+
+/* What a GPU waits for what a task receives, in seconds; 0 where exchanges do not block. */
+double smalti_machine_wait(const struct smalti_simulated_machine *machine, double bytes);
 
 /* Writes what StarPU asks of a machine of that name into directory/bus. */
 int smalti_machine_write(const struct smalti_simulated_machine *machine, const char *directory,

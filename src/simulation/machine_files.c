@@ -4,11 +4,15 @@
 #include "base/file.h"
 #include "simulation/machine.h"
 
+static const double at_once = 1e15; /* bytes a second */
+
 /* From memory to memory, 0 being main memory and g + 1 that of GPU g. */
 static struct smalti_machine_link link_of(const struct smalti_simulated_machine *m, int64_t from, int64_t to)
 {
 	if (from == 0 || to == 0)
 		return m->pcie;
+	if (m->blocking)
+		return m->exchange;
 	if (m->nvlink.bandwidth > 0)
 		return m->nvlink;
 	if (m->nvswitch.bandwidth > 0)
@@ -82,6 +86,8 @@ static void write_links(FILE *file, const struct smalti_simulated_machine *m)
 	const int64_t gpus = smalti_machine_gpus(m);
 	if (gpus)
 		write_link(file, "host", 0, 0, m->host, 0);
+	if (m->blocking)
+		write_link(file, "free", 0, 0, at_once, 0);
 	for (int64_t gpu = 1; gpu <= gpus; gpu++) {
 		write_link(file, "pcie", 0, gpu, m->pcie.bandwidth, m->pcie.latency);
 		write_link(file, "pcie", gpu, 0, m->pcie.bandwidth, m->pcie.latency);
@@ -102,12 +108,16 @@ static void write_route(FILE *file, const struct smalti_simulated_machine *m, in
 	for (int i = 0; i < 2; i++)
 		snprintf(names[i], sizeof(names[i]), ends[i] ? "CUDA%lld" : "RAM", (long long)ends[i] - 1);
 	const char *kind = "pcie";
-	if (from && to && m->nvlink.bandwidth > 0)
+	if (from && to && m->blocking)
+		kind = "free"; /* the receiver's task takes it */
+	else if (from && to && m->nvlink.bandwidth > 0)
 		kind = "nvlink";
 	else if (from && to && m->nvswitch.bandwidth > 0)
 		kind = "nvswitch";
 	fprintf(file, "<route src=\"%s\" dst=\"%s\" symmetrical=\"NO\">", names[0], names[1]);
-	if (from && to && strcmp(kind, "nvlink") != 0)
+	if (strcmp(kind, "free") == 0)
+		fputs("<link_ctn id=\"free0-0\"/>", file);
+	else if (from && to && strcmp(kind, "nvlink") != 0)
 		fprintf(file, "<link_ctn id=\"%s%lld-0\"/><link_ctn id=\"%s0-%lld\"/>", kind, (long long)from,
 			kind, (long long)to);
 	else

@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2154 # what scripts/study sets
+# Locality beside dmdas, simulated and measured.
+
+# in_turns OPTION...: the medians of both policies.
+in_turns() {
+    local policy run
+    for run in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        for policy in dmdas locality; do
+            measured $policy "$@" >"$work/seconds"
+            [ "$run" -le 3 ] || echo "$policy $(cat "$work/seconds")"
+        done
+    done | sort -k 1,1 -k 2,2n | awk '{ t[$1, ++n[$1]] = $2 } END { print t["dmdas", 5], t["locality", 5] }'
+}
+
+policies() {
+    local set machine options dmdas locality
+    work=$(mktemp -d)
+    echo "| | machine | case | dmdas | locality | dmdas / locality |"
+    echo "|---|---|---|---|---|---|"
+    tail -n +2 "$root/docs/studies/policies.csv" | while IFS=, read -r set machine options; do
+        read -ra options <<<"$options"
+        if [ "$machine" = here ]; then
+            read -r dmdas locality < <(in_turns "${options[@]}")
+        else
+            dmdas=$(makespan "$machine" dmdas "${options[@]}") locality=$(makespan "$machine" locality "${options[@]}")
+        fi
+        awk -v head="| $set | $machine | \`${options[*]}\` |" -v a="$dmdas" -v b="$locality" \
+            'BEGIN { printf "%s %.3g | %.3g | %.2f |\n", head, a, b, a / b }'
+    done
+    rm -r "$work"
+}
