@@ -3,12 +3,16 @@
 #include "graphs/weights.h"
 #include "jobs/model.h"
 
+/* What libraries of such a program hold there, bytes: by how much the published memory of one A100 at 1024 pixels
+ * (docs/studies/memory.csv) is more than model and activations. */
+static const double libraries = 1.28e9;
+
 /* A program whose exchanges block gives nothing back: it has text encoder and decoder there, too, and keys
  * that are kept for the next pass beside those that come meanwhile. */
 static double held_besides(const struct smalti_model *model, const struct smalti_place_load *load)
 {
 	const bool keeps_others = load->keys > 0 && load->buffers > load->keys;
-	return (double)smalti_weights_file_bytes(model->text.model->weights) +
+	return libraries + (double)smalti_weights_file_bytes(model->text.model->weights) +
 	       (double)smalti_weights_file_bytes(model->vae->weights) + (keeps_others ? load->buffers : 0);
 }
 

@@ -95,6 +95,15 @@ static void names_and_features(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(smalti_isa_features(), "avx512vl"));
 }
 
+/* But for what is multiplied in bf16, where the instruction set has no such products. */
+static bool may_be_missing(int isa, size_t entry)
+{
+	const size_t at = entry * sizeof(void *);
+	return isa < SMALTI_ISA_AVX512_BF16 &&
+	       (at == offsetof(struct smalti_cpu_kernels, dense_bf16) ||
+		at == offsetof(struct smalti_cpu_kernels, dense_bf16_scratch));
+}
+
 static void every_table_is_full(void)
 {
 	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
@@ -102,7 +111,8 @@ static void every_table_is_full(void)
 		void *entry[sizeof(*kernels) / sizeof(void *)];
 		memcpy(entry, kernels, sizeof(*kernels));
 		for (size_t i = 0; i < COUNT(entry); i++)
-			CHECK(entry[i] != NULL, smalti_isa_name((enum smalti_isa)isa));
+			CHECK((entry[i] == NULL) == may_be_missing(isa, i),
+			      smalti_isa_name((enum smalti_isa)isa));
 	}
 }
 
