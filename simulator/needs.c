@@ -3,8 +3,8 @@
 #include "graphs/weights.h"
 #include "jobs/model.h"
 
-/* What libraries of such a program hold there, bytes: by how much the published memory of one A100 at 1024 pixels
- * (docs/studies/memory.csv) is more than model and activations. */
+/* What libraries of such a program hold there, bytes: by how much the published memory of one A100 at 1024
+ * pixels (docs/studies/memory.csv) is more than model and activations. */
 static const double libraries = 1.28e9;
 
 /* A program whose exchanges block gives nothing back: it has text encoder and decoder there, too, and keys

@@ -10,7 +10,7 @@ refuse 1 "no machine is called 'nowhere'" "$SMALTI" simulate --machine nowhere
 refuse 1 "cannot be opened" "$SMALTI" simulate --machine ./nowhere.json
 SMALTI_SIM=$work/nowhere expect 1 'cannot be run' "$SMALTI" simulate --machine 1xA100-PCIe
 expect 0 '' "$SMALTI" simulate --machines
-grep -q '^8xA100-NVLink  *8 CPUs, 8 x A100 80 GiB, NVLink$' out || fail "machines: $(cat out)"
+grep -q '^8xA100-NVLink  *8 CPUs, 8 x A100 79 GiB, NVLink$' out || fail "machines: $(cat out)"
 
 # The machine of a trace: tasks of 10 us and what their operations take, on two cores of 2 TFLOP/s and an A100.
 python3 - <<'PYTHON'
