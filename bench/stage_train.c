@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "bench/stage_parts.h"
 #include "graphs/dit_train.h"
-#include "jobs/plan.h"
+#include "train/trainer.h"
 
 enum { CAPTION_TOKENS = 40, FACTOR = 8, TIMESTEP = 500, AT_A_TIME = 2 /* samples, as a trainer would */ };
 
@@ -25,7 +25,7 @@ static int make_inputs(struct smalti_stage_run *run, struct smalti_error *error)
 		return -1;
 	const int64_t height = run->height / FACTOR, width = run->width / FACTOR;
 	if (smalti_tokens_cut(&state->tokens, &smalti_strategy_none, height / patch * (width / patch),
-			      width / patch, SMALTI_TILE_TOKENS, error) < 0)
+			      width / patch, SMALTI_TRAINING_TILE_TOKENS, error) < 0)
 		return -1;
 	state->sample =
 	    (struct smalti_dit_sample){.x = smalti_stage_noise(run->weights, c->in_channels, height * width),

@@ -52,22 +52,27 @@ static int by_tiles(const struct smalti_dense *dense, const void *a, const void 
 	return by_kernel(SMALTI_ISA_AMX, dense, a, b, y);
 }
 
-/* A matrix of a product, turned or not: what it has in memory, and its values. */
+/* A matrix of a product, turned or not: what it has in memory, with `gap` elements that are not numbers
+ * behind each row, and its values. */
 struct matrix {
 	float *values;
 	void *given;
+	int64_t stride; /* 0: there is no gap */
 };
 
-static struct matrix make_matrix(int64_t rows, int64_t columns, bool turned, enum smalti_dtype dtype,
-				 enum smalti_dtype compute, uint64_t *state)
+static struct matrix make_matrix(int64_t rows, int64_t columns, bool turned, int64_t gap,
+				 enum smalti_dtype dtype, enum smalti_dtype compute, uint64_t *state)
 {
-	struct matrix m = {kernel_random(rows * columns, dtype, state), NULL};
-	float *laid_out = kernel_array(rows * columns, sizeof(*laid_out));
+	const int64_t stride = (turned ? rows : columns) + gap, count = (turned ? columns : rows) * stride;
+	struct matrix m = {kernel_random(rows * columns, dtype, state), NULL, gap ? stride : 0};
+	float *laid_out = kernel_array(count, sizeof(*laid_out));
+	for (int64_t i = 0; i < count; i++)
+		laid_out[i] = NAN;
 	for (int64_t row = 0; row < rows; row++)
 		for (int64_t column = 0; column < columns; column++)
-			laid_out[turned ? column * rows + row : row * columns + column] =
+			laid_out[turned ? column * stride + row : row * stride + column] =
 			    m.values[row * columns + column];
-	m.given = kernel_given(laid_out, rows * columns, dtype);
+	m.given = kernel_given(laid_out, count, dtype);
 	for (int64_t i = 0; i < rows * columns; i++)
 		m.values[i] = smalti_round(compute, m.values[i]);
 	free(laid_out);
@@ -78,18 +83,32 @@ static struct matrix make_matrix(int64_t rows, int64_t columns, bool turned, enu
 static void compare(const struct smalti_dense *d, const float *a, const float *b, const float *before,
 		    const float *found, struct kernel_error *error)
 {
+	const int64_t stride = d->y_stride ? d->y_stride : d->columns;
 	for (int64_t row = 0; row<d->rows; row += d->rows> 100 ? 7 : 1)
 		for (int64_t column = 0; column < d->columns; column++) {
-			double sum = d->add ? (double)before[row * d->columns + column] : 0;
+			double sum = d->add ? (double)before[row * stride + column] : 0;
 			if (d->bias)
 				sum += (double)d->bias[column];
 			for (int64_t i = 0; i < d->inner; i++)
 				sum += (double)a[row * d->inner + i] * (double)b[i * d->columns + column];
-			kernel_compare(error, (double)found[row * d->columns + column], sum);
+			kernel_compare(error, (double)found[row * stride + column], sum);
 		}
 }
 
-/* `kind` has a bit each for what is turned, added to, and begun with a bias. */
+/* What lies between the rows of y stays as it is. */
+static void check_gaps(const struct smalti_dense *d, const void *before, const void *after)
+{
+	const int64_t stride = d->y_stride ? d->y_stride : d->columns, size = smalti_dtype_bytes(d->result);
+	bool kept = true;
+	for (int64_t row = 0; row < d->rows; row++) {
+		const int64_t at = (row * stride + d->columns) * size;
+		kept = kept && memcmp((const char *)before + at, (const char *)after + at,
+				      (size_t)((stride - d->columns) * size)) == 0;
+	}
+	CU_ASSERT(kept);
+}
+
+/* `kind` has a bit each for what is turned, added to, begun with a bias, and has gaps between its rows. */
 static void check_product(size_t shape, size_t types, int kind, product *multiply)
 {
 	uint64_t state = 7;
@@ -103,32 +122,39 @@ static void check_product(size_t shape, size_t types, int kind, product *multipl
 				 .b_dtype = dtypes[types].b,
 				 .compute = dtypes[types].compute,
 				 .result = dtypes[types].result};
-	const int64_t count = d.rows * d.columns;
-	struct matrix a = make_matrix(d.rows, d.inner, d.turned_a, d.a_dtype, d.compute, &state);
-	struct matrix b = make_matrix(d.inner, d.columns, d.turned_b, d.b_dtype, d.compute, &state);
+	const bool gaps = kind & 16;
+	const int64_t count = d.rows * (d.columns + (gaps ? 5 : 0));
+	struct matrix a =
+	    make_matrix(d.rows, d.inner, d.turned_a, gaps ? 3 : 0, d.a_dtype, d.compute, &state);
+	struct matrix b =
+	    make_matrix(d.inner, d.columns, d.turned_b, gaps ? 7 : 0, d.b_dtype, d.compute, &state);
 	float *bias = kernel_random(d.columns, SMALTI_F32, &state);
 	float *before = kernel_random(count, d.result, &state), *found = kernel_array(count, sizeof(*found));
-	void *y = kernel_given(before, count, d.result);
+	void *y = kernel_given(before, count, d.result), *y_before = kernel_given(before, count, d.result);
 	struct kernel_error error = {0};
 	if (kind & 8)
 		d.bias = bias;
+	d.a_stride = a.stride;
+	d.b_stride = b.stride;
+	d.y_stride = gaps ? count / d.rows : 0;
 	CU_ASSERT_EQUAL(multiply(&d, a.given, b.given, y), 0);
 	smalti_widen(d.result, y, count, found);
 	compare(&d, a.values, b.values, before, found, &error);
+	check_gaps(&d, y_before, y);
 	kernel_check(&error,
 		     d.result == SMALTI_F32   ? 3e-6
 		     : d.result == SMALTI_F16 ? 1e-3
 					      : 8e-3,
 		     smalti_dtype_name(d.compute));
 	free(a.values), free(a.given), free(b.values), free(b.given), free(bias), free(before), free(found),
-	    free(y);
+	    free(y), free(y_before);
 }
 
 static void check_all(enum smalti_dtype compute, product *multiply)
 {
 	for (size_t shape = 0; shape < COUNT_OF(shapes); shape++)
 		for (size_t types = 0; types < COUNT_OF(dtypes); types++)
-			for (int kind = 0; kind < 16; kind++)
+			for (int kind = 0; kind < 32; kind++)
 				if (dtypes[types].compute == compute)
 					check_product(shape, types, kind, multiply);
 }

@@ -31,9 +31,9 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 /* y[dim] = Σ_rows x, or is added to. */
 void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
 
-/* x, rounded to `compute` where it is f32, as an operand of products in `stored`: that, or f32. */
-void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute,
-		    enum smalti_dtype stored, void *y);
+/* y = x, rounded to `compute` where it is f32. */
+void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
+		    float *y);
 
 /* y[rows, columns] = a·b (+ bias), or is added to. a is [rows, inner], and b [inner, columns]; one that is
  * turned lies in memory as its transpose. Sums are f32. */
@@ -44,10 +44,12 @@ struct smalti_dense {
 	enum smalti_dtype compute;          /* f32 operands are rounded to it; in f32, they all are f32 */
 	enum smalti_dtype result;           /* f32 alone is added to */
 	const float *bias;                  /* [columns]; NULL: none */
+	/* Elements from a row in memory to the next; 0: there is nothing between them. */
+	int64_t a_stride, b_stride, y_stride;
 };
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error);
-/* What this machine multiplies operands in that are rounded to `compute`: bf16, or f32. */
+/* What operands that are rounded to `compute` are multiplied as here: bf16 by instructions for it, or f32. */
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
 
 /* The gradients of smalti_attention() of one block of queries and one of keys, whose dtype the operands of

@@ -2,6 +2,7 @@
 #include "train/identity.h"
 #include "jobs/precision.h"
 #include "kernels/isa.h"
+#include "train/trainer.h"
 
 const char *const smalti_optimizers[] = {"adamw", "came", NULL};
 const char *const smalti_null_tokens[] = {"own", "caption", NULL};
@@ -83,7 +84,7 @@ cJSON *smalti_training_identity(const struct smalti_train_options *options,
 	add_seed(identity, options->seed);
 	add(identity, "batch", (double)options->batch);
 	add(identity, "lanes", (double)options->lanes);
-	add(identity, "tile_tokens", (double)options->tile_tokens);
+	add(identity, "tile_tokens", (double)smalti_training_tile_tokens(options));
 	if (options->strategy) {
 		cJSON_AddStringToObject(identity, "strategy", options->strategy);
 		cJSON_AddStringToObject(identity, "shares", options->shares ? options->shares : "equal");

@@ -154,7 +154,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 	if (!counts)
 		return 0;
 	if (smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
-			      o->tile_tokens ? o->tile_tokens : SMALTI_TILE_TOKENS, error) < 0)
+			      smalti_training_tile_tokens(o), error) < 0)
 		return -1;
 	const struct smalti_dit_sample sample = {.height = shape->height,
 						 .width = shape->width,

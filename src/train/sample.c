@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/noised_latents.h"
-#include "jobs/plan.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -91,11 +90,11 @@ static int cut(const struct smalti_trainer *trainer, const struct smalti_trainin
 	       struct smalti_tokens *tokens, struct smalti_error *error)
 {
 	const int64_t patch = trainer->config.patch_size, columns = sample->width / patch;
-	const int64_t count = sample->height / patch * columns, band = trainer->options->tile_tokens;
+	const int64_t count = sample->height / patch * columns;
 	const int shards = trainer->strategy.parts[SMALTI_AXIS_SHARD];
 	const int parts = smalti_dit_train_parts(&trainer->strategy);
-	if (smalti_tokens_cut(tokens, &trainer->strategy, count, columns, band ? band : SMALTI_TILE_TOKENS,
-			      error) < 0)
+	if (smalti_tokens_cut(tokens, &trainer->strategy, count, columns,
+			      smalti_training_tile_tokens(trainer->options), error) < 0)
 		return -1;
 	for (int part = 0; part < parts; part++)
 		if (tokens_at(tokens, part / shards, part % shards) == 0) {

@@ -15,6 +15,15 @@ struct smalti_training_state {
 	struct smalti_loss_scale scale;
 };
 
+/* In a band of a sample, where the options name no number: its products read all weights and add to all their
+ * gradients, so that smaller bands take longer, and samples are enough to compute side by side. */
+enum { SMALTI_TRAINING_TILE_TOKENS = 1024 };
+
+static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options)
+{
+	return options->tile_tokens ? options->tile_tokens : SMALTI_TRAINING_TILE_TOKENS;
+}
+
 /* T5's hidden states of the empty text, f32 [tokens, width]; with SMALTI_NULL_TOKENS_CAPTION padded to the
  * full length of captions. */
 struct smalti_null_caption {

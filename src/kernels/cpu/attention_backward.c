@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Head by head, and in it block of keys by block of queries: the scores and the gradients of their weights,
- * keys as rows, then the three gradients that they give. Operands of products are copied to dense matrices,
- * rounded; gradients are summed in such, and added to the result at last. */
+ * keys as rows, then the three gradients that they give. Heads are read and written where they lie. */
 #include "kernels/backward.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/workspace.h"
@@ -9,33 +8,16 @@
 #include "kernels/scratch.h"
 
 /* Of a block: its scores and their gradients stay in a level-2 cache. */
-enum { KEYS = 256, QUERIES = 128 };
-
-/* What operands are multiplied in. In small blocks a bf16 product of AVX-512 costs more than one in f32,
- * whose operands are rounded alike. */
-static enum smalti_dtype product_dtype(const struct smalti_attention_backward *a)
-{
-	return a->keys < KEYS && smalti_isa() < SMALTI_ISA_AMX ? SMALTI_F32 : smalti_product_dtype(a->dtype);
-}
+enum { KEYS = 256, QUERIES = 256, MOST_DIM = 1024 };
 
 struct work {
-	float *q, *gy, *k, *v;     /* of one head, as they are multiplied: [tokens, head_dim] */
-	float *gq, *gk, *gv;       /* their gradients, f32 */
 	float *delta;              /* of each query: see struct smalti_attention_weights */
-	float *scores, *gradients; /* [KEYS, QUERIES] */
+	float *scores, *gradients; /* [KEYS, QUERIES], rounded at last */
 };
 
 static int64_t lay_out(const struct smalti_attention_backward *a, float *scratch, struct work *work)
 {
-	const int64_t queries = a->queries * a->head_dim, keys = a->keys * a->head_dim;
 	const struct part parts[] = {
-	    {&work->q, queries},
-	    {&work->gy, queries},
-	    {&work->k, keys},
-	    {&work->v, keys},
-	    {&work->gq, queries},
-	    {&work->gk, keys},
-	    {&work->gv, keys},
 	    {&work->delta, a->queries},
 	    {&work->scores, KEYS * QUERIES},
 	    {&work->gradients, KEYS * QUERIES},
@@ -43,32 +25,16 @@ static int64_t lay_out(const struct smalti_attention_backward *a, float *scratch
 	return workspace_layout(scratch, parts, COUNT_OF(parts));
 }
 
-/* A head's columns of rows that are `width` long, rounded to the operands' dtype. */
-static void pack(const struct smalti_attention_backward *a, int64_t rows, enum smalti_dtype from,
-		 const void *x, int64_t head, void *to)
-{
-	const enum smalti_dtype stored = product_dtype(a);
-	const int64_t dim = a->head_dim, width = a->heads * dim;
-	for (int64_t row = 0; row < rows; row++) {
-		const void *at = (const char *)x + (row * width + head * dim) * smalti_dtype_bytes(from);
-		void *y = (char *)to + row * dim * smalti_dtype_bytes(stored);
-		smalti_operand(dim, from, at, a->dtype, stored, y);
-	}
-}
-
 /* Σ y ⊙ gy of each query. */
-static void sum_products(const struct smalti_attention_backward *a, const struct work *work, const void *y,
-			 int64_t head, float *delta)
+static void sum_products(const struct smalti_attention_backward *a, const void *y, const float *gy,
+			 float *delta)
 {
-	const enum smalti_dtype stored = product_dtype(a);
 	const int64_t dim = a->head_dim, width = a->heads * dim;
-	float result[1024], gradient[1024];
+	float result[MOST_DIM], gradient[MOST_DIM];
 	for (int64_t query = 0; query < a->queries; query++) {
-		const int64_t at = query * width + head * dim;
-		smalti_convert(dim, a->dtype, (const char *)y + at * smalti_dtype_bytes(a->dtype), SMALTI_F32,
-			       result);
-		smalti_convert(dim, stored, (const char *)work->gy + query * dim * smalti_dtype_bytes(stored),
-			       SMALTI_F32, gradient);
+		smalti_operand(dim, a->dtype, (const char *)y + query * width * smalti_dtype_bytes(a->dtype),
+			       a->dtype, result);
+		smalti_operand(dim, SMALTI_F32, gy + query * width, a->dtype, gradient);
 		double sum = 0;
 		for (int64_t d = 0; d < dim; d++)
 			sum += (double)(result[d] * gradient[d]);
@@ -76,108 +42,117 @@ static void sum_products(const struct smalti_attention_backward *a, const struct
 	}
 }
 
-/* Puts or adds a head's gradient to its columns of all heads'. */
-static void unpack(const struct smalti_attention_backward *a, int64_t rows, const float *from, int64_t head,
-		   bool add, float *to)
-{
-	const int64_t dim = a->head_dim, width = a->heads * dim;
-	to += head * dim;
-	for (int64_t row = 0; row < rows; row++, from += dim, to += width)
-		if (add)
-			smalti_add(dim, to, from, to);
-		else
-			memcpy(to, from, (size_t)dim * sizeof(*to));
-}
-
-/* A block: keys `key` …, queries `query` …, of one head. */
+/* Keys `key` …, queries `query` …, of one head. */
 struct block {
 	int64_t key, keys, query, queries;
 };
 
-/* Of operands [tokens, head_dim], those of tokens `first` …. */
-static const void *rows_from(const struct smalti_attention_backward *a, const float *x, int64_t first)
+/* A head's values and gradients, whose rows are as long as those of all heads. */
+struct head {
+	struct smalti_attention_values values;
+	struct smalti_attention_gradients gradients;
+};
+
+static struct head head_of(const struct smalti_attention_backward *a,
+			   const struct smalti_attention_values *values,
+			   const struct smalti_attention_gradients *gradients, int64_t head)
 {
-	return (const char *)x + first * a->head_dim * smalti_dtype_bytes(product_dtype(a));
+	const int64_t at = head * a->head_dim, bytes = at * smalti_dtype_bytes(a->dtype);
+	return (struct head){{(const char *)values->q + bytes, (const char *)values->k + bytes,
+			      (const char *)values->v + bytes, (const char *)values->y + bytes,
+			      values->lse + head * a->queries, values->gy + at},
+			     {gradients->q + at, gradients->k + at, gradients->v + at}};
 }
 
-/* [keys, queries] = left·rightᵀ */
-static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const float *left,
-			 const float *right, float *y, struct smalti_error *error)
+/* Of tokens `first` …. */
+static const void *rows_from(const struct smalti_attention_backward *a, enum smalti_dtype dtype,
+			     const void *x, int64_t first)
 {
-	const enum smalti_dtype dtype = product_dtype(a);
+	return (const char *)x + first * a->heads * a->head_dim * smalti_dtype_bytes(dtype);
+}
+
+/* [keys, queries] = left·rightᵀ; `dtype` is of what the queries have. */
+static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const void *left,
+			 enum smalti_dtype dtype, const void *right, float *y, struct smalti_error *error)
+{
+	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = a->head_dim,
 					   .columns = b->queries,
 					   .turned_b = true,
-					   .a_dtype = dtype,
+					   .a_dtype = a->dtype,
 					   .b_dtype = dtype,
-					   .compute = dtype};
-	return smalti_dense(&dense, rows_from(a, left, b->key), rows_from(a, right, b->query), y, error);
+					   .compute = a->dtype,
+					   .a_stride = width,
+					   .b_stride = width};
+	return smalti_dense(&dense, rows_from(a, a->dtype, left, b->key),
+			    rows_from(a, dtype, right, b->query), y, error);
 }
 
-/* The gradient of keys or values += [keys, queries]·x. */
+/* The gradient of keys or values (+)= [keys, queries]·x. */
 static int add_to_keys(const struct smalti_attention_backward *a, const struct block *b, const float *factor,
-		       const float *x, float *gradient, struct smalti_error *error)
+		       enum smalti_dtype dtype, const void *x, float *gradient, struct smalti_error *error)
 {
-	const enum smalti_dtype dtype = product_dtype(a);
+	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = b->queries,
 					   .columns = a->head_dim,
-					   .add = b->query > 0,
-					   .a_dtype = dtype,
+					   .add = a->add_keys || b->query > 0,
+					   .a_dtype = smalti_product_dtype(a->dtype),
 					   .b_dtype = dtype,
-					   .compute = dtype};
-	return smalti_dense(&dense, factor, rows_from(a, x, b->query), gradient + b->key * a->head_dim,
+					   .compute = a->dtype,
+					   .b_stride = width,
+					   .y_stride = width};
+	return smalti_dense(&dense, factor, rows_from(a, dtype, x, b->query), gradient + b->key * width,
 			    error);
 }
 
 static int add_to_queries(const struct smalti_attention_backward *a, const struct block *b,
-			  const struct work *work, struct smalti_error *error)
+			  const float *factor, const void *k, float *gradient, struct smalti_error *error)
 {
-	const enum smalti_dtype dtype = product_dtype(a);
+	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->queries,
 					   .inner = b->keys,
 					   .columns = a->head_dim,
 					   .turned_a = true,
-					   .add = b->key > 0,
-					   .a_dtype = dtype,
-					   .b_dtype = dtype,
-					   .compute = dtype};
-	return smalti_dense(&dense, work->gradients, rows_from(a, work->k, b->key),
-			    work->gq + b->query * a->head_dim, error);
+					   .add = a->add_queries || b->key > 0,
+					   .a_dtype = smalti_product_dtype(a->dtype),
+					   .b_dtype = a->dtype,
+					   .compute = a->dtype,
+					   .b_stride = width,
+					   .y_stride = width};
+	return smalti_dense(&dense, factor, rows_from(a, a->dtype, k, b->key), gradient + b->query * width,
+			    error);
 }
 
-static int do_block(const struct smalti_attention_backward *a, const struct block *b, const float *lse,
+static int do_block(const struct smalti_attention_backward *a, const struct block *b, const struct head *head,
 		    const struct work *work, struct smalti_error *error)
 {
-	const struct smalti_attention_weights weights = {b->keys, b->queries, a->dtype, product_dtype(a),
-							 a->scale};
-	if (multiply_rows(a, b, work->k, work->q, work->scores, error) < 0 ||
-	    multiply_rows(a, b, work->v, work->gy, work->gradients, error) < 0)
+	const struct smalti_attention_values *x = &head->values;
+	const struct smalti_attention_weights weights = {b->keys, b->queries, a->dtype,
+							 smalti_product_dtype(a->dtype), a->scale};
+	if (multiply_rows(a, b, x->k, a->dtype, x->q, work->scores, error) < 0 ||
+	    multiply_rows(a, b, x->v, SMALTI_F32, x->gy, work->gradients, error) < 0)
 		return -1;
 	smalti_cpu_kernels(smalti_isa())
-	    ->attention_weights(&weights, lse + b->query, work->delta + b->query, work->scores,
+	    ->attention_weights(&weights, x->lse + b->query, work->delta + b->query, work->scores,
 				work->gradients);
-	if (add_to_keys(a, b, work->scores, work->gy, work->gv, error) < 0 ||
-	    add_to_keys(a, b, work->gradients, work->q, work->gk, error) < 0)
+	if (add_to_keys(a, b, work->scores, SMALTI_F32, x->gy, head->gradients.v, error) < 0 ||
+	    add_to_keys(a, b, work->gradients, a->dtype, x->q, head->gradients.k, error) < 0)
 		return -1;
-	return add_to_queries(a, b, work, error);
+	return add_to_queries(a, b, work->gradients, x->k, head->gradients.q, error);
 }
 
-static int do_head(const struct smalti_attention_backward *a, const struct smalti_attention_values *values,
-		   int64_t head, const struct work *work, struct smalti_error *error)
+static int do_head(const struct smalti_attention_backward *a, const struct head *head,
+		   const struct work *work, struct smalti_error *error)
 {
-	pack(a, a->queries, a->dtype, values->q, head, work->q);
-	pack(a, a->queries, SMALTI_F32, values->gy, head, work->gy);
-	pack(a, a->keys, a->dtype, values->k, head, work->k);
-	pack(a, a->keys, a->dtype, values->v, head, work->v);
-	sum_products(a, work, values->y, head, work->delta);
+	sum_products(a, head->values.y, head->values.gy, work->delta);
 	struct block block = {0};
 	for (; block.key < a->keys; block.key += KEYS)
 		for (block.query = 0; block.query < a->queries; block.query += QUERIES) {
 			block.keys = smalti_min(a->keys - block.key, KEYS);
 			block.queries = smalti_min(a->queries - block.query, QUERIES);
-			if (do_block(a, &block, values->lse + head * a->queries, work, error) < 0)
+			if (do_block(a, &block, head, work, error) < 0)
 				return -1;
 		}
 	return 0;
@@ -186,8 +161,8 @@ static int do_head(const struct smalti_attention_backward *a, const struct smalt
 static int check(const struct smalti_attention_backward *a, struct smalti_error *error)
 {
 	const int64_t most_tokens = (int64_t)1 << 32;
-	if (a->heads < 1 || a->heads > 1 << 16 || a->head_dim < 1 || a->head_dim > 1024 || a->queries < 1 ||
-	    a->keys < 1 || a->queries > most_tokens || a->keys > most_tokens)
+	if (a->heads < 1 || a->heads > 1 << 16 || a->head_dim < 1 || a->head_dim > MOST_DIM ||
+	    a->queries < 1 || a->keys < 1 || a->queries > most_tokens || a->keys > most_tokens)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "attention's gradients of %lld queries, %lld keys and %lld heads of %lld: "
 				   "expected 1 to 2^32 tokens, and 1 to 65536 heads of 1 to 1024",
@@ -208,12 +183,10 @@ int smalti_attention_backward(const struct smalti_attention_backward *attention,
 	if (!scratch)
 		return -1;
 	lay_out(attention, scratch, &work);
-	for (int64_t head = 0; head < attention->heads; head++) {
-		if (do_head(attention, values, head, &work, error) < 0)
+	for (int64_t i = 0; i < attention->heads; i++) {
+		const struct head head = head_of(attention, values, gradients, i);
+		if (do_head(attention, &head, &work, error) < 0)
 			return -1;
-		unpack(attention, attention->queries, work.gq, head, attention->add_queries, gradients->q);
-		unpack(attention, attention->keys, work.gk, head, attention->add_keys, gradients->k);
-		unpack(attention, attention->keys, work.gv, head, attention->add_keys, gradients->v);
 	}
 	return 0;
 }

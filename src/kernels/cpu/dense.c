@@ -7,59 +7,95 @@
 
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute)
 {
-	return smalti_onednn_operands(compute);
+	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
 }
 
-void smalti_operand(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype compute,
-		    enum smalti_dtype stored, void *y)
+void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
+		    float *y)
 {
 	enum { PIECE = 1024 };
 	uint16_t narrow[PIECE];
-	if (from != SMALTI_F32 || compute == stored) {
-		smalti_convert(count, from, x, stored, y);
+	if (dtype != SMALTI_F32 || compute == SMALTI_F32) {
+		smalti_convert(count, dtype, x, SMALTI_F32, y);
 		return;
 	}
 	for (int64_t at = 0; at < count; at += PIECE) {
 		const int64_t piece = smalti_min(PIECE, count - at);
-		smalti_convert(piece, from, (const float *)x + at, compute, narrow);
-		smalti_convert(piece, compute, narrow, stored, (char *)y + at * smalti_dtype_bytes(stored));
+		smalti_convert(piece, dtype, (const float *)x + at, compute, narrow);
+		smalti_convert(piece, compute, narrow, SMALTI_F32, y + at);
 	}
 }
 
-/* An operand as the library multiplies it: in scratch, where it is not so already. */
-static const void *rounded(enum smalti_scratch_use use, int64_t count, enum smalti_dtype dtype,
-			   enum smalti_dtype compute, const void *x, struct smalti_error *error)
+/* As it lies in memory, `stride` elements from a row to the next. */
+struct matrix {
+	int64_t rows, columns, stride;
+	enum smalti_dtype dtype;
+	const void *data;
+};
+
+static struct matrix left_of(const struct smalti_dense *d, const void *a)
 {
-	const enum smalti_dtype stored = smalti_product_dtype(compute);
-	if (dtype == stored && compute == stored)
-		return x;
-	void *y = smalti_scratch(use, count * smalti_dtype_bytes(stored), error);
-	if (y)
-		smalti_operand(count, dtype, x, compute, stored, y);
-	return y;
+	const int64_t columns = d->turned_a ? d->rows : d->inner;
+	return (struct matrix){d->turned_a ? d->inner : d->rows, columns, d->a_stride ? d->a_stride : columns,
+			       d->a_dtype, a};
 }
 
-static dnnl_status_t describe_matrices(const struct smalti_dense *d, dnnl_engine_t engine,
+static struct matrix right_of(const struct smalti_dense *d, const void *b)
+{
+	const int64_t columns = d->turned_b ? d->inner : d->columns;
+	return (struct matrix){d->turned_b ? d->columns : d->inner, columns,
+			       d->b_stride ? d->b_stride : columns, d->b_dtype, b};
+}
+
+/* A product in f32. */
+struct product {
+	const struct smalti_dense *dense;
+	struct matrix a, b;
+	float *y;
+	int64_t y_stride;
+};
+
+/* Its copy in scratch, rounded, takes the place of an operand that is not multiplied as it is. */
+static int round_operand(enum smalti_scratch_use use, enum smalti_dtype compute, struct matrix *m,
+			 struct smalti_error *error)
+{
+	if (m->dtype == SMALTI_F32 && compute == SMALTI_F32)
+		return 0;
+	float *copy = smalti_scratch(use, m->rows * m->columns * (int64_t)sizeof(*copy), error);
+	if (!copy)
+		return -1;
+	for (int64_t row = 0; row < m->rows; row++)
+		smalti_operand(m->columns, m->dtype,
+			       (const char *)m->data + row * m->stride * smalti_dtype_bytes(m->dtype),
+			       compute, copy + row * m->columns);
+	*m = (struct matrix){m->rows, m->columns, m->columns, SMALTI_F32, copy};
+	return 0;
+}
+
+static dnnl_status_t describe_matrices(const struct product *p, dnnl_engine_t engine,
 				       const_dnnl_primitive_attr_t attributes,
 				       dnnl_primitive_desc_t *description)
 {
+	const struct smalti_dense *d = p->dense;
 	const struct {
 		dnnl_dims_t dims;
-		enum smalti_dtype dtype;
-		dnnl_format_tag_t tag;
-		bool there;
+		int64_t stride;
+		bool turned, there;
 	} matrices[] = {
-	    {{d->rows, d->inner}, d->a_dtype, d->turned_a ? dnnl_ba : dnnl_ab, true},
-	    {{d->inner, d->columns}, d->b_dtype, d->turned_b ? dnnl_ba : dnnl_ab, true},
-	    {{1, d->columns}, SMALTI_F32, dnnl_ab, d->bias},
-	    {{d->rows, d->columns}, d->result, dnnl_ab, true},
+	    {{d->rows, d->inner}, p->a.stride, d->turned_a, true},
+	    {{d->inner, d->columns}, p->b.stride, d->turned_b, true},
+	    {{1, d->columns}, d->columns, false, d->bias},
+	    {{d->rows, d->columns}, p->y_stride, false, true},
 	};
 	smalti_layout layout[COUNT_OF(matrices)] = {NULL};
 	dnnl_status_t status = dnnl_success;
-	for (size_t i = 0; i < COUNT_OF(matrices) && !status; i++)
+	for (size_t i = 0; i < COUNT_OF(matrices) && !status; i++) {
+		const int64_t stride = matrices[i].stride;
+		const dnnl_dims_t rows = {stride, 1}, turned = {1, stride};
 		if (matrices[i].there)
-			status =
-			    smalti_layout_by_tag(&layout[i], 2, matrices[i].dims, dnnl_f32, matrices[i].tag);
+			status = smalti_layout_by_strides(&layout[i], 2, matrices[i].dims, dnnl_f32,
+							  matrices[i].turned ? turned : rows);
+	}
 	if (!status)
 		status = smalti_onednn_matmul(description, engine, layout[0], layout[1], layout[2], layout[3],
 					      attributes);
@@ -71,88 +107,85 @@ static dnnl_status_t describe_matrices(const struct smalti_dense *d, dnnl_engine
 static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
 		    dnnl_primitive_desc_t *description, struct smalti_error *error)
 {
-	const struct smalti_dense *dense = context;
-	dnnl_status_t status = dense->add ? smalti_onednn_add_to_result(attributes) : dnnl_success;
+	const struct product *product = context;
+	dnnl_status_t status = product->dense->add ? smalti_onednn_add_to_result(attributes) : dnnl_success;
 	if (!status)
-		status = describe_matrices(dense, engine, attributes, description);
+		status = describe_matrices(product, engine, attributes, description);
 	return smalti_onednn_check(status, "no such product", error);
 }
 
-static int multiply_in_place(const struct smalti_dense *d, const void *a, const void *b, void *y,
-			     struct smalti_error *error)
+static int multiply_in_place(const struct product *p, struct smalti_error *error)
 {
-	const struct smalti_onednn_key key = {{'d', d->rows, d->inner, d->columns, d->turned_a, d->turned_b,
-					       d->add, (int64_t)d->compute, (int64_t)d->result,
-					       d->bias != NULL}};
-	const struct smalti_onednn_argument arguments[] = {
-	    {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, d->bias}};
-	return smalti_onednn_run(&key, describe, d, arguments, COUNT_OF(arguments) - !d->bias, error);
+	const struct smalti_dense *d = p->dense;
+	const int kind = d->turned_a | d->turned_b << 1 | d->add << 2 | (d->bias != NULL) << 3;
+	const struct smalti_onednn_key key = {
+	    {'d', d->rows, d->inner, d->columns, p->a.stride, p->b.stride, p->y_stride, kind}};
+	const struct smalti_onednn_argument arguments[] = {{DNNL_ARG_SRC, p->a.data},
+							   {DNNL_ARG_WEIGHTS, p->b.data},
+							   {DNNL_ARG_DST, p->y},
+							   {DNNL_ARG_BIAS, d->bias}};
+	return smalti_onednn_run(&key, describe, p, arguments, COUNT_OF(arguments) - !d->bias, error);
 }
 
-static void begin_with_bias(const struct smalti_dense *d, float *y)
+static void begin_with_bias(const struct product *p)
 {
-	for (int64_t row = 0; row < d->rows; row++, y += d->columns)
-		if (d->add)
-			smalti_add(d->columns, y, d->bias, y);
+	const int64_t columns = p->dense->columns;
+	float *y = p->y;
+	for (int64_t row = 0; row < p->dense->rows; row++, y += p->y_stride)
+		if (p->dense->add)
+			smalti_add(columns, y, p->dense->bias, y);
 		else
-			memcpy(y, d->bias, (size_t)d->columns * sizeof(*y));
+			memcpy(y, p->dense->bias, (size_t)columns * sizeof(*y));
 }
 
-static int multiply_copies(const struct smalti_dense *d, const float *a, const float *b, float *y,
-			   struct smalti_error *error)
+static int multiply_copies(const struct product *p, struct smalti_error *error)
 {
+	const struct smalti_dense *d = p->dense;
 	if (!smalti_onednn_stream(error)) /* tells OpenMP that this thread works alone */
 		return -1;
 	if (d->bias)
-		begin_with_bias(d, y);
-	const dnnl_status_t status =
-	    dnnl_sgemm(d->turned_a ? 'T' : 'N', d->turned_b ? 'T' : 'N', d->rows, d->columns, d->inner, 1, a,
-		       d->turned_a ? d->rows : d->inner, b, d->turned_b ? d->inner : d->columns,
-		       d->add || d->bias ? 1 : 0, y, d->columns);
+		begin_with_bias(p);
+	const dnnl_status_t status = dnnl_sgemm(d->turned_a ? 'T' : 'N', d->turned_b ? 'T' : 'N', d->rows,
+						d->columns, d->inner, 1, p->a.data, p->a.stride, p->b.data,
+						p->b.stride, d->add || d->bias ? 1 : 0, p->y, p->y_stride);
 	return smalti_onednn_check(status, "a product failed", error);
 }
 
 /* oneDNN's matmul reads its operands where they lie; its BLAS copies them first, which pays in large
- * products: on Sapphire Rapids, with weights that no cache held, it took 0.7 times as long. Where there is no
- * AMX matmul reached 82 % of the peak (EPYC). */
-static bool is_for_blas(const struct smalti_dense *d)
+ * products: with rows 18 KB apart matmul took 1.1 and 1.26 times as long (EPYC), with weights that no cache
+ * held 1.4 times (Sapphire Rapids). */
+static bool is_large(const struct smalti_dense *d)
 {
 	const double large = 1 << 26; /* operations */
-	return smalti_isa() >= SMALTI_ISA_AMX && d->compute == SMALTI_F32 && d->result == SMALTI_F32 &&
-	       2. * (double)d->rows * (double)d->inner * (double)d->columns >= large;
+	return 2. * (double)d->rows * (double)d->inner * (double)d->columns >= large;
 }
 
-/* The library's result is f32 or what it multiplies. */
-static int multiply_by_library(const struct smalti_dense *dense, const void *a, const void *b, void *y,
+static int multiply_by_library(const struct smalti_dense *d, const void *a, const void *b, void *y,
 			       struct smalti_error *error)
 {
-	const enum smalti_dtype stored = smalti_product_dtype(dense->compute);
-	const bool converted = dense->result != SMALTI_F32 && dense->result != stored;
-	const int64_t count = dense->rows * dense->columns;
-	struct smalti_dense d = *dense;
-	d.a_dtype = d.b_dtype = d.compute = stored;
-	d.result = converted ? SMALTI_F32 : dense->result;
-	const void *left =
-	    rounded(SMALTI_SCRATCH_ROWS, d.rows * d.inner, dense->a_dtype, dense->compute, a, error);
-	const void *right =
-	    rounded(SMALTI_SCRATCH_CONVERT, d.inner * d.columns, dense->b_dtype, dense->compute, b, error);
-	void *result =
-	    converted ? smalti_scratch(SMALTI_SCRATCH_PRODUCT, count * (int64_t)sizeof(float), error) : y;
-	if (!left || !right || !result)
-		return -1;
-	if ((is_for_blas(&d) ? multiply_copies(&d, left, right, result, error)
-			     : multiply_in_place(&d, left, right, result, error)) < 0)
-		return -1;
+	const bool converted = d->result != SMALTI_F32;
+	const int64_t y_stride = d->y_stride ? d->y_stride : d->columns;
+	struct product p = {d, left_of(d, a), right_of(d, b), y, converted ? d->columns : y_stride};
 	if (converted)
-		smalti_convert(count, SMALTI_F32, result, dense->result, y);
+		p.y = smalti_scratch(SMALTI_SCRATCH_PRODUCT, d->rows * d->columns * (int64_t)sizeof(*p.y),
+				     error);
+	if (!p.y || round_operand(SMALTI_SCRATCH_ROWS, d->compute, &p.a, error) < 0 ||
+	    round_operand(SMALTI_SCRATCH_CONVERT, d->compute, &p.b, error) < 0)
+		return -1;
+	if ((is_large(d) ? multiply_copies(&p, error) : multiply_in_place(&p, error)) < 0)
+		return -1;
+	for (int64_t row = 0; converted && row < d->rows; row++)
+		smalti_convert(d->columns, SMALTI_F32, p.y + row * d->columns, d->result,
+			       (char *)y + row * y_stride * smalti_dtype_bytes(d->result));
 	return 0;
 }
 
-/* Of bf16 by AMX the library copies more than it multiplies: it took 1.3 times as long. */
+/* Of bf16 the library copies more than it multiplies: it took 1.3 times as long by AMX, and 1.2 to 1.4 times
+ * by AVX-512. */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error)
 {
-	if (dense->compute != SMALTI_BF16 || smalti_isa() < SMALTI_ISA_AMX)
+	if (smalti_product_dtype(dense->compute) != SMALTI_BF16)
 		return multiply_by_library(dense, a, b, y, error);
 	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(smalti_isa());
 	const int64_t floats = kernels->dense_bf16_scratch(dense);

@@ -34,7 +34,7 @@ struct work {
 	float *a;    /* tiles a [tile of rows, step of the piece] */
 	float *b;    /* tiles b [tile of columns, step of the piece] */
 	float *c;    /* 2 × 2 tiles c */
-	float *sums; /* [rows, columns] of the pieces before; y itself where that is f32 */
+	float *sums; /* of the pieces before, laid out as y; y itself where that is f32 */
 };
 
 static int64_t parts(int64_t whole, int64_t part)
@@ -57,6 +57,11 @@ static struct cut cut_of(const struct smalti_dense *d)
 			    lines_of(d->columns, terms, PACKED_COLUMNS)};
 }
 
+static int64_t row_of(const struct smalti_dense *d)
+{
+	return d->y_stride ? d->y_stride : d->columns;
+}
+
 static int64_t lay_out(const struct smalti_dense *d, const struct cut *cut, float *scratch, struct work *work)
 {
 	const bool apart = d->result != SMALTI_F32 && d->inner > cut->terms;
@@ -64,7 +69,7 @@ static int64_t lay_out(const struct smalti_dense *d, const struct cut *cut, floa
 	    {&work->a, cut->rows * cut->terms / 2},
 	    {&work->b, cut->columns * cut->terms / 2},
 	    {&work->c, 4 * TILE_FLOATS},
-	    {&work->sums, apart ? d->rows * d->columns : 0},
+	    {&work->sums, apart ? d->rows * row_of(d) : 0},
 	};
 	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -182,7 +187,7 @@ static void finish(const struct smalti_dense *d, const struct block *b, const st
 	for (int64_t row = 0; row < b->rows; row++)
 		for (int64_t column = 0; column < b->columns; column += TILE) {
 			const float *c = work->c + (row / TILE * 2 + column / TILE) * TILE_FLOATS;
-			const int64_t at = (b->row + row) * d->columns + b->column + column;
+			const int64_t at = (b->row + row) * row_of(d) + b->column + column;
 			const int64_t count = smalti_min(b->columns - column, TILE);
 			const vec sum = vec_load(c + row % TILE * TILE) +
 					before(d, b, work, at, b->column + column, count, y);
@@ -223,8 +228,8 @@ static void multiply(const struct work *work, const struct block *b, const float
 static void ask_for_next(const struct smalti_dense *d, const struct block *b, const void *y)
 {
 	const int64_t size = smalti_dtype_bytes(d->result);
-	const char *at = (const char *)y + (b->row * d->columns + b->column + COLUMNS) * size;
-	for (int64_t row = 0; row < b->rows; row++, at += d->columns * size)
+	const char *at = (const char *)y + (b->row * row_of(d) + b->column + COLUMNS) * size;
+	for (int64_t row = 0; row < b->rows; row++, at += row_of(d) * size)
 		for (int64_t byte = 0; byte < COLUMNS * size; byte += 4 * LINE)
 			__builtin_prefetch(at + byte, 1, 2);
 }
@@ -250,10 +255,11 @@ static void multiply_packed(const struct smalti_dense *d, const struct work *wor
 void FOR_ISA(smalti_dense_bf16)(const struct smalti_dense *d, const void *a, const void *b, void *y,
 				float *scratch)
 {
+	const int64_t a_row = d->turned_a ? d->rows : d->inner, b_row = d->turned_b ? d->inner : d->columns;
 	const struct operand left = {
-	    a, d->a_dtype, d->rows, d->turned_a ? d->rows : d->inner, !d->turned_a, false};
-	const struct operand right = {
-	    b, d->b_dtype, d->columns, d->turned_b ? d->inner : d->columns, d->turned_b, true};
+	    a, d->a_dtype, d->rows, d->a_stride ? d->a_stride : a_row, !d->turned_a, false};
+	const struct operand right = {b,           d->b_dtype, d->columns, d->b_stride ? d->b_stride : b_row,
+				      d->turned_b, true};
 	const struct cut cut = cut_of(d);
 	struct work work;
 	lay_out(d, &cut, scratch, &work);

@@ -128,38 +128,52 @@ INLINE void tiles_end(void)
 {
 }
 
-INLINE void tile_multiply(const bool add, const struct tile_product *p, const float *a, const float *b,
-			  float *c)
+/* `rows` rows of each of `columns` tiles of c that lie beside each other. */
+INLINE void rows_multiply(const int rows, const int columns, const bool add, const struct tile_product *p,
+			  const float *a, const float *b, float *c)
 {
 	__m512 sums[TILE];
 	UNROLL
-	for (int row = 0; row < TILE; row++)
-		sums[row] = add ? _mm512_loadu_ps(c + row * TILE) : _mm512_setzero_ps();
+	for (int i = 0; i < rows * columns; i++)
+		sums[i] = add ? _mm512_loadu_ps(c + i / rows * p->c_column * TILE_FLOATS + i % rows * TILE)
+			      : _mm512_setzero_ps();
 	for (int64_t terms = p->terms; terms > 0; terms -= TILE_TERMS) {
 		const int64_t pairs = terms < TILE_TERMS ? (terms + 1) / 2 : TILE;
 		for (int64_t pair = 0; pair < pairs; pair++) {
-			__m512bh right = (__m512bh)_mm512_loadu_ps(b + pair * TILE);
+			vec right[2];
 			UNROLL
-			for (int row = 0; row < TILE; row++) {
-				__m512bh left = (__m512bh)_mm512_set1_ps(a[row * TILE + pair]);
-				sums[row] = _mm512_dpbf16_ps(sums[row], left, right);
+			for (int i = 0; i < columns; i++)
+				right[i] = vec_load(b + i * p->b_column * TILE_FLOATS + pair * TILE);
+			UNROLL
+			for (int row = 0; row < rows; row++) {
+				const vec left = (vec)_mm512_set1_ps(a[row * TILE + pair]);
+				UNROLL
+				for (int i = 0; i < columns; i++)
+					sums[i * rows + row] = _mm512_dpbf16_ps(
+					    sums[i * rows + row], (__m512bh)left, (__m512bh)right[i]);
 			}
 		}
 		a += p->a_step * TILE_FLOATS;
 		b += p->b_step * TILE_FLOATS;
 	}
 	UNROLL
-	for (int row = 0; row < TILE; row++)
-		_mm512_storeu_ps(c + row * TILE, sums[row]);
+	for (int i = 0; i < rows * columns; i++)
+		_mm512_storeu_ps(c + i / rows * p->c_column * TILE_FLOATS + i % rows * TILE, sums[i]);
 }
 
+/* Half of two tiles at a time: so a row's pair is read once for both. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
 {
-	for (int row = 0; row < rows; row++)
-		for (int column = 0; column < columns; column++)
-			tile_multiply(add, p, p->a + row * p->a_row * TILE_FLOATS,
-				      p->b + column * p->b_column * TILE_FLOATS,
-				      p->c + (row * p->c_row + column * p->c_column) * TILE_FLOATS);
+	for (int row = 0; row < rows; row++) {
+		const float *a = p->a + row * p->a_row * TILE_FLOATS;
+		float *c = p->c + row * p->c_row * TILE_FLOATS;
+		if (columns > 1) {
+			rows_multiply(TILE / 2, 2, add, p, a, p->b, c);
+			rows_multiply(TILE / 2, 2, add, p, a + TILE_FLOATS / 2, p->b, c + TILE_FLOATS / 2);
+		} else {
+			rows_multiply(TILE, 1, add, p, a, p->b, c);
+		}
+	}
 }
 
 #endif
