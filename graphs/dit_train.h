@@ -28,7 +28,8 @@ struct smalti_dit_train *smalti_dit_train_new(const struct smalti_transformer_co
 void smalti_dit_train_free(struct smalti_dit_train *train); /* NULL is allowed */
 
 /* Around the samples of a step, between two changes of the parameters: has
- * their rounded copies made, which live that long. */
+ * their rounded copies made, which live that long; but not where CPUs alone
+ * multiply, in a dtype that their products round to as they read. */
 void smalti_dit_train_begin_step(struct smalti_dit_train *train, struct smalti_task_group *task_group);
 void smalti_dit_train_end_step(struct smalti_dit_train *train);
 

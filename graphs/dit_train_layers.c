@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/dit_train_memory.h"
 #include "graphs/dit_train_pass.h"
+#include "kernels/backward.h"
+#include "rt/session.h"
 
 int smalti_dit_train_check(const struct smalti_strategy *strategy, struct smalti_error *error)
 {
@@ -214,10 +216,18 @@ static void round_weight(void *user, const struct smalti_train_linear *linear)
 		      .from = SMALTI_F32, .to = r->train->compute);
 }
 
+/* They are smaller to move, and rounded once. */
+static bool needs_copies(const struct smalti_dit_train *train, const struct smalti_session *session)
+{
+	return smalti_session_place_count(session) > 1 ||
+	       smalti_product_dtype(train->compute) != train->compute;
+}
+
 void smalti_dit_train_begin_step(struct smalti_dit_train *train, struct smalti_task_group *task_group)
 {
 	struct rounding rounding = {train, task_group};
-	for_each_rounded(train, round_weight, &rounding);
+	if (needs_copies(train, task_group->session))
+		for_each_rounded(train, round_weight, &rounding);
 }
 
 static void count_elements(void *user, const struct smalti_train_linear *linear)
@@ -226,10 +236,12 @@ static void count_elements(void *user, const struct smalti_train_linear *linear)
 	*elements += linear->out * linear->in;
 }
 
-int64_t smalti_dit_train_rounded_bytes(const struct smalti_dit_train *train)
+int64_t smalti_dit_train_rounded_bytes(const struct smalti_dit_train *train,
+				       const struct smalti_session *session)
 {
 	int64_t elements = 0;
-	for_each_rounded(train, count_elements, &elements);
+	if (needs_copies(train, session))
+		for_each_rounded(train, count_elements, &elements);
 	return elements * smalti_dtype_bytes(train->compute);
 }
 

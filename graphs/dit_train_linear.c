@@ -14,6 +14,12 @@ static struct smalti_tile *weight_of(const struct smalti_dit_pass *pass,
 	return rounded ? rounded : smalti_train_parameter(pass, linear->weight);
 }
 
+static enum smalti_dtype weight_dtype(const struct smalti_dit_pass *pass,
+				      const struct smalti_train_linear *linear)
+{
+	return pass->train->rounded[linear->weight] ? pass->train->compute : SMALTI_F32;
+}
+
 enum { DENSE_ROWS = 64 }; /* below it the library takes longer than a product that streams the weights */
 
 static void multiply(const struct smalti_dit_pass *pass, const struct smalti_train_linear *linear,
@@ -31,7 +37,8 @@ static void multiply(const struct smalti_dit_pass *pass, const struct smalti_tra
 				 .compute = compute,
 				 .result = result,
 				 .epilogue = epilogue},
-		      .dtype = {compute}, .part_out = {linear->out}, .dense = x.rows >= DENSE_ROWS);
+		      .dtype = {weight_dtype(pass, linear)}, .part_out = {linear->out},
+		      .dense = x.rows >= DENSE_ROWS);
 }
 
 struct smalti_tile *smalti_train_linear(const struct smalti_dit_pass *pass,
@@ -68,7 +75,7 @@ void smalti_train_linear_input(const struct smalti_dit_pass *pass, const struct 
 			       struct smalti_tile *gy, int64_t rows, bool add, struct smalti_tile *gx)
 {
 	smalti_insert(linear_input, pass->task_group, (.gy = gy, .weight = weight_of(pass, linear), .gx = gx),
-		      .rows = rows, .in = linear->in, .out = linear->out, .dtype = compute_of(pass, linear),
+		      .rows = rows, .in = linear->in, .out = linear->out, .dtype = weight_dtype(pass, linear),
 		      .compute = compute_of(pass, linear), .add = add);
 }
 

@@ -10,7 +10,8 @@
 int64_t smalti_dit_train_memory(const struct smalti_dit_train *train, const struct smalti_dit_sample *sample);
 
 /* Of the copies of the parameters that a step has, whatever its samples. */
-int64_t smalti_dit_train_rounded_bytes(const struct smalti_dit_train *train);
+int64_t smalti_dit_train_rounded_bytes(const struct smalti_dit_train *train,
+				       const struct smalti_session *session);
 
 /* Of what each worker keeps for its kernels, at most. */
 int64_t smalti_dit_train_scratch(const struct smalti_dit_train *train,

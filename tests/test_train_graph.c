@@ -129,7 +129,7 @@ static int64_t around_samples(const struct train_graph_case *c, const struct sma
 			      const struct smalti_parameters *parameters)
 {
 	const int64_t plane = CHANNELS * c->height * c->width * 4;
-	int64_t bytes = smalti_dit_train_rounded_bytes(train) + 8 * smalti_pool_block_bytes(plane) +
+	int64_t bytes = smalti_dit_train_rounded_bytes(train, session) + 8 * smalti_pool_block_bytes(plane) +
 			smalti_pool_block_bytes(c->tokens[0] * c->config.caption_channels * 4);
 	for (int64_t i = 0; i < parameters->count; i++)
 		bytes += 2 * smalti_pool_block_bytes(parameters->list[i].count * 4);

@@ -22,7 +22,8 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 	return bytes_of_list(p->list, p->count) +
 	       bytes_of_list(trainer->averages.list, trainer->averages.count) +
 	       bytes_of_list(trainer->optimizer->state, trainer->optimizer->state_count) +
-	       smalti_dit_train_rounded_bytes(trainer->graph) + smalti_pool_block_bytes(caption) + sums;
+	       smalti_dit_train_rounded_bytes(trainer->graph, trainer->session) +
+	       smalti_pool_block_bytes(caption) + sums;
 }
 
 int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)

@@ -195,6 +195,8 @@ int smalti_training_run_open(struct smalti_training_run *run, struct smalti_erro
 		return -1;
 	if ((run->saved.directory ? go_on(run, error) : begin(run, error)) < 0)
 		return -1;
+	smalti_checkpoint_close(run->checkpoint); /* nothing more is read of it, and its pages are memory */
+	run->checkpoint = NULL;
 	run->log = smalti_training_log_open(run->options->output, run->session, run->saved.identity,
 					    run->trainer.state.steps, run->options->steps);
 	run->result->progress.step = run->trainer.state.steps;
