@@ -70,8 +70,8 @@ same kept/step-1 again/step-1
 [ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
 refuse 1 "'nowhere' cannot be used" limited --memory-limit "${least}M" --scratch nowhere -q -o never
 
-# What operations did at last: their arithmetic is the step's, products are in bf16, and conversions have bytes.
-expect 0 '' limited --precision bf16 -q -o narrow
+# What operations did at last: their arithmetic is the step's, products are in f16, and conversions have bytes.
+expect 0 '' limited --precision f16 -q -o narrow
 python3 - narrow/log.jsonl <<'END_OF_PROGRAM' || fail "operations: $(cat narrow/log.jsonl)"
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -84,8 +84,8 @@ assert seconds == sorted(seconds, reverse=True) and min(seconds) > 0
 assert sum(one["seconds"] for one in done if one["name"] != "deliver") <= sum(step["busy"])  # that is the checkpoint's
 by_name = {(one["name"], one["dtype"]): one for one in done}
 for name in "attention_backward", "linear_weight", "linear_input", "convert":
-    assert by_name[name, "bf16"]["count"] > 0 and by_name[name, "bf16"]["bytes"] > 0
-assert by_name["ln_modulate", "f32"]["flops"] > 0 and not any(one["dtype"] == "f16" for one in done)
+    assert by_name[name, "f16"]["count"] > 0 and by_name[name, "f16"]["bytes"] > 0
+assert by_name["ln_modulate", "f32"]["flops"] > 0 and not any(one["dtype"] == "bf16" for one in done)
 END_OF_PROGRAM
 
 # Killed at any moment.
