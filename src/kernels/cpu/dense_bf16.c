@@ -198,10 +198,11 @@ static void finish(const struct smalti_dense *d, const struct block *b, const st
 		}
 }
 
-/* The packed tiles are those from these on. */
-static void multiply(const struct work *work, const struct block *b, const float *a_tiles,
-		     const float *b_tiles)
+/* The packed tiles are those from these on. What finish() reads and writes is asked for a block ahead. */
+static void multiply(const struct smalti_dense *d, const struct work *work, const struct block *b,
+		     const float *a_tiles, const float *b_tiles, const void *y)
 {
+	const int64_t size = smalti_dtype_bytes(d->result);
 	const struct tile_product product = {
 	    .terms = b->steps * TILE_TERMS,
 	    .a = a_tiles,
@@ -213,6 +214,9 @@ static void multiply(const struct work *work, const struct block *b, const float
 	    .c = work->c,
 	    .c_row = 2,
 	    .c_column = 1,
+	    .next = (const char *)y + (b->row * row_of(d) + b->column + COLUMNS) * size,
+	    .next_row = row_of(d) * size,
+	    .next_column = TILE * size,
 	};
 	if (b->rows > TILE && b->columns > TILE)
 		tiles_multiply(2, 2, false, &product);
@@ -222,16 +226,6 @@ static void multiply(const struct work *work, const struct block *b, const float
 		tiles_multiply(1, 2, false, &product);
 	else
 		tiles_multiply(1, 1, false, &product);
-}
-
-/* Asks for what finish() will read and write of the next block of the same rows. */
-static void ask_for_next(const struct smalti_dense *d, const struct block *b, const void *y)
-{
-	const int64_t size = smalti_dtype_bytes(d->result);
-	const char *at = (const char *)y + (b->row * row_of(d) + b->column + COLUMNS) * size;
-	for (int64_t row = 0; row < b->rows; row++, at += row_of(d) * size)
-		for (int64_t byte = 0; byte < COLUMNS * size; byte += 4 * LINE)
-			__builtin_prefetch(at + byte, 1, 2);
 }
 
 /* The packed rows, `rows` from the block's on, and the packed columns. */
@@ -246,8 +240,7 @@ static void multiply_packed(const struct smalti_dense *d, const struct work *wor
 			b.rows = smalti_min(rows - row, ROWS);
 			b.column = block.column + column;
 			b.columns = smalti_min(columns - column, COLUMNS);
-			ask_for_next(d, &b, y);
-			multiply(work, &b, work->a + row * line, work->b + column * line);
+			multiply(d, work, &b, work->a + row * line, work->b + column * line, y);
 			finish(d, &b, work, y);
 		}
 }

@@ -20,7 +20,18 @@ struct tile_product {
 	int64_t b_column, b_step; /* likewise to the next on the right */
 	float *c;
 	int64_t c_row, c_column;
+	/* What is read next, as such a block: bytes from a row to the next, and to the tile on the right. */
+	const char *next; /* NULL: nothing */
+	int64_t next_row, next_column;
 };
+
+/* Asks for some rows of what is read next, from a row of the block on. */
+INLINE void tiles_ask(const struct tile_product *p, int64_t row, const int rows, const int columns)
+{
+	for (int64_t i = row; p->next && i < row + rows; i++)
+		for (int column = 0; column < columns; column++)
+			__builtin_prefetch(p->next + i * p->next_row + column * p->next_column, 1, 2);
+}
 
 INLINE __mmask32 first_of(int64_t count)
 {
@@ -75,6 +86,7 @@ INLINE void tiles_multiply(const int rows, const int columns, const bool add, co
 {
 	float *c01 = p->c + p->c_column * TILE_FLOATS, *c10 = p->c + p->c_row * TILE_FLOATS;
 	float *c11 = c10 + p->c_column * TILE_FLOATS;
+	tiles_ask(p, 0, rows * TILE, columns);
 	TILES_FENCE();
 	if (add) {
 		_tile_loadd(0, p->c, 64);
@@ -161,16 +173,20 @@ INLINE void rows_multiply(const int rows, const int columns, const bool add, con
 		_mm512_storeu_ps(c + i / rows * p->c_column * TILE_FLOATS + i % rows * TILE, sums[i]);
 }
 
-/* Half of two tiles at a time: so a row's pair is read once for both. */
+/* Half of two tiles at a time: so a row's pair is read once for both. What is read next is asked for in as
+ * small parts, which do not have to wait for each other. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
 {
 	for (int row = 0; row < rows; row++) {
 		const float *a = p->a + row * p->a_row * TILE_FLOATS;
 		float *c = p->c + row * p->c_row * TILE_FLOATS;
 		if (columns > 1) {
+			tiles_ask(p, row * TILE, TILE / 2, 2);
 			rows_multiply(TILE / 2, 2, add, p, a, p->b, c);
+			tiles_ask(p, row * TILE + TILE / 2, TILE / 2, 2);
 			rows_multiply(TILE / 2, 2, add, p, a + TILE_FLOATS / 2, p->b, c + TILE_FLOATS / 2);
 		} else {
+			tiles_ask(p, row * TILE, TILE, 1);
 			rows_multiply(TILE, 1, add, p, a, p->b, c);
 		}
 	}
