@@ -7,7 +7,7 @@
 
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute)
 {
-	return compute == SMALTI_BF16 && smalti_isa_bf16() ? SMALTI_BF16 : SMALTI_F32;
+	return smalti_onednn_operands(compute);
 }
 
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
