@@ -173,6 +173,13 @@ static cJSON *run(char *const *arguments, const char *directory, struct smalti_e
 		smalti_fail_errno(error, "the simulator cannot be started");
 	if (child < 0 || wait_for(child, errors, arguments[0], error) < 0 || !text)
 		return NULL;
+	if (length == 0) {
+		smalti_fail(
+		    error, SMALTI_EIO,
+		    "all that is simulated waits for something else, for ever: StarPU comes to that now "
+		    "and then where memory is short; another limit to it, or tiling, helps");
+		return NULL;
+	}
 	return smalti_json_parse(text, length, error);
 }
 
