@@ -8,7 +8,8 @@ tilings() {
     output=$(mktemp)
     "$root/build/smalti-bench" schedule --sched lws,prio,dmda,dmdas,locality --tile-tokens 16,32,64,128 --cpus 1,2 --size 256x256 \
         --steps 4 --repeats 5 --images 2 -o "$output" >&2
-    tail -n +2 "$output" | sed -E 's/.*"name":"sched ([a-z]+), tile-tokens ([0-9]+), cpus ([0-9]+)".*"seconds":([0-9.e-]+).*"latency_p50":([0-9.e-]+).*/\3 \2 \1 \4 \5/' | sort -k 1,1n -k 2,2n -s | awk '
+    tail -n +2 "$output" | sed -E 's/.*"name":"sched ([a-z]+), tile-tokens ([0-9]+), cpus ([0-9]+)".*"seconds":([0-9.e-]+).*/\3 \2 \1 \4/' |
+        sort -k 1,1n -k 2,2n -s | awk '
         function say() {
             line = ""
             for (i = 1; i <= n; i++) line = line sprintf(" %s%.3g s%s |", time[i] == least ? "**" : "", time[i], time[i] == least ? "**" : "")
