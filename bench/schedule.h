@@ -23,6 +23,7 @@ extern const char *const smalti_idle_names[SMALTI_IDLE_CAUSES];
 struct smalti_schedule_task {
 	const char *name;
 	int worker;
+	int64_t image; /* that it is of; -1: of several */
 	double ready, start, end, flops;
 	double fetch_start, fetch_end; /* while it waited for data, before its start; equal: not at all */
 	int64_t *after;                /* the tasks that it waited for */
@@ -47,8 +48,11 @@ struct smalti_schedule {
 			  it has no form */
 	double *expected; /* of each task where it ran; NAN: nothing */
 	int64_t bytes;    /* that went from memory to memory */
-	double makespan, area, path,
-	    linear;   /* no schedule takes less than these three; linear NAN: too many tasks for it */
+	/* No schedule takes less than these but the first; NAN: too many tasks for linear, not known of
+	 * transfers, which a simulation's trace has. */
+	double makespan, area, path, linear, transfers;
+	/* Of images, all submitted at the beginning, to the end of each one's last task. */
+	double latency_median, latency_95, latency_most;
 	double queue; /* tasks that were ready and not begun, on average */
 	cJSON *trace;
 };
@@ -57,7 +61,7 @@ struct smalti_schedule {
 struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error);
 void smalti_schedule_free(struct smalti_schedule *schedule);
 
-/* schedule_idle.c: fills makespan, busy, idle and queue. */
+/* schedule_idle.c: fills makespan, busy, idle, queue and latencies. */
 int smalti_schedule_measure(struct smalti_schedule *schedule, struct smalti_error *error);
 /* How many tasks were ready and not begun, at `count` moments at even distances. */
 void smalti_schedule_queue(const struct smalti_schedule *schedule, int64_t *waiting, int count);

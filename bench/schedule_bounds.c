@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { MOST_PLACES = 16 };
+enum { MOST_PLACES = SMALTI_AREA_KINDS };
 
 static double least_cost(const struct smalti_schedule *s, int64_t task)
 {

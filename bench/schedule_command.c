@@ -68,19 +68,22 @@ const struct smalti_command smalti_bench_schedule_command = {
     .name = "smalti-bench schedule",
     .summary = "compare scheduling policies, strategies and tilings by their schedules",
     .operands = "",
-    .description = "Generates images under all combinations of the lists, each in a process of its own, with "
-		   "a trace, and shows what "
-		   "the schedule was like: \"seconds\" is the makespan of the median run, from the first "
-		   "task that is ready to the end of the "
-		   "last. No schedule takes less than \"work\" (all of it shared ideally among all workers), "
-		   "\"path\" (the longest chain of tasks, "
-		   "each where it is fastest) and \"LP\" (both in one linear program, by GLPK, of up to 2500 "
-		   "tasks). They go by what tasks took "
-		   "where they ran, and elsewhere by what StarPU's performance models expect, without "
-		   "transfers. Then come shares of all "
-		   "workers' time: in tasks, and without any for want of data, since no task was ready, and "
-		   "while others had those that were. "
-		   "\"queue\" is how many tasks were ready and not begun, on average.",
+    .description =
+	"Generates images under all combinations of the lists, each in a process of its own, with "
+	"a trace, and shows what "
+	"the schedule was like: \"seconds\" is the makespan of the median run, from the first "
+	"task that is ready to the end of the "
+	"last. No schedule takes less than \"work\" (all of it shared ideally among all workers), "
+	"\"path\" (the longest chain of tasks, "
+	"each where it is fastest) and \"LP\" (both in one linear program, by GLPK, of up to 2500 "
+	"tasks). They go by what tasks took "
+	"where they ran, and elsewhere by what StarPU's performance models expect, without "
+	"transfers. Of a simulation, \"transfers\" is what the bytes that have to cross links take at "
+	"least. \"p50\", \"p95\" and \"last\" are when half, 95 % and all of the --images were there, "
+	"which are submitted at once. Then come shares of all "
+	"workers' time: in tasks, and without any for want of data, since no task was ready, and "
+	"while others had those that were. "
+	"\"queue\" is how many tasks were ready and not begun, on average.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
@@ -91,6 +94,10 @@ static const struct smalti_bench_column columns[] = {
     {"area_bound", "work", 1, "%.4f"},
     {"path_bound", "path", 1, "%.4f"},
     {"linear_bound", "LP", 1, "%.4f"},
+    {"transfer_bound", "transfers", 1, "%.4f"},
+    {"latency_p50", "p50", 1, "%.4f"},
+    {"latency_p95", "p95", 1, "%.4f"},
+    {"latency_max", "last", 1, "%.4f"},
     {"busy", "% busy", 100, "%.1f"},
     {"idle_data", "% data", 100, "%.1f"},
     {"idle_no_ready_task", "% none", 100, "%.1f"},
@@ -200,6 +207,10 @@ static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *
 	    {schedule->area, NULL},
 	    {schedule->path, NULL},
 	    {schedule->linear, NULL},
+	    {schedule->transfers, NULL},
+	    {schedule->latency_median, NULL},
+	    {schedule->latency_95, NULL},
+	    {schedule->latency_most, NULL},
 	    {share(schedule, -1), NULL},
 	    {share(schedule, SMALTI_IDLE_DATA), NULL},
 	    {share(schedule, SMALTI_IDLE_NONE), NULL},

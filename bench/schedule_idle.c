@@ -88,11 +88,47 @@ static void add_worker(struct smalti_schedule_worker *worker, const struct chang
 	worker->idle[SMALTI_IDLE_END] = fmax(0, makespan - end);
 }
 
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* The least of `count` ends by which so many of a hundred images are there; NAN: there are none. */
+static double latency(const double *ends, int64_t count, int64_t percent)
+{
+	return count ? ends[(count * percent + 99) / 100 - 1] : (double)NAN;
+}
+
+static int measure_latencies(struct smalti_schedule *s, struct smalti_error *error)
+{
+	double *ends = NULL;
+	int64_t room = 0, count = 0;
+	for (int64_t i = 0; i < s->count; i++) {
+		const int64_t image = s->tasks[i].image;
+		if (image < 0)
+			continue;
+		if (smalti_grow_to(&ends, &room, image, sizeof(*ends), error) < 0) {
+			free(ends);
+			return -1;
+		}
+		ends[image] = fmax(ends[image], s->tasks[i].end);
+		count = smalti_max(count, image + 1);
+	}
+	if (count)
+		qsort(ends, (size_t)count, sizeof(*ends), by_size);
+	s->latency_median = latency(ends, count, 50);
+	s->latency_95 = latency(ends, count, 95);
+	s->latency_most = latency(ends, count, 100);
+	free(ends);
+	return 0;
+}
+
 int smalti_schedule_measure(struct smalti_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) struct change *changes = changes_of(s, error);
 	SCOPED(free) struct piece *pieces = smalti_calloc(s->count, sizeof(*pieces), error);
-	if (!changes || !pieces)
+	if (!changes || !pieces || measure_latencies(s, error) < 0)
 		return -1;
 	s->makespan = s->queue = 0;
 	for (int64_t i = 0; i < s->count; i++) {

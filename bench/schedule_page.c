@@ -120,6 +120,10 @@ int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name
 	put_number(file, "area", s->area);
 	put_number(file, "path", s->path);
 	put_number(file, "linear", s->linear);
+	put_number(file, "transfers", s->transfers);
+	put_number(file, "p50", s->latency_median);
+	put_number(file, "p95", s->latency_95);
+	put_number(file, "last", s->latency_most);
 	put_number(file, "bytes", (double)s->bytes);
 	put_workers(file, s);
 	put_ops(file, s);

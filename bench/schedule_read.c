@@ -48,6 +48,14 @@ static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 	return s->tasks && s->expected && s->costs ? 0 : -1;
 }
 
+/* "image N" is. */
+static int64_t image_of(const cJSON *arguments)
+{
+	const char *request = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "request"));
+	long long image = -1;
+	return request && sscanf(request, "image %lld", &image) == 1 ? image : -1;
+}
+
 static int read_after(struct smalti_schedule_task *task, int64_t own, const cJSON *list,
 		      struct smalti_error *error)
 {
@@ -92,6 +100,7 @@ static int read_task(struct smalti_schedule *s, const struct smalti_trace_event 
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g is there twice", at);
 	task->name = event->name;
 	task->worker = (int)worker;
+	task->image = image_of(event->arguments);
 	task->start = micro * event->start;
 	task->end = task->start + micro * event->duration;
 	task->ready = fmin(micro * event->ready, task->start);
@@ -156,6 +165,7 @@ static void read_transfers(struct smalti_schedule *s)
 	const cJSON *link;
 	cJSON_ArrayForEach (link, cJSON_GetObjectItemCaseSensitive(s->trace, "transfers"))
 		s->bytes += (int64_t)smalti_json_number(link, "bytes");
+	s->transfers = smalti_json_number(s->trace, "transfer_bound");
 }
 
 static int read_trace(struct smalti_schedule *s, struct smalti_error *error)

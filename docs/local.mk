@@ -29,6 +29,7 @@ dist_doc_DATA = \
 studiesdir = $(docdir)/studies
 dist_studies_DATA = \
 	docs/studies/balance.md \
+	docs/studies/decoding.md \
 	docs/studies/exact.md \
 	docs/studies/links.md \
 	docs/studies/memory.csv \
@@ -41,6 +42,7 @@ dist_studies_DATA = \
 	docs/studies/published.md \
 	docs/studies/scale.md \
 	docs/studies/scale.svg \
+	docs/studies/tilings.md \
 	docs/studies/winners.md
 EXTRA_DIST += CONTRIBUTING.md
 

@@ -1,9 +1,14 @@
 # The machines to simulate and the embedded model, installed as they lie here.
 nobase_dist_pkgdata_DATA = \
+	machines/128x64-cores.json \
+	machines/128xT4-Ethernet.json \
+	machines/16x8xA100-InfiniBand.json \
 	machines/1xA100-PCIe.json \
 	machines/1xL20.json \
 	machines/1xL40.json \
 	machines/1xT4.json \
+	machines/2x8xH100-InfiniBand.json \
+	machines/2x8xL40-Ethernet.json \
 	machines/2xA100-NVLink.json \
 	machines/2xA100-PCIe.json \
 	machines/32-cores.json \

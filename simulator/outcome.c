@@ -62,6 +62,7 @@ int smalti_case_print(const struct smalti_simulate_options *options, const char 
 	add_stages(object, options, simulation);
 	cJSON_AddNumberToObject(object, "area_bound", simulation->area);
 	cJSON_AddNumberToObject(object, "path_bound", simulation->path);
+	cJSON_AddNumberToObject(object, "transfer_bound", simulation->transfers);
 	cJSON_AddNumberToObject(object, "tasks", (double)simulation->tasks);
 	cJSON_AddNumberToObject(object, "flops", simulation->flops);
 	if (!add_workers(object, simulation) || !add_memories(object, simulation)) {

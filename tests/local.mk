@@ -158,6 +158,7 @@ tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
 check_PROGRAMS += tests/test_vae_plans
 check_PROGRAMS += tests/test_bench
 check_PROGRAMS += tests/test_schedule
+check_PROGRAMS += tests/test_crossings
 check_PROGRAMS += tests/test_topology
 include tests/cuda/local.mk
 

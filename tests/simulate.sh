@@ -10,6 +10,7 @@ refuse 1 "no machine is called 'nowhere'" "$SMALTI" simulate --machine nowhere
 refuse 1 "cannot be opened" "$SMALTI" simulate --machine ./nowhere.json
 SMALTI_SIM=$work/nowhere expect 1 'cannot be run' "$SMALTI" simulate --machine 1xA100-PCIe
 expect 0 '' "$SMALTI" simulate --machines
+grep -q '^2x8xH100-InfiniBand  *8 CPUs, 16 x H100 80 GiB, NVLink, 2 nodes$' out || fail "machines: $(cat out)"
 grep -q '^8xA100-NVLink  *8 CPUs, 8 x A100 79 GiB, NVLink$' out || fail "machines: $(cat out)"
 
 # The machine of a trace: tasks of 10 us and what their operations take, on two cores of 2 TFLOP/s and an A100.
@@ -92,7 +93,7 @@ while read -r name options; do
     # shellcheck disable=SC2086
     simulate again $options
     cmp "$name" again || fail "$name: other numbers the second time"
-    for bound in area_bound path_bound; do
+    for bound in area_bound path_bound transfer_bound; do
         less "$(value "$name" $bound)" "$(value "$name" makespan)"
     done
     less 0 "$(value "$name" area_bound)"
@@ -107,7 +108,17 @@ auto --machine 4xA100-NVLink --steps 2 --strategy auto --precision f16
 displaced --machine 8xA100-NVLink --steps 3 --strategy displaced --precision f16
 blocking --machine 4xA100-PCIe --steps 2 --strategy ring --precision f16 --blocking
 batch --machine 2xA100-NVLink --steps 2 --images 3 --precision f16
+slow --machine 4xT4 --steps 2 --strategy tensor --precision f16
+random --machine 4xT4 --steps 2 --sched random --precision f16
+locality --machine 8xL40 --steps 2 --sched locality --precision f16
+pipeline --machine 4xA100-PCIe --steps 3 --strategy pipeline --precision f16
+ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --tile-tokens 16
+cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
+[ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"
+for name in one dmda ulysses slow ethernet; do
+    less 0 "$(value $name transfer_bound)"
+done
 less "$(value cores makespan)" "$(value core makespan)"
 [ -z "$(value batch step)" ] || fail "a step of several images"
 
@@ -137,6 +148,16 @@ for policy in dmdas locality; do
     simulate "own-$policy" --machine 4xT4 "${sigma[@]}" --tile-tokens 256 --sched $policy
 done
 less "$(value own-locality makespan)" "$(value own-dmdas makespan)"
+
+# Over a network that is ten times slower, what crosses it takes ten times longer at least.
+ethernet=(--machine ./nodes.json "${sigma[@]}" --strategy ring --tile-tokens 64)
+machines=$(dirname "$SMALTI_TESTDATA")/../machines
+cp "$machines/2x8xL40-Ethernet.json" nodes.json
+simulate near-nodes "${ethernet[@]}"
+sed -i 's/"network_gbs": 12.5/"network_gbs": 1.25/' nodes.json
+simulate far-nodes "${ethernet[@]}"
+less "$(value near-nodes step)" "$(value far-nodes step)" 0.7
+less "$(value near-nodes transfer_bound)" "$(value far-nodes transfer_bound)" 0.7
 
 # A GPU that does not hold the weights drops them and loads them again.
 simulate small --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M
@@ -179,7 +200,7 @@ refuse 2 '--blocking needs --strategy' "$SMALTI" simulate --machine 4xA100-PCIe 
 simulate alone --machine 4xA100-PCIe "${sigma[@]}" --gpus 1 --blocking
 
 # Shares by speed go by attention, too, which takes a third of this.
-sed '/"T4"/,/}]/s/"attention": {"f32": 4, "f16": 14}/"attention": {"f32": 4, "f16": 2}/' \
+sed '/"T4"/,/}]/s/"attention": {"f32": 4, "f16": 8.6}/"attention": {"f32": 4, "f16": 2}/' \
     "$(dirname "$SMALTI_TESTDATA")/../machines/A100-L40-T4.json" >attention.json
 unlike=(--machine ./attention.json "${sigma[@]}" --size 1024x1024 --strategy ring)
 simulate by-speed "${unlike[@]}" --shares auto
@@ -264,7 +285,12 @@ while IFS='|' read -r change words; do
     refuse 1 "$words" "$SMALTI" simulate --machine ./bad.json
 done <<'BAD'
 s/"cpus"/"CPUs"/|"cpus": expected an object
-s/"count": 3/"count": 17/|17 GPUs; expected 16 at most
+s/"count": 3/"count": 129/|"count"
+s/"count": 8/"count": 49/|49 CPUs; expected 48 at most
+s/^}/,"nodes": {"count": 2, "network_gbs": 1, "network_us": 1}}/|3 GPUs on 2; expected as many on each
+s/^}/,"nodes": {"count": 1, "network_gbs": 1, "network_us": 1}}/|count
+s/^}/,"nodes": {"count": 3, "network_us": 1}}/|network_gbs
+s/^}/,"nodes": 3}/|"nodes": expected an object
 s/"gbs": 1500/"gbs": -1/|gbs
 s/"name": "A100"/"name": "<A100>"/|"name": expected letters
 s/"products"/"product"/|"products": expected an object

@@ -7,14 +7,15 @@
 #include <math.h>
 
 /* Two workers at place 0, one at place 1; times in microseconds. Task 1 waits 10 for its data, 3 for 1 and 2.
- */
+ * Each is of an image of its own. */
 #define TASK(worker, ts, dur, number, ready, after, expected)                                                \
 	"{\"ph\":\"X\",\"cat\":\"task\",\"tid\":" worker ",\"ts\":" ts ",\"dur\":" dur                       \
 	",\"name\":\"op\",\"args\":{\"number\":" number ",\"ready\":" ready ",\"after\":[" after             \
-	"],\"expected\":[" expected "],\"flops\":1}}"
-#define HEAD         "{\"traceEvents\":["
-#define TAIL(places) "],\"transfers\":[{\"bytes\":30},{\"bytes\":12}],\"places\":" places "}"
-#define FIRST        TASK("0", "1000", "100", "0", "1000", "", "80,null")
+	"],\"expected\":[" expected "],\"flops\":1,\"request\":\"image " number "\"}}"
+#define HEAD "{\"traceEvents\":["
+#define TAIL(places)                                                                                         \
+	"],\"transfers\":[{\"bytes\":30},{\"bytes\":12}],\"transfer_bound\":5e-5,\"places\":" places "}"
+#define FIRST TASK("0", "1000", "100", "0", "1000", "", "80,null")
 
 static const char trace[] = HEAD FIRST
     "," TASK("1", "1110", "50", "1", "1100", "0",
@@ -41,6 +42,9 @@ static void times(void)
 		return;
 	CHECK(s->count == 4 && s->worker_count == 3 && s->places == 2 && s->bytes == 42, "counts");
 	CHECK(near(s->makespan, 220), "makespan");
+	CHECK(near(s->transfers, 50), "what transfers take at least");
+	CHECK(near(s->latency_median, 160) && near(s->latency_95, 220) && near(s->latency_most, 220),
+	      "images end at 100, 160, 200 and 220");
 	CHECK(fabs(s->queue - (10. + 20) / 220) < 1e-9, "queue: task 1 waits 10, task 2 waits 20");
 	CHECK(near(s->workers[0].busy, 180) && near(s->workers[1].busy, 50) && near(s->workers[2].busy, 20),
 	      "busy");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What exact strategies reach, simulated.
 
-# figure NAME MACHINE OPTION...: of a simulated image in half precision: makespan, step, decoding, area_bound …
+# figure NAME MACHINE OPTION...: of a simulated image in half precision: makespan, step, area_bound …
 figure() {
     local name=$1 machine=$2
     shift 2
@@ -10,7 +10,7 @@ figure() {
 }
 
 exact() {
-    local pixels seconds name count rows
+    local pixels seconds name
     echo "Four A100 over PCIe, 20 steps of both branches, beside the fastest that was published, exact or not:"
     echo
     echo "| pixels | \`hybrid:cfg2.ring2\` | published | |"
@@ -35,18 +35,4 @@ END_OF_LIST
             --grain operation --tile-tokens $((pixels * pixels / 1024)) | xargs | awk -v pixels=$pixels \
             '{ printf "| %d | %.3g s | %.3g s | %.0f %% |\n", pixels, $1, $2, 100 * $2 / $1 }'
     done
-    echo
-    echo "Decoding 8192 × 8192 pixels on A100 with NVSwitch:"
-    echo
-    echo "| GPUs | \`--tile-rows\` | time | |"
-    echo "|---|---|---|---|"
-    while read -r name count rows; do
-        echo "$count $rows $(figure decoding "$name" --size 8192x8192 --steps 1 --grain block --tile-tokens 65536 --tile-rows "$rows")"
-    done <<'END_OF_LIST' | awk '{ alone = alone ? alone : $3; printf "| %d | %d | %.2f s | %.2f × |\n", $1, $2, $3, alone / $3 }'
-1xA100-PCIe 1 8
-2xA100-NVLink 2 8
-4xA100-NVLink 4 8
-8xA100-NVLink 8 8
-8xA100-NVLink 8 4
-END_OF_LIST
 }

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/base/base.h src/base/alloc.c \
+	src/base/bits.h \
 	src/base/base64.c src/base/base64.h \
 	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \

@@ -53,6 +53,9 @@ static int map_file(struct smalti_map *map, const char *path, int fd, int64_t si
 		free(entry);
 		return smalti_fail_errno(error, "%s: cannot be mapped into memory", path);
 	}
+#ifdef SMALTI_SIMGRID
+	madvise(data, (size_t)size, MADV_RANDOM); /* nobody reads more of weights than a digest's pages */
+#endif
 	*map = (struct smalti_map){data, size};
 	*entry = (struct open_map){data, size, NULL};
 	enter(entry);

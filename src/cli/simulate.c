@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/simulate.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/simulate_print.h"
 #include "cli/simulator.h"
@@ -39,6 +40,7 @@ static int check(const struct smalti_simulate_options *options, int count, char 
 static int simulate_one(const struct smalti_simulate_options *options, const char *policy,
 			const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {
+	const double began = smalti_now();
 	cJSON *outcome = smalti_simulator_run(options, policy, machine, error);
 	bool broken = false;
 	if (!outcome)
@@ -47,7 +49,7 @@ static int simulate_one(const struct smalti_simulate_options *options, const cha
 		smalti_json_line(outcome, &broken);
 		return broken ? smalti_fail(error, SMALTI_EIO, "standard output cannot be written") : 0;
 	}
-	const int status = smalti_simulation_print(outcome, stdout, error);
+	const int status = smalti_simulation_print(outcome, smalti_now() - began, stdout, error);
 	cJSON_Delete(outcome);
 	return status;
 }

@@ -92,9 +92,9 @@ const struct smalti_command smalti_simulate_command = {
 	"moves, and "
 	"the machine's rates. Repeated simulations give the same times to the last digit. No schedule takes "
 	"less "
-	"than the two bounds, which are without transfers: the work shared ideally among all workers, and "
-	"the longest "
-	"chain of tasks, each on the worker that is fastest at it.",
+	"than the three bounds: the work shared ideally among all workers, without transfers; the longest "
+	"chain of tasks, each on the worker that is fastest at it, with what has to come from elsewhere "
+	"between them; and the bytes that have to cross a link, over its rate.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = smalti_simulate_run,
 };

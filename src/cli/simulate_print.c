@@ -23,10 +23,11 @@ static void print_times(const cJSON *outcome, FILE *file)
 	    {"decoding", "decoding"},
 	    {"area_bound", "bound by work"},
 	    {"path_bound", "bound by order"},
+	    {"transfer_bound", "bound by transfers"},
 	};
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (cJSON_HasObjectItem(outcome, rows[i].key))
-			fprintf(file, "  %-16s %12.6f s\n", rows[i].label,
+			fprintf(file, "  %-18s %12.6f s\n", rows[i].label,
 				smalti_json_number(outcome, rows[i].key));
 }
 
@@ -87,14 +88,15 @@ static void print_shortage(const cJSON *outcome, FILE *file)
 	}
 }
 
-int smalti_simulation_print(const cJSON *outcome, FILE *file, struct smalti_error *error)
+int smalti_simulation_print(const cJSON *outcome, double seconds, FILE *file, struct smalti_error *error)
 {
 	if (!cJSON_HasObjectItem(outcome, "makespan"))
 		return smalti_fail(error, SMALTI_EFORMAT, "the simulator's answer has no makespan");
 	const char *strategy = text(outcome, "strategy");
-	fprintf(file, "%s, %s%s%s: %.0f tasks, %.3f TFLOP\n", text(outcome, "machine"),
-		text(outcome, "sched"), *strategy ? ", " : "", strategy, smalti_json_number(outcome, "tasks"),
-		smalti_json_number(outcome, "flops") * 1e-12);
+	const double tasks = smalti_json_number(outcome, "tasks");
+	fprintf(file, "%s, %s%s%s: %.0f tasks, %.3f TFLOP, simulated in %.1f s (%.0f tasks a second)\n",
+		text(outcome, "machine"), text(outcome, "sched"), *strategy ? ", " : "", strategy, tasks,
+		smalti_json_number(outcome, "flops") * 1e-12, seconds, tasks / seconds);
 	print_times(outcome, file);
 	print_workers(outcome, file);
 	print_memories(outcome, file);
@@ -113,12 +115,16 @@ static int print_machine(const char *path, const char *file_name, FILE *file, st
 	struct smalti_simulated_machine machine;
 	if (smalti_machine_read(path, &machine, error) < 0)
 		return -1;
-	fprintf(file, "%-16.*s %2lld CPUs", (int)strlen(file_name) - 5, file_name,
+	fprintf(file, "%-21.*s %2lld CPUs", (int)strlen(file_name) - 5, file_name,
 		(long long)machine.cpu.count);
 	for (int kind = 0; kind < machine.gpu_kinds; kind++)
 		fprintf(file, ", %lld x %s %.0f GiB", (long long)machine.gpu[kind].count,
 			machine.gpu[kind].name, machine.gpu[kind].memory / (1 << 30));
-	fputs(machine.nvswitch.bandwidth > 0 || machine.nvlink.bandwidth > 0 ? ", NVLink\n" : "\n", file);
+	if (machine.nvswitch.bandwidth > 0 || machine.nvlink.bandwidth > 0)
+		fputs(", NVLink", file);
+	if (machine.nodes > 1)
+		fprintf(file, ", %lld nodes", (long long)machine.nodes);
+	fputc('\n', file);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-/* What a simulation showed, for people. */
-int smalti_simulation_print(const cJSON *outcome, FILE *file, struct smalti_error *error);
+/* What a simulation showed that took so many seconds itself, for people. */
+int smalti_simulation_print(const cJSON *outcome, double seconds, FILE *file, struct smalti_error *error);
 /* The machines that are shipped. */
 int smalti_machines_print(FILE *file, struct smalti_error *error);

@@ -12,6 +12,8 @@
 enum { MOST_ARGUMENTS = 32, MOST_OUTPUT = 1 << 20 };
 static const char host[] = "machine";
 
+extern char **environ;
+
 static int find_program(char path[PATH_MAX], struct smalti_error *error)
 {
 	/* the build trees, then a relocated installation */
@@ -104,14 +106,28 @@ static void free_arguments(struct arguments *arguments)
 		free(arguments->items[i]);
 }
 
-/* The child's part: does not return. */
-static void become(char *const *arguments, const char *directory, int output, int errors)
+/* How many variables there are moves what StarPU allocates later, and by the order of addresses it decides:
+ * only those stay that mean anything to the simulator. */
+static void leave_out_variables(void)
 {
 	static const char *const theirs[] = {"STARPU_SCHED",           "STARPU_NCPU",
 					     "STARPU_NCPUS",           "STARPU_NCUDA",
 					     "STARPU_PERF_MODEL_PATH", "STARPU_LIMIT_CPU_MEM"};
+	static const char *const kept[] = {"STARPU_", "SMALTI_", "LD_", "HOME=", "PATH=", "TMPDIR="};
 	for (size_t i = 0; i < COUNT_OF(theirs); i++)
 		unsetenv(theirs[i]);
+	char **left = environ;
+	for (char **variable = environ; *variable; variable++)
+		for (size_t i = 0; i < COUNT_OF(kept); i++)
+			if (strncmp(*variable, kept[i], strlen(kept[i])) == 0)
+				*left++ = *variable;
+	*left = NULL;
+}
+
+/* The child's part: does not return. */
+static void become(char *const *arguments, const char *directory, int output, int errors)
+{
+	leave_out_variables();
 	if (dup2(output, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
 	    setenv(SMALTI_MACHINE_DIRECTORY, directory, 1) == 0 && setenv(SMALTI_MACHINE_HOST, host, 1) == 0)
 		execv(arguments[0], arguments);
@@ -173,6 +189,13 @@ static cJSON *run(char *const *arguments, const char *directory, struct smalti_e
 		smalti_fail_errno(error, "the simulator cannot be started");
 	if (child < 0 || wait_for(child, errors, arguments[0], error) < 0 || !text)
 		return NULL;
+	if (length == 0) {
+		smalti_fail(
+		    error, SMALTI_EIO,
+		    "all that is simulated waits for something else, for ever: StarPU comes to that now "
+		    "and then where memory is short; another limit to it, or tiling, helps");
+		return NULL;
+	}
 	return smalti_json_parse(text, length, error);
 }
 

@@ -82,7 +82,8 @@ void smalti_lost_remove(struct smalti_lost *lost, const struct smalti_task_group
 
 bool smalti_lost_has(const struct smalti_lost *lost, unsigned memory_node)
 {
-	return atomic_load(&lost->nodes) >> memory_node & 1;
+	enum { BITS = 32 };
+	return memory_node < BITS && atomic_load(&lost->nodes) >> memory_node & 1;
 }
 
 bool smalti_lost_fails(struct smalti_task_group *task_group, unsigned memory_node)

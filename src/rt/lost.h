@@ -14,7 +14,12 @@ struct smalti_session;
 struct smalti_task_group;
 struct starpu_task;
 
-enum { SMALTI_MAX_NODES = 32 }; /* StarPU's memory nodes have a bit each */
+/* StarPU's memory nodes. Each of those that can be lost has a bit; a simulated device cannot. */
+#ifdef SMALTI_SIMGRID
+enum { SMALTI_MAX_NODES = 130 };
+#else
+enum { SMALTI_MAX_NODES = 32 };
+#endif
 
 /* A session's. */
 struct smalti_lost {

@@ -32,14 +32,15 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 			enum smalti_access access, int place)
 {
 	const bool known = place != SMALTI_ANYWHERE;
-	const uint64_t bit = known ? UINT64_C(1) << place : 0;
-	const bool missing = known && !(tile->holders & bit);
-	const bool comes = missing && access != SMALTI_WRITE && tile->holders && !tile->formed;
+	const bool missing = known && !smalti_bits_has(&tile->holders, place);
+	const bool comes =
+	    missing && access != SMALTI_WRITE && smalti_bits_any(&tile->holders) && !tile->formed;
 	if (tile->formed) {
 		if (missing)
 			add(task_group, place, SMALTI_MOVE_WEIGHTS,
 			    smalti_formed_bytes(tile->formed, kind_of(task_group->session, place)));
-		tile->holders |= bit;
+		if (known)
+			smalti_bits_add(&tile->holders, place);
 		return comes;
 	}
 	if (comes)
@@ -47,9 +48,9 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 	if (smalti_ranks_count() > 1) /* rt/ranks.h has it brought, and says who has it then */
 		return comes;
 	if (access != SMALTI_READ)
-		tile->holders = bit;
-	else if (tile->holders)
-		tile->holders |= bit;
+		tile->holders = known ? smalti_bits_one(place) : (struct smalti_bits){{0}};
+	else if (known && smalti_bits_any(&tile->holders))
+		smalti_bits_add(&tile->holders, place);
 	return comes;
 }
 

@@ -352,17 +352,16 @@ static void copy_to(struct smalti_tile *tile, int rank, int priority)
 
 void smalti_ranks_bring(struct smalti_tile *tile, enum smalti_access access, int rank, int priority)
 {
-	const uint64_t bit = UINT64_C(1) << rank, own = UINT64_C(1) << ranks.own;
 	if (tile->memory || tile->formed)
 		return; /* each rank has its own */
-	if (access != SMALTI_WRITE && !(tile->holders & bit))
+	if (access != SMALTI_WRITE && !smalti_bits_has(&tile->holders, rank))
 		copy_to(tile, rank, priority);
 	if (access == SMALTI_READ) {
-		tile->holders |= bit;
+		smalti_bits_add(&tile->holders, rank);
 		return;
 	}
-	if (rank != ranks.own && (tile->holders & own))
+	if (rank != ranks.own && smalti_bits_has(&tile->holders, ranks.own))
 		starpu_data_invalidate_submit(smalti_tile_handle(tile));
-	tile->holders = bit;
+	tile->holders = smalti_bits_one(rank);
 	tile->rank = rank;
 }

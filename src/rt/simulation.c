@@ -4,8 +4,11 @@
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/task_times.h"
+#include "rt/tile.h"
+#include "rt/tile_forms.h"
 #include "rt/transfers.h"
 #include "simulation/bounds.h"
+#include "simulation/crossings.h"
 #include "simulation/machine.h"
 #include "simulation/measured.h"
 
@@ -35,10 +38,8 @@ static struct {
 	double received; /* bytes, by the task that is inserted next */
 	struct tile_times *tiles;
 	int64_t tile_room;
-	struct use {
-		int64_t tile;
-		enum smalti_access access;
-	} uses[SMALTI_TASK_TILES];
+	struct smalti_crossings *crossings;
+	struct smalti_crossing uses[SMALTI_TASK_TILES];
 	int use_count;
 	double began; /* microseconds of StarPU's clock */
 	struct smalti_simulation result;
@@ -48,6 +49,11 @@ static struct {
 static const struct smalti_machine_kind *kind_at(int kind)
 {
 	return kind == 0 ? &run.machine.cpu : &run.machine.gpu[kind - 1];
+}
+
+static int kind_of_gpu(int gpu)
+{
+	return 1 + (int)(smalti_machine_gpu(&run.machine, gpu) - run.machine.gpu);
 }
 
 static int check_rates(struct smalti_error *error)
@@ -69,6 +75,8 @@ int smalti_simulation_open(const struct smalti_simulated_machine *machine, const
 {
 	run.machine = *machine;
 	run.kinds = 1 + machine->gpu_kinds;
+	if (!run.crossings && !(run.crossings = smalti_crossings_new(&run.machine, error)))
+		return -1;
 	memcpy(run.precisions, precisions, sizeof(run.precisions));
 	return check_rates(error);
 }
@@ -157,7 +165,7 @@ static double predict(struct starpu_task *task, struct starpu_perfmodel_arch *ar
 	const struct smalti_message *message = task->cl_arg;
 	int kind = 0;
 	if (arch->devices[0].type == STARPU_CUDA_WORKER)
-		kind = 1 + (int)(smalti_machine_gpu(&run.machine, arch->devices[0].devid) - run.machine.gpu);
+		kind = kind_of_gpu(arch->devices[0].devid);
 	const double wait = kind > 0 ? run.waits[message->number] : 0;
 	return 1e6 * (run.costs[message->number * run.kinds + kind] + wait);
 }
@@ -192,10 +200,18 @@ int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind,
 
 /* What was inserted. */
 
-void smalti_simulation_uses(int64_t tile, enum smalti_access access)
+void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access)
 {
-	if (run.use_count < SMALTI_TASK_TILES)
-		run.uses[run.use_count++] = (struct use){tile, access};
+	if (run.use_count == SMALTI_TASK_TILES)
+		return;
+	const struct smalti_formed *formed = tile->formed;
+	run.uses[run.use_count++] =
+	    (struct smalti_crossing){.tile = tile->number,
+				     .bytes = (double)(formed ? smalti_formed_bytes(formed, SMALTI_DEVICE_GPU)
+							      : tile->rows * tile->row_bytes),
+				     .reads = access != SMALTI_WRITE,
+				     .writes = access != SMALTI_READ,
+				     .at_home = formed || tile->memory || smalti_bits_has(&tile->holders, 0)};
 }
 
 void smalti_simulation_receives(int64_t bytes)
@@ -203,8 +219,25 @@ void smalti_simulation_receives(int64_t bytes)
 	run.received += (double)bytes;
 }
 
+/* The memory that a task runs in; SMALTI_CROSSES_ANYWHERE: it is not known. */
+static int memory_of(const struct starpu_task *task)
+{
+	enum { BITS = 32 };
+	int memory = SMALTI_CROSSES_ANYWHERE;
+	if (task->where == STARPU_CPU)
+		return STARPU_MAIN_RAM;
+	for (unsigned worker = 0; task->workerids && worker < starpu_worker_get_count(); worker++)
+		if (task->workerids[worker / BITS] >> worker % BITS & 1) {
+			const int node = (int)starpu_worker_get_memory_node(worker);
+			if (memory != SMALTI_CROSSES_ANYWHERE && memory != node)
+				return SMALTI_CROSSES_ANYWHERE;
+			memory = node;
+		}
+	return memory;
+}
+
 /* The longest chain of tasks that ends with the next one, each taking what it does where it is fastest. */
-static void extend_path(double cost)
+static void extend_path(double cost, int memory)
 {
 	double begin = 0;
 	for (int i = 0; i < run.use_count; i++) {
@@ -214,12 +247,13 @@ static void extend_path(double cost)
 			return;
 		}
 		const struct tile_times *times = &run.tiles[run.uses[i].tile];
-		begin = fmax(begin, run.uses[i].access == SMALTI_READ ? times->written
-								      : fmax(times->written, times->read));
+		begin = fmax(begin, run.uses[i].writes ? fmax(times->written, times->read) : 0);
+		begin =
+		    fmax(begin, times->written + smalti_crossings_delay(run.crossings, &run.uses[i], memory));
 	}
 	for (int i = 0; i < run.use_count; i++) {
 		struct tile_times *times = &run.tiles[run.uses[i].tile];
-		double *end = run.uses[i].access == SMALTI_READ ? &times->read : &times->written;
+		double *end = run.uses[i].writes ? &times->written : &times->read;
 		*end = fmax(*end, begin + cost);
 	}
 	run.result.path = fmax(run.result.path, begin + cost);
@@ -279,9 +313,15 @@ void smalti_simulation_inserts(struct starpu_task *task)
 	if (smalti_grow(&run.costs, result->tasks, run.kinds * sizeof(*run.costs), NULL) < 0 ||
 	    smalti_grow(&run.waits, result->tasks, sizeof(*run.waits), NULL) < 0)
 		abort();
+	const int memory = memory_of(task);
+	double *costs = run.costs + result->tasks * run.kinds;
+	const double least = fill_costs(task, message, costs),
+		     wait = memory > 0 ? smalti_machine_wait(&run.machine, run.received) : 0;
 	run.waits[result->tasks] = smalti_machine_wait(&run.machine, run.received);
 	run.received = 0;
-	extend_path(fill_costs(task, message, run.costs + result->tasks * run.kinds));
+	extend_path(memory < 0 ? least : costs[memory ? kind_of_gpu(memory - 1) : 0] + wait, memory);
+	if (smalti_crossings_add(run.crossings, run.uses, run.use_count, memory, costs[0], wait) < 0)
+		run.failed = true;
 	run.use_count = 0;
 	result->tasks++;
 	result->flops += task->flops;
@@ -356,7 +396,14 @@ struct smalti_simulation *smalti_simulation_take(struct smalti_session *session,
 		counts[kind] = kind_at(kind)->count;
 	counts[0] = starpu_cpu_worker_get_count();
 	result->area = smalti_area_bound(run.costs, result->tasks, run.kinds, counts);
+	result->transfers = run.result.transfers =
+	    smalti_crossings_bound(run.crossings, counts[0], starpu_cuda_worker_get_count());
 	return result;
+}
+
+double smalti_simulation_transfers(void)
+{
+	return run.result.transfers;
 }
 
 void smalti_simulation_free(struct smalti_simulation *simulation)
@@ -364,7 +411,9 @@ void smalti_simulation_free(struct smalti_simulation *simulation)
 	if (!simulation)
 		return;
 	smalti_measured_free(run.measured);
+	smalti_crossings_free(run.crossings);
 	run.measured = NULL;
+	run.crossings = NULL;
 	free(simulation->step_ends);
 	free(simulation);
 }

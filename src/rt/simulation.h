@@ -3,22 +3,27 @@
 
 #include "rt/op.h"
 
+#include <math.h>
+
 /* A session on a machine that is not there: in the program that is built with StarPU's simulation, tasks
  * compute nothing, and take what the machine's description says (simulation/machine.h). What follows the
  * inserted tasks here does nothing in any other program. */
 
+struct smalti_tile;
 struct starpu_task;
 
 #ifdef SMALTI_SIMGRID
 /* The task that is inserted next uses this tile. */
-void smalti_simulation_uses(int64_t tile, enum smalti_access access);
+void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access);
 /* It receives this tile of so many bytes, which another place has made. */
 void smalti_simulation_receives(int64_t bytes);
 /* It is inserted now. */
 void smalti_simulation_inserts(struct starpu_task *task);
 void smalti_simulation_ended(const struct starpu_task *task);
+/* What transfers take at least, in seconds, once smalti_simulation_take() was called; NAN: not known. */
+double smalti_simulation_transfers(void);
 #else
-static inline void smalti_simulation_uses(int64_t tile, enum smalti_access access)
+static inline void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access)
 {
 	(void)tile, (void)access;
 }
@@ -33,6 +38,10 @@ static inline void smalti_simulation_inserts(struct starpu_task *task)
 static inline void smalti_simulation_ended(const struct starpu_task *task)
 {
 	(void)task;
+}
+static inline double smalti_simulation_transfers(void)
+{
+	return (double)NAN;
 }
 #endif
 
@@ -52,7 +61,7 @@ int smalti_simulation_measure(const char *files, struct smalti_error *error);
  * kind; before, at products. */
 void smalti_simulation_expect(struct smalti_session *session, const double *flops);
 
-enum { SMALTI_SIMULATED_WORKERS = 64, SMALTI_SIMULATED_MEMORIES = 32, SMALTI_SIMULATED_LINKS = 32 * 32 };
+enum { SMALTI_SIMULATED_WORKERS = 176, SMALTI_SIMULATED_MEMORIES = 130 };
 
 /* Seconds and bytes. */
 struct smalti_simulation {
@@ -62,8 +71,9 @@ struct smalti_simulation {
 	double text;       /* to the end of the text encoder's */
 	double *step_ends; /* to the end of each stage: denoising steps, then decoding */
 	int64_t steps;     /* stages */
-	double area, path; /* no schedule takes less: the work shared ideally; the longest chain of tasks,
-			      each where it is fastest */
+	/* No schedule takes less: the work shared ideally; the longest chain of tasks, each where it is
+	 * fastest, with what has to come between; what has to cross links (simulation/crossings.h). */
+	double area, path, transfers;
 	int worker_count;
 	struct smalti_simulated_worker {
 		char name[64];

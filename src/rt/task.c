@@ -160,7 +160,7 @@ static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum 
 {
 	task->dyn_handles[task->nbuffers] = smalti_tile_handle(tile);
 	task->dyn_modes[task->nbuffers++] = mode_of(access);
-	smalti_simulation_uses(tile->number, access);
+	smalti_simulation_uses(tile, access);
 	if (trace)
 		smalti_trace_uses(trace, tile->number, access);
 }

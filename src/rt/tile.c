@@ -94,7 +94,8 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
 	}
-	tile->holders = smalti_ranks_count() > 1 ? UINT64_MAX : 1; /* main memory is place 0 */
+	tile->holders =
+	    smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0); /* main memory is place 0 */
 	/* Does not block: the handle is new, nothing is pending on it. */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
@@ -139,7 +140,8 @@ void smalti_tile_let_go(struct smalti_tile *tile)
 
 bool smalti_tile_is_local(const struct smalti_tile *tile)
 {
-	return tile->released && !tile->handle && !tile->formed && !tile->memory && !tile->holders;
+	return tile->released && !tile->handle && !tile->formed && !tile->memory &&
+	       !smalti_bits_any(&tile->holders);
 }
 
 void *smalti_tile_handle(struct smalti_tile *tile)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/bits.h"
 #include "rt/moves.h"
 #include "rt/task_group.h"
 
@@ -16,9 +17,10 @@ struct smalti_tile {
 	int64_t rows, row_bytes;
 	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
 	enum smalti_move move; /* what is counted where it comes to a place */
-	uint64_t holders; /* bit p: place p has what was written last; 0: it is not known, or nothing was */
-	int rank;         /* over several ranks (rt/ranks.h), that wrote it last */
-	bool held;        /* a task that is not whole yet uses it; its release waits until it is let go */
+	struct smalti_bits
+	    holders; /* places that have what was written last; none: unknown, or nothing was */
+	int rank;    /* over several ranks (rt/ranks.h), that wrote it last */
+	bool held;   /* a task that is not whole yet uses it; its release waits until it is let go */
 	bool released;
 };
 

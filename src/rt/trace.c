@@ -8,6 +8,7 @@
 #include "rt/pool.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
+#include "rt/simulation.h"
 #include "rt/task_message.h"
 #include "rt/transfers.h"
 
@@ -392,6 +393,13 @@ static void write_links(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
+static void write_bound(FILE *file)
+{
+	const double seconds = smalti_simulation_transfers();
+	if (!isnan(seconds))
+		fprintf(file, ",\"transfer_bound\":%.9g", seconds);
+}
+
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(trace->writer);
@@ -406,6 +414,7 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	write_places(file, trace);
 	write_memories(file, trace);
 	write_links(file, trace);
+	write_bound(file);
 	fputs("}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
 	trace->writer = NULL;

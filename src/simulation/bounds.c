@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { MOST_KINDS = 16, ROUNDS = 200 };
+enum { ROUNDS = 200 };
 
 /* Σ of the least of weight · cost. With weights that sum to 1 over all workers that is the dual of sharing
  * tasks among workers as one likes: at most what the best schedule takes. Adds each kind's part of the work
@@ -35,11 +35,11 @@ static void scale(double *weights, int kinds, const int64_t *counts)
 
 double smalti_area_bound(const double *costs, int64_t tasks, int kinds, const int64_t *counts)
 {
-	double weights[MOST_KINDS] = {0}, best = 0;
+	double weights[SMALTI_AREA_KINDS] = {0}, best = 0;
 	for (int kind = 0; kind < kinds; kind++)
 		weights[kind] = 1;
 	for (int round = 0; round < ROUNDS; round++) {
-		double loads[MOST_KINDS] = {0};
+		double loads[SMALTI_AREA_KINDS] = {0};
 		scale(weights, kinds, counts);
 		best = fmax(best, dual(costs, tasks, kinds, weights, loads));
 		/* a kind that has more than its share becomes dearer */

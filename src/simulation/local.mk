@@ -2,6 +2,7 @@
 libcore_la_SOURCES += \
 	src/simulation/bounds.c src/simulation/bounds.h \
 	src/simulation/calibrate.c src/simulation/calibrate.h \
+	src/simulation/crossings.c src/simulation/crossings.h \
 	src/simulation/machine.c src/simulation/machine.h \
 	src/simulation/machine_files.c \
 	src/simulation/measured.c src/simulation/measured.h \

@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-enum { MOST_CPUS = 48, MOST_GPUS = 16 }; /* what StarPU's build for simulation takes, together 64 workers */
 static const double giga = 1e9, gibi = 1 << 30, tera = 1e12, micro = 1e-6;
 
 /* The file's units. */
@@ -20,7 +19,7 @@ struct kind_fields {
 #define CONFIG struct kind_fields
 static const struct smalti_field kind_rows[] = {
     {FIELD_TEXT("name", OPTIONAL, name)},
-    {FIELD_INT("count", REQUIRED, count, 1, MOST_CPUS)},
+    {FIELD_INT("count", REQUIRED, count, 1, SMALTI_MACHINE_GPUS)},
     {FIELD_DOUBLE("memory_gib", REQUIRED, memory, 0.25, 1e6)},
     {FIELD_DOUBLE("launch_us", REQUIRED, launch, 0.1, 1e6)},
     {FIELD_DOUBLE("gbs", REQUIRED, bandwidth, 0.001, 1e9)},
@@ -146,6 +145,24 @@ int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine)
 	return gpus;
 }
 
+static int read_nodes(const cJSON *file, struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	const int64_t gpus = smalti_machine_gpus(machine);
+	const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(file, "nodes");
+	machine->nodes = 1;
+	if (!nodes)
+		return 0;
+	if (!(nodes = object_in(file, "nodes", error)) ||
+	    smalti_json_int(nodes, "count", SMALTI_JSON_REQUIRED, 2, SMALTI_MACHINE_GPUS, &machine->nodes,
+			    error) < 0 ||
+	    read_link(nodes, "network", SMALTI_JSON_REQUIRED, &machine->network, error) < 0)
+		return -1;
+	if (gpus > 0 && gpus % machine->nodes == 0)
+		return 0;
+	return smalti_fail(error, SMALTI_EFORMAT, "\"nodes\": %lld GPUs on %lld; expected as many on each",
+			   (long long)gpus, (long long)machine->nodes);
+}
+
 const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulated_machine *machine,
 						     int64_t gpu)
 {
@@ -155,19 +172,48 @@ const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulat
 	return kind;
 }
 
+int64_t smalti_machine_node(const struct smalti_simulated_machine *machine, int64_t gpu)
+{
+	return gpu / (smalti_machine_gpus(machine) / machine->nodes);
+}
+
+struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_machine *machine,
+						  int64_t from, int64_t to)
+{
+	const struct smalti_machine_link *pcie = &machine->pcie, *network = &machine->network;
+	if (smalti_machine_node(machine, from) != smalti_machine_node(machine, to))
+		return (struct smalti_machine_link){
+		    fmin(network->bandwidth, fmin(pcie->bandwidth, machine->host)),
+		    2 * pcie->latency + network->latency};
+	if (machine->nvlink.bandwidth > 0)
+		return machine->nvlink;
+	if (machine->nvswitch.bandwidth > 0)
+		return machine->nvswitch;
+	return (struct smalti_machine_link){fmin(pcie->bandwidth, machine->host), 2 * pcie->latency};
+}
+
+/* When all GPUs exchange at the same time. */
+static struct smalti_machine_link exchange_of(const struct smalti_simulated_machine *machine)
+{
+	const double sharers = (double)(smalti_machine_gpus(machine) / machine->nodes);
+	struct smalti_machine_link link = {fmin(machine->pcie.bandwidth, machine->host / sharers),
+					   2 * machine->pcie.latency};
+	if (machine->nvlink.bandwidth > 0)
+		link = machine->nvlink;
+	else if (machine->nvswitch.bandwidth > 0)
+		link = machine->nvswitch;
+	if (machine->nodes > 1)
+		link =
+		    (struct smalti_machine_link){fmin(link.bandwidth, machine->network.bandwidth / sharers),
+						 2 * machine->pcie.latency + machine->network.latency};
+	return link;
+}
+
 void smalti_machine_block(struct smalti_simulated_machine *machine)
 {
 	machine->blocking = true;
-	if (machine->exchange.bandwidth > 0 || machine->gpu_kinds == 0)
-		return;
-	if (machine->nvlink.bandwidth > 0)
-		machine->exchange = machine->nvlink;
-	else if (machine->nvswitch.bandwidth > 0)
-		machine->exchange = machine->nvswitch;
-	else
-		machine->exchange = (struct smalti_machine_link){
-		    fmin(machine->pcie.bandwidth, machine->host / (double)smalti_machine_gpus(machine)),
-		    2 * machine->pcie.latency};
+	if (machine->exchange.bandwidth == 0 && machine->gpu_kinds > 0)
+		machine->exchange = exchange_of(machine);
 }
 
 double smalti_machine_wait(const struct smalti_simulated_machine *machine, double bytes)
@@ -187,10 +233,13 @@ static int parse(const cJSON *file, struct smalti_simulated_machine *machine, st
 	if (read_kind(cpus, "CPU", &machine->cpu, error) < 0 || read_gpus(file, machine, error) < 0 ||
 	    read_links(file, machine, error) < 0)
 		return -1;
-	if (smalti_machine_gpus(machine) <= MOST_GPUS)
-		return 0;
-	return smalti_fail(error, SMALTI_EFORMAT, "\"gpus\": %lld GPUs; expected %d at most",
-			   (long long)smalti_machine_gpus(machine), MOST_GPUS);
+	if (machine->cpu.count > SMALTI_MACHINE_CPUS)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"cpus\": %lld CPUs; expected %d at most",
+				   (long long)machine->cpu.count, SMALTI_MACHINE_CPUS);
+	if (smalti_machine_gpus(machine) > SMALTI_MACHINE_GPUS)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"gpus\": %lld GPUs; expected %d at most",
+				   (long long)smalti_machine_gpus(machine), SMALTI_MACHINE_GPUS);
+	return read_nodes(file, machine, error);
 }
 
 char *smalti_machine_path(const char *file, struct smalti_error *error)

@@ -13,6 +13,9 @@ extern const char *const smalti_machine_works[SMALTI_WORKS];
 extern const char *const smalti_machine_precisions[];
 /* @} */
 
+/* What StarPU's build for simulation takes (scripts/starpu). */
+enum { SMALTI_MACHINE_CPUS = 48, SMALTI_MACHINE_GPUS = 128 };
+
 enum { SMALTI_MACHINE_PRECISIONS = 4, SMALTI_MACHINE_GPU_KINDS = 8, SMALTI_MACHINE_NAME = 64 };
 
 /* Workers that are alike. */
@@ -37,10 +40,12 @@ struct smalti_simulated_machine {
 	struct smalti_machine_kind cpu;
 	struct smalti_machine_kind gpu[SMALTI_MACHINE_GPU_KINDS];
 	int gpu_kinds;
-	struct smalti_machine_link pcie;     /* of each GPU, in each direction */
-	double host;                         /* bytes a second through main memory, of all GPUs together */
+	struct smalti_machine_link pcie; /* of each GPU, in each direction */
+	double host; /* bytes a second through main memory, of all GPUs of a node together */
 	struct smalti_machine_link nvlink;   /* of each pair of GPUs; bandwidth 0: none */
 	struct smalti_machine_link nvswitch; /* of each GPU, in each direction; bandwidth 0: none */
+	int64_t nodes; /* that the GPUs are spread over, as many on each; main memory is as near to all */
+	struct smalti_machine_link network; /* of each node, in each direction */
 	/* What a GPU receives at from others, and a task waits at least, in a program whose exchanges block.
 	 */
 	struct smalti_machine_link exchange;
@@ -61,6 +66,12 @@ int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine);
 /* The kind of GPU `gpu`. */
 const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulated_machine *machine,
 						     int64_t gpu);
+
+/* The node that it is on, from 0 on. */
+int64_t smalti_machine_node(const struct smalti_simulated_machine *machine, int64_t gpu);
+/* What joins two GPUs, in seconds and bytes a second if nothing else is under way. */
+struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_machine *machine,
+						  int64_t from, int64_t to);
 
 /* What limits the operation of that name; SMALTI_WORKS: the bytes that it moves. */
 enum smalti_work smalti_machine_work(const char *op);

@@ -11,13 +11,7 @@ static struct smalti_machine_link link_of(const struct smalti_simulated_machine 
 {
 	if (from == 0 || to == 0)
 		return m->pcie;
-	if (m->blocking)
-		return m->exchange;
-	if (m->nvlink.bandwidth > 0)
-		return m->nvlink;
-	if (m->nvswitch.bandwidth > 0)
-		return m->nvswitch;
-	return (struct smalti_machine_link){m->pcie.bandwidth, 2 * m->pcie.latency};
+	return m->blocking ? m->exchange : smalti_machine_between(m, from - 1, to - 1);
 }
 
 /* StarPU leaves out the last row and the last column of what it reads. */
@@ -80,12 +74,17 @@ static void write_link(FILE *file, const char *kind, int64_t from, int64_t to, d
 		(long long)from, (long long)to, bandwidth, latency);
 }
 
-/* From and to each GPU, 0 being the other end; of each pair. */
+/* From and to each GPU, 0 being the other end; of each pair; of each node. */
 static void write_links(FILE *file, const struct smalti_simulated_machine *m)
 {
 	const int64_t gpus = smalti_machine_gpus(m);
-	if (gpus)
-		write_link(file, "host", 0, 0, m->host, 0);
+	for (int64_t node = 0; gpus && node < m->nodes; node++) {
+		write_link(file, "host", node, node, m->host, 0);
+		if (m->nodes > 1) {
+			write_link(file, "sends", node, node, m->network.bandwidth, m->network.latency / 2);
+			write_link(file, "gets", node, node, m->network.bandwidth, m->network.latency / 2);
+		}
+	}
 	if (m->blocking)
 		write_link(file, "free", 0, 0, at_once, 0);
 	for (int64_t gpu = 1; gpu <= gpus; gpu++) {
@@ -101,29 +100,48 @@ static void write_links(FILE *file, const struct smalti_simulated_machine *m)
 	}
 }
 
+static void pass(FILE *file, const char *kind, int64_t from, int64_t to)
+{
+	fprintf(file, "<link_ctn id=\"%s%lld-%lld\"/>", kind, (long long)from, (long long)to);
+}
+
+/* Between GPUs, from 1 on. */
+static void pass_between(FILE *file, const struct smalti_simulated_machine *m, int64_t from, int64_t to)
+{
+	const int64_t node = smalti_machine_node(m, from - 1), other = smalti_machine_node(m, to - 1);
+	if (m->blocking) { /* the receiver's task takes it */
+		pass(file, "free", 0, 0);
+	} else if (node == other && m->nvlink.bandwidth > 0) {
+		pass(file, "nvlink", from, to);
+	} else if (node == other && m->nvswitch.bandwidth > 0) {
+		pass(file, "nvswitch", from, 0);
+		pass(file, "nvswitch", 0, to);
+	} else {
+		pass(file, "pcie", from, 0);
+		pass(file, "pcie", 0, to);
+		if (node == other) {
+			pass(file, "host", node, node);
+		} else {
+			pass(file, "sends", node, node);
+			pass(file, "gets", other, other);
+		}
+	}
+}
+
 static void write_route(FILE *file, const struct smalti_simulated_machine *m, int64_t from, int64_t to)
 {
 	char names[2][32];
 	const int64_t ends[2] = {from, to};
 	for (int i = 0; i < 2; i++)
 		snprintf(names[i], sizeof(names[i]), ends[i] ? "CUDA%lld" : "RAM", (long long)ends[i] - 1);
-	const char *kind = "pcie";
-	if (from && to && m->blocking)
-		kind = "free"; /* the receiver's task takes it */
-	else if (from && to && m->nvlink.bandwidth > 0)
-		kind = "nvlink";
-	else if (from && to && m->nvswitch.bandwidth > 0)
-		kind = "nvswitch";
 	fprintf(file, "<route src=\"%s\" dst=\"%s\" symmetrical=\"NO\">", names[0], names[1]);
-	if (strcmp(kind, "free") == 0)
-		fputs("<link_ctn id=\"free0-0\"/>", file);
-	else if (from && to && strcmp(kind, "nvlink") != 0)
-		fprintf(file, "<link_ctn id=\"%s%lld-0\"/><link_ctn id=\"%s0-%lld\"/>", kind, (long long)from,
-			kind, (long long)to);
-	else
-		fprintf(file, "<link_ctn id=\"%s%lld-%lld\"/>", kind, (long long)from, (long long)to);
-	if (strcmp(kind, "pcie") == 0)
-		fputs("<link_ctn id=\"host0-0\"/>", file);
+	if (from && to) {
+		pass_between(file, m, from, to);
+	} else {
+		const int64_t node = smalti_machine_node(m, (from ? from : to) - 1);
+		pass(file, "pcie", from, to);
+		pass(file, "host", node, node);
+	}
 	fputs("</route>\n", file);
 }
 
