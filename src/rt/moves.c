@@ -34,13 +34,13 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 	const bool known = place != SMALTI_ANYWHERE;
 	const uint64_t bit = known ? UINT64_C(1) << place : 0;
 	const bool missing = known && !(tile->holders & bit);
-	const bool comes = missing && access != SMALTI_WRITE && tile->holders && !tile->formed;
+	const bool comes = missing && access != SMALTI_WRITE && tile->holders;
 	if (tile->formed) {
 		if (missing)
 			add(task_group, place, SMALTI_MOVE_WEIGHTS,
 			    smalti_formed_bytes(tile->formed, kind_of(task_group->session, place)));
 		tile->holders |= bit;
-		return comes;
+		return missing && kind_of(task_group->session, place) != SMALTI_DEVICE_CPU;
 	}
 	if (comes)
 		add(task_group, place, tile->move, tile->rows * tile->row_bytes);

@@ -18,6 +18,7 @@ struct smalti_tile {
 	enum smalti_move move; /* what is counted where it comes to a place */
 	uint64_t holders; /* bit p: place p has what was written last; 0: it is not known, or nothing was */
 	int rank;         /* over several ranks (rt/ranks.h), that wrote it last */
+	bool on_demand;   /* comes to a place when a task wants it, and not before */
 	bool held;        /* a task that is not whole yet uses it; its release waits until it is let go */
 	bool released;
 };
