@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The policy "locality". A place is a memory and the workers of one kind that compute in it. A task goes to
- * the place where it ends first: behind what waits there with no lower priority, and behind the transfers of
- * what it reads that is not there, each over the fastest link from a memory that has it, and behind others
+ * the place where it ends first: behind all that waits there, and behind the transfers of what it reads that
+ * is not there, each over the fastest link from a memory that has it, and behind others
  * over that link. Workers of a place share its tasks. They take the highest priority first and, of equal
  * ones, a task whose data is there; a worker without tasks takes one of another place's if it ends that
  * sooner. */
@@ -32,7 +32,8 @@ struct choice {
 	int place;
 	unsigned implementation;
 	double length, ready, end;
-	double cost; /* the end, and once more what transfers take: others wait for them, too */
+	double elsewhere; /* the length where it would take least of the other places */
+	double cost;      /* the end, and once more what transfers take: others wait for them, too */
 };
 
 static void init(unsigned context)
@@ -79,7 +80,20 @@ static double left(const struct state *state, int worker, double now)
 	return state->busy[worker] - fmin(done, state->length[worker]);
 }
 
-/* When a worker of the place can begin a task of this priority. */
+/* Of a task that waits: microseconds that only this place has for it. None where another is as fast, all
+ * where no other can execute it. */
+static void set_bound(struct starpu_task *task, double length, double elsewhere)
+{
+	task->sched_data = (void *)(uintptr_t)(length * fmax(1 - length / elsewhere, 0));
+}
+
+static double bound(const struct starpu_task *task)
+{
+	return (double)(uintptr_t)task->sched_data;
+}
+
+/* When a worker of the place could begin a task of this priority. It passes those with a lower one, which are
+ * the later for it: as far as the place is better at them than others, it has better to do. */
 static double free_at(const struct state *state, const struct place *place, int priority, double now)
 {
 	double work = 0, first = INFINITY;
@@ -90,10 +104,11 @@ static double free_at(const struct state *state, const struct place *place, int 
 		first = fmin(first, rest);
 		idle += rest <= 0;
 	}
-	for (struct starpu_task *task = starpu_task_list_begin(&place->ready);
-	     task && task->priority >= priority; task = starpu_task_list_next(task)) {
-		work += task->predicted;
-		idle--;
+	for (struct starpu_task *task = starpu_task_list_begin(&place->ready); task;
+	     task = starpu_task_list_next(task)) {
+		const int before = task->priority >= priority;
+		work += before ? task->predicted : bound(task);
+		idle -= before || bound(task) > 0;
 	}
 	return idle > 0 ? now : now + fmax(first, work / place->workers);
 }
@@ -162,10 +177,16 @@ static int look_at(struct state *state, struct starpu_task *task, int index, dou
 static struct choice choose(struct state *state, struct starpu_task *task)
 {
 	const double now = starpu_timing_now();
-	struct choice best = {.cost = INFINITY}, other;
-	for (int i = 0; i < state->places; i++)
-		if (look_at(state, task, i, now, &other) && other.cost < best.cost)
+	struct choice best = {.cost = INFINITY, .length = INFINITY, .elsewhere = INFINITY}, other;
+	for (int i = 0; i < state->places; i++) {
+		if (!look_at(state, task, i, now, &other))
+			continue;
+		const int better = other.cost < best.cost;
+		other.elsewhere = fmin(best.elsewhere, best.length);
+		best.elsewhere = fmin(best.elsewhere, other.length);
+		if (better)
 			best = other;
+	}
 	data_at(state, task, &state->place[best.place], now, 1);
 	return best;
 }
@@ -188,6 +209,7 @@ static int push(struct starpu_task *task)
 	const struct choice choice = choose(state, task);
 	struct place *place = &state->place[choice.place];
 	task->predicted = choice.length;
+	set_bound(task, choice.length, choice.elsewhere);
 	starpu_task_set_implementation(task, choice.implementation);
 	if (state->places > 1)
 		starpu_prefetch_task_input_on_node(task, place->node);
