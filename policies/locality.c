@@ -191,15 +191,38 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
-/* One worker that sleeps: of the place, else another, which may take it from there. */
-static void wake(const struct state *state, int index)
+/* What a place with no tasks would gain by taking the last one of another: 0 if that would not end sooner,
+ * and if it took twice as long as was expected. */
+static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
-	for (int i = 0; i < state->places; i++) {
-		const struct place *place = &state->place[(index + i) % state->places];
-		for (int j = 0; j < place->workers; j++)
-			if (starpu_wake_worker_relax_light(place->worker[j]))
-				return;
+	struct starpu_task *task = starpu_task_list_back(&from->ready);
+	struct choice here;
+	if (!task || !look_at(state, task, own, now, &here))
+		return 0;
+	const double gain = free_at(state, from, task->priority, now) - here.end;
+	return gain > here.length ? gain : 0;
+}
+
+/* A place whose workers may take from there what its own are too busy for; -1: none. A worker that is woken
+ * for nothing takes the core from those that have work. */
+static int helper_of(struct state *state, int index)
+{
+	const double now = starpu_timing_now();
+	for (int i = 1; i < state->places; i++) {
+		const int other = (index + i) % state->places;
+		if (gain_of(state, &state->place[index], other, now) > 0)
+			return other;
 	}
+	return -1;
+}
+
+/* One worker that sleeps. */
+static int wake(const struct place *place)
+{
+	for (int i = 0; i < place->workers; i++)
+		if (starpu_wake_worker_relax_light(place->worker[i]))
+			return 1;
+	return 0;
 }
 
 static int push(struct starpu_task *task)
@@ -215,9 +238,11 @@ static int push(struct starpu_task *task)
 		starpu_prefetch_task_input_on_node(task, place->node);
 	policy_insert(&place->ready, task);
 	state->waiting++;
+	const int helper = helper_of(state, choice.place);
 	starpu_push_task_end(task);
 	policy_unlock(&state->mutex);
-	wake(state, choice.place);
+	if (!wake(place) && helper >= 0)
+		wake(&state->place[helper]);
 	return 0;
 }
 
@@ -247,14 +272,9 @@ static struct starpu_task *others_task(struct state *state, int own, int *of)
 	struct starpu_task *best = NULL;
 	double most = 0;
 	for (int i = 0; i < state->places; i++) {
-		struct starpu_task *task = i == own ? NULL : starpu_task_list_back(&state->place[i].ready);
-		struct choice here;
-		if (!task || !look_at(state, task, own, now, &here))
-			continue;
-		const double gain = free_at(state, &state->place[i], task->priority, now) - here.end;
-		/* also if it takes twice as long as was expected */
-		if (gain > fmax(most, here.length))
-			most = gain, best = task, *of = i;
+		const double gain = i == own ? 0 : gain_of(state, &state->place[i], own, now);
+		if (gain > most)
+			most = gain, best = starpu_task_list_back(&state->place[i].ready), *of = i;
 	}
 	return best;
 }

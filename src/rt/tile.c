@@ -187,8 +187,8 @@ void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
 	struct prefetch *prefetch = malloc(sizeof(*prefetch));
 	if (!prefetch)
 		return; /* the task itself fetches it */
-	*prefetch = (struct prefetch){smalti_tile_handle(tile), node, priority,
-				      tile->move == SMALTI_MOVE_WEIGHTS};
+	*prefetch =
+	    (struct prefetch){smalti_tile_handle(tile), node, priority, tile->move == SMALTI_MOVE_WEIGHTS};
 	if (starpu_data_acquire_on_node_cb(prefetch->handle, STARPU_ACQUIRE_NO_NODE, STARPU_R, written,
 					   prefetch))
 		free(prefetch);
