@@ -60,12 +60,15 @@ bool smalti_dit_together(const struct smalti_dit_forward *f)
 	return f->pass < f->strategy->warmup || f->strategy->patches == 1;
 }
 
-/* A patch goes through all layers of a stage before the next one; its own tasks run as they are ready. */
+/* A patch goes through all layers of a stage before the next one; its own tasks run as they are ready. Keys
+ * that other places wait for, as a strategy says, are made as soon as they can be. */
 void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, int64_t block,
 			    enum smalti_dit_phase phase)
 {
+	enum { AHEAD = 2 * PHASES }; /* of earlier blocks, which the other branch is in */
+	const int64_t ahead = phase == KEYS && f->strategy->count > 1 ? AHEAD : 0;
 	const int64_t path = smalti_dit_together(f)
-				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1
+				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1 + ahead
 				 : f->strategy->patches - f->tokens->band[band].patch;
 	smalti_task_group_path(f->task_group, f->behind + path);
 }

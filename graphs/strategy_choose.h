@@ -8,7 +8,8 @@ bool smalti_is_auto(const char *text);
 
 /* The shares that `auto` stands for, by the rates of the devices, of the CPUs where there is none, or of
  * ranks: 1 for the fastest place; one that is 10 % slower at most has the share of the next faster one, so
- * that measurements of equal devices give equal shares. Others in hundredths. */
+ * that measurements of equal devices give equal shares. Others in hundredths, rounded down: what a slow place
+ * has too much of all others wait for, and what it has too little of they share. */
 void smalti_shares_by_rate(const struct smalti_place_facts *facts, double *shares);
 
 enum { SMALTI_STRATEGY_NAME = 48 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5_parts.h"
+#include "rt/ranks.h"
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
  * How many there are depends on the geometry alone, so that the order of all sums does. */
@@ -12,7 +13,15 @@ static int count_shards(const struct smalti_t5_config *c)
 	return (int)smalti_max(smalti_min(wanted, most), 1);
 }
 
-/* In blocks, by the shares. */
+/* What a device takes for a caption is its weights' way there, not arithmetic: devices have equal parts,
+ * others theirs by the shares. */
+static void level(double *shares, int places)
+{
+	for (int place = 0; place < places && shares[0] == 0; place++)
+		shares[place] = shares[place] > 0;
+}
+
+/* In blocks. */
 static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy *strategy,
 		      struct smalti_error *error)
 {
@@ -24,6 +33,8 @@ static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy
 	if (!shares || smalti_partition_even(&shards, e->t5->shards, 1, error) < 0)
 		return -1;
 	smalti_strategy_shares(strategy, shares, places);
+	if (smalti_ranks_count() == 1)
+		level(shares, places);
 	const int status = smalti_partition_distribute(&shards, shares, places, error);
 	for (int shard = 0; shard < e->t5->shards && status == 0; shard++)
 		e->place[shard] = shards.owner[shard];
@@ -96,6 +107,7 @@ static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t 
 static void stream(struct smalti_text_encoder *encoder)
 {
 	((struct smalti_t5 *)encoder)->streamed = true;
+	smalti_weights_stream(encoder->weights);
 }
 
 static const struct smalti_text_encoder_functions functions = {

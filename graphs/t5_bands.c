@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5_parts.h"
+#include "rt/ranks.h"
 
 #include <math.h>
 
@@ -91,11 +92,20 @@ void smalti_t5_reach(const struct smalti_t5_encoding *e)
 		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = reach);
 }
 
+/* Over ranks the first shard's alone has it; else it stays in main memory, as few of its rows are read. */
+static void go_to_table(const struct smalti_t5_encoding *e)
+{
+	if (e->placed && smalti_ranks_count() == 1)
+		smalti_task_group_place(e->task_group, 0);
+	else
+		smalti_t5_go_to(e, 0);
+}
+
 static void embed_band(const struct smalti_t5_encoding *e, struct smalti_t5_band *band)
 {
 	const struct smalti_t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
-	smalti_t5_go_to(e, 0); /* the table is there alone */
+	go_to_table(e);
 	for (int shard = 0; shard < t5->shards; shard++) {
 		const int64_t columns = smalti_t5_shard_size(t5, c->width, shard);
 		band->x[shard] = smalti_t5_new_shard(e, band, columns, SMALTI_F32);

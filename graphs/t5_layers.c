@@ -190,7 +190,8 @@ void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct smalti_t5_block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
-		smalti_task_group_path(e->task_group, t5->config.layers - i);
+		smalti_task_group_path(e->task_group,
+				       SMALTI_LONGEST_PATH - i); /* all of an image is behind it */
 		if (t5->streamed && i + 1 < t5->config.layers)
 			stream_layer(e, b + 1, false);
 		run_layer(e, b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The policy "locality". A place is a memory and the workers of one kind that compute in it. A task goes to
- * the place where it ends first: behind what waits there with no lower priority, and behind the transfers of
- * what it reads that is not there, each over the fastest link from a memory that has it, and behind others
+ * the place where it ends first: behind all that waits there, and behind the transfers of what it reads that
+ * is not there, each over the fastest link from a memory that has it, and behind others
  * over that link. Workers of a place share its tasks. They take the highest priority first and, of equal
  * ones, a task whose data is there; a worker without tasks takes one of another place's if it ends that
  * sooner. */
@@ -32,7 +32,8 @@ struct choice {
 	int place;
 	unsigned implementation;
 	double length, ready, end;
-	double cost; /* the end, and once more what transfers take: others wait for them, too */
+	double elsewhere; /* the length where it would take least of the other places */
+	double cost;      /* the end, and once more what transfers take: others wait for them, too */
 };
 
 static void init(unsigned context)
@@ -79,7 +80,20 @@ static double left(const struct state *state, int worker, double now)
 	return state->busy[worker] - fmin(done, state->length[worker]);
 }
 
-/* When a worker of the place can begin a task of this priority. */
+/* Of a task that waits: microseconds that only this place has for it. None where another is as fast, all
+ * where no other can execute it. */
+static void set_bound(struct starpu_task *task, double length, double elsewhere)
+{
+	task->sched_data = (void *)(uintptr_t)(length * fmax(1 - length / elsewhere, 0));
+}
+
+static double bound(const struct starpu_task *task)
+{
+	return (double)(uintptr_t)task->sched_data;
+}
+
+/* When a worker of the place could begin a task of this priority. It passes those with a lower one, which are
+ * the later for it: as far as the place is better at them than others, it has better to do. */
 static double free_at(const struct state *state, const struct place *place, int priority, double now)
 {
 	double work = 0, first = INFINITY;
@@ -90,10 +104,11 @@ static double free_at(const struct state *state, const struct place *place, int 
 		first = fmin(first, rest);
 		idle += rest <= 0;
 	}
-	for (struct starpu_task *task = starpu_task_list_begin(&place->ready);
-	     task && task->priority >= priority; task = starpu_task_list_next(task)) {
-		work += task->predicted;
-		idle--;
+	for (struct starpu_task *task = starpu_task_list_begin(&place->ready); task;
+	     task = starpu_task_list_next(task)) {
+		const int before = task->priority >= priority;
+		work += before ? task->predicted : bound(task);
+		idle -= before || bound(task) > 0;
 	}
 	return idle > 0 ? now : now + fmax(first, work / place->workers);
 }
@@ -162,23 +177,52 @@ static int look_at(struct state *state, struct starpu_task *task, int index, dou
 static struct choice choose(struct state *state, struct starpu_task *task)
 {
 	const double now = starpu_timing_now();
-	struct choice best = {.cost = INFINITY}, other;
-	for (int i = 0; i < state->places; i++)
-		if (look_at(state, task, i, now, &other) && other.cost < best.cost)
+	struct choice best = {.cost = INFINITY, .length = INFINITY, .elsewhere = INFINITY}, other;
+	for (int i = 0; i < state->places; i++) {
+		if (!look_at(state, task, i, now, &other))
+			continue;
+		const int better = other.cost < best.cost;
+		other.elsewhere = fmin(best.elsewhere, best.length);
+		best.elsewhere = fmin(best.elsewhere, other.length);
+		if (better)
 			best = other;
+	}
 	data_at(state, task, &state->place[best.place], now, 1);
 	return best;
 }
 
-/* One worker that sleeps: of the place, else another, which may take it from there. */
-static void wake(const struct state *state, int index)
+/* What a place with no tasks would gain by taking the last one of another: 0 if that would not end sooner,
+ * and if it took twice as long as was expected. */
+static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
-	for (int i = 0; i < state->places; i++) {
-		const struct place *place = &state->place[(index + i) % state->places];
-		for (int j = 0; j < place->workers; j++)
-			if (starpu_wake_worker_relax_light(place->worker[j]))
-				return;
+	struct starpu_task *task = starpu_task_list_back(&from->ready);
+	struct choice here;
+	if (!task || !look_at(state, task, own, now, &here))
+		return 0;
+	const double gain = free_at(state, from, task->priority, now) - here.end;
+	return gain > here.length ? gain : 0;
+}
+
+/* A place whose workers may take from there what its own are too busy for; -1: none. A worker that is woken
+ * for nothing takes the core from those that have work. */
+static int helper_of(struct state *state, int index)
+{
+	const double now = starpu_timing_now();
+	for (int i = 1; i < state->places; i++) {
+		const int other = (index + i) % state->places;
+		if (gain_of(state, &state->place[index], other, now) > 0)
+			return other;
 	}
+	return -1;
+}
+
+/* One worker that sleeps. */
+static int wake(const struct place *place)
+{
+	for (int i = 0; i < place->workers; i++)
+		if (starpu_wake_worker_relax_light(place->worker[i]))
+			return 1;
+	return 0;
 }
 
 static int push(struct starpu_task *task)
@@ -188,14 +232,17 @@ static int push(struct starpu_task *task)
 	const struct choice choice = choose(state, task);
 	struct place *place = &state->place[choice.place];
 	task->predicted = choice.length;
+	set_bound(task, choice.length, choice.elsewhere);
 	starpu_task_set_implementation(task, choice.implementation);
 	if (state->places > 1)
 		starpu_prefetch_task_input_on_node(task, place->node);
 	policy_insert(&place->ready, task);
 	state->waiting++;
+	const int helper = helper_of(state, choice.place);
 	starpu_push_task_end(task);
 	policy_unlock(&state->mutex);
-	wake(state, choice.place);
+	if (!wake(place) && helper >= 0)
+		wake(&state->place[helper]);
 	return 0;
 }
 
@@ -225,14 +272,9 @@ static struct starpu_task *others_task(struct state *state, int own, int *of)
 	struct starpu_task *best = NULL;
 	double most = 0;
 	for (int i = 0; i < state->places; i++) {
-		struct starpu_task *task = i == own ? NULL : starpu_task_list_back(&state->place[i].ready);
-		struct choice here;
-		if (!task || !look_at(state, task, own, now, &here))
-			continue;
-		const double gain = free_at(state, &state->place[i], task->priority, now) - here.end;
-		/* also if it takes twice as long as was expected */
-		if (gain > fmax(most, here.length))
-			most = gain, best = task, *of = i;
+		const double gain = i == own ? 0 : gain_of(state, &state->place[i], own, now);
+		if (gain > most)
+			most = gain, best = starpu_task_list_back(&state->place[i].ready), *of = i;
 	}
 	return best;
 }

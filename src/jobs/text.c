@@ -114,6 +114,7 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 	}
 	smalti_task_group_needs(encoding->task_group, texts->model->task_group);
 	smalti_task_group_needs(encoding->task_group, texts->task_group);
+	smalti_task_group_path(encoding->task_group, SMALTI_LONGEST_PATH); /* all of an image is behind it */
 	return encoding;
 }
 

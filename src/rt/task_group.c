@@ -7,9 +7,6 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* StarPU's priorities have 32 bits: so they tell 2^17 requests from each other. */
-enum { LONGEST_PATH = (1 << 14) - 1 };
-
 static const struct smalti_error no_memory = {SMALTI_ENOMEM, "no memory to say what failed"};
 
 struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, const char *name,
@@ -262,7 +259,7 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 
 void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
 {
-	task_group->path = tasks < LONGEST_PATH ? tasks : LONGEST_PATH;
+	task_group->path = tasks < SMALTI_LONGEST_PATH ? tasks : SMALTI_LONGEST_PATH;
 }
 
 void smalti_task_group_place(struct smalti_task_group *task_group, int place)
@@ -277,6 +274,6 @@ void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalt
 
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)
 {
-	const int64_t most = INT64_MAX / (LONGEST_PATH + 1) - 1;
-	return smalti_min(task_group->priority, most) * (LONGEST_PATH + 1) + task_group->path;
+	const int64_t most = INT64_MAX / (SMALTI_LONGEST_PATH + 1) - 1;
+	return smalti_min(task_group->priority, most) * (SMALTI_LONGEST_PATH + 1) + task_group->path;
 }

@@ -115,6 +115,10 @@ void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage
  * thread. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
 
+/* The longest path that is told from shorter ones. StarPU's priorities have 32 bits: so they tell 2^17
+ * requests from each other. */
+enum { SMALTI_LONGEST_PATH = (1 << 14) - 1 };
+
 /* The tasks inserted from here on have about so many behind them on the longest path to the end of the task
  * group's work; 0 before. Under a policy with priorities, of the tasks that are ready those of the task group
  * with the higher priority run first, and within it those with more behind them. By the inserting thread. */
