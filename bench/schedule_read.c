@@ -51,9 +51,11 @@ static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 /* "image N" is. */
 static int64_t image_of(const cJSON *arguments)
 {
+	static const char image[] = "image ";
 	const char *request = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, "request"));
-	long long image = -1;
-	return request && sscanf(request, "image %lld", &image) == 1 ? image : -1;
+	return request && strncmp(request, image, strlen(image)) == 0
+		   ? strtoll(request + strlen(image), NULL, 10)
+		   : -1;
 }
 
 static int read_after(struct smalti_schedule_task *task, int64_t own, const cJSON *list,

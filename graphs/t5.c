@@ -107,7 +107,6 @@ static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t 
 static void stream(struct smalti_text_encoder *encoder)
 {
 	((struct smalti_t5 *)encoder)->streamed = true;
-	smalti_weights_stream(encoder->weights);
 }
 
 static const struct smalti_text_encoder_functions functions = {

@@ -24,7 +24,7 @@ struct smalti_weights {
 	struct smalti_task_group *task_group;
 	const struct smalti_checkpoint *checkpoint;
 	enum smalti_dtype compute;
-	bool transient, streamed;
+	bool transient;
 	struct smalti_error error;
 	struct smalti_weight *first;
 	int64_t bytes;
@@ -51,11 +51,6 @@ int smalti_weights_status(const struct smalti_weights *weights, struct smalti_er
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient)
 {
 	weights->transient = transient;
-}
-
-void smalti_weights_stream(struct smalti_weights *weights)
-{
-	weights->streamed = true;
 }
 
 int64_t smalti_weights_bytes(const struct smalti_weights *weights)
@@ -350,22 +345,12 @@ bool smalti_weight_is_raw(const struct smalti_weight *weight)
 	return weight && weight->raw;
 }
 
-/* What lives for a layer alone, or passes through main memory layer by layer, is not to come before its time.
- */
-static struct smalti_tile *as_weight(const struct smalti_weight *weight, struct smalti_tile *tile)
-{
-	smalti_tile_moves_as(tile, SMALTI_MOVE_WEIGHTS);
-	if (tile)
-		tile->on_demand = weight->weights->transient || weight->weights->streamed;
-	return tile;
-}
-
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 {
 	const struct smalti_tensor_view *part = smalti_weight_view(weight, index);
 	if (!weight->part[index] && index < weight->source.parts)
-		weight->part[index] = as_weight(
-		    weight, smalti_tile_over(weight->weights->task_group, 1, part->bytes, part->data));
+		weight->part[index] =
+		    smalti_tile_over(weight->weights->task_group, 1, part->bytes, part->data);
 	return weight->part[index];
 }
 
@@ -385,7 +370,7 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 		return smalti_weight_part(weight, 0);
 	if (!weight || weight->tile)
 		return weight ? weight->tile : NULL;
-	weight->tile = as_weight(weight, smalti_tile_of_forms(weight->weights->task_group, &weight->forms));
+	weight->tile = smalti_tile_of_forms(weight->weights->task_group, &weight->forms);
 	prepare(weight, after);
 	return weight->tile;
 }

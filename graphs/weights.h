@@ -44,9 +44,6 @@ int smalti_weights_status(const struct smalti_weights *weights, struct smalti_er
  * and at first, they live as long as the weights do. */
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient);
 bool smalti_weights_is_transient(const struct smalti_weights *weights);
-/* Before the first use: they pass through main memory layer by layer, so that devices fetch each when a task
- * wants it. Else those that a plan places are sent ahead of the tasks. */
-void smalti_weights_stream(struct smalti_weights *weights);
 /* Bytes of all packed forms together, made or not; none when they are transient. */
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Bytes of the tensors in the file. */

@@ -33,14 +33,15 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 {
 	const bool known = place != SMALTI_ANYWHERE;
 	const bool missing = known && !smalti_bits_has(&tile->holders, place);
-	const bool comes = missing && access != SMALTI_WRITE && smalti_bits_any(&tile->holders);
+	const bool comes =
+	    missing && access != SMALTI_WRITE && smalti_bits_any(&tile->holders) && !tile->formed;
 	if (tile->formed) {
 		if (missing)
 			add(task_group, place, SMALTI_MOVE_WEIGHTS,
 			    smalti_formed_bytes(tile->formed, kind_of(task_group->session, place)));
 		if (known)
 			smalti_bits_add(&tile->holders, place);
-		return missing && kind_of(task_group->session, place) != SMALTI_DEVICE_CPU;
+		return comes;
 	}
 	if (comes)
 		add(task_group, place, tile->move, tile->rows * tile->row_bytes);

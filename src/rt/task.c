@@ -261,10 +261,8 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 		struct smalti_tile *tile = r->use[i].tile;
 		if (smalti_tile_is_local(tile) || !smalti_moves_count(task_group, tile, r->use[i].access, at))
 			continue;
-		if (tile->move != SMALTI_MOVE_WEIGHTS)
-			smalti_simulation_receives(tile->rows * tile->row_bytes);
-		if (!tile->on_demand)
-			smalti_tile_prefetch(tile, smalti_places_node(session->places, at), task->priority);
+		smalti_simulation_receives(tile->rows * tile->row_bytes);
+		smalti_tile_prefetch(tile, smalti_places_node(session->places, at), task->priority);
 	}
 }
 

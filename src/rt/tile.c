@@ -8,8 +8,6 @@
 
 #include <starpu.h>
 
-enum { MAIN_MEMORY = 0 }; /* its place */
-
 static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64_t bytes, const void *data,
 		       struct smalti_error *error)
 {
@@ -83,10 +81,7 @@ struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_
 struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data)
 {
-	struct smalti_tile *tile = make(task_group, rows, row_bytes, data);
-	if (tile && smalti_ranks_count() == 1)
-		tile->holders = smalti_bits_one(MAIN_MEMORY);
-	return tile;
+	return make(task_group, rows, row_bytes, data);
 }
 
 struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
@@ -99,7 +94,8 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
 	}
-	tile->holders = smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(MAIN_MEMORY);
+	tile->holders =
+	    smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0); /* main memory is place 0 */
 	/* Does not block: the handle is new, nothing is pending on it. */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
@@ -166,17 +162,12 @@ struct prefetch {
 	starpu_data_handle_t handle;
 	unsigned node;
 	int priority;
-	bool weight;
 };
 
 static void written(void *argument)
 {
 	struct prefetch *prefetch = argument;
-	if (prefetch->weight) /* which nothing is to be moved out for */
-		starpu_data_idle_prefetch_on_node_prio(prefetch->handle, prefetch->node, 1,
-						       prefetch->priority);
-	else
-		starpu_data_prefetch_on_node_prio(prefetch->handle, prefetch->node, 1, prefetch->priority);
+	starpu_data_prefetch_on_node_prio(prefetch->handle, prefetch->node, 1, prefetch->priority);
 	starpu_data_release_on_node(prefetch->handle, STARPU_ACQUIRE_NO_NODE);
 	free(prefetch);
 }
@@ -188,8 +179,7 @@ void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
 	struct prefetch *prefetch = malloc(sizeof(*prefetch));
 	if (!prefetch)
 		return; /* the task itself fetches it */
-	*prefetch =
-	    (struct prefetch){smalti_tile_handle(tile), node, priority, tile->move == SMALTI_MOVE_WEIGHTS};
+	*prefetch = (struct prefetch){smalti_tile_handle(tile), node, priority};
 	if (starpu_data_acquire_on_node_cb(prefetch->handle, STARPU_ACQUIRE_NO_NODE, STARPU_R, written,
 					   prefetch))
 		free(prefetch);

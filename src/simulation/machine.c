@@ -195,17 +195,17 @@ struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_
 /* When all GPUs exchange at the same time. */
 static struct smalti_machine_link exchange_of(const struct smalti_simulated_machine *machine)
 {
-	const double sharers = (double)(smalti_machine_gpus(machine) / machine->nodes);
-	struct smalti_machine_link link = {fmin(machine->pcie.bandwidth, machine->host / sharers),
+	const int64_t sharers = smalti_machine_gpus(machine) / machine->nodes;
+	struct smalti_machine_link link = {fmin(machine->pcie.bandwidth, machine->host / (double)sharers),
 					   2 * machine->pcie.latency};
 	if (machine->nvlink.bandwidth > 0)
 		link = machine->nvlink;
 	else if (machine->nvswitch.bandwidth > 0)
 		link = machine->nvswitch;
 	if (machine->nodes > 1)
-		link =
-		    (struct smalti_machine_link){fmin(link.bandwidth, machine->network.bandwidth / sharers),
-						 2 * machine->pcie.latency + machine->network.latency};
+		link = (struct smalti_machine_link){
+		    fmin(link.bandwidth, machine->network.bandwidth / (double)sharers),
+		    2 * machine->pcie.latency + machine->network.latency};
 	return link;
 }
 
