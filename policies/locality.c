@@ -191,15 +191,15 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
-/* What a place with no tasks would gain by taking the last one of another: 0 if that would not end sooner,
- * and if it took twice as long as was expected. */
+/* What a place with no tasks would gain by taking the last one of another, its cost there counted: 0 if that
+ * would not end sooner, and if it took twice as long as was expected. */
 static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
 	struct starpu_task *task = starpu_task_list_back(&from->ready);
 	struct choice here;
 	if (!task || !look_at(state, task, own, now, &here))
 		return 0;
-	const double gain = free_at(state, from, task->priority, now) - here.end;
+	const double gain = free_at(state, from, task->priority, now) - here.cost;
 	return gain > here.length ? gain : 0;
 }
 

@@ -10,7 +10,7 @@ figure() {
 }
 
 exact() {
-    local pixels seconds name
+    local pixels seconds name images
     echo "Four A100 over PCIe, 20 steps of both branches, beside the fastest that was published, exact or not:"
     echo
     echo "| pixels | \`hybrid:cfg2.ring2\` | published | |"
@@ -28,11 +28,15 @@ END_OF_LIST
     echo
     echo "An A100, an L40 and a T4 together, \`--strategy ring --shares auto\`, whole images of 20 steps beside their bound by work:"
     echo
-    echo "| pixels | makespan | bound | |"
-    echo "|---|---|---|---|"
-    for pixels in 2048 4096; do
-        figure '(makespan|area_bound)' A100-L40-T4 --size "${pixels}x$pixels" --steps 20 --strategy ring --shares auto \
-            --grain operation --tile-tokens $((pixels * pixels / 1024)) | xargs | awk -v pixels=$pixels \
-            '{ printf "| %d | %.3g s | %.3g s | %.0f %% |\n", pixels, $1, $2, 100 * $2 / $1 }'
-    done
+    echo "| pixels | images | makespan | bound | |"
+    echo "|---|---|---|---|---|"
+    while read -r pixels images; do
+        figure '(makespan|area_bound)' A100-L40-T4 --size "${pixels}x$pixels" --steps 20 --images "$images" --strategy ring --shares auto \
+            --grain operation --tile-tokens $((pixels * pixels / 1024)) | xargs | awk -v pixels="$pixels" -v images="$images" \
+            '{ printf "| %d | %d | %.3g s | %.3g s | %.0f %% |\n", pixels, images, $1, $2, 100 * $2 / $1 }'
+    done <<'END_OF_LIST'
+2048 1
+2048 4
+4096 1
+END_OF_LIST
 }
