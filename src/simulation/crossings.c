@@ -238,7 +238,8 @@ double smalti_crossings_bound(struct smalti_crossings *c, int64_t cpus, int64_t 
 	for (int64_t tile = 0; tile < c->value_room; tile++)
 		if (retire(c, &c->values[tile]) == 0)
 			c->values[tile].maker = NOBODY;
-	qsort(c->candidates, (size_t)c->candidate_count, sizeof(*c->candidates), by_worth);
+	if (c->candidate_count > 0) /* or there is no list */
+		qsort(c->candidates, (size_t)c->candidate_count, sizeof(*c->candidates), by_worth);
 	const double main_rate = fmin((double)gpus * m->pcie.bandwidth, (double)m->nodes * m->host),
 		     rate = rate_of(m, smalti_min(gpus, smalti_machine_gpus(m) / m->nodes) - 1);
 	double bound = fmax(leave_home(c, c->out[0], main_rate, cpus), c->in[0] / main_rate);
