@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/schedule.h"
+#include "bench/statistics.h"
 
 #include <math.h>
 
@@ -88,39 +89,23 @@ static void add_worker(struct smalti_schedule_worker *worker, const struct chang
 	worker->idle[SMALTI_IDLE_END] = fmax(0, makespan - end);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* The least of `count` ends by which so many of a hundred images are there; NAN: there are none. */
-static double latency(const double *ends, int64_t count, int64_t percent)
-{
-	return count ? ends[(count * percent + 99) / 100 - 1] : (double)NAN;
-}
-
+/* There are no more images than tasks. */
 static int measure_latencies(struct smalti_schedule *s, struct smalti_error *error)
 {
-	double *ends = NULL;
-	int64_t room = 0, count = 0;
+	SCOPED(free) double *ends = smalti_calloc(s->count, sizeof(*ends), error);
+	int64_t count = 0;
+	if (!ends)
+		return -1;
 	for (int64_t i = 0; i < s->count; i++) {
 		const int64_t image = s->tasks[i].image;
-		if (image < 0)
+		if (image < 0 || image >= s->count)
 			continue;
-		if (smalti_grow_to(&ends, &room, image, sizeof(*ends), error) < 0) {
-			free(ends);
-			return -1;
-		}
 		ends[image] = fmax(ends[image], s->tasks[i].end);
 		count = smalti_max(count, image + 1);
 	}
-	if (count)
-		qsort(ends, (size_t)count, sizeof(*ends), by_size);
-	s->latency_median = latency(ends, count, 50);
-	s->latency_95 = latency(ends, count, 95);
-	s->latency_most = latency(ends, count, 100);
-	free(ends);
+	s->latency_median = count ? smalti_percentile(ends, count, 50) : (double)NAN;
+	s->latency_95 = count ? smalti_percentile(ends, count, 95) : (double)NAN;
+	s->latency_most = count ? smalti_percentile(ends, count, 100) : (double)NAN;
 	return 0;
 }
 

@@ -17,7 +17,9 @@ static int count_shards(const struct smalti_t5_config *c)
  * others theirs by the shares. */
 static void level(double *shares, int places)
 {
-	for (int place = 0; place < places && shares[0] == 0; place++)
+	if (shares[0] > 0) /* CPUs compute, too */
+		return;
+	for (int place = 1; place < places; place++)
 		shares[place] = shares[place] > 0;
 }
 

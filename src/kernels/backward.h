@@ -47,6 +47,22 @@ struct smalti_dense {
 	/* Elements from a row in memory to the next; 0: there is nothing between them. */
 	int64_t a_stride, b_stride, y_stride;
 };
+/* From a row in memory to the next. @{ */
+static inline int64_t smalti_dense_a_row(const struct smalti_dense *d)
+{
+	return d->a_stride ? d->a_stride : d->turned_a ? d->rows : d->inner;
+}
+
+static inline int64_t smalti_dense_b_row(const struct smalti_dense *d)
+{
+	return d->b_stride ? d->b_stride : d->turned_b ? d->inner : d->columns;
+}
+
+static inline int64_t smalti_dense_y_row(const struct smalti_dense *d)
+{
+	return d->y_stride ? d->y_stride : d->columns;
+}
+/* @} */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error);
 /* What operands that are rounded to `compute` are multiplied as here: bf16 by instructions for it, or f32. */

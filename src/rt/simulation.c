@@ -315,9 +315,9 @@ void smalti_simulation_inserts(struct starpu_task *task)
 		abort();
 	const int memory = memory_of(task);
 	double *costs = run.costs + result->tasks * run.kinds;
-	const double least = fill_costs(task, message, costs),
-		     wait = memory > 0 ? smalti_machine_wait(&run.machine, run.received) : 0;
-	run.waits[result->tasks] = smalti_machine_wait(&run.machine, run.received);
+	const double received = smalti_machine_wait(&run.machine, run.received);
+	const double least = fill_costs(task, message, costs), wait = memory > 0 ? received : 0;
+	run.waits[result->tasks] = received;
 	run.received = 0;
 	extend_path(memory < 0 ? least : costs[memory ? kind_of_gpu(memory - 1) : 0] + wait, memory);
 	if (smalti_crossings_add(run.crossings, run.uses, run.use_count, memory, costs[0], wait) < 0)

@@ -35,16 +35,14 @@ struct matrix {
 
 static struct matrix left_of(const struct smalti_dense *d, const void *a)
 {
-	const int64_t columns = d->turned_a ? d->rows : d->inner;
-	return (struct matrix){d->turned_a ? d->inner : d->rows, columns, d->a_stride ? d->a_stride : columns,
-			       d->a_dtype, a};
+	return (struct matrix){d->turned_a ? d->inner : d->rows, d->turned_a ? d->rows : d->inner,
+			       smalti_dense_a_row(d), d->a_dtype, a};
 }
 
 static struct matrix right_of(const struct smalti_dense *d, const void *b)
 {
-	const int64_t columns = d->turned_b ? d->inner : d->columns;
-	return (struct matrix){d->turned_b ? d->columns : d->inner, columns,
-			       d->b_stride ? d->b_stride : columns, d->b_dtype, b};
+	return (struct matrix){d->turned_b ? d->columns : d->inner, d->turned_b ? d->inner : d->columns,
+			       smalti_dense_b_row(d), d->b_dtype, b};
 }
 
 /* A product in f32. */
@@ -164,7 +162,7 @@ static int multiply_by_library(const struct smalti_dense *d, const void *a, cons
 			       struct smalti_error *error)
 {
 	const bool converted = d->result != SMALTI_F32;
-	const int64_t y_stride = d->y_stride ? d->y_stride : d->columns;
+	const int64_t y_stride = smalti_dense_y_row(d);
 	struct product p = {d, left_of(d, a), right_of(d, b), y, converted ? d->columns : y_stride};
 	if (converted)
 		p.y = smalti_scratch(SMALTI_SCRATCH_PRODUCT, d->rows * d->columns * (int64_t)sizeof(*p.y),

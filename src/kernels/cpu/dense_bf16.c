@@ -57,11 +57,6 @@ static struct cut cut_of(const struct smalti_dense *d)
 			    lines_of(d->columns, terms, PACKED_COLUMNS)};
 }
 
-static int64_t row_of(const struct smalti_dense *d)
-{
-	return d->y_stride ? d->y_stride : d->columns;
-}
-
 static int64_t lay_out(const struct smalti_dense *d, const struct cut *cut, float *scratch, struct work *work)
 {
 	const bool apart = d->result != SMALTI_F32 && d->inner > cut->terms;
@@ -69,7 +64,7 @@ static int64_t lay_out(const struct smalti_dense *d, const struct cut *cut, floa
 	    {&work->a, cut->rows * cut->terms / 2},
 	    {&work->b, cut->columns * cut->terms / 2},
 	    {&work->c, 4 * TILE_FLOATS},
-	    {&work->sums, apart ? d->rows * row_of(d) : 0},
+	    {&work->sums, apart ? d->rows * smalti_dense_y_row(d) : 0},
 	};
 	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -187,7 +182,7 @@ static void finish(const struct smalti_dense *d, const struct block *b, const st
 	for (int64_t row = 0; row < b->rows; row++)
 		for (int64_t column = 0; column < b->columns; column += TILE) {
 			const float *c = work->c + (row / TILE * 2 + column / TILE) * TILE_FLOATS;
-			const int64_t at = (b->row + row) * row_of(d) + b->column + column;
+			const int64_t at = (b->row + row) * smalti_dense_y_row(d) + b->column + column;
 			const int64_t count = smalti_min(b->columns - column, TILE);
 			const vec sum = vec_load(c + row % TILE * TILE) +
 					before(d, b, work, at, b->column + column, count, y);
@@ -214,8 +209,8 @@ static void multiply(const struct smalti_dense *d, const struct work *work, cons
 	    .c = work->c,
 	    .c_row = 2,
 	    .c_column = 1,
-	    .next = (const char *)y + (b->row * row_of(d) + b->column + COLUMNS) * size,
-	    .next_row = row_of(d) * size,
+	    .next = (const char *)y + (b->row * smalti_dense_y_row(d) + b->column + COLUMNS) * size,
+	    .next_row = smalti_dense_y_row(d) * size,
 	    .next_column = TILE * size,
 	};
 	if (b->rows > TILE && b->columns > TILE)
@@ -248,11 +243,8 @@ static void multiply_packed(const struct smalti_dense *d, const struct work *wor
 void FOR_ISA(smalti_dense_bf16)(const struct smalti_dense *d, const void *a, const void *b, void *y,
 				float *scratch)
 {
-	const int64_t a_row = d->turned_a ? d->rows : d->inner, b_row = d->turned_b ? d->inner : d->columns;
-	const struct operand left = {
-	    a, d->a_dtype, d->rows, d->a_stride ? d->a_stride : a_row, !d->turned_a, false};
-	const struct operand right = {b,           d->b_dtype, d->columns, d->b_stride ? d->b_stride : b_row,
-				      d->turned_b, true};
+	const struct operand left = {a, d->a_dtype, d->rows, smalti_dense_a_row(d), !d->turned_a, false};
+	const struct operand right = {b, d->b_dtype, d->columns, smalti_dense_b_row(d), d->turned_b, true};
 	const struct cut cut = cut_of(d);
 	struct work work;
 	lay_out(d, &cut, scratch, &work);
