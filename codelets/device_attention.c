@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
-/* The scores are computed again for each part of the values' columns. */
+/* Columns first_column … of the values, of which groups take SMALTI_ATTEND_COLUMNS each. */
+static int launch_attend(struct smalti_device *device, const struct attend_arguments *a, bool tensor,
+			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
+{
+	static const char *const kernels[][2] = {[SMALTI_F16] = {"attend_f16_wide", "attend_f16_narrow"},
+						 [SMALTI_BF16] = {"attend_bf16_wide", "attend_bf16_narrow"}};
+	const int64_t most = tensor ? SMALTI_TENSOR_QUERIES : SMALTI_ATTEND_QUERIES;
+	const int64_t tiles = a->captions + (a->queries + most - 1) / most;
+	const char *kernel = tensor ? kernels[a->dtype][a->columns <= SMALTI_ATTEND_NARROW] : "attend";
+	const struct smalti_launch launch = {kernel, tiles * a->heads * a->parts, SMALTI_ATTEND_THREADS};
+	return smalti_device_launch(device, &launch, (const struct smalti_device_memory *const *)buffers,
+				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
+}
+
+/* The scores are computed again for each part of the values' columns. What travels is read by all of them, so they
+ * follow one another. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {
 	struct attend_arguments a = *arguments;
-	const int64_t tiles = a.captions + (a.queries + SMALTI_ATTEND_QUERIES - 1) / SMALTI_ATTEND_QUERIES;
-	const struct smalti_launch launch = {"attend", tiles * a.heads, SMALTI_ATTEND_THREADS};
-	for (int64_t column = 0; column < a.head_dim; column += SMALTI_ATTEND_COLUMNS) {
-		const int64_t left = a.head_dim - column;
+	const bool tensor = a.dtype != SMALTI_F32 && smalti_device_operands(device, a.dtype) == a.dtype;
+	const int64_t most = tensor && a.first && a.last ? a.head_dim : SMALTI_ATTEND_COLUMNS;
+	for (int64_t column = 0; column < a.head_dim; column += most) {
 		a.first_column = column;
-		a.columns = left < SMALTI_ATTEND_COLUMNS ? left : SMALTI_ATTEND_COLUMNS;
-		if (smalti_device_launch(device, &launch, (const struct smalti_device_memory *const *)buffers,
-					 (int)(sizeof(*buffers) / sizeof(buffers->q)), &a, sizeof(a),
-					 error) < 0)
+		a.columns = smalti_min(a.head_dim - column, most);
+		a.parts = (a.columns + SMALTI_ATTEND_COLUMNS - 1) / SMALTI_ATTEND_COLUMNS;
+		if (launch_attend(device, &a, tensor, buffers, error) < 0)
 			return -1;
 	}
 	return 0;

@@ -2,11 +2,12 @@
 #include "codelets/device_parts.h"
 
 #include "base/dtype.h"
+#include "kernels/moments.h"
 
 /* Rows whose patches, of `bytes` each, are made together. */
 static int64_t rows_together(const struct smalti_device *device, int64_t bytes)
 {
-	static const int64_t most_bytes = 64 << 20;
+	static const int64_t most_bytes = 256 << 20;
 	const int64_t room = smalti_device_room(device),
 		      rows = (room < most_bytes ? room : most_bytes) / bytes;
 	return rows > 1 ? rows : 1;
@@ -39,6 +40,31 @@ int smalti_device_groupnorm(struct smalti_device *device, const struct groupnorm
 			    : -1;
 }
 
+/* Groups are few: to have all of the device at work their pixels are summed in parts. */
+static int sum_moments(struct smalti_device *device, const struct edges_arguments *a,
+		       const struct smalti_device_memory *x, const struct smalti_device_memory *moments,
+		       struct smalti_error *error)
+{
+	enum { PART = 1 << 14, MOST_PARTS = 64 }; /* elements of a group in a part, about */
+	struct moments_arguments counted = {a->rows * a->width, a->channels, a->groups, 1};
+	const int64_t parts = counted.pixels * (a->channels / a->groups) / PART;
+	const struct smalti_device_memory *const whole[] = {x, moments};
+	if (parts <= 1)
+		return smalti_device_groups(device, "band_moments", a->groups, whole, &counted, error);
+	counted.parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+	const struct smalti_device_memory *summed = smalti_device_take(
+	    device, counted.parts * a->groups * (int64_t)sizeof(struct smalti_moments), error);
+	const struct smalti_device_memory *const split[] = {x, summed}, *const joined[] = {summed, moments};
+	if (!summed)
+		return -1;
+	int status =
+	    smalti_device_groups(device, "band_moments", counted.parts * a->groups, split, &counted, error);
+	if (status == 0)
+		status = smalti_device_elements(device, "join_moments", a->groups, joined, &counted, error);
+	smalti_device_give(device, summed);
+	return status;
+}
+
 /* What a band's neighbours and its GroupNorm need of it; those that are wanted. */
 static int leave_edges(struct smalti_device *device, const struct edges_arguments *a,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *top,
@@ -46,12 +72,11 @@ static int leave_edges(struct smalti_device *device, const struct edges_argument
 		       struct smalti_error *error)
 {
 	const struct copy_edges_arguments edges = {a->rows, a->width * a->channels};
-	const struct moments_arguments counted = {a->rows * a->width, a->channels, a->groups};
-	const struct smalti_device_memory *const copied[] = {x, top, bottom}, *const summed[] = {x, moments};
+	const struct smalti_device_memory *const copied[] = {x, top, bottom};
 	if ((top || bottom) &&
 	    smalti_device_elements(device, "copy_edges", edges.row, copied, &edges, error) < 0)
 		return -1;
-	return moments ? smalti_device_groups(device, "band_moments", a->groups, summed, &counted, error) : 0;
+	return moments ? sum_moments(device, a, x, moments, error) : 0;
 }
 
 int smalti_device_edges(struct smalti_device *device, const struct edges_memories *data,
@@ -91,24 +116,60 @@ static bool has_convolution(struct smalti_device *device, const struct conv_argu
 	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
 }
 
+/* What rows first_row … first_row + rows − 1 of y are made of, in the weight's dtype: rows above and below them, too,
+ * but none above where every second is left out. In scratch; NULL with an error. */
+static const struct smalti_device_memory *take_rows(struct smalti_device *device, const struct conv_memories *data,
+						    const struct conv_arguments *a, const struct band *band,
+						    enum smalti_device_slot slot, int64_t first_row, int64_t rows,
+						    struct smalti_error *error)
+{
+	const enum smalti_dtype dtype = band->weight.dtype;
+	const int64_t before = a->stride == 2 ? 0 : 1;
+	const struct conv_patches_arguments taken = {*a, first_row * a->stride - before,
+						     rows * a->stride + 1 + before, dtype};
+	const int64_t count = taken.rows * band->width * a->stride * a->in;
+	const struct smalti_device_memory *memory =
+	    smalti_device_scratch(device, slot, count * smalti_dtype_bytes(dtype), error);
+	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
+							      band->coefficients, memory};
+	if (!memory || smalti_device_elements(device, "conv_rows", count, buffers, &taken, error) < 0)
+		return NULL;
+	return memory;
+}
+
 /* Rows first_row … first_row + rows − 1 of y, with the bias, by the device's convolution. */
 static int convolve_rows(struct smalti_device *device, const struct conv_memories *data,
 			 const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			 int64_t rows, struct smalti_error *error)
 {
 	const struct smalti_device_convolution c = describe(a, band, rows);
-	const int64_t before = a->stride == 2 ? 0 : 1;
-	const struct conv_patches_arguments taken = {*a, first_row * a->stride - before, c.rows + 1 + before,
-						     c.dtype};
-	const int64_t count = taken.rows * c.width * a->in;
 	const struct smalti_device_memory *memory =
-	    smalti_device_scratch(device, SMALTI_DEVICE_X, count * smalti_dtype_bytes(c.dtype), error);
+	    take_rows(device, data, a, band, SMALTI_DEVICE_X, first_row, rows, error);
+	return memory ? smalti_device_convolve(device, &c, memory, band->weight.memory, data->bias, data->y,
+					       first_row * band->width * a->out, error)
+		      : -1;
+}
+
+/* patches [rows, width, 3, 3, in]: copied of rows whose elements are made once, if they are whole chunks. */
+static int make_patches(struct smalti_device *device, const struct conv_memories *data,
+			const struct conv_arguments *a, const struct band *band, int64_t first_row, int64_t rows,
+			const struct smalti_device_memory *patches, struct smalti_error *error)
+{
+	enum { CHUNK = 16 };
+	const int64_t pixel = a->in * smalti_dtype_bytes(band->weight.dtype), pixels = rows * band->width;
+	const struct conv_patches_arguments made = {*a, first_row, rows, band->weight.dtype};
 	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
-							      band->coefficients, memory};
-	if (!memory || smalti_device_elements(device, "conv_rows", count, buffers, &taken, error) < 0)
-		return -1;
-	return smalti_device_convolve(device, &c, memory, band->weight.memory, data->bias, data->y,
-				      first_row * band->width * a->out, error);
+							      band->coefficients, patches};
+	if (pixel % CHUNK)
+		return smalti_device_elements(device, "conv_patches", pixels * 9 * a->in, buffers, &made, error);
+	const struct copy_patches_arguments copied = {rows, band->width, band->width * a->stride, a->stride,
+						      pixel / CHUNK};
+	const struct smalti_device_memory *taken =
+	    take_rows(device, data, a, band, SMALTI_DEVICE_ROWS, first_row, rows, error);
+	const struct smalti_device_memory *const from_to[] = {taken, patches};
+	return taken ? smalti_device_elements(device, "copy_patches", pixels * 9 * copied.chunks, from_to, &copied,
+					      error)
+		     : -1;
 }
 
 /* The same without the bias, by a product. */
@@ -117,7 +178,6 @@ static int multiply(struct smalti_device *device, const struct conv_memories *da
 		    struct smalti_error *error)
 {
 	const enum smalti_dtype dtype = band->weight.dtype;
-	const struct conv_patches_arguments patches = {*a, first_row, rows, dtype};
 	const int64_t pixels = rows * band->width, in = 9 * a->in;
 	const struct smalti_device_product product = {.rows = pixels,
 						      .in = in,
@@ -131,10 +191,7 @@ static int multiply(struct smalti_device *device, const struct conv_memories *da
 						      .dtype = dtype};
 	const struct smalti_device_memory *memory =
 	    smalti_device_scratch(device, SMALTI_DEVICE_X, pixels * in * smalti_dtype_bytes(dtype), error);
-	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
-							      band->coefficients, memory};
-	if (!memory ||
-	    smalti_device_elements(device, "conv_patches", pixels * in, buffers, &patches, error) < 0)
+	if (!memory || make_patches(device, data, a, band, first_row, rows, memory, error) < 0)
 		return -1;
 	return smalti_device_product(device, &product, memory, band->weight.memory, data->y, error);
 }
@@ -163,7 +220,7 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
-	const int64_t step = rows_together(device, band.width * 9 * a->in * (int64_t)sizeof(float));
+	const int64_t step = rows_together(device, band.width * 9 * a->in * smalti_dtype_bytes(band.weight.dtype));
 	const bool whole = has_convolution(device, a, &band, step);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;

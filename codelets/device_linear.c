@@ -67,7 +67,7 @@ static int finish(struct smalti_device *device, const struct matmul_arguments *a
 	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
 	if (target->z == y)
 		return 0;
-	return smalti_device_elements(device, "epilogue", a->rows * a->out, buffers, a, error);
+	return smalti_device_elements(device, "epilogue", (a->rows * a->out + 3) / 4, buffers, a, error);
 }
 
 int smalti_device_matmul(struct smalti_device *device, const struct matmul_memories *data,

@@ -14,7 +14,8 @@ enum smalti_device_slot {
 	SMALTI_DEVICE_FACTOR,
 	SMALTI_DEVICE_COEFFICIENTS,
 	SMALTI_DEVICE_GRADIENT,
-	SMALTI_DEVICE_ROUNDED
+	SMALTI_DEVICE_ROUNDED,
+	SMALTI_DEVICE_ROWS
 };
 
 #define SMALTI_DEVICE_COUNT(buffers) ((int)(sizeof(buffers) / sizeof((buffers)[0])))

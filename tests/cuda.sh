@@ -70,9 +70,13 @@ SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "
 SMALTI_STANDIN_DEVICES=2 SMALTI_TEST='searched on devices' "$programs/test_retrieve" >"$work/log" 2>&1 ||
     fail "test_retrieve: $(cat "$work/log")"
 ! grep -q skipped "$work/log" || fail "test_retrieve: $(cat "$work/log")"
-# Without cuDNN, whose graphs compute convolutions and attention otherwise.
-SMALTI_STANDIN_FAIL=cudnn:1 SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
-    fail "without cuDNN: $(cat "$work/log")"
+SMALTI_STANDIN_DEVICES=1 SMALTI_TEST='a quarter of the weights' "$programs/test_device_plans" >"$work/log" 2>&1 ||
+    fail "test_device_plans: $(cat "$work/log")"
+# Without cuDNN, whose graphs compute convolutions and attention otherwise, and where it refuses a plan that it made.
+for call in cudnn:1 graph:1; do
+    SMALTI_STANDIN_FAIL=$call SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
+        fail "$call: $(cat "$work/log")"
+done
 
 # A call that fails ends the images that need it with its message, and no others.
 export SMALTI_STANDIN_DEVICES=1
@@ -83,7 +87,7 @@ while read -r call words; do
 done <<'WORDS'
 launch:40 too many resources requested for launch
 product:30 cuBLASLt says
-graph:1 cuDNN says
+graph:2 cuDNN says
 WORDS
 mkdir "$work/images"
 SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 120 "$SMALTI" generate -p 'a star' -p 'a red star' \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
+#include "graphs/strategy_choose.h"
 #include "graphs/vae_plan.h"
 #include "jobs/bins.h"
 #include "jobs/plan_strategy.h"
@@ -129,6 +130,13 @@ static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 	return 0;
 }
 
+int64_t smalti_tile_tokens(const struct smalti_session *session, const char *shares)
+{
+	const bool cpus = shares && !smalti_is_auto(shares) && strtod(shares, NULL) > 0;
+	const bool gpus = session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
+	return gpus && !cpus ? SMALTI_GPU_TILE_TOKENS : SMALTI_TILE_TOKENS;
+}
+
 /* What is asked for, every default replaced by what it stands for. */
 static int spell_out(struct smalti_plan *plan, const struct smalti_request *request,
 		     struct smalti_error *error)
@@ -141,7 +149,8 @@ static int spell_out(struct smalti_plan *plan, const struct smalti_request *requ
 	r->height = r->height ? r->height : info.native_height;
 	if (check_request(r, error) < 0)
 		return -1;
-	r->tile_tokens = r->tile_tokens ? r->tile_tokens : SMALTI_TILE_TOKENS;
+	r->tile_tokens =
+	    r->tile_tokens ? r->tile_tokens : smalti_tile_tokens(plan->model->session, r->shares);
 	r->tile_rows = r->tile_rows ? r->tile_rows : SMALTI_TILE_ROWS;
 	plan->prompt = smalti_format(error, "%s", request->prompt);
 	plan->negative_prompt =

@@ -78,6 +78,7 @@ device_kernels = \
 	src/kernels/device/program.cl \
 	src/kernels/device/arguments.h \
 	src/kernels/device/attention.cl \
+	src/kernels/device/attention_tensor.cl \
 	src/kernels/device/backward.cl \
 	src/kernels/device/conditioning.cl \
 	src/kernels/device/conv.cl \
@@ -90,7 +91,8 @@ device_kernels = \
 	src/kernels/device/retrieve.cl \
 	src/kernels/device/sampler.cl \
 	src/kernels/device/text.cl \
-	src/kernels/device/update.cl
+	src/kernels/device/update.cl \
+	src/kernels/device/warp.h
 device_headers = \
 	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/match.h src/kernels/moments.h \
 	src/kernels/update_rules.h src/samplers/step.h

@@ -250,7 +250,7 @@ static int insert_candidate(struct reranking *all, int64_t number, struct captio
 	struct smalti_denoising_error work = {.height = row.image.latent_height,
 					      .width = row.image.latent_width,
 					      .vae_factor = smalti_model_factor(r->model),
-					      .band_tokens = SMALTI_TILE_TOKENS,
+					      .band_tokens = smalti_tile_tokens(r->model->session, NULL),
 					      .means = row.image.values,
 					      .dtype = (enum smalti_dtype)r->info.type,
 					      .factor = (float)r->info.scaling_factor};

@@ -31,10 +31,18 @@ cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
 	return cuda->stream;
 }
 
+int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda)
+{
+	static const int64_t enough = 32 << 20;
+	const int64_t room = smalti_device_room(&cuda->device);
+	return room < enough ? room : enough;
+}
+
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error)
 {
 	if (!cuda->workspace.memory)
-		smalti_device_allocate(&cuda->device, &cuda->workspace, SMALTI_CUDA_WORKSPACE, error);
+		smalti_device_allocate(&cuda->device, &cuda->workspace, smalti_cuda_workspace_bytes(cuda),
+				       error);
 	return cuda->workspace.memory;
 }
 

@@ -20,9 +20,11 @@ struct smalti_cuda_device {
 /* What the worker's commands go to, in order. For the worker's thread. */
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda);
 
-/* What one command of it computes in; NULL with an error. */
-enum { SMALTI_CUDA_WORKSPACE = 32 << 20 }; /* bytes */
+/* What one command of it computes in, NULL with an error; of so many bytes: fewer where memory is small. @{
+ */
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error);
+int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda);
+/* @} */
 
 /* By cuBLASLt. 0, or -1 with an error. @{ */
 int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error);

@@ -76,8 +76,84 @@ static bool suits(cudnnBackendDescriptor_t configuration, bool exact)
 	return suited;
 }
 
+/* A graph's tensors: their numbers and where they are. */
+struct tensors {
+	int64_t numbers[MOST_TENSORS];
+	const void *at[MOST_TENSORS];
+	int count;
+};
+
+static cudnnStatus_t run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan,
+			 const struct tensors *tensors, void *workspace)
+{
+	cudnnBackendDescriptor_t pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+	cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR;
+	if (set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors->count,
+		tensors->numbers) &&
+	    set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors->count,
+		tensors->at) &&
+	    set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) && finish(pack))
+		status = cudnnSetStream(cuda->graphs->cudnn, smalti_cuda_stream(cuda));
+	if (!status)
+		status = cudnnBackendExecute(cuda->graphs->cudnn, plan, pack);
+	drop(pack);
+	return status;
+}
+
+/* The tensors of a shape, one behind the other in memory that there is not yet; returns its bytes. */
+static int64_t lay_out(const struct shape *s, struct tensors *tensors)
+{
+	enum { ALIGNED = 256 };
+	const int64_t element = smalti_dtype_bytes((enum smalti_dtype)s->dtype);
+	const int64_t row = s->heads * s->head_dim * element, pixels = s->rows * s->width;
+	const struct {
+		enum smalti_cudnn_tensor number;
+		int64_t bytes;
+	} attention[] = {{SMALTI_CUDNN_Q, s->queries * row},
+			 {SMALTI_CUDNN_K, 2 * s->keys * row},
+			 {SMALTI_CUDNN_V, 2 * s->keys * row},
+			 {SMALTI_CUDNN_Y, s->queries * row},
+			 {SMALTI_CUDNN_SCALE, ALIGNED},
+			 {SMALTI_CUDNN_BIAS, s->heads * s->queries * s->keys * element}},
+	  convolution[] = {{SMALTI_CUDNN_X, (pixels + 2 * s->width) * s->in * element},
+			   {SMALTI_CUDNN_WEIGHT, s->out * 9 * s->in * element},
+			   {SMALTI_CUDNN_BIAS, s->out * (int64_t)sizeof(float)},
+			   {SMALTI_CUDNN_Y, pixels * s->out * (int64_t)sizeof(float)},
+			   {SMALTI_CUDNN_RESIDUAL, pixels * s->out * (int64_t)sizeof(float)}};
+	int64_t bytes = 0;
+	tensors->count = s->queries ? 5 + (s->biased != 0) : 4 + (s->adds != 0);
+	for (int i = 0; i < tensors->count; i++) {
+		const int64_t size = s->queries ? attention[i].bytes : convolution[i].bytes;
+		tensors->numbers[i] = s->queries ? attention[i].number : convolution[i].number;
+		tensors->at[i] = (const void *)(uintptr_t)bytes;
+		bytes += (size + ALIGNED - 1) / ALIGNED * ALIGNED;
+	}
+	return bytes;
+}
+
+/* Whether the plan is executed here: of some cuDNN finds that out no earlier. On whatever is in memory. */
+static bool runs(struct smalti_cuda_device *cuda, const struct shape *shape, cudnnBackendDescriptor_t plan)
+{
+	const float scale = 1;
+	struct smalti_error refused = SMALTI_NO_ERROR;
+	struct smalti_device_memory memory = {NULL, 0};
+	struct tensors tensors;
+	void *workspace = smalti_cuda_workspace(cuda, &refused);
+	if (!workspace ||
+	    smalti_device_allocate(&cuda->device, &memory, lay_out(shape, &tensors), &refused) < 0)
+		return false;
+	for (int i = 0; i < tensors.count; i++)
+		tensors.at[i] = tensors.numbers[i] == SMALTI_CUDNN_SCALE
+				    ? (const void *)&scale
+				    : (const char *)memory.memory + (uintptr_t)tensors.at[i];
+	const bool ran = !run(cuda, plan, &tensors, workspace);
+	smalti_device_release(&cuda->device, &memory);
+	return ran;
+}
+
 /* NULL: the engine does not run this here, or not in the workspace. */
-static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration)
+static cudnnBackendDescriptor_t plan_of(struct smalti_cuda_device *cuda, const struct shape *shape,
+					cudnnBackendDescriptor_t configuration)
 {
 	cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 	int64_t count = 0, bytes = 0;
@@ -86,14 +162,14 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration)
 	    finish(plan) &&
 	    !cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
 				      &count, &bytes) &&
-	    bytes <= SMALTI_CUDA_WORKSPACE)
+	    bytes <= smalti_cuda_workspace_bytes(cuda) && runs(cuda, shape, plan))
 		return plan;
 	drop(plan);
 	return NULL;
 }
 
 /* Takes the first configuration that suits, as cuDNN's heuristic orders them. */
-static void choose(struct smalti_cuda_graph *g, bool exact)
+static void choose(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g, bool exact)
 {
 	const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
 	cudnnBackendDescriptor_t heuristic = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -109,7 +185,7 @@ static void choose(struct smalti_cuda_graph *g, bool exact)
 				      PROPOSED, &count, proposed);
 	for (int i = 0; i < PROPOSED; i++) {
 		if (asked && i < count && !g->plan && suits(proposed[i], exact))
-			g->plan = plan_of(proposed[i]);
+			g->plan = plan_of(cuda, &g->shape, proposed[i]);
 		if (g->plan && !g->configuration)
 			g->configuration = proposed[i];
 		else
@@ -127,7 +203,7 @@ static void forget(struct smalti_cuda_graph *g)
 }
 
 /* What cuDNN refuses other kernels compute. */
-static void ask(struct smalti_cuda_graph *g, const struct shape *s, bool tf32)
+static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g, const struct shape *s)
 {
 	const enum smalti_dtype dtype = (enum smalti_dtype)s->dtype;
 	const struct smalti_device_sdpa sdpa = {s->queries,  s->keys, s->heads,
@@ -139,7 +215,7 @@ static void ask(struct smalti_cuda_graph *g, const struct shape *s, bool tf32)
 	g->tried = true;
 	if ((s->queries ? smalti_cudnn_sdpa_graph(&sdpa, &g->graph, &refused)
 			: smalti_cudnn_convolution_graph(&convolution, &g->graph, &refused)) == 0)
-		choose(g, dtype == SMALTI_F32 && !tf32);
+		choose(cuda, g, dtype == SMALTI_F32 && !cuda->device.tf32);
 }
 
 /* NULL: there is none. */
@@ -150,7 +226,7 @@ static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const stru
 	struct smalti_cuda_graph *place = &cuda->graphs->kept[XXH32(shape, sizeof(*shape), 0) % KEPT];
 	if (!place->tried || memcmp(&place->shape, shape, sizeof(*shape)) != 0) {
 		forget(place);
-		ask(place, shape, cuda->device.tf32);
+		ask(cuda, place, shape);
 	}
 	return place->plan;
 }
@@ -189,35 +265,19 @@ bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_devi
 	       find((struct smalti_cuda_device *)device, &shape);
 }
 
-/* A graph's tensors: their numbers and where they are. */
-struct tensors {
-	int64_t numbers[MOST_TENSORS];
-	const void *at[MOST_TENSORS];
-	int count;
-};
-
 static int execute(struct smalti_cuda_device *cuda, const struct shape *shape, const struct tensors *tensors,
 		   const char *what, struct smalti_error *error)
 {
+	char said[256] = "";
 	void *workspace = smalti_cuda_workspace(cuda, error);
-	cudnnBackendDescriptor_t plan = find(cuda, shape), pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-	cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR;
-	if (!workspace) {
-		drop(pack);
+	if (!workspace)
 		return -1;
-	}
-	if (set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors->count,
-		tensors->numbers) &&
-	    set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors->count,
-		tensors->at) &&
-	    set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) && finish(pack))
-		status = cudnnSetStream(cuda->graphs->cudnn, smalti_cuda_stream(cuda));
+	const cudnnStatus_t status = run(cuda, find(cuda, shape), tensors, workspace);
 	if (!status)
-		status = cudnnBackendExecute(cuda->graphs->cudnn, plan, pack);
-	drop(pack);
-	return status ? smalti_fail(error, SMALTI_ENODEV, "%s: cuDNN says '%s' (%d)", what,
-				    cudnnGetErrorString(status), (int)status)
-		      : 0;
+		return 0;
+	cudnnGetLastErrorString(said, sizeof(said));
+	return smalti_fail(error, SMALTI_ENODEV, "%s: cuDNN says '%s' (%d) %s", what,
+			   cudnnGetErrorString(status), (int)status, said);
 }
 
 int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,

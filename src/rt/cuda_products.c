@@ -123,7 +123,8 @@ static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 	return status;
 }
 
-static cublasStatus_t prefer(const struct shape *s, cublasLtMatmulPreference_t preference)
+static cublasStatus_t prefer(const struct smalti_cuda_device *cuda, const struct shape *s,
+			     cublasLtMatmulPreference_t preference)
 {
 	const struct {
 		cublasLtMatmulPreferenceAttributes_t name;
@@ -134,7 +135,7 @@ static cublasStatus_t prefer(const struct shape *s, cublasLtMatmulPreference_t p
 	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)s->y_alignment},
 	    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)s->y_alignment},
 	};
-	const size_t workspace = SMALTI_CUDA_WORKSPACE;
+	const size_t workspace = (size_t)smalti_cuda_workspace_bytes(cuda);
 	cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
 	    preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
 	for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]) && !status; i++)
@@ -143,7 +144,7 @@ static cublasStatus_t prefer(const struct shape *s, cublasLtMatmulPreference_t p
 	return status;
 }
 
-static cublasStatus_t choose(cublasLtHandle_t cublas, struct smalti_cuda_product *p)
+static cublasStatus_t choose(const struct smalti_cuda_device *cuda, struct smalti_cuda_product *p)
 {
 	cublasLtMatmulPreference_t preference = NULL;
 	cublasLtMatmulHeuristicResult_t result;
@@ -151,9 +152,9 @@ static cublasStatus_t choose(cublasLtHandle_t cublas, struct smalti_cuda_product
 	cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
 	if (status)
 		return status;
-	status = prefer(&p->shape, preference);
+	status = prefer(cuda, &p->shape, preference);
 	if (!status)
-		status = cublasLtMatmulAlgoGetHeuristic(cublas, p->operation, p->w, p->x, p->y, p->y,
+		status = cublasLtMatmulAlgoGetHeuristic(cuda->cublas, p->operation, p->w, p->x, p->y, p->y,
 							preference, 1, &result, &found);
 	cublasLtMatmulPreferenceDestroy(preference);
 	if (status)
@@ -185,7 +186,7 @@ static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, c
 	if (!status)
 		status = set_bias(p, bias);
 	if (!status && !known)
-		status = choose(cuda->cublas, p);
+		status = choose(cuda, p);
 	if (!status)
 		return p;
 	fail(status, shape, error);
@@ -248,7 +249,7 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 	const cublasStatus_t status =
 	    cublasLtMatmul(cuda->cublas, product->operation, &one, w_at, product->w, x_at, product->x, &kept,
 			   y_at, product->y, y_at, product->y, &product->algorithm, workspace,
-			   SMALTI_CUDA_WORKSPACE, smalti_cuda_stream(cuda));
+			   (size_t)smalti_cuda_workspace_bytes(cuda), smalti_cuda_stream(cuda));
 	return status ? fail(status, &shape, error) : 0;
 }
 

@@ -10,7 +10,7 @@ enum { CPU, DEVICE, KINDS };
 
 /* Tasks of one class together. */
 struct sum {
-	double work, seconds, count;
+	double flops, bytes, seconds, count;
 };
 
 /* What is known of the workers of a kind. */
@@ -30,13 +30,13 @@ struct calibration {
 };
 
 /* Tasks of several operations tell of no class; nor do those of which nobody knows whether arithmetic or
- * memory limits them. */
+ * memory limits them, and what computes nothing reads files or packs weights. */
 static struct sum *sum_of(struct kind *kind, const struct smalti_traced_task *task)
 {
 	const enum smalti_work work = smalti_machine_work(task->name);
 	if (work < SMALTI_WORKS)
 		return task->flops > 0 ? &kind->operations[work] : NULL;
-	return task->bytes > 0 && task->flops <= task->bytes ? &kind->moving : NULL;
+	return task->flops > 0 && task->flops <= task->bytes ? &kind->moving : NULL;
 }
 
 static int on_task(void *user, const struct smalti_traced_machine *machine,
@@ -50,7 +50,8 @@ static int on_task(void *user, const struct smalti_traced_machine *machine,
 	if (!sum)
 		return 0;
 	kind->launch = fmin(kind->launch, task->seconds);
-	sum->work += sum == &kind->moving ? task->bytes : task->flops;
+	sum->flops += task->flops;
+	sum->bytes += task->bytes;
 	sum->seconds += task->seconds;
 	sum->count++;
 	return 0;
@@ -124,16 +125,31 @@ static int on_machine(void *user, const struct smalti_traced_machine *machine, s
 	return count_workers(calibration, machine, error);
 }
 
-/* The work a second of tasks that took longer than a task does at least; 0: there were none. */
-static double rate_of(const struct kind *kind, const struct sum *sum)
+/* So much work a second of tasks that took longer than a task does at least; 0: there were none. */
+static double rate_of(const struct kind *kind, const struct sum *sum, double work)
 {
 	const double seconds = sum->seconds - sum->count * kind->launch;
-	return sum->count > 0 ? sum->work / fmax(seconds, 0.1 * sum->seconds) : 0;
+	return sum->count > 0 ? work / fmax(seconds, 0.1 * sum->seconds) : 0;
+}
+
+static double flops_of(const struct kind *kind, enum smalti_work work)
+{
+	return rate_of(kind, &kind->operations[work], kind->operations[work].flops);
+}
+
+/* Bytes a second of memory: what computes has moved its operands, too, so that no class is slowed by them. */
+static double bandwidth_of(const struct kind *kind)
+{
+	double bandwidth = rate_of(kind, &kind->moving, kind->moving.bytes);
+	for (int work = 0; work < SMALTI_WORKS; work++)
+		bandwidth =
+		    fmax(bandwidth, rate_of(kind, &kind->operations[work], kind->operations[work].bytes));
+	return bandwidth;
 }
 
 static int check_kind(const struct kind *kind, const char *name, struct smalti_error *error)
 {
-	if (!(rate_of(kind, &kind->operations[SMALTI_PRODUCTS]) > 0 && rate_of(kind, &kind->moving) > 0))
+	if (!(flops_of(kind, SMALTI_PRODUCTS) > 0 && kind->moving.count > 0))
 		return smalti_fail(
 		    error, SMALTI_EFORMAT,
 		    "too few operations on %s: trace 'smalti generate --grain operation' with it, too", name);
@@ -170,15 +186,13 @@ static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 		    cJSON_AddNumberToObject(object, "count", kind->workers ? kind->workers : 1) &&
 		    add_number(object, "memory_gib", kind->memory / (1 << 30)) &&
 		    add_number(object, "launch_us", fmax(1e6 * kind->launch, 0.1)) &&
-		    add_number(object, "gbs", 1e-9 * rate_of(kind, &kind->moving));
+		    add_number(object, "gbs", 1e-9 * bandwidth_of(kind));
 	cJSON *tflops = cJSON_AddObjectToObject(object, "tflops");
 	for (int work = 0; work < SMALTI_WORKS && good; work++) {
 		cJSON *rates = cJSON_AddObjectToObject(tflops, smalti_machine_works[work]);
-		const double rate = rate_of(kind, &kind->operations[work]);
-		good =
-		    rates &&
-		    add_number(rates, smalti_machine_precisions[precision],
-			       1e-12 * (rate > 0 ? rate : rate_of(kind, &kind->operations[SMALTI_PRODUCTS])));
+		const double rate = flops_of(kind, (enum smalti_work)work);
+		good = rates && add_number(rates, smalti_machine_precisions[precision],
+					   1e-12 * (rate > 0 ? rate : flops_of(kind, SMALTI_PRODUCTS)));
 	}
 	return good;
 }

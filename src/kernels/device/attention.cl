@@ -15,15 +15,16 @@ enum {
 	WIDE = 32        /* threads that copy a row together */
 };
 
-/* Which queries a group has: of the caption that begins at token `begin` and has `tokens`, those from `first`
+/* Which queries group number `group` has, `most` at most: of the caption that begins at token `begin` and has `tokens`, those from `first`
  * on; there may be groups without. */
 struct share {
 	int64_t head, begin, tokens, first;
 };
 
-DEVICE struct share share_of_group(GLOBAL const int64_t *starts, const struct attend_arguments *a)
+DEVICE struct share share_of_group(int64_t group, int most, GLOBAL const int64_t *starts,
+				   const struct attend_arguments *a)
 {
-	struct share share = {GROUP % a->heads, 0, a->queries, GROUP / a->heads * QUERIES};
+	struct share share = {group % a->heads, 0, a->queries, group / a->heads * most};
 	if (!starts)
 		return share;
 	for (int64_t i = 0; i < a->captions; i++) {
@@ -31,7 +32,7 @@ DEVICE struct share share_of_group(GLOBAL const int64_t *starts, const struct at
 		share.tokens = starts[i + 1] - starts[i];
 		if (share.first < share.tokens)
 			return share;
-		share.first -= (share.tokens + QUERIES - 1) / QUERIES * QUERIES;
+		share.first -= (share.tokens + most - 1) / most * most;
 	}
 	share.first = share.tokens = 0;
 	return share;
@@ -191,7 +192,7 @@ KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL con
 	LOCAL_ARRAY(float, right, KEYS *ROW);
 	LOCAL_ARRAY(float, weights, QUERIES *(KEYS + 1));
 	GLOBAL const void *const blocks[SMALTI_MANY] = MANY_VALUES(kv);
-	const struct share share = share_of_group(starts, &a);
+	const struct share share = share_of_group(GROUP, QUERIES, starts, &a);
 	const int64_t queries = smaller(share.tokens - share.first, QUERIES), query = THREAD / LANES;
 	const int64_t token = share.begin + share.first, column = share.head * a.head_dim;
 	GLOBAL float *travelling = state + share.head * (2 + a.head_dim) * a.queries + token + query;

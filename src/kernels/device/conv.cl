@@ -51,6 +51,20 @@ KERNEL(conv_rows)(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const
 	store_element(rows, a.result, INDEX, rounded_to(a.conv.compute, value));
 }
 
+/* The same as conv_patches of rows that are made, in chunks: a thread for each. */
+KERNEL(copy_patches)(GLOBAL const struct chunk *rows, GLOBAL struct chunk *patches, struct copy_patches_arguments a)
+{
+	const int64_t part = INDEX % a.chunks, tap = INDEX / a.chunks % 9, pixel = INDEX / (9 * a.chunks);
+	const int64_t row = pixel / a.columns * a.stride + tap / 3;
+	const int64_t column = pixel % a.columns * a.stride + tap % 3 - (a.stride == 2 ? 0 : 1);
+	struct chunk chunk = {{0, 0, 0, 0}};
+	if (pixel >= a.rows * a.columns)
+		return;
+	if (column >= 0 && column < a.width)
+		chunk = rows[(row * a.width + column) * a.chunks + part];
+	patches[INDEX] = chunk;
+}
+
 /* The first and the last of x's rows, those that are wanted: a thread for each element. */
 KERNEL(copy_edges)(GLOBAL const float *x, GLOBAL float *top, GLOBAL float *bottom,
 		   struct copy_edges_arguments a)

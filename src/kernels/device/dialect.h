@@ -41,7 +41,10 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 #define KERNEL(name) extern "C" __global__ void name
-#define DEVICE       __device__ static inline
+/* In as few registers as so many groups of so many threads have together. */
+#define KERNEL_WITHIN(name, threads, groups)                                                                 \
+	extern "C" __global__ void __launch_bounds__(threads, groups) name
+#define DEVICE __device__ static inline
 #define GLOBAL
 #define LOCAL
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
@@ -69,6 +72,11 @@ typedef unsigned int uint;
 		x##0, x##1, x##2, x##3, x##4, x##5, x##6, x##7, x##8, x##9, x##10, x##11, x##12, x##13,      \
 		    x##14, x##15                                                                             \
 	}
+
+/* What memory hands over at a time, where it is aligned. */
+struct chunk {
+	uint words[4];
+} __attribute__((aligned(16)));
 
 /* Before a loop of constant extent, whose arrays are to be registers. */
 #define UNROLL _Pragma("unroll")

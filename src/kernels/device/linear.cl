@@ -2,21 +2,37 @@
  *
  * What follows a matrix product: a thread for each element. */
 
-/* y [rows, out] from z = x·Wᵀ: see kernels/epilogue.h. */
+/* Element i of y, of that column, from z's. */
+DEVICE float finished(float value, int64_t i, int64_t column, GLOBAL const float *bias, GLOBAL const float *gate,
+		      GLOBAL const void *y, const struct matmul_arguments *a)
+{
+	value += bias ? bias[column] : 0.f;
+	if (a->epilogue == SMALTI_EPILOGUE_GELU)
+		value = gelu_of(value);
+	else if (a->epilogue == SMALTI_EPILOGUE_SILU)
+		value = silu_of(value);
+	else if (a->epilogue == SMALTI_EPILOGUE_GATE_ADD)
+		value *= gate[a->gate_row * a->out + column];
+	if (a->epilogue == SMALTI_EPILOGUE_ADD || a->epilogue == SMALTI_EPILOGUE_GATE_ADD)
+		value += load_element(y, a->result, i);
+	return value;
+}
+
+/* y [rows, out] from z = x·Wᵀ: see kernels/epilogue.h. A thread for each four elements. */
 KERNEL(epilogue)(GLOBAL const float *z, GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,
 		 struct matmul_arguments a)
 {
-	const int64_t i = INDEX, column = i % a.out;
-	if (i >= a.rows * a.out)
-		return;
-	float value = z[i] + (bias ? bias[column] : 0.f);
-	if (a.epilogue == SMALTI_EPILOGUE_GELU)
-		value = gelu_of(value);
-	else if (a.epilogue == SMALTI_EPILOGUE_SILU)
-		value = silu_of(value);
-	else if (a.epilogue == SMALTI_EPILOGUE_GATE_ADD)
-		value *= gate[a.gate_row * a.out + column];
-	if (a.epilogue == SMALTI_EPILOGUE_ADD || a.epilogue == SMALTI_EPILOGUE_GATE_ADD)
-		value += load_element(y, a.result, i);
-	store_element(y, a.result, i, value);
+	const int64_t first = 4 * INDEX, count = a.rows * a.out;
+	int64_t column = first % a.out;
+	float values[4];
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		values[i] = first + i < count ? z[first + i] : 0;
+	UNROLL
+	for (int i = 0; i < 4; i++) {
+		if (first + i < count)
+			store_element(y, a.result, first + i,
+				      finished(values[i], first + i, column, bias, gate, y, &a));
+		column = column + 1 < a.out ? column + 1 : 0;
+	}
 }

@@ -79,13 +79,16 @@ KERNEL(merge_moments)(MANY_PARAMETERS(const struct smalti_moments, part),
 	merged[INDEX] = sum;
 }
 
-/* Of x [pixels, channels]: the sums of deviations from the group's first element, whose squares do not cancel
- * when the mean is large. Each thread takes the same elements on every run. */
+/* Of x [pixels, channels], moments [parts, groups] of as many parts of the pixels: the sums of deviations from the
+ * group's first element, whose squares do not cancel when the mean is large. Each thread takes the same elements on
+ * every run. */
 KERNEL(band_moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments, struct moments_arguments a)
 {
 	LOCAL_ARRAY(double, room, SMALTI_DEVICE_THREADS);
 	LOCAL_ARRAY(double, more, SMALTI_DEVICE_THREADS); /* PoCL 3.1 makes `room` static if it is used twice */
-	const int64_t width = a.channels / a.groups, first = GROUP * width, count = a.pixels * width;
+	const int64_t width = a.channels / a.groups, part = GROUP / a.groups;
+	const int64_t pixel = part * a.pixels / a.parts, pixels = (part + 1) * a.pixels / a.parts - pixel;
+	const int64_t first = pixel * a.channels + GROUP % a.groups * width, count = pixels * width;
 	const double origin = count > 0 ? x[first] : 0;
 	double sum = 0, squares = 0;
 	for (int64_t i = THREAD; i < count; i += THREADS) {
@@ -101,6 +104,18 @@ KERNEL(band_moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moment
 		moments[GROUP].mean = origin + offset;
 		moments[GROUP].m2 = squares - sum * offset;
 	}
+}
+
+/* A thread for each group of channels takes the parts in order. */
+KERNEL(join_moments)(GLOBAL const struct smalti_moments *moments, GLOBAL struct smalti_moments *joined,
+		     struct moments_arguments a)
+{
+	struct smalti_moments sum = {0, 0, 0};
+	if (INDEX >= a.groups)
+		return;
+	for (int64_t part = 0; part < a.parts; part++)
+		sum = merge(sum, moments[part * a.groups + INDEX]);
+	joined[INDEX] = sum;
 }
 
 /* GroupNorm as a·x + b: coefficients [2, channels] are all a, then all b. */

@@ -8,7 +8,9 @@ enum {
 	SMALTI_DEVICE_THREADS = 256, /* of a group, where nothing else is said */
 	SMALTI_ATTEND_THREADS = 128,
 	SMALTI_ATTEND_QUERIES = 16,  /* of a group */
-	SMALTI_ATTEND_COLUMNS = 128, /* of the values of a head: the most that a launch makes */
+	SMALTI_TENSOR_QUERIES = 64,  /* likewise, in f16 and bf16 */
+	SMALTI_ATTEND_COLUMNS = 128, /* of the values of a head: the most that a group makes */
+	SMALTI_ATTEND_NARROW = 80,   /* with so many it needs fewer registers */
 	SMALTI_SEARCH_TILE = 64,     /* queries, and rows, whose scores a group makes */
 };
 
@@ -28,6 +30,7 @@ struct attend_arguments {
 	int64_t q_stride, kv_stride, k_first, v_first;
 	int64_t keys[SMALTI_MANY];
 	int64_t captions;
+	int64_t parts; /* of the columns, each of other groups: in f16 and bf16 alone */
 	int64_t bias_first, bias_length, bias_origin; /* see kernels/attention.h; of the first head */
 	enum smalti_dtype dtype, y_dtype;
 	float scale;
@@ -49,8 +52,13 @@ struct conv_patches_arguments {
 	enum smalti_dtype result;
 };
 
+/* patches [rows, columns, 3, 3] of pixels of so many chunks, of rows of `width` pixels: the first is that above. */
+struct copy_patches_arguments {
+	int64_t rows, columns, width, stride, chunks;
+};
+
 struct moments_arguments {
-	int64_t pixels, channels, groups;
+	int64_t pixels, channels, groups, parts;
 };
 
 struct copy_edges_arguments {

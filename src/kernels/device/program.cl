@@ -11,6 +11,10 @@
 #include "kernels/device/parts.h"
 
 #include "kernels/device/attention.cl"
+#ifndef SMALTI_OPENCL
+#include "kernels/device/warp.h"
+#include "kernels/device/attention_tensor.cl"
+#endif
 #include "kernels/device/conditioning.cl"
 #include "kernels/device/conv.cl"
 #include "kernels/device/elementwise.cl"

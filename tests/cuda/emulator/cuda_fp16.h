@@ -16,12 +16,13 @@ extern "C" {
 
 #define __global__
 #define __device__
+#define __launch_bounds__(threads, groups)
 /* One group runs at a time: its arrays are static. They are in a section that is filled before each group, or
  * else watched by the sanitizer. */
 #if SANITIZED
 #define __shared__ static
 #else
-#define __shared__ static __attribute__((section("standin_shared"), aligned(8)))
+#define __shared__ static __attribute__((section("standin_shared"), aligned(16)))
 #endif
 
 struct standin_index {

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What src/kernels/device/warp.h has of a GPU, for threads that are fibers: they leave in rooms what others
+ * take of them. */
+#pragma once
+
+#include "cuda/fibers.h"
+
+enum { ROOMS = STANDIN_MOST_THREADS };
+
+/* The element, of a matrix that the threads of a warp have in words. */
+static inline float warp_element(enum smalti_dtype dtype, const uint *rooms, int words, int word, int row,
+				 int column)
+{
+	const uint two = rooms[(THREAD / 32 * 32 + row * 4 + column / 2) * words + word];
+	const uint16_t one = (uint16_t)(two >> 16 * (column % 2));
+	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)one << 16) : smalti_f16_to_f32(one);
+}
+
+static inline void leave_row(LOCAL const ushort **rooms, LOCAL const ushort *row)
+{
+	rooms[THREAD] = row;
+	standin_barrier();
+}
+
+static inline void load_matrices(LOCAL const ushort *row, uint to[4])
+{
+	static const ushort *rooms[ROOMS];
+	leave_row(rooms, row);
+	for (int m = 0; m < 4; m++)
+		memcpy(&to[m], rooms[THREAD / 32 * 32 + 8 * m + LANE / 4] + 2 * (LANE % 4), sizeof(to[m]));
+	standin_barrier();
+}
+
+static inline void load_turned(LOCAL const ushort *row, uint to[4])
+{
+	static const ushort *rooms[ROOMS];
+	leave_row(rooms, row);
+	for (int m = 0; m < 4; m++) {
+		const ushort *const *rows = &rooms[THREAD / 32 * 32 + 8 * m + 2 * (LANE % 4)];
+		to[m] = rows[0][LANE / 4] | (uint)rows[1][LANE / 4] << 16;
+	}
+	standin_barrier();
+}
+
+static inline void multiply_matrices(enum smalti_dtype dtype, float sums[4], const uint a[4], const uint b[2])
+{
+	static uint a_rooms[ROOMS * 4], b_rooms[ROOMS * 2];
+	memcpy(&a_rooms[THREAD * 4], a, 4 * sizeof(*a));
+	memcpy(&b_rooms[THREAD * 2], b, 2 * sizeof(*b));
+	standin_barrier();
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 16; k++)
+			sums[i] += warp_element(dtype, a_rooms, 4, i / 2 + 2 * (k / 8), LANE / 4, k % 8) *
+				   warp_element(dtype, b_rooms, 2, k / 8, 2 * (LANE % 4) + i % 2, k % 8);
+	standin_barrier();
+}
+
+static inline uint two_of(enum smalti_dtype dtype, float first, float second)
+{
+	if (dtype == SMALTI_BF16)
+		return bf16_of(first) | (uint)bf16_of(second) << 16;
+	return smalti_f32_to_f16(first) | (uint)smalti_f32_to_f16(second) << 16;
+}
+
+static inline float of_other_lane(float value, int mask)
+{
+	static float rooms[ROOMS];
+	rooms[THREAD] = value;
+	standin_barrier();
+	const float other = rooms[THREAD ^ mask];
+	standin_barrier();
+	return other;
+}
