@@ -4,10 +4,11 @@
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
                   [--model DIR] [--samples N] [--caption-length N]
-                  [--smalti PROGRAM --features DIR] STAGE PRECISION SIZE
+                  [--smalti PROGRAM --features DIR [--memory-limit SIZE]] STAGE PRECISION SIZE
 
 The arguments are those of stage.py; with --samples, of train and step, a run is of all of them. `step` runs `smalti train`
-on features of images of that size (--features, of `smalti extract`), until it has made two steps behind the first. In each
+on features of images of that size (--features, of `smalti extract`), until it has made two steps behind the first; with
+--memory-limit it computes as few activations again as that allows. In each
 round Smalti runs the stage twice (after a run that is not counted), then every library does once: what disturbs the machine
 disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
@@ -45,6 +46,7 @@ def arguments():
     parser.add_argument("--caption-length", type=int, default=300)
     parser.add_argument("--smalti", default="smalti")
     parser.add_argument("--features")
+    parser.add_argument("--memory-limit")
     parser.add_argument("stage", choices=(*OPTIONS, "step", "generate"))
     parser.add_argument("precision", choices=tuple(PRECISIONS))
     parser.add_argument("size")
@@ -140,6 +142,8 @@ class SmaltiTrain(Smalti):
                         "--precision", PRECISIONS[given.precision], "--batch", str(given.samples), "--lanes", "1",
                         "--cpus", str(given.threads), "--caption-dropout", "0", "--ema", "0", "--lr", "1e-5",
                         "--steps", "1000", "--save-every", "0", "--quiet"]
+        if given.memory_limit:
+            self.command += ["--recompute", "auto", "--memory-limit", given.memory_limit]
         self.seconds = []
 
     def run(self):

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* attend() for f16 and bf16 where a device multiplies small matrices of them itself (warp.h). A group has
- * TALL queries of one head, each warp 16 of them, and goes through the keys TALL at a time. A thread has two
- * queries, ROWS apart, and of 8 keys or columns of values two. Weights are rounded to the operands' type;
+ * TILE_ROWS queries of one head, each warp 16 of them, and goes through the keys TILE_ROWS at a time. A thread has two
+ * queries, APART rows apart, and of 8 keys or columns of values two. Weights are rounded to the operands' type;
  * their sum is of those that were not. */
 enum {
-	TALL = SMALTI_TENSOR_QUERIES,
-	WARP_QUERIES = TALL / (SMALTI_ATTEND_THREADS / 32),
-	ROWS = WARP_QUERIES / 2,
+	TILE_ROWS = SMALTI_TENSOR_QUERIES,
+	WARP_QUERIES = TILE_ROWS / (SMALTI_ATTEND_THREADS / 32),
+	APART = WARP_QUERIES / 2, /* of a thread's two queries */
 	MOST_STEP = SMALTI_ATTEND_COLUMNS + 8,
-	KEY_TILES = TALL / 8,
+	KEY_TILES = TILE_ROWS / 8,
 	COLUMN_TILES = SMALTI_ATTEND_COLUMNS / 8
 };
 
@@ -49,14 +49,14 @@ DEVICE struct chunk load_chunk(GLOBAL const ushort *row, int column, int columns
 	return chunk;
 }
 
-/* TALL rows of `columns` elements, of which `rows` are there, filled up with zeros to `padded`. */
-DEVICE void load_tall(GLOBAL const void *x, enum smalti_dtype dtype, int64_t first, int64_t stride, int64_t rows,
+/* TILE_ROWS rows of `columns` elements, of which `rows` are there, filled up with zeros to `padded`. */
+DEVICE void load_tile(GLOBAL const void *x, enum smalti_dtype dtype, int64_t first, int64_t stride, int64_t rows,
 		      int columns, int padded, LOCAL ushort *to)
 {
 	GLOBAL const ushort *from = (GLOBAL const ushort *)x + first;
 	const bool aligned = ((uint64_t)from % 16 | (uint64_t)stride % 8) == 0;
 	const int chunks = padded / 8, step = padded + 8;
-	for (int i = THREAD; i < TALL * chunks; i += SMALTI_ATTEND_THREADS) {
+	for (int i = THREAD; i < TILE_ROWS * chunks; i += SMALTI_ATTEND_THREADS) {
 		const int row = i / chunks, column = i % chunks * 8;
 		struct chunk chunk = {{0, 0, 0, 0}};
 		if (row < rows)
@@ -69,13 +69,13 @@ DEVICE void load_tall(GLOBAL const void *x, enum smalti_dtype dtype, int64_t fir
 }
 
 /* What a thread keeps of its two queries. */
-struct tall_running {
+struct tile_running {
 	float origin[2], sum[2]; /* the sum of what this thread weighed */
 	float values[COLUMN_TILES][4];
 	int64_t first, end; /* columns of the head's values */
 };
 
-/* scores [16 of the warp's queries, TALL keys] += q · kᵀ, of `columns` elements. */
+/* scores [16 of the warp's queries, TILE_ROWS keys] += q · kᵀ, of `columns` elements. */
 DEVICE void add_scores(enum smalti_dtype dtype, LOCAL const ushort *q, LOCAL const ushort *k, int columns,
 		       float scores[KEY_TILES][4])
 {
@@ -104,7 +104,7 @@ DEVICE void finish_scores(float scores[KEY_TILES][4], GLOBAL const float *bias, 
 		UNROLL
 		for (int i = 0; i < 4; i++) {
 			const int key = tile * 8 + LANE % 4 * 2 + i % 2;
-			const int query = THREAD / 32 * WARP_QUERIES + LANE / 4 + i / 2 * ROWS;
+			const int query = THREAD / 32 * WARP_QUERIES + LANE / 4 + i / 2 * APART;
 			const float added = bias && key < keys && query < queries ? bias[key - query] * LOG2E : 0;
 			scores[tile][i] = key < keys ? scores[tile][i] * scale + added : -INFINITY;
 		}
@@ -124,7 +124,7 @@ DEVICE float sum_of_row(float value)
 }
 
 /* Scores become weights; what was summed before is brought to the new origin. */
-DEVICE void soften_tall(float scores[KEY_TILES][4], int tiles, struct tall_running *state)
+DEVICE void soften_tile(float scores[KEY_TILES][4], int tiles, struct tile_running *state)
 {
 	UNROLL
 	for (int half_of = 0; half_of < 2; half_of++) {
@@ -155,8 +155,8 @@ DEVICE void soften_tall(float scores[KEY_TILES][4], int tiles, struct tall_runni
 }
 
 /* values [16 queries, 8 tiles] += weights · v, whose rows are `step` elements apart. */
-DEVICE void add_tall_values(enum smalti_dtype dtype, int tiles, float weights[KEY_TILES][4],
-			    LOCAL const ushort *v, int step, struct tall_running *state)
+DEVICE void add_tile_values(enum smalti_dtype dtype, int tiles, float weights[KEY_TILES][4],
+			    LOCAL const ushort *v, int step, struct tile_running *state)
 {
 	const int matrix = LANE / 8;
 	v += (matrix % 2 * 8 + LANE % 8) * step + matrix / 2 * 8;
@@ -178,13 +178,13 @@ DEVICE void add_tall_values(enum smalti_dtype dtype, int tiles, float weights[KE
 
 /* As take_state(), leave_state(), finish() and leave_lse(), for the query of `half_of`; `from` and `to` are
  * where its state begins. @{ */
-DEVICE int64_t tall_column(int tile, int i, const struct tall_running *state)
+DEVICE int64_t tile_column(int tile, int i, const struct tile_running *state)
 {
 	return state->first + tile * 8 + LANE % 4 * 2 + i;
 }
 
-DEVICE void take_tall(GLOBAL const float *from, const struct attend_arguments *a, int tiles, int half_of,
-		      struct tall_running *state)
+DEVICE void take_tile_state(GLOBAL const float *from, const struct attend_arguments *a, int tiles, int half_of,
+		      struct tile_running *state)
 {
 	state->origin[half_of] = from[0];
 	state->sum[half_of] = LANE % 4 == 0 ? from[a->queries] : 0;
@@ -192,14 +192,14 @@ DEVICE void take_tall(GLOBAL const float *from, const struct attend_arguments *a
 	for (int tile = 0; tile < tiles; tile++) {
 		UNROLL
 		for (int i = 0; i < 2; i++) {
-			const int64_t column = tall_column(tile, i, state);
+			const int64_t column = tile_column(tile, i, state);
 			if (column < state->end)
 				state->values[tile][2 * half_of + i] = from[(2 + column) * a->queries];
 		}
 	}
 }
 
-DEVICE void leave_tall(const struct tall_running *state, float sum, const struct attend_arguments *a, int tiles,
+DEVICE void leave_tile_state(const struct tile_running *state, float sum, const struct attend_arguments *a, int tiles,
 		       int half_of, GLOBAL float *to)
 {
 	if (LANE % 4 == 0 && state->end == a->head_dim) {
@@ -210,14 +210,14 @@ DEVICE void leave_tall(const struct tall_running *state, float sum, const struct
 	for (int tile = 0; tile < tiles; tile++) {
 		UNROLL
 		for (int i = 0; i < 2; i++) {
-			const int64_t column = tall_column(tile, i, state);
+			const int64_t column = tile_column(tile, i, state);
 			if (column < state->end)
 				to[(2 + column) * a->queries] = state->values[tile][2 * half_of + i];
 		}
 	}
 }
 
-DEVICE void finish_tall(const struct tall_running *state, float sum, const struct attend_arguments *a, int tiles,
+DEVICE void finish_tile(const struct tile_running *state, float sum, const struct attend_arguments *a, int tiles,
 			int half_of, int64_t at, GLOBAL void *y, GLOBAL float *lse)
 {
 	const float inverse = sum != 0 ? 1.f / sum : 0;
@@ -225,7 +225,7 @@ DEVICE void finish_tall(const struct tall_running *state, float sum, const struc
 	for (int tile = 0; tile < tiles; tile++) {
 		UNROLL
 		for (int i = 0; i < 2; i++) {
-			const int64_t column = tall_column(tile, i, state);
+			const int64_t column = tile_column(tile, i, state);
 			if (column < state->end)
 				store_element(y, a->y_dtype, at + column,
 					      sum != 0 ? state->values[tile][2 * half_of + i] * inverse : 0);
@@ -236,63 +236,85 @@ DEVICE void finish_tall(const struct tall_running *state, float sum, const struc
 }
 /* @} */
 
-/* With `values` the blocks' are there, and not in `kv`. Keys and values have a place each in local memory if rows are
- * short enough; else they take turns. Of `dtype`, and 8 `tiles` columns at most: both constants. */
-DEVICE void attend_tall(enum smalti_dtype dtype, int tiles, GLOBAL const void *q, GLOBAL const void *const *blocks,
-			GLOBAL const void *values, GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y,
-			GLOBAL const int64_t *starts, GLOBAL float *lse, struct attend_arguments a,
-			LOCAL struct chunk *room)
+/* Where a group has rows of queries, keys and values. Keys and values have a place each if rows are short enough; else
+ * they take turns. */
+struct tile_room {
+	LOCAL ushort *queries, *keys, *values;
+	bool apart;
+};
+
+DEVICE struct tile_room cut_room(LOCAL struct chunk *room, int depth, int v_step)
 {
-	const int depth = (int)smaller(a.head_dim, SMALTI_ATTEND_COLUMNS);
-	const int64_t part = GROUP % a.parts * SMALTI_ATTEND_COLUMNS;
-	const int columns = (int)smaller(a.columns - part, SMALTI_ATTEND_COLUMNS);
-	const struct share share = share_of_group(GROUP / a.parts, TALL, starts, &a);
-	const int64_t queries = smaller(share.tokens - share.first, TALL), token = share.begin + share.first;
-	const int64_t column = share.head * a.head_dim;
-	const int q_step = step_of(depth), v_step = 8 * tiles + 8;
-	const bool apart = 2 * q_step + v_step <= 2 * MOST_STEP;
-	LOCAL ushort *left = (LOCAL ushort *)room, *right = left + TALL * q_step;
-	LOCAL ushort *below = apart ? right + TALL * q_step : right;
+	struct tile_room cut;
+	cut.queries = (LOCAL ushort *)room;
+	cut.keys = cut.queries + TILE_ROWS * step_of(depth);
+	cut.apart = 2 * step_of(depth) + v_step <= 2 * MOST_STEP;
+	cut.values = cut.apart ? cut.keys + TILE_ROWS * step_of(depth) : cut.keys;
+	return cut;
+}
+
+/* The warp's scores of `keys` keys, SMALTI_ATTEND_COLUMNS columns at a time; queries stay where they are if those are
+ * all. Behind it all threads have seen what was loaded before, and none needs the keys if values take their place. */
+DEVICE void score_tile(enum smalti_dtype dtype, GLOBAL const void *q, int64_t q_first, int64_t queries,
+		       GLOBAL const void *k, int64_t k_first, int64_t keys, const struct tile_room *room,
+		       float scores[KEY_TILES][4], const struct attend_arguments *a)
+{
+	for (int64_t d = 0; d < a->head_dim; d += SMALTI_ATTEND_COLUMNS) {
+		const int depth = (int)smaller(a->head_dim - d, SMALTI_ATTEND_COLUMNS);
+		if (a->head_dim > SMALTI_ATTEND_COLUMNS)
+			load_tile(q, dtype, q_first + d, a->q_stride, queries, depth, padded_of(depth),
+				  room->queries);
+		load_tile(k, dtype, k_first + d, a->kv_stride, keys, depth, padded_of(depth), room->keys);
+		BARRIER();
+		add_scores(dtype, room->queries, room->keys, depth, scores);
+		if (!room->apart)
+			BARRIER();
+	}
+}
+
+/* Of `dtype`, and 8 `tiles` columns of values at most: both constants. With `values` the blocks' are there, and not in
+ * them. */
+DEVICE void attend_tiles(enum smalti_dtype dtype, int tiles, GLOBAL const void *q, GLOBAL const void *const *blocks,
+			 GLOBAL const void *values, GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y,
+			 GLOBAL const int64_t *starts, GLOBAL float *lse, const struct attend_arguments *a,
+			 LOCAL struct chunk *memory)
+{
+	const int64_t part = GROUP % a->parts * SMALTI_ATTEND_COLUMNS;
+	const int depth = (int)smaller(a->head_dim, SMALTI_ATTEND_COLUMNS);
+	const int columns = (int)smaller(a->columns - part, SMALTI_ATTEND_COLUMNS);
+	const struct share share = share_of_group(GROUP / a->parts, TILE_ROWS, starts, a);
+	const int64_t queries = smaller(share.tokens - share.first, TILE_ROWS), token = share.begin + share.first;
+	const int64_t column = share.head * a->head_dim, q_first = token * a->q_stride + column;
+	const struct tile_room room = cut_room(memory, depth, 8 * tiles + 8);
 	const int query = THREAD / 32 * WARP_QUERIES + LANE / 4;
-	GLOBAL float *travelling = state + share.head * (2 + a.head_dim) * a.queries + token + query;
-	struct tall_running running = {{-INFINITY, -INFINITY}, {0, 0}, {{0}}, a.first_column + part, 0};
+	GLOBAL float *travelling = state + share.head * (2 + a->head_dim) * a->queries + token + query;
+	struct tile_running running = {{-INFINITY, -INFINITY}, {0, 0}, {{0}}, a->first_column + part, 0};
 	running.end = running.first + columns;
 	UNROLL
 	for (int half_of = 0; half_of < 2; half_of++)
-		if (!a.first && query + half_of * ROWS < queries)
-			take_tall(travelling + half_of * ROWS, &a, tiles, half_of, &running);
-	if (depth == a.head_dim)
-		load_tall(q, dtype, token * a.q_stride + column, a.q_stride, queries, depth, padded_of(depth), left);
-	int64_t origin = (a.bias_first + share.head) * a.bias_length + a.bias_origin - share.first;
+		if (!a->first && query + half_of * APART < queries)
+			take_tile_state(travelling + half_of * APART, a, tiles, half_of, &running);
+	if (depth == a->head_dim)
+		load_tile(q, dtype, q_first, a->q_stride, queries, depth, padded_of(depth), room.queries);
+	int64_t origin = (a->bias_first + share.head) * a->bias_length + a->bias_origin - share.first;
 	for (int block = 0; block < SMALTI_MANY; block++) {
-		const int64_t count = starts && block == 0 && queries > 0 ? share.tokens : a.keys[block];
-		GLOBAL const void *from = values ? values : blocks[block];
-		for (int64_t key = 0; key < count; key += TALL) {
-			const int64_t keys = smaller(count - key, TALL);
-			const int64_t row = (share.begin + key) * a.kv_stride + column;
-			const int64_t v_first = row + a.v_first + running.first;
+		const int64_t count = starts && block == 0 && queries > 0 ? share.tokens : a->keys[block];
+		GLOBAL const void *v = values ? values : blocks[block];
+		for (int64_t key = 0; key < count; key += TILE_ROWS) {
+			const int64_t keys = smaller(count - key, TILE_ROWS);
+			const int64_t row = (share.begin + key) * a->kv_stride + column;
+			const int64_t v_first = row + a->v_first + running.first;
 			float scores[KEY_TILES][4] = {{0}};
-			for (int64_t d = 0; d < a.head_dim; d += depth) {
-				const int piece = (int)smaller(a.head_dim - d, depth);
-				if (depth < a.head_dim)
-					load_tall(q, dtype, token * a.q_stride + column + d, a.q_stride, queries, piece,
-						  padded_of(piece), left);
-				load_tall(blocks[block], dtype, row + a.k_first + d, a.kv_stride, keys, piece,
-					  padded_of(piece), right);
-				if (apart)
-					load_tall(from, dtype, v_first, a.kv_stride, keys, columns, 8 * tiles, below);
-				BARRIER();
-				add_scores(dtype, left, right, piece, scores);
-				if (!apart)
-					BARRIER();
-			}
-			if (!apart) {
-				load_tall(from, dtype, v_first, a.kv_stride, keys, columns, 8 * tiles, below);
+			if (room.apart)
+				load_tile(v, dtype, v_first, a->kv_stride, keys, columns, 8 * tiles, room.values);
+			score_tile(dtype, q, q_first, queries, blocks[block], row + a->k_first, keys, &room, scores, a);
+			if (!room.apart) {
+				load_tile(v, dtype, v_first, a->kv_stride, keys, columns, 8 * tiles, room.values);
 				BARRIER();
 			}
-			finish_scores(scores, bias ? bias + origin + key : bias, a.scale * LOG2E, keys, queries);
-			soften_tall(scores, tiles, &running);
-			add_tall_values(dtype, tiles, scores, below, v_step, &running);
+			finish_scores(scores, bias ? bias + origin + key : bias, a->scale * LOG2E, keys, queries);
+			soften_tile(scores, tiles, &running);
+			add_tile_values(dtype, tiles, scores, room.values, 8 * tiles + 8, &running);
 			BARRIER();
 		}
 		origin += count;
@@ -300,14 +322,14 @@ DEVICE void attend_tall(enum smalti_dtype dtype, int tiles, GLOBAL const void *q
 	UNROLL
 	for (int half_of = 0; half_of < 2; half_of++) {
 		const float sum = sum_of_row(running.sum[half_of]);
-		const int64_t at = token + query + half_of * ROWS;
-		if (query + half_of * ROWS >= queries)
+		const int64_t at = token + query + half_of * APART;
+		if (query + half_of * APART >= queries)
 			continue;
-		if (a.last)
-			finish_tall(&running, sum, &a, tiles, half_of, at * a.heads * a.head_dim + column, y,
-				    lse ? lse + share.head * a.queries + at : lse);
+		if (a->last)
+			finish_tile(&running, sum, a, tiles, half_of, at * a->heads * a->head_dim + column, y,
+				    lse ? lse + share.head * a->queries + at : lse);
 		else
-			leave_tall(&running, sum, &a, tiles, half_of, travelling + half_of * ROWS);
+			leave_tile_state(&running, sum, a, tiles, half_of, travelling + half_of * APART);
 	}
 }
 
@@ -316,9 +338,9 @@ DEVICE void attend_tall(enum smalti_dtype dtype, int tiles, GLOBAL const void *q
 	    GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts, GLOBAL float *lse, \
 	    struct attend_arguments a
 #define ATTEND(dtype, columns) \
-	LOCAL_ARRAY(struct chunk, room, 2 * TALL * MOST_STEP / 8); \
+	LOCAL_ARRAY(struct chunk, room, 2 * TILE_ROWS * MOST_STEP / 8); \
 	GLOBAL const void *const blocks[SMALTI_MANY] = MANY_VALUES(kv); \
-	attend_tall(dtype, (columns) / 8, q, blocks, values, bias, state, y, starts, lse, a, room)
+	attend_tiles(dtype, (columns) / 8, q, blocks, values, bias, state, y, starts, lse, &a, room)
 
 KERNEL_WITHIN(attend_f16_narrow, SMALTI_ATTEND_THREADS, 4)(ATTEND_PARAMETERS)
 {
