@@ -15,8 +15,8 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
-/* The scores are computed again for each part of the values' columns. What travels is read by all of them, so they
- * follow one another. */
+/* The scores are computed again for each part of the values' columns. What travels is read by all of them, so
+ * they follow one another. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {

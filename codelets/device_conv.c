@@ -116,12 +116,13 @@ static bool has_convolution(struct smalti_device *device, const struct conv_argu
 	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
 }
 
-/* What rows first_row … first_row + rows − 1 of y are made of, in the weight's dtype: rows above and below them, too,
- * but none above where every second is left out. In scratch; NULL with an error. */
-static const struct smalti_device_memory *take_rows(struct smalti_device *device, const struct conv_memories *data,
+/* What rows first_row … first_row + rows − 1 of y are made of, in the weight's dtype: rows above and below
+ * them, too, but none above where every second is left out. In scratch; NULL with an error. */
+static const struct smalti_device_memory *take_rows(struct smalti_device *device,
+						    const struct conv_memories *data,
 						    const struct conv_arguments *a, const struct band *band,
-						    enum smalti_device_slot slot, int64_t first_row, int64_t rows,
-						    struct smalti_error *error)
+						    enum smalti_device_slot slot, int64_t first_row,
+						    int64_t rows, struct smalti_error *error)
 {
 	const enum smalti_dtype dtype = band->weight.dtype;
 	const int64_t before = a->stride == 2 ? 0 : 1;
@@ -152,8 +153,8 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 
 /* patches [rows, width, 3, 3, in]: copied of rows whose elements are made once, if they are whole chunks. */
 static int make_patches(struct smalti_device *device, const struct conv_memories *data,
-			const struct conv_arguments *a, const struct band *band, int64_t first_row, int64_t rows,
-			const struct smalti_device_memory *patches, struct smalti_error *error)
+			const struct conv_arguments *a, const struct band *band, int64_t first_row,
+			int64_t rows, const struct smalti_device_memory *patches, struct smalti_error *error)
 {
 	enum { CHUNK = 16 };
 	const int64_t pixel = a->in * smalti_dtype_bytes(band->weight.dtype), pixels = rows * band->width;
@@ -161,14 +162,15 @@ static int make_patches(struct smalti_device *device, const struct conv_memories
 	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
 							      band->coefficients, patches};
 	if (pixel % CHUNK)
-		return smalti_device_elements(device, "conv_patches", pixels * 9 * a->in, buffers, &made, error);
+		return smalti_device_elements(device, "conv_patches", pixels * 9 * a->in, buffers, &made,
+					      error);
 	const struct copy_patches_arguments copied = {rows, band->width, band->width * a->stride, a->stride,
 						      pixel / CHUNK};
 	const struct smalti_device_memory *taken =
 	    take_rows(device, data, a, band, SMALTI_DEVICE_ROWS, first_row, rows, error);
 	const struct smalti_device_memory *const from_to[] = {taken, patches};
-	return taken ? smalti_device_elements(device, "copy_patches", pixels * 9 * copied.chunks, from_to, &copied,
-					      error)
+	return taken ? smalti_device_elements(device, "copy_patches", pixels * 9 * copied.chunks, from_to,
+					      &copied, error)
 		     : -1;
 }
 
@@ -220,7 +222,8 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
-	const int64_t step = rows_together(device, band.width * 9 * a->in * smalti_dtype_bytes(band.weight.dtype));
+	const int64_t step =
+	    rows_together(device, band.width * 9 * a->in * smalti_dtype_bytes(band.weight.dtype));
 	const bool whole = has_convolution(device, a, &band, step);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;

@@ -15,8 +15,8 @@ enum {
 	WIDE = 32        /* threads that copy a row together */
 };
 
-/* Which queries group number `group` has, `most` at most: of the caption that begins at token `begin` and has `tokens`, those from `first`
- * on; there may be groups without. */
+/* Which queries group number `group` has, `most` at most: of the caption that begins at token `begin` and has
+ * `tokens`, those from `first` on; there may be groups without. */
 struct share {
 	int64_t head, begin, tokens, first;
 };

@@ -52,7 +52,8 @@ struct conv_patches_arguments {
 	enum smalti_dtype result;
 };
 
-/* patches [rows, columns, 3, 3] of pixels of so many chunks, of rows of `width` pixels: the first is that above. */
+/* patches [rows, columns, 3, 3] of pixels of so many chunks, of rows of `width` pixels: the first is that
+ * above. */
 struct copy_patches_arguments {
 	int64_t rows, columns, width, stride, chunks;
 };
