@@ -250,7 +250,7 @@ tests/readme.log: tests/shown$(EXEEXT)
 
 # What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
 tests/cuda.log: tests/test_device_tiles$(EXEEXT) tests/test_devices$(EXEEXT) tests/test_fusion$(EXEEXT) tests/test_generate$(EXEEXT) \
-	tests/test_golden$(EXEEXT) tests/test_retrieve$(EXEEXT) tests/test_slowdown$(EXEEXT) tests/test_transfers$(EXEEXT)
+	tests/test_device_plans$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_retrieve$(EXEEXT) tests/test_slowdown$(EXEEXT) tests/test_transfers$(EXEEXT)
 tests/devices.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT)
 tests/isa.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_matmul_raw$(EXEEXT) tests/test_synthetic$(EXEEXT)
 tests/oclgrind.log: tests/test_devices$(EXEEXT)
