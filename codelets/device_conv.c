@@ -51,7 +51,7 @@ static int sum_moments(struct smalti_device *device, const struct edges_argument
 	const struct smalti_device_memory *const whole[] = {x, moments};
 	if (parts <= 1)
 		return smalti_device_groups(device, "band_moments", a->groups, whole, &counted, error);
-	counted.parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+	counted.parts = smalti_min(parts, MOST_PARTS);
 	const struct smalti_device_memory *summed = smalti_device_take(
 	    device, counted.parts * a->groups * (int64_t)sizeof(struct smalti_moments), error);
 	const struct smalti_device_memory *const split[] = {x, summed}, *const joined[] = {summed, moments};

@@ -33,9 +33,7 @@ cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
 
 int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda)
 {
-	static const int64_t enough = 32 << 20;
-	const int64_t room = smalti_device_room(&cuda->device);
-	return room < enough ? room : enough;
+	return smalti_min(smalti_device_room(&cuda->device), 32 << 20);
 }
 
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error)

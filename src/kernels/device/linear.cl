@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What follows a matrix product: a thread for each element. */
+ * What follows a matrix product. */
 
 /* Element i of y, of that column, from z's. */
 DEVICE float finished(float value, int64_t i, int64_t column, GLOBAL const float *bias, GLOBAL const float *gate,
