@@ -172,6 +172,12 @@ static int64_t piece_count(const struct smalti_strategy *strategy)
 	return strategy->patches * strategy->parts[SMALTI_AXIS_RANK] * strategy->parts[SMALTI_AXIS_SHARD];
 }
 
+/* As few as have no more than `most` tokens; they differ by a token at most. */
+static int64_t band_count(const struct piece *piece, int64_t most)
+{
+	return (piece->end - piece->begin + most - 1) / most;
+}
+
 static int allocate(struct smalti_tokens *tokens, int64_t bands, struct smalti_error *error)
 {
 	struct smalti_partition *p = &tokens->partition;
@@ -192,14 +198,15 @@ int smalti_tokens_cut(struct smalti_tokens *tokens, const struct smalti_strategy
 	*tokens = (struct smalti_tokens){.strategy = strategy, .rows = count / columns, .columns = columns};
 	for (int64_t i = 0; i < piece_count(strategy); i++) {
 		const struct piece piece = piece_at(tokens, i);
-		bands += (piece.end - piece.begin + band_tokens - 1) / band_tokens;
+		bands += band_count(&piece, band_tokens);
 	}
 	if (allocate(tokens, bands, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < piece_count(strategy); i++) {
 		const struct piece piece = piece_at(tokens, i);
-		for (int64_t first = piece.begin; first < piece.end; first += band_tokens, band++) {
-			tokens->partition.first[band] = first;
+		const int64_t own = band_count(&piece, band_tokens);
+		for (int64_t j = 0; j < own; j++, band++) {
+			tokens->partition.first[band] = piece.begin + (piece.end - piece.begin) * j / own;
 			tokens->partition.owner[band] =
 			    smalti_strategy_place(strategy, 0, 0, piece.of.shard, piece.of.rank);
 			tokens->band[band] = piece.of;

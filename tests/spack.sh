@@ -71,7 +71,7 @@ for _, when in sum(depends.values(), []):
 script = (root / "scripts/starpu").read_text()
 version = re.search(r"^version=(\S+)$", script, re.M)[1]
 assert any(spec.startswith(f"starpu@{version}+") for spec, _ in depends["starpu"]), f"not the StarPU {version} of scripts/starpu"
-assert patched == ["starpu-shutdown.patch", "starpu.patch", "starpu-mpi.patch"], patched
+assert patched == ["starpu-memory.patch", "starpu-shutdown.patch", "starpu.patch", "starpu-mpi.patch"], patched
 for name in patched:
     assert (recipe.parent / name).resolve() == (root / "scripts/lib" / name).resolve(), name
 

@@ -26,13 +26,13 @@ exact() {
 8192 710.95 ulysses
 END_OF_LIST
     echo
-    echo "An A100, an L40 and a T4 together, \`--strategy ring --shares auto\`, whole images of 20 steps beside their bound by work:"
+    echo "An A100, an L40 and a T4 together, \`--strategy ring --shares auto --grain half-block\`, whole images of 20 steps beside their bound by work:"
     echo
     echo "| pixels | images | makespan | bound | |"
     echo "|---|---|---|---|---|"
     while read -r pixels images; do
         figure '(makespan|area_bound)' A100-L40-T4 --size "${pixels}x$pixels" --steps 20 --images "$images" --strategy ring --shares auto \
-            --grain operation --tile-tokens $((pixels * pixels / 1024)) | xargs | awk -v pixels="$pixels" -v images="$images" \
+            --grain half-block --tile-tokens $((pixels * pixels / 1024)) | xargs | awk -v pixels="$pixels" -v images="$images" \
             '{ printf "| %d | %d | %.3g s | %.3g s | %.0f %% |\n", pixels, images, $1, $2, 100 * $2 / $1 }'
     done <<'END_OF_LIST'
 2048 1

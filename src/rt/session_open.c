@@ -99,11 +99,11 @@ static int check_options(const struct smalti_session_options *options, const str
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
-/* StarPU takes CUDA's memory in pieces of 32 MB, which it cuts; where those are much of what it may have it
+/* StarPU takes CUDA's memory in pieces of 128 MB, which it cuts; where those are much of what it may have it
  * asks for the next one for ever. */
 static int cut_no_pieces(struct smalti_environment *changes, struct smalti_error *error)
 {
-	enum { ENOUGH = 1024 };
+	enum { ENOUGH = 4096 };
 	if (!smalti_environment_limits_devices(SMALTI_CUDA_DEVICES, ENOUGH) || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);

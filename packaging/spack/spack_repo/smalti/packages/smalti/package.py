@@ -31,7 +31,7 @@ class Smalti(AutotoolsPackage):
     # The one that the patches are of (scripts/starpu says what they are for).
     depends_on(
         "starpu@1.4.10+shared~fast~openmp~examples~fxt~simgrid",
-        patches=[patch("starpu-shutdown.patch"), patch("starpu.patch")],
+        patches=[patch("starpu-memory.patch"), patch("starpu-shutdown.patch"), patch("starpu.patch")],
     )
     depends_on("starpu+mpi", when="+mpi", patches=[patch("starpu-mpi.patch")])
     for name in ("cuda", "opencl"):
