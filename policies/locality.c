@@ -4,7 +4,7 @@
  * is not there, each over the fastest link from a memory that has it, and behind others
  * over that link. Workers of a place share its tasks. They take the highest priority first and, of equal
  * ones, a task whose data is there; a worker without tasks takes one of another place's if it ends that
- * sooner. */
+ * sooner, but no core a device's. */
 #include "policy.h"
 
 struct place {
@@ -191,13 +191,20 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
+/* Cores take nothing that waits for a device: while they compute it they are missing where no device can help,
+ * beside the thread that drives the device, too. */
+static int may_take(const struct place *own, const struct place *from)
+{
+	return own->kind != STARPU_CPU_WORKER || from->kind == STARPU_CPU_WORKER;
+}
+
 /* What a place with no tasks would gain by taking the last one of another, its cost there counted: 0 if that
  * would not end sooner, and if it took twice as long as was expected. */
 static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
 	struct starpu_task *task = starpu_task_list_back(&from->ready);
 	struct choice here;
-	if (!task || !look_at(state, task, own, now, &here))
+	if (!task || !may_take(&state->place[own], from) || !look_at(state, task, own, now, &here))
 		return 0;
 	const double gain = free_at(state, from, task->priority, now) - here.cost;
 	return gain > here.length ? gain : 0;
