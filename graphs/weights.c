@@ -358,10 +358,12 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
  * other. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
-	if (weight->source.kind != SMALTI_WEIGHT_VECTOR)
-		smalti_insert(prepare, weight->weights->task_group,
-			      (.weight = weight->tile, .after = weight->weights->transient ? after : NULL),
-			      .bytes = made_bytes(weight));
+	struct smalti_task_group *task_group = weight->weights->task_group;
+	if (weight->source.kind == SMALTI_WEIGHT_VECTOR)
+		return;
+	smalti_task_group_behind(task_group, weight->weights->transient ? after : NULL);
+	smalti_insert(prepare, task_group, (.weight = weight->tile), .bytes = made_bytes(weight));
+	smalti_task_group_behind(task_group, NULL);
 }
 
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)
@@ -396,8 +398,10 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after)
 {
-	smalti_insert(read_ahead, task_group, (.weight = smalti_weight_tile(weight), .after = after),
-		      .bytes = weight->source.part[0].bytes);
+	struct smalti_tile *tile = smalti_weight_tile(weight);
+	smalti_task_group_behind(task_group, after);
+	smalti_insert(read_ahead, task_group, (.weight = tile), .bytes = weight->source.part[0].bytes);
+	smalti_task_group_behind(task_group, NULL);
 }
 
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight)

@@ -83,12 +83,20 @@ static inline int policy_is_valid(starpu_data_handle_t handle, unsigned node)
 	return valid;
 }
 
-/* What a task waits for in this memory. A buffer that it does not read is there. */
+/* The task waits for what writes this buffer and leaves it where it is. */
+static inline int policy_stays(struct starpu_task *task, unsigned buffer)
+{
+	return task->cl && task->cl->specific_nodes &&
+	       STARPU_CODELET_GET_NODE(task->cl, buffer) == STARPU_SPECIFIC_NODE_NONE;
+}
+
+/* What a task waits for in this memory. A buffer that it does not read, or that stays, is there. */
 enum policy_whereabouts { POLICY_THERE, POLICY_UNDER_WAY, POLICY_ELSEWHERE };
 static inline enum policy_whereabouts policy_where(struct starpu_task *task, unsigned buffer, unsigned node)
 {
 	const starpu_data_handle_t handle = STARPU_TASK_GET_HANDLE(task, buffer);
-	if (!(STARPU_TASK_GET_MODE(task, buffer) & STARPU_R) || policy_is_valid(handle, node))
+	if (!(STARPU_TASK_GET_MODE(task, buffer) & STARPU_R) || policy_stays(task, buffer) ||
+	    policy_is_valid(handle, node))
 		return POLICY_THERE;
 	return starpu_data_is_on_node(handle, node) ? POLICY_UNDER_WAY : POLICY_ELSEWHERE;
 }

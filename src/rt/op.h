@@ -5,7 +5,8 @@
 #include "base/dtype_enum.h"
 
 /* How a task touches a buffer. */
-enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE };
+/* SMALTI_WAIT: as if it read the tile, which stays where it is. */
+enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE, SMALTI_WAIT };
 
 /* An operation's buffer, or `count` of the same kind; an optional one may be absent (NULL). */
 struct smalti_buffer {

@@ -88,7 +88,7 @@ void smalti_order_uses(struct smalti_order *order, int64_t number, enum smalti_a
 	struct tile *tile = tile_at(order, number);
 	if (!tile)
 		return;
-	if (access == SMALTI_READ)
+	if (access == SMALTI_READ || access == SMALTI_WAIT)
 		read_tile(order, tile);
 	else
 		write_tile(order, tile);

@@ -209,8 +209,8 @@ void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access a
 	    (struct smalti_crossing){.tile = tile->number,
 				     .bytes = (double)(formed ? smalti_formed_bytes(formed, SMALTI_DEVICE_GPU)
 							      : tile->rows * tile->row_bytes),
-				     .reads = access != SMALTI_WRITE,
-				     .writes = access != SMALTI_READ,
+				     .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
+				     .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
 				     .at_home = formed || tile->memory || smalti_bits_has(&tile->holders, 0)};
 }
 

@@ -44,7 +44,10 @@ static void ended(void *argument)
 
 static enum starpu_data_access_mode mode_of(enum smalti_access access)
 {
-	static const enum starpu_data_access_mode modes[] = {STARPU_R, STARPU_W, STARPU_RW};
+	static const enum starpu_data_access_mode modes[] = {[SMALTI_READ] = STARPU_R,
+							     [SMALTI_WRITE] = STARPU_W,
+							     [SMALTI_UPDATE] = STARPU_RW,
+							     [SMALTI_WAIT] = STARPU_R};
 	return modes[access];
 }
 
@@ -185,7 +188,7 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 		add_buffer(task, use->tile, use->access, trace);
 	}
 	if (message->task_group->behind)
-		add_buffer(task, message->task_group->behind, SMALTI_READ, trace);
+		add_buffer(task, message->task_group->behind, SMALTI_WAIT, trace);
 	renumber(message, number);
 	return 0;
 }
@@ -220,7 +223,7 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	return task;
 }
 
-/* A task that has a weight made is nobody's: its rank is not known, and whoever reads it first makes it. */
+/* A task that has a weight made anywhere is nobody's: whoever reads it first makes it. */
 static bool reads_weights_alone(const struct smalti_recording *r)
 {
 	for (int i = 0; i < r->tiles; i++)
@@ -233,7 +236,7 @@ static bool reads_weights_alone(const struct smalti_recording *r)
 static bool is_ours(struct smalti_task_group *task_group, const struct smalti_recording *r, int place)
 {
 	const int rank = smalti_ranks_of(place);
-	if (reads_weights_alone(r))
+	if (place == SMALTI_ANYWHERE && reads_weights_alone(r))
 		return false;
 	const int priority =
 	    smalti_session_priority(task_group->session, smalti_task_group_priority(task_group));

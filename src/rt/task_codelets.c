@@ -63,6 +63,20 @@ static int can_execute(unsigned worker, struct starpu_task *task, unsigned imple
 		smalti_task_fits(task, node));
 }
 
+/* What a task waits for is its last buffer, which StarPU is to leave where it is. It takes the places of buffers
+ * by their numbers: known are those of an op that has all of them. */
+static void leave_last(const struct smalti_op *op, struct starpu_codelet *codelet)
+{
+	int index = 0;
+	for (; index < op->buffer_kinds; index++)
+		if (op->buffers[index].optional || index + 1 >= STARPU_NMAXBUFS)
+			return;
+	codelet->specific_nodes = 1;
+	codelet->nodes[index] = STARPU_SPECIFIC_NODE_NONE;
+	while (index > 0)
+		codelet->nodes[--index] = STARPU_SPECIFIC_NODE_LOCAL;
+}
+
 /* Of an op, or with NULL of tasks of several. */
 static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
 {
@@ -80,6 +94,8 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = name;
+	if (op)
+		leave_last(op, &made->codelet);
 	made->codelet.model = &made->times.model;
 }
 
