@@ -5,14 +5,20 @@
 
 const struct smalti_strategy smalti_strategy_none = {.parts = {1, 1, 1, 1}, .patches = 1, .warmup = 1};
 
-void smalti_strategy_free(struct smalti_strategy *strategy)
+static void free_places(struct smalti_strategy *strategy)
 {
 	free(strategy->place);
 	free(strategy->share);
+	for (int axis = 0; axis < SMALTI_AXES; axis++)
+		free(strategy->below[axis]);
+}
+
+void smalti_strategy_free(struct smalti_strategy *strategy)
+{
+	free_places(strategy);
 	for (struct smalti_strategy *cut = strategy->next, *next; cut; cut = next) {
 		next = cut->next;
-		free(cut->place);
-		free(cut->share);
+		free_places(cut);
 		free(cut);
 	}
 	*strategy = (struct smalti_strategy){.place = NULL};
@@ -108,6 +114,20 @@ static double share_below(const struct smalti_strategy *strategy, enum smalti_ax
 	return share;
 }
 
+int smalti_strategy_sum_shares(struct smalti_strategy *strategy, struct smalti_error *error)
+{
+	for (int axis = 0; axis < SMALTI_AXES && strategy->count > 0; axis++) {
+		const int parts = strategy->parts[axis];
+		double *below = smalti_calloc(parts + 1, sizeof(*below), error);
+		if (!below)
+			return -1;
+		strategy->below[axis] = below;
+		for (int part = 1; part <= parts; part++)
+			below[part] = share_below(strategy, axis, part);
+	}
+	return 0;
+}
+
 int64_t smalti_strategy_begin(const struct smalti_strategy *strategy, enum smalti_axis axis, int64_t count,
 			      int part)
 {
@@ -116,8 +136,8 @@ int64_t smalti_strategy_begin(const struct smalti_strategy *strategy, enum smalt
 		return part <= 0 ? 0 : count;
 	if (strategy->count == 0)
 		return count * part / parts;
-	const double below = share_below(strategy, axis, part), all = share_below(strategy, axis, parts);
-	return (int64_t)floor((double)count * below / all + 0.5);
+	const double *below = strategy->below[axis];
+	return (int64_t)floor((double)count * below[part] / below[parts] + 0.5);
 }
 
 int smalti_strategy_stage(const struct smalti_strategy *strategy, int64_t layers, int64_t layer)

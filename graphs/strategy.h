@@ -39,6 +39,8 @@ struct smalti_strategy {
 	int count;       /* of places; 0: the policy places all */
 	int *place;      /* of the parts in turn; owned */
 	double *share;   /* of each; owned */
+	double *below[SMALTI_AXES]; /* of an axis: the shares of all parts before the first, the second, …, and of
+				       all; owned */
 	/* The same strategy by other shares, for the passes from this one on; owned. @{ */
 	int64_t first_pass;
 	struct smalti_strategy *next; /* NULL: there is no other */
@@ -67,6 +69,8 @@ int smalti_strategy_read_cuts(struct smalti_strategy *strategy, const char *text
 bool smalti_shares_cut_again(const char *text); /* NULL is fine */
 /* Numbers with ':' between them, one for each place and not all 0. */
 int smalti_shares_read(const char *text, int places, double *shares, struct smalti_error *error);
+/* Fills `below` when the rest has been read. */
+int smalti_strategy_sum_shares(struct smalti_strategy *strategy, struct smalti_error *error);
 void smalti_strategy_free(struct smalti_strategy *strategy);
 
 /* Whether results differ from those of one memory by more than rounding. */

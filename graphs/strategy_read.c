@@ -159,7 +159,7 @@ int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, con
 {
 	*strategy = (struct smalti_strategy){.patches = 1, .warmup = 1};
 	if (read_axes(strategy, text, error) == 0 && take_places(strategy, shares, places, error) == 0 &&
-	    count_parts(strategy, text, error) == 0) {
+	    count_parts(strategy, text, error) == 0 && smalti_strategy_sum_shares(strategy, error) == 0) {
 		strategy->patches = strategy->parts[SMALTI_AXIS_STAGE];
 		return 0;
 	}
