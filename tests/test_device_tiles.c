@@ -149,6 +149,31 @@ static void early_inputs(void)
 	test_close_devices(session);
 }
 
+/* A tile that a task of the CPU only waits for stays on the device that wrote it. */
+static void waited_for(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = test_open_devices("waited for", "1", 1, NULL, "lws");
+	if (!session)
+		return;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "behind", 0, &error);
+	struct smalti_tile *x = ones_at(task_group, 0), *y = ones_at(task_group, 0),
+			   *there = ones_at(task_group, 1);
+	smalti_insert(add, task_group, (.x = x, .y = there), .count = 64);
+	smalti_task_group_behind(task_group, there);
+	smalti_insert(silu, task_group, (.x = x, .y = y), .count = 64);
+	smalti_task_group_behind(task_group, NULL);
+	starpu_data_acquire(smalti_tile_handle(y), STARPU_R);
+	CHECK(is_at(there, 1) && !is_at(there, 0), "it stays");
+	starpu_data_release(smalti_tile_handle(y));
+	smalti_tile_release(x);
+	smalti_tile_release(y);
+	smalti_tile_release(there);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "behind");
+	smalti_task_group_free(task_group);
+	test_close_devices(session);
+}
+
 #ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: others end the program */
 /* A session ends while prefetches are under way. */
 static void late_prefetches(void)
@@ -176,6 +201,7 @@ static const struct test tests[] = {
     {"little memory", little_memory},
     {"too large", too_large},
     {"early inputs", early_inputs},
+    {"waited for", waited_for},
 #ifdef STARPU_TRANSFER_CALLBACKS
     {"late prefetches", late_prefetches},
 #endif
