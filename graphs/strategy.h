@@ -39,8 +39,8 @@ struct smalti_strategy {
 	int count;       /* of places; 0: the policy places all */
 	int *place;      /* of the parts in turn; owned */
 	double *share;   /* of each; owned */
-	double *below[SMALTI_AXES]; /* of an axis: the shares of all parts before the first, the second, …, and of
-				       all; owned */
+	double *below[SMALTI_AXES]; /* of an axis: the shares of all parts before the first, the second, …,
+				       and of all; owned */
 	/* The same strategy by other shares, for the passes from this one on; owned. @{ */
 	int64_t first_pass;
 	struct smalti_strategy *next; /* NULL: there is no other */

@@ -191,8 +191,8 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
-/* Cores take nothing that waits for a device: while they compute it they are missing where no device can help,
- * beside the thread that drives the device, too. */
+/* Cores take nothing that waits for a device: while they compute it they are missing where no device can
+ * help, beside the thread that drives the device, too. */
 static int may_take(const struct place *own, const struct place *from)
 {
 	return own->kind != STARPU_CPU_WORKER || from->kind == STARPU_CPU_WORKER;

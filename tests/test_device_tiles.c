@@ -198,10 +198,8 @@ static void late_prefetches(void)
 #endif
 
 static const struct test tests[] = {
-    {"little memory", little_memory},
-    {"too large", too_large},
-    {"early inputs", early_inputs},
-    {"waited for", waited_for},
+    {"little memory", little_memory},     {"too large", too_large},
+    {"early inputs", early_inputs},       {"waited for", waited_for},
 #ifdef STARPU_TRANSFER_CALLBACKS
     {"late prefetches", late_prefetches},
 #endif

@@ -159,8 +159,8 @@ static void check_pixels(const struct received *received, const struct tolerance
 	free(expected);
 }
 
-/* All at the same time. Where devices help, it differs from run to run which sums are theirs: one run in twenty
- * has more values off by a level than the reference allows, so twice as many may be. */
+/* All at the same time. Where devices help, it differs from run to run which sums are theirs: one run in
+ * twenty has more values off by a level than the reference allows, so twice as many may be. */
 static void compare_with_reference(struct tolerance t)
 {
 	enum { CASES = 11 };

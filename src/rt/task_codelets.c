@@ -63,8 +63,8 @@ static int can_execute(unsigned worker, struct starpu_task *task, unsigned imple
 		smalti_task_fits(task, node));
 }
 
-/* What a task waits for is its last buffer, which StarPU is to leave where it is. It takes the places of buffers
- * by their numbers: known are those of an op that has all of them. */
+/* What a task waits for is its last buffer, which StarPU is to leave where it is. It takes the places of
+ * buffers by their numbers: known are those of an op that has all of them. */
 static void leave_last(const struct smalti_op *op, struct starpu_codelet *codelet)
 {
 	int index = 0;
