@@ -210,14 +210,23 @@ static double gain_of(struct state *state, const struct place *from, int own, do
 	return gain > here.length ? gain : 0;
 }
 
-/* A place whose workers may take from there what its own are too busy for; -1: none. A worker that is woken
- * for nothing takes the core from those that have work. */
+static int has_idle(const struct state *state, const struct place *place)
+{
+	for (int i = 0; i < place->workers; i++)
+		if (state->busy[place->worker[i]] <= 0)
+			return 1;
+	return 0;
+}
+
+/* A place with an idle worker that may take from there what its own are too busy for; -1: none. A worker that
+ * is woken for nothing takes the core from those that have work. */
 static int helper_of(struct state *state, int index)
 {
 	const double now = starpu_timing_now();
-	for (int i = 1; i < state->places; i++) {
+	for (int i = 1; i < state->places && !has_idle(state, &state->place[index]); i++) {
 		const int other = (index + i) % state->places;
-		if (gain_of(state, &state->place[index], other, now) > 0)
+		if (has_idle(state, &state->place[other]) &&
+		    gain_of(state, &state->place[index], other, now) > 0)
 			return other;
 	}
 	return -1;

@@ -6,12 +6,12 @@
 # in_turns OPTION...: the medians of both policies.
 in_turns() {
     local policy run
-    for run in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    for run in {1..18}; do
         for policy in dmdas locality; do
             measured $policy "$@" >"$work/seconds"
             [ "$run" -le 3 ] || echo "$policy $(cat "$work/seconds")"
         done
-    done | sort -k 1,1 -k 2,2n | awk '{ t[$1, ++n[$1]] = $2 } END { print t["dmdas", 5], t["locality", 5] }'
+    done | sort -k 1,1 -k 2,2n | awk '{ t[$1, ++n[$1]] = $2 } END { print t["dmdas", 8], t["locality", 8] }'
 }
 
 policies() {
