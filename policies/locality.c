@@ -3,8 +3,8 @@
  * the place where it ends first: behind all that waits there, and behind the transfers of what it reads that
  * is not there, each over the fastest link from a memory that has it, and behind others
  * over that link. Workers of a place share its tasks. They take the highest priority first and, of equal
- * ones, a task whose data is there; a worker without tasks takes one of another place's if it ends that
- * sooner, but no core a device's. */
+ * ones, a task whose data is there; a worker without tasks takes one of another place's of its kind if it
+ * ends that sooner. */
 #include "policy.h"
 
 struct place {
@@ -191,20 +191,14 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
-/* Cores take nothing that waits for a device: while they compute it they are missing where no device can
- * help, beside the thread that drives the device, too. */
-static int may_take(const struct place *own, const struct place *from)
-{
-	return own->kind != STARPU_CPU_WORKER || from->kind == STARPU_CPU_WORKER;
-}
-
 /* What a place with no tasks would gain by taking the last one of another, its cost there counted: 0 if that
- * would not end sooner, and if it took twice as long as was expected. */
+ * would not end sooner, and if it took twice as long as was expected. Workers of another kind have what is
+ * theirs because they are the better ones at it, and may need the core that one of these computes on. */
 static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
 	struct starpu_task *task = starpu_task_list_back(&from->ready);
 	struct choice here;
-	if (!task || !may_take(&state->place[own], from) || !look_at(state, task, own, now, &here))
+	if (!task || state->place[own].kind != from->kind || !look_at(state, task, own, now, &here))
 		return 0;
 	const double gain = free_at(state, from, task->priority, now) - here.cost;
 	return gain > here.length ? gain : 0;
