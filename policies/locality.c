@@ -217,7 +217,9 @@ static int has_idle(const struct state *state, const struct place *place)
 static int helper_of(struct state *state, int index)
 {
 	const double now = starpu_timing_now();
-	for (int i = 1; i < state->places && !has_idle(state, &state->place[index]); i++) {
+	if (has_idle(state, &state->place[index]))
+		return -1;
+	for (int i = 1; i < state->places; i++) {
 		const int other = (index + i) % state->places;
 		if (has_idle(state, &state->place[other]) &&
 		    gain_of(state, &state->place[index], other, now) > 0)

@@ -4,8 +4,7 @@
 #include "base/base.h"
 #include "base/dtype_enum.h"
 
-/* How a task touches a buffer. */
-/* SMALTI_WAIT: as if it read the tile, which stays where it is. */
+/* How a task touches a buffer. With SMALTI_WAIT as if it read it, but it stays where it is. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE, SMALTI_WAIT };
 
 /* An operation's buffer, or `count` of the same kind; an optional one may be absent (NULL). */

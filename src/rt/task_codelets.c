@@ -63,8 +63,9 @@ static int can_execute(unsigned worker, struct starpu_task *task, unsigned imple
 		smalti_task_fits(task, node));
 }
 
-/* What a task waits for is its last buffer, which StarPU is to leave where it is. It takes the places of
- * buffers by their numbers: known are those of an op that has all of them. */
+/* What a task waits for is its last buffer (smalti_task_group_behind()), which StarPU is to leave where it
+ * is. A codelet says so by the buffer's number, which is known of an op that always has all of its buffers.
+ */
 static void leave_last(const struct smalti_op *op, struct starpu_codelet *codelet)
 {
 	int index = 0;

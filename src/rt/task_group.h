@@ -129,8 +129,8 @@ void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
 void smalti_task_group_place(struct smalti_task_group *task_group, int place);
 
 /* The tasks inserted from here on begin behind what writes this tile, and what writes it next begins behind
- * them, as if they read it; at first, and after NULL, they wait for nothing but what they touch. By the
- * inserting thread. */
+ * them, as if they read it, but it stays where it is; at first, and after NULL, they wait for nothing but
+ * what they touch. By the inserting thread. */
 void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalti_tile *tile);
 
 /* Of the task that is about to be inserted. */
