@@ -9,6 +9,11 @@ cache=${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/smalti
 me=scripts/$(basename "$0")
 cores=$(nproc)
 
+# What one build compiled, others of the same source take, whatever folder and StarPU they have, where there is ccache.
+if [ -d /usr/lib/ccache ]; then
+    export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_NOHASHDIR=1
+fi
+
 say() {
     printf '%s: %s\n' "$me" "$*" >&2
 }
