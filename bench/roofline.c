@@ -58,7 +58,8 @@ static void measure_memory(struct smalti_roofline *roofline, float *x)
 	(void)used;
 }
 
-static int run_products(double *best, const void *x, void *packed, void *y, struct smalti_error *error)
+static int run_products(double *best, const void *x, struct smalti_packed packed, void *y,
+			struct smalti_error *error)
 {
 	const struct smalti_matmul matmul = {PRODUCT,     PRODUCT,     PRODUCT,
 					     SMALTI_BF16, SMALTI_BF16, SMALTI_EPILOGUE_NONE};
@@ -66,7 +67,7 @@ static int run_products(double *best, const void *x, void *packed, void *y, stru
 	int status = smalti_matmul_pack(PRODUCT, PRODUCT, SMALTI_BF16, &part, 1, packed, error);
 	for (int i = 0; i < PRODUCTS && status == 0; i++) {
 		const double start = smalti_now();
-		status = smalti_matmul(&matmul, x, packed, NULL, NULL, y, error);
+		status = smalti_matmul(&matmul, x, packed.data, NULL, NULL, y, error);
 		keep_best(best, 2.0 * PRODUCT * PRODUCT * PRODUCT, start);
 	}
 	return status;
@@ -79,7 +80,8 @@ static int measure_bf16(double *best, struct smalti_error *error)
 	void *x = smalti_calloc(elements, sizeof(uint16_t), error);
 	void *y = smalti_calloc(elements, sizeof(uint16_t), error);
 	void *packed = bytes < 0 ? NULL : smalti_aligned_alloc(bytes, 1, error);
-	const int status = x && y && packed ? run_products(best, x, packed, y, error) : -1;
+	const int status =
+	    x && y && packed ? run_products(best, x, (struct smalti_packed){packed, bytes}, y, error) : -1;
 	free(x);
 	free(y);
 	free(packed);

@@ -21,14 +21,15 @@ static void convert_parts(const struct smalti_weight_source *source, enum smalti
 	}
 }
 
-static int pack_matrix(const struct smalti_weight_source *source, void *memory, struct smalti_error *error)
+static int pack_matrix(const struct smalti_weight_source *source, struct smalti_packed packed,
+		       struct smalti_error *error)
 {
 	struct smalti_weight_part parts[SMALTI_WEIGHT_PARTS];
 	for (int i = 0; i < source->parts; i++) {
 		const struct smalti_tensor_view *part = &source->part[i];
 		parts[i] = (struct smalti_weight_part){part->data, part->dtype, elements(part) / source->in};
 	}
-	return smalti_matmul_pack(source->in, source->out, source->compute, parts, source->parts, memory,
+	return smalti_matmul_pack(source->in, source->out, source->compute, parts, source->parts, packed,
 				  error);
 }
 
@@ -62,14 +63,15 @@ static void drop_pages(const struct smalti_weight_source *source)
 }
 
 static int form(const struct smalti_weight_source *source, enum smalti_device_kind device, void *memory,
-		struct smalti_error *error)
+		int64_t bytes, struct smalti_error *error)
 {
+	const struct smalti_packed packed = {memory, bytes};
 	const bool cpu = device == SMALTI_DEVICE_CPU;
 	if (source->kind == SMALTI_WEIGHT_MATRIX && cpu)
-		return pack_matrix(source, memory, error);
+		return pack_matrix(source, packed, error);
 	if (source->kind == SMALTI_WEIGHT_KERNEL && cpu)
 		return smalti_conv_pack(source->in, source->out, source->stride, source->compute,
-					source->part[0].data, source->part[0].dtype, memory, error);
+					source->part[0].data, source->part[0].dtype, packed, error);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return plain_kernel(source, memory, error);
 	convert_parts(source, source->kind == SMALTI_WEIGHT_VECTOR ? SMALTI_F32 : source->compute, memory);
@@ -78,13 +80,13 @@ static int form(const struct smalti_weight_source *source, enum smalti_device_ki
 
 /* Of some columns: from a copy that has no others. */
 static int form_columns(const struct smalti_weight_source *source, enum smalti_device_kind device,
-			void *memory, struct smalti_error *error)
+			void *memory, int64_t bytes, struct smalti_error *error)
 {
 	struct smalti_weight_source copied = *source;
-	int64_t bytes = 0;
+	int64_t plain = 0;
 	for (int i = 0; i < source->parts; i++)
-		bytes += source->part[i].bytes;
-	char *copy = smalti_calloc(bytes, 1, error), *to = copy;
+		plain += source->part[i].bytes;
+	char *copy = smalti_calloc(plain, 1, error), *to = copy;
 	for (int i = 0; copy && i < source->parts; i++) {
 		const int64_t size = smalti_dtype_bytes(source->part[i].dtype);
 		const char *from = source->part[i].data;
@@ -95,17 +97,18 @@ static int form_columns(const struct smalti_weight_source *source, enum smalti_d
 			from += source->row * size;
 		}
 	}
-	const int status = copy ? form(&copied, device, memory, error) : -1;
+	const int status = copy ? form(&copied, device, memory, bytes, error) : -1;
 	free(copy);
 	return status;
 }
 
-static int make(const void *weight, enum smalti_device_kind device, void *memory, struct smalti_error *error)
+static int make(const void *weight, enum smalti_device_kind device, void *memory, int64_t bytes,
+		struct smalti_error *error)
 {
 	const struct smalti_weight_source *source = weight;
 	if (source->row > source->in)
-		return form_columns(source, device, memory, error);
-	const int status = form(source, device, memory, error);
+		return form_columns(source, device, memory, bytes, error);
+	const int status = form(source, device, memory, bytes, error);
 	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR)
 		drop_pages(source);
 	return status;

@@ -28,7 +28,7 @@ static inline void *form_of(const struct smalti_weight_source *source, enum smal
 	struct smalti_tile_forms forms;
 	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, "forms");
 	void *form = aligned_alloc(64, (size_t)(forms.bytes[device] + 63) / 64 * 64);
-	SUCCEEDS(forms.make(source, device, form, &error), &error, "make");
+	SUCCEEDS(forms.make(source, device, form, forms.bytes[device], &error), &error, "make");
 	return form;
 }
 

@@ -101,9 +101,9 @@ static struct operands make(struct smalti_conv conv)
 	int64_t bytes = smalti_conv_packed_bytes(conv.in, conv.out, conv.stride, conv.compute, &error);
 	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
 	o.packed = kernel_array(bytes, 1);
-	SUCCEEDS(
-	    smalti_conv_pack(conv.in, conv.out, conv.stride, conv.compute, o.w, SMALTI_F32, o.packed, &error),
-	    &error, "pack");
+	SUCCEEDS(smalti_conv_pack(conv.in, conv.out, conv.stride, conv.compute, o.w, SMALTI_F32,
+				  (struct smalti_packed){o.packed, bytes}, &error),
+		 &error, "pack");
 	return o;
 }
 
@@ -203,10 +203,12 @@ static void check_packing(int64_t in, int64_t out)
 		struct smalti_error error = SMALTI_NO_ERROR;
 		int64_t bytes = smalti_conv_packed_bytes(in, out, 1, SMALTI_F32, &error);
 		void *packed[2] = {kernel_array(bytes, 1), kernel_array(bytes, 1)};
-		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, odd.data, dtypes[d], packed[0], &error),
+		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, odd.data, dtypes[d],
+					  (struct smalti_packed){packed[0], bytes}, &error),
 			 &error, "narrow");
-		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, w, SMALTI_F32, packed[1], &error), &error,
-			 "wide");
+		SUCCEEDS(smalti_conv_pack(in, out, 1, SMALTI_F32, w, SMALTI_F32,
+					  (struct smalti_packed){packed[1], bytes}, &error),
+			 &error, "wide");
 		CU_ASSERT_EQUAL(memcmp(packed[0], packed[1], (size_t)bytes), 0);
 		free(packed[0]);
 		free(packed[1]);

@@ -58,7 +58,8 @@ static struct operands make(struct smalti_matmul matmul, bool bias)
 	SUCCEEDS(bytes < 0 ? -1 : 0, &error, "packed bytes");
 	o.packed = kernel_array(bytes, 1);
 	struct smalti_weight_part part = {o.w, SMALTI_F32, matmul.out};
-	SUCCEEDS(smalti_matmul_pack(matmul.in, matmul.out, matmul.compute, &part, 1, o.packed, &error),
+	SUCCEEDS(smalti_matmul_pack(matmul.in, matmul.out, matmul.compute, &part, 1,
+				    (struct smalti_packed){o.packed, bytes}, &error),
 		 &error, "pack");
 	return o;
 }
@@ -149,11 +150,16 @@ static void packs_stacked_parts(void)
 		memset(stacked, 0x55, (size_t)bytes);
 		memset(whole, 0xaa, (size_t)bytes);
 		struct smalti_weight_part one = {w, SMALTI_F32, ROWS};
-		SUCCEEDS(smalti_matmul_pack(IN, ROWS, compute, parts, 4, stacked, &error), &error, "parts");
-		SUCCEEDS(smalti_matmul_pack(IN, ROWS, compute, &one, 1, whole, &error), &error, "whole");
+		SUCCEEDS(smalti_matmul_pack(IN, ROWS, compute, parts, 4,
+					    (struct smalti_packed){stacked, bytes}, &error),
+			 &error, "parts");
+		SUCCEEDS(smalti_matmul_pack(IN, ROWS, compute, &one, 1, (struct smalti_packed){whole, bytes},
+					    &error),
+			 &error, "whole");
 		CU_ASSERT_EQUAL(memcmp(stacked, whole, (size_t)bytes), 0);
-		FAILS(smalti_matmul_pack(IN, ROWS + 1, compute, parts, 4, stacked, &error), &error,
-		      SMALTI_EINVAL, "a row too few", "83", "84");
+		FAILS(smalti_matmul_pack(IN, ROWS + 1, compute, parts, 4,
+					 (struct smalti_packed){stacked, bytes}, &error),
+		      &error, SMALTI_EINVAL, "a row too few", "83", "84");
 		for (int p = 0; p < 4; p++)
 			free(odd[p].block);
 		free(stacked);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What oneDNN picks for the shapes of real models: never its reference code, which is right and a
- * hundred times slower. */
+ * hundred times slower; and the same layouts in every thread. */
 #include "base/base.h"
 #include "harness.h"
+#include "kernel_case.h"
 #include "kernels/conv.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 
+#include <dlfcn.h>
 #include <dnnl.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,10 +114,150 @@ static void count(const char *path, int *ran, int *reference)
 	fclose(report);
 }
 
+extern void omp_set_num_threads(int count);
+
+/* In the place of OpenMP's: counts what oneDNN asks and gets another number than 1. */
+static _Atomic int asked, told_of_more;
+
+__attribute__((visibility("default"))) int omp_get_max_threads(void)
+{
+	Dl_info caller;
+	int (*original)(void);
+	*(void **)&original = dlsym(RTLD_NEXT, "omp_get_max_threads");
+	const int count = original();
+	if (dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "dnnl")) {
+		asked++;
+		told_of_more += count != 1;
+	}
+	return count;
+}
+
+/* A weight that is reserved, packed and multiplied with in threads of their own. */
+struct in_threads {
+	struct smalti_matmul matmul;
+	struct smalti_conv conv;
+	int threads; /* that the thread gives OpenMP before it begins */
+	float *weight, *y;
+	struct smalti_packed matrix, kernel;
+	void *x;
+	void (*stage)(struct in_threads *in);
+};
+
+static void reserve_forms(struct in_threads *in)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_matmul *m = &in->matmul;
+	const struct smalti_conv *c = &in->conv;
+	in->matrix.bytes = smalti_matmul_packed_bytes(m->in, m->out, m->compute, &error);
+	in->kernel.bytes = smalti_conv_packed_bytes(c->in, c->out, c->stride, c->compute, &error);
+	in->matrix.data = zeros(in->matrix.bytes);
+	in->kernel.data = zeros(in->kernel.bytes);
+}
+
+static void pack_forms(struct in_threads *in)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_matmul *m = &in->matmul;
+	const struct smalti_conv *c = &in->conv;
+	const struct smalti_weight_part part = {in->weight, SMALTI_F32, m->out};
+	SUCCEEDS(smalti_matmul_pack(m->in, m->out, m->compute, &part, 1, in->matrix, &error), &error,
+		 "matrix");
+	SUCCEEDS(smalti_conv_pack(c->in, c->out, c->stride, c->compute, in->weight, SMALTI_F32, in->kernel,
+				  &error),
+		 &error, "kernel");
+	in->matrix.bytes--;
+	in->kernel.bytes--;
+	FAILS(smalti_matmul_pack(m->in, m->out, m->compute, &part, 1, in->matrix, &error), &error,
+	      SMALTI_EINVAL, "a byte too few", "reserved");
+	FAILS(smalti_conv_pack(c->in, c->out, c->stride, c->compute, in->weight, SMALTI_F32, in->kernel,
+			       &error),
+	      &error, SMALTI_EINVAL, "a byte too few", "reserved");
+}
+
+static void multiply(struct in_threads *in)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t products = in->matmul.rows * in->matmul.out;
+	SUCCEEDS(smalti_matmul(&in->matmul, in->x, in->matrix.data, NULL, NULL, in->y, &error), &error,
+		 "matmul");
+	float *bias = zeros(in->conv.out * 4);
+	SUCCEEDS(smalti_conv(&in->conv, in->x, in->kernel.data, bias, in->y + products, &error), &error,
+		 "convolution");
+	free(bias);
+}
+
+static void *with_threads(void *user)
+{
+	struct in_threads *in = user;
+	omp_set_num_threads(in->threads);
+	in->stage(in);
+	CU_ASSERT_EQUAL(omp_get_max_threads(), in->threads); /* the caller's own number comes back */
+	return NULL;
+}
+
+static void run_stage(struct in_threads *in, void (*stage)(struct in_threads *), int threads)
+{
+	pthread_t thread;
+	in->stage = stage;
+	in->threads = threads;
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, with_threads, in), 0);
+	pthread_join(thread, NULL);
+}
+
+/* 1 everywhere gives the reference: each stage in a thread with another number gives its bits. */
+static void compare_threads(int64_t in_width, int64_t out_width, enum smalti_dtype compute)
+{
+	static const int threads[][3] = {{1, 1, 1},  {16, 1, 1},  {1, 16, 1},
+					 {1, 1, 16}, {64, 16, 9}, {9, 64, 64}};
+	const int64_t rows = 7, conv_in = 64, conv_out = 48, width = 6;
+	const int64_t results = rows * out_width + rows * width * conv_out;
+	float *reference = zeros(results * 4);
+	for (int t = 0; t < COUNT(threads); t++) {
+		struct in_threads in = {
+		    .matmul = {rows, in_width, out_width, compute, SMALTI_F32, SMALTI_EPILOGUE_NONE},
+		    .conv = {rows, width, conv_in, conv_out, 1, compute, false}};
+		int64_t weights = in_width * out_width, inputs = rows * in_width;
+		weights = weights > conv_in * conv_out * 9 ? weights : conv_in * conv_out * 9;
+		inputs = inputs > (rows + 2) * width * conv_in ? inputs : (rows + 2) * width * conv_in;
+		uint64_t state = 3;
+		in.weight = kernel_random(weights, SMALTI_F32, &state);
+		float *values = kernel_random(inputs, compute, &state);
+		in.x = kernel_given(values, inputs, compute);
+		free(values);
+		in.y = zeros(results * 4);
+		run_stage(&in, reserve_forms, threads[t][0]);
+		run_stage(&in, pack_forms, threads[t][1]);
+		run_stage(&in, multiply, threads[t][2]);
+		if (t == 0)
+			memcpy(reference, in.y, (size_t)results * 4);
+		CU_ASSERT_EQUAL(memcmp(reference, in.y, (size_t)results * 4), 0);
+		free(in.weight);
+		free(in.x);
+		free(in.y);
+		free(in.matrix.data);
+		free(in.kernel.data);
+	}
+	free(reference);
+}
+
+static void threads_agree(void)
+{
+	static const int64_t shapes[][2] = {{256, 144}, {64, 64}, {512, 512}, {77, 5}, {1152, 1152}};
+	for (int s = 0; s < COUNT(shapes); s++)
+		for (int compute = 0; compute < 3; compute++)
+			compare_threads(
+			    shapes[s][0], shapes[s][1],
+			    (const enum smalti_dtype[]){SMALTI_F32, SMALTI_BF16, SMALTI_F16}[compute]);
+	CU_ASSERT(asked > 0);
+	CU_ASSERT_EQUAL(told_of_more, 0);
+}
+
 static void no_reference_code(void)
 {
-	if (smalti_isa() < SMALTI_ISA_AVX2)
+	if (smalti_isa() < SMALTI_ISA_AVX2) {
+		test_skip("the CPU has no AVX2, for which oneDNN has reference code alone");
 		return;
+	}
 	const char *path = test_file("report");
 	fflush(stdout);
 	int terminal = dup(STDOUT_FILENO), report = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -136,6 +279,7 @@ static void no_reference_code(void)
 
 static const struct test tests[] = {
     {"no reference code", no_reference_code},
+    {"threads with unlike numbers of threads agree", threads_agree},
 };
 
 TEST_MAIN("oneDNN", tests)

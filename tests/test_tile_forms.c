@@ -21,10 +21,12 @@ struct source {
 	_Atomic int made, sums;
 };
 
-static int make(const void *user, enum smalti_device_kind device, void *memory, struct smalti_error *error)
+static int make(const void *user, enum smalti_device_kind device, void *memory, int64_t bytes,
+		struct smalti_error *error)
 {
 	struct source *source = (struct source *)(uintptr_t)user;
 	(void)device;
+	CHECK(bytes == ELEMENTS * (int64_t)sizeof(float), "the bytes of the form");
 	source->made++;
 	for (int i = 0; i < ELEMENTS; i++)
 		((float *)memory)[i] = source->value;

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
+#include "kernels/packed.h"
 
 /* A 3×3 convolution of a band of rows, channels last.
  *
@@ -24,9 +25,10 @@ struct smalti_conv {
 int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
 				 struct smalti_error *error);
 
-/* Converts and packs a checkpoint tensor [out, in, 3, 3] of any dtype and alignment. */
+/* Converts and packs a checkpoint tensor [out, in, 3, 3] of any dtype and alignment; refused where `packed`
+ * has fewer bytes than the form needs. */
 int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
-		     enum smalti_dtype dtype, void *packed, struct smalti_error *error);
+		     enum smalti_dtype dtype, struct smalti_packed packed, struct smalti_error *error);
 
 /* How many of conv->rows rows it is best to give at a time; of `conv`'s shape alone. */
 int64_t smalti_conv_slab(const struct smalti_conv *conv);

@@ -67,7 +67,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/matmul_raw.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
 	src/kernels/cpu/onednn_api.c src/kernels/cpu/onednn_api.h \
-	src/kernels/optimizers.h src/kernels/update_rules.h src/kernels/cpu/optimizers.c \
+	src/kernels/optimizers.h src/kernels/packed.h src/kernels/update_rules.h src/kernels/cpu/optimizers.c \
 	src/kernels/cpu/pack.c \
 	src/kernels/cpu/product.c src/kernels/cpu/product.h \
 	src/kernels/cpu/resize.c \

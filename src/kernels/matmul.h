@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/dtype.h"
 #include "kernels/epilogue.h"
+#include "kernels/packed.h"
 
 /* y[rows, out] = epilogue(x[rows, in] · Wᵀ + bias), row-major and contiguous; W is [out, in] as
  * checkpoints have it. Products of `compute` values, with f32 sums. */
@@ -33,9 +34,10 @@ struct smalti_weight_part {
 int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
 				   struct smalti_error *error);
 
-/* Stacks the parts along `out`, converts (nearest even) and packs them. */
+/* Stacks the parts along `out`, converts (nearest even) and packs them; refused where `packed` has fewer
+ * bytes than the form needs. */
 int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
-		       const struct smalti_weight_part *parts, int part_count, void *packed,
+		       const struct smalti_weight_part *parts, int part_count, struct smalti_packed packed,
 		       struct smalti_error *error);
 
 /* `bias` f32 [out] or NULL; `operand` as the epilogue says, else NULL. Any thread; one thread's work. */

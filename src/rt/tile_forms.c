@@ -62,8 +62,9 @@ static void *make(const struct smalti_formed *formed, enum smalti_device_kind ki
 		  struct smalti_error *error)
 {
 	const struct smalti_tile_forms *forms = &formed->forms;
-	void *memory = smalti_tile_memory_take(formed->pool, forms->bytes[kind], error);
-	if (!memory || forms->make(forms->source, kind, memory, error) == 0)
+	const int64_t bytes = forms->bytes[kind];
+	void *memory = smalti_tile_memory_take(formed->pool, bytes, error);
+	if (!memory || forms->make(forms->source, kind, memory, bytes, error) == 0)
 		return memory;
 	smalti_tile_memory_give(formed->pool, memory);
 	return NULL;

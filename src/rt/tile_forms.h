@@ -12,9 +12,9 @@ struct smalti_task_group;
 struct smalti_tile_forms {
 	const void *source; /* what `make` makes them of; it outlives the tile */
 	int64_t bytes[SMALTI_DEVICE_KINDS];
-	/* Fills `memory`, in main memory, with the form of a kind. On any thread, of several kinds at a time.
-	 */
-	int (*make)(const void *source, enum smalti_device_kind kind, void *memory,
+	/* Fills `bytes` of `memory`, in main memory, with the form of a kind. On any thread, of several kinds
+	 * at a time. */
+	int (*make)(const void *source, enum smalti_device_kind kind, void *memory, int64_t bytes,
 		    struct smalti_error *error);
 };
 

@@ -113,6 +113,7 @@ static const dnnl_format_tag_t *layout_tags(enum smalti_dtype operands)
 
 static smalti_layout packed_layout(const struct smalti_conv *conv, struct smalti_error *error)
 {
+	ALONE_IN_ONEDNN;
 	const struct smalti_conv typical =
 	    typical_conv(conv->in, conv->out, conv->stride, smalti_onednn_operands(conv->compute));
 	dnnl_engine_t engine = smalti_onednn_engine(error);
@@ -156,6 +157,20 @@ static const struct smalti_cpu_kernels *kernels(void)
 	return smalti_cpu_kernels(smalti_isa());
 }
 
+static int64_t winograd_bytes(const struct smalti_conv *conv)
+{
+	return kernels()->winograd_packed(conv->in, conv->out) * (int64_t)sizeof(float);
+}
+
+static int pack_for_winograd(const struct smalti_conv *conv, const void *weight, enum smalti_dtype dtype,
+			     struct smalti_packed packed, struct smalti_error *error)
+{
+	if (smalti_packed_check(packed, winograd_bytes(conv), error))
+		return -1;
+	kernels()->winograd_pack(conv, weight, dtype, packed.data);
+	return 0;
+}
+
 int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
 				 struct smalti_error *error)
 {
@@ -163,7 +178,7 @@ int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalt
 	if (check(&typical, error))
 		return -1;
 	if (by_winograd(&typical))
-		return kernels()->winograd_packed(in, out) * (int64_t)sizeof(float);
+		return winograd_bytes(&typical);
 	smalti_layout layout = packed_layout(&typical, error);
 	const int64_t bytes = layout ? (int64_t)dnnl_memory_desc_get_size(layout) : -1;
 	smalti_layout_free(layout);
@@ -171,15 +186,13 @@ int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalt
 }
 
 int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
-		     enum smalti_dtype dtype, void *packed, struct smalti_error *error)
+		     enum smalti_dtype dtype, struct smalti_packed packed, struct smalti_error *error)
 {
 	const struct smalti_conv typical = typical_conv(in, out, stride, compute);
 	if (check(&typical, error))
 		return -1;
-	if (by_winograd(&typical)) {
-		kernels()->winograd_pack(&typical, weight, dtype, packed);
-		return 0;
-	}
+	if (by_winograd(&typical))
+		return pack_for_winograd(&typical, weight, dtype, packed, error);
 	smalti_layout layout = packed_layout(&typical, error);
 	if (!layout)
 		return -1;

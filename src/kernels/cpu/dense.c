@@ -139,7 +139,8 @@ static void begin_with_bias(const struct product *p)
 static int multiply_copies(const struct product *p, struct smalti_error *error)
 {
 	const struct smalti_dense *d = p->dense;
-	if (!smalti_onednn_stream(error)) /* tells OpenMP that this thread works alone */
+	ALONE_IN_ONEDNN;
+	if (!smalti_onednn_engine(error))
 		return -1;
 	if (d->bias)
 		begin_with_bias(p);

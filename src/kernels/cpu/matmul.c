@@ -46,19 +46,23 @@ static int64_t panel_elements(int64_t in, int64_t columns)
 	return smalti_round_up(in, DEPTH) * smalti_round_up(columns, COLUMNS);
 }
 
+static int64_t panels_bytes(int64_t in, int64_t out, struct smalti_error *error)
+{
+	int64_t bytes = 2;
+	if (smalti_multiply(&bytes, smalti_round_up(in, DEPTH)) &&
+	    smalti_multiply(&bytes, smalti_round_up(out, COLUMNS)))
+		return bytes;
+	return smalti_fail(error, SMALTI_ENOMEM, "%lld x %lld weights do not fit in memory", (long long)out,
+			   (long long)in);
+}
+
 int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype compute,
 				   struct smalti_error *error)
 {
 	if (check_extents(0, in, out, error))
 		return -1;
-	if (in_panels(compute)) {
-		int64_t bytes = 2;
-		if (smalti_multiply(&bytes, smalti_round_up(in, DEPTH)) &&
-		    smalti_multiply(&bytes, smalti_round_up(out, COLUMNS)))
-			return bytes;
-		return smalti_fail(error, SMALTI_ENOMEM, "%lld x %lld weights do not fit in memory",
-				   (long long)out, (long long)in);
-	}
+	if (in_panels(compute))
+		return panels_bytes(in, out, error);
 	smalti_layout layout = smalti_product_layout(in, out, compute, error);
 	const int64_t bytes = layout ? (int64_t)dnnl_memory_desc_get_size(layout) : -1;
 	smalti_layout_free(layout);
@@ -66,7 +70,7 @@ int64_t smalti_matmul_packed_bytes(int64_t in, int64_t out, enum smalti_dtype co
 }
 
 static int pack_layout(smalti_const_layout layout, int64_t in, enum smalti_dtype compute,
-		       const struct smalti_weight_part *parts, int64_t first, void *packed,
+		       const struct smalti_weight_part *parts, int64_t first, struct smalti_packed packed,
 		       struct smalti_error *error)
 {
 	const dnnl_dims_t plain = {1, in};
@@ -74,7 +78,8 @@ static int pack_layout(smalti_const_layout layout, int64_t in, enum smalti_dtype
 }
 
 static int pack_whole(int64_t in, int64_t out, enum smalti_dtype compute,
-		      const struct smalti_weight_part *parts, void *packed, struct smalti_error *error)
+		      const struct smalti_weight_part *parts, struct smalti_packed packed,
+		      struct smalti_error *error)
 {
 	smalti_layout layout = smalti_product_layout(in, out, compute, error);
 	const int status = layout ? pack_layout(layout, in, compute, parts, 0, packed, error) : -1;
@@ -89,12 +94,11 @@ static int pack_panel(int64_t in, int64_t first, int64_t columns, enum smalti_dt
 	float *wide = NULL;
 	int status = -1;
 	smalti_layout layout = smalti_product_layout(in, columns, SMALTI_F32, error);
-	if (layout && dnnl_memory_desc_get_size(layout) > (size_t)elements * sizeof(float))
-		smalti_fail(error, SMALTI_EUNSUPPORTED, "oneDNN pads %lld x %lld weights more than expected",
-			    (long long)columns, (long long)in);
-	else if (layout && (wide = smalti_aligned_alloc(elements, sizeof(float), error))) {
-		memset(wide, 0, (size_t)elements * sizeof(float));
-		status = pack_layout(layout, in, SMALTI_F32, parts, first, wide, error);
+	if (layout && (wide = smalti_aligned_alloc(elements, sizeof(float), error))) {
+		const int64_t bytes = elements * (int64_t)sizeof(float);
+		memset(wide, 0, (size_t)bytes);
+		status = pack_layout(layout, in, SMALTI_F32, parts, first,
+				     (struct smalti_packed){wide, bytes}, error);
 	}
 	if (!status)
 		smalti_convert(elements, SMALTI_F32, wide, compute, packed);
@@ -104,7 +108,7 @@ static int pack_panel(int64_t in, int64_t first, int64_t columns, enum smalti_dt
 }
 
 int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
-		       const struct smalti_weight_part *parts, int part_count, void *packed,
+		       const struct smalti_weight_part *parts, int part_count, struct smalti_packed packed,
 		       struct smalti_error *error)
 {
 	if (check_extents(0, in, out, error))
@@ -120,10 +124,13 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 				   (long long)out);
 	if (!in_panels(compute))
 		return pack_whole(in, out, compute, parts, packed, error);
+	const int64_t bytes = panels_bytes(in, out, error);
+	if (bytes < 0 || smalti_packed_check(packed, bytes, error))
+		return -1;
 	int64_t columns = panel_columns(in);
 	for (int64_t first = 0; first < out; first += columns)
 		if (pack_panel(in, first, out - first < columns ? out - first : columns, compute, parts,
-			       (uint16_t *)packed + panel_elements(in, first), error))
+			       (uint16_t *)packed.data + panel_elements(in, first), error))
 			return -1;
 	return 0;
 }

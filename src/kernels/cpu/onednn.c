@@ -7,6 +7,7 @@
 
 /* Of the OpenMP runtime that libdnnl is linked with; its header belongs to one compiler or another. */
 extern void omp_set_num_threads(int count);
+extern int omp_get_max_threads(void);
 
 enum { PRIMITIVES = 128 };
 
@@ -66,6 +67,18 @@ int smalti_onednn_check(dnnl_status_t status, const char *what, struct smalti_er
 			   what, dnnl_status2str(status));
 }
 
+int smalti_onednn_enter(void)
+{
+	const int before = omp_get_max_threads();
+	omp_set_num_threads(1);
+	return before;
+}
+
+void smalti_onednn_leave_scoped(const int *threads_before)
+{
+	omp_set_num_threads(*threads_before);
+}
+
 dnnl_engine_t smalti_onednn_engine(struct smalti_error *error)
 {
 	pthread_once(&once, set_up);
@@ -82,7 +95,6 @@ static struct thread *this_thread(struct smalti_error *error)
 	thread = smalti_calloc(1, sizeof(*thread), error);
 	if (!thread)
 		return NULL;
-	omp_set_num_threads(1);
 	if (smalti_onednn_check(dnnl_stream_create(&thread->stream, engine, dnnl_stream_default_flags),
 				"cannot make a stream", error)) {
 		free(thread);
@@ -182,6 +194,7 @@ int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describ
 		      const void *context, const struct smalti_onednn_argument *arguments, int count,
 		      struct smalti_error *error)
 {
+	ALONE_IN_ONEDNN;
 	struct thread *thread = this_thread(error);
 	if (!thread)
 		return -1;

@@ -6,12 +6,22 @@
 #include "kernels/matmul.h"
 
 /* What matmul.c and conv.c share: the engine, each thread's primitives, and the packing of weights.
- * oneDNN's own threads are never used: whoever calls does the work. */
+ * oneDNN's own threads are never used: the calling thread does the work. */
 
 /* NULL with an error when oneDNN cannot be set up. The instruction set is limited before the first use. */
 dnnl_engine_t smalti_onednn_engine(struct smalti_error *error);
 
-/* The calling thread's stream, after telling OpenMP that this thread works alone; NULL with an error. */
+/* Has OpenMP give oneDNN one thread, the calling one, to the end of the scope:
+ *
+ *	ALONE_IN_ONEDNN;
+ *
+ * How a weight is laid out follows from the number of threads when the product is described, and that number
+ *is each thread's own: the threads that reserve, pack and multiply have to say the same. */
+#define ALONE_IN_ONEDNN SCOPED(smalti_onednn_leave) const int threads_before = smalti_onednn_enter()
+int smalti_onednn_enter(void);
+void smalti_onednn_leave_scoped(const int *threads_before);
+
+/* The calling thread's stream; NULL with an error. */
 dnnl_stream_t smalti_onednn_stream(struct smalti_error *error);
 
 /* -1 with an error that says what oneDNN refused and why; 0 when status is success. */
@@ -56,7 +66,8 @@ int smalti_onednn_run(const struct smalti_onednn_key *key, smalti_onednn_describ
 		      struct smalti_error *error);
 
 /* Rows [first, first + extent) of the stacked parts become dimension `axis`, of that extent, of a tensor in
- * the layout `packed`; elements of a row are read with the strides `plain`, and rounded to `compute`. */
+ * the layout `packed`; elements of a row are read with the strides `plain`, and rounded to `compute`. Nothing
+ * is written where the layout needs more than `to` has. */
 int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t plain,
 		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
-		       void *to, struct smalti_error *error);
+		       struct smalti_packed to, struct smalti_error *error);

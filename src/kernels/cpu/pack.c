@@ -73,6 +73,7 @@ static dnnl_status_t move(const struct move *move, dnnl_engine_t engine, dnnl_st
 static int reorder(smalti_const_layout packed, int axis, int64_t origin, int64_t rows,
 		   const dnnl_dims_t plain, float *from, void *to, struct smalti_error *error)
 {
+	ALONE_IN_ONEDNN;
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	dnnl_stream_t stream = smalti_onednn_stream(error);
 	if (!engine || !stream)
@@ -94,13 +95,24 @@ static int reorder(smalti_const_layout packed, int axis, int64_t origin, int64_t
 	return smalti_onednn_check(status, "cannot pack weights", error);
 }
 
+int smalti_packed_check(struct smalti_packed packed, int64_t bytes, struct smalti_error *error)
+{
+	if (packed.bytes >= bytes)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "the packed form of a weight takes %lld bytes, and %lld were reserved for it",
+			   (long long)bytes, (long long)packed.bytes);
+}
+
 int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t plain,
 		       enum smalti_dtype compute, const struct smalti_weight_part *parts, int64_t first,
-		       void *to, struct smalti_error *error)
+		       struct smalti_packed to, struct smalti_error *error)
 {
 	int axes;
 	dnnl_dims_t dims;
 	if (smalti_onednn_check(smalti_layout_dims(packed, &axes, dims), "no extents of weights", error))
+		return -1;
+	if (smalti_packed_check(to, (int64_t)dnnl_memory_desc_get_size(packed), error))
 		return -1;
 	const int64_t total = dims[axis];
 	struct reader reader = {parts, first, plain[axis]};
@@ -120,7 +132,7 @@ int smalti_onednn_pack(smalti_const_layout packed, int axis, const dnnl_dims_t p
 		read_rows(&reader, rows, stage);
 		if (compute != SMALTI_F32)
 			round_values(compute, stage, rows * reader.row_length);
-		if (reorder(packed, axis, row, rows, plain, stage, to, error))
+		if (reorder(packed, axis, row, rows, plain, stage, to.data, error))
 			return -1;
 	}
 	return 0;

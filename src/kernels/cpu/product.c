@@ -80,6 +80,7 @@ static dnnl_status_t describe_product(const struct smalti_product *product, smal
 smalti_layout smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands,
 				    struct smalti_error *error)
 {
+	ALONE_IN_ONEDNN;
 	dnnl_engine_t engine = smalti_onednn_engine(error);
 	if (!engine)
 		return NULL;
