@@ -15,13 +15,34 @@ struct test {
 /* How many rows a table has. */
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
-/* Runs the table under CUnit; prints its summary; returns the exit status for main. */
+/* Runs the table under CUnit; prints its summary; returns the exit status of the program. */
 int test_main(const char *subject, const struct test *tests, int count);
+
+/* What tests/test_SUBJECT.c runs: one of those that are linked into a program (tests/runner.c). */
+struct test_program {
+	const char *file;
+	int (*run)(void);
+	struct test_program *next;
+};
+void test_add_program(struct test_program *program);
+/* Begins the function that returns the status of this file's test. */
+#define TEST_PROGRAM()                                                                                       \
+	static int test_program(void);                                                                       \
+	__attribute__((constructor)) static void add_program(void)                                           \
+	{                                                                                                    \
+		static struct test_program program = {__FILE__, test_program, NULL};                         \
+		test_add_program(&program);                                                                  \
+	}                                                                                                    \
+	static int test_program(void)
 #define TEST_MAIN(subject, tests)                                                                            \
-	int main(void)                                                                                       \
+	TEST_PROGRAM()                                                                                       \
 	{                                                                                                    \
 		return test_main(subject, tests, COUNT(tests));                                              \
 	}
+
+/* Of a test that cannot run here: says why in a line "SKIP: …", which scripts/check counts. A program whose
+ * tests were all skipped ends with 77. */
+void test_skip(const char *reason);
 
 /* A path under tests/data (or models) in a static buffer that is good until the fourth next call. */
 const char *test_data(const char *name);

@@ -1,4 +1,3 @@
-# A test program is tests/test_SUBJECT.c with its own table of CUnit tests: one line here adds it.
 if !FUZZERS
 LDADD = libharness.la libbench.la libcli.la libcore.la $(CUNIT_LIBS)
 endif
@@ -21,145 +20,87 @@ libharness_la_SOURCES = \
 	tests/synthetic.c tests/synthetic.h \
 	tests/vae_image.c tests/vae_image.h
 
-check_PROGRAMS += tests/test_error
-check_PROGRAMS += tests/test_arguments
-check_PROGRAMS += tests/test_parse
-check_PROGRAMS += tests/test_noise
-check_PROGRAMS += tests/test_strategies
-check_PROGRAMS += tests/test_strategy_choice
-check_PROGRAMS += tests/test_strategy_names
-check_PROGRAMS += tests/test_transfers
-check_PROGRAMS += tests/test_decode_places
-check_PROGRAMS += tests/test_tile_forms
-check_PROGRAMS += tests/test_tokenizer
-check_PROGRAMS += tests/test_tokenizer_json
-check_PROGRAMS += tests/test_caption
-check_PROGRAMS += tests/test_conv
-check_PROGRAMS += tests/test_matmul
-check_PROGRAMS += tests/test_matmul_raw
-check_PROGRAMS += tests/test_dense
-check_PROGRAMS += tests/test_onednn
-check_PROGRAMS += tests/test_fusion
-check_PROGRAMS += tests/test_generate
-check_PROGRAMS += tests/test_bins
-check_PROGRAMS += tests/test_interpolator
-check_PROGRAMS += tests/test_resize
-check_PROGRAMS += tests/test_rate
-check_PROGRAMS += tests/test_rates
-check_PROGRAMS += tests/test_set
-check_PROGRAMS += tests/test_shard
-check_PROGRAMS += tests/test_deflate
-check_PROGRAMS += tests/test_latents
-check_PROGRAMS += tests/test_npy
-check_PROGRAMS += tests/test_input_image
-tests_test_input_image_SOURCES = tests/test_input_image.c tests/sha256.c tests/sha256.h
-check_PROGRAMS += tests/test_dataset
-check_PROGRAMS += tests/test_dataset_damage
-check_PROGRAMS += tests/test_dataset_files
-check_PROGRAMS += tests/test_dataset_sources
-tests_test_dataset_sources_LDADD = $(LDADD) -lz
-check_PROGRAMS += tests/test_bad_dataset
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
-check_PROGRAMS += tests/test_options
-check_PROGRAMS += tests/test_serve
-check_PROGRAMS += tests/test_exif
-check_PROGRAMS += tests/test_image
-check_PROGRAMS += tests/test_image_damage
-check_PROGRAMS += tests/test_image_writer
-check_PROGRAMS += tests/test_progress
-check_PROGRAMS += tests/test_prompts
-check_PROGRAMS += tests/test_attention
-check_PROGRAMS += tests/test_attention_bits
 libharness_la_SOURCES += tests/attention_case.c tests/attention_case.h
-check_PROGRAMS += tests/test_elementwise
-check_PROGRAMS += tests/test_backward
-check_PROGRAMS += tests/test_isa
-check_PROGRAMS += tests/test_norms
-check_PROGRAMS += tests/test_file
-check_PROGRAMS += tests/test_json
-check_PROGRAMS += tests/test_samplers
-check_PROGRAMS += tests/test_diffusion_loss
-check_PROGRAMS += tests/test_training_draws
-check_PROGRAMS += tests/test_optimizers
-check_PROGRAMS += tests/test_training
-check_PROGRAMS += tests/test_null_caption
-check_PROGRAMS += tests/test_training_data
 libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h
-check_PROGRAMS += tests/test_checkpoint
-check_PROGRAMS += tests/test_config
-check_PROGRAMS += tests/test_config_scheduler
-check_PROGRAMS += tests/test_tensors
-check_PROGRAMS += tests/test_parameters
-check_PROGRAMS += tests/test_retrieve
-check_PROGRAMS += tests/test_rerank
-check_PROGRAMS += tests/test_train_graph
-check_PROGRAMS += tests/test_train_places
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
-check_PROGRAMS += tests/test_make_model
-check_PROGRAMS += tests/test_safetensors
-check_PROGRAMS += tests/test_batch
-check_PROGRAMS += tests/test_model
-check_PROGRAMS += tests/test_hostile_models
-check_PROGRAMS += tests/test_vae
-check_PROGRAMS += tests/test_vae_scale
-check_PROGRAMS += tests/test_extract
-check_PROGRAMS += tests/test_golden
-check_PROGRAMS += tests/test_full_geometry
-check_PROGRAMS += tests/test_diffusion
+# A test is tests/test_SUBJECT.c with a table of CUnit cases. The tests of a room are one program, tests/run_ROOM, and each
+# tests/test_SUBJECT is a link to it, by whose name the program knows which table to run. A word in a room's list adds a test.
+base_tests = tests/test_bins tests/test_error tests/test_file tests/test_interpolator tests/test_json \
+	tests/test_noise tests/test_numbers tests/test_offload tests/test_parse tests/test_pool \
+	tests/test_queue tests/test_rate tests/test_set
+kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
+	tests/test_elementwise tests/test_isa tests/test_matmul tests/test_matmul_raw tests/test_norms \
+	tests/test_onednn tests/test_optimizers tests/test_resize
+files_tests = tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
+	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
+	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif \
+	tests/test_image tests/test_image_damage tests/test_image_writer tests/test_input_image \
+	tests/test_latents tests/test_npy tests/test_prompts tests/test_safetensors tests/test_shard \
+	tests/test_tokenizer tests/test_tokenizer_json
+store_tests = tests/test_export tests/test_extract tests/test_features_reader tests/test_run_log \
+	tests/test_store_claims tests/test_store_directory tests/test_store_failures tests/test_store_lock \
+	tests/test_store_ranges tests/test_store_shards tests/test_verify
+rt_tests = tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
+	tests/test_environment tests/test_fusion tests/test_insertion tests/test_memory_limit \
+	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
+	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_topology tests/test_transfers
+graphs_tests = tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
+	tests/test_codelets_vae tests/test_decode_places tests/test_device_plans tests/test_devices \
+	tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
+	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans \
+	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \
+	tests/test_t5 tests/test_vae tests/test_vae_plans tests/test_vae_scale
+train_tests = tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank \
+	tests/test_retrieve tests/test_samplers tests/test_tensors tests/test_train_graph \
+	tests/test_train_places tests/test_training tests/test_training_data tests/test_training_draws
+cli_tests = tests/test_arguments tests/test_bench tests/test_options tests/test_progress tests/test_report \
+	tests/test_serve
+
+room_tests = $(base_tests) $(kernels_tests) $(files_tests) $(store_tests) $(rt_tests) $(graphs_tests) $(train_tests) $(cli_tests)
+check_PROGRAMS += tests/run_base
+tests_run_base_SOURCES = tests/runner.c $(base_tests:=.c)
+$(base_tests): tests/run_base$(EXEEXT)
+check_PROGRAMS += tests/run_kernels
+tests_run_kernels_SOURCES = tests/runner.c $(kernels_tests:=.c)
+$(kernels_tests): tests/run_kernels$(EXEEXT)
+check_PROGRAMS += tests/run_files
+tests_run_files_SOURCES = tests/runner.c $(files_tests:=.c)
+$(files_tests): tests/run_files$(EXEEXT)
+check_PROGRAMS += tests/run_store
+tests_run_store_SOURCES = tests/runner.c $(store_tests:=.c)
+$(store_tests): tests/run_store$(EXEEXT)
+check_PROGRAMS += tests/run_rt
+tests_run_rt_SOURCES = tests/runner.c $(rt_tests:=.c)
+$(rt_tests): tests/run_rt$(EXEEXT)
+check_PROGRAMS += tests/run_graphs
+tests_run_graphs_SOURCES = tests/runner.c $(graphs_tests:=.c)
+$(graphs_tests): tests/run_graphs$(EXEEXT)
+check_PROGRAMS += tests/run_train
+tests_run_train_SOURCES = tests/runner.c $(train_tests:=.c)
+$(train_tests): tests/run_train$(EXEEXT)
+check_PROGRAMS += tests/run_cli
+tests_run_cli_SOURCES = tests/runner.c $(cli_tests:=.c)
+$(cli_tests): tests/run_cli$(EXEEXT)
+$(room_tests):
+	$(AM_V_GEN)ln -sf $(<F) $@
+CLEANFILES += $(room_tests)
+tests_run_files_SOURCES += tests/sha256.c tests/sha256.h
+tests_run_files_LDADD = $(LDADD) -lz
+tests_run_store_LDADD = libfolder.la $(LDADD)
+
+# A program of its own, since it is linked otherwise.
 check_PROGRAMS += tests/test_allocations
+tests_test_allocations_SOURCES = tests/runner.c tests/test_allocations.c
 tests_test_allocations_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=smalti_calloc -Wl,--wrap=smalti_aligned_alloc
-check_PROGRAMS += tests/test_queue
-check_PROGRAMS += tests/test_session
-check_PROGRAMS += tests/test_perf_models
-check_PROGRAMS += tests/test_counts
-check_PROGRAMS += tests/test_insertion
-check_PROGRAMS += tests/test_environment
-check_PROGRAMS += tests/test_devices
-check_PROGRAMS += tests/test_device_tiles
-check_PROGRAMS += tests/test_cudnn
-check_PROGRAMS += tests/test_device_plans
 check_LTLIBRARIES += libownpolicy.la
 libownpolicy_la_SOURCES = tests/own_policy.c
 libownpolicy_la_LIBADD = $(STARPU_LIBS)
 libownpolicy_la_LDFLAGS = -module -avoid-version -rpath /nowhere
-check_PROGRAMS += tests/test_policies
-check_PROGRAMS += tests/test_pool
-check_PROGRAMS += tests/test_features
-check_PROGRAMS += tests/test_features_reader
-check_PROGRAMS += tests/test_codelets
-check_PROGRAMS += tests/test_codelets_diffusion
-check_PROGRAMS += tests/test_codelets_t5
-check_PROGRAMS += tests/test_codelets_vae
-check_PROGRAMS += tests/test_t5
-check_PROGRAMS += tests/test_places
-check_PROGRAMS += tests/test_slowdown
-check_PROGRAMS += tests/test_plans
-check_PROGRAMS += tests/test_synthetic
-check_PROGRAMS += tests/test_memory_limit
-check_PROGRAMS += tests/test_offload
 libharness_la_SOURCES += \
 	tests/root.c tests/root.h \
 	tests/rows.c tests/rows.h \
 	tests/store_fixture.c tests/store_fixture.h
-check_PROGRAMS += tests/test_store_claims
-check_PROGRAMS += tests/test_store_lock
-check_PROGRAMS += tests/test_store_failures
-check_PROGRAMS += tests/test_store_directory
-check_PROGRAMS += tests/test_store_shards
-check_PROGRAMS += tests/test_store_ranges
-check_PROGRAMS += tests/test_verify
-check_PROGRAMS += tests/test_run_log
-check_PROGRAMS += tests/test_numbers
-check_PROGRAMS += tests/test_report
-check_PROGRAMS += tests/test_export
-tests_test_export_LDADD = libfolder.la libharness.la libcore.la $(CUNIT_LIBS)
-check_PROGRAMS += tests/test_archives
-tests_test_archives_LDADD = libharness.la libcore.la $(CUNIT_LIBS) -lz
-check_PROGRAMS += tests/test_vae_plans
-check_PROGRAMS += tests/test_bench
-check_PROGRAMS += tests/test_schedule
-check_PROGRAMS += tests/test_crossings
-check_PROGRAMS += tests/test_topology
 include tests/cuda/local.mk
 
 # A test of the command is tests/SUBJECT.sh, run with the programs' paths in SMALTI and SMALTI_BENCH: one line here adds it.
@@ -249,11 +190,11 @@ CLEANFILES += tests/shown
 tests/readme.log: tests/shown$(EXEEXT)
 
 # What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
-tests/cuda.log: tests/test_device_tiles$(EXEEXT) tests/test_devices$(EXEEXT) tests/test_fusion$(EXEEXT) tests/test_generate$(EXEEXT) \
-	tests/test_device_plans$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_retrieve$(EXEEXT) tests/test_slowdown$(EXEEXT) tests/test_transfers$(EXEEXT)
-tests/devices.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT)
-tests/isa.log: tests/test_generate$(EXEEXT) tests/test_golden$(EXEEXT) tests/test_matmul_raw$(EXEEXT) tests/test_synthetic$(EXEEXT)
-tests/oclgrind.log: tests/test_devices$(EXEEXT)
+tests/cuda.log: tests/test_device_tiles tests/test_devices tests/test_fusion tests/test_generate \
+	tests/test_device_plans tests/test_golden tests/test_retrieve tests/test_slowdown tests/test_transfers
+tests/devices.log: tests/test_generate tests/test_golden
+tests/isa.log: tests/test_generate tests/test_golden tests/test_matmul_raw tests/test_synthetic
+tests/oclgrind.log: tests/test_devices
 
 # Made for the tests that name it here, and by none else.
 EXTRA_PROGRAMS += tests/make_features
@@ -267,7 +208,7 @@ tests_make_directory_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_directory
 tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_directory$(EXEEXT)
 
-TESTS += $(dist_check_SCRIPTS) $(check_PROGRAMS)
+TESTS += $(dist_check_SCRIPTS) $(room_tests) tests/test_allocations tests/cuda/test_twins
 
 # Tests measure nothing that a user's runs should be scheduled by, so StarPU's performance models stay here.
 # Without hwloc's PCI component: the library below it leaks when hwloc unloads it, which no suppression can name.

@@ -136,7 +136,7 @@ static void devices(void)
 
 static const struct test tests[] = {{"devices", devices}};
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = moved_session(DEVICES);
 	if (!session)

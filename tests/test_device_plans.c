@@ -280,7 +280,7 @@ static const struct test tests[] = {
     {"a quarter of the weights", a_quarter_of_the_weights},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	return test_main("plans over devices", tests, COUNT(tests));
 }

@@ -205,7 +205,7 @@ static const struct test tests[] = {
 #endif
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	return test_main("tiles on devices", tests, COUNT(tests));
 }

@@ -100,7 +100,9 @@ static void make_weight(struct trial *t, int index, struct smalti_task_group *ta
 	    (struct smalti_tensor_view){.data = t->plain, .dtype = SMALTI_F32, .bytes = count * 4};
 	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, t->bench->name);
 	t->data[index] = fresh(forms.bytes[SMALTI_DEVICE_CPU]);
-	SUCCEEDS(forms.make(source, SMALTI_DEVICE_CPU, t->data[index], &error), &error, t->bench->name);
+	SUCCEEDS(
+	    forms.make(source, SMALTI_DEVICE_CPU, t->data[index], forms.bytes[SMALTI_DEVICE_CPU], &error),
+	    &error, t->bench->name);
 	t->tiles[index] = smalti_tile_of_forms(task_group, &forms);
 }
 
@@ -352,7 +354,7 @@ static const struct test tests[] = {
     {"too few", too_few},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	return test_main("devices", tests, COUNT(tests));
 }

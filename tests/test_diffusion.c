@@ -116,7 +116,7 @@ static void given(void)
 
 static const struct test tests[] = {{"stream of noise", stream}, {"given latents", given}};
 
-int main(void)
+TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = stage_session(NULL, 2);

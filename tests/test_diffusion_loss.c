@@ -168,7 +168,7 @@ static void weights_are_min_snr(void)
 	cJSON_Delete(file);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	static const struct test tests[] = {
 	    {"tables are those of the reference", tables_are_those_of_the_reference},

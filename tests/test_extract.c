@@ -301,7 +301,7 @@ static const struct test tests[] = {
     {"wrong options are refused", wrong_options_are_refused},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	session = stage_session(NULL, 0);

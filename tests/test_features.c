@@ -141,7 +141,7 @@ static void scaled_cuts(void)
 
 static const struct test tests[] = {{"edges and statistics", statistics}, {"scaled cuts", scaled_cuts}};
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("feature maps", tests, COUNT(tests));

@@ -187,7 +187,7 @@ static const struct test tests[] = {
     {"VAE encoder", vae_encode},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	if (SANITIZED) {
 		printf("skipped: with sanitizers the arithmetic takes too long\n");

@@ -259,7 +259,7 @@ static const struct test tests[] = {
     {"grain by speed", grains},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	return test_main("fusion", tests, COUNT(tests));
 }

@@ -322,7 +322,7 @@ static const struct test tests[] = {
     {"VAE encoder, tf32", vae_encode_tf32},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("golden outputs of the stages", tests, COUNT(tests));

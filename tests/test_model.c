@@ -192,7 +192,7 @@ static const struct test tests[] = {
     {"states of texts", text_states},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("models", tests, COUNT(tests));

@@ -189,7 +189,7 @@ static const struct test tests[] = {
     {"a step reads as many rows as the caption has", a_step_reads_as_many_rows_as_the_caption_has},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	session = stage_session(NULL, 2);

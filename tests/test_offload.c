@@ -103,7 +103,7 @@ static const struct test tests[] = {
     {"refusals", refusals},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	directory = test_scratch();
 	return test_main("offload file", tests, COUNT(tests));

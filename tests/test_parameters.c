@@ -87,7 +87,7 @@ static const struct test tests[] = {
     {"other shapes", other_shapes},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session("lws", 2);
 	const int status = test_main("parameters", tests, COUNT(tests));

@@ -230,7 +230,7 @@ static const struct test tests[] = {
     {"recent tasks are kept", recent_tasks_are_kept},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	return test_main("serve", tests, COUNT(tests));
 }

@@ -208,7 +208,7 @@ static const struct test tests[] = {
     {"tasks of unlike workers", shared},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options options = {.cpus = 1};

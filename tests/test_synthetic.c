@@ -356,7 +356,7 @@ static const struct test tests[] = {
     {"T5", t5},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("tiny models by formula", tests, COUNT(tests));

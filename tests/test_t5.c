@@ -439,7 +439,7 @@ static const struct test tests[] = {
     {"streamed weights are given back", streamed_weights_are_given_back},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("T5", tests, COUNT(tests));

@@ -363,7 +363,7 @@ static const struct test tests[] = {
     {"rounds operands alone", rounds_operands_alone},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session("lws", 2);
 	const int status = test_main("train graph", tests, COUNT(tests));

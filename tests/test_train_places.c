@@ -168,7 +168,7 @@ static const struct test tests[] = {
     {"devices share a step", devices_share_a_step},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session("lws", 2);
 	const int status = test_main("train places", tests, COUNT(tests));

@@ -133,7 +133,7 @@ static void orders_are_those_of_the_reference(void)
 		check_order(row);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	static const struct test tests[] = {
 	    {"seeds are those of the reference", seeds_are_those_of_the_reference},

@@ -409,7 +409,7 @@ static const struct test tests[] = {
     {"only what the plan says", only_what_the_plan_says},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = moved_session(PLACES - 1);
 	if (!session)

@@ -312,7 +312,7 @@ static const struct test tests[] = {
     {"missing models", missing_models},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("the VAE alone", tests, COUNT(tests));

@@ -161,7 +161,7 @@ static const struct test tests[] = {
     {"generating with statistics", generating_with_statistics},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	session = stage_session(NULL, 0);
 	int status = test_main("scales of latents", tests, COUNT(tests));
