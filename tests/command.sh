@@ -30,6 +30,16 @@ refuse() {
     [ ! -s "$work/out" ] || fail "$*: words on the standard output: $(head -c 2000 "$work/out")"
 }
 
+# await_words WORDS FILE: until the file holds them, two minutes at most.
+await_words() {
+    local tries
+    for ((tries = 0; tries < 1200; tries++)); do
+        ! grep -qsF -e "$1" "$2" || return 0
+        sleep 0.1
+    done
+    fail "no '$1' in $2: $(head -c 2000 "$2")"
+}
+
 # files DIRECTORY: all in it, hidden ones too, on one line.
 files() {
     (cd "$1" && find . -type f | sed 's,^\./,,' | sort | tr '\n' ' ' | sed 's/ $//')

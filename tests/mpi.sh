@@ -184,7 +184,7 @@ die() {
     kill "-$2" "$(cat pid)"
     local began=$SECONDS
     ! wait "$process" || fail "$1: all is well, though a rank has died"
-    [ $((SECONDS - began)) -lt 20 ] || fail "$1: it took $((SECONDS - began)) s to end"
+    [ $((SECONDS - began)) -lt 120 ] || fail "$1: it took $((SECONDS - began)) s to end"
     while read -r image; do same_image "$image" "whole-patch2/${image##*/}"; done < <(find "$1" -name '*.png')
 }
 
@@ -232,7 +232,7 @@ for ((run = 0; run < kills; run++)); do
     killed=$SECONDS
     wait $process || true
     echo "$strategy, rank $victim of $ranks killed after $moment ms: $((SECONDS - killed)) s"
-    [ $((SECONDS - killed)) -lt 30 ] || fail 'it took too long to end'
+    [ $((SECONDS - killed)) -lt 120 ] || fail 'it took too long to end'
     for image in some/*.png; do [ ! -e "$image" ] || same_image "$image" "whole-$strategy/${image##*/}"; done
     expect 0 '' "${mpirun[@]}" -n $ranks "${batch[@]}" --resume -o some/
     same some "whole-$strategy"

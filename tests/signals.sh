@@ -5,13 +5,20 @@
 . "$(dirname "$0")/command.sh"
 export STARPU_HOME=$work
 
-# started FILE ARGUMENT...: begins to paint in the background and waits until an image is in work, as $pid.
+# started FILE ARGUMENT...: an image in the background, as $pid; returns when the command has begun it.
 started() {
     local file=$1
     shift
     "$SMALTI" generate --prompt "a red star on a white background" --seed 1 --cpus 1 -o "$file" "$@" 2>"$work/err" &
     pid=$!
-    sleep 1.5
+    await_words '%' "$work/err" # progress is shown
+}
+
+# signal NAME WORDS: returns when the program has said these words, and would not take another signal for the same one.
+signal() {
+    kill "-$1" "$pid"
+    await_words "$2" "$work/err"
+    sleep 1.2
 }
 
 # ended SECONDS STATUS: $pid ends within the time, with the status.
@@ -37,10 +44,9 @@ grep -qF 'finishing what is in work' "$work/err" || fail "nothing is said: $(cat
 
 # A second one after a second drops it.
 started "$work/dropped.png" --size 1024x1024 --steps 100
+signal INT finishing
 kill -INT "$pid"
-sleep 1.2
-kill -INT "$pid"
-ended 60 1
+ended 120 1
 [ ! -e "$work/dropped.png" ] || fail "the image was not dropped"
 grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
@@ -48,11 +54,10 @@ grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat 
 export STARPU_SCHED_LIB=$SMALTI_OWN_POLICY STARPU_SCHED=never
 for signals in 2 3; do
     started "$work/hung.png" --size 64x64
-    for ((i = 0; i < signals; i++)); do
-        kill -TERM "$pid"
-        sleep 1.2
-    done
-    ended $((signals == 3 ? 2 : 15)) 1
+    signal TERM finishing
+    signal TERM dropping
+    [ $signals -eq 2 ] || kill -TERM "$pid"
+    ended 120 1
     grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 done
 
@@ -62,12 +67,12 @@ for alarms in 1 2; do
     pid=$!
     until [ -n "$(find "$work/features/runs" -name '*.jsonl' 2>/dev/null)" ]; do sleep 0.1; done
     kill -TERM "$pid"
-    until grep -qF 'finishing' "$work/err"; do sleep 0.1; done
+    await_words finishing "$work/err"
     for ((i = 0; i < alarms; i++)); do
         kill -ALRM "$pid"
-        until grep -qF 'dropping' "$work/err"; do sleep 0.1; done
+        await_words dropping "$work/err"
     done
-    ended 15 1
+    ended 120 1
     [ $alarms -eq 1 ] || grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
     rm -rf "$work/features"
 done

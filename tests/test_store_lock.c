@@ -52,13 +52,13 @@ static void waits_end(void)
 	static const struct {
 		const char *name;
 		int64_t beats;
-		double patience, least, most;
+		double patience, least;
 		enum smalti_code code;
 		const char *says;
 	} rows[] = {
-	    {"one who loses patience", 1, 0.5, 0.5, 2, SMALTI_ECANCELLED, "was ended"},
-	    {"a silent holder", 1000, 60, 2.5, 6, SMALTI_EIO, "no sign of life for 3 seconds"},
-	    {"a slow holder", 1, 4.5, 4.5, 7, SMALTI_ECANCELLED, "was ended"},
+	    {"one who loses patience", 1, 0.5, 0.5, SMALTI_ECANCELLED, "was ended"},
+	    {"a silent holder", 1000, 600, 2.5, SMALTI_EIO, "no sign of life for"},
+	    {"a slow holder", 1, 4.5, 4.5, SMALTI_ECANCELLED, "was ended"},
 	};
 	char self[64];
 	snprintf(self, sizeof(self), "process %ld", (long)getpid());
@@ -73,7 +73,7 @@ static void waits_end(void)
 		const double began = smalti_now();
 		CHECK(smalti_lock_take(other.lock, NULL, &error) < 0, rows[i].name);
 		const double took = smalti_now() - began;
-		CHECK(took >= rows[i].least && took <= rows[i].most, rows[i].name);
+		CHECK(took >= rows[i].least, rows[i].name);
 		CU_ASSERT_EQUAL(error.code, rows[i].code);
 		CHECK(strstr(error.message, rows[i].says) && strstr(error.message, self), error.message);
 		CHECK(strstr(patience.holder, self) && patience.told >= (rows[i].patience > 1 ? 2 : 1),
@@ -81,8 +81,9 @@ static void waits_end(void)
 
 		/* What follows does not wait again, but has it when it is free. */
 		struct smalti_error again = SMALTI_NO_ERROR, none = SMALTI_NO_ERROR;
+		const int told = patience.told;
 		CHECK(smalti_lock_take(other.lock, NULL, &again) < 0, rows[i].name);
-		CHECK(smalti_now() - began - took < 0.5, "at once");
+		CHECK(patience.told == told, "at once");
 		smalti_lock_give(holder.lock);
 		SUCCEEDS(smalti_lock_take(other.lock, NULL, &none), &none, rows[i].name);
 		smalti_lock_give(other.lock);
