@@ -96,6 +96,7 @@ command_pages = \
 	docs/smalti-retrieve.1 \
 	docs/smalti-retrieve-index.1 \
 	docs/smalti-retrieve-query.1 \
+	docs/smalti-retrieve-train.1 \
 	docs/smalti-serve.1 \
 	docs/smalti-simulate.1 \
 	docs/smalti-train.1 \

@@ -124,6 +124,7 @@ dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/parquet_to_jsonl.sh
 dist_check_SCRIPTS += tests/environments.sh
+dist_check_SCRIPTS += tests/examples.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
 dist_check_SCRIPTS += tests/extract.sh
@@ -249,7 +250,7 @@ noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
-EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/features_h5py.py tests/features_python.py tests/python_package.py tests/browser.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/features_h5py.py tests/examples.py tests/features_python.py tests/python_package.py tests/browser.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \

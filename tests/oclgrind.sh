@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every device kernel under Oclgrind, which sees races between the threads of a group and accesses out of bounds.
+# The smallest case of every operation of devices under Oclgrind, which sees races between the threads of a group and accesses
+# out of bounds. SMALTI_TEST_FULL=1: all cases.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 program=$(dirname "$SMALTI")/tests/test_devices
@@ -15,6 +16,7 @@ if sanitized; then
 fi
 
 export STARPU_HOME=$work SMALTI_TEST='operations on devices'
+[ -n "${SMALTI_TEST_FULL:-}" ] || export SMALTI_TEST_SMALLEST=1
 status=0
 oclgrind --data-races --log "$work/log" "$program" >"$work/out" 2>&1 || status=$?
 # Oclgrind itself was seen to abort while the program exits, behind its summary: that is no kernel's fault.

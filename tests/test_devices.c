@@ -36,7 +36,23 @@ struct trials {
 	struct smalti_session *session;
 	enum smalti_dtype precision;
 	int count;
+	bool
+	    smallest; /* of each operation its smallest case alone, of this cost: where a run takes minutes */
+	double least[SMALTI_OPS];
 };
+
+static double cost(const struct smalti_bench_case *c)
+{
+	const struct smalti_op *op = &smalti_ops[c->op];
+	return op->flops(c->arguments) + op->bytes(c->arguments);
+}
+
+static int keep_least(void *user, const struct smalti_bench_case *c)
+{
+	struct trials *trials = user;
+	trials->least[c->op] = fmin(trials->least[c->op], cost(c));
+	return 0;
+}
 
 /* Operations that only move values, and searches where CPUs round a product with its sum once. */
 static bool is_exact(enum smalti_op_number op)
@@ -309,7 +325,7 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	const struct smalti_op *op = &smalti_ops[c->op];
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
 	if (!smalti_op_device(op) || op->flops(c->arguments) > most_flops ||
-	    op->bytes(c->arguments) > most_bytes)
+	    op->bytes(c->arguments) > most_bytes || (trials->smallest && cost(c) > trials->least[c->op]))
 		return 0;
 	smalti_bench_buffers(c, buffers);
 	try_without(trials, c, -1);
@@ -328,8 +344,12 @@ static void operations(void)
 	struct trials trials = {.session = test_open_devices("operations", "0", 1, NULL, NULL)};
 	if (!trials.session)
 		return;
+	trials.smallest = getenv("SMALTI_TEST_SMALLEST") != NULL;
 	for (int i = 0; i < COUNT(precisions); i++) {
 		trials.precision = precisions[i];
+		for (int op = 0; op < SMALTI_OPS; op++)
+			trials.least[op] = (double)INFINITY;
+		smalti_bench_each(precisions[i], keep_least, &trials);
 		smalti_bench_each(precisions[i], try_case, &trials);
 	}
 	CHECK(trials.count > 0, "cases");
