@@ -185,6 +185,12 @@ if grep -qvE '^(200|429|503)$' codes; then fail "$(sort codes | uniq -c)"; fi
 grep -q 429 codes || fail "$(sort codes | uniq -c)"
 grep -q 200 codes || fail "what was in work was not finished: $(sort codes | uniq -c)"
 
+# One server for a port: not the kernel's lot decides which of two models answers.
+start
+refuse 1 'Address already in use' "$SMALTI" serve --cpus 2 --listen "127.0.0.1:$port"
+refuse 1 'Address already in use' "$SMALTI" serve --cpus 2 --listen "0.0.0.0:$port" --token-file token
+stop
+
 refuse 2 '--token-file' "$SMALTI" serve --listen 0.0.0.0:0
 refuse 2 '127.0.0.1:8000 or [::1]:8000' "$SMALTI" serve --listen nowhere
 refuse 2 'unexpected operand' "$SMALTI" serve now

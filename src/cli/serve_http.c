@@ -419,9 +419,9 @@ int smalti_serve_open_http(struct smalti_server *server, const struct smalti_ser
 	server->daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | six, 0, NULL, NULL,
 	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_words, NULL, MHD_OPTION_SOCK_ADDR,
-	    &address->any, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_CONNECTION_LIMIT,
-	    (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-	    MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
+	    &address->any, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS,
+	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, completed,
+	    server, MHD_OPTION_END);
 	if (!server->daemon)
 		return smalti_fail_errno(error, "%s: cannot listen there", server->options->listen);
 	return 0;
