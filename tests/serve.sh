@@ -34,12 +34,12 @@ stop() {
     wait $server 2>/dev/null || status=$?
 }
 
-# get STATUS PATH OPTION...: the answer is in $work/answer.
+# get STATUS PATH OPTION...: the answer is in $work/answer; a pattern can stand for the status.
 get() {
     local wanted=$1 path=$2 got
     shift 2
     got=$(curl -sS -o answer -w '%{http_code}' "$@" "$url$path")
-    [ "$got" = "$wanted" ] || fail "$path $*: $got instead of $wanted: $(head -c 500 answer)"
+    [[ $got =~ ^$wanted$ ]] || fail "$path $*: $got instead of $wanted: $(head -c 500 answer)"
 }
 
 # ask STATUS BODY OPTION...: posts it.
@@ -110,6 +110,42 @@ grep -qi '^content-type: text/html' answer || fail "the page's head"
 counts 'smalti_images_total 5'
 counts 'smalti_http_responses_total{code="404"} 2'
 
+# Without a token a page of another site gets nothing, whatever its name leads to: each path, by name and by origin.
+for path in / /health /metrics /v1/models /v1/activity /v1/images/generations /none; do
+    for header in 'Host: evil.example:8000' 'Host: localhost.evil.example' 'Host:' 'Host: 10.1.2.3' 'Origin: http://evil.example' 'Origin: null'; do
+        get '40[03]' "$path" -H "$header"
+    done
+done
+ask 403 '{"prompt":"a",'"$small}" -H 'Host: evil.example:8000' && says 'localhost'
+for header in 'Host: LOCALHOST:1' 'Host: 127.9.9.9' 'Host: [::1]:8000' 'Origin: http://localhost:3000'; do get 200 /metrics -H "$header"; done
+
+# send STATUS TEXT: the status of all answers to these bytes, which the client's half of the connection ends behind.
+send() {
+    python3 - "$url" "$1" "$2" <<'END' || fail "$2"
+import re, socket, sys
+host, port = re.match("http://(.*):(.*)", sys.argv[1]).groups()
+with socket.create_connection((host, int(port)), timeout=60) as stream:
+    stream.sendall(sys.argv[3].encode().decode("unicode_escape").encode("latin1"))
+    stream.shutdown(socket.SHUT_WR)
+    answer = b"".join(iter(lambda: stream.recv(65536), b""))
+answer = re.sub(rb"^(HTTP/1.1 100 Continue\r\n\r\n)*", b"", answer)
+found = re.findall(rb"(?:^|\n)HTTP/1.1 (\d+)", answer)
+sys.exit(0 if set(found) == {sys.argv[2].encode()} else f"{found} instead of {sys.argv[2]}: {answer[:500]}")
+END
+}
+# What a proxy may read otherwise is refused, and what lies behind it is no request.
+post='POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+behind='GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
+for lengths in 'Content-Length: 5\r\nContent-Length: 6' 'Content-Length: 5\r\nContent-Length: 5' 'Content-Length: 4\r\nTransfer-Encoding: chunked' \
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked' 'Transfer-Encoding: gzip, chunked' 'Transfer-Encoding: identity' \
+    'Content-Length : 5' 'Transfer-Encoding : chunked' 'Content-Length: 5, 5' 'Content-Length: +5' 'Content-Length: 5\r\nHost: localhost'; do
+    send 400 "$post$lengths\r\n\r\n12345$behind"
+done
+send 400 'POST /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'
+send 400 'GET /health HTTP/1.1\r\n\r\n'
+send 200 'GET /health HTTP/1.0\r\n\r\n'
+send 403 'GET /health HTTP/1.0\r\nHost: evil.example\r\n\r\n'
+
 # Forty at a time: none is lost, all are the same image.
 seq 120 | xargs -P 40 -I N curl -sS -o many-N.png -H 'Content-Type: application/json' -H 'Accept: image/png' \
     -d '{"prompt":"a red star","seed":7,'"$small}" "$url/v1/images/generations"
@@ -161,6 +197,9 @@ start --token-file token --max-waiting 6 --max-waiting-of-client 4 --max-images 
 [ "$(curl -sS "$url/health")" = '{"status":"ok"}' ] || fail "health after a kill"
 ask 401 '{"prompt":"a"}' && says 'Bearer'
 ask 401 '{"prompt":"a"}' -H 'Authorization: Bearer a secret toke' && says 'Bearer'
+ask 401 '{"prompt":"a"}' -H 'Authorization: Bearer A secret token' && says 'Bearer'
+for scheme in bearer BEARER 'Bearer '; do get 200 /v1/models -H "Authorization: $scheme a secret token"; done
+get 200 /v1/models -H 'Authorization: Bearer a secret token' -H 'Host: images.example' -H 'Origin: https://images.example'
 ask 200 '{"prompt":"a red star","seed":7,'"$small}" -H 'Authorization: Bearer a secret token' -H 'Accept: image/png'
 cmp answer one.png
 get 401 /metrics

@@ -180,6 +180,69 @@ static void addresses_are_read(void)
 	}
 }
 
+/* A name that a foreign site can have lead here is not of this machine. */
+static void names_of_this_machine_are_known(void)
+{
+	static const struct {
+		const char *text;
+		bool local;
+	} hosts[] = {
+	    {"localhost", true},
+	    {"LocalHost:8000", true},
+	    {"localhost:", true},
+	    {"127.0.0.1", true},
+	    {"127.1.2.3:65535", true},
+	    {"[::1]", true},
+	    {"[::1]:8000", true},
+	    {"[0:0:0:0:0:0:0:1]:1", true},
+	    {"", false},
+	    {":8000", false},
+	    {"evil.example", false},
+	    {"evil.example:8000", false},
+	    {"localhost.evil.example", false},
+	    {"127.0.0.1.evil.example", false},
+	    {"evil.example:127.0.0.1", false},
+	    {"localhost:8000.evil.example", false},
+	    {"localhost@evil.example", false},
+	    {"evil.example#localhost", false},
+	    {"128.0.0.1", false},
+	    {"10.0.0.1:8000", false},
+	    {"0.0.0.0", false},
+	    {"127.0.0.256", false},
+	    {"127.0.0.1 ", false},
+	    {"127.0.0.1,evil.example", false},
+	    {"2130706433", false},
+	    {"[", false},
+	    {"[]", false},
+	    {"[::]:8000", false},
+	    {"[::1", false},
+	    {"[::1]8000", false},
+	    {"[::1].evil.example", false},
+	    {"[fe80::1]", false},
+	    {"::1", false},
+	    {"[::1%lo]", false},
+	    {"[0000000000000000000000000000000000000000000000000000000000000000::1]", false},
+	    {"localhostlocalhostlocalhostlocalhostlocalhostlocalhostlocalhost", false},
+	},
+	  origins[] = {
+	      {"http://localhost:3000", true},
+	      {"HTTPS://127.0.0.1", true},
+	      {"http://[::1]:8000", true},
+	      {"http://evil.example", false},
+	      {"http://localhost.evil.example", false},
+	      {"http://localhost:8000/", false},
+	      {"http://localhost http://evil.example", false},
+	      {"ftp://localhost", false},
+	      {"localhost", false},
+	      {"null", false},
+	      {"", false},
+	  };
+	for (int i = 0; i < COUNT(hosts); i++)
+		CHECK(smalti_serve_is_local(hosts[i].text) == hosts[i].local, hosts[i].text);
+	for (int i = 0; i < COUNT(origins); i++)
+		CHECK(smalti_serve_is_local_origin(origins[i].text) == origins[i].local, origins[i].text);
+}
+
 /* Those of RFC 4648. */
 static void base64_is_as_the_standard_says(void)
 {
@@ -226,6 +289,7 @@ static const struct test tests[] = {
     {"clients take turns", clients_take_turns},
     {"limits hold", limits_hold},
     {"addresses are read", addresses_are_read},
+    {"names of this machine are known", names_of_this_machine_are_known},
     {"base64 is as the standard says", base64_is_as_the_standard_says},
     {"recent tasks are kept", recent_tasks_are_kept},
 };

@@ -32,6 +32,7 @@ libcli_la_SOURCES = \
 	src/cli/retrieve_queries.c src/cli/retrieve_queries.h \
 	src/cli/serve.c src/cli/serve.h \
 	src/cli/serve_answer.c \
+	src/cli/serve_head.c \
 	src/cli/serve_http.c \
 	src/cli/serve_job.c \
 	src/cli/serve_listen.c \

@@ -46,11 +46,16 @@ struct smalti_serve_address {
 };
 int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
 			      struct smalti_error *error);
+/* Whether a name, with a port behind it or none, can be of this machine alone: "localhost", 127.x.x.x or
+ * [::1], whatever a name server says. */
+bool smalti_serve_is_local(const char *authority);
+/* Whether that is so of the name in an Origin: "http://localhost:8000". */
+bool smalti_serve_is_local_origin(const char *origin);
 /* "127.0.0.1" of a peer. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* serve_metrics.c: what is counted, for Prometheus. */
-enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 12 };
+enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 17 };
 struct smalti_serve_metrics {
 	int64_t answers[SMALTI_SERVE_STATUSES]; /* by status, in the order of a table */
 	int64_t made, failed, dropped;          /* images; dropped: nobody waited for them any more */
@@ -61,6 +66,17 @@ void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned 
 void smalti_serve_metrics_request(struct smalti_serve_metrics *metrics, double seconds);
 
 struct smalti_serve_job;
+struct smalti_server;
+
+/* serve_head.c: what a request's head is refused for, before its body is read. */
+struct smalti_serve_refusal {
+	unsigned status; /* 0: nothing */
+	const char *reason;
+};
+/* `open`: what is asked for is given without a token, too. A status of 400 closes the connection. */
+struct smalti_serve_refusal smalti_serve_check_head(const struct smalti_server *server,
+						    struct MHD_Connection *connection, const char *version,
+						    bool open);
 
 struct smalti_server {
 	const struct smalti_serve_options *options;

@@ -17,7 +17,7 @@ __asm__(".pushsection .rodata\n"
 extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
 
 enum {
-	MOST_BODY = 256 << 10,
+	MOST_BODY = 262144,
 	MOST_PASSED_OVER = 16 << 20,
 	MOST_CONNECTIONS = 900, /* below the usual 1024 descriptors */
 	IDLE_SECONDS = 120,
@@ -29,7 +29,7 @@ struct exchange {
 	const struct route *route;
 	char *body;
 	size_t length;
-	unsigned refused; /* the status that its body is passed over for; 0: none */
+	struct smalti_serve_refusal refusal; /* that its body is passed over for */
 	struct smalti_serve_job *job;
 };
 
@@ -292,46 +292,36 @@ static const struct route *find_route(const char *path)
 	return NULL;
 }
 
-/* In a time that does not tell how much of it is right. */
-static bool has_token(const struct smalti_server *server, struct MHD_Connection *connection)
-{
-	static const char bearer[] = "Bearer ";
-	const char *given =
-	    MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-	if (!given || strncmp(given, bearer, strlen(bearer)) != 0)
-		return false;
-	given += strlen(bearer);
-	const size_t length = strlen(server->token);
-	unsigned char differs = strlen(given) != length;
-	for (size_t i = 0; !differs && i < length; i++)
-		differs |= (unsigned char)(given[i] ^ server->token[i]);
-	return !differs;
-}
-
 static bool method_fits(const struct route *route, const char *method)
 {
 	return strcmp(route->method, method) == 0 ||
 	       (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
 }
 
-/* A status before the body is read; 0: none. */
-static unsigned check_head(const struct smalti_server *server, struct MHD_Connection *connection,
-			   const struct route *route, const char *method)
+/* Before the body is read. */
+static struct smalti_serve_refusal check_head(const struct smalti_server *server,
+					      struct MHD_Connection *connection, const struct route *route,
+					      const char *method, const char *version)
 {
+	struct smalti_serve_refusal refusal =
+	    smalti_serve_check_head(server, connection, version, !route || route->open);
+	if (refusal.status)
+		return refusal;
 	if (!route)
-		return MHD_HTTP_NOT_FOUND;
-	if (!method_fits(route, method))
-		return MHD_HTTP_METHOD_NOT_ALLOWED;
-	if (server->token && !route->open && !has_token(server, connection))
-		return MHD_HTTP_UNAUTHORIZED;
-	return 0;
+		refusal = (struct smalti_serve_refusal){
+		    MHD_HTTP_NOT_FOUND,
+		    "there is nothing here; images are made by POST /v1/images/generations"};
+	else if (!method_fits(route, method))
+		refusal = (struct smalti_serve_refusal){MHD_HTTP_METHOD_NOT_ALLOWED, route->method};
+	return refusal;
 }
 
 static int add_body(struct exchange *exchange, const char *data, size_t size)
 {
-	if (!exchange->refused && exchange->length + size > MOST_BODY)
-		exchange->refused = MHD_HTTP_CONTENT_TOO_LARGE;
-	if (exchange->refused) { /* passed over, so that the answer is read, but not for ever */
+	if (!exchange->refusal.status && exchange->length + size > MOST_BODY)
+		exchange->refusal = (struct smalti_serve_refusal){MHD_HTTP_CONTENT_TOO_LARGE,
+								  "a request has 262144 bytes at most"};
+	if (exchange->refusal.status) { /* passed over, so that the answer is read, but not for ever */
 		exchange->length += size;
 		return exchange->length > MOST_PASSED_OVER ? -1 : 0;
 	}
@@ -346,19 +336,13 @@ static int add_body(struct exchange *exchange, const char *data, size_t size)
 }
 
 static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Connection *connection,
-				   unsigned status, const struct route *route)
+				   const struct exchange *exchange)
 {
-	switch (status) {
-	case MHD_HTTP_NOT_FOUND:
-		return refuse(server, connection, status,
-			      "there is nothing here; images are made by POST /v1/images/generations");
-	case MHD_HTTP_METHOD_NOT_ALLOWED:
-		return refuse(server, connection, status, "%s expects %s", route->path, route->method);
-	case MHD_HTTP_UNAUTHORIZED:
-		return refuse(server, connection, status, "expected Authorization: Bearer TOKEN");
-	default:
-		return refuse(server, connection, status, "a request has %d bytes at most", MOST_BODY);
-	}
+	const struct smalti_serve_refusal *refusal = &exchange->refusal;
+	if (refusal->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		return refuse(server, connection, refusal->status, "%s expects %s", exchange->route->path,
+			      refusal->reason);
+	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *path,
@@ -367,22 +351,25 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 {
 	struct smalti_server *server = user;
 	struct exchange *exchange = *state;
-	(void)version;
 	if (!exchange) {
 		*state = exchange = calloc(1, sizeof(*exchange));
 		if (!exchange)
 			return MHD_NO;
 		exchange->route = find_route(path);
-		exchange->refused = check_head(server, connection, exchange->route, method);
-		return MHD_YES;
+		exchange->refusal = check_head(server, connection, exchange->route, method, version);
+		/* An answer before the body closes the connection, so that nobody takes the body for a
+		 * request. */
+		return exchange->refusal.status == MHD_HTTP_BAD_REQUEST
+			   ? refuse_head(server, connection, exchange)
+			   : MHD_YES;
 	}
 	if (*size) {
 		const int status = add_body(exchange, data, *size);
 		*size = 0;
 		return status == 0 ? MHD_YES : MHD_NO;
 	}
-	if (exchange->refused)
-		return refuse_head(server, connection, exchange->refused, exchange->route);
+	if (exchange->refusal.status)
+		return refuse_head(server, connection, exchange);
 	return exchange->route->answer(server, connection, exchange);
 }
 
